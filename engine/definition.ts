@@ -1,0 +1,91 @@
+import type { Context } from '../machines/context.ts';
+import type { ModelAdapter } from '../protocol/adapter.ts';
+import type { Limits, Prices, RunConfig } from '../protocol/config.ts';
+import type { Item } from '../protocol/item.ts';
+import type { JsonObject, JsonValue } from '../protocol/json.ts';
+import type { Tool, ToolSource } from '../protocol/tool.ts';
+import type { Settings, ToolChoice } from '../protocol/turn.ts';
+import type { TextFilter } from './text-filter.ts';
+
+export type ToolResult = {
+  callId: string;
+  name: string;
+  input: JsonValue;
+  output: JsonValue;
+  isError: boolean;
+};
+
+/** What one turn may be given instead of what the agent says. `tools` are names of the agent's tools. */
+export type TurnPreparation = {
+  transcript?: readonly Item[];
+  tools?: readonly string[];
+  toolChoice?: ToolChoice;
+  settings?: Settings;
+  model?: ModelAdapter;
+};
+
+/** Runs in the turn service, before each attempt. `transcript` includes what is inherited; the chart never sees the result. */
+export type PrepareTurn = (
+  context: Context & { transcript: readonly Item[] },
+) => TurnPreparation | undefined | Promise<TurnPreparation | undefined>;
+
+export type FinisherInput = {
+  runId: string;
+  text: string;
+  results: ToolResult[];
+  transcript: readonly Item[];
+};
+
+/** Looks at the answer before it is final: may change its text, or send it back with feedback for the model. */
+export type Finisher = (
+  input: FinisherInput,
+  options: { signal: AbortSignal },
+) => FinisherOutcome | undefined | Promise<FinisherOutcome | undefined>;
+
+export type FinisherOutcome = { text?: string } | { reject: string };
+
+export type Retry = {
+  /** Attempts of a turn on one model, the first included. Default 3. */
+  attempts: number;
+  /** The first wait in ms; it doubles from attempt to attempt. Default 500. */
+  baseMs: number;
+  /** The longest wait in ms, unless the provider asks for a longer one. Default 30 000. */
+  maxMs: number;
+};
+
+/** An agent, complete: options with their defaults applied. */
+export type AgentDefinition = {
+  name: string;
+  version?: string;
+  models: readonly ModelAdapter[];
+  instructions?: string;
+  tools: readonly (Tool | ToolSource)[];
+  toolChoice: ToolChoice;
+  settings: Settings;
+  providerOptions?: JsonObject;
+  limits: Limits;
+  onLimit: RunConfig['onLimit'];
+  prices?: Prices;
+  finalAnswer: RunConfig['finalAnswer'];
+  onMessage: RunConfig['onMessage'];
+  textFilters: readonly (() => TextFilter)[];
+  toolConcurrency: number;
+  prepareTurn?: PrepareTurn;
+  finishers: readonly Finisher[];
+  retry: Retry;
+};
+
+export function runConfigOf(definition: AgentDefinition, limits: Partial<Limits> = {}): RunConfig {
+  return {
+    models: definition.models.map(({ provider, model }) => ({ provider, model })),
+    toolChoice: definition.toolChoice,
+    finalAnswer: definition.finalAnswer,
+    onMessage: definition.onMessage,
+    onLimit: definition.onLimit,
+    limits: { ...definition.limits, ...limits },
+    ...(definition.prices === undefined ? {} : { prices: definition.prices }),
+    attempts: definition.retry.attempts,
+    finishers: definition.finishers.length > 0,
+    finisherRejections: 2,
+  };
+}

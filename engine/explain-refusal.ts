@@ -1,0 +1,86 @@
+import { findCall } from '../machines/calls.ts';
+import type { ChartState } from '../machines/step.ts';
+import type { EngineErrorCode } from '../protocol/error.ts';
+import type { ChartEvent, JournalEntry } from '../protocol/event.ts';
+import { hasEnded } from './load-run.ts';
+
+/** `by` is who decided before, where somebody did. */
+export type Refusal = { accepted: false; code: EngineErrorCode; message: string; by?: string };
+
+export type CommandResult = { accepted: true } | Refusal;
+
+export function refuse(code: EngineErrorCode, message: string, by?: string): Refusal {
+  return { accepted: false, code, message, ...(by === undefined ? {} : { by }) };
+}
+
+/** Why the chart does not take an input now, for the person who gave it. */
+export function explainRefusal(
+  state: ChartState,
+  event: ChartEvent,
+  journal: readonly JournalEntry[],
+): Refusal {
+  const { runId } = state.context;
+  if ('callId' in event) return explainCallRefusal(state, event, journal);
+  if (hasEnded(state)) {
+    return refuse('run-ended', `Run ${runId} has ended. Start a new run with { continues: '${runId}' }.`);
+  }
+  if (event.type === 'pause.requested') return refuse('refused', `Run ${runId} is paused already.`);
+  if (event.type === 'run.unpaused') return refuse('refused', `Run ${runId} is not paused.`);
+  return refuse('refused', `Run ${runId} does not take ${event.type} now.`);
+}
+
+type CallEvent = Extract<ChartEvent, { callId: string }>;
+
+function explainCallRefusal(state: ChartState, event: CallEvent, journal: readonly JournalEntry[]): Refusal {
+  const { callId } = event;
+  const decided = findDecision(journal, callId);
+  if (decided !== undefined) {
+    const who = decided.by ?? 'somebody';
+    const when = new Date(decided.at).toISOString();
+    return refuse('already-decided', `Call ${callId} was ${decided.what} by ${who} at ${when}.`, decided.by);
+  }
+  const call = findCall(state.context, callId);
+  if (call === undefined && !wasCalled(journal, callId)) {
+    return refuse('call-unknown', `Run ${state.context.runId} has no call ${callId}.`);
+  }
+  if (hasEnded(state)) return refuse('run-ended', `Run ${state.context.runId} has ended.`);
+  if (call?.status === 'gated' && event.type === 'approval.decided') {
+    if (call.digest !== event.digest) {
+      return refuse(
+        'wrong-digest',
+        `Call ${callId} has digest ${call.digest}: look at it again and decide anew.`,
+      );
+    }
+    return refuse('expired', `The approval of call ${callId} has expired.`);
+  }
+  return refuse(
+    'call-not-open',
+    `Call ${callId} does not wait for this: it is ${call?.status ?? 'settled'}.`,
+  );
+}
+
+function findDecision(journal: readonly JournalEntry[], callId: string) {
+  for (const { event } of journal) {
+    switch (event.type) {
+      case 'approval.decided':
+        if (event.callId === callId) return { ...event, what: PAST_TENSE[event.decision.type] };
+        break;
+      case 'result.received':
+        if (event.callId === callId) return { ...event, what: 'answered' };
+        break;
+      case 'doubt.resolved':
+        if (event.callId === callId) return { ...event, what: 'resolved' };
+        break;
+      default:
+    }
+  }
+  return undefined;
+}
+
+const PAST_TENSE = { approve: 'approved', reject: 'rejected', answer: 'answered' } as const;
+
+function wasCalled(journal: readonly JournalEntry[], callId: string): boolean {
+  return journal.some(
+    ({ event }) => event.type === 'turn.completed' && event.calls.some(call => call.callId === callId),
+  );
+}

@@ -1,0 +1,203 @@
+import { findCall } from '../machines/calls.ts';
+import { type ChartState, next, type Step } from '../machines/step.ts';
+import type { ChartEvent, JournalEntry, RunEvent } from '../protocol/event.ts';
+import type { Store } from '../protocol/store.ts';
+import type { Host } from './host.ts';
+import { foldEntry, statusOf } from './load-run.ts';
+
+/**
+ * The journal of a run as its driver writes it.
+ *
+ * J1 `state` is the fold of what is durable, then of what is pending, in order.
+ * J2 An event the chart does not take is never appended (E7).
+ * J3 When somebody else appended first, pending events are admitted again behind theirs; those that
+ *    do not fit any more are dropped, and their senders told.
+ * J4 Appends happen one at a time; whatever is pending when one begins shares its commit (E1).
+ */
+export class Journal {
+  readonly #store: Store;
+  readonly #host: Host;
+  readonly #runId: string;
+  readonly #epoch: number;
+  readonly #listener: JournalListener;
+  #durable: { state: ChartState; seq: number };
+  #state: ChartState;
+  #pending: Pending[] = [];
+  #tail: Promise<unknown> = Promise.resolve();
+
+  constructor(options: JournalOptions) {
+    this.#store = options.store;
+    this.#host = options.host;
+    this.#runId = options.runId;
+    this.#epoch = options.epoch;
+    this.#listener = options.listener;
+    this.#durable = { state: options.state, seq: options.seq };
+    this.#state = options.state;
+  }
+
+  get state(): ChartState {
+    return this.#state;
+  }
+
+  get seq(): number {
+    return this.#durable.seq;
+  }
+
+  get isDurable(): boolean {
+    return this.#pending.length === 0;
+  }
+
+  /** Folds the event if the chart takes it. `settled` tells how its append went. */
+  admit(event: ChartEvent): (Step & { settled: Promise<AppendOutcome> }) | null {
+    const step = next(this.#state, event);
+    if (!step.handled) return null;
+    this.#state = step.state;
+    return { ...step, settled: this.#push(event) };
+  }
+
+  /** Appends an event the chart knows nothing of. */
+  note(event: RunEvent): void {
+    this.#push(event).catch(() => {});
+  }
+
+  #push(event: RunEvent): Promise<AppendOutcome> {
+    return new Promise((resolve, reject) => {
+      this.#pending.push({ event, after: this.#state, resolve, reject });
+    });
+  }
+
+  /** Makes everything admitted so far durable. Rejects with the store's error. */
+  async commit(): Promise<void> {
+    const last = this.#pending.at(-1);
+    while (last !== undefined && this.#pending.includes(last)) {
+      await this.#exclusively(() => this.#appendPending());
+    }
+  }
+
+  /** Folds what others have appended since. */
+  async absorb(): Promise<void> {
+    await this.#exclusively(async () => {
+      const entries = await this.#store.read(this.#runId, this.#durable.seq);
+      if (entries.length > 0) this.#refold(entries);
+    });
+  }
+
+  #exclusively<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#tail.then(work);
+    this.#tail = result.catch(() => {});
+    return result;
+  }
+
+  async #appendPending(): Promise<void> {
+    const batch = this.#pending.slice();
+    const last = batch.at(-1);
+    if (last === undefined) return;
+    const { seq } = this.#durable;
+    this.#host.reach?.('append.before');
+    const result = await this.#appendOrFail(batch, { after: seq, epoch: this.#epoch });
+    this.#host.reach?.('append.after');
+    switch (result.type) {
+      case 'appended':
+        this.#pending.splice(0, batch.length);
+        this.#durable = { state: last.after, seq: result.seq };
+        for (const [index, { event, resolve }] of batch.entries()) {
+          this.#listener.onEntry({ seq: seq + index + 1, event });
+          resolve('appended');
+        }
+        return;
+      case 'conflict':
+        return this.#refold(await this.#store.read(this.#runId, seq));
+      case 'superseded':
+        this.drop();
+        return this.#listener.onSuperseded();
+    }
+  }
+
+  async #appendOrFail(batch: Pending[], guard: { after: number; epoch: number }) {
+    const last = batch.at(-1)?.after ?? this.#state;
+    try {
+      const events = batch.map(({ event }) => event);
+      return await this.#store.append(this.#runId, guard, events, statusOf(last));
+    } catch (error) {
+      for (const { reject } of this.#pending.splice(0)) reject(error);
+      throw error;
+    }
+  }
+
+  /** Gives up what is not durable: it will have happened only if a later driver reports it. */
+  drop(): void {
+    for (const { resolve } of this.#pending.splice(0)) resolve('dropped');
+    this.#state = this.#durable.state;
+  }
+
+  #refold(entries: readonly JournalEntry[]): void {
+    let { state, seq } = this.#durable;
+    for (const entry of entries) {
+      state = foldEntry(state, entry, this.#runId);
+      seq = entry.seq;
+      this.#listener.onEntry(entry);
+    }
+    this.#durable = { state, seq };
+    this.#state = state;
+    const before = this.#pending.splice(0);
+    for (const pending of before) this.#readmit(pending);
+    this.#listener.onRefolded();
+  }
+
+  #readmit(pending: Pending): void {
+    const { event, resolve } = pending;
+    if (isBookkeeping(event)) return void this.#pending.push({ ...pending, after: this.#state });
+    const step = next(this.#state, event);
+    if (step.handled) {
+      this.#state = step.state;
+      this.#pending.push({ ...pending, after: step.state });
+      return;
+    }
+    const evidence = lateEvidence(this.#state, event);
+    if (evidence !== null) this.note(evidence);
+    resolve('dropped');
+  }
+}
+
+export type AppendOutcome = 'appended' | 'dropped';
+
+export type JournalListener = {
+  /** An entry is durable. */
+  onEntry(entry: JournalEntry): void;
+  /** Somebody else's events came in between: the state may be another one than effects were drawn from. */
+  onRefolded(): void;
+  /** Another process drives the run now. */
+  onSuperseded(): void;
+};
+
+export type JournalOptions = {
+  store: Store;
+  host: Host;
+  runId: string;
+  epoch: number;
+  state: ChartState;
+  seq: number;
+  listener: JournalListener;
+};
+
+type Pending = {
+  event: RunEvent;
+  after: ChartState;
+  resolve(outcome: AppendOutcome): void;
+  reject(error: unknown): void;
+};
+
+type Bookkeeping = Exclude<RunEvent, ChartEvent>;
+
+function isBookkeeping(event: RunEvent): event is Bookkeeping {
+  return event.type === 'run.claimed' || event.type === 'tool.late' || event.type === 'run.started';
+}
+
+/** What a `once` call gave although its run has moved on. */
+function lateEvidence(state: ChartState, event: ChartEvent): RunEvent | null {
+  if (event.type !== 'tool.settled') return null;
+  const call = findCall(state.context, event.callId);
+  if (call !== undefined && call.sideEffect !== 'once') return null;
+  const { at, callId, output, isError } = event;
+  return { type: 'tool.late', at, callId, output, isError };
+}

@@ -1,0 +1,101 @@
+import { type AnyActorRef, type CallbackActorLogic, fromCallback } from 'xstate';
+import type { Context } from '../machines/context.ts';
+import type { Delta, Notice, ServiceInput, ServiceName } from '../protocol/effect.ts';
+import type { ChartEvent, ReportEvent } from '../protocol/event.ts';
+import type { JsonValue } from '../protocol/json.ts';
+import { type Host, systemHost } from './host.ts';
+import { type Service, type ServiceScope, Stopped } from './service.ts';
+
+/** A service as an actor of `agentMachine`: what `agentMachine.provide({ actors })` takes. */
+export type ServiceActor = CallbackActorLogic<ChartEvent, ServiceInput, Notice>;
+
+export type ServiceActors = Readonly<Record<ServiceName, ServiceActor>>;
+
+export type LiveOptions = {
+  /**
+   * Stores what `actor.getPersistedSnapshot()` gives. Awaited after `tool.started` and before the
+   * tool is called, and before each model call. Without it a restored actor may run a call again.
+   */
+  persist?: (snapshot: JsonValue) => void | Promise<void>;
+  /** Text and progress as they come; they never pass through the machine. */
+  onDelta?: (delta: Delta) => void;
+  host?: Host;
+};
+
+export function actorsOf(
+  services: Readonly<Record<ServiceName, Service>>,
+  options: LiveOptions = {},
+): ServiceActors {
+  return {
+    modelTurn: actorOf(services.modelTurn, options),
+    toolBatch: actorOf(services.toolBatch, options),
+    timer: actorOf(services.timer, options),
+    finishers: actorOf(services.finishers, options),
+  };
+}
+
+/**
+ * Runs a service inside an ordinary actor of the machine. It reads the machine's current context, not
+ * the input it was started with: a restored actor is started with the input of long ago.
+ */
+export function actorOf(service: Service, options: LiveOptions = {}): ServiceActor {
+  return fromCallback(({ sendBack, input, self }) => {
+    const abort = new AbortController();
+    const scope = makeScope(parentOf(self), sendBack, input, abort.signal, options);
+    void Promise.resolve()
+      .then(() => service(scope))
+      .catch(error => {
+        if (!(error instanceof Stopped) && !abort.signal.aborted) reportDefect(error);
+      });
+    return () => abort.abort(new Stopped('The run has moved on.'));
+  });
+}
+
+/** A service never rejects but for a defect: in an app that belongs to its uncaught errors, not to silence. */
+function reportDefect(error: unknown): void {
+  queueMicrotask(() => {
+    throw error;
+  });
+}
+
+function makeScope(
+  machine: AnyActorRef,
+  sendBack: (event: ReportEvent) => void,
+  input: ServiceInput,
+  signal: AbortSignal,
+  { persist, onDelta, host = systemHost }: LiveOptions,
+): ServiceScope {
+  const assertDriving = () => {
+    if (signal.aborted) throw new Stopped('This work is not wanted any more.');
+  };
+  return {
+    host,
+    signal,
+    until: input.until,
+    context: () => machine.getSnapshot().context as Context,
+    inherited: () => [],
+    report(report) {
+      const before = machine.getSnapshot();
+      sendBack({ ...report, at: host.now(), generation: input.generation } as ReportEvent);
+      return machine.getSnapshot() !== before;
+    },
+    async durable() {
+      assertDriving();
+      if (persist !== undefined) await persist(persistedSnapshot(machine));
+      assertDriving();
+    },
+    assertDriving,
+    publish: delta => onDelta?.(delta),
+    recordLate: () => {},
+  };
+}
+
+function persistedSnapshot(machine: AnyActorRef): JsonValue {
+  return JSON.parse(JSON.stringify(machine.getPersistedSnapshot?.() ?? null));
+}
+
+function parentOf(self: AnyActorRef): AnyActorRef {
+  const parent = self._parent;
+  if (parent === undefined) throw new Error('A service is an actor of agentMachine and does not run alone.');
+  return parent;
+}

@@ -1,0 +1,410 @@
+import { findCall } from '../machines/calls.ts';
+import type { Call } from '../machines/context.ts';
+import { type ChartState, next } from '../machines/step.ts';
+import type { Delta, ServiceName } from '../protocol/effect.ts';
+import type { ChartEvent, InputEvent, JournalEntry, RunEvent, RunStarted } from '../protocol/event.ts';
+import type { Item } from '../protocol/item.ts';
+import { type JsonValue, toJson } from '../protocol/json.ts';
+import { userMessage } from '../protocol/message.ts';
+import type { Owner, Store } from '../protocol/store.ts';
+import type { Tool } from '../protocol/tool.ts';
+import { Channel } from './channel.ts';
+import { digestCall } from './digest.ts';
+import { Driver, POLL_MS } from './driver.ts';
+import { type CommandResult, explainRefusal, refuse } from './explain-refusal.ts';
+import { type Host, sleep } from './host.ts';
+import { foldEntry, hasEnded, isAtRest, type LoadedRun, makeImage, statusOf } from './load-run.ts';
+import { readEvents, readText } from './run-streams.ts';
+import type { Service } from './service.ts';
+import { describeSettled, listOpenCalls, type Settled } from './settled.ts';
+
+/** What a run needs of the agent it belongs to. */
+export type RunOptions = {
+  runId: string;
+  store: Store;
+  host: Host;
+  owner: Owner;
+  isDead(owner: Owner): boolean;
+  leaseMs: number;
+  graceMs: number;
+  durability: 'strict' | 'relaxed';
+  services: Readonly<Record<ServiceName, Service>>;
+  connectTools(): Promise<ReadonlyMap<string, Tool>>;
+  /** The transcript of the runs that `continues` leads to. */
+  loadInherited(continues: string | null): Promise<readonly Item[]>;
+  showText(text: string): string;
+};
+
+/** What is journaled, with its place, and what only passes by. */
+export type RunHappening = (RunEvent & { runId: string; seq: number }) | Delta;
+
+type Unstamped<Event> = Event extends Exclude<InputEvent, RunStarted> ? Omit<Event, 'at'> : never;
+type Command = Unstamped<InputEvent>;
+
+/**
+ * A run as this process holds it: driven here, driven by another process and followed, or at rest.
+ *
+ * R1 At most one driver at a time; inputs go to it while there is one, else straight to the journal.
+ * R2 `settled()` drives if nobody else does; it rejects only for what the store does, never for what a run does.
+ * R3 A process that holds a run at rest wakes it when an approval expires, and does not stay alive for it.
+ */
+export class Run {
+  readonly id: string;
+  readonly #options: RunOptions;
+  readonly #channel = new Channel();
+  #loaded: LoadedRun;
+  #inherited: Promise<readonly Item[]> | undefined;
+  #driver: Driver | null = null;
+  #driving: Promise<void> | null = null;
+  #claiming: Promise<boolean> | null = null;
+  #cancelWake = () => {};
+
+  private constructor(options: RunOptions, loaded: LoadedRun) {
+    this.id = options.runId;
+    this.#options = options;
+    this.#loaded = loaded;
+  }
+
+  static attach(options: RunOptions, loaded: LoadedRun): Run {
+    const run = new Run(options, loaded);
+    run.#wakeAtExpiry();
+    return run;
+  }
+
+  /** A run that was just created and claimed: driving begins at once. */
+  static begin(options: RunOptions, loaded: LoadedRun, epoch: number): Run {
+    const run = new Run(options, loaded);
+    run.#driveUnder(epoch);
+    return run;
+  }
+
+  /** Resolves when the run rests or has ended, driving it if nobody else does. */
+  async settled(): Promise<Settled> {
+    for (;;) {
+      await this.#driving;
+      if (this.#driver === null) await this.#catchUp();
+      const settled = this.#driver === null ? this.#describe() : null;
+      if (settled !== null) return settled;
+      if (this.#driver === null && !(await this.#tryToDrive())) await sleep(this.#options.host, POLL_MS);
+    }
+  }
+
+  /** Drives the run until it settles; journals nothing but the claim. */
+  async resume(): Promise<Settled> {
+    await this.#catchUp();
+    if (this.#driver === null && !hasEnded(this.#state)) await this.#tryToDrive();
+    return await this.settled();
+  }
+
+  /** Entries behind `after`, then what happens, until the run settles; with `follow`, until it has ended. */
+  events(options: { after?: number; follow?: boolean } = {}): AsyncIterable<RunHappening> {
+    return readEvents(this.#streamSource(), options);
+  }
+
+  /** The text as it reaches the reader, until the run settles. */
+  text(): AsyncIterable<string> {
+    return readText(this.#streamSource(), this.#options.showText);
+  }
+
+  async approve(
+    callId: string,
+    { input, digest, by, sticky }: { input?: unknown; digest?: string; by?: string; sticky?: boolean } = {},
+  ): Promise<CommandResult> {
+    return await this.#decide(callId, async call => {
+      const edit = input === undefined ? {} : await this.#checkEdit(call, toJson(input));
+      if ('accepted' in edit) return edit;
+      return {
+        type: 'approval.decided',
+        callId,
+        digest: digest ?? call?.digest ?? '',
+        decision: { type: 'approve', ...edit },
+        ...(sticky === undefined ? {} : { sticky }),
+        ...(by === undefined ? {} : { by }),
+      };
+    });
+  }
+
+  async reject(
+    callId: string,
+    { reason, digest, by, sticky }: { reason?: string; digest?: string; by?: string; sticky?: boolean } = {},
+  ): Promise<CommandResult> {
+    return await this.#decide(callId, call => ({
+      type: 'approval.decided',
+      callId,
+      digest: digest ?? call?.digest ?? '',
+      decision: { type: 'reject', ...(reason === undefined ? {} : { reason }) },
+      ...(sticky === undefined ? {} : { sticky }),
+      ...(by === undefined ? {} : { by }),
+    }));
+  }
+
+  /** Gives a gated call, or one the client runs, its result. */
+  async answer(
+    callId: string,
+    {
+      output,
+      isError = false,
+      digest,
+      by,
+    }: { output: unknown; isError?: boolean; digest?: string; by?: string },
+  ): Promise<CommandResult> {
+    const json = toJson(output);
+    const who = by === undefined ? {} : { by };
+    return await this.#decide(callId, call =>
+      call?.status === 'waiting'
+        ? { type: 'result.received', callId, output: json, isError, ...who }
+        : {
+            type: 'approval.decided',
+            callId,
+            digest: digest ?? call?.digest ?? '',
+            decision: { type: 'answer', output: json },
+            ...who,
+          },
+    );
+  }
+
+  /** Says what became of a call in doubt. */
+  async resolve(
+    callId: string,
+    resolution: ({ retry: true } | { happened: true; output: unknown } | { failed: string }) & {
+      by?: string;
+    },
+  ): Promise<CommandResult> {
+    const who = resolution.by === undefined ? {} : { by: resolution.by };
+    return await this.#command(() => ({
+      type: 'doubt.resolved',
+      callId,
+      resolution: nameResolution(resolution),
+      ...who,
+    }));
+  }
+
+  /** Queues a message for the next turn; under `supersede` it also refuses the calls that wait for approval. */
+  async send(message: string | Item[], { by }: { by?: string } = {}): Promise<CommandResult> {
+    const items = typeof message === 'string' ? [userMessage(message)] : message;
+    const named = items.map(item =>
+      item.id === undefined ? { ...item, id: this.#options.host.newId('item') } : item,
+    );
+    return await this.#command(() => ({
+      type: 'message.received',
+      items: named,
+      ...(by === undefined ? {} : { by }),
+    }));
+  }
+
+  async pause(): Promise<CommandResult> {
+    return await this.#command(() => ({ type: 'pause.requested' }));
+  }
+
+  async unpause(): Promise<CommandResult> {
+    return await this.#command(() => ({ type: 'run.unpaused' }));
+  }
+
+  /** Lets one spending action through and pauses before the next. */
+  async step(): Promise<CommandResult> {
+    return await this.#command(() => ({ type: 'step.requested' }));
+  }
+
+  /** Aborts what runs, gives it the grace time, and ends the run. */
+  async cancel({ reason, by }: { reason?: string; by?: string } = {}): Promise<CommandResult> {
+    const make = (state: ChartState): Command => ({
+      type: 'run.cancelled',
+      unsettled: listOpenCalls(state.context).map(call => call.callId),
+      ...(reason === undefined ? {} : { reason }),
+      ...(by === undefined ? {} : { by }),
+    });
+    if (this.#driver !== null) {
+      const answer = await this.#driver.cancel(state => this.#stamp(make(state)));
+      if (answer === 'accepted') return { accepted: true };
+    }
+    return await this.#command(make);
+  }
+
+  /** Where the run stands, as JSON from which `agent.restore` goes on, in any process. */
+  snapshot(): JsonValue {
+    const { inherited } = this.#loaded;
+    return {
+      runId: this.id,
+      seq: this.#driver?.seq ?? this.#loaded.seq,
+      image: toJson(makeImage(this.#state, inherited)),
+    };
+  }
+
+  get #state(): ChartState {
+    return this.#driver?.state ?? this.#loaded.state;
+  }
+
+  #describe(): Settled | null {
+    return describeSettled(this.#state, this.#options.showText);
+  }
+
+  /** Puts a command to the driver, or to the journal if nobody drives here; conflicts are tried again. */
+  async #command(make: (state: ChartState) => Command): Promise<CommandResult> {
+    for (;;) {
+      const driver = this.#driver;
+      if (driver !== null) {
+        const event = this.#stamp(make(driver.state));
+        const answer = await driver.input(event);
+        if (answer === 'accepted') return { accepted: true };
+        if (answer === 'refused') return await this.#explain(driver.state, event);
+        await this.#driving;
+        continue;
+      }
+      await this.#catchUp();
+      const event = this.#stamp(make(this.#loaded.state));
+      const answer = await this.#appendInput(event);
+      if (answer === 'refused') return await this.#explain(this.#loaded.state, event);
+      if (answer === 'conflict') continue;
+      this.#driveInBackground();
+      return { accepted: true };
+    }
+  }
+
+  async #decide(
+    callId: string,
+    make: (call: Call | undefined) => Command | CommandResult | Promise<Command | CommandResult>,
+  ): Promise<CommandResult> {
+    if (this.#driver === null) await this.#catchUp();
+    const command = await make(findCall(this.#state.context, callId));
+    return 'accepted' in command ? command : await this.#command(() => command);
+  }
+
+  async #checkEdit(call: Call | undefined, input: JsonValue) {
+    const tool = call === undefined ? undefined : (await this.#options.connectTools()).get(call.name);
+    if (call === undefined || tool === undefined) return {};
+    const validation = await tool.validate(input);
+    if (validation.valid) return { input, editDigest: digestCall(call.name, input) };
+    return refuse('input-invalid', `The edited input is not valid for ${call.name}: ${validation.message}`);
+  }
+
+  async #appendInput(event: ChartEvent): Promise<'appended' | 'refused' | 'conflict'> {
+    const { store, host } = this.#options;
+    const step = next(this.#loaded.state, event);
+    if (!step.handled) return 'refused';
+    host.reach?.('input.before');
+    const { seq } = this.#loaded;
+    const result = await store.append(this.id, { after: seq, input: true }, [event], statusOf(step.state));
+    host.reach?.('input.after');
+    if (result.type !== 'appended') return 'conflict';
+    this.#loaded = { ...this.#loaded, state: step.state, seq: result.seq };
+    this.#channel.publishEntry({ seq: result.seq, event });
+    return 'appended';
+  }
+
+  #stamp(command: Command): ChartEvent {
+    return { ...command, at: this.#options.host.now() } as ChartEvent;
+  }
+
+  async #explain(state: ChartState, event: ChartEvent): Promise<CommandResult> {
+    return explainRefusal(state, event, await this.#options.store.read(this.id));
+  }
+
+  /** Folds what others appended while nobody drove here. */
+  async #catchUp(): Promise<void> {
+    const entries = await this.#options.store.read(this.id, this.#loaded.seq);
+    for (const entry of entries) {
+      if (this.#driver !== null || entry.seq <= this.#loaded.seq) return;
+      this.#loaded = {
+        ...this.#loaded,
+        state: foldEntry(this.#loaded.state, entry, this.id),
+        seq: entry.seq,
+      };
+      this.#channel.publishEntry(entry);
+    }
+  }
+
+  /** Claims and drives; false when another process holds the lease. */
+  #tryToDrive(): Promise<boolean> {
+    if (this.#driving !== null) return Promise.resolve(true);
+    this.#claiming ??= this.#claim().finally(() => {
+      this.#claiming = null;
+    });
+    return this.#claiming;
+  }
+
+  async #claim(): Promise<boolean> {
+    const { store, host, owner, leaseMs, isDead } = this.#options;
+    host.reach?.('claim.before');
+    const claim = await store.claim(this.id, { owner, leaseMs, now: host.now(), isDead });
+    host.reach?.('claim.after');
+    if (claim.type === 'held') return false;
+    await this.#catchUp();
+    this.#driveUnder(claim.epoch);
+    return true;
+  }
+
+  #driveInBackground(): void {
+    if (this.#describe() !== null) return this.#wakeAtExpiry();
+    this.#tryToDrive().catch(() => {});
+  }
+
+  #driveUnder(epoch: number): void {
+    this.#cancelWake();
+    this.#driving = this.#drive(epoch).finally(() => this.#afterDriving());
+    this.#driving.catch(() => {});
+  }
+
+  async #drive(epoch: number): Promise<void> {
+    const { store, host, leaseMs, graceMs, durability, services, runId } = this.#options;
+    this.#inherited ??= this.#loadInherited();
+    const inherited = await this.#inherited;
+    const loaded = this.#loaded;
+    const channel = this.#channel;
+    this.#driver = new Driver({
+      ...{ store, host, runId, epoch, leaseMs, graceMs, durability },
+      ...{ services, channel, loaded, inherited },
+    });
+    await this.#driver.drive();
+  }
+
+  #afterDriving(): void {
+    const driver = this.#driver;
+    if (driver !== null) this.#loaded = { ...this.#loaded, state: driver.state, seq: driver.seq };
+    this.#driver = null;
+    this.#driving = null;
+    this.#wakeAtExpiry();
+    this.#channel.nudge();
+  }
+
+  #loadInherited(): Promise<readonly Item[]> {
+    const { inherited, state } = this.#loaded;
+    return inherited === undefined
+      ? this.#options.loadInherited(state.context.continues)
+      : Promise.resolve(inherited);
+  }
+
+  #wakeAtExpiry(): void {
+    this.#cancelWake();
+    const { timer } = this.#state.context;
+    if (!isAtRest(this.#state) || timer === null) return;
+    const { host } = this.#options;
+    const wake = () => {
+      if (host.now() < timer) return this.#wakeAtExpiry();
+      this.#tryToDrive().catch(() => {});
+    };
+    this.#cancelWake = host.setTimer(timer - host.now(), wake, { keepAlive: false });
+  }
+
+  #streamSource() {
+    return {
+      runId: this.id,
+      channel: this.#channel,
+      host: this.#options.host,
+      read: (after: number): Promise<JournalEntry[]> => this.#options.store.read(this.id, after),
+      /** Catches up where nobody drives here, and tells whether there is more to come. */
+      look: async (): Promise<'running' | 'at-rest' | 'ended'> => {
+        if (this.#driving === null) await this.#catchUp();
+        if (this.#driving !== null) return 'running';
+        return hasEnded(this.#state) ? 'ended' : isAtRest(this.#state) ? 'at-rest' : 'running';
+      },
+    };
+  }
+}
+
+function nameResolution(
+  resolution: { retry: true } | { happened: true; output: unknown } | { failed: string },
+) {
+  if ('retry' in resolution) return { type: 'retry' } as const;
+  if ('failed' in resolution) return { type: 'failed', reason: resolution.failed } as const;
+  return { type: 'happened', output: toJson(resolution.output) } as const;
+}

@@ -1,0 +1,44 @@
+import type { Context } from '../machines/context.ts';
+import type { Delta } from '../protocol/effect.ts';
+import type { ReportEvent } from '../protocol/event.ts';
+import type { Item } from '../protocol/item.ts';
+import type { JsonValue } from '../protocol/json.ts';
+import type { Host } from './host.ts';
+
+type Unstamped<Event> = Event extends ReportEvent ? Omit<Event, 'at' | 'generation'> : never;
+
+/** A report without its time and generation: the scope adds them. */
+export type Report = Unstamped<ReportEvent>;
+
+/** What a service is given by whichever host runs it. */
+export interface ServiceScope {
+  readonly host: Host;
+  /** Aborted when the chart stops the service, and when the run is cancelled or given up. */
+  readonly signal: AbortSignal;
+  /** When a timer is due, ms since the epoch. */
+  readonly until: number | undefined;
+  /** The current context: what has been reported is in it. */
+  context(): Context;
+  /** The transcript of the runs this one continues. */
+  inherited(): readonly Item[];
+  /** Tells the chart what happened; false when the chart did not take it. */
+  report(report: Report): boolean;
+  /**
+   * The barrier: settles when everything reported so far is durable. Awaited before the outside is
+   * touched. Rejects with `Stopped` when the service has to end instead.
+   */
+  durable(): Promise<void>;
+  /** Throws `Stopped` unless this process still drives the run. Called right before a tool is. */
+  assertDriving(): void;
+  publish(delta: Delta): void;
+  /** Keeps the outcome of a call that the chart does not wait for any more. */
+  recordLate(callId: string, output: JsonValue, isError: boolean): void;
+}
+
+/** A service does one piece of work and reports; it ends quietly when its signal is aborted. */
+export type Service = (scope: ServiceScope) => Promise<void>;
+
+/** Ends a service whose work is not wanted any more. Never reported. */
+export class Stopped extends Error {
+  override readonly name = 'Stopped';
+}

@@ -1,0 +1,162 @@
+import type { Context } from '../../machines/context.ts';
+import { messageOf, ProviderError } from '../../protocol/error.ts';
+import type { QualifiedCall } from '../../protocol/event.ts';
+import type { Item } from '../../protocol/item.ts';
+import type { ModelTurn, ToolCall } from '../../protocol/turn.ts';
+import type { Retry } from '../definition.ts';
+import { digestOf } from '../digest.ts';
+import type { Host } from '../host.ts';
+import type { Report, Service, ServiceScope } from '../service.ts';
+import type { TextFilter } from '../text-filter.ts';
+import { type PreparedTurn, prepareRequest, type TurnParts } from './prepare-request.ts';
+import { makeIdsUnique, qualifyCalls } from './qualify-calls.ts';
+import { TurnDisplay } from './show-turn.ts';
+
+export type ModelTurnParts = Omit<TurnParts, 'tools'> & {
+  connectTools(): Promise<TurnParts['tools']>;
+  textFilters: readonly (() => TextFilter)[];
+  retry: Retry;
+};
+
+/** Exactly one adapter call, reported as `turn.completed` or `turn.failed`. */
+export function makeModelTurn(parts: ModelTurnParts): Service {
+  return async scope => {
+    const startedAt = scope.host.now();
+    try {
+      await scope.durable();
+      const context = scope.context();
+      const tools = await parts.connectTools();
+      const prepared = await prepareRequest({ ...parts, tools }, context, scope.inherited());
+      scope.host.reach?.('model.before');
+      const turn = await callModel(scope, context, prepared, parts.textFilters);
+      scope.host.reach?.('model.after');
+      if (!scope.signal.aborted) scope.report(await completeTurn(scope, turn, prepared, parts, startedAt));
+    } catch (error) {
+      if (scope.signal.aborted) return;
+      scope.report(describeFailure(error, scope.context(), parts.retry, scope.host, startedAt));
+    }
+  };
+}
+
+async function callModel(
+  scope: ServiceScope,
+  context: Context,
+  { adapter, request }: PreparedTurn,
+  filters: readonly (() => TextFilter)[],
+): Promise<ModelTurn> {
+  const display = new TurnDisplay(scope, context, filters);
+  const { signal } = scope;
+  const turn = context.stream ? await readStream() : await adapter.generate(request, { signal });
+  if (turn.finishReason === 'error') throw endedInError(turn, adapter);
+  if (!signal.aborted) display.finish(turn);
+  return turn;
+
+  async function readStream(): Promise<ModelTurn> {
+    for await (const delta of adapter.stream(request, { signal })) {
+      if (delta.type === 'turn') return delta.turn;
+      if (!signal.aborted) display.take(delta);
+    }
+    throw new ProviderError('The stream ended without a turn.', {
+      ...blame(adapter),
+      code: 'malformed-stream',
+      retryable: true,
+    });
+  }
+}
+
+function endedInError(turn: ModelTurn, adapter: PreparedTurn['adapter']): ProviderError {
+  const message = turn.text === '' ? 'The provider ended the turn with an error.' : turn.text;
+  return new ProviderError(message, { ...blame(adapter), code: 'server', retryable: true });
+}
+
+function blame({ provider, model }: PreparedTurn['adapter']) {
+  return { provider, model, status: null, retryAfterMs: null, raw: null };
+}
+
+async function completeTurn(
+  scope: ServiceScope,
+  turn: ModelTurn,
+  { adapter, request, tools }: PreparedTurn,
+  parts: ModelTurnParts,
+  startedAt: number,
+): Promise<Report> {
+  const { host } = scope;
+  const { runId } = scope.context();
+  const { items, toolCalls, renamed } = nameCalls(turn, [
+    ...scope.inherited(),
+    ...scope.context().transcript,
+  ]);
+  const calls: QualifiedCall[] =
+    toolCalls.length === 0 ? [] : await qualifyCalls(toolCalls, { runId, now: host.now(), tools });
+  const continuation =
+    turn.continuation === undefined || renamed || request.transcript.length === 0
+      ? {}
+      : {
+          continuation: {
+            provider: adapter.provider,
+            model: adapter.model,
+            instructions: digestOf(parts.instructions ?? ''),
+            token: turn.continuation,
+          },
+        };
+  return {
+    type: 'turn.completed',
+    provider: adapter.provider,
+    model: turn.model,
+    finishReason: turn.finishReason,
+    text: turn.text,
+    items: items.map(item => (item.id === undefined ? { ...item, id: host.newId('item') } : item)),
+    calls,
+    usage: turn.usage,
+    startedAt,
+    ...continuation,
+  };
+}
+
+/** The turn with call ids that are unique in the run, in items and calls alike. */
+function nameCalls(turn: ModelTurn, transcript: readonly Item[]) {
+  if (turn.toolCalls.length === 0) return { items: turn.items, toolCalls: turn.toolCalls, renamed: false };
+  const used = new Set(transcript.flatMap(item => (item.type === 'tool_call' ? [item.callId] : [])));
+  const names = makeIdsUnique(turn.toolCalls, used);
+  if (names.size === 0) return { items: turn.items, toolCalls: turn.toolCalls, renamed: false };
+  const toolCalls = turn.toolCalls.map(
+    (call, index): ToolCall => ({ ...call, callId: names.get(index) ?? call.callId }),
+  );
+  let position = -1;
+  const items = turn.items.map((item): Item => {
+    if (item.type !== 'tool_call') return item;
+    position += 1;
+    return { ...item, callId: names.get(position) ?? item.callId };
+  });
+  return { items, toolCalls, renamed: true };
+}
+
+function describeFailure(
+  error: unknown,
+  context: Context,
+  retry: Retry,
+  host: Host,
+  startedAt: number,
+): Report {
+  if (!(error instanceof ProviderError)) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'internal';
+    return { type: 'turn.failed', error: { code, message: messageOf(error) }, retryable: false, startedAt };
+  }
+  const { code, message, status, provider, model, retryable, retryAfterMs } = error;
+  return {
+    type: 'turn.failed',
+    error: { code, message, provider, model, ...(status === null ? {} : { status }) },
+    retryable,
+    startedAt,
+    ...(retryable
+      ? { retryAt: host.now() + waitBefore(context.turn.attempt, retryAfterMs, retry, host) }
+      : {}),
+  };
+}
+
+/** Doubling from `baseMs`, between half and all of it at random; never less than the provider asked for. */
+function waitBefore(attempt: number, retryAfterMs: number | null, retry: Retry, host: Host): number {
+  const full = Math.min(retry.maxMs, retry.baseMs * 2 ** (attempt - 1));
+  const jittered = Math.round(full / 2 + (full / 2) * host.random());
+  return Math.max(jittered, retryAfterMs ?? 0);
+}

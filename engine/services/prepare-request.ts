@@ -1,0 +1,80 @@
+import type { Context } from '../../machines/context.ts';
+import type { ModelAdapter } from '../../protocol/adapter.ts';
+import { EngineError } from '../../protocol/error.ts';
+import type { Item } from '../../protocol/item.ts';
+import type { JsonObject } from '../../protocol/json.ts';
+import { type Tool, toolDefinition } from '../../protocol/tool.ts';
+import type { ModelRequest, Settings, ToolChoice, ToolDefinition } from '../../protocol/turn.ts';
+import type { PrepareTurn } from '../definition.ts';
+import { digestOf } from '../digest.ts';
+
+export type TurnParts = {
+  models: readonly ModelAdapter[];
+  instructions?: string;
+  tools: ReadonlyMap<string, Tool>;
+  settings: Settings;
+  providerOptions?: JsonObject;
+  prepareTurn?: PrepareTurn;
+};
+
+export type PreparedTurn = { adapter: ModelAdapter; request: ModelRequest; tools: ReadonlyMap<string, Tool> };
+
+/** The request of the turn the context stands in; `inherited` is what the run continues. */
+export async function prepareRequest(
+  parts: TurnParts,
+  context: Context,
+  inherited: readonly Item[],
+): Promise<PreparedTurn> {
+  const history = inherited.length === 0 ? context.transcript : [...inherited, ...context.transcript];
+  const preparation = (await parts.prepareTurn?.({ ...context, transcript: history })) ?? {};
+  const adapter = preparation.model ?? adapterAt(parts.models, context.turn.model);
+  const tools = preparation.tools === undefined ? parts.tools : pickTools(parts.tools, preparation.tools);
+  const continuation =
+    preparation.transcript === undefined ? continuationFor(adapter, context, parts.instructions) : undefined;
+  const request: ModelRequest = {
+    transcript: preparation.transcript ?? history,
+    tools: definitionsOf(tools),
+    toolChoice: chooseTools(context, preparation.toolChoice),
+    settings: preparation.settings ?? parts.settings,
+    ...(parts.instructions === undefined ? {} : { instructions: parts.instructions }),
+    ...(parts.providerOptions === undefined ? {} : { providerOptions: parts.providerOptions }),
+    ...(continuation === undefined ? {} : { continuation }),
+  };
+  return { adapter, request, tools };
+}
+
+function adapterAt(models: readonly ModelAdapter[], index: number): ModelAdapter {
+  const adapter = models[index];
+  if (adapter !== undefined) return adapter;
+  throw new EngineError(
+    'agent-invalid',
+    `The run uses model ${index + 1} of its list, and the agent has ${models.length}.`,
+  );
+}
+
+/** Holds only while provider, model and instructions are those of the turn that gave it. */
+function continuationFor({ provider, model }: ModelAdapter, { continuation }: Context, instructions = '') {
+  if (continuation?.provider !== provider || continuation.model !== model) return undefined;
+  return continuation.instructions === digestOf(instructions) ? continuation.token : undefined;
+}
+
+/** A forced choice holds for the first planning turn only; tools off is off whatever anybody says. */
+function chooseTools({ turn, turns, config }: Context, prepared: ToolChoice | undefined): ToolChoice {
+  if (turn.final) return 'none';
+  if (prepared !== undefined) return prepared;
+  return turns === 0 || config.toolChoice === 'none' ? config.toolChoice : 'auto';
+}
+
+function pickTools(tools: ReadonlyMap<string, Tool>, names: readonly string[]): ReadonlyMap<string, Tool> {
+  return new Map([...tools].filter(([name]) => names.includes(name)));
+}
+
+const definitions = new WeakMap<ReadonlyMap<string, Tool>, ToolDefinition[]>();
+
+function definitionsOf(tools: ReadonlyMap<string, Tool>): ToolDefinition[] {
+  const known = definitions.get(tools);
+  if (known !== undefined) return known;
+  const made = [...tools.values()].map(toolDefinition);
+  definitions.set(tools, made);
+  return made;
+}

@@ -1,0 +1,89 @@
+import { messageOf } from '../../protocol/error.ts';
+import type { QualifiedCall } from '../../protocol/event.ts';
+import type { JsonValue } from '../../protocol/json.ts';
+import type { Approval, Tool } from '../../protocol/tool.ts';
+import type { ToolCall } from '../../protocol/turn.ts';
+import { digestCall } from '../digest.ts';
+
+export type QualifyOptions = { runId: string; now: number; tools: ReadonlyMap<string, Tool> };
+
+/**
+ * Everything the chart has to know of a turn's calls, found out before it sees them: whether the tool
+ * exists and takes the input, whether a person must decide, and what a second execution would do.
+ * A predicate that throws gates its call.
+ */
+export function qualifyCalls(calls: readonly ToolCall[], options: QualifyOptions): Promise<QualifiedCall[]> {
+  return Promise.all(
+    calls.filter(call => call.executedBy !== 'provider').map(call => qualifyCall(call, options)),
+  );
+}
+
+async function qualifyCall(call: ToolCall, options: QualifyOptions): Promise<QualifiedCall> {
+  const { callId, name } = call;
+  const tool = options.tools.get(name);
+  const input = call.input ?? call.arguments;
+  if (tool === undefined) return refuse(call, input, describeUnknown(name, options.tools));
+  if (call.error !== undefined) return refuse(call, input, `The arguments are not valid: ${call.error}`);
+  const validation = await tool.validate(input);
+  if (!validation.valid) return refuse(call, input, `The arguments are not valid: ${validation.message}`);
+  const approval = await askApproval(tool, { callId, runId: options.runId, name, input });
+  return {
+    callId,
+    name,
+    input,
+    digest: digestCall(name, input),
+    sideEffect: tool.sideEffect,
+    reconcilable: tool.reconcile !== undefined,
+    executedBy: tool.run === undefined ? 'client' : 'engine',
+    gate: approval.required,
+    ...(approval.reason === undefined ? {} : { reason: approval.reason }),
+    ...(approval.expiresInMs === undefined ? {} : { expiresAt: options.now + approval.expiresInMs }),
+  };
+}
+
+function refuse({ callId, name }: ToolCall, input: JsonValue, error: string): QualifiedCall {
+  return {
+    callId,
+    name,
+    input,
+    digest: digestCall(name, input),
+    sideEffect: 'none',
+    reconcilable: false,
+    executedBy: 'engine',
+    gate: false,
+    error: `Not run: ${error}`,
+  };
+}
+
+function describeUnknown(name: string, tools: ReadonlyMap<string, Tool>): string {
+  const names = [...tools.keys()];
+  const known = names.length === 0 ? 'There are no tools.' : `The tools are: ${names.join(', ')}.`;
+  return `There is no tool "${name}". ${known}`;
+}
+
+type Gate = { required: boolean; reason?: string; expiresInMs?: number };
+
+async function askApproval(tool: Tool, call: Parameters<Tool['approval']>[0]): Promise<Gate> {
+  try {
+    const answer: Approval = await tool.approval(call);
+    return typeof answer === 'boolean' ? { required: answer } : answer;
+  } catch (error) {
+    return { required: true, reason: `the approval predicate failed: ${messageOf(error)}` };
+  }
+}
+
+/** Ids the run has used already get a suffix, so that every call of a run can be told from every other. */
+export function makeIdsUnique(
+  calls: readonly ToolCall[],
+  used: ReadonlySet<string>,
+): ReadonlyMap<number, string> {
+  const taken = new Set(used);
+  const renamed = new Map<number, string>();
+  for (const [index, { callId }] of calls.entries()) {
+    let unique = callId;
+    for (let copy = 2; taken.has(unique); copy += 1) unique = `${callId}_${copy}`;
+    taken.add(unique);
+    if (unique !== callId) renamed.set(index, unique);
+  }
+  return renamed;
+}

@@ -1,0 +1,187 @@
+import { assign, enqueueActions, fromCallback, setup, stopChild } from 'xstate';
+import type { NextAction, Notice, ServiceInput } from '../protocol/effect.ts';
+import type { ChartEvent, RunStarted } from '../protocol/event.ts';
+import { type Context, createContext } from './context.ts';
+import { beginBackOff, beginBatch, beginFinishing, beginRest, beginTurn, decide, endWait } from './enter.ts';
+import { fold } from './fold.ts';
+import { canDecide, isCurrent, isInDoubt, isWaitingFor } from './guards.ts';
+
+/** Changes whenever the same events could lead elsewhere than before. */
+export const CHART_VERSION = 1;
+
+/** The form of every service: a callback actor that reports plain events. */
+const missing = fromCallback<ChartEvent, ServiceInput, Notice>(() => {
+  throw new Error('This service is not provided. Use agentMachine.provide({ actors: agent.services() }).');
+});
+
+export const serviceInput = ({ context }: { context: Context }): ServiceInput => ({
+  generation: context.generation,
+  ...(context.timer === null ? {} : { until: context.timer }),
+});
+
+/**
+ * The whole loop: plan (one model call), run tools, wait for people, stream the answer.
+ * Every way out of a wait leads through `deciding`; see `decideNextAction` for what it chooses.
+ */
+export const agentMachine = setup({
+  types: {} as { context: Context; events: ChartEvent; input: RunStarted; emitted: Notice; tags: 'rest' },
+  actors: { modelTurn: missing, toolBatch: missing, timer: missing, finishers: missing },
+  guards: {
+    next: ({ context }, is: { type: NextAction['type']; finishers?: boolean }) =>
+      context.next?.type === is.type &&
+      (is.finishers === undefined ||
+        (context.next.type === 'finish' && context.next.finishers === is.finishers)),
+    isCurrent: ({ context, event }) => isCurrent(context, event),
+    canDecide: ({ context, event }) => event.type === 'approval.decided' && canDecide(context, event),
+    isWaitedFor: ({ context, event }) =>
+      event.type === 'result.received' && isWaitingFor(context, event.callId),
+    isInDoubt: ({ context, event }) => event.type === 'doubt.resolved' && isInDoubt(context, event.callId),
+    isRunning: ({ context }) => !context.paused,
+    isPaused: ({ context }) => context.paused,
+    batchIsOver: ({ context }) => context.batch === 0,
+  },
+  actions: {
+    record: assign(({ context, event }) => fold(context, event)),
+    decide: assign(({ context }) => decide(context)),
+    publishNext: enqueueActions(({ context, enqueue }) => {
+      if (context.next !== null) enqueue.emit({ type: 'decided', next: context.next });
+    }),
+    discardText: enqueueActions(({ context, enqueue }) => {
+      if (context.failure === null || !context.turn.shown) return;
+      enqueue.emit({ type: 'text.discarded', turn: context.turn.number, attempt: context.turn.attempt });
+    }),
+    beginTurn: assign(({ context }) => beginTurn(context)),
+    beginBatch: assign(({ context }) => beginBatch(context)),
+    beginFinishing: assign(({ context }) => beginFinishing(context)),
+    beginBackOff: assign(({ context }) => beginBackOff(context)),
+    beginRest: assign(({ context }) => beginRest(context)),
+    endWait: assign(({ context }) => endWait(context)),
+    startExpiryTimer: enqueueActions(({ context, enqueue }) => {
+      if (context.timer !== null)
+        enqueue.spawnChild('timer', { id: 'timer', input: serviceInput({ context }) });
+    }),
+    stopExpiryTimer: stopChild('timer'),
+  },
+}).createMachine({
+  id: 'agent',
+  context: ({ input }) => createContext(input),
+  initial: 'deciding',
+  on: {
+    'message.received': { actions: 'record' },
+    'approval.decided': { guard: 'canDecide', actions: 'record' },
+    'result.received': { guard: 'isWaitedFor', actions: 'record' },
+    'doubt.resolved': { guard: 'isInDoubt', actions: 'record' },
+    'pause.requested': { guard: 'isRunning', actions: 'record' },
+    'step.requested': { actions: 'record' },
+    'run.unpaused': { guard: 'isPaused', actions: 'record' },
+    'run.cancelled': { target: '.cancelled', actions: 'record' },
+  },
+  states: {
+    turn: {
+      description: 'One model call.',
+      initial: 'planning',
+      entry: ['discardText', 'beginTurn'],
+      invoke: { id: 'modelTurn', src: 'modelTurn', input: serviceInput },
+      on: {
+        'turn.completed': { guard: 'isCurrent', target: 'deciding', actions: 'record' },
+        'turn.failed': { guard: 'isCurrent', target: 'deciding', actions: 'record' },
+      },
+      states: {
+        planning: {
+          description: 'Nothing of this call has reached the reader, or it is asking for tools.',
+          on: {
+            'text.started': { guard: 'isCurrent', target: 'finalStreaming', actions: 'record' },
+            'calls.started': { guard: 'isCurrent', actions: 'record' },
+          },
+        },
+        finalStreaming: {
+          description: 'Text is reaching the reader, or is about to.',
+          on: {
+            'text.started': { guard: 'isCurrent', actions: 'record' },
+            'calls.started': { guard: 'isCurrent', target: 'planning', actions: 'record' },
+          },
+        },
+      },
+    },
+    deciding: {
+      description: 'The next action is a function of the context alone.',
+      entry: ['decide', 'publishNext'],
+      always: [
+        { guard: { type: 'next', params: { type: 'callModel' } }, target: 'turn' },
+        { guard: { type: 'next', params: { type: 'streamFinal' } }, target: 'turn.finalStreaming' },
+        { guard: { type: 'next', params: { type: 'executeTools' } }, target: 'executingTools' },
+        { guard: { type: 'next', params: { type: 'backOff' } }, target: 'backingOff' },
+        {
+          guard: { type: 'next', params: { type: 'interruptForApproval' } },
+          target: 'resting.awaitingApproval',
+        },
+        { guard: { type: 'next', params: { type: 'awaitResults' } }, target: 'resting.awaitingResults' },
+        { guard: { type: 'next', params: { type: 'resolveDoubt' } }, target: 'resting.inDoubt' },
+        { guard: { type: 'next', params: { type: 'pause' } }, target: 'resting.paused' },
+        { guard: { type: 'next', params: { type: 'finish', finishers: true } }, target: 'finishing' },
+        { guard: { type: 'next', params: { type: 'finish', finishers: false } }, target: 'finished' },
+        { guard: { type: 'next', params: { type: 'fail' } }, target: 'failed' },
+      ],
+    },
+    executingTools: {
+      description: 'The calls that may run, in parallel, as one batch.',
+      entry: 'beginBatch',
+      invoke: { id: 'toolBatch', src: 'toolBatch', input: serviceInput },
+      on: {
+        'tool.started': { guard: 'isCurrent', actions: 'record' },
+        'tool.settled': { guard: 'isCurrent', actions: 'record' },
+        'tool.interrupted': { guard: 'isCurrent', actions: 'record' },
+        'tool.doubted': { guard: 'isCurrent', actions: 'record' },
+        'tool.suspended': { guard: 'isCurrent', actions: 'record' },
+      },
+      always: { guard: 'batchIsOver', target: 'deciding' },
+    },
+    backingOff: {
+      description: 'Waiting before the next attempt of a failed turn.',
+      entry: 'beginBackOff',
+      exit: 'endWait',
+      invoke: { id: 'timer', src: 'timer', input: serviceInput },
+      on: {
+        'timer.fired': { guard: 'isCurrent', target: 'deciding', actions: 'record' },
+      },
+    },
+    finishing: {
+      description: 'Citations, output schema and guardrails look at the answer.',
+      entry: 'beginFinishing',
+      invoke: { id: 'finishers', src: 'finishers', input: serviceInput },
+      on: {
+        'message.received': { target: 'deciding', actions: 'record' },
+        'finishers.completed': { guard: 'isCurrent', target: 'deciding', actions: 'record' },
+        'finishers.rejected': { guard: 'isCurrent', target: 'deciding', actions: 'record' },
+      },
+    },
+    resting: {
+      description: 'Nothing runs until somebody says something, or an approval expires.',
+      tags: 'rest',
+      initial: 'awaitingApproval',
+      entry: ['beginRest', 'startExpiryTimer'],
+      exit: ['stopExpiryTimer', 'endWait'],
+      on: {
+        'message.received': { target: 'deciding', actions: 'record' },
+        'approval.decided': { guard: 'canDecide', target: 'deciding', actions: 'record' },
+        'result.received': { guard: 'isWaitedFor', target: 'deciding', actions: 'record' },
+        'doubt.resolved': { guard: 'isInDoubt', target: 'deciding', actions: 'record' },
+        'pause.requested': { guard: 'isRunning', target: 'deciding', actions: 'record' },
+        'step.requested': { target: 'deciding', actions: 'record' },
+        'run.unpaused': { guard: 'isPaused', target: 'deciding', actions: 'record' },
+        'timer.fired': { guard: 'isCurrent', target: 'deciding', actions: 'record' },
+      },
+      states: {
+        awaitingApproval: { description: 'A person must decide about a call.' },
+        awaitingResults: { description: 'The client, or a sub-agent, runs a call.' },
+        inDoubt: { description: 'A call may or may not have happened, and somebody must say.' },
+        paused: { description: 'Somebody asked to stop before the next spending action.' },
+      },
+    },
+    finished: { type: 'final', description: 'The model answered.' },
+    failed: { type: 'final', description: 'The run cannot go on.' },
+    cancelled: { type: 'final', description: 'Somebody stopped the run.' },
+  },
+});
+
+export type AgentMachine = typeof agentMachine;

@@ -1,0 +1,81 @@
+import type { Item } from '../protocol/item.ts';
+import type { Call, CallResult, CallStatus, Context } from './context.ts';
+
+/**
+ * The current round of calls.
+ *
+ * C1 `open` is the number of calls that are not settled, `batch` of those queued, running or reconciling.
+ * C2 A settled call never changes again.
+ * C3 When the last call settles, all results enter the transcript in call order and the round is empty.
+ */
+
+const OWED_BY_BATCH: ReadonlySet<CallStatus> = new Set(['queued', 'running', 'reconciling']);
+const BUSY: ReadonlySet<CallStatus> = new Set(['running', 'reconciling']);
+
+export function findCall(context: Context, callId: string): Call | undefined {
+  return context.calls.find(call => call.callId === callId);
+}
+
+export function callsWith(context: Context, status: CallStatus): Call[] {
+  return context.open === 0 ? [] : context.calls.filter(call => call.status === status);
+}
+
+export function isBusy(context: Context): boolean {
+  return context.calls.some(call => BUSY.has(call.status));
+}
+
+export function changeCall(context: Context, callId: string, change: Partial<Call>): Context {
+  const index = context.calls.findIndex(call => call.callId === callId);
+  const before = context.calls[index];
+  if (before === undefined || before.status === 'settled') return context;
+  const after = { ...before, ...change };
+  const calls = context.calls.slice();
+  calls[index] = after;
+  return {
+    ...context,
+    calls,
+    open: context.open - (after.status === 'settled' ? 1 : 0),
+    batch: context.batch + owed(after) - owed(before),
+  };
+}
+
+export function settleCall(context: Context, callId: string, result: CallResult): Context {
+  return closeRound(changeCall(context, callId, { status: 'settled', result }));
+}
+
+/** Begins a round: counters fit the calls' statuses, and a round that is settled already is closed. */
+export function openRound(context: Context, calls: Call[]): Context {
+  const open = calls.reduce((count, call) => count + (call.status === 'settled' ? 0 : 1), 0);
+  return closeRound({ ...context, calls, open, batch: 0 });
+}
+
+function closeRound(context: Context): Context {
+  if (context.open > 0 || context.calls.length === 0) return context;
+  return { ...context, calls: [], transcript: [...context.transcript, ...context.calls.map(resultItem)] };
+}
+
+function resultItem(call: Call): Item {
+  const { output = null, isError = true, shown } = call.result ?? {};
+  return {
+    type: 'tool_result',
+    callId: call.callId,
+    output,
+    isError,
+    ...(shown === undefined ? {} : { shown }),
+  };
+}
+
+function owed(call: Call): number {
+  return OWED_BY_BATCH.has(call.status) ? 1 : 0;
+}
+
+/** Moves every ready call into the batch that is about to run. */
+export function queueReadyCalls(context: Context): Context {
+  let queued = 0;
+  const calls = context.calls.map(call => {
+    if (call.status !== 'ready') return call;
+    queued += 1;
+    return { ...call, status: 'queued' as const };
+  });
+  return { ...context, calls, batch: context.batch + queued };
+}

@@ -1,0 +1,154 @@
+import type { RunConfig } from '../protocol/config.ts';
+import type { NextAction } from '../protocol/effect.ts';
+import type { Failure, QualifiedCall, RunStarted } from '../protocol/event.ts';
+import type { Item } from '../protocol/item.ts';
+import type { JsonValue } from '../protocol/json.ts';
+import type { FinishReason, Usage } from '../protocol/turn.ts';
+
+/**
+ * Where a call of the current round stands.
+ * - `gated`: a person must decide; `ready`: may run in the next batch;
+ * - `queued`, `running`, `reconciling`: owed by the running batch;
+ * - `waiting`: for the client, or for a sub-agent; `doubted`: nobody knows whether it happened;
+ * - `settled`: it has its result.
+ */
+export type CallStatus =
+  | 'gated'
+  | 'ready'
+  | 'queued'
+  | 'running'
+  | 'reconciling'
+  | 'waiting'
+  | 'doubted'
+  | 'settled';
+
+export type CallResult = { output: JsonValue; isError: boolean; shown?: string };
+
+export type Call = QualifiedCall & {
+  status: CallStatus;
+  /** How often it was started. */
+  attempt: number;
+  /** The idempotency key, from the first start on. */
+  key?: string;
+  /** A person changed `input` while approving. */
+  edited?: boolean;
+  doubt?: string;
+  childRunId?: string;
+  result?: CallResult;
+};
+
+export type Continuation = { provider: string; model: string; instructions: string; token: JsonValue };
+
+/** The turn that runs or ran last. `number` counts from 1; `model` is an index of `config.models`. */
+export type TurnState = {
+  number: number;
+  attempt: number;
+  model: number;
+  /** Tools are off: this call gives the answer. */
+  final: boolean;
+  /** Text of this attempt reached the reader. */
+  shown: boolean;
+};
+
+export type LastTurn = {
+  finishReason: FinishReason;
+  calls: number;
+  final: boolean;
+  /** A planning turn without calls under `separate`: kept out of the transcript. */
+  draft: boolean;
+};
+
+/** What the chart knows of a run: JSON, and a fold of its events. Times are ms since the epoch. */
+export type Context = {
+  runId: string;
+  agent: { name: string; version?: string };
+  config: RunConfig;
+  stream: boolean;
+  continues: string | null;
+  startedAt: number;
+  /** `at` of the latest event. */
+  now: number;
+  transcript: Item[];
+  /** Messages no model call has read yet. */
+  inbox: Item[];
+  /** Counts the starts of services; reports of an older start are not listened to. */
+  generation: number;
+  turn: TurnState;
+  lastTurn: LastTurn | null;
+  failure: (Failure & { retryable: boolean; retryAt: number | null }) | null;
+  continuation: Continuation | null;
+  /** The current round, in the model's order; empty once all have results. */
+  calls: Call[];
+  /** Calls without a result. */
+  open: number;
+  /** Calls the running batch still owes. */
+  batch: number;
+  /** Inputs that people changed, by call. */
+  edits: { callId: string; input: JsonValue }[];
+  sticky: { tool: string; decision: 'approve' | 'reject'; reason?: string }[];
+  turns: number;
+  toolCalls: number;
+  /** Calls that were not let through for the limit on `toolCalls`. */
+  deniedCalls: number;
+  usage: Usage | null;
+  cost: number;
+  activeMs: number;
+  /** Since when the batch has been running something; `null` between batches. */
+  activeSince: number | null;
+  /** How often a call failed in a row, by digest; kept only under that limit. */
+  failures: { [digest: string]: number };
+  paused: boolean;
+  /** Spending actions allowed while paused. */
+  steps: number;
+  /** The limit the closing call was made for. */
+  closing: string | null;
+  answer: { text: string; output?: JsonValue } | null;
+  finishersDone: boolean;
+  rejections: number;
+  /** A finisher sent the answer back and nothing was called since. */
+  sentBack: boolean;
+  /** When the timer service is due; `null` when none runs. */
+  timer: number | null;
+  next: NextAction | null;
+};
+
+export function createContext(started: RunStarted): Context {
+  return {
+    runId: started.runId,
+    agent: started.agent,
+    config: started.config,
+    stream: started.stream,
+    continues: started.continues ?? null,
+    startedAt: started.at,
+    now: started.at,
+    transcript: started.input,
+    inbox: [],
+    generation: 0,
+    turn: { number: 0, attempt: 0, model: 0, final: false, shown: false },
+    lastTurn: null,
+    failure: null,
+    continuation: null,
+    calls: [],
+    open: 0,
+    batch: 0,
+    edits: [],
+    sticky: [],
+    turns: 0,
+    toolCalls: 0,
+    deniedCalls: 0,
+    usage: null,
+    cost: 0,
+    activeMs: 0,
+    activeSince: null,
+    failures: {},
+    paused: false,
+    steps: 0,
+    closing: null,
+    answer: null,
+    finishersDone: false,
+    rejections: 0,
+    sentBack: false,
+    timer: null,
+    next: null,
+  };
+}

@@ -1,0 +1,155 @@
+import type { NextAction } from '../protocol/effect.ts';
+import { callsWith } from './calls.ts';
+import type { Call, Context } from './context.ts';
+import { findReachedLimit } from './limits.ts';
+
+/**
+ * What the run does next: a function of its context alone. Every way out of every wait leads here.
+ * A run that is paused lets nothing through that spends, but for the steps it was given.
+ */
+export function decideNextAction(context: Context): NextAction {
+  const next = chooseAction(context);
+  if (!context.paused || context.steps > 0 || !spends(next)) return next;
+  return { type: 'pause', why: `paused before ${next.type} (${next.why})` };
+}
+
+/** Spending: a model call, tools, finishers. */
+function spends(next: NextAction): boolean {
+  switch (next.type) {
+    case 'callModel':
+    case 'streamFinal':
+    case 'executeTools':
+      return true;
+    case 'finish':
+      return next.finishers;
+    case 'interruptForApproval':
+    case 'awaitResults':
+    case 'resolveDoubt':
+    case 'backOff':
+    case 'pause':
+    case 'fail':
+      return false;
+  }
+}
+
+function chooseAction(context: Context): NextAction {
+  if (context.failure !== null) return afterFailure(context);
+  if (context.open > 0) return withOpenCalls(context);
+  return betweenRounds(context);
+}
+
+/**
+ * Every call has exactly one result before the next model call. What may run runs first; then doubts
+ * are put to a person, then approvals, then results of clients and sub-agents are waited for.
+ */
+function withOpenCalls(context: Context): NextAction {
+  const ready = callsWith(context, 'ready');
+  if (ready.length > 0) return { type: 'executeTools', calls: ids(ready), why: `${count(ready)} may run` };
+  const doubted = callsWith(context, 'doubted');
+  if (doubted.length > 0) {
+    return {
+      type: 'resolveDoubt',
+      calls: ids(doubted),
+      why: `${count(doubted)} may or may not have happened`,
+    };
+  }
+  const gated = callsWith(context, 'gated');
+  if (gated.length > 0) {
+    return { type: 'interruptForApproval', calls: ids(gated), why: `${count(gated)} need a decision` };
+  }
+  const waiting = callsWith(context, 'waiting');
+  return { type: 'awaitResults', calls: ids(waiting), why: `${count(waiting)} run elsewhere` };
+}
+
+/** Which way a failed turn goes: again on the same model, on the next model of the list, or no further. */
+export type FailureWay = 'retry' | 'fallback' | 'give-up';
+
+export function chooseFailureWay(context: Context): FailureWay {
+  const { failure, turn, config } = context;
+  if (failure?.retryable === true && turn.attempt < config.attempts) return 'retry';
+  return turn.model + 1 < config.models.length ? 'fallback' : 'give-up';
+}
+
+/** A failed turn is tried again after its wait; with its attempts spent the next model takes over for the rest of the run. */
+function afterFailure(context: Context): NextAction {
+  const { failure, turn, config, now } = context;
+  if (failure === null) throw new Error('afterFailure needs a failure');
+  const way = chooseFailureWay(context);
+  if (way === 'give-up')
+    return { type: 'fail', code: failure.code, message: failure.message, why: failure.message };
+  const again = turn.final ? ({ type: 'streamFinal' } as const) : ({ type: 'callModel' } as const);
+  const limit = turn.final && context.closing !== null ? { limit: context.closing } : {};
+  if (way === 'fallback') {
+    const model = config.models[turn.model + 1]?.model;
+    return {
+      ...again,
+      ...limit,
+      why: `${failure.code} after ${turn.attempt} attempts: falling back to ${model}`,
+    };
+  }
+  const attempt = `attempt ${turn.attempt + 1} of ${config.attempts} after ${failure.code}`;
+  if (failure.retryAt !== null && failure.retryAt > now) {
+    return { type: 'backOff', until: failure.retryAt, why: `${attempt}, in ${failure.retryAt - now} ms` };
+  }
+  return { ...again, ...limit, why: attempt };
+}
+
+/** No call is open. The last turn, unread messages and limits decide whether the model is called again. */
+function betweenRounds(context: Context): NextAction {
+  const { lastTurn, inbox, config } = context;
+  if (context.closing !== null && lastTurn?.final === true) return finish(context, context.closing);
+  const reason = reasonToCall(context);
+  if (reason !== null) return callWithinLimits(context, reason);
+  if (lastTurn === null) return callWithinLimits(context, 'the run begins');
+  if (inbox.length > 0) return callWithinLimits(context, `${inbox.length} unread message(s)`);
+  if (lastTurn.draft)
+    return { type: 'streamFinal', why: 'planning is over: the answer is a call of its own' };
+  return finish(context, incompleteReason(context));
+
+  function reasonToCall({ sentBack }: Context): string | null {
+    if (sentBack && context.rejections <= config.finisherRejections)
+      return `the answer was sent back, ${context.rejections} of ${config.finisherRejections}`;
+    if (lastTurn === null || lastTurn.final) return null;
+    if (lastTurn.calls > 0 && lastTurn.finishReason !== 'content_filter') {
+      return `${lastTurn.calls} call(s) have their results`;
+    }
+    return lastTurn.finishReason === 'pause' ? 'the provider paused its turn' : null;
+  }
+}
+
+/** A turn cut off by the provider, or by a filter, ends the run with an answer that is incomplete. */
+function incompleteReason({ lastTurn }: Context): string | undefined {
+  const reason = lastTurn?.finishReason;
+  return reason === 'length' || reason === 'content_filter' ? reason : undefined;
+}
+
+/** At a limit one closing call with tools off answers from what is there, or the run stops. */
+function callWithinLimits(context: Context, why: string): NextAction {
+  const reached = findReachedLimit(context);
+  if (reached === null) return { type: 'callModel', why };
+  if (context.config.onLimit === 'stop' || context.closing !== null) return finish(context, reached.limit);
+  return { type: 'streamFinal', limit: reached.limit, why: reached.why };
+}
+
+function finish(context: Context, reason: string | undefined): NextAction {
+  const { config, finishersDone, rejections, sentBack } = context;
+  if (sentBack) {
+    const message = `the finishers sent the answer back ${rejections} time(s)`;
+    return { type: 'fail', code: 'finishers-rejected', message, why: message };
+  }
+  return {
+    type: 'finish',
+    finishers: config.finishers && !finishersDone,
+    why: reason === undefined ? 'the model answered' : `the answer is incomplete: ${reason}`,
+    ...(reason === undefined ? {} : { reason }),
+  };
+}
+
+function ids(calls: Call[]): string[] {
+  return calls.map(call => call.callId);
+}
+
+function count(calls: Call[]): string {
+  const names = new Set(calls.map(call => call.name));
+  return `${calls.length} call(s) of ${[...names].join(', ')}`;
+}

@@ -1,0 +1,65 @@
+import { callsWith, queueReadyCalls } from './calls.ts';
+import type { Context } from './context.ts';
+import { chooseFailureWay, decideNextAction } from './decide-next-action.ts';
+
+/** What entering a state does to the context. Each is pure, and runs before the state's service is started. */
+
+export function decide(context: Context): Context {
+  return { ...context, next: decideNextAction(context) };
+}
+
+/** A new turn, or the next attempt of a failed one. Unread messages become part of the transcript. */
+export function beginTurn(context: Context): Context {
+  const spent = spend(context);
+  const { turn, failure, next, inbox } = spent;
+  const way = failure === null ? null : chooseFailureWay(context);
+  const final = next?.type === 'streamFinal';
+  const limit = next?.type === 'streamFinal' ? next.limit : undefined;
+  return {
+    ...spent,
+    generation: context.generation + 1,
+    failure: null,
+    inbox: [],
+    transcript: inbox.length === 0 ? context.transcript : [...context.transcript, ...inbox],
+    closing: limit ?? context.closing,
+    finishersDone: false,
+    sentBack: false,
+    turn: {
+      number: way === null ? turn.number + 1 : turn.number,
+      attempt: way === 'retry' ? turn.attempt + 1 : 1,
+      model: way === 'fallback' ? turn.model + 1 : turn.model,
+      final,
+      shown: false,
+    },
+  };
+}
+
+export function beginBatch(context: Context): Context {
+  return { ...queueReadyCalls(spend(context)), generation: context.generation + 1, activeSince: null };
+}
+
+export function beginFinishing(context: Context): Context {
+  return { ...spend(context), generation: context.generation + 1 };
+}
+
+export function beginBackOff(context: Context): Context {
+  const until = context.next?.type === 'backOff' ? context.next.until : context.now;
+  return { ...context, generation: context.generation + 1, timer: until };
+}
+
+/** At rest a timer is due when the first open approval expires; nothing else runs. */
+export function beginRest(context: Context): Context {
+  const due = callsWith(context, 'gated')
+    .map(call => call.expiresAt)
+    .filter(expiresAt => expiresAt !== undefined);
+  const timer = due.length === 0 ? null : Math.min(...due);
+  return { ...context, generation: timer === null ? context.generation : context.generation + 1, timer };
+}
+
+export function endWait(context: Context): Context {
+  return context.timer === null ? context : { ...context, timer: null };
+}
+
+function spend(context: Context): Context {
+  return context.paused ? { ...context, steps: Math.max(0, context.steps - 1) } : context;
+}

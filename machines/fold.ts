@@ -1,0 +1,275 @@
+import type { ChartEvent, QualifiedCall } from '../protocol/event.ts';
+import type { Item } from '../protocol/item.ts';
+import { callsWith, changeCall, findCall, isBusy, openRound, settleCall } from './calls.ts';
+import type { Call, Context, LastTurn } from './context.ts';
+import { addUsage, costOf, modelOf } from './limits.ts';
+
+type Of<Type extends ChartEvent['type']> = Extract<ChartEvent, { type: Type }>;
+
+/** The context after an event that the chart took. Pure; guards have made sure the event fits. */
+export function fold(context: Context, event: ChartEvent): Context {
+  const now = { ...context, now: Math.max(context.now, event.at) };
+  switch (event.type) {
+    case 'message.received':
+      return receiveMessage(now, event);
+    case 'approval.decided':
+      return decideApproval(now, event);
+    case 'result.received':
+      return settleCall(now, event.callId, { output: event.output, isError: event.isError });
+    case 'doubt.resolved':
+      return resolveDoubt(now, event);
+    case 'pause.requested':
+      return { ...now, paused: true };
+    case 'step.requested':
+      return { ...now, paused: true, steps: now.steps + 1 };
+    case 'run.unpaused':
+      return { ...now, paused: false, steps: 0 };
+    case 'run.cancelled':
+      return now;
+    case 'text.started':
+      return { ...now, turn: { ...now.turn, shown: true } };
+    case 'calls.started':
+      return now;
+    case 'turn.completed':
+      return completeTurn(now, event);
+    case 'turn.failed':
+      return failTurn(now, event);
+    case 'tool.started':
+      return changeCall(beginActivity(now, event.at), event.callId, {
+        status: 'running',
+        attempt: event.attempt,
+        key: event.key,
+      });
+    case 'tool.settled':
+      return settleTool(endActivity(now, event.at), event);
+    case 'tool.interrupted':
+      return interruptTool({ ...now, activeSince: event.at }, event.callId);
+    case 'tool.doubted':
+      return changeCall(endActivity(now, event.at), event.callId, { status: 'doubted', doubt: event.reason });
+    case 'tool.suspended':
+      return changeCall(endActivity(now, event.at), event.callId, {
+        status: 'waiting',
+        childRunId: event.childRunId,
+      });
+    case 'timer.fired':
+      return fireTimer(now);
+    case 'finishers.completed':
+      return completeFinishers(now, event);
+    case 'finishers.rejected':
+      return rejectAnswer(now, event.feedback);
+  }
+}
+
+/** While gates are open a message supersedes the gated calls, or waits for them. */
+function receiveMessage(context: Context, { items }: Of<'message.received'>): Context {
+  const received = { ...context, inbox: [...context.inbox, ...items] };
+  if (context.config.onMessage === 'queue') return received;
+  return refuseCalls(received, callsWith(received, 'gated'), 'Not run: superseded by a new message.');
+}
+
+function refuseCalls(context: Context, calls: Call[], output: string): Context {
+  return calls.reduce((state, { callId }) => settleCall(state, callId, { output, isError: true }), context);
+}
+
+function decideApproval(context: Context, event: Of<'approval.decided'>): Context {
+  const { callId, decision } = event;
+  const call = findCall(context, callId);
+  if (call === undefined) return context;
+  const ruled = event.sticky === true ? addStickyRule(context, call.name, decision) : context;
+  switch (decision.type) {
+    case 'approve':
+      return approveCall(ruled, call, decision);
+    case 'reject':
+      return settleCall(ruled, callId, { output: rejection(decision.reason), isError: true });
+    case 'answer':
+      return settleCall(ruled, callId, { output: decision.output, isError: false });
+  }
+}
+
+type Decision = Of<'approval.decided'>['decision'];
+
+function approveCall(
+  context: Context,
+  call: Call,
+  { input, editDigest }: Extract<Decision, { type: 'approve' }>,
+) {
+  const status = call.executedBy === 'client' ? 'waiting' : 'ready';
+  if (input === undefined) return changeCall(context, call.callId, { status });
+  const edited = changeCall(context, call.callId, {
+    status,
+    input,
+    digest: editDigest ?? call.digest,
+    edited: true,
+  });
+  return { ...edited, edits: [...edited.edits, { callId: call.callId, input }] };
+}
+
+/** A rule holds for calls that come after it; an answer belongs to its own call. */
+function addStickyRule(context: Context, tool: string, decision: Decision): Context {
+  if (decision.type === 'answer') return context;
+  const rule = {
+    tool,
+    decision: decision.type,
+    ...(decision.type === 'reject' && decision.reason !== undefined ? { reason: decision.reason } : {}),
+  };
+  return { ...context, sticky: [...context.sticky.filter(other => other.tool !== tool), rule] };
+}
+
+function rejection(reason: string | undefined): string {
+  return reason === undefined
+    ? 'Not run: the call was rejected.'
+    : `Not run: the call was rejected: ${reason}`;
+}
+
+function resolveDoubt(context: Context, { callId, resolution }: Of<'doubt.resolved'>): Context {
+  switch (resolution.type) {
+    case 'retry':
+      return changeCall(context, callId, { status: 'ready' });
+    case 'happened':
+      return settleCall(context, callId, { output: resolution.output, isError: false });
+    case 'failed':
+      return settleCall(context, callId, { output: resolution.reason, isError: true });
+  }
+}
+
+function completeTurn(context: Context, event: Of<'turn.completed'>): Context {
+  const lastTurn = describeTurn(context, event);
+  const answers = lastTurn.calls === 0 || lastTurn.final;
+  const counted: Context = {
+    ...context,
+    lastTurn,
+    failure: null,
+    turns: context.turns + 1,
+    usage: addUsage(context.usage, event.usage),
+    cost: context.cost + costOf(event.usage, modelOf(context).model, context.config.prices),
+    activeMs: context.activeMs + Math.max(0, event.at - event.startedAt),
+    answer: answers && !lastTurn.draft ? { text: event.text } : context.answer,
+  };
+  if (lastTurn.draft) return counted;
+  const read = {
+    ...counted,
+    transcript: [...counted.transcript, ...event.items],
+    continuation: event.continuation ?? null,
+  };
+  return admitCalls(read, event.calls, whyNoneRuns(lastTurn));
+}
+
+function describeTurn({ config, turn }: Context, event: Of<'turn.completed'>): LastTurn {
+  const calls = event.calls.length;
+  const { finishReason } = event;
+  const over = finishReason !== 'pause' && finishReason !== 'content_filter';
+  const draft = config.finalAnswer === 'separate' && !turn.final && calls === 0 && over;
+  return { finishReason, calls, final: turn.final, draft };
+}
+
+/** Why no call of a turn may run: tools were off, or the turn was cut off and its calls with it. */
+function whyNoneRuns({ final, finishReason }: LastTurn): string | null {
+  if (final) return 'Not run: tools are off for the final answer.';
+  if (finishReason === 'length') {
+    return 'Not run: the reply was cut off at its length limit, so this call may be incomplete. Make it again, shorter.';
+  }
+  return finishReason === 'content_filter' ? 'Not run: the reply was stopped by a content filter.' : null;
+}
+
+function admitCalls(context: Context, qualified: QualifiedCall[], refusal: string | null): Context {
+  let { toolCalls, deniedCalls } = context;
+  const { limits } = context.config;
+  const calls = qualified.map((call): Call => {
+    const rest = { ...call, attempt: 0 };
+    const refuse = (output: string): Call => ({
+      ...rest,
+      status: 'settled',
+      result: { output, isError: true },
+    });
+    if (refusal !== null) return refuse(refusal);
+    if (call.error !== undefined) return refuse(call.error);
+    if (toolCalls >= limits.toolCalls) {
+      deniedCalls += 1;
+      return refuse(`Not run: the run's limit of ${limits.toolCalls} tool calls is reached.`);
+    }
+    toolCalls += 1;
+    const rule = call.gate ? context.sticky.find(({ tool }) => tool === call.name) : undefined;
+    if (rule?.decision === 'reject') return refuse(rejection(rule.reason));
+    if (call.gate && rule === undefined) return { ...rest, status: 'gated' };
+    return { ...rest, status: call.executedBy === 'client' ? 'waiting' : 'ready' };
+  });
+  const failed = qualified.filter(call => refusal === null && call.error !== undefined);
+  const counted = failed.reduce((state, { digest }) => countOutcome(state, digest, true), context);
+  return openRound({ ...counted, toolCalls, deniedCalls }, calls);
+}
+
+function failTurn(context: Context, event: Of<'turn.failed'>): Context {
+  return {
+    ...context,
+    activeMs: context.activeMs + Math.max(0, event.at - event.startedAt),
+    failure: { ...event.error, retryable: event.retryable, retryAt: event.retryAt ?? null },
+  };
+}
+
+function settleTool(context: Context, { callId, output, isError, shown }: Of<'tool.settled'>): Context {
+  const digest = findCall(context, callId)?.digest;
+  const counted = digest === undefined ? context : countOutcome(context, digest, isError);
+  return settleCall(counted, callId, { output, isError, ...(shown === undefined ? {} : { shown }) });
+}
+
+/** Found started and unsettled: run again with the same key, ask the tool, or leave it in doubt. */
+function interruptTool(context: Context, callId: string): Context {
+  const call = findCall(context, callId);
+  if (call === undefined) return context;
+  if (call.sideEffect !== 'once') return changeCall(context, callId, { status: 'queued' });
+  if (call.reconcilable) return changeCall(context, callId, { status: 'reconciling' });
+  const doubt = 'the process ended after the call was started and before its outcome was recorded';
+  return changeCall(context, callId, { status: 'doubted', doubt });
+}
+
+/** What a timer was set for is due: the wait before a retry, or approvals that expire. */
+function fireTimer(context: Context): Context {
+  const waited =
+    context.failure === null ? context : { ...context, failure: { ...context.failure, retryAt: null } };
+  const expired = callsWith(waited, 'gated').filter(
+    ({ expiresAt }) => expiresAt !== undefined && expiresAt <= waited.now,
+  );
+  return refuseCalls(
+    { ...waited, timer: null },
+    expired,
+    'Not run: the approval expired before anybody decided.',
+  );
+}
+
+function completeFinishers(context: Context, event: Of<'finishers.completed'>): Context {
+  const text = event.text ?? context.answer?.text ?? '';
+  return {
+    ...context,
+    finishersDone: true,
+    answer: { text, ...(event.output === undefined ? {} : { output: event.output }) },
+  };
+}
+
+/** The feedback goes to the model as a message; what is decided next is bounded by the rejections so far. */
+function rejectAnswer(context: Context, feedback: string): Context {
+  const message: Item = { type: 'message', role: 'developer', content: [{ type: 'text', text: feedback }] };
+  return {
+    ...context,
+    rejections: context.rejections + 1,
+    sentBack: true,
+    transcript: [...context.transcript, message],
+  };
+}
+
+function countOutcome(context: Context, digest: string, failed: boolean): Context {
+  if (context.config.limits.repeatedFailures === undefined) return context;
+  const { [digest]: before = 0, ...others } = context.failures;
+  return { ...context, failures: failed ? { ...others, [digest]: before + 1 } : others };
+}
+
+/** Time counts while something of the batch runs; what a dead process slept through does not. */
+function beginActivity(context: Context, at: number): Context {
+  return isBusy(context) ? context : { ...context, activeSince: at };
+}
+
+function endActivity(context: Context, at: number): Context {
+  const since = context.activeSince;
+  return since === null
+    ? context
+    : { ...context, activeMs: context.activeMs + Math.max(0, at - since), activeSince: at };
+}

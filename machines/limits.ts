@@ -1,0 +1,73 @@
+import type { Prices, RunConfig } from '../protocol/config.ts';
+import type { Usage } from '../protocol/turn.ts';
+import type { Context } from './context.ts';
+
+export type ReachedLimit = { limit: string; why: string };
+
+/**
+ * The first limit the run has used up, in the order turns, toolCalls, tokens, cost, activeMs,
+ * repeatedFailures. `toolCalls` counts as used up once a call was denied for it: a run that made
+ * exactly as many calls as it may is not cut short.
+ */
+export function findReachedLimit(context: Context): ReachedLimit | null {
+  const { limits } = context.config;
+  const spent: [string, number, number | undefined][] = [
+    ['turns', context.turns, limits.turns],
+    ['toolCalls', context.toolCalls, limits.toolCalls],
+    ['tokens', countTokens(context.usage), limits.tokens],
+    ['cost', context.cost, limits.cost],
+    ['activeMs', context.activeMs, limits.activeMs],
+    ['repeatedFailures', mostFailures(context), limits.repeatedFailures],
+  ];
+  for (const [limit, used, allowed] of spent) {
+    if (allowed === undefined || used < allowed) continue;
+    if (limit === 'toolCalls' && context.deniedCalls === 0) continue;
+    return { limit, why: `limit ${limit}: ${used} of ${allowed}` };
+  }
+  return null;
+}
+
+function mostFailures(context: Context): number {
+  return Object.values(context.failures).reduce((most, count) => Math.max(most, count), 0);
+}
+
+function countTokens(usage: Usage | null): number {
+  return usage === null ? 0 : usage.inputTokens + usage.outputTokens;
+}
+
+export function addUsage(total: Usage | null, more: Usage | null): Usage | null {
+  if (total === null || more === null) return total ?? more;
+  return {
+    inputTokens: total.inputTokens + more.inputTokens,
+    outputTokens: total.outputTokens + more.outputTokens,
+    cachedInputTokens: addCounts(total.cachedInputTokens, more.cachedInputTokens),
+    cacheWriteTokens: addCounts(total.cacheWriteTokens, more.cacheWriteTokens),
+    reasoningTokens: addCounts(total.reasoningTokens, more.reasoningTokens),
+  };
+}
+
+function addCounts(total: number | null, more: number | null): number | null {
+  return total === null || more === null ? (total ?? more) : total + more;
+}
+
+/** What a turn cost, by the price of the configured model; 0 when it has no price or said no usage. */
+export function costOf(usage: Usage | null, model: string, prices: Prices | undefined): number {
+  if (usage === null || prices === undefined || !Object.hasOwn(prices, model)) return 0;
+  const price = prices[model];
+  if (price === undefined) return 0;
+  const cached = Math.min(usage.cachedInputTokens ?? 0, usage.inputTokens);
+  const written = Math.min(usage.cacheWriteTokens ?? 0, usage.inputTokens - cached);
+  const plain = usage.inputTokens - cached - written;
+  const total =
+    plain * price.input +
+    cached * (price.cachedInput ?? price.input) +
+    written * (price.cacheWrite ?? price.input) +
+    usage.outputTokens * price.output;
+  return total / 1_000_000;
+}
+
+export function modelOf(context: Context): RunConfig['models'][number] {
+  const model = context.config.models[context.turn.model];
+  if (model === undefined) throw new Error(`the run's model list has no entry ${context.turn.model}`);
+  return model;
+}

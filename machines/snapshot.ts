@@ -1,0 +1,84 @@
+import type { AnyActorRef } from 'xstate';
+import type { Effect, ServiceInput } from '../protocol/effect.ts';
+import { EngineError } from '../protocol/error.ts';
+import { agentMachine, CHART_VERSION, serviceInput } from './agent.ts';
+import type { Context } from './context.ts';
+import { type ChartState, serviceNamed } from './step.ts';
+import { structuralHash } from './structural-hash.ts';
+
+/** Where the chart stands, as JSON. What stores, exports and other processes see. */
+export type StoredState = {
+  value: ChartState['value'];
+  context: Context;
+  status: 'active' | 'done';
+  chart: { version: number; hash: string };
+};
+
+export function chartIdentity(): { version: number; hash: string } {
+  return { version: CHART_VERSION, hash: structuralHash() };
+}
+
+export function toStored(state: ChartState): StoredState {
+  const status = state.status === 'active' ? 'active' : 'done';
+  return { value: state.value, context: state.context, status, chart: chartIdentity() };
+}
+
+/**
+ * The state a `StoredState` describes; services it was waiting for are pending again.
+ * Refuses with `chart-mismatch` another version of the chart, with `state-unknown` a state or service it has not.
+ */
+export function fromStored(stored: StoredState): ChartState {
+  assertChart(stored.chart);
+  const { value, context, status } = stored;
+  const state = resolve(value, context, status);
+  const children: Record<string, AnyActorRef> = {};
+  for (const { id } of pendingServices(state)) children[id] = stubFor(id);
+  return Object.assign(state, { children });
+}
+
+export function assertChart(chart: { version: number; hash: string }): void {
+  const ours = chartIdentity();
+  if (chart.version === ours.version && chart.hash === ours.hash) return;
+  throw new EngineError(
+    'chart-mismatch',
+    `This run was written by chart version ${chart.version} (${chart.hash}); this program has version ` +
+      `${ours.version} (${ours.hash}). Open it with the version of agentchart that wrote it.`,
+    { found: chart, expected: ours },
+  );
+}
+
+function resolve(value: ChartState['value'], context: Context, status: StoredState['status']): ChartState {
+  try {
+    return agentMachine.resolveState({ value, context, status });
+  } catch (cause) {
+    throw new EngineError(
+      'state-unknown',
+      `The stored state ${JSON.stringify(value)} does not exist in this chart.`,
+      { value: JSON.stringify(value) },
+      { cause },
+    );
+  }
+}
+
+/** The services the state waits for: what has to be started when a process takes the run over. */
+export function pendingServices(state: ChartState): Extract<Effect, { type: 'start' }>[] {
+  if (state.status !== 'active') return [];
+  const input: ServiceInput = serviceInput(state);
+  const invoked = state._nodes.flatMap(node => node.invoke);
+  const pending = invoked.map(
+    ({ id, src }) => ({ type: 'start', service: serviceNamed(src), id, input }) as const,
+  );
+  if (!state.hasTag('rest') || state.context.timer === null) return pending;
+  return [...pending, { type: 'start', service: 'timer', id: 'timer', input }];
+}
+
+/** What stands for a pending service until the chart stops it: only its id is ever asked for. */
+function stubFor(id: string): AnyActorRef {
+  const stub: Partial<AnyActorRef> = {
+    id,
+    sessionId: id,
+    send: () => {},
+    getSnapshot: () => ({ status: 'active' }),
+  };
+  return stub as AnyActorRef;
+}

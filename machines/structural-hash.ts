@@ -1,0 +1,36 @@
+import { sha256 } from '@noble/hashes/sha2.js';
+import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
+import { canonicalJson, type JsonValue, toJson } from '../protocol/json.ts';
+import { agentMachine } from './agent.ts';
+
+let known: string | undefined;
+
+/**
+ * Identifies the chart's structure: states, edges, and guards and actions by name; not `meta`,
+ * `description` and `tags`, and not the source of functions. 16 hex digits of SHA-256.
+ */
+export function structuralHash(): string {
+  known ??= hashDefinition(agentMachine.config);
+  return known;
+}
+
+export function hashDefinition(definition: unknown): string {
+  const structure = canonicalJson(toJson(keepStructure(definition)));
+  return bytesToHex(sha256(utf8ToBytes(structure))).slice(0, 16);
+}
+
+const NOT_STRUCTURE: ReadonlySet<string> = new Set(['meta', 'description', 'tags']);
+
+/** State ids are keys under `states`, so a state may be called as one of the words left out. */
+function keepStructure(node: unknown, areNames = false): unknown {
+  if (typeof node === 'function') return null;
+  if (Array.isArray(node)) return node.map(entry => keepStructure(entry));
+  if (typeof node !== 'object' || node === null) return node;
+  const kept = Object.entries(node).filter(([key]) => areNames || !NOT_STRUCTURE.has(key));
+  return Object.fromEntries(
+    kept.map(([key, value]): [string, JsonValue] => [
+      key,
+      keepStructure(value, key === 'states' && !areNames) as JsonValue,
+    ]),
+  );
+}

@@ -1,0 +1,53 @@
+import { z } from 'zod';
+
+/** What a run may spend. Counted over pauses, resumes and processes. */
+export const limitsSchema = z.object({
+  /** Model calls that completed. Default 20. */
+  turns: z.number().int().positive(),
+  /** Tool calls that were let through. Default 50. */
+  toolCalls: z.number().int().nonnegative(),
+  /** Input and output tokens of all turns. */
+  tokens: z.exactOptional(z.number().positive()),
+  /** In the unit of `prices`. */
+  cost: z.exactOptional(z.number().positive()),
+  /** Time in model calls and tools, in ms; resting and waiting to retry do not count. */
+  activeMs: z.exactOptional(z.number().positive()),
+  /** How often the same tool may fail on the same input. */
+  repeatedFailures: z.exactOptional(z.number().int().positive()),
+});
+export type Limits = z.infer<typeof limitsSchema>;
+
+/** Per million tokens, by the model's name. A price that is absent is the one of `input`. */
+export const pricesSchema = z.record(
+  z.string(),
+  z.object({
+    input: z.number().nonnegative(),
+    output: z.number().nonnegative(),
+    cachedInput: z.exactOptional(z.number().nonnegative()),
+    cacheWrite: z.exactOptional(z.number().nonnegative()),
+  }),
+);
+export type Prices = z.infer<typeof pricesSchema>;
+
+export const toolChoiceSchema = z.union([
+  z.enum(['auto', 'required', 'none']),
+  z.object({ name: z.string() }),
+]);
+
+/** All the chart needs to know of an agent: plain data, fixed for the run. */
+export const runConfigSchema = z.object({
+  /** The model list in order of preference; the run falls back along it. */
+  models: z.array(z.object({ provider: z.string(), model: z.string() })).min(1),
+  toolChoice: toolChoiceSchema,
+  finalAnswer: z.enum(['live', 'held', 'separate']),
+  onMessage: z.enum(['supersede', 'queue']),
+  onLimit: z.enum(['answer', 'stop']),
+  limits: limitsSchema,
+  prices: z.exactOptional(pricesSchema),
+  /** Attempts of one turn on one model, the first included. */
+  attempts: z.number().int().positive(),
+  /** Whether anything runs in `finishing`, and how often it may send the answer back. */
+  finishers: z.boolean(),
+  finisherRejections: z.number().int().nonnegative(),
+});
+export type RunConfig = z.infer<typeof runConfigSchema>;

@@ -1,0 +1,179 @@
+import { z } from 'zod';
+import { runConfigSchema } from './config.ts';
+import { itemSchema } from './item.ts';
+import type { JsonValue } from './json.ts';
+import { finishReasonSchema, usageSchema } from './turn.ts';
+
+/** The version of the journal's format. Not frozen before 1.0. */
+export const JOURNAL_FORMAT = 1;
+
+const json = z.custom<JsonValue>(value => value !== undefined);
+const text = z.string();
+const optionalText = z.exactOptional(text);
+
+function event<Type extends string, Shape extends z.ZodRawShape>(type: Type, shape: Shape) {
+  return z.object({ type: z.literal(type), at: z.number(), ...shape });
+}
+
+/** A report belongs to one start of a service: `generation` counts the starts of the run. */
+function report<Type extends string, Shape extends z.ZodRawShape>(type: Type, shape: Shape) {
+  return event(type, { generation: z.number().int(), ...shape });
+}
+
+/** A call after it was looked up, parsed, validated and put to its approval predicate. */
+export const qualifiedCallSchema = z.object({
+  callId: text,
+  name: text,
+  input: json,
+  /** Binds decisions to this tool and this input. */
+  digest: text,
+  sideEffect: z.enum(['none', 'idempotent', 'once']),
+  reconcilable: z.boolean(),
+  executedBy: z.enum(['engine', 'client']),
+  /** A person must decide before it runs. */
+  gate: z.boolean(),
+  reason: optionalText,
+  /** When the gate closes by itself, ms since the epoch. */
+  expiresAt: z.exactOptional(z.number()),
+  /** Why it cannot run; the model reads it as the call's result. */
+  error: optionalText,
+});
+export type QualifiedCall = z.infer<typeof qualifiedCallSchema>;
+
+export const failureSchema = z.object({
+  code: text,
+  message: text,
+  status: z.exactOptional(z.number()),
+  provider: optionalText,
+  model: optionalText,
+});
+export type Failure = z.infer<typeof failureSchema>;
+
+export const runStartedSchema = event('run.started', {
+  runId: text,
+  format: z.number().int(),
+  chart: z.object({ version: z.number().int(), hash: text }),
+  agent: z.object({ name: text, version: optionalText }),
+  config: runConfigSchema,
+  input: z.array(itemSchema),
+  continues: optionalText,
+  stream: z.boolean(),
+  /** What a later process needs to make the agent again. */
+  launch: z.exactOptional(z.object({ module: optionalText, model: optionalText })),
+});
+export type RunStarted = z.infer<typeof runStartedSchema>;
+
+/** From people and clients. Anyone may append one, whoever drives the run. */
+export const inputEventSchema = z.discriminatedUnion('type', [
+  runStartedSchema,
+  event('message.received', { items: z.array(itemSchema).min(1), by: optionalText }),
+  event('approval.decided', {
+    callId: text,
+    decision: z.discriminatedUnion('type', [
+      /** `input` is the edited input, already validated, and `editDigest` its digest. */
+      z.object({ type: z.literal('approve'), input: z.exactOptional(json), editDigest: optionalText }),
+      z.object({ type: z.literal('reject'), reason: optionalText }),
+      z.object({ type: z.literal('answer'), output: json }),
+    ]),
+    digest: text,
+    /** Holds for later calls of the same tool too. */
+    sticky: z.exactOptional(z.boolean()),
+    by: optionalText,
+  }),
+  event('result.received', {
+    callId: text,
+    output: json,
+    isError: z.boolean(),
+    by: optionalText,
+  }),
+  event('doubt.resolved', {
+    callId: text,
+    resolution: z.discriminatedUnion('type', [
+      z.object({ type: z.literal('retry') }),
+      z.object({ type: z.literal('happened'), output: json }),
+      z.object({ type: z.literal('failed'), reason: text }),
+    ]),
+    by: optionalText,
+  }),
+  event('pause.requested', { by: optionalText }),
+  event('step.requested', { by: optionalText }),
+  event('run.unpaused', { by: optionalText }),
+  /** `unsettled`: the ids of the calls that have no result. */
+  event('run.cancelled', { by: optionalText, reason: optionalText, unsettled: z.array(text) }),
+]);
+export type InputEvent = z.infer<typeof inputEventSchema>;
+
+/** From services, about work that was asked for. */
+export const reportEventSchema = z.discriminatedUnion('type', [
+  /** Text is reaching the reader. */
+  report('text.started', {}),
+  report('calls.started', {}),
+  report('turn.completed', {
+    provider: text,
+    model: text,
+    finishReason: finishReasonSchema,
+    text,
+    items: z.array(itemSchema),
+    calls: z.array(qualifiedCallSchema),
+    usage: usageSchema.nullable(),
+    /** The provider's token, with what must be unchanged for it to hold. */
+    continuation: z.exactOptional(z.object({ provider: text, model: text, instructions: text, token: json })),
+    startedAt: z.number(),
+  }),
+  /** `retryAt`: when to try again, jitter included, ms since the epoch. */
+  report('turn.failed', {
+    error: failureSchema,
+    retryable: z.boolean(),
+    retryAt: z.exactOptional(z.number()),
+    startedAt: z.number(),
+  }),
+  /** Durable before the tool's function is called. */
+  report('tool.started', { callId: text, attempt: z.number().int(), key: text }),
+  report('tool.settled', {
+    callId: text,
+    output: json,
+    isError: z.boolean(),
+    shown: optionalText,
+  }),
+  /** Found started and unsettled by a new process. */
+  report('tool.interrupted', { callId: text }),
+  report('tool.doubted', { callId: text, reason: text }),
+  report('tool.suspended', { callId: text, childRunId: text }),
+  report('timer.fired', {}),
+  report('finishers.completed', { text: optionalText, output: z.exactOptional(json) }),
+  report('finishers.rejected', { feedback: text }),
+]);
+export type ReportEvent = z.infer<typeof reportEventSchema>;
+
+/** Journaled and never folded into the chart. */
+export const bookkeepingEventSchema = z.discriminatedUnion('type', [
+  event('run.claimed', { by: text, epoch: z.number().int() }),
+  /** What a call gave after its run had moved on: evidence. */
+  event('tool.late', { callId: text, output: json, isError: z.boolean() }),
+]);
+export type BookkeepingEvent = z.infer<typeof bookkeepingEventSchema>;
+
+/** What the chart listens to, after `run.started` made it. */
+export type ChartEvent = Exclude<InputEvent, RunStarted> | ReportEvent;
+
+/** What happened, in the past tense; `at` is ms since the epoch. The journal's only vocabulary. */
+export const runEventSchema = z.discriminatedUnion('type', [
+  inputEventSchema,
+  reportEventSchema,
+  bookkeepingEventSchema,
+]);
+export type RunEvent = z.infer<typeof runEventSchema>;
+
+/** Names that later surfaces will use; nothing emits or accepts them yet. */
+export const RESERVED_EVENTS = [
+  'turn.edited',
+  'call.edited',
+  'transcript.edited',
+  'params.changed',
+  'breakpoints.set',
+  'transcript.compacted',
+  'handed.off',
+] as const;
+
+/** An event with its place in a journal; `seq` counts from 1 without gaps. */
+export type JournalEntry = { seq: number; event: RunEvent };

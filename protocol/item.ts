@@ -1,0 +1,101 @@
+import { z } from 'zod';
+import type { JsonValue } from './json.ts';
+
+const json = z.custom<JsonValue>(value => value !== undefined);
+const id = z.exactOptional(z.string().min(1));
+
+/**
+ * Bytes a provider must get back unchanged: Anthropic signatures, OpenAI encrypted reasoning,
+ * Gemini thought signatures. An adapter replays them only if `provider` is its own.
+ */
+export const opaqueSchema = z.object({ provider: z.string(), data: json });
+export type Opaque = z.infer<typeof opaqueSchema>;
+const opaque = z.exactOptional(opaqueSchema);
+
+export const partSchema = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('text'), text: z.string(), annotations: z.exactOptional(z.array(json)) }),
+  /** `url` may be a `data:` URL. */
+  z.object({ type: z.literal('image'), url: z.string() }),
+  z.object({
+    type: z.literal('file'),
+    url: z.string(),
+    name: z.exactOptional(z.string()),
+    mediaType: z.exactOptional(z.string()),
+  }),
+]);
+export type Part = z.infer<typeof partSchema>;
+
+export const messageSchema = z.object({
+  type: z.literal('message'),
+  id,
+  role: z.enum(['user', 'assistant', 'system', 'developer']),
+  content: z.array(partSchema),
+  opaque,
+});
+export type MessageItem = z.infer<typeof messageSchema>;
+
+export const reasoningSchema = z.object({ type: z.literal('reasoning'), id, text: z.string(), opaque });
+export type ReasoningItem = z.infer<typeof reasoningSchema>;
+
+/** `arguments` is the text the model wrote, valid JSON or not. */
+export const toolCallItemSchema = z.object({
+  type: z.literal('tool_call'),
+  id,
+  callId: z.string().min(1),
+  name: z.string(),
+  arguments: z.string(),
+  opaque,
+});
+export type ToolCallItem = z.infer<typeof toolCallItemSchema>;
+
+/** `shown` is what the model reads instead of an `output` that is too long for it. */
+export const toolResultItemSchema = z.object({
+  type: z.literal('tool_result'),
+  id,
+  callId: z.string().min(1),
+  output: json,
+  isError: z.boolean(),
+  shown: z.exactOptional(z.string()),
+});
+export type ToolResultItem = z.infer<typeof toolResultItemSchema>;
+
+/** Something the provider ran or wants back verbatim; `kind` is its own name for it, such as `web_search_call`. */
+export const providerItemSchema = z.object({
+  type: z.literal('provider_item'),
+  id,
+  kind: z.string(),
+  opaque: opaqueSchema,
+});
+export type ProviderItem = z.infer<typeof providerItemSchema>;
+
+/** Control items are for clients of a surface and never go upstream. */
+export const controlItemSchema = z.discriminatedUnion('type', [
+  z.object({
+    type: z.literal('approval_request'),
+    id,
+    callId: z.string(),
+    name: z.string(),
+    arguments: z.string(),
+    label: z.exactOptional(z.string()),
+  }),
+  z.object({
+    type: z.literal('approval_response'),
+    id,
+    callId: z.string(),
+    approve: z.boolean(),
+    reason: z.exactOptional(z.string()),
+  }),
+  z.object({ type: z.literal('tool_list'), id, label: z.string(), tools: z.array(json) }),
+]);
+export type ControlItem = z.infer<typeof controlItemSchema>;
+
+/** One entry of the canonical transcript. */
+export const itemSchema = z.discriminatedUnion('type', [
+  messageSchema,
+  reasoningSchema,
+  toolCallItemSchema,
+  toolResultItemSchema,
+  providerItemSchema,
+  controlItemSchema,
+]);
+export type Item = z.infer<typeof itemSchema>;

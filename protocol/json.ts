@@ -1,0 +1,39 @@
+/** Anything `JSON.parse` can give back. Context, events and tool outputs are made of nothing else. */
+export type JsonValue = string | number | boolean | null | JsonValue[] | { [key: string]: JsonValue };
+
+export type JsonObject = { [key: string]: JsonValue };
+
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/**
+ * The value as JSON would carry it: `undefined` becomes `null`, `toJSON` is honoured.
+ * Throws a `TypeError` that names what JSON cannot carry: a cycle, a BigInt, a function, a symbol, a Map or Set.
+ */
+export function toJson(value: unknown): JsonValue {
+  const text = JSON.stringify(value, refuseWhatJsonDrops);
+  return text === undefined ? null : JSON.parse(text);
+}
+
+function refuseWhatJsonDrops(key: string, value: unknown): unknown {
+  const where = key === '' ? 'the value' : `"${key}"`;
+  if (typeof value === 'bigint') throw new TypeError(`${where} is a BigInt, which JSON cannot carry`);
+  if (typeof value === 'function' || typeof value === 'symbol') {
+    throw new TypeError(`${where} is a ${typeof value}, which JSON cannot carry`);
+  }
+  if (value instanceof Map || value instanceof Set) {
+    throw new TypeError(`${where} is a ${value.constructor.name}, which JSON would turn into {}`);
+  }
+  return value;
+}
+
+/** The same text for equal values, whatever the order of their keys. What digests are taken of. */
+export function canonicalJson(value: JsonValue): string {
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
+  const members = Object.keys(value)
+    .sort()
+    .map(key => `${JSON.stringify(key)}:${canonicalJson(value[key] as JsonValue)}`);
+  return `{${members.join(',')}}`;
+}

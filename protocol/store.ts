@@ -1,0 +1,115 @@
+import type { JournalEntry, RunEvent, RunStarted } from './event.ts';
+import type { Item } from './item.ts';
+import type { JsonValue } from './json.ts';
+
+export type RunStatus = 'running' | 'waiting' | 'finished' | 'failed' | 'cancelled';
+
+/** Who drives a run. A process id is told from a later one of the same number by `startedAt`. */
+export type Owner = {
+  /** Unique for each driver, also within a process. */
+  id: string;
+  host: string;
+  pid: number;
+  /** When the process started, in the platform's own unit; empty where it cannot be known. */
+  startedAt: string;
+};
+
+export type RunRecord = {
+  runId: string;
+  agent: string;
+  status: RunStatus;
+  createdAt: number;
+  updatedAt: number;
+  /** Of the last event. */
+  seq: number;
+  continues?: string;
+  /** Who holds the lease and until when (ms since the epoch), if anybody does. */
+  owner?: Owner;
+  leaseUntil?: number;
+};
+
+/** A driver writes under its epoch; anyone else appends inputs. Both only behind the seq they have seen. */
+export type AppendGuard = { after: number; epoch: number } | { after: number; input: true };
+
+export type AppendResult =
+  | { type: 'appended'; seq: number }
+  /** The journal is longer than `after`: read on from there and decide again. */
+  | { type: 'conflict' }
+  /** The epoch is not the run's current one any more. */
+  | { type: 'superseded' };
+
+export type ClaimRequest = {
+  owner: Owner;
+  /** ms since the epoch. */
+  now: number;
+  leaseMs: number;
+  /** Whether an owner with an unexpired lease is known to be gone. */
+  isDead(owner: Owner): boolean;
+};
+
+export type ClaimResult =
+  | { type: 'claimed'; epoch: number; seq: number }
+  | { type: 'held'; owner: Owner; until: number };
+
+export type StoredSnapshot = { seq: number; state: JsonValue };
+
+export type AdoptedRun = {
+  runId: string;
+  agent: string;
+  status: RunStatus;
+  createdAt: number;
+  seq: number;
+  state: JsonValue;
+};
+
+/**
+ * Where journals live. Every method is atomic and durable when its promise settles; it rejects with
+ * an `EngineError` (`run-unknown`, `run-exists`, `store-…`, `journal-damaged`). What an
+ * implementation must hold is in `stores/conformance.ts`.
+ */
+export interface Store {
+  /** Begins a journal with `event` as entry 1, and claims the run in the same commit if `claim` is given. */
+  create(event: RunStarted, claim?: ClaimRequest): Promise<{ epoch: number; seq: number }>;
+  /**
+   * Takes over a run from elsewhere at `seq`: its journal here begins behind that entry, its fold up to
+   * it is the snapshot. Nobody holds its lease.
+   */
+  adopt(run: AdoptedRun): Promise<void>;
+  append(
+    runId: string,
+    guard: AppendGuard,
+    events: readonly RunEvent[],
+    status: RunStatus,
+  ): Promise<AppendResult>;
+  /** The entries behind `after` (default 0), in order; of an adopted run, those the store has. */
+  read(runId: string, after?: number): Promise<JournalEntry[]>;
+  /** Takes the lease and appends `run.claimed` in one commit. An expired or dead owner is replaced. */
+  claim(runId: string, request: ClaimRequest): Promise<ClaimResult>;
+  /** False when the epoch is not current any more. */
+  renew(runId: string, epoch: number, until: number): Promise<boolean>;
+  release(runId: string, epoch: number): Promise<void>;
+  /** A cache of the fold up to `seq`; one per run is enough. */
+  saveSnapshot(runId: string, snapshot: StoredSnapshot): Promise<void>;
+  loadSnapshot(runId: string): Promise<StoredSnapshot | undefined>;
+  get(runId: string): Promise<RunRecord | undefined>;
+  /** Newest first. */
+  list(filter?: { status?: RunStatus; limit?: number }): Promise<RunRecord[]>;
+  /** The item with this id, and where its event stands. */
+  findItem(itemId: string): Promise<{ runId: string; seq: number; item: Item } | undefined>;
+  /** The runs this one continues, oldest first, itself last. */
+  chain(runId: string): Promise<RunRecord[]>;
+  close(): Promise<void>;
+}
+
+/** The items with an id that an event brings into the transcript. */
+export function itemsOf(event: RunEvent): readonly Item[] {
+  switch (event.type) {
+    case 'run.started':
+      return event.input;
+    case 'message.received':
+    case 'turn.completed':
+      return event.items;
+    default:
+      return [];
+  }
+}

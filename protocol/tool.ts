@@ -1,0 +1,62 @@
+import type { JsonObject, JsonValue } from './json.ts';
+import type { ToolDefinition } from './turn.ts';
+
+/**
+ * What a second execution would do: `none` has no effect outside, `idempotent` is safe with the same
+ * key, `once` must not happen twice. Only `once` calls can come to be in doubt.
+ */
+export type SideEffect = 'none' | 'idempotent' | 'once';
+
+export type ToolCallContext = {
+  /** Aborted on timeout, on cancel, and when the process gives the run up. */
+  signal: AbortSignal;
+  /** The idempotency key: the same for every attempt of this call, in every process. */
+  key: string;
+  callId: string;
+  runId: string;
+  /** Shows `data` to whoever watches the run; never journaled. */
+  progress(data: JsonValue): void;
+};
+
+/** A call as approval predicates and `reconcile` see it. */
+export type CallView<Input = JsonValue> = { callId: string; runId: string; name: string; input: Input };
+
+export type Approval = boolean | { required: boolean; reason?: string; expiresInMs?: number };
+
+export type Reconciliation = { happened: true; output: JsonValue } | { happened: false } | { unknown: true };
+
+export type Validation = { valid: true; value: unknown } | { valid: false; message: string };
+
+/**
+ * A tool as the engine runs it, made by `tool()` or a tool source. `validate` never throws.
+ * A tool without `run` is executed by the client: its calls wait for a result from outside.
+ */
+export interface Tool {
+  readonly name: string;
+  readonly description: string;
+  readonly inputSchema: JsonObject;
+  readonly strict?: boolean;
+  readonly sideEffect: SideEffect;
+  readonly timeoutMs?: number;
+  /** Attempts after the first, for `none` and `idempotent` only. */
+  readonly retries: number;
+  validate(input: JsonValue): Validation | Promise<Validation>;
+  approval(call: CallView): Approval | Promise<Approval>;
+  run?(input: unknown, context: ToolCallContext): unknown;
+  reconcile?(call: CallView<unknown>, context: ToolCallContext): Reconciliation | Promise<Reconciliation>;
+}
+
+/** Tools that have to be fetched first, such as an MCP server's. Connected once, when an agent first needs them. */
+export interface ToolSource {
+  connect(): Promise<readonly Tool[]>;
+  close(): Promise<void>;
+}
+
+export function toolDefinition(tool: Tool): ToolDefinition {
+  return {
+    name: tool.name,
+    description: tool.description,
+    inputSchema: tool.inputSchema,
+    ...(tool.strict === undefined ? {} : { strict: tool.strict }),
+  };
+}

@@ -1,0 +1,46 @@
+import type { StoreCheck, StoreUnderTest } from './conformance/check.ts';
+import { claimChecks } from './conformance/claim-checks.ts';
+import { contentChecks } from './conformance/content-checks.ts';
+import { durabilityChecks } from './conformance/durability-checks.ts';
+import { journalChecks } from './conformance/journal-checks.ts';
+import { lookupChecks } from './conformance/lookup-checks.ts';
+
+export type { StoreCheck, StoreUnderTest };
+
+/**
+ * What every store must hold, as named checks for any test runner. A check opens its own store,
+ * rejects when the store is wrong, and closes it. Those of durability come only with `reopen`.
+ *
+ * @example
+ * for (const { name, run } of storeChecks({ open: async () => memory() })) test(name, run);
+ */
+export function storeChecks({ open, reopen }: StoreUnderTest): StoreCheck[] {
+  const checks = [...journalChecks, ...claimChecks, ...contentChecks, ...lookupChecks];
+  return [
+    ...checks.map(({ name, run }) => ({
+      name,
+      run: async () => {
+        const store = await open();
+        try {
+          await run(store);
+        } finally {
+          await store.close();
+        }
+      },
+    })),
+    ...(reopen === undefined ? [] : durabilityChecks).map(({ name, run }) => ({
+      name,
+      run: async () => {
+        let store = await open();
+        try {
+          await run(store, async () => {
+            store = await (reopen?.(store) ?? store);
+            return store;
+          });
+        } finally {
+          await store.close();
+        }
+      },
+    })),
+  ];
+}

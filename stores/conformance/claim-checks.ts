@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict';
+import type { Check } from './check.ts';
+import { begin, makeOwner, receive, request } from './samples.ts';
+
+export const claimChecks: readonly Check[] = [
+  {
+    name: 'a run may be created claimed, with the claim in its journal',
+    async run(store) {
+      assert.deepEqual(await store.create(begin('a'), request('one')), { epoch: 1, seq: 2 });
+      const [, entry] = await store.read('a');
+      assert.deepEqual(entry, { seq: 2, event: { type: 'run.claimed', at: 5000, by: 'host:7', epoch: 1 } });
+      const record = await store.get('a');
+      assert.deepEqual([record?.owner, record?.leaseUntil, record?.seq], [makeOwner('one'), 6000, 2]);
+    },
+  },
+  {
+    name: 'a claim of a free run takes the lease and is journaled with it',
+    async run(store) {
+      await store.create(begin('a'));
+      assert.deepEqual(await store.claim('a', request('one')), { type: 'claimed', epoch: 1, seq: 2 });
+      assert.deepEqual((await store.read('a', 1))[0]?.event, {
+        type: 'run.claimed',
+        at: 5000,
+        by: 'host:7',
+        epoch: 1,
+      });
+      assert.equal((await store.get('a'))?.leaseUntil, 6000);
+    },
+  },
+  {
+    name: 'a held run is not claimed, and the claimant is told who holds it until when',
+    async run(store) {
+      await store.create(begin('a'), request('one'));
+      const held = { type: 'held', owner: makeOwner('one'), until: 6000 };
+      assert.deepEqual(await store.claim('a', request('two', { now: 5999 })), held);
+      assert.equal((await store.read('a')).length, 2);
+      assert.deepEqual((await store.get('a'))?.owner, makeOwner('one'));
+    },
+  },
+  {
+    name: 'an expired lease is replaced',
+    async run(store) {
+      await store.create(begin('a'), request('one'));
+      const result = await store.claim('a', request('two', { now: 6000 }));
+      assert.deepEqual(result, { type: 'claimed', epoch: 2, seq: 3 });
+      assert.deepEqual((await store.get('a'))?.owner, makeOwner('two'));
+    },
+  },
+  {
+    name: 'a dead owner is replaced before its lease expires',
+    async run(store) {
+      await store.create(begin('a'), request('one'));
+      const isDead = ({ id }: { id: string }) => id === 'one';
+      assert.equal((await store.claim('a', request('two', { isDead }))).type, 'claimed');
+      assert.equal((await store.claim('a', request('three', { isDead }))).type, 'held');
+    },
+  },
+  {
+    name: 'an owner that claims again gets a new epoch',
+    async run(store) {
+      await store.create(begin('a'), request('one'));
+      assert.deepEqual(await store.claim('a', request('one')), { type: 'claimed', epoch: 2, seq: 3 });
+    },
+  },
+  {
+    name: 'of many claims of a free run exactly one wins',
+    async run(store) {
+      await store.create(begin('a'));
+      const claims = Array.from({ length: 20 }, (_, index) => store.claim('a', request(`owner ${index}`)));
+      const results = await Promise.all(claims);
+      assert.equal(results.filter(({ type }) => type === 'claimed').length, 1);
+      assert.equal((await store.read('a')).length, 2);
+    },
+  },
+  {
+    name: 'a report of an older epoch is superseded, wherever it would stand',
+    async run(store) {
+      await store.create(begin('a'), request('one'));
+      await store.claim('a', request('two', { now: 7000 }));
+      for (const after of [2, 3]) {
+        const result = await store.append('a', { after, epoch: 1 }, [receive('late')], 'failed');
+        assert.deepEqual(result, { type: 'superseded' });
+      }
+      assert.equal((await store.read('a')).length, 3);
+      const own = await store.append('a', { after: 3, epoch: 2 }, [receive('x')], 'running');
+      assert.equal(own.type, 'appended');
+    },
+  },
+  {
+    name: 'an input is taken whoever drives',
+    async run(store) {
+      await store.create(begin('a'), request('one'));
+      const result = await store.append('a', { after: 2, input: true }, [receive('x')], 'running');
+      assert.deepEqual(result, { type: 'appended', seq: 3 });
+      const stale = await store.append('a', { after: 2, epoch: 1 }, [receive('y')], 'running');
+      assert.deepEqual(stale, { type: 'conflict' });
+    },
+  },
+  {
+    name: 'only the current epoch renews the lease',
+    async run(store) {
+      await store.create(begin('a'), request('one'));
+      assert.equal(await store.renew('a', 1, 8000), true);
+      assert.equal((await store.claim('a', request('two', { now: 7000 }))).type, 'held');
+      await store.claim('a', request('two', { now: 8000 }));
+      assert.equal(await store.renew('a', 1, 99_000), false);
+      assert.equal((await store.get('a'))?.leaseUntil, 9000);
+    },
+  },
+  {
+    name: 'only the current epoch releases the lease',
+    async run(store) {
+      await store.create(begin('a'), request('one'));
+      await store.claim('a', request('two', { now: 7000 }));
+      await store.release('a', 1);
+      assert.deepEqual((await store.get('a'))?.owner, makeOwner('two'));
+      await store.release('a', 2);
+      const record = await store.get('a');
+      assert.deepEqual([record?.owner, record?.leaseUntil], [undefined, undefined]);
+    },
+  },
+  {
+    name: 'a released run is claimed at once, under a new epoch, and a released lease is not renewed',
+    async run(store) {
+      await store.create(begin('a'), request('one'));
+      await store.release('a', 1);
+      assert.equal(await store.renew('a', 1, 99_000), false);
+      assert.deepEqual(await store.claim('a', request('two')), { type: 'claimed', epoch: 2, seq: 3 });
+    },
+  },
+];

@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict';
+import type { DurabilityCheck } from './check.ts';
+import { begin, makeOwner, receive, request, say } from './samples.ts';
+
+export const durabilityChecks: readonly DurabilityCheck[] = [
+  {
+    name: 'journal, record, items and snapshot are there after the store is opened again',
+    async run(store, reopen) {
+      await store.create(begin('a', { input: [say('hello', 'i0')] }));
+      await store.create(begin('b', { at: 2000, continues: 'a' }));
+      await store.append('a', { after: 1, input: true }, [receive('x')], 'waiting');
+      await store.saveSnapshot('a', { seq: 2, state: { value: 'resting' } });
+      const [journal, records] = [await store.read('a'), await store.list()];
+      const later = await reopen();
+      assert.deepEqual(await later.read('a'), journal);
+      assert.deepEqual(await later.list(), records);
+      assert.deepEqual(await later.chain('b'), records.toReversed());
+      assert.deepEqual(await later.findItem('i0'), { runId: 'a', seq: 1, item: say('hello', 'i0') });
+      assert.deepEqual(await later.loadSnapshot('a'), { seq: 2, state: { value: 'resting' } });
+    },
+  },
+  {
+    name: 'a lease and its epoch hold after the store is opened again',
+    async run(store, reopen) {
+      await store.create(begin('a'), request('one'));
+      const later = await reopen();
+      assert.deepEqual(await later.claim('a', request('two')), {
+        type: 'held',
+        owner: makeOwner('one'),
+        until: 6000,
+      });
+      assert.deepEqual(await later.claim('a', request('two', { now: 6000 })), {
+        type: 'claimed',
+        epoch: 2,
+        seq: 3,
+      });
+      const stale = await later.append('a', { after: 3, epoch: 1 }, [receive('x')], 'running');
+      assert.deepEqual(stale, { type: 'superseded' });
+    },
+  },
+  {
+    name: 'a journal goes on where it ended after the store is opened again',
+    async run(store, reopen) {
+      await store.create(begin('a'));
+      const later = await reopen();
+      const stale = await later.append('a', { after: 0, input: true }, [receive('x')], 'running');
+      assert.deepEqual(stale, { type: 'conflict' });
+      const result = await later.append('a', { after: 1, input: true }, [receive('y')], 'running');
+      assert.deepEqual(result, { type: 'appended', seq: 2 });
+      assert.deepEqual(await later.read('a', 1), [{ seq: 2, event: receive('y') }]);
+    },
+  },
+];

@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict';
+import type { Check } from './check.ts';
+import { begin, receive, rejectsWith, request } from './samples.ts';
+
+export const journalChecks: readonly Check[] = [
+  {
+    name: 'an adopted run goes on behind the entry it was taken over at',
+    async run(store) {
+      const adopted = { runId: 'a', agent: 'refunds', status: 'waiting', createdAt: 900, seq: 7 } as const;
+      await store.adopt({ ...adopted, state: { fold: 7 } });
+      assert.deepEqual(await store.read('a'), []);
+      assert.deepEqual(await store.loadSnapshot('a'), { seq: 7, state: { fold: 7 } });
+      const { type } = await store.append('a', { after: 6, input: true }, [receive('early')], 'running');
+      assert.equal(type, 'conflict');
+      const appended = await store.append('a', { after: 7, input: true }, [receive('next')], 'running');
+      assert.deepEqual(appended, { type: 'appended', seq: 8 });
+      assert.deepEqual(await store.read('a', 3), [{ seq: 8, event: receive('next') }]);
+      const claimed = await store.claim('a', request('driver'));
+      assert.deepEqual(claimed, { type: 'claimed', epoch: 1, seq: 9 });
+      const record = await store.get('a');
+      assert.deepEqual([record?.seq, record?.status, record?.createdAt], [9, 'running', 900]);
+      await rejectsWith('run-exists', store.adopt({ ...adopted, state: null }));
+    },
+  },
+  {
+    name: 'a created run has its start as entry 1 and a record made of it',
+    async run(store) {
+      const event = begin('a', { continues: 'z' });
+      assert.deepEqual(await store.create(event), { epoch: 0, seq: 1 });
+      assert.deepEqual(await store.read('a'), [{ seq: 1, event }]);
+      assert.deepEqual(await store.get('a'), {
+        runId: 'a',
+        agent: 'refunds',
+        status: 'running',
+        createdAt: 1000,
+        updatedAt: 1000,
+        seq: 1,
+        continues: 'z',
+      });
+    },
+  },
+  {
+    name: 'a run is created once, and the second attempt changes nothing',
+    async run(store) {
+      await store.create(begin('a'));
+      await rejectsWith('run-exists', store.create(begin('a', { at: 9000 }), request('second')));
+      assert.deepEqual(await store.read('a'), [{ seq: 1, event: begin('a') }]);
+      assert.equal((await store.get('a'))?.owner, undefined);
+    },
+  },
+  {
+    name: 'entries come back in the order they were appended, numbered from 1 without gaps',
+    async run(store) {
+      await store.create(begin('a'));
+      await store.create(begin('b'));
+      await store.append('a', { after: 1, input: true }, [receive('2'), receive('3')], 'running');
+      await store.append('b', { after: 1, input: true }, [receive('other')], 'running');
+      await store.append('a', { after: 3, input: true }, [receive('4')], 'running');
+      const expected = [begin('a'), receive('2'), receive('3'), receive('4')];
+      assert.deepEqual(
+        await store.read('a'),
+        expected.map((event, index) => ({ seq: index + 1, event })),
+      );
+    },
+  },
+  {
+    name: 'a read behind an entry gives only what follows it',
+    async run(store) {
+      await store.create(begin('a'));
+      await store.append('a', { after: 1, input: true }, [receive('2'), receive('3')], 'running');
+      assert.deepEqual(await store.read('a', 2), [{ seq: 3, event: receive('3') }]);
+      assert.deepEqual(await store.read('a', 3), []);
+      assert.deepEqual(await store.read('a', 99), []);
+    },
+  },
+  {
+    name: 'an append tells the new length and moves the record with it',
+    async run(store) {
+      await store.create(begin('a'));
+      const result = await store.append('a', { after: 1, epoch: 0 }, [receive('x', 4000)], 'waiting');
+      assert.deepEqual(result, { type: 'appended', seq: 2 });
+      const record = await store.get('a');
+      assert.deepEqual([record?.seq, record?.status, record?.updatedAt], [2, 'waiting', 4000]);
+      assert.equal(record?.createdAt, 1000);
+    },
+  },
+  {
+    name: 'an append of no events changes the status alone',
+    async run(store) {
+      await store.create(begin('a'));
+      const result = await store.append('a', { after: 1, epoch: 0 }, [], 'waiting');
+      assert.deepEqual(result, { type: 'appended', seq: 1 });
+      assert.equal((await store.get('a'))?.status, 'waiting');
+    },
+  },
+  {
+    name: 'an append that is not right behind the last entry conflicts and writes nothing',
+    async run(store) {
+      const { epoch } = await store.create(begin('a'), request('driver'));
+      for (const after of [0, 1, 3]) {
+        for (const guard of [
+          { after, epoch },
+          { after, input: true as const },
+        ]) {
+          assert.deepEqual(await store.append('a', guard, [receive('x')], 'failed'), { type: 'conflict' });
+        }
+      }
+      assert.equal((await store.read('a')).length, 2);
+      assert.equal((await store.get('a'))?.status, 'running');
+    },
+  },
+  {
+    name: 'of many appends behind one entry exactly one wins',
+    async run(store) {
+      await store.create(begin('a'));
+      for (let after = 1; after <= 5; after += 1) {
+        const attempts = Array.from({ length: 20 }, (_, index) =>
+          store.append('a', { after, input: true }, [receive(`${after}.${index}`)], 'running'),
+        );
+        const results = await Promise.all(attempts);
+        const winner = results.findIndex(({ type }) => type === 'appended');
+        assert.equal(results.filter(({ type }) => type === 'conflict').length, 19);
+        const [entry] = await store.read('a', after);
+        assert.deepEqual(entry, { seq: after + 1, event: receive(`${after}.${winner}`) });
+      }
+      assert.equal((await store.read('a')).length, 6);
+    },
+  },
+  {
+    name: 'events are appended all or none',
+    async run(store) {
+      await store.create(begin('a'));
+      const events = [receive('fine'), receive('broken', Number.NaN)];
+      await rejectsWith('input-invalid', store.append('a', { after: 1, input: true }, events, 'failed'));
+      assert.equal((await store.read('a')).length, 1);
+      assert.deepEqual(await store.append('a', { after: 1, input: true }, [receive('x')], 'running'), {
+        type: 'appended',
+        seq: 2,
+      });
+    },
+  },
+  {
+    name: 'a run that does not exist is refused by name, not made',
+    async run(store) {
+      await rejectsWith('run-unknown', store.read('a'));
+      await rejectsWith('run-unknown', store.append('a', { after: 0, epoch: 0 }, [receive('x')], 'running'));
+      await rejectsWith('run-unknown', store.claim('a', request('driver')));
+      await rejectsWith('run-unknown', store.renew('a', 0, 9000));
+      await rejectsWith('run-unknown', store.release('a', 0));
+      await rejectsWith('run-unknown', store.saveSnapshot('a', { seq: 1, state: {} }));
+      await rejectsWith('run-unknown', store.chain('a'));
+      assert.equal(await store.get('a'), undefined);
+      assert.deepEqual(await store.list(), []);
+    },
+  },
+];

@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict';
+import type { RunEvent } from '../../protocol/event.ts';
+import type { Check } from './check.ts';
+import { begin, receive, rejectsWith, request, say } from './samples.ts';
+
+const message: RunEvent = { type: 'message.received', at: 2000, items: [say('one', 'i1'), say('two', 'i2')] };
+
+export const lookupChecks: readonly Check[] = [
+  {
+    name: 'runs are listed newest first, those of one moment by id',
+    async run(store) {
+      for (const [runId, at] of [
+        ['b', 2000],
+        ['old', 1000],
+        ['c', 2000],
+        ['new', 3000],
+      ] as const) {
+        await store.create(begin(runId, { at }));
+      }
+      await store.append('old', { after: 1, input: true }, [receive('x', 9000)], 'running');
+      const ids = (await store.list()).map(({ runId }) => runId);
+      assert.deepEqual(ids, ['new', 'c', 'b', 'old']);
+      assert.deepEqual((await store.list())[0], await store.get('new'));
+    },
+  },
+  {
+    name: 'a list is narrowed by status and cut to its limit',
+    async run(store) {
+      for (const [at, runId] of ['a', 'b', 'c'].entries()) await store.create(begin(runId, { at }));
+      await store.append('a', { after: 1, input: true }, [receive('x')], 'waiting');
+      await store.append('c', { after: 1, input: true }, [receive('x')], 'waiting');
+      const listIds = async (filter: Parameters<typeof store.list>[0]) =>
+        (await store.list(filter)).map(({ runId }) => runId);
+      assert.deepEqual(await listIds({ status: 'waiting' }), ['c', 'a']);
+      assert.deepEqual(await listIds({ status: 'waiting', limit: 1 }), ['c']);
+      assert.deepEqual(await listIds({ status: 'running' }), ['b']);
+      assert.deepEqual(await listIds({ status: 'finished' }), []);
+      assert.deepEqual(await listIds({ limit: 2 }), ['c', 'b']);
+      assert.deepEqual(await listIds({ limit: 0 }), []);
+    },
+  },
+  {
+    name: 'an item is found by its id, with where it stands',
+    async run(store) {
+      await store.create(begin('a', { input: [say('hello', 'i0'), say('no id')] }));
+      await store.append('a', { after: 1, input: true }, [receive('no id'), message], 'running');
+      assert.deepEqual(await store.findItem('i0'), { runId: 'a', seq: 1, item: say('hello', 'i0') });
+      assert.deepEqual(await store.findItem('i2'), { runId: 'a', seq: 3, item: say('two', 'i2') });
+      assert.equal(await store.findItem('i3'), undefined);
+    },
+  },
+  {
+    name: 'an item id that comes again still leads to where it came first',
+    async run(store) {
+      await store.create(begin('a', { input: [say('first', 'i1')] }));
+      await store.create(begin('b', { input: [say('second', 'i1')] }));
+      await store.append('a', { after: 1, input: true }, [message], 'running');
+      assert.deepEqual(await store.findItem('i1'), { runId: 'a', seq: 1, item: say('first', 'i1') });
+      assert.deepEqual((await store.findItem('i2'))?.seq, 2);
+    },
+  },
+  {
+    name: 'an append that was refused leaves no item behind',
+    async run(store) {
+      await store.create(begin('a'));
+      await store.append('a', { after: 5, input: true }, [message], 'running');
+      await store.append('a', { after: 1, epoch: 5 }, [message], 'running');
+      assert.equal(await store.findItem('i1'), undefined);
+    },
+  },
+  {
+    name: 'a chain goes from the oldest run to the one asked for',
+    async run(store) {
+      await store.create(begin('a'));
+      await store.create(begin('b', { continues: 'a' }));
+      await store.create(begin('c', { continues: 'b' }));
+      await store.create(begin('other', { continues: 'a' }));
+      assert.deepEqual(await store.chain('a'), [await store.get('a')]);
+      assert.deepEqual(
+        (await store.chain('c')).map(({ runId }) => runId),
+        ['a', 'b', 'c'],
+      );
+    },
+  },
+  {
+    name: 'a chain with a missing or circular link is refused, never shortened',
+    async run(store) {
+      await store.create(begin('a', { continues: 'gone' }));
+      await rejectsWith('run-unknown', store.chain('a'));
+      await store.create(begin('self', { continues: 'self' }));
+      await rejectsWith('journal-damaged', store.chain('self'));
+    },
+  },
+  {
+    name: 'the latest snapshot comes back, and an older one does not replace it',
+    async run(store) {
+      await store.create(begin('a'));
+      assert.equal(await store.loadSnapshot('a'), undefined);
+      assert.equal(await store.loadSnapshot('unknown'), undefined);
+      await store.saveSnapshot('a', { seq: 1, state: { value: 'turn' } });
+      await store.saveSnapshot('a', { seq: 3, state: { value: 'resting', list: [null, 'x\ud800'] } });
+      await store.saveSnapshot('a', { seq: 2, state: { value: 'older' } });
+      const expected = { seq: 3, state: { value: 'resting', list: [null, 'x\ud800'] } };
+      assert.deepEqual(await store.loadSnapshot('a'), expected);
+      assert.equal((await store.read('a')).length, 1);
+    },
+  },
+  {
+    name: 'a closed store refuses everything, and may be closed again',
+    async run(store) {
+      await store.create(begin('a'));
+      await store.close();
+      await store.close();
+      const calls = [
+        store.create(begin('b')),
+        store.append('a', { after: 1, epoch: 0 }, [receive('x')], 'running'),
+        store.read('a'),
+        store.claim('a', request('one')),
+        store.renew('a', 0, 9000),
+        store.release('a', 0),
+        store.saveSnapshot('a', { seq: 1, state: {} }),
+        store.loadSnapshot('a'),
+        store.get('a'),
+        store.list(),
+        store.findItem('i1'),
+        store.chain('a'),
+      ];
+      await Promise.all(calls.map(call => rejectsWith('store-unavailable', call)));
+    },
+  },
+];

@@ -1,0 +1,58 @@
+import { EngineError, messageOf } from '../protocol/error.ts';
+import type { JournalEntry, RunEvent } from '../protocol/event.ts';
+import { runEventSchema } from '../protocol/event.ts';
+
+/**
+ * The JSON a journal keeps for an event. Throws `input-invalid` for an event that could not be read
+ * back: what is written is always readable.
+ */
+export function encodeEvent(event: RunEvent): string {
+  if (isRunEvent(event)) return stringify(event);
+  throw new EngineError(
+    'input-invalid',
+    `Expected a run event that JSON can carry, got ${describeFault(event)}. Correct the event; nothing was written.`,
+  );
+}
+
+/** An entry from the JSON a journal kept. Throws `journal-damaged`, naming the run and the entry. */
+export function decodeEntry(runId: string, seq: number, text: string): JournalEntry {
+  let event: unknown;
+  try {
+    event = JSON.parse(text);
+  } catch (cause) {
+    throw describeDamage(runId, seq, `is not JSON: ${messageOf(cause)}`);
+  }
+  if (isRunEvent(event)) return { seq, event };
+  throw describeDamage(runId, seq, `is no event this version knows: ${describeFault(event)}`);
+}
+
+/** The error for a journal that cannot be read in full; `fault` continues "entry n …". */
+export function describeDamage(runId: string, seq: number, fault: string): EngineError {
+  return new EngineError(
+    'journal-damaged',
+    `The journal of run "${runId}" cannot be read: entry ${seq} ${fault}. Restore the store from a backup, or read it with the version that wrote it.`,
+    { runId, seq },
+  );
+}
+
+function stringify(event: RunEvent): string {
+  try {
+    return JSON.stringify(event);
+  } catch (cause) {
+    const message = `Expected a run event that JSON can carry: ${messageOf(cause)}. Correct the event; nothing was written.`;
+    throw new EngineError('input-invalid', message, null, { cause });
+  }
+}
+
+function isRunEvent(value: unknown): value is RunEvent {
+  return runEventSchema.safeParse(value).success;
+}
+
+function describeFault(value: unknown): string {
+  const issue = runEventSchema.safeParse(value).error?.issues[0];
+  if (issue === undefined) return 'something else';
+  const type =
+    typeof value === 'object' && value !== null && 'type' in value ? `"${String(value.type)}"` : '';
+  const where = issue.path.length === 0 ? 'the event' : issue.path.map(String).join('.');
+  return `${type === '' ? 'no type' : type} with a fault at ${where} (${issue.message})`;
+}

@@ -1,0 +1,26 @@
+import type { BookkeepingEvent } from '../protocol/event.ts';
+import type { ClaimRequest, ClaimResult, Owner } from '../protocol/store.ts';
+
+/** Who holds a run and until when, ms since the epoch. */
+export type Lease = { owner: Owner; until: number };
+
+/** Why a claim is refused: somebody else holds an unexpired lease and is not known to be gone. */
+export function refuseClaim(
+  lease: Lease | undefined,
+  request: ClaimRequest,
+): Extract<ClaimResult, { type: 'held' }> | undefined {
+  if (lease === undefined || lease.until <= request.now) return undefined;
+  if (lease.owner.id === request.owner.id || request.isDead(lease.owner)) return undefined;
+  return { type: 'held', owner: lease.owner, until: lease.until };
+}
+
+/** What a claim leaves in the journal. */
+export function recordClaim(request: ClaimRequest, epoch: number): BookkeepingEvent {
+  const { host, pid } = request.owner;
+  return { type: 'run.claimed', at: request.now, by: `${host}:${pid}`, epoch };
+}
+
+/** The lease a granted claim gives. */
+export function grantLease(request: ClaimRequest): Lease {
+  return { owner: { ...request.owner }, until: request.now + request.leaseMs };
+}

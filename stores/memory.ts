@@ -1,0 +1,208 @@
+import type { JournalEntry, RunEvent, RunStarted } from '../protocol/event.ts';
+import type { Item } from '../protocol/item.ts';
+import type {
+  AdoptedRun,
+  AppendGuard,
+  AppendResult,
+  ClaimRequest,
+  ClaimResult,
+  RunRecord,
+  RunStatus,
+  Store,
+  StoredSnapshot,
+} from '../protocol/store.ts';
+import { itemsOf } from '../protocol/store.ts';
+import { decodeEntry, encodeEvent } from './journal-text.ts';
+import type { Lease } from './lease.ts';
+import { grantLease, recordClaim, refuseClaim } from './lease.ts';
+import { closedStore, existingRun, followChain, missingRun } from './run-record.ts';
+
+/** A store that lasts as long as its process. It keeps JSON, as a store on disk does. */
+export function memory(): Store {
+  return new MemoryStore();
+}
+
+type Run = {
+  record: Omit<RunRecord, 'seq' | 'owner' | 'leaseUntil'>;
+  epoch: number;
+  lease?: Lease;
+  snapshot?: { seq: number; state: string };
+  /** The journal begins behind this entry: not 0 for a run that was adopted. */
+  base: number;
+  journal: string[];
+};
+
+/**
+ * 1. A method does all its work before it first yields, so it is atomic.
+ * 2. What can be refused is refused before anything is changed.
+ * 3. Nothing that is kept is shared with a caller: events and snapshots are kept as JSON.
+ */
+class MemoryStore implements Store {
+  readonly #runs = new Map<string, Run>();
+  readonly #items = new Map<string, { runId: string; seq: number }>();
+  #closed = false;
+
+  async create(event: RunStarted, claim?: ClaimRequest): Promise<{ epoch: number; seq: number }> {
+    this.#refuseIfClosed();
+    const text = encodeEvent(event);
+    const { runId, at } = event;
+    if (this.#runs.has(runId)) throw existingRun(runId);
+    const record = {
+      runId,
+      agent: event.agent.name,
+      status: 'running' as const,
+      createdAt: at,
+      updatedAt: at,
+      ...(event.continues !== undefined && { continues: event.continues }),
+    };
+    const run: Run = { record, epoch: 0, base: 0, journal: [] };
+    const claimed = claim && encodeEvent(recordClaim(claim, 1));
+    this.#runs.set(runId, run);
+    this.#write(run, event, text);
+    if (claim && claimed) this.#grant(run, claim, claimed);
+    return { epoch: run.epoch, seq: lengthOf(run) };
+  }
+
+  async adopt({ runId, agent, status, createdAt, seq, state }: AdoptedRun): Promise<void> {
+    this.#refuseIfClosed();
+    if (this.#runs.has(runId)) throw existingRun(runId);
+    const record = { runId, agent, status, createdAt, updatedAt: createdAt };
+    const snapshot = { seq, state: JSON.stringify(state) };
+    this.#runs.set(runId, { record, epoch: 0, snapshot, base: seq, journal: [] });
+  }
+
+  async append(
+    runId: string,
+    guard: AppendGuard,
+    events: readonly RunEvent[],
+    status: RunStatus,
+  ): Promise<AppendResult> {
+    this.#refuseIfClosed();
+    const texts = events.map(encodeEvent);
+    const run = this.#find(runId);
+    if ('epoch' in guard && guard.epoch !== run.epoch) return { type: 'superseded' };
+    if (guard.after !== lengthOf(run)) return { type: 'conflict' };
+    events.forEach((event, index) => {
+      this.#write(run, event, texts[index] ?? '');
+    });
+    run.record = { ...run.record, status };
+    return { type: 'appended', seq: lengthOf(run) };
+  }
+
+  async read(runId: string, after = 0): Promise<JournalEntry[]> {
+    this.#refuseIfClosed();
+    const { base, journal } = this.#find(runId);
+    const from = Math.max(base, after);
+    return journal.slice(from - base).map((text, index) => decodeEntry(runId, from + index + 1, text));
+  }
+
+  async claim(runId: string, request: ClaimRequest): Promise<ClaimResult> {
+    this.#refuseIfClosed();
+    const run = this.#find(runId);
+    const refusal = refuseClaim(run.lease, request);
+    if (refusal !== undefined) return structuredClone(refusal);
+    this.#grant(run, request, encodeEvent(recordClaim(request, run.epoch + 1)));
+    return { type: 'claimed', epoch: run.epoch, seq: lengthOf(run) };
+  }
+
+  async renew(runId: string, epoch: number, until: number): Promise<boolean> {
+    this.#refuseIfClosed();
+    const run = this.#find(runId);
+    if (run.epoch !== epoch || run.lease === undefined) return false;
+    run.lease = { ...run.lease, until };
+    return true;
+  }
+
+  async release(runId: string, epoch: number): Promise<void> {
+    this.#refuseIfClosed();
+    const run = this.#find(runId);
+    if (run.epoch === epoch) delete run.lease;
+  }
+
+  async saveSnapshot(runId: string, { seq, state }: StoredSnapshot): Promise<void> {
+    this.#refuseIfClosed();
+    const run = this.#find(runId);
+    if (run.snapshot === undefined || run.snapshot.seq <= seq) {
+      run.snapshot = { seq, state: JSON.stringify(state) };
+    }
+  }
+
+  async loadSnapshot(runId: string): Promise<StoredSnapshot | undefined> {
+    this.#refuseIfClosed();
+    const snapshot = this.#runs.get(runId)?.snapshot;
+    return snapshot && { seq: snapshot.seq, state: JSON.parse(snapshot.state) };
+  }
+
+  async get(runId: string): Promise<RunRecord | undefined> {
+    this.#refuseIfClosed();
+    return this.#describe(runId);
+  }
+
+  async list(filter: { status?: RunStatus; limit?: number } = {}): Promise<RunRecord[]> {
+    this.#refuseIfClosed();
+    return [...this.#runs.values()]
+      .map(run => run.record)
+      .filter(({ status }) => filter.status === undefined || filter.status === status)
+      .sort((a, b) => b.createdAt - a.createdAt || (a.runId < b.runId ? 1 : -1))
+      .slice(0, filter.limit === undefined ? undefined : Math.max(0, filter.limit))
+      .flatMap(({ runId }) => this.#describe(runId) ?? []);
+  }
+
+  async findItem(itemId: string): Promise<{ runId: string; seq: number; item: Item } | undefined> {
+    this.#refuseIfClosed();
+    const place = this.#items.get(itemId);
+    if (place === undefined) return undefined;
+    const { runId, seq } = place;
+    const { base, journal } = this.#find(runId);
+    const { event } = decodeEntry(runId, seq, journal[seq - base - 1] ?? '');
+    const item = itemsOf(event).find(({ id }) => id === itemId);
+    return item && { runId, seq, item };
+  }
+
+  async chain(runId: string): Promise<RunRecord[]> {
+    this.#refuseIfClosed();
+    return followChain(runId, id => this.#describe(id));
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+  }
+
+  #refuseIfClosed(): void {
+    if (this.#closed) throw closedStore();
+  }
+
+  #find(runId: string): Run {
+    const run = this.#runs.get(runId);
+    if (run === undefined) throw missingRun(runId);
+    return run;
+  }
+
+  #describe(runId: string): RunRecord | undefined {
+    const run = this.#runs.get(runId);
+    if (run === undefined) return undefined;
+    const lease = run.lease && { owner: { ...run.lease.owner }, leaseUntil: run.lease.until };
+    return { ...run.record, seq: lengthOf(run), ...lease };
+  }
+
+  #write(run: Run, event: RunEvent, text: string): void {
+    run.journal.push(text);
+    const seq = lengthOf(run);
+    const { runId } = run.record;
+    run.record = { ...run.record, updatedAt: event.at };
+    for (const { id } of itemsOf(event)) {
+      if (id !== undefined && !this.#items.has(id)) this.#items.set(id, { runId, seq });
+    }
+  }
+
+  #grant(run: Run, request: ClaimRequest, text: string): void {
+    run.epoch += 1;
+    run.lease = grantLease(request);
+    this.#write(run, recordClaim(request, run.epoch), text);
+  }
+}
+
+/** The `seq` of the last entry. */
+function lengthOf({ base, journal }: Run): number {
+  return base + journal.length;
+}

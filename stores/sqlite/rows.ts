@@ -1,0 +1,92 @@
+import { z } from 'zod';
+import { EngineError } from '../../protocol/error.ts';
+import type { RunRecord, RunStatus, StoredSnapshot } from '../../protocol/store.ts';
+import type { Lease } from '../lease.ts';
+
+/** A row of `runs`, or of a query that leaves some of its columns out. */
+export type Row = Record<string, unknown>;
+
+const runRowSchema = z.object({
+  run_id: z.string(),
+  agent: z.string(),
+  status: z.enum(['running', 'waiting', 'finished', 'failed', 'cancelled'] satisfies RunStatus[]),
+  created_at: z.number(),
+  updated_at: z.number(),
+  seq: z.number(),
+  continues: z.string().nullable(),
+  owner: z.string().nullable(),
+  lease_until: z.number().nullable(),
+});
+
+const ownerSchema = z.object({ id: z.string(), host: z.string(), pid: z.number(), startedAt: z.string() });
+
+/**
+ * Text as a column can hold it. SQLite stores UTF-8, which has no lone surrogates, and its functions
+ * end a text at NUL; both are escaped as in JSON. Ordinary text stays as it is.
+ */
+export function escapeText(text: string): string {
+  return JSON.stringify(text).slice(1, -1);
+}
+
+/** A run as `runs` has it. Throws `store-damaged` when a column is not what was written. */
+export function toRecord(row: Row): RunRecord {
+  return readSafely(row, () => {
+    const run = runRowSchema.parse(row);
+    const lease = readLease(row);
+    return {
+      runId: unescapeText(run.run_id),
+      agent: unescapeText(run.agent),
+      status: run.status,
+      createdAt: run.created_at,
+      updatedAt: run.updated_at,
+      seq: run.seq,
+      ...(run.continues !== null && { continues: unescapeText(run.continues) }),
+      ...(lease && { owner: lease.owner, leaseUntil: lease.until }),
+    };
+  });
+}
+
+/** The lease of a row with `owner` and `lease_until`. Throws `store-damaged`. */
+export function toLease(row: Row): Lease | undefined {
+  return readSafely(row, () => readLease(row));
+}
+
+/** Where an item's event stands. Throws `store-damaged`. */
+export function toPlace(row: Row): { runId: string; seq: number } {
+  return readSafely(row, () => ({
+    runId: unescapeText(z.string().parse(row.run_id)),
+    seq: z.number().parse(row.seq),
+  }));
+}
+
+/** `undefined` for a state that is not JSON: a damaged snapshot is none, since the journal has all it had. */
+export function toSnapshot(row: Row | undefined): StoredSnapshot | undefined {
+  try {
+    return row && { seq: z.number().parse(row.seq), state: JSON.parse(String(row.state)) };
+  } catch {
+    return undefined;
+  }
+}
+
+function readLease(row: Row): Lease | undefined {
+  if (row.owner === null || row.lease_until === null) return undefined;
+  const owner = ownerSchema.parse(JSON.parse(z.string().parse(row.owner)));
+  return { owner, until: z.number().parse(row.lease_until) };
+}
+
+function unescapeText(text: string): string {
+  return z.string().parse(JSON.parse(`"${text}"`));
+}
+
+function readSafely<Result>(row: Row, read: () => Result): Result {
+  try {
+    return read();
+  } catch (cause) {
+    throw new EngineError(
+      'store-damaged',
+      `The record of run "${String(row.run_id)}" has columns that were not written by agentchart. Restore the store from a backup.`,
+      { runId: String(row.run_id) },
+      { cause },
+    );
+  }
+}

@@ -1,0 +1,48 @@
+import { EngineError } from '../../protocol/error.ts';
+
+type StoreFault = 'store-unavailable' | 'store-locked' | 'store-damaged';
+
+/**
+ * SQLite's primary result codes, the lower eight bits of its extended ones; all others are
+ * `store-unavailable`. Source: https://www.sqlite.org/rescode.html
+ */
+const FAULTS: Record<number, StoreFault> = {
+  1: 'store-damaged',
+  5: 'store-locked',
+  6: 'store-locked',
+  11: 'store-damaged',
+  15: 'store-locked',
+  19: 'store-damaged',
+  26: 'store-damaged',
+};
+
+const EXPLANATIONS: Record<StoreFault, { state: string; advice: string }> = {
+  'store-unavailable': {
+    state: 'cannot be opened or written',
+    advice: 'Check that it is a file, that it and its folder are writable, and that the disk has space.',
+  },
+  'store-locked': {
+    state: 'is locked by another process',
+    advice: 'Try again, or end the process that holds the lock.',
+  },
+  'store-damaged': {
+    state: 'is not a database of runs, or a damaged one',
+    advice: 'Restore it from a backup, name another file, or move it away to begin a new one.',
+  },
+};
+
+/** An `EngineError` for what SQLite or the file system threw; anything else comes back as it is. */
+export function translateError(file: string, error: unknown): unknown {
+  if (!(error instanceof Error) || error instanceof EngineError) return error;
+  const fault = classifyError(error);
+  if (fault === undefined) return error;
+  const { state, advice } = EXPLANATIONS[fault];
+  return new EngineError(fault, `${file} ${state}: ${error.message}. ${advice}`, { file }, { cause: error });
+}
+
+function classifyError(error: Error): StoreFault | undefined {
+  if ('errcode' in error && typeof error.errcode === 'number') {
+    return FAULTS[error.errcode & 0xff] ?? 'store-unavailable';
+  }
+  return 'syscall' in error ? 'store-unavailable' : undefined;
+}

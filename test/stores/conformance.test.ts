@@ -1,0 +1,124 @@
+import { describe, expect, test } from 'vitest';
+import type { Store } from '../../protocol/store.ts';
+import { storeChecks } from '../../stores/conformance.ts';
+import { memory } from '../../stores/memory.ts';
+
+/** A memory store with some of its methods replaced. */
+function breakStore(change: (store: Store) => Partial<Store>): Store {
+  const store = memory();
+  return {
+    create: (...args) => store.create(...args),
+    append: (...args) => store.append(...args),
+    read: (...args) => store.read(...args),
+    claim: (...args) => store.claim(...args),
+    renew: (...args) => store.renew(...args),
+    release: (...args) => store.release(...args),
+    saveSnapshot: (...args) => store.saveSnapshot(...args),
+    loadSnapshot: (...args) => store.loadSnapshot(...args),
+    get: (...args) => store.get(...args),
+    list: (...args) => store.list(...args),
+    findItem: (...args) => store.findItem(...args),
+    chain: (...args) => store.chain(...args),
+    close: () => store.close(),
+    ...change(store),
+  };
+}
+
+type Fault = { that: string; fails: string; change(store: Store): Partial<Store> };
+
+const faults: Fault[] = [
+  {
+    that: 'takes reports of any epoch',
+    fails: 'a report of an older epoch is superseded, wherever it would stand',
+    change: store => ({
+      append: (runId, { after }, events, status) =>
+        store.append(runId, { after, input: true }, events, status),
+    }),
+  },
+  {
+    that: 'appends behind whatever is last',
+    fails: 'an append that is not right behind the last entry conflicts and writes nothing',
+    change: store => ({
+      append: async (runId, guard, events, status) => {
+        const after = (await store.get(runId))?.seq ?? 0;
+        return store.append(runId, { ...guard, after }, events, status);
+      },
+    }),
+  },
+  {
+    that: 'checks the length, yields, then writes',
+    fails: 'of many appends behind one entry exactly one wins',
+    change: store => ({
+      append: async (runId, guard, events, status) => {
+        const seq = (await store.get(runId))?.seq;
+        if (seq !== guard.after) return store.append(runId, guard, events, status);
+        for (let after = seq; ; after += 1) {
+          const result = await store.append(runId, { ...guard, after }, events, status);
+          if (result.type !== 'conflict') return result;
+        }
+      },
+    }),
+  },
+  {
+    that: 'gives the lease to anyone',
+    fails: 'a held run is not claimed, and the claimant is told who holds it until when',
+    change: store => ({ claim: (id, request) => store.claim(id, { ...request, isDead: () => true }) }),
+  },
+  {
+    that: 'never replaces a dead owner',
+    fails: 'a dead owner is replaced before its lease expires',
+    change: store => ({ claim: (id, request) => store.claim(id, { ...request, isDead: () => false }) }),
+  },
+  {
+    that: 'renews any epoch',
+    fails: 'only the current epoch renews the lease',
+    change: () => ({ renew: async () => true }),
+  },
+  {
+    that: 'never releases',
+    fails: 'only the current epoch releases the lease',
+    change: () => ({ release: async () => {} }),
+  },
+  {
+    that: 'lists oldest first',
+    fails: 'runs are listed newest first, those of one moment by id',
+    change: store => ({ list: async filter => (await store.list(filter)).reverse() }),
+  },
+  {
+    that: 'reads from the start',
+    fails: 'a read behind an entry gives only what follows it',
+    change: store => ({ read: runId => store.read(runId) }),
+  },
+  {
+    that: 'drops the claim made with a run',
+    fails: 'a run may be created claimed, with the claim in its journal',
+    change: store => ({ create: event => store.create(event) }),
+  },
+  {
+    that: 'has an empty journal for an unknown run',
+    fails: 'a run that does not exist is refused by name, not made',
+    change: store => ({ read: (...args) => store.read(...args).catch(() => []) }),
+  },
+];
+
+describe('the checks of a store', () => {
+  test('have names that tell them apart', () => {
+    const names = storeChecks({ open: async () => memory(), reopen: async store => store }).map(
+      ({ name }) => name,
+    );
+    expect(new Set(names).size).toBe(names.length);
+  });
+
+  test.each(faults)('refuse a store that $that', async ({ fails, change }) => {
+    const check = storeChecks({ open: async () => breakStore(change) }).find(({ name }) => name === fails);
+    await expect(check?.run()).rejects.toMatchObject({ name: 'AssertionError' });
+  });
+
+  test('of durability refuse a store that is empty when opened again', async () => {
+    const open = async () => memory();
+    const withoutReopen = storeChecks({ open });
+    const durability = storeChecks({ open, reopen: open }).slice(withoutReopen.length);
+    expect(durability.length).toBeGreaterThan(0);
+    for (const { run } of durability) await expect(run()).rejects.toThrow();
+  });
+});

@@ -1,0 +1,114 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { JsonValue } from '../../protocol/json.ts';
+import type { RunStatus, Store } from '../../protocol/store.ts';
+import { begin, receive, request, say, settle } from '../../stores/conformance/samples.ts';
+import { memory } from '../../stores/memory.ts';
+import { sqlite } from '../../stores/sqlite.ts';
+import { makeFile } from './make-file.ts';
+
+type Command = (store: Store) => Promise<unknown>;
+
+const runId = fc.constantFrom('a', 'b', 'c');
+const owner = fc.constantFrom('one', 'two');
+const now = fc.integer({ min: 0, max: 5000 });
+const epoch = fc.integer({ min: 0, max: 4 });
+const seq = fc.integer({ min: -1, max: 12 });
+const status = fc.constantFrom<RunStatus>('running', 'waiting', 'finished', 'failed', 'cancelled');
+const itemId = fc.constantFrom('i1', 'i2', 'i3');
+const anyText = fc.string({ unit: 'binary', maxLength: 12 });
+const events = fc.array(
+  fc.oneof(
+    fc.tuple(anyText, now).map(([text, at]) => receive(text, at)),
+    itemId.map(id => ({ type: 'message.received' as const, at: 1, items: [say('x', id)] })),
+  ),
+  { maxLength: 3 },
+);
+
+const command: fc.Arbitrary<Command> = fc.oneof(
+  fc
+    .record({ id: runId, at: now, by: owner, claimed: fc.boolean(), older: fc.option(runId) })
+    .map(({ id, at, by, claimed, older }) => (store: Store) => {
+      const event = begin(id, { at, ...(older !== null && { continues: older }) });
+      return store.create(event, claimed ? request(by, { now: at }) : undefined);
+    }),
+  {
+    weight: 4,
+    arbitrary: fc
+      .record({ id: runId, back: fc.constantFrom(0, 0, 0, 1), epoch: fc.option(epoch), events, status })
+      .map(({ id, back, epoch, events, status }) => async (store: Store) => {
+        const after = ((await store.get(id))?.seq ?? 0) - back;
+        const guard = epoch === null ? { after, input: true as const } : { after, epoch };
+        return store.append(id, guard, events, status);
+      }),
+  },
+  fc.record({ id: runId, by: owner, now, dead: fc.option(owner) }).map(
+    ({ id, by, now, dead }) =>
+      (store: Store) =>
+        store.claim(id, request(by, { now, isDead: ({ id }) => id === dead })),
+  ),
+  fc.tuple(runId, epoch, now).map(
+    ([id, epoch, until]) =>
+      (store: Store) =>
+        store.renew(id, epoch, until),
+  ),
+  fc.tuple(runId, epoch).map(
+    ([id, epoch]) =>
+      (store: Store) =>
+        store.release(id, epoch),
+  ),
+  fc.tuple(runId, seq).map(
+    ([id, seq]) =>
+      (store: Store) =>
+        store.saveSnapshot(id, { seq, state: { seq } }),
+  ),
+  runId.map(id => (store: Store) => store.loadSnapshot(id)),
+  fc.tuple(runId, seq).map(
+    ([id, after]) =>
+      (store: Store) =>
+        store.read(id, after),
+  ),
+  fc.record({ status, limit: seq }, { requiredKeys: [] }).map(filter => (store: Store) => store.list(filter)),
+  itemId.map(id => (store: Store) => store.findItem(id)),
+  runId.map(id => (store: Store) => store.chain(id)),
+);
+
+async function observe(work: Promise<unknown>): Promise<unknown> {
+  return work.then(
+    value => ({ value }),
+    error => ({ code: error.code, details: error.details, message: error.message }),
+  );
+}
+
+test('memory and sqlite answer any sequence of calls alike, and end with the same runs', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(command, { minLength: 5, maxLength: 40 }), async commands => {
+      const [one, other] = [memory(), sqlite(makeFile())];
+      for (const run of commands) expect(await observe(run(other))).toEqual(await observe(run(one)));
+      expect(await other.list()).toEqual(await one.list());
+      for (const { runId } of await one.list())
+        expect(await other.read(runId)).toEqual(await one.read(runId));
+      await other.close();
+    }),
+    { numRuns: 40 },
+  );
+});
+
+test('any JSON in an event comes back equal, key order included', async () => {
+  const store = sqlite(makeFile());
+  await store.create(begin('a'));
+  let after = 1;
+  const json = fc.json({ stringUnit: 'binary', maxDepth: 4 }).map((text): JsonValue => JSON.parse(text));
+  await fc.assert(
+    fc.asyncProperty(json, anyText, async (output, callId) => {
+      const event = settle(callId, output);
+      await store.append('a', { after, epoch: 0 }, [event], 'running');
+      const [entry] = await store.read('a', after);
+      after += 1;
+      expect(entry?.event).toEqual(event);
+      expect(JSON.stringify(entry?.event)).toBe(JSON.stringify(event));
+    }),
+    { numRuns: 100 },
+  );
+  await store.close();
+});

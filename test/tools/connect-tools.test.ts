@@ -1,0 +1,70 @@
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import type { Tool, ToolSource } from '../../protocol/tool.ts';
+import { connectTools } from '../../tools/connect-tools.ts';
+import { tool } from '../../tools/tool.ts';
+import { rejectionOf } from './call-context.ts';
+
+const named = (name: string): Tool => tool({ name, description: '', input: z.object({}) });
+
+type Source = ToolSource & { state: 'new' | 'connected' | 'closed' };
+
+function source(tools: Tool[], name?: string): Source {
+  const made: Source & { name?: string } = {
+    state: 'new',
+    async connect() {
+      made.state = 'connected';
+      return tools;
+    },
+    async close() {
+      made.state = 'closed';
+    },
+  };
+  if (name !== undefined) made.name = name;
+  return made;
+}
+
+describe('connectTools', () => {
+  it('gives tools and the tools of sources by name, in their order', async () => {
+    const { tools } = await connectTools([named('a'), source([named('b'), named('c')]), named('d')]);
+    expect([...tools.keys()]).toEqual(['a', 'b', 'c', 'd']);
+    expect(tools.get('c')?.name).toBe('c');
+  });
+
+  it('finds nothing under a name of Object.prototype that nobody gave', async () => {
+    const { tools } = await connectTools([named('a')]);
+    expect(tools.get('constructor')).toBeUndefined();
+    expect(tools.has('__proto__')).toBe(false);
+    const odd = await connectTools([named('constructor'), named('__proto__')]);
+    expect([...odd.tools.keys()]).toEqual(['constructor', '__proto__']);
+  });
+
+  it('refuses a name that is there twice, names both owners and closes the sources', async () => {
+    const files = source([named('read')], 'files');
+    const other = source([named('read')]);
+    const error = await rejectionOf(connectTools([files, other]));
+    expect(error).toMatchObject({
+      code: 'agent-invalid',
+      message: expect.stringMatching(
+        /named "read": one of tools\[0\] \("files"\) and one of tools\[1\] \(a tool source\)/,
+      ),
+    });
+    expect([files.state, other.state]).toEqual(['closed', 'closed']);
+    await expect(connectTools([named('x'), named('x')])).rejects.toThrow(/tools\[0\] and one of tools\[1\]/);
+  });
+
+  it('closes what is connected when one source fails, and rejects with its error', async () => {
+    const good = source([named('a')]);
+    const bad = { ...source([]), connect: () => Promise.reject(new Error('no such server')) };
+    await expect(connectTools([good, bad])).rejects.toThrow('no such server');
+    expect(good.state).toBe('closed');
+  });
+
+  it('closes every source even when one cannot be closed, and says so', async () => {
+    const stuck = { ...source([]), close: () => Promise.reject(new Error('stuck')) };
+    const good = source([named('a')]);
+    const { close } = await connectTools([stuck, good]);
+    await expect(close()).rejects.toThrow('stuck');
+    expect(good.state).toBe('closed');
+  });
+});

@@ -1,0 +1,60 @@
+import { EngineError } from '../protocol/error.ts';
+import type { SideEffect } from '../protocol/tool.ts';
+import { isApproval } from './approval-rule.ts';
+
+/** The longest delay a timer can have; a longer one would fire at once. */
+const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
+
+const SIDE_EFFECTS: readonly unknown[] = ['none', 'idempotent', 'once'] satisfies SideEffect[];
+
+export type ToolSettings = {
+  name: string;
+  sideEffect: SideEffect;
+  retries: number;
+  timeoutMs?: number | undefined;
+  /** Anything; only checked where it is not a function. */
+  approval?: unknown;
+};
+
+/** Throws an `EngineError` `agent-invalid` naming the tool, the setting, what was expected and what to do. */
+export function checkToolSettings(tool: ToolSettings): void {
+  if (typeof tool.name !== 'string' || !/^[a-zA-Z0-9_-]{1,64}$/.test(tool.name)) {
+    throw new EngineError(
+      'agent-invalid',
+      `expected a tool name of 1 to 64 letters, digits, "_" or "-" (what every provider takes), got ${JSON.stringify(tool.name)}.`,
+    );
+  }
+  if (!SIDE_EFFECTS.includes(tool.sideEffect)) {
+    refuse(
+      tool,
+      `expected sideEffect "none", "idempotent" or "once", got ${JSON.stringify(tool.sideEffect)}.`,
+    );
+  }
+  if (!Number.isInteger(tool.retries) || tool.retries < 0) {
+    refuse(tool, `expected retries to be a whole number from 0, got ${tool.retries}.`);
+  }
+  if (tool.retries > 0 && tool.sideEffect === 'once') {
+    refuse(
+      tool,
+      `its side effect must not happen twice ("once"), but retries is ${tool.retries}. ` +
+        'Leave retries out, or say sideEffect: "none" or "idempotent" if a second execution is safe.',
+    );
+  }
+  if (tool.timeoutMs !== undefined && !isTimeout(tool.timeoutMs)) {
+    refuse(tool, `expected timeoutMs above 0 and up to ${LONGEST_TIMEOUT_MS}, got ${tool.timeoutMs}.`);
+  }
+  if (tool.approval !== undefined && typeof tool.approval !== 'function' && !isApproval(tool.approval)) {
+    refuse(
+      tool,
+      `expected approval to be a boolean, a function or { required, reason?, expiresInMs? }, got ${JSON.stringify(tool.approval)}.`,
+    );
+  }
+}
+
+export function isTimeout(ms: unknown): ms is number {
+  return typeof ms === 'number' && ms > 0 && ms <= LONGEST_TIMEOUT_MS;
+}
+
+function refuse(tool: ToolSettings, problem: string): never {
+  throw new EngineError('agent-invalid', `tool "${tool.name}": ${problem}`);
+}

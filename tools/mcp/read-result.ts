@@ -1,0 +1,21 @@
+import type { CallToolResult } from '@modelcontextprotocol/client';
+import { type JsonValue, toJson } from '../../protocol/json.ts';
+
+/**
+ * What the engine records of an MCP result. Only text: the texts, one after the other on their own lines.
+ * Anything else among it (images, audio, resources): the parts as the server sent them. No parts at all:
+ * `structuredContent`, or an empty text. Where both are there, the parts win: they are what the server
+ * wrote for a model, and by the protocol they say the same.
+ * Throws an `Error` with the text when the result says `isError`.
+ */
+export function readResult(name: string, result: CallToolResult): JsonValue {
+  const { content, structuredContent, isError } = result;
+  if (isError) throw new Error(readText(content) || `"${name}" failed and did not say why`);
+  if (content.length === 0 && structuredContent !== undefined) return toJson(structuredContent);
+  return content.every(part => part.type === 'text') ? readText(content) : toJson(content);
+}
+
+function readText(content: CallToolResult['content']): string {
+  const texts = content.map(part => (part.type === 'text' ? part.text : JSON.stringify(part)));
+  return texts.join('\n');
+}
