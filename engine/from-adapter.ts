@@ -3,7 +3,7 @@ import type { JsonObject } from '../protocol/json.ts';
 import type { Tool } from '../protocol/tool.ts';
 import type { Settings } from '../protocol/turn.ts';
 import type { PrepareTurn } from './definition.ts';
-import { actorOf, type LiveOptions, type ServiceActor } from './live.ts';
+import { actorOf, describeSetupFailure, type LiveOptions, type ServiceActor } from './live.ts';
 import { makeModelTurn } from './services/model-turn.ts';
 
 export type FromAdapterOptions = LiveOptions & {
@@ -29,5 +29,5 @@ export function fromAdapter(adapter: ModelAdapter, options: FromAdapterOptions =
     ...(providerOptions === undefined ? {} : { providerOptions }),
     ...(prepareTurn === undefined ? {} : { prepareTurn }),
   });
-  return actorOf(service, live);
+  return actorOf(service, live, describeSetupFailure);
 }

@@ -1,10 +1,11 @@
 import { type AnyActorRef, type CallbackActorLogic, fromCallback } from 'xstate';
 import type { Context } from '../machines/context.ts';
 import type { Delta, Notice, ServiceInput, ServiceName } from '../protocol/effect.ts';
+import { EngineError } from '../protocol/error.ts';
 import type { ChartEvent, ReportEvent } from '../protocol/event.ts';
 import type { JsonValue } from '../protocol/json.ts';
 import { type Host, systemHost } from './host.ts';
-import { type Service, type ServiceScope, Stopped } from './service.ts';
+import { type Report, type Service, type ServiceScope, Stopped } from './service.ts';
 
 /** A service as an actor of `agentMachine`: what `agentMachine.provide({ actors })` takes. */
 export type ServiceActor = CallbackActorLogic<ChartEvent, ServiceInput, Notice>;
@@ -27,7 +28,7 @@ export function actorsOf(
   options: LiveOptions = {},
 ): ServiceActors {
   return {
-    modelTurn: actorOf(services.modelTurn, options),
+    modelTurn: actorOf(services.modelTurn, options, describeSetupFailure),
     toolBatch: actorOf(services.toolBatch, options),
     timer: actorOf(services.timer, options),
     finishers: actorOf(services.finishers, options),
@@ -38,17 +39,31 @@ export function actorsOf(
  * Runs a service inside an ordinary actor of the machine. It reads the machine's current context, not
  * the input it was started with: a restored actor is started with the input of long ago.
  */
-export function actorOf(service: Service, options: LiveOptions = {}): ServiceActor {
+export function actorOf(
+  service: Service,
+  options: LiveOptions = {},
+  describe: (error: unknown, host: Host) => Report | null = () => null,
+): ServiceActor {
   return fromCallback(({ sendBack, input, self }) => {
     const abort = new AbortController();
     const scope = makeScope(parentOf(self), sendBack, input, abort.signal, options);
     void Promise.resolve()
       .then(() => service(scope))
       .catch(error => {
-        if (!(error instanceof Stopped) && !abort.signal.aborted) reportDefect(error);
+        if (error instanceof Stopped || abort.signal.aborted) return;
+        const report = describe(error, scope.host);
+        if (report === null) reportDefect(error);
+        else scope.report(report);
       });
     return () => abort.abort(new Stopped('The run has moved on.'));
   });
+}
+
+/** An actor has nobody to reject to: what is wrong with the app's setup fails the turn. */
+export function describeSetupFailure(error: unknown, host: Host): Report | null {
+  if (!(error instanceof EngineError)) return null;
+  const { code, message } = error;
+  return { type: 'turn.failed', error: { code, message }, retryable: false, startedAt: host.now() };
 }
 
 /** A service never rejects but for a defect: in an app that belongs to its uncaught errors, not to silence. */

@@ -10,7 +10,8 @@ export type Capabilities = {
 
 /**
  * One provider dialect. A call is one model call: no loop, no tool execution, no retry.
- * Both methods reject with a `ProviderError`; `stream` and `generate` give equal turns.
+ * Both methods reject with a `ProviderError`, or with an `EngineError` when this process is not set up
+ * for the provider (`key-missing`). `stream` and `generate` give equal turns.
  */
 export interface ModelAdapter {
   readonly provider: string;

@@ -1,5 +1,5 @@
 import type { Context } from '../../machines/context.ts';
-import { messageOf, ProviderError } from '../../protocol/error.ts';
+import { EngineError, messageOf, ProviderError } from '../../protocol/error.ts';
 import type { QualifiedCall } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { ModelTurn, ToolCall } from '../../protocol/turn.ts';
@@ -18,7 +18,11 @@ export type ModelTurnParts = Omit<TurnParts, 'tools'> & {
   retry: Retry;
 };
 
-/** Exactly one adapter call, reported as `turn.completed` or `turn.failed`. */
+/**
+ * Exactly one adapter call, reported as `turn.completed` or `turn.failed`. What is wrong with this
+ * process and not with the turn (a missing key, a tool server that does not start) rejects with its
+ * `EngineError`: the run stays as it is, for a process that is set up.
+ */
 export function makeModelTurn(parts: ModelTurnParts): Service {
   return async scope => {
     const startedAt = scope.host.now();
@@ -33,6 +37,7 @@ export function makeModelTurn(parts: ModelTurnParts): Service {
       if (!scope.signal.aborted) scope.report(await completeTurn(scope, turn, prepared, parts, startedAt));
     } catch (error) {
       if (scope.signal.aborted) return;
+      if (error instanceof EngineError) throw error;
       scope.report(describeFailure(error, scope.context(), parts.retry, scope.host, startedAt));
     }
   };

@@ -8,6 +8,7 @@ function breakStore(change: (store: Store) => Partial<Store>): Store {
   const store = memory();
   return {
     create: (...args) => store.create(...args),
+    adopt: (...args) => store.adopt(...args),
     append: (...args) => store.append(...args),
     read: (...args) => store.read(...args),
     claim: (...args) => store.claim(...args),

@@ -1,0 +1,43 @@
+/**
+ * Splits text that comes in pieces into lines ended by LF, CRLF or CR.
+ *
+ * L1 Every character is looked at once: a line that comes in many pieces is joined when it ends.
+ * L2 A CR ends its line at once; an LF right behind it, in this piece or the next, belongs to it.
+ */
+export class LineScanner {
+  #tail = '';
+  #skipLineFeed = false;
+
+  /** Adds the lines that `text` completes to `lines`, without their ends. */
+  push(text: string, lines: string[]): void {
+    if (text === '') return;
+    let start = 0;
+    if (this.#skipLineFeed) {
+      if (text.charCodeAt(0) === LINE_FEED) start = 1;
+      this.#skipLineFeed = false;
+    }
+    let feed = text.indexOf('\n', start);
+    let carriage = text.indexOf('\r', start);
+    while (feed !== -1 || carriage !== -1) {
+      const byFeed = carriage === -1 || (feed !== -1 && feed < carriage);
+      const end = byFeed ? feed : carriage;
+      lines.push(this.#tail === '' ? text.slice(start, end) : this.#tail + text.slice(start, end));
+      this.#tail = '';
+      start = end + 1;
+      if (!byFeed) {
+        if (start === text.length) this.#skipLineFeed = true;
+        else if (text.charCodeAt(start) === LINE_FEED) start += 1;
+        carriage = text.indexOf('\r', start);
+      }
+      if (feed !== -1 && feed < start) feed = text.indexOf('\n', start);
+    }
+    if (start < text.length) this.#tail += start === 0 ? text : text.slice(start);
+  }
+
+  /** The last line if it had no end; empty otherwise. */
+  rest(): string {
+    return this.#tail;
+  }
+}
+
+const LINE_FEED = 10;

@@ -1,0 +1,47 @@
+import type { ModelAdapter } from '../protocol/adapter.ts';
+import { EngineError } from '../protocol/error.ts';
+import { openaiResponses } from './openai-responses.ts';
+import { scripted } from './scripted.ts';
+
+/** By the provider's name in a model string. No SDK is loaded before the first call. */
+const PROVIDERS: ReadonlyMap<string, (model: string) => ModelAdapter> = new Map([
+  ['openai', model => openaiResponses({ model })],
+  ['openai-responses', model => openaiResponses({ model })],
+  ['scripted', file => scripted({ file })],
+]);
+
+const EXAMPLES = 'openai:gpt-5, or scripted:turns.json for a script';
+
+/**
+ * The model that a string like `openai:gpt-5` or `scripted:FILE` names; the default is
+ * `AGENTCHART_MODEL`. Throws an `EngineError`: `model-missing` when it names none or an unknown
+ * provider, `script-invalid` for a script that does not load. Keys are looked up at the first call.
+ */
+export function modelFromEnv(value: string | undefined = process.env.AGENTCHART_MODEL): ModelAdapter {
+  const text = value?.trim() ?? '';
+  if (text === '') {
+    throw new EngineError(
+      'model-missing',
+      `No model is configured. Set AGENTCHART_MODEL to provider:model, such as ${EXAMPLES}.`,
+    );
+  }
+  const colon = text.indexOf(':');
+  const provider = colon === -1 ? text : text.slice(0, colon);
+  const model = colon === -1 ? '' : text.slice(colon + 1);
+  const open = PROVIDERS.get(provider);
+  if (!open) {
+    throw new EngineError(
+      'model-missing',
+      `The model "${text}" names the provider "${provider}", which is not known. Expected provider:model with one of ${[...PROVIDERS.keys()].join(', ')}; for example ${EXAMPLES}.`,
+      { value: text, known: [...PROVIDERS.keys()] },
+    );
+  }
+  if (model === '') {
+    throw new EngineError(
+      'model-missing',
+      `The model "${text}" names a provider but no model. Expected provider:model, such as ${EXAMPLES}.`,
+      { value: text },
+    );
+  }
+  return open(model);
+}

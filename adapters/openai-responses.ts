@@ -1,0 +1,21 @@
+import type { ModelAdapter } from '../protocol/adapter.ts';
+import { type ResponsesOptions, responsesAdapter } from './responses/adapter.ts';
+import type { ResponsesDialect } from './responses/dialect.ts';
+
+/**
+ * OpenAI's Responses API, through the official client. Key, URL, organization and project come from
+ * `OPENAI_API_KEY`, `OPENAI_BASE_URL`, `OPENAI_ORG_ID` and `OPENAI_PROJECT_ID` where the options do not say.
+ */
+export function openaiResponses(options: ResponsesOptions): ModelAdapter {
+  return responsesAdapter(OPENAI, options);
+}
+
+const OPENAI: ResponsesDialect = {
+  provider: 'openai-responses',
+  keyVariable: 'OPENAI_API_KEY',
+  baseURLVariable: 'OPENAI_BASE_URL',
+  defaultBaseURL: 'https://api.openai.com/v1',
+  remembers: true,
+  customTools: 'client',
+  reasons: model => /^(?:ft:)?(?:o[134]|gpt-[5-9](?!.*-chat)|codex|computer-use)/.test(model),
+};

@@ -1,0 +1,216 @@
+import { EngineError, messageOf, ProviderError, type ProviderErrorCode } from '../protocol/error.ts';
+import type { JsonValue } from '../protocol/json.ts';
+import { classifyFailure, isRetryable } from './classify-failure.ts';
+import { type ErrorBody, readErrorBody } from './error-body.ts';
+import { jsonIn, shorten } from './json-access.ts';
+import { redactJson, redactText } from './redact-secrets.ts';
+import { retryAfterMs } from './retry-after.ts';
+
+/** Where a call went, for messages that say what to do. */
+export type ProviderContext = {
+  provider: string;
+  model: string;
+  /** The environment variables that hold the key and the base URL; empty where there are none. */
+  keyVariable: string;
+  baseURLVariable: string;
+  baseURL: string;
+  /** What must never be in an error. */
+  secrets: readonly string[];
+};
+
+/** A response with a status that is not 2xx, with its body as text. */
+export class HttpFailure extends Error {
+  override readonly name = 'HttpFailure';
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: string;
+
+  constructor(status: number, headers: Headers, body: string) {
+    super(`HTTP ${status}`);
+    this.status = status;
+    this.headers = headers;
+    this.body = body;
+  }
+}
+
+/** The error an HTTP response reports. `now`: ms since the epoch, for `retry-after` dates. */
+export function errorFromResponse(
+  failure: HttpFailure,
+  context: ProviderContext,
+  now: number,
+): ProviderError {
+  const raw = jsonIn(failure.body) ?? shorten(failure.body, 2_000);
+  const body = readErrorBody(raw);
+  const requestId = failure.headers.get('x-request-id') ?? failure.headers.get('request-id');
+  return reported(context, raw, {
+    status: failure.status,
+    body,
+    retryAfterMs: retryAfterMs(failure.headers, now) ?? body.retryAfterMs,
+    requestId,
+  });
+}
+
+/** The error a body or a stream event reports although the response was a 200. */
+export function errorFromBody(raw: JsonValue, context: ProviderContext): ProviderError {
+  const body = readErrorBody(raw);
+  return reported(context, raw, {
+    status: body.status,
+    body,
+    retryAfterMs: body.retryAfterMs,
+    requestId: null,
+  });
+}
+
+/** A stream or body that is not what the provider's API promises; `what` says how. */
+export function malformedStream(
+  what: string,
+  context: ProviderContext,
+  raw: JsonValue = null,
+): ProviderError {
+  return make(context, 'malformed-stream', `${name(context)} sent a malformed response: ${what}`, { raw });
+}
+
+/** Turns whatever a call threw into the error of its code. Errors of ours pass unchanged. */
+export function errorFromThrown(
+  thrown: unknown,
+  context: ProviderContext,
+  signal: AbortSignal,
+  now: number,
+): ProviderError | EngineError {
+  if (thrown instanceof ProviderError || thrown instanceof EngineError) return thrown;
+  if (signal.aborted) return aborted(context);
+  const chain = causesOf(thrown);
+  const failure = chain.find(cause => cause instanceof HttpFailure);
+  if (failure) return errorFromResponse(failure, context, now);
+  const systemCode = chain.map(codeOf).find(code => code !== '') ?? '';
+  const messages = chain.map(messageOf).filter(message => message !== '');
+  const raw: JsonValue = { code: systemCode, messages };
+  const reason = systemCode || shorten(messages.at(-1) ?? 'no reason given', 200);
+  if (/TIMEOUT|TIMEDOUT/.test(systemCode) || chain.some(isTimeout)) {
+    const message = `${name(context)} did not answer in time (${reason}). Try again, or allow more time.`;
+    return make(context, 'timeout', message, { raw });
+  }
+  if (systemCode !== '' || messages.some(message => CONNECTION_LOST.test(message))) {
+    const message = `${name(context)} could not be reached at ${originOf(context.baseURL)} (${reason}). ${checkServer(context)}`;
+    return make(context, 'network', message, { raw });
+  }
+  const message = `${name(context)}: the request could not be made: ${reason}`;
+  return make(context, 'unknown', message, { raw });
+}
+
+export function aborted(context: ProviderContext): ProviderError {
+  return make(context, 'aborted', `The call to ${name(context)} was aborted.`, {});
+}
+
+const CONNECTION_LOST = /fetch failed|terminated|connection error|socket|network|closed|premature/i;
+
+function reported(
+  context: ProviderContext,
+  raw: JsonValue,
+  found: { status: number | null; body: ErrorBody; retryAfterMs: number | null; requestId: string | null },
+): ProviderError {
+  const { status, body } = found;
+  const code = classifyFailure(status, body);
+  const said = body.message === '' ? 'no reason was given' : shorten(body.message, 500);
+  const where = [status === null ? '' : `HTTP ${status}`, found.requestId ? `request ${found.requestId}` : '']
+    .filter(part => part !== '')
+    .join(', ');
+  const head = `${name(context)} ${WHAT_HAPPENED[code]}${where === '' ? '' : ` (${where})`}: ${said}`;
+  const advice = whatToDo(code, context, found.retryAfterMs);
+  const message = advice === '' ? head : `${/[.!?…]$/.test(head) ? head : `${head}.`} ${advice}`;
+  return make(context, code, message, { status, retryAfterMs: found.retryAfterMs, raw });
+}
+
+const WHAT_HAPPENED: Record<ProviderErrorCode, string> = {
+  authentication: 'refused the key',
+  permission: 'does not allow this',
+  'not-found': 'does not know what was asked for',
+  'invalid-request': 'refused the request',
+  'context-too-long': 'found the request too long',
+  'content-filter': 'blocked the content',
+  'rate-limit': 'limits the rate of requests',
+  quota: 'has no quota left for this account',
+  overloaded: 'is overloaded',
+  server: 'failed',
+  timeout: 'ran out of time',
+  network: 'could not be reached',
+  'malformed-stream': 'sent a malformed response',
+  aborted: 'was interrupted',
+  'script-exhausted': 'has no more turns',
+  unknown: 'reported an error',
+};
+
+function whatToDo(code: ProviderErrorCode, context: ProviderContext, waitMs: number | null): string {
+  switch (code) {
+    case 'authentication':
+      return context.keyVariable === ''
+        ? 'Check the key.'
+        : `Set ${context.keyVariable} (or the option apiKey) to a valid key.`;
+    case 'rate-limit':
+    case 'overloaded':
+      return waitMs === null ? 'Try again later.' : `Try again in ${waitMs / 1_000} s.`;
+    case 'quota':
+      return 'Check the plan and billing of the account; trying again does not help.';
+    case 'permission':
+      return 'Check what the key and its project may use.';
+    case 'not-found':
+      return `Check the model's name ("${context.model}") and the base URL (${originOf(context.baseURL)}).`;
+    case 'context-too-long':
+      return 'Shorten the transcript or the tools, or take a model with a longer context.';
+    default:
+      return '';
+  }
+}
+
+function checkServer({ baseURLVariable }: ProviderContext): string {
+  return baseURLVariable === ''
+    ? 'Check the network and the base URL.'
+    : `Check that the server runs, and ${baseURLVariable} (or the option baseURL).`;
+}
+
+function make(
+  context: ProviderContext,
+  code: ProviderErrorCode,
+  message: string,
+  found: { status?: number | null; retryAfterMs?: number | null; raw?: JsonValue },
+): ProviderError {
+  return new ProviderError(redactText(message, context.secrets), {
+    code,
+    status: found.status ?? null,
+    retryable: isRetryable(code),
+    retryAfterMs: found.retryAfterMs ?? null,
+    provider: context.provider,
+    model: context.model,
+    raw: redactJson(found.raw ?? null, context.secrets),
+  });
+}
+
+function name(context: ProviderContext): string {
+  return `${context.provider} (${context.model})`;
+}
+
+/** Without the user and password a URL may carry. */
+function originOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).origin : url;
+}
+
+/** The error and what caused it, the outermost first. */
+function causesOf(thrown: unknown): unknown[] {
+  const chain: unknown[] = [];
+  let cause = thrown;
+  while (cause !== undefined && cause !== null && !chain.includes(cause)) {
+    chain.push(cause);
+    if (cause instanceof AggregateError) chain.push(...cause.errors);
+    cause = cause instanceof Error ? cause.cause : undefined;
+  }
+  return chain;
+}
+
+function codeOf(error: unknown): string {
+  if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return '';
+  return /^(?:E[A-Z_]+|UND_ERR_\w+)$/.test(error.code) ? error.code : '';
+}
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof Error && (error.name === 'TimeoutError' || /timed? ?out/i.test(error.message));
+}

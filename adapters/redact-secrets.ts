@@ -1,0 +1,45 @@
+import { isJsonObject, type JsonValue } from '../protocol/json.ts';
+
+const REDACTED = '[redacted]';
+
+/** Whatever looks like a key of a provider we know, a credential header, or a key that a message echoes. */
+const SECRET_SHAPES: readonly RegExp[] = [
+  /\b(?:(?:sk|rk|pk|xai|csk|pplx)-|(?:gsk|hf|r8)_|AIza)[A-Za-z0-9_-]*\*[A-Za-z0-9*_-]*/g,
+  /\b(?:sk|xai|pplx|csk)-[A-Za-z0-9_-]{6,}/g,
+  /\b(?:gsk|hf|r8)_[A-Za-z0-9]{8,}/g,
+  /\bAIza[A-Za-z0-9_-]{10,}/g,
+];
+const AFTER_A_NAME: readonly RegExp[] = [
+  /(\b(?:Bearer|Basic)\s+)[A-Za-z0-9+/=._~*-]+/gi,
+  /(\b(?:authorization|x-api-key|x-goog-api-key|api-key)["']?\s*[:=]\s*["']?)(?!Bearer|Basic)[^\s"',}]+/gi,
+  /(\bapi key(?: provided)?:\s+)[^\s,;]*[^\s,;.]/gi,
+  /([?&](?:key|api_key|api-key|token)=)[^&\s"']+/gi,
+];
+const SECRET_MEMBERS = /^(?:authorization|proxy-authorization|(?:x-)?(?:goog-)?api[-_]?key|apikey)$/i;
+
+/** Secrets shorter than this are too likely to be part of ordinary text. */
+const SHORTEST_SECRET = 4;
+
+/** The text without the given secrets and without anything that looks like one. */
+export function redactText(text: string, secrets: readonly string[]): string {
+  let clean = text;
+  for (const secret of secrets) {
+    if (secret.length >= SHORTEST_SECRET) clean = clean.replaceAll(secret, REDACTED);
+  }
+  for (const shape of AFTER_A_NAME) clean = clean.replace(shape, `$1${REDACTED}`);
+  for (const shape of SECRET_SHAPES) clean = clean.replace(shape, REDACTED);
+  return clean;
+}
+
+/** The value with every text in it redacted, and every member that holds a credential by its name. */
+export function redactJson(value: JsonValue, secrets: readonly string[]): JsonValue {
+  if (typeof value === 'string') return redactText(value, secrets);
+  if (Array.isArray(value)) return value.map(entry => redactJson(entry, secrets));
+  if (!isJsonObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => [
+      redactText(name, secrets),
+      SECRET_MEMBERS.test(name) ? REDACTED : redactJson(member, secrets),
+    ]),
+  );
+}

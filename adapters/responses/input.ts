@@ -1,0 +1,175 @@
+import type { Item, MessageItem, Part, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
+import type { JsonObject, JsonValue } from '../../protocol/json.ts';
+import { jsonIn, nonEmpty, objectOf, textIn } from '../json-access.ts';
+import { type Kept, keptBy, keyOf } from './wire-item.ts';
+
+export type InputOptions = {
+  /** Whose opaque data is replayed. */
+  provider: string;
+  /** Whether the provider keeps items, so that they are known by their ids. */
+  stored: boolean;
+  /** Where in the transcript the input begins. Default 0. */
+  from?: number;
+};
+
+/**
+ * The transcript as input items, in order. Control items and other providers' opaque data are left out.
+ * Reasoning goes along only encrypted and right before the item it belongs to; what it belongs to
+ * carries its id only then, because the provider refuses one without the other.
+ */
+export function inputOf(transcript: readonly Item[], options: InputOptions): JsonObject[] {
+  const sent = transcript.slice(options.from ?? 0).filter(isSent);
+  const custom = customCallIds(transcript, options.provider);
+  const reasoning = replayableReasoning(sent, options.provider);
+  return sent.flatMap(item => inputItems(item, options, custom, reasoning));
+}
+
+function inputItems(
+  item: SentItem,
+  { provider, stored }: InputOptions,
+  custom: ReadonlySet<string>,
+  reasoning: ReadonlySet<string>,
+): JsonObject[] {
+  const kept = 'opaque' in item ? keptBy(provider, item.opaque) : undefined;
+  const whole = kept?.after === undefined || reasoning.has(kept.after);
+  switch (item.type) {
+    case 'message':
+      return messageInput(item, kept, stored && whole);
+    case 'reasoning':
+      return kept?.item && reasoning.has(keyOf(kept.item)) ? [reasoningInput(kept.item, stored)] : [];
+    case 'tool_call':
+      return [callInput(item, kept, stored && whole)];
+    case 'tool_result':
+      return [resultInput(item, custom.has(item.callId))];
+    case 'provider_item':
+      return kept?.item && whole ? [kept.item] : [];
+  }
+}
+
+type SentItem = Exclude<Item, { type: 'approval_request' | 'approval_response' | 'tool_list' }>;
+
+function isSent(item: Item): item is SentItem {
+  return (
+    item.type === 'message' ||
+    item.type === 'reasoning' ||
+    item.type === 'tool_call' ||
+    item.type === 'tool_result' ||
+    item.type === 'provider_item'
+  );
+}
+
+/** Where the transcript goes on behind the last item the model made; `undefined` when it has made none. */
+export function endOfLastTurn(transcript: readonly Item[]): number | undefined {
+  const last = transcript.findLastIndex(
+    item =>
+      item.type === 'reasoning' ||
+      item.type === 'tool_call' ||
+      item.type === 'provider_item' ||
+      (item.type === 'message' && item.role === 'assistant'),
+  );
+  return last === -1 ? undefined : last + 1;
+}
+
+/** The calls whose results have another form; they may stand before the part of the transcript that is sent. */
+function customCallIds(transcript: readonly Item[], provider: string): Set<string> {
+  const ids = new Set<string>();
+  for (const item of transcript) {
+    if (item.type === 'tool_call' && keptBy(provider, item.opaque)?.custom) ids.add(item.callId);
+  }
+  return ids;
+}
+
+/** The keys of the reasoning items that are encrypted and stand right before what they belong to. */
+function replayableReasoning(items: readonly SentItem[], provider: string): Set<string> {
+  const keys = new Set<string>();
+  let follower = '';
+  for (const item of items.toReversed()) {
+    const kept = 'opaque' in item ? keptBy(provider, item.opaque) : undefined;
+    if (item.type !== 'reasoning') {
+      follower = wireKeyOf(item, kept);
+      continue;
+    }
+    const source = kept?.item;
+    const legal =
+      source !== undefined && nonEmpty(source.encrypted_content) !== undefined && kept?.before === follower;
+    if (legal && follower !== '') {
+      follower = keyOf(source);
+      keys.add(follower);
+    } else follower = '';
+  }
+  return keys;
+}
+
+/** What `keyOf` gave for the output item that this item came from; empty if it did not come from one. */
+function wireKeyOf(item: SentItem, kept: Kept | undefined): string {
+  if (!kept) return '';
+  if (kept.item) return keyOf(kept.item);
+  if (kept.id !== undefined) return kept.id;
+  return item.type === 'tool_call' ? item.callId : item.type;
+}
+
+function messageInput(item: MessageItem, kept: Kept | undefined, withId: boolean): JsonObject[] {
+  if (item.role !== 'assistant') {
+    const [first, ...more] = item.content;
+    if (!first) return [];
+    const plain = first.type === 'text' && more.length === 0;
+    return [{ role: item.role, content: plain ? first.text : item.content.map(inputPart) }];
+  }
+  const id = withId ? kept?.id : undefined;
+  const content: JsonObject[] = item.content.flatMap(part =>
+    part.type === 'text' && part.text !== '' ? [outputPart(part, id !== undefined)] : [],
+  );
+  if (kept?.refusal !== undefined) content.push({ type: 'refusal', refusal: kept.refusal });
+  if (content.length === 0) return [];
+  const phase: JsonObject = kept?.phase === undefined ? {} : { phase: kept.phase };
+  return id === undefined
+    ? [{ role: 'assistant', content, ...phase }]
+    : [{ type: 'message', id, role: 'assistant', status: 'completed', content, ...phase }];
+}
+
+/** A message sent by its id is checked as an output item, which must have annotations. */
+function outputPart(part: Extract<Part, { type: 'text' }>, asOutputItem: boolean): JsonObject {
+  const annotations = part.annotations ?? (asOutputItem ? [] : undefined);
+  return { type: 'output_text', text: part.text, ...(annotations ? { annotations } : {}) };
+}
+
+function inputPart(part: Part): JsonObject {
+  switch (part.type) {
+    case 'text':
+      return { type: 'input_text', text: part.text };
+    case 'image':
+      return { type: 'input_image', image_url: part.url, detail: 'auto' };
+    case 'file':
+      return part.url.startsWith('data:')
+        ? { type: 'input_file', filename: part.name ?? 'file', file_data: part.url }
+        : { type: 'input_file', file_url: part.url };
+  }
+}
+
+function reasoningInput(source: JsonObject, stored: boolean): JsonObject {
+  const id: JsonObject = stored && source.id !== undefined ? { id: source.id } : {};
+  return {
+    type: 'reasoning',
+    ...id,
+    summary: source.summary ?? [],
+    encrypted_content: source.encrypted_content ?? null,
+  };
+}
+
+function callInput(item: ToolCallItem, kept: Kept | undefined, withId: boolean): JsonObject {
+  const id: JsonObject = withId && kept?.id !== undefined ? { id: kept.id } : {};
+  const call = { ...id, call_id: item.callId, name: item.name };
+  return kept?.custom
+    ? { type: 'custom_tool_call', ...call, input: textIn(objectOf(jsonIn(item.arguments)).input) }
+    : { type: 'function_call', ...call, arguments: item.arguments || '{}' };
+}
+
+function resultInput(item: ToolResultItem, custom: boolean): JsonObject {
+  const said = item.shown ?? asText(item.output);
+  const output = item.isError ? `Error: ${said}` : said;
+  return { type: custom ? 'custom_tool_call_output' : 'function_call_output', call_id: item.callId, output };
+}
+
+function asText(output: JsonValue): string {
+  return typeof output === 'string' ? output : JSON.stringify(output);
+}

@@ -1,0 +1,143 @@
+import type { ProviderError } from '../../protocol/error.ts';
+import type { JsonObject } from '../../protocol/json.ts';
+import { isJsonObject } from '../../protocol/json.ts';
+import type { TurnDelta } from '../../protocol/turn.ts';
+import { jsonIn, nonEmpty, objectOf, objectsOf, shorten, textIn } from '../json-access.ts';
+import { errorFromBody, malformedStream, type ProviderContext } from '../provider-errors.ts';
+import type { SseEvent } from '../read-sse.ts';
+import type { ResponsesDialect } from './dialect.ts';
+import { addToPart, type OutputSlot, OutputSlots } from './output-slots.ts';
+import { isOurCall } from './turn.ts';
+
+/** The response a stream ended with, and the output items it gave: those of the response if it has any. */
+export type EndedStream = { response: JsonObject; output: JsonObject[] };
+
+/**
+ * Yields the deltas of a streamed response and returns what it ended with, as soon as it has ended.
+ * Throws a `ProviderError` for an error in the stream, and for a stream that just stops.
+ */
+export async function* readResponsesStream(
+  events: AsyncIterable<SseEvent>,
+  dialect: ResponsesDialect,
+  context: ProviderContext,
+): AsyncGenerator<TurnDelta, EndedStream, undefined> {
+  const stream = new ResponsesStream(dialect);
+  let count = 0;
+  let last = 'none';
+  for await (const { event: name, data } of events) {
+    if (data === '' || data === '[DONE]') continue;
+    const event = jsonIn(data);
+    if (!isJsonObject(event)) throw malformedStream(`an event is not JSON: ${shorten(data, 80)}`, context);
+    count += 1;
+    last = nonEmpty(event.type) ?? name;
+    switch (last) {
+      case 'response.completed':
+      case 'response.incomplete': {
+        const response = objectOf(event.response);
+        const output = objectsOf(response.output);
+        return { response, output: output.length > 0 ? output : stream.items() };
+      }
+      case 'response.failed':
+      case 'response.cancelled':
+        throw failedResponse(objectOf(event.response), context);
+      case 'error':
+        throw errorFromBody(event, context);
+      default:
+        if (last === '' && isJsonObject(event.error)) throw errorFromBody(event, context);
+        yield* stream.read(last, event);
+    }
+  }
+  throw malformedStream(
+    `truncated stream: it ended after ${count} events (the last: ${last}) without response.completed, response.incomplete or an error.`,
+    context,
+  );
+}
+
+/** The error of a response that failed; the rest of it repeats the request. */
+export function failedResponse({ id, status, error }: JsonObject, context: ProviderContext): ProviderError {
+  return errorFromBody({ id: id ?? null, status: status ?? null, error: error ?? null }, context);
+}
+
+class ResponsesStream {
+  readonly #dialect: ResponsesDialect;
+  readonly #slots = new OutputSlots();
+  #calls = 0;
+
+  constructor(dialect: ResponsesDialect) {
+    this.#dialect = dialect;
+  }
+
+  items(): JsonObject[] {
+    return this.#slots.items();
+  }
+
+  *read(type: string, event: JsonObject): Generator<TurnDelta, void> {
+    switch (type) {
+      case 'response.output_item.added':
+      case 'response.output_item.done': {
+        const item = objectOf(event.item);
+        const slot = this.#slots.at(event, item);
+        slot.item = item;
+        slot.finished = type === 'response.output_item.done';
+        yield* this.#announce(slot);
+        return;
+      }
+      case 'response.output_text.delta':
+        addToPart(this.#slots.at(event), event, 'output_text', textIn(event.delta));
+        yield* delta('text', event);
+        return;
+      case 'response.output_text.done':
+        addToPart(this.#slots.at(event), event, 'output_text', textIn(event.text), true);
+        return;
+      case 'response.refusal.delta':
+        addToPart(this.#slots.at(event), event, 'refusal', textIn(event.delta));
+        return;
+      case 'response.refusal.done':
+        addToPart(this.#slots.at(event), event, 'refusal', textIn(event.refusal), true);
+        return;
+      case 'response.reasoning_summary_text.delta':
+        addToPart(this.#slots.at(event), event, 'summary_text', textIn(event.delta));
+        yield* delta('reasoning', event);
+        return;
+      case 'response.reasoning_text.delta': {
+        const slot = this.#slots.at(event);
+        addToPart(slot, event, 'reasoning_text', textIn(event.delta));
+        if (!hasSummary(slot)) yield* delta('reasoning', event);
+        return;
+      }
+      case 'response.function_call_arguments.delta':
+      case 'response.custom_tool_call_input.delta':
+        yield* this.#callDelta(this.#slots.at(event), type, textIn(event.delta));
+        return;
+      case 'response.function_call_arguments.done':
+        this.#slots.at(event).written = textIn(event.arguments);
+        return;
+      case 'response.custom_tool_call_input.done':
+        this.#slots.at(event).written = textIn(event.input);
+        return;
+    }
+  }
+
+  *#announce(slot: OutputSlot): Generator<TurnDelta, void> {
+    if (slot.callIndex !== undefined || !isOurCall(slot.item, this.#dialect)) return;
+    slot.callIndex = this.#calls++;
+    yield { type: 'call_started', index: slot.callIndex, name: textIn(slot.item.name) };
+  }
+
+  /** Custom input becomes a JSON member of the arguments, which can be shown only when it is whole. */
+  *#callDelta(slot: OutputSlot, type: string, text: string): Generator<TurnDelta, void> {
+    if (text === '') return;
+    slot.pieces.push(text);
+    if (slot.callIndex === undefined || type !== 'response.function_call_arguments.delta') return;
+    yield { type: 'call_arguments', index: slot.callIndex, text };
+  }
+}
+
+function hasSummary(slot: OutputSlot): boolean {
+  return [...slot.parts.values()].some(part => part.type === 'summary_text');
+}
+
+function* delta(type: 'text' | 'reasoning', event: JsonObject): Generator<TurnDelta, void> {
+  const text = textIn(event.delta);
+  if (text !== '') yield { type, text };
+}

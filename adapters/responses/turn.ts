@@ -1,0 +1,165 @@
+import type { Item, Part } from '../../protocol/item.ts';
+import type { JsonObject, JsonValue } from '../../protocol/json.ts';
+import type { FinishReason, ModelRequest, ModelTurn, ToolCall, Usage } from '../../protocol/turn.ts';
+import { CallIds } from '../call-ids.ts';
+import { arrayOf, nonEmpty, objectOf, objectsOf, textIn } from '../json-access.ts';
+import { toolCall } from '../tool-call.ts';
+import { normalizeUsage } from '../usage.ts';
+import type { ResponsesDialect } from './dialect.ts';
+import { type Kept, keyOf, optional } from './wire-item.ts';
+
+/** The turn of a response object that has ended; `output` is given apart because a stream may have collected it. */
+export function turnOf(
+  response: JsonObject,
+  output: readonly JsonObject[],
+  request: ModelRequest,
+  dialect: ResponsesDialect,
+  model: string,
+): ModelTurn {
+  const reader = new OutputReader(dialect, new CallIds(request.transcript));
+  output.forEach((item, at) => {
+    reader.read(item, output[at + 1]);
+  });
+  const { text, reasoning, refused, toolCalls, items } = reader;
+  const id = nonEmpty(response.id);
+  const continues =
+    dialect.remembers && response.store !== false && (response.status ?? 'completed') === 'completed';
+  return {
+    text,
+    reasoning,
+    toolCalls,
+    finishReason: finishReasonOf(response, refused, toolCalls.length > 0),
+    usage: usageOf(response.usage),
+    model: nonEmpty(response.model) ?? model,
+    ...(continues && id !== undefined ? { continuation: id } : {}),
+    items,
+  };
+}
+
+/** Whether the model asks for this call to be run by us. */
+export function isOurCall(item: JsonObject, dialect: ResponsesDialect): boolean {
+  return (
+    item.type === 'function_call' || (item.type === 'custom_tool_call' && dialect.customTools === 'client')
+  );
+}
+
+/** The readable text of a reasoning item: its summary, else its content. */
+export function reasoningText(item: JsonObject): string {
+  const summary = joinedText(item.summary);
+  return summary === '' ? joinedText(item.content) : summary;
+}
+
+function joinedText(parts: JsonValue | undefined): string {
+  return objectsOf(parts)
+    .map(part => textIn(part.text))
+    .join('');
+}
+
+class OutputReader {
+  text = '';
+  reasoning = '';
+  refused = false;
+  toolCalls: ToolCall[] = [];
+  items: Item[] = [];
+  readonly #dialect: ResponsesDialect;
+  readonly #ids: CallIds;
+  #after: string | undefined;
+
+  constructor(dialect: ResponsesDialect, ids: CallIds) {
+    this.#dialect = dialect;
+    this.#ids = ids;
+  }
+
+  read(item: JsonObject, next: JsonObject | undefined): void {
+    if (item.type === 'message') this.#readMessage(item);
+    else if (item.type === 'reasoning') this.#readReasoning(item, next);
+    else if (isOurCall(item, this.#dialect)) this.#readCall(item);
+    else {
+      const kind = nonEmpty(item.type) ?? 'unknown';
+      this.items.push({ type: 'provider_item', kind, opaque: this.#opaque({ item, ...this.#origin() }) });
+    }
+  }
+
+  #readMessage(item: JsonObject): void {
+    const content: Part[] = [];
+    const refusals: string[] = [];
+    for (const part of objectsOf(item.content)) {
+      if (part.type === 'refusal') refusals.push(textIn(part.refusal));
+      else if (typeof part.text === 'string') {
+        const annotations = arrayOf(part.annotations);
+        content.push({ type: 'text', text: part.text, ...(annotations.length > 0 ? { annotations } : {}) });
+        this.text += part.text;
+      }
+    }
+    if (refusals.length > 0) this.refused = true;
+    const kept: Kept = {
+      ...this.#origin(item),
+      ...optional('phase', nonEmpty(item.phase)),
+      ...optional('refusal', refusals.join('') || undefined),
+    };
+    this.items.push({ type: 'message', role: 'assistant', content, opaque: this.#opaque(kept) });
+  }
+
+  #readReasoning(item: JsonObject, next: JsonObject | undefined): void {
+    const text = reasoningText(item);
+    this.reasoning += text;
+    const kept: Kept = { item: withoutStatus(item), ...optional('before', next && keyOf(next)) };
+    this.items.push({ type: 'reasoning', text, opaque: this.#opaque(kept) });
+    this.#after = keyOf(item);
+  }
+
+  #readCall(item: JsonObject): void {
+    const custom = item.type === 'custom_tool_call';
+    const callId = nonEmpty(item.call_id) ?? this.#ids.name(null, this.toolCalls.length);
+    const written = custom ? JSON.stringify({ input: textIn(item.input) }) : textIn(item.arguments);
+    const call = toolCall(callId, textIn(item.name), written);
+    this.toolCalls.push(call);
+    const kept: Kept = { ...this.#origin(item), ...(custom ? { custom: true } : {}) };
+    this.items.push({
+      type: 'tool_call',
+      callId,
+      name: call.name,
+      arguments: call.arguments,
+      opaque: this.#opaque(kept),
+    });
+  }
+
+  #origin(item: JsonObject = {}): Kept {
+    return { ...optional('id', nonEmpty(item.id)), ...optional('after', this.#after) };
+  }
+
+  #opaque(data: Kept): { provider: string; data: JsonValue } {
+    return { provider: this.#dialect.provider, data };
+  }
+}
+
+function withoutStatus({ status: _, ...item }: JsonObject): JsonObject {
+  return item;
+}
+
+function finishReasonOf(response: JsonObject, refused: boolean, calls: boolean): FinishReason {
+  switch (response.status ?? 'completed') {
+    case 'completed':
+      if (refused) return 'content_filter';
+      return calls ? 'tool_calls' : 'stop';
+    case 'incomplete':
+      return objectOf(response.incomplete_details).reason === 'content_filter' ? 'content_filter' : 'length';
+    case 'failed':
+      return 'error';
+    default:
+      return 'unknown';
+  }
+}
+
+/** A cache write count of 0 is what OpenAI sends where it has no such count. */
+function usageOf(value: JsonValue | undefined): Usage | null {
+  const usage = objectOf(value);
+  const input = objectOf(usage.input_tokens_details);
+  return normalizeUsage({
+    input: usage.input_tokens,
+    output: usage.output_tokens,
+    cachedInput: input.cached_tokens,
+    cacheWrite: input.cache_write_tokens || undefined,
+    reasoning: objectOf(usage.output_tokens_details).reasoning_tokens,
+  });
+}

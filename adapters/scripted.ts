@@ -1,0 +1,142 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { ModelAdapter } from '../protocol/adapter.ts';
+import { ProviderError, type ProviderErrorDetails } from '../protocol/error.ts';
+import type { ModelRequest, TurnDelta } from '../protocol/turn.ts';
+import { classifyFailure, isRetryable } from './classify-failure.ts';
+import { collectTurn } from './collect-turn.ts';
+import { countTurns } from './count-scripted-turns.ts';
+import { readErrorBody } from './error-body.ts';
+import { playTurn, splitDeltas } from './play-scripted-turn.ts';
+import {
+  loadScript,
+  parseScript,
+  type Script,
+  type ScriptedError,
+  type ScriptedTurn,
+} from './scripted-turns.ts';
+
+/** Settles after `ms`; rejects when the signal aborts. */
+export type Wait = (ms: number, signal: AbortSignal) => Promise<void>;
+
+/** `delayScale` multiplies every `delayMs`; it goes before the script's own. */
+type Pace = { delayScale?: number; wait?: Wait };
+export type ScriptedOptions =
+  | readonly ScriptedTurn[]
+  | ({ turns: readonly ScriptedTurn[] } & Pace)
+  | ({ file: string } & Pace);
+
+/**
+ * A model that says what a script says, for tests, demos and reproductions. Which turn it gives follows
+ * from the transcript alone (see `countTurns`), so a run goes on in another process; only how often an
+ * error with `times` was thrown is counted in this adapter. An error without text, reasoning, calls or
+ * finish reason stands before the turn behind it. Throws an `EngineError` `script-invalid`.
+ */
+export function scripted(options: ScriptedOptions): ModelAdapter {
+  const script = scriptOf(options);
+  const pace: Pace = 'length' in options ? {} : options;
+  const scale = pace.delayScale ?? script.delayScale;
+  const wait = pace.wait ?? ((ms, signal) => delay(ms, undefined, { signal }));
+  const steps = stepsOf(script.turns);
+  const thrown = new Map<ScriptedError, number>();
+
+  async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<TurnDelta, void> {
+    const at = countTurns(request.transcript, PROVIDER);
+    const step = steps[at];
+    const failure = step?.failures.find(({ error }) => (thrown.get(error) ?? 0) < (error.times ?? Infinity));
+    if (failure) {
+      thrown.set(failure.error, (thrown.get(failure.error) ?? 0) + 1);
+      await pause(failure.delayMs * scale, signal);
+      throw scriptedFailure(script, failure.error);
+    }
+    if (!step?.turn) throw exhausted(script, steps, at);
+    const deltas = splitDeltas(playTurn(step.turn, at, request, { provider: PROVIDER, model: script.name }));
+    const delayMs = (step.turn.delayMs ?? 0) * scale;
+    const perPause = Math.ceil(deltas.length / Math.max(1, Math.floor(delayMs / SHORTEST_PAUSE_MS)));
+    const pauses = Math.ceil(deltas.length / perPause);
+    for (const [index, delta] of deltas.entries()) {
+      if (index % perPause === 0) await pause(delayMs / pauses, signal);
+      yield delta;
+    }
+  }
+
+  async function pause(ms: number, signal: AbortSignal): Promise<void> {
+    try {
+      if (ms > 0) await wait(ms, signal);
+      signal.throwIfAborted();
+    } catch (cause) {
+      if (!signal.aborted) throw cause;
+      throw failed(script, 'The call to the scripted model was aborted.', { code: 'aborted' });
+    }
+  }
+
+  return {
+    provider: PROVIDER,
+    model: script.name,
+    capabilities: { continuation: false, structuredOutput: true, parallelToolCalls: true },
+    generate: (request, { signal }) => collectTurn(stream(request, signal)),
+    stream: (request, { signal }) => stream(request, signal),
+  };
+}
+
+const PROVIDER = 'scripted';
+const SHORTEST_PAUSE_MS = 10;
+
+function scriptOf(options: ScriptedOptions): Script {
+  if ('length' in options) return parseScript(options);
+  return 'file' in options ? loadScript(options.file) : parseScript(options.turns);
+}
+
+/** A turn with the errors that come before it; the last step has no turn where a script ends in errors. */
+type Step = { failures: { error: ScriptedError; delayMs: number }[]; turn: ScriptedTurn | undefined };
+
+function stepsOf(turns: readonly ScriptedTurn[]): Step[] {
+  const steps: Step[] = [];
+  let failures: Step['failures'] = [];
+  for (const turn of turns) {
+    if (turn.error) failures.push({ error: turn.error, delayMs: turn.delayMs ?? 0 });
+    if (turn.error && !saysSomething(turn)) continue;
+    steps.push({ failures, turn });
+    failures = [];
+  }
+  return failures.length > 0 ? [...steps, { failures, turn: undefined }] : steps;
+}
+
+function saysSomething({ text, reasoning, toolCalls, finishReason }: ScriptedTurn): boolean {
+  return [text, reasoning, toolCalls, finishReason].some(part => part !== undefined);
+}
+
+function scriptedFailure(script: Script, error: ScriptedError): ProviderError {
+  const status = error.status ?? null;
+  const code = error.code ?? classifyFailure(status, readErrorBody(error.message ?? ''));
+  return failed(script, error.message ?? `The script ${script.name} says: ${code}.`, {
+    code,
+    status,
+    retryable: error.retryable ?? isRetryable(code),
+    retryAfterMs: error.retryAfterMs ?? null,
+  });
+}
+
+function exhausted(script: Script, steps: readonly Step[], at: number): ProviderError {
+  const turns = steps.filter(step => step.turn).length;
+  return failed(
+    script,
+    `The script ${script.name} holds ${turns} ${turns === 1 ? 'turn' : 'turns'}, and the transcript has ${at} already. Add a turn to the script.`,
+    { code: 'script-exhausted' },
+  );
+}
+
+function failed(
+  script: Script,
+  message: string,
+  details: Pick<ProviderErrorDetails, 'code'> & Partial<ProviderErrorDetails>,
+): ProviderError {
+  return new ProviderError(message, {
+    status: null,
+    retryable: false,
+    retryAfterMs: null,
+    provider: PROVIDER,
+    model: script.name,
+    raw: null,
+    ...details,
+  });
+}

@@ -1,0 +1,34 @@
+import { z } from 'zod';
+// In a project of your own: from 'agentchart'.
+import { createAgent, tool } from '../surfaces/library/index.ts';
+
+const ORDERS = new Map([
+  ['A-1001', { customer: 'Ada', cents: 4200, paid: true }],
+  ['A-1002', { customer: 'Grace', cents: 1850, paid: true }],
+]);
+
+const lookupOrder = tool({
+  name: 'lookup_order',
+  description: 'Looks an order up by its id.',
+  input: z.object({ orderId: z.string() }),
+  sideEffect: 'none',
+  run: ({ orderId }) => ORDERS.get(orderId) ?? { orderId, unknown: true },
+});
+
+const refund = tool({
+  name: 'refund',
+  description: 'Pays money back for an order. A person has to approve it.',
+  input: z.object({ orderId: z.string(), cents: z.number().int().positive() }),
+  sideEffect: 'once',
+  approval: ({ input }) => ({ required: true, reason: `pays back ${input.cents} cents` }),
+  // A payment provider takes the key and refuses a second payment under it.
+  run: ({ orderId, cents }, { key }) => ({ orderId, refundedCents: cents, reference: key }),
+});
+
+/** Its model is the one of AGENTCHART_MODEL. */
+export default createAgent({
+  name: 'refunds',
+  instructions:
+    'You handle refunds. Look the order up before you refund it, and never refund more than was paid.',
+  tools: [lookupOrder, refund],
+});

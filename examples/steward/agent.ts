@@ -1,0 +1,63 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { resolve } from 'node:path';
+import { z } from 'zod';
+// In a project of your own: from 'agentchart' and 'agentchart/tools/mcp'.
+import { createAgent } from '../../surfaces/library/index.ts';
+import { mcp } from '../../tools/mcp.ts';
+import { dieAfter } from './die-after.ts';
+import { stewardInstructions } from './instructions.ts';
+
+/** The folder it looks after; `npm start` sets it. */
+const root = resolve(process.env.STEWARD_FOLDER ?? '.agentchart/steward/documents');
+
+const server = createRequire(import.meta.url).resolve(
+  '@modelcontextprotocol/server-filesystem/dist/index.js',
+);
+
+const writing = z.object({ path: z.string(), content: z.string() });
+
+const files = mcp({
+  name: 'files',
+  command: process.execPath,
+  args: [server, root],
+  cwd: root,
+  tools: {
+    directory_tree: { sideEffect: 'none' },
+    list_directory: { sideEffect: 'none' },
+    read_text_file: { sideEffect: 'none' },
+    write_file: {
+      sideEffect: 'once',
+      approval: ({ input }) => ({ required: true, reason: `writes ${writing.parse(input).path}` }),
+      reconcile: ({ input }) => {
+        const { path, content } = writing.parse(input);
+        const happened = existsSync(path) && readFileSync(path, 'utf8') === content;
+        return happened ? { happened, output: `Successfully wrote to ${path}` } : { happened };
+      },
+    },
+    ...hide(
+      'create_directory',
+      'edit_file',
+      'get_file_info',
+      'list_directory_with_sizes',
+      'move_file',
+      'read_file',
+      'read_media_file',
+      'read_multiple_files',
+      'search_files',
+    ),
+  },
+});
+
+function hide(...names: string[]) {
+  return Object.fromEntries(names.map(name => [name, { hidden: true }] as const));
+}
+
+/** For `npm start -- --crash`: the process dies when the write has happened and nothing of it is journaled. */
+const tools = process.env.STEWARD_CRASH === 'after-write' ? dieAfter(files, 'write_file') : files;
+
+export default createAgent({
+  name: 'documentation-steward',
+  instructions: stewardInstructions(root),
+  tools: [tools],
+});

@@ -1,0 +1,20 @@
+import { cpSync, existsSync, mkdirSync, rmSync, statSync } from 'node:fs';
+import { basename, join, relative, resolve } from 'node:path';
+
+const LEFT_OUT = new Set(['node_modules', '.git', '.agentchart']);
+
+/** A fresh copy of `folder` below `home`, so that the original is never touched. Gives the copy's path. */
+export function prepareCopy(folder: string, home: string): string {
+  const source = resolve(folder);
+  if (!existsSync(source) || !statSync(source).isDirectory()) {
+    throw new Error(`Expected a folder of Markdown files, got ${source}: there is no such folder.`);
+  }
+  const copy = join(home, basename(source) || 'documents');
+  if (!relative(source, copy).startsWith('..') && !relative(copy, source).startsWith('..')) {
+    throw new Error(`${source} and its copy ${copy} would be the same folder. Start from somewhere else.`);
+  }
+  rmSync(copy, { recursive: true, force: true });
+  mkdirSync(home, { recursive: true });
+  cpSync(source, copy, { recursive: true, filter: path => path === source || !LEFT_OUT.has(basename(path)) });
+  return copy;
+}

@@ -1,0 +1,19 @@
+/** Without a slash at the end, the root folder itself excepted. */
+export function trimSlash(path: string): string {
+  return path.replace(/(?<=.)[\\/]+$/, '');
+}
+
+/** A path inside `root` as a tool takes it; `path` is relative, with `/`, and empty for `root` itself. */
+export function joinPath(root: string, path: string): string {
+  if (path === '') return root;
+  const separator = root.includes('\\') && !root.includes('/') ? '\\' : '/';
+  return `${root.endsWith(separator) ? root : root + separator}${path.split('/').join(separator)}`;
+}
+
+/** The opposite of `joinPath`; null for what is not inside `root`. */
+export function relativePath(root: string, path: unknown): string | null {
+  if (typeof path !== 'string' || !path.startsWith(root)) return null;
+  const rest = path.slice(root.length).replaceAll(root.includes('\\') ? '\\' : '/', '/');
+  if (rest !== '' && !rest.startsWith('/') && !/[\\/]$/.test(root)) return null;
+  return rest.replace(/^\/+|\/+$/g, '');
+}

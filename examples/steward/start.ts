@@ -1,0 +1,148 @@
+/**
+ * `npm start [-- [FOLDER] [--yes | --crash]]`: a documentation steward at work on a copy of FOLDER.
+ * Everything it does it does through the `agentchart` command, one process after another, and says which.
+ */
+import { existsSync, statSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { STEWARD_TASK } from './instructions.ts';
+import { describeWrite, findOpenCall, findRun } from './look-at-run.ts';
+import { prepareCopy } from './prepare-copy.ts';
+import { type CommandEnd, runCommand } from './run-command.ts';
+import { startStandInModel } from './stand-in-model.ts';
+
+const HERE = dirname(fileURLToPath(import.meta.url));
+const USAGE = `npm start [-- [FOLDER] [--yes | --crash]]
+  FOLDER    the Markdown files to look after (default: the example's); a copy of it is worked on
+  --yes     approve the report in the same process
+  --crash   approve it, kill the process right after the write, and resume in a new one
+With AGENTCHART_MODEL set (such as openai:gpt-5-mini) that model does the work.`;
+
+type Work = { folder: string; db: string; env: Record<string, string> };
+
+process.exitCode = await start();
+
+async function start(): Promise<number> {
+  const asked = readArguments();
+  if (typeof asked === 'string') return complain(asked, 2);
+  const home = resolve('.agentchart/steward');
+  let folder: string;
+  try {
+    folder = prepareCopy(asked.folder, home);
+  } catch (error) {
+    return complain(error instanceof Error ? error.message : String(error), 2);
+  }
+  const model = process.env.AGENTCHART_MODEL;
+  const standIn = model === undefined ? await startStandInModel() : undefined;
+  const env = standIn === undefined ? {} : standInEnvironment(standIn.url);
+  introduce(folder, model, standIn?.url);
+  try {
+    const work = { folder, db: join(home, 'runs.db'), env: { ...env, STEWARD_FOLDER: folder } };
+    if (asked.crash) return await workAndCrash(work);
+    if (asked.yes || process.stdin.isTTY === true) return await workInOneProcess(work, asked.yes);
+    return await workInTwoProcesses(work);
+  } finally {
+    await standIn?.close();
+  }
+}
+
+function readArguments(): { folder: string; yes: boolean; crash: boolean } | string {
+  try {
+    const { values, positionals } = parseArgs({
+      allowPositionals: true,
+      options: {
+        yes: { type: 'boolean' },
+        crash: { type: 'boolean' },
+        help: { type: 'boolean', short: 'h' },
+      },
+    });
+    if (values.help === true || positionals.length > 1) return USAGE;
+    const folder = positionals[0] ?? join(HERE, 'documents');
+    return { folder, yes: values.yes === true, crash: values.crash === true };
+  } catch (error) {
+    return `${error instanceof Error ? error.message : String(error)}\n${USAGE}`;
+  }
+}
+
+function standInEnvironment(url: string): Record<string, string> {
+  return { AGENTCHART_MODEL: 'openai:stand-in', OPENAI_BASE_URL: url, OPENAI_API_KEY: 'stand-in-needs-none' };
+}
+
+function introduce(folder: string, model: string | undefined, url: string | undefined): void {
+  say(
+    'A documentation steward reads a folder of Markdown files, checks them, and asks before it writes a report.',
+  );
+  say(`Folder: ${folder} (a copy; the original is not touched)`);
+  say('Tools: the MCP filesystem server, over stdio');
+  if (url === undefined) say(`Model: ${model} (from AGENTCHART_MODEL)`);
+  else {
+    say(
+      `Model: none is set, so a stand-in plays its part at ${url}: rules, not a language model, behind the`,
+    );
+    say(
+      '       OpenAI Responses wire format. For a real one: AGENTCHART_MODEL=openai:gpt-5-mini OPENAI_API_KEY=…',
+    );
+  }
+}
+
+async function workInOneProcess(work: Work, yes: boolean): Promise<number> {
+  const end = await agentchart(work, ['run', ...agent, ...(yes ? ['--yes'] : []), STEWARD_TASK]);
+  return finish(work, end);
+}
+
+/** Without a terminal nobody can be asked: the first process rests, and a second one plays the person. */
+async function workInTwoProcesses(work: Work): Promise<number> {
+  const first = await agentchart(work, ['run', ...agent, STEWARD_TASK]);
+  if (first.code !== 3) return finish(work, first);
+  const { runId, callId } = await findOpenCall(work.db);
+  say(
+    `Process ${first.pid} has ended; the run rests in ${work.db}. There is no terminal to ask on, so a second`,
+  );
+  say('process says yes in your place:');
+  return finish(work, await agentchart(work, ['approve', runId, callId, '--by', 'npm start']));
+}
+
+/** The worst moment to die: the write has happened, and nothing on disk says so but the file itself. */
+async function workAndCrash(work: Work): Promise<number> {
+  const crashing = { ...work, env: { ...work.env, STEWARD_CRASH: 'after-write' } };
+  const first = await agentchart(crashing, ['run', ...agent, '--yes', STEWARD_TASK]);
+  if (first.signal !== 'SIGKILL') return finish(work, first);
+  const report = join(work.folder, 'REPORT.md');
+  const written = statSync(report).mtimeMs;
+  const { runId, seq } = await findRun(work.db);
+  say(`Process ${first.pid} was ended by ${first.signal}, after the write and before it was journaled.`);
+  say(`The journal ends at ${seq}: ${await describeWrite(work.db, runId)}.`);
+  say(`${report} was written at ${new Date(written).toISOString()}. A new process resumes the run:`);
+  const second = await agentchart(work, ['resume', runId]);
+  say(
+    `Process ${second.pid} asked the tool's reconcile instead of writing again: ${await describeWrite(work.db, runId)}.`,
+  );
+  const now = statSync(report).mtimeMs;
+  say(
+    `${report} was last modified at ${new Date(now).toISOString()}: ${now === written ? 'unchanged' : 'CHANGED'}.`,
+  );
+  return now === written ? finish(work, second) : complain('The report was written twice.', 1);
+}
+
+const agent = ['--agent', join(HERE, 'agent.ts')];
+
+async function agentchart(work: Work, args: readonly string[]): Promise<CommandEnd> {
+  return await runCommand([...args.slice(0, 1), '--db', work.db, ...args.slice(1)], work.env);
+}
+
+function finish({ folder, db }: Work, { code, signal }: CommandEnd): number {
+  const report = join(folder, 'REPORT.md');
+  if (existsSync(report)) say(`The report: ${report}`);
+  say(`The journal: agentchart runs --db ${db}`);
+  return code ?? (signal === null ? 1 : 128);
+}
+
+function complain(message: string, code: number): number {
+  process.stderr.write(`${message}\n`);
+  return code;
+}
+
+function say(line: string): void {
+  process.stdout.write(`· ${line}\n`);
+}

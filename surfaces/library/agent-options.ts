@@ -1,0 +1,108 @@
+import type { AgentDefinition, Finisher, PrepareTurn, Retry } from '../../engine/definition.ts';
+import type { Host } from '../../engine/host.ts';
+import type { TextFilter } from '../../engine/text-filter.ts';
+import type { ModelAdapter } from '../../protocol/adapter.ts';
+import type { Limits, Prices } from '../../protocol/config.ts';
+import { EngineError } from '../../protocol/error.ts';
+import type { JsonObject } from '../../protocol/json.ts';
+import type { Store } from '../../protocol/store.ts';
+import type { Tool, ToolSource } from '../../protocol/tool.ts';
+import type { Settings, ToolChoice } from '../../protocol/turn.ts';
+
+export type AgentOptions = {
+  name: string;
+  /** One model, or a list in order of preference: the run falls back along it when retries are spent. */
+  model?: ModelAdapter | readonly ModelAdapter[];
+  instructions?: string;
+  tools?: readonly (Tool | ToolSource)[];
+  /** A forced choice (`required`, a name) holds for the first turn, then `auto`. Default `auto`. */
+  toolChoice?: ToolChoice;
+  settings?: Settings;
+  providerOptions?: JsonObject;
+  /** Where runs are journaled. Default: in memory. */
+  store?: Store;
+  /** `strict` (default): everything is durable before the outside is touched. `relaxed`: soon after. */
+  durability?: 'strict' | 'relaxed';
+  limits?: Partial<Limits>;
+  /** At a limit: one closing call with tools off (default), or stop. */
+  onLimit?: 'answer' | 'stop';
+  prices?: Prices;
+  /** `live` (default), `held` until the turn has proved final, or a `separate` call with tools off. */
+  finalAnswer?: 'live' | 'held' | 'separate';
+  onMessage?: 'supersede' | 'queue';
+  /** Change text on its way to readers; the transcript keeps it raw. */
+  textFilters?: readonly (() => TextFilter)[];
+  /** Tools that run at the same time. Default 64. */
+  toolConcurrency?: number;
+  prepareTurn?: PrepareTurn;
+  finishers?: readonly Finisher[];
+  retry?: Partial<Retry>;
+  version?: string;
+  /** Time, ids and randomness. Default: the system's. */
+  host?: Host;
+};
+
+const DEFAULT_LIMITS: Limits = { turns: 20, toolCalls: 50 };
+const DEFAULT_RETRY: Retry = { attempts: 3, baseMs: 500, maxMs: 30_000 };
+const DEFAULT_CONCURRENCY = 64;
+
+/** The options with their defaults; throws `agent-invalid` for what cannot work. The model may come later. */
+export function defineAgent(options: AgentOptions): AgentDefinition {
+  const { name, model, version, instructions, providerOptions, prices, prepareTurn } = options;
+  check(typeof name === 'string' && name !== '', 'An agent needs a name.');
+  const models = model === undefined ? [] : Array.isArray(model) ? [...model] : [model as ModelAdapter];
+  const limits = { ...DEFAULT_LIMITS, ...dropUndefined(options.limits ?? {}) };
+  const retry = { ...DEFAULT_RETRY, ...options.retry };
+  const toolConcurrency = options.toolConcurrency ?? DEFAULT_CONCURRENCY;
+  check(Number.isInteger(limits.turns) && limits.turns > 0, 'limits.turns must be a whole number above 0.');
+  check(
+    Number.isInteger(limits.toolCalls) && limits.toolCalls >= 0,
+    'limits.toolCalls must be a whole number.',
+  );
+  check(
+    Number.isInteger(retry.attempts) && retry.attempts > 0,
+    'retry.attempts must be a whole number above 0.',
+  );
+  check(toolConcurrency > 0, 'toolConcurrency must be above 0.');
+  checkPrices(limits, prices, models);
+  return {
+    name,
+    models,
+    tools: options.tools ?? [],
+    toolChoice: options.toolChoice ?? 'auto',
+    settings: options.settings ?? {},
+    limits,
+    onLimit: options.onLimit ?? 'answer',
+    finalAnswer: options.finalAnswer ?? 'live',
+    onMessage: options.onMessage ?? 'supersede',
+    textFilters: options.textFilters ?? [],
+    toolConcurrency,
+    finishers: options.finishers ?? [],
+    retry,
+    ...dropUndefined({ version, instructions, providerOptions, prices, prepareTurn }),
+  };
+}
+
+export function checkPrices(
+  limits: Limits,
+  prices: Prices | undefined,
+  models: readonly ModelAdapter[],
+): void {
+  if (limits.cost === undefined) return;
+  check(
+    prices !== undefined,
+    'limits.cost needs prices: { "<model>": { input, output } }, per million tokens.',
+  );
+  for (const { model } of models) {
+    check(Object.hasOwn(prices ?? {}, model), `limits.cost needs a price for the model "${model}".`);
+  }
+}
+
+function check(holds: boolean, message: string): void {
+  if (!holds) throw new EngineError('agent-invalid', message);
+}
+
+function dropUndefined<T extends object>(object: T): { [Key in keyof T]: Exclude<T[Key], undefined> } {
+  const entries = Object.entries(object).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries) as { [Key in keyof T]: Exclude<T[Key], undefined> };
+}

@@ -1,0 +1,51 @@
+export { classifyTurn } from '../../adapters/classify-turn.ts';
+export { collectTurn } from '../../adapters/collect-turn.ts';
+export type {
+  Finisher,
+  FinisherInput,
+  FinisherOutcome,
+  PrepareTurn,
+  Retry,
+  ToolResult,
+  TurnPreparation,
+} from '../../engine/definition.ts';
+export type { CommandResult } from '../../engine/explain-refusal.ts';
+export { type FaultPoint, type Host, systemHost } from '../../engine/host.ts';
+export type { LiveOptions } from '../../engine/live.ts';
+export type { Run, RunHappening } from '../../engine/run.ts';
+export type { OpenCall, Settled } from '../../engine/settled.ts';
+export type { TextFilter } from '../../engine/text-filter.ts';
+export type { Context } from '../../machines/context.ts';
+export { decideNextAction } from '../../machines/decide-next-action.ts';
+export type { Capabilities, ModelAdapter } from '../../protocol/adapter.ts';
+export type { Limits, Prices } from '../../protocol/config.ts';
+export type { Delta, NextAction } from '../../protocol/effect.ts';
+export { EngineError, type EngineErrorCode, InDoubt, ProviderError } from '../../protocol/error.ts';
+export type { JournalEntry, RunEvent } from '../../protocol/event.ts';
+export type { Item, Part } from '../../protocol/item.ts';
+export type { JsonObject, JsonValue } from '../../protocol/json.ts';
+export { userMessage } from '../../protocol/message.ts';
+export type { Owner, RunRecord, RunStatus, Store } from '../../protocol/store.ts';
+export type {
+  Approval,
+  Reconciliation,
+  SideEffect,
+  Tool,
+  ToolCallContext,
+  ToolSource,
+} from '../../protocol/tool.ts';
+export type {
+  FinishReason,
+  ModelRequest,
+  ModelTurn,
+  Settings,
+  ToolCall,
+  ToolChoice,
+  TurnDelta,
+  Usage,
+} from '../../protocol/turn.ts';
+export { memory } from '../../stores/memory.ts';
+export { type ToolOptions, tool } from '../../tools/tool.ts';
+export { Agent, isAgent, type StartOptions } from './agent.ts';
+export type { AgentOptions } from './agent-options.ts';
+export { createAgent } from './create-agent.ts';

@@ -1,0 +1,57 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { modelFromEnv } from '../../adapters/model-from-env.ts';
+import { calling, request } from './requests.ts';
+
+afterEach(() => {
+  vi.unstubAllEnvs();
+});
+
+describe('modelFromEnv', () => {
+  test.each(['openai:gpt-5', 'openai-responses:gpt-5', ' openai:gpt-5\n'])(
+    '%j is OpenAI Responses',
+    value => {
+      expect(modelFromEnv(value)).toMatchObject({ provider: 'openai-responses', model: 'gpt-5' });
+    },
+  );
+
+  test('only the first colon parts provider and model', () => {
+    expect(modelFromEnv('openai:ft:gpt-4.1:acme')).toMatchObject({ model: 'ft:gpt-4.1:acme' });
+  });
+
+  test('the default is AGENTCHART_MODEL', () => {
+    vi.stubEnv('AGENTCHART_MODEL', 'openai:gpt-4.1');
+    expect(modelFromEnv()).toMatchObject({ model: 'gpt-4.1' });
+  });
+
+  test('scripted:FILE plays the file', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'agentchart-model-'));
+    const file = join(folder, 'turns.json');
+    writeFileSync(file, '[{"text":"hello"}]');
+    const turn = await modelFromEnv(`scripted:${file}`).generate(request('hi'), calling());
+    expect(turn.text).toBe('hello');
+    rmSync(folder, { recursive: true });
+  });
+
+  test('a script that does not load is refused at once', () => {
+    expect(() => modelFromEnv('scripted:/does/not/exist.json')).toThrow(
+      expect.objectContaining({ code: 'script-invalid' }),
+    );
+  });
+
+  test.each([
+    [undefined, 'Set AGENTCHART_MODEL'],
+    ['', 'openai:gpt-5'],
+    ['openai', 'names a provider but no model'],
+    ['openai:', 'names a provider but no model'],
+    ['gpt-5', 'openai, openai-responses, scripted'],
+    ['acme:m', '"acme", which is not known'],
+  ])('%j is refused with what to do', (value, advice) => {
+    vi.stubEnv('AGENTCHART_MODEL', undefined);
+    expect(() => modelFromEnv(value)).toThrow(
+      expect.objectContaining({ code: 'model-missing', message: expect.stringContaining(advice) }),
+    );
+  });
+});

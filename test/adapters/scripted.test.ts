@@ -1,0 +1,298 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { countTurns } from '../../adapters/count-scripted-turns.ts';
+import { scripted, type Wait } from '../../adapters/scripted.ts';
+import type { ModelAdapter } from '../../protocol/adapter.ts';
+import { EngineError } from '../../protocol/error.ts';
+import type { Item } from '../../protocol/item.ts';
+import { userMessage } from '../../protocol/message.ts';
+import type { ModelRequest } from '../../protocol/turn.ts';
+import { calling, collect, rejection, request, result, sumOf } from './requests.ts';
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'agentchart-script-'));
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function file(content: string, name = 'turns.json'): string {
+  const path = join(folder, name);
+  writeFileSync(path, content);
+  return path;
+}
+
+function ask(model: ModelAdapter, transcript: readonly Item[], more: Partial<ModelRequest> = {}) {
+  return model.generate(request(transcript, more), calling());
+}
+
+const hi = [userMessage('hi')];
+
+function thrownBy(act: () => unknown): unknown {
+  try {
+    act();
+  } catch (error) {
+    return error;
+  }
+  throw new Error('Expected it to throw.');
+}
+
+describe('a scripted turn', () => {
+  test('carries what the script says', async () => {
+    const model = scripted([
+      {
+        text: 'Looking.',
+        reasoning: 'hm',
+        toolCalls: [
+          { name: 'lookup', arguments: { id: 0 } },
+          { name: 'note', arguments: 'not json' },
+          { name: 'now' },
+        ],
+        usage: { inputTokens: 3, outputTokens: 4 },
+      },
+    ]);
+    const turn = await ask(model, hi);
+    expect(turn).toMatchObject({
+      text: 'Looking.',
+      reasoning: 'hm',
+      finishReason: 'tool_calls',
+      model: 'script',
+      usage: { inputTokens: 3, outputTokens: 4, cachedInputTokens: null },
+      toolCalls: [
+        { name: 'lookup', arguments: '{"id":0}', input: { id: 0 }, executedBy: 'engine' },
+        { name: 'note', arguments: 'not json', error: expect.any(String) },
+        { name: 'now', arguments: '{}', input: {} },
+      ],
+    });
+    expect(turn.items.map(item => item.type)).toEqual([
+      'reasoning',
+      'message',
+      'tool_call',
+      'tool_call',
+      'tool_call',
+    ]);
+    expect(turn.items.slice(2)).toMatchObject(turn.toolCalls.map(({ callId }) => ({ callId })));
+    expect((await ask(model, hi)).toolCalls).toEqual(turn.toolCalls);
+  });
+
+  test('is streamed in small pieces that add up to it', async () => {
+    const text = 'Grüße 🙂🙂, a longer   text\n\nwith everything. ';
+    const model = scripted({
+      turns: [{ text, toolCalls: [{ name: 'a', arguments: { x: 'some words here' } }] }],
+    });
+    const deltas = await collect(model.stream(request(hi), calling()));
+    const turn = await ask(model, hi);
+    expect(deltas.at(-1)).toEqual({ type: 'turn', turn });
+    expect(sumOf(deltas)).toEqual({ text, reasoning: '', calls: [['a', '{"x":"some words here"}']] });
+    expect(deltas.filter(delta => delta.type === 'text').length).toBeGreaterThan(4);
+  });
+
+  test('with tools off loses its calls and keeps its text', async () => {
+    const model = scripted([{ text: 'done', toolCalls: [{ name: 'a' }] }]);
+    expect(await ask(model, hi, { toolChoice: 'none' })).toMatchObject({
+      text: 'done',
+      toolCalls: [],
+      finishReason: 'stop',
+    });
+  });
+
+  test('with tools off says so when it has only calls', async () => {
+    const turn = await ask(scripted([{ toolCalls: [{ name: 'a' }] }]), hi, { toolChoice: 'none' });
+    expect(turn).toMatchObject({ toolCalls: [], finishReason: 'stop' });
+    expect(turn.text).toContain('only tool calls');
+  });
+
+  test('may finish for another reason', async () => {
+    expect(await ask(scripted([{ text: 'a', finishReason: 'length' }]), hi)).toMatchObject({
+      finishReason: 'length',
+    });
+  });
+});
+
+describe('which turn is given', () => {
+  const model = () =>
+    scripted([
+      { text: 'zero', toolCalls: [{ name: 'a' }] },
+      { text: 'one', finishReason: 'pause' },
+      { text: 'two' },
+    ]);
+
+  test('follows from the transcript, in any process, also where turns stand side by side', async () => {
+    const first = await ask(model(), hi);
+    const second = await ask(model(), [
+      ...hi,
+      ...first.items,
+      result(first.toolCalls[0]?.callId ?? '', 'ok'),
+    ]);
+    expect(second.text).toBe('one');
+    const third = await ask(model(), [...hi, ...first.items, ...second.items]);
+    expect(third.text).toBe('two');
+  });
+
+  test('is still known when the transcript was trimmed', async () => {
+    const first = await ask(model(), hi);
+    const second = await ask(model(), [...hi, ...first.items]);
+    expect((await ask(model(), [...hi, ...second.items])).text).toBe('two');
+  });
+
+  test('ids are unique over the turns', async () => {
+    const calls = scripted([1, 2, 3].map(() => ({ toolCalls: [{ name: 'a' }, { name: 'a' }] })));
+    const transcript: Item[] = [...hi];
+    const ids: string[] = [];
+    for (let turn = 0; turn < 3; turn += 1) {
+      const { items, toolCalls } = await ask(calls, transcript);
+      transcript.push(...items);
+      for (const { callId } of toolCalls) {
+        ids.push(callId);
+        transcript.push(result(callId, 'ok'));
+      }
+    }
+    expect(new Set(ids).size).toBe(6);
+  });
+
+  test('an empty turn counts', async () => {
+    const empty = scripted([{}, { text: 'one' }]);
+    const first = await ask(empty, hi);
+    expect(first).toMatchObject({ text: '', finishReason: 'stop' });
+    expect((await ask(empty, [...hi, ...first.items])).text).toBe('one');
+  });
+
+  test.each<[number, string, Item[]]>([
+    [0, 'nothing but people', [userMessage('a'), userMessage('b')]],
+    [
+      1,
+      'reasoning, text and calls in a row',
+      [plain('reasoning'), plain('message'), plain('call'), plain('call')],
+    ],
+    [2, 'calls, results, calls', [plain('call'), result('c', ''), result('c', ''), plain('call')]],
+    [2, 'turns parted by a message', [plain('message'), userMessage('and?'), plain('message')]],
+    [1, 'a turn with control items in it', [plain('call'), plain('control'), plain('call')]],
+    [1, 'two turns of another model with nothing between', [plain('message'), plain('message')]],
+  ])('a transcript holds %i turns: %s', (count, _, transcript) => {
+    expect(countTurns(transcript, 'scripted')).toBe(count);
+  });
+
+  test('past the end is an error that says how many turns there are, and is not retried', async () => {
+    const only = scripted([{ text: 'bye' }]);
+    const { items } = await ask(only, hi);
+    const error = await rejection(ask(only, [...hi, ...items]));
+    expect(error).toMatchObject({ name: 'ProviderError', code: 'script-exhausted', retryable: false });
+    expect(String(error)).toContain('holds 1 turn');
+  });
+});
+
+function plain(kind: 'reasoning' | 'message' | 'call' | 'control'): Item {
+  switch (kind) {
+    case 'reasoning':
+      return { type: 'reasoning', text: '' };
+    case 'message':
+      return { type: 'message', role: 'assistant', content: [] };
+    case 'call':
+      return { type: 'tool_call', callId: 'c', name: 'a', arguments: '{}' };
+    case 'control':
+      return { type: 'approval_response', callId: 'c', approve: true };
+  }
+}
+
+describe('a scripted error', () => {
+  test('is thrown every time by default', async () => {
+    const model = scripted([{ error: { status: 529, message: 'busy', retryAfterMs: 5 } }, { text: 'never' }]);
+    for (let attempt = 0; attempt < 3; attempt += 1) {
+      expect(await rejection(ask(model, hi))).toMatchObject({
+        code: 'overloaded',
+        status: 529,
+        retryable: true,
+        retryAfterMs: 5,
+        message: 'busy',
+      });
+    }
+  });
+
+  test('with times goes away, and the turn behind it or beside it is given', async () => {
+    for (const turns of [
+      [{ error: { code: 'rate-limit', times: 2 } as const }, { text: 'ok' }],
+      [{ error: { code: 'rate-limit', times: 2 } as const, text: 'ok' }],
+    ]) {
+      const model = scripted(turns);
+      expect(await rejection(ask(model, hi))).toMatchObject({ code: 'rate-limit', retryable: true });
+      expect(await rejection(collect(model.stream(request(hi), calling())))).toMatchObject({
+        code: 'rate-limit',
+      });
+      expect((await ask(model, hi)).text).toBe('ok');
+    }
+  });
+
+  test('may be made retryable or not', async () => {
+    const model = scripted([{ error: { code: 'server', retryable: false } }]);
+    expect(await rejection(ask(model, hi))).toMatchObject({ code: 'server', retryable: false });
+  });
+});
+
+describe('delays', () => {
+  const recorded = () => {
+    const waits: number[] = [];
+    const wait: Wait = async ms => {
+      waits.push(ms);
+    };
+    return { waits, wait };
+  };
+
+  test('are spread over the deltas and scaled', async () => {
+    const { waits, wait } = recorded();
+    const turns = [{ text: 'one two three four', delayMs: 1_000 }];
+    await collect(scripted({ turns, delayScale: 0.1, wait }).stream(request(hi), calling()));
+    expect(waits.length).toBeGreaterThan(1);
+    expect(waits.reduce((sum, ms) => sum + ms, 0)).toBeCloseTo(100);
+  });
+
+  test('of nothing wait for nothing', async () => {
+    const { waits, wait } = recorded();
+    await ask(scripted({ turns: [{ text: 'one two' }], wait }), hi);
+    expect(waits).toEqual([]);
+  });
+
+  test('end at once when the call is aborted', async () => {
+    const controller = new AbortController();
+    const model = scripted([{ text: 'late', delayMs: 60_000 }]);
+    const answer = rejection(model.generate(request(hi), controller));
+    setImmediate(() => controller.abort());
+    expect(await answer).toMatchObject({ name: 'ProviderError', code: 'aborted', retryable: false });
+    expect(await rejection(model.generate(request(hi), controller))).toMatchObject({ code: 'aborted' });
+  });
+});
+
+describe('a script file', () => {
+  test('holds the turns, or an object with them, and gives the model its name', async () => {
+    for (const content of ['[{"text":"hello"}]', '{"turns":[{"text":"hello"}],"delayScale":0}']) {
+      const path = file(content);
+      for (const model of [scripted({ file: path }), scripted({ file: relative(process.cwd(), path) })]) {
+        expect(model).toMatchObject({ provider: 'scripted', model: 'turns.json' });
+        expect((await ask(model, hi)).text).toBe('hello');
+      }
+    }
+  });
+
+  test.each([
+    ['[{"text": 3}]', 'turns[0].text'],
+    ['[{"text":"a"},{"toolCalls":[{"arguments":{}}]}]', 'turns[1].toolCalls[0].name'],
+    ['[{"tekst":"a"}]', 'tekst'],
+    ['{"turns":[{"error":{"code":"odd"}}]}', 'turns[0].error.code'],
+    ['{"turn":[]}', 'turns'],
+    ['"text"', 'the whole'],
+    ['[{"text":', 'not valid JSON'],
+  ])('that is %s is refused by its path and place', (content, place) => {
+    const path = file(content, 'broken.json');
+    const error = thrownBy(() => scripted({ file: path }));
+    expect(error).toBeInstanceOf(EngineError);
+    expect(error).toMatchObject({ code: 'script-invalid' });
+    expect(String(error)).toContain(path);
+    expect(String(error)).toContain(place);
+  });
+
+  test('that is not there is refused', () => {
+    const error = thrownBy(() => scripted({ file: join(folder, 'missing.json') }));
+    expect(error).toMatchObject({ code: 'script-invalid' });
+    expect(String(error)).toContain('missing.json');
+  });
+});

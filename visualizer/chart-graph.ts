@@ -1,0 +1,75 @@
+import { agentMachine } from '../machines/agent.ts';
+
+export type ChartState = {
+  /** The path of state names, joined by dots; empty for the root. */
+  id: string;
+  name: string;
+  description: string;
+  final: boolean;
+  /** The sub-state entered first, by id. */
+  initial: string | null;
+  /** Services that run while the state is active. */
+  invokes: string[];
+  states: ChartState[];
+};
+
+export type ChartEdge = {
+  from: string;
+  to: string;
+  /** The event, empty for a choice of the state itself. */
+  event: string;
+  /** What must hold: a guard's name, or for `deciding` the next action. */
+  guard: string;
+};
+
+export type ChartGraph = { states: ChartState[]; edges: ChartEdge[]; initial: string };
+
+type Node = (typeof agentMachine)['root'];
+
+/** The chart as plain data, read from the machine itself. Edges that only record are from a state to itself. */
+export function readChart(): ChartGraph {
+  const { root } = agentMachine;
+  const edges = collectNodes(root).flatMap(readEdges);
+  return { states: Object.values(root.states).map(readState), edges, initial: idOf(root.initial.target[0]) };
+}
+
+function collectNodes(node: Node): Node[] {
+  return [node, ...Object.values(node.states).flatMap(child => collectNodes(child))];
+}
+
+function readState(node: Node): ChartState {
+  const states = Object.values(node.states).map(readState);
+  return {
+    id: idOf(node),
+    name: node.key,
+    description: node.description ?? '',
+    final: node.type === 'final',
+    initial: states.length === 0 ? null : idOf(node.initial.target[0]),
+    invokes: node.invoke.map(({ id }) => id),
+    states,
+  };
+}
+
+function readEdges(node: Node): ChartEdge[] {
+  const transitions = [...[...node.transitions.values()].flat(), ...(node.always ?? [])];
+  return transitions.flatMap(({ eventType, guard, target }) =>
+    (target ?? [node]).map(to => ({
+      from: idOf(node),
+      to: idOf(to),
+      event: eventType,
+      guard: describeGuard(guard),
+    })),
+  );
+}
+
+function describeGuard(guard: unknown): string {
+  if (typeof guard === 'string') return guard;
+  if (typeof guard !== 'object' || guard === null || !('params' in guard)) return '';
+  const { type, finishers } = guard.params as { type: string; finishers?: boolean };
+  if (finishers === undefined) return type;
+  return finishers ? `${type}, to be checked` : type;
+}
+
+function idOf(node: Node | undefined): string {
+  return node?.path.join('.') ?? '';
+}
