@@ -5,6 +5,7 @@ import type { ChartEvent, ReportEvent } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
 import type { JsonValue } from '../protocol/json.ts';
 import type { Store } from '../protocol/store.ts';
+import { appendEvidence } from './append-evidence.ts';
 import type { Channel } from './channel.ts';
 import { type Host, sleep } from './host.ts';
 import { Journal } from './journal.ts';
@@ -208,8 +209,12 @@ export class Driver {
   }
 
   #recordLate(callId: string, output: JsonValue, isError: boolean): void {
-    if (this.#over) return;
-    this.#journal.note({ type: 'tool.late', at: this.#options.host.now(), callId, output, isError });
+    const evidence = { type: 'tool.late', at: this.#options.host.now(), callId, output, isError } as const;
+    if (this.#over) {
+      void appendEvidence(this.#options.store, this.#options.runId, evidence).catch(() => {});
+      return;
+    }
+    this.#journal.note(evidence);
     this.#commitInBackground();
   }
 

@@ -23,6 +23,8 @@ export class Journal {
   #durable: { state: ChartState; seq: number };
   #state: ChartState;
   #pending: Pending[] = [];
+  /** How many of the pending are being appended right now. */
+  #inFlight = 0;
   #tail: Promise<unknown> = Promise.resolve();
 
   constructor(options: JournalOptions) {
@@ -94,7 +96,9 @@ export class Journal {
     if (last === undefined) return;
     const { seq } = this.#durable;
     this.#host.reach?.('append.before');
+    this.#inFlight = batch.length;
     const result = await this.#appendOrFail(batch, { after: seq, epoch: this.#epoch });
+    this.#inFlight = 0;
     this.#host.reach?.('append.after');
     switch (result.type) {
       case 'appended':
@@ -119,6 +123,7 @@ export class Journal {
       const events = batch.map(({ event }) => event);
       return await this.#store.append(this.#runId, guard, events, statusOf(last));
     } catch (error) {
+      this.#inFlight = 0;
       for (const { reject } of this.#pending.splice(0)) reject(error);
       throw error;
     }
@@ -126,7 +131,7 @@ export class Journal {
 
   /** Gives up what is not durable: it will have happened only if a later driver reports it. */
   drop(): void {
-    for (const { resolve } of this.#pending.splice(0)) resolve('dropped');
+    for (const { resolve } of this.#pending.splice(this.#inFlight)) resolve('dropped');
     this.#state = this.#durable.state;
   }
 
@@ -146,14 +151,14 @@ export class Journal {
 
   #readmit(pending: Pending): void {
     const { event, resolve } = pending;
-    if (isBookkeeping(event)) return void this.#pending.push({ ...pending, after: this.#state });
-    const step = next(this.#state, event);
+    const step = isBookkeeping(event) ? { state: this.#state, handled: true } : next(this.#state, event);
     if (step.handled) {
       this.#state = step.state;
-      this.#pending.push({ ...pending, after: step.state });
+      pending.after = step.state;
+      this.#pending.push(pending);
       return;
     }
-    const evidence = lateEvidence(this.#state, event);
+    const evidence = isBookkeeping(event) ? null : lateEvidence(this.#state, event);
     if (evidence !== null) this.note(evidence);
     resolve('dropped');
   }

@@ -146,10 +146,6 @@ export class Agent {
     await (await connected)?.close();
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close();
-  }
-
   #makeServices(): Readonly<Record<ServiceName, Service>> {
     const { models, instructions, settings, providerOptions, prepareTurn, textFilters, retry } =
       this.#definition;

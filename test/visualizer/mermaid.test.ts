@@ -1,0 +1,32 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { agentMachine } from '../../machines/agent.ts';
+import { readChart } from '../../visualizer/chart-graph.ts';
+import { chartToJson, chartToMermaid } from '../../visualizer/mermaid.ts';
+import { insertChart } from '../../visualizer/readme-chart.ts';
+
+test("the README's chart is the machine's, as `npm run docs` writes it", () => {
+  const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+  expect(readme).toBe(insertChart(readme));
+});
+
+test('every state of the machine is in the drawing, and every edge that moves it', () => {
+  const drawing = chartToMermaid();
+  const { edges } = readChart();
+  const states = [...agentMachine.idMap.values()].filter(node => node.path.length > 0);
+  expect(states.length).toBe(15);
+  for (const { key } of states) expect(drawing).toMatch(new RegExp(`\\b${key}\\b`));
+  for (const { from, to, event, guard } of edges.filter(edge => edge.from !== edge.to)) {
+    const [source, target] = [from, to].map(id => id.split('.').at(-1));
+    const line = drawing.split('\n').find(text => text.includes(`${source} --> ${target}:`));
+    if (from === '') expect(drawing).toContain(`${target}: ${event}`);
+    else expect(line).toContain(event === '' ? guard : event);
+  }
+});
+
+test('the chart as JSON names services, guards and what is final', () => {
+  const chart = JSON.stringify(chartToJson());
+  expect(JSON.parse(chart)).toEqual(readChart());
+  expect(chart).toContain('"invokes":["modelTurn"]');
+  expect(chart).toContain('"guard":"canDecide"');
+});
