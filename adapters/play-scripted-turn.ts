@@ -1,6 +1,6 @@
 import type { Item } from '../protocol/item.ts';
 import type { ModelRequest, ModelTurn, ToolCall, TurnDelta } from '../protocol/turn.ts';
-import { type ScriptedTurn, usageIn } from './scripted-turns.ts';
+import { type PlayedTurn, usageIn } from './scripted-turns.ts';
 import { toolCall } from './tool-call.ts';
 import { deltasUpTo } from './turn-deltas.ts';
 
@@ -11,7 +11,7 @@ const ONLY_CALLS = 'The script has only tool calls for this turn, and tools are 
  * and one that has nothing else says so. Its items carry its number, by which `countTurns` counts.
  */
 export function playTurn(
-  turn: ScriptedTurn,
+  turn: PlayedTurn,
   at: number,
   request: ModelRequest,
   { provider, model }: { provider: string; model: string },
@@ -38,7 +38,7 @@ export function playTurn(
 }
 
 /** Ids that follow from the turn's number and the call's place. */
-function callsOf(turn: ScriptedTurn, at: number, request: ModelRequest): ToolCall[] {
+function callsOf(turn: PlayedTurn, at: number, request: ModelRequest): ToolCall[] {
   const taken = new Set(request.transcript.map(item => (item.type === 'tool_call' ? item.callId : '')));
   return (turn.toolCalls ?? []).map((call, index) => {
     let callId = `call_${at}_${index}`;

@@ -8,7 +8,7 @@ import { finishReasonSchema, type Usage } from '../protocol/turn.ts';
 const tokens = z.number().int().nonnegative();
 const optional = z.exactOptional;
 
-const errorSchema = z.strictObject({
+const errorObjectSchema = z.strictObject({
   code: optional(
     z.enum([
       'authentication',
@@ -34,7 +34,13 @@ const errorSchema = z.strictObject({
   /** How often it fails before the script goes on, counted by this adapter. Default: every time. */
   times: optional(z.number().int().positive()),
 });
-export type ScriptedError = z.infer<typeof errorSchema>;
+export type ScriptedError = z.infer<typeof errorObjectSchema>;
+
+/** A text alone is the error's message. */
+const errorSchema = z.preprocess(
+  error => (typeof error === 'string' ? { message: error } : error),
+  errorObjectSchema,
+);
 
 const turnSchema = z.strictObject({
   text: optional(z.string()),
@@ -64,12 +70,15 @@ const turnSchema = z.strictObject({
 });
 
 /** A turn as it is written in a script. With `error` and nothing to say, it is the error before the next turn. */
-export type ScriptedTurn = z.infer<typeof turnSchema>;
+export type ScriptedTurn = Omit<PlayedTurn, 'error'> & { error?: ScriptedError | string };
+
+/** A turn as it is played. */
+export type PlayedTurn = z.infer<typeof turnSchema>;
 
 const turnsSchema = z.array(turnSchema);
 const scriptSchema = z.strictObject({ turns: turnsSchema, delayScale: optional(z.number().nonnegative()) });
 
-export type Script = { name: string; turns: ScriptedTurn[]; delayScale: number };
+export type Script = { name: string; turns: PlayedTurn[]; delayScale: number };
 
 /** Reads a script file, relative to the working directory. Throws an `EngineError` `script-invalid`. */
 export function loadScript(file: string): Script {
@@ -102,7 +111,7 @@ export function parseScript(value: unknown, where = 'script'): Script {
 }
 
 /** The usage as written; what a script leaves out was not said. */
-export function usageIn(turn: ScriptedTurn): Usage | null {
+export function usageIn(turn: PlayedTurn): Usage | null {
   if (!turn.usage) return null;
   return { cachedInputTokens: null, cacheWriteTokens: null, reasoningTokens: null, ...turn.usage };
 }

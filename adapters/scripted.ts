@@ -9,6 +9,7 @@ import { readErrorBody } from './error-body.ts';
 import { playTurn, splitDeltas } from './play-scripted-turn.ts';
 import {
   loadScript,
+  type PlayedTurn,
   parseScript,
   type Script,
   type ScriptedError,
@@ -87,9 +88,9 @@ function scriptOf(options: ScriptedOptions): Script {
 }
 
 /** A turn with the errors that come before it; the last step has no turn where a script ends in errors. */
-type Step = { failures: { error: ScriptedError; delayMs: number }[]; turn: ScriptedTurn | undefined };
+type Step = { failures: { error: ScriptedError; delayMs: number }[]; turn: PlayedTurn | undefined };
 
-function stepsOf(turns: readonly ScriptedTurn[]): Step[] {
+function stepsOf(turns: readonly PlayedTurn[]): Step[] {
   const steps: Step[] = [];
   let failures: Step['failures'] = [];
   for (const turn of turns) {
@@ -101,7 +102,7 @@ function stepsOf(turns: readonly ScriptedTurn[]): Step[] {
   return failures.length > 0 ? [...steps, { failures, turn: undefined }] : steps;
 }
 
-function saysSomething({ text, reasoning, toolCalls, finishReason }: ScriptedTurn): boolean {
+function saysSomething({ text, reasoning, toolCalls, finishReason }: PlayedTurn): boolean {
   return [text, reasoning, toolCalls, finishReason].some(part => part !== undefined);
 }
 

@@ -1,6 +1,6 @@
 import { chartToMermaid } from './mermaid.ts';
 
-const CHART = /(<!-- chart:begin .*-->\n)[^]*(<!-- chart:end -->)/;
+const CHART = /(<!-- chart:begin .*-->\n)[\s\S]*(<!-- chart:end -->)/;
 
 /** The document with the chart between its two marks; throws when it has not got them. */
 export function insertChart(document: string): string {

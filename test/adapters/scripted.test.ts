@@ -173,6 +173,11 @@ describe('which turn is given', () => {
     expect(countTurns(transcript, 'scripted')).toBe(count);
   });
 
+  test('an error may be written as its message alone', async () => {
+    const error = await rejection(ask(scripted([{ error: 'the model is on fire' }]), hi));
+    expect(error).toMatchObject({ name: 'ProviderError', message: 'the model is on fire', code: 'unknown' });
+  });
+
   test('past the end is an error that says how many turns there are, and is not retried', async () => {
     const only = scripted([{ text: 'bye' }]);
     const { items } = await ask(only, hi);

@@ -21,7 +21,7 @@ async function inProject(command: string, args: string[], extra: Record<string, 
 
 function readExample(): string {
   const readme = readFileSync(join(root, 'README.md'), 'utf8');
-  const example = /## An agent\n\n```ts\n([^]*?)```/.exec(readme)?.[1];
+  const example = /## An agent\n\n```ts\n([\s\S]*?)```/.exec(readme)?.[1];
   if (example === undefined) throw new Error('Expected a TypeScript example under "An agent" in README.md.');
   return example;
 }
