@@ -19,6 +19,8 @@ const USAGE = `npm start [-- [FOLDER] [--yes | --crash]]
   --crash   approve it, kill the process right after the write, and resume in a new one
 With AGENTCHART_MODEL set (such as openai:gpt-5-mini) that model does the work.`;
 
+const agent = ['--agent', join(HERE, 'agent.ts')];
+
 type Work = { folder: string; db: string; env: Record<string, string> };
 
 process.exitCode = await start();
@@ -124,8 +126,6 @@ async function workAndCrash(work: Work): Promise<number> {
   );
   return now === written ? finish(work, second) : complain('The report was written twice.', 1);
 }
-
-const agent = ['--agent', join(HERE, 'agent.ts')];
 
 async function agentchart(work: Work, args: readonly string[]): Promise<CommandEnd> {
   return await runCommand([...args.slice(0, 1), '--db', work.db, ...args.slice(1)], work.env);

@@ -1,0 +1,126 @@
+import { createInterface, type Interface } from 'node:readline/promises';
+import type { CommandResult } from '../../engine/explain-refusal.ts';
+import { systemHost } from '../../engine/host.ts';
+import type { Run } from '../../engine/run.ts';
+import type { OpenCall, Settled } from '../../engine/settled.ts';
+import { messageOf } from '../../protocol/error.ts';
+import type { JsonValue } from '../../protocol/json.ts';
+import type { Output } from './output.ts';
+import { parseJson } from './parse-json.ts';
+import { HEADINGS, showCall } from './show-call.ts';
+
+type Asking = { run: Run; output: Output; by: string };
+type Decision = () => Promise<CommandResult>;
+type Waiting = Extract<Settled, { status: 'waiting' }>;
+
+/**
+ * Asks at the terminal about everything the run waits for, then tells the run. Gives whether anything
+ * was decided. `q`, Ctrl-C and the end of input leave the rest waiting.
+ */
+export async function askAbout({ run, output, by }: Asking, settled: Waiting): Promise<boolean> {
+  const terminal = new Questions(output);
+  const decisions: Decision[] = [];
+  const mine = (calls: readonly OpenCall[]) => calls.filter(({ runId }) => runId === run.id);
+  try {
+    for (const call of mine(settled.approvals)) decisions.push(await askApproval(terminal, run, call, by));
+    for (const call of mine(settled.doubts)) decisions.push(await askDoubt(terminal, run, call, by));
+    for (const call of mine(settled.results)) decisions.push(await askResult(terminal, run, call, by));
+    if (settled.paused && decisions.length === 0) decisions.push(await askPaused(terminal, run));
+  } catch (error) {
+    if (!(error instanceof Quit)) throw error;
+  } finally {
+    terminal.close();
+  }
+  for (const decision of decisions) {
+    const result = await decision();
+    if (!result.accepted) output.problem(result.message);
+  }
+  return decisions.length > 0;
+}
+
+async function askApproval(terminal: Questions, run: Run, call: OpenCall, by: string): Promise<Decision> {
+  const { callId, digest } = call;
+  terminal.show(call, HEADINGS.approval);
+  const choice = await terminal.choose('[a]pprove  [r]eject  [q]uit', ['a', 'r']);
+  if (choice === 'a') return () => run.approve(callId, { digest, by });
+  const reason = await terminal.ask('reason, for the model (may be empty): ');
+  return () => run.reject(callId, { digest, by, ...(reason === '' ? {} : { reason }) });
+}
+
+async function askDoubt(terminal: Questions, run: Run, call: OpenCall, by: string): Promise<Decision> {
+  const { callId } = call;
+  terminal.show(call, HEADINGS.doubt);
+  const choice = await terminal.choose('[t]ry again  [h]appened  [f]ailed  [q]uit', ['t', 'h', 'f']);
+  if (choice === 't') return () => run.resolve(callId, { retry: true, by });
+  if (choice === 'h') {
+    const output = await terminal.askJson('what it gave, as JSON: ');
+    return () => run.resolve(callId, { happened: true, output, by });
+  }
+  const failed = await terminal.ask('why, for the model: ');
+  return () => run.resolve(callId, { failed, by });
+}
+
+async function askResult(terminal: Questions, run: Run, call: OpenCall, by: string): Promise<Decision> {
+  const { callId } = call;
+  terminal.show(call, HEADINGS.result);
+  const output = await terminal.askJson('its result, as JSON ([q]uit leaves it waiting): ');
+  return () => run.answer(callId, { output, by });
+}
+
+async function askPaused(terminal: Questions, run: Run): Promise<Decision> {
+  const choice = await terminal.choose('paused: [s]tep  [u]npause  [q]uit', ['s', 'u']);
+  return () => (choice === 's' ? run.step() : run.unpause());
+}
+
+/** Thrown by a question that was not answered. */
+class Quit extends Error {}
+
+class Questions {
+  readonly #output: Output;
+  readonly #lines: Interface;
+  readonly #abort = new AbortController();
+
+  constructor(output: Output) {
+    this.#output = output;
+    this.#lines = createInterface({ input: process.stdin, output: process.stdout });
+    this.#lines.once('SIGINT', () => this.#abort.abort());
+    this.#lines.once('close', () => this.#abort.abort());
+  }
+
+  show(call: OpenCall, heading: string): void {
+    showCall(this.#output, call, heading, systemHost.now());
+  }
+
+  async ask(question: string): Promise<string> {
+    try {
+      return (await this.#lines.question(question, { signal: this.#abort.signal })).trim();
+    } catch {
+      process.stdout.write('\n');
+      throw new Quit();
+    }
+  }
+
+  async choose(question: string, choices: readonly string[]): Promise<string> {
+    for (;;) {
+      const answer = (await this.ask(`${question}: `)).slice(0, 1).toLowerCase();
+      if (answer === 'q') throw new Quit();
+      if (choices.includes(answer)) return answer;
+    }
+  }
+
+  async askJson(question: string): Promise<JsonValue> {
+    for (;;) {
+      const answer = await this.ask(question);
+      if (answer === 'q') throw new Quit();
+      try {
+        return parseJson(answer, 'this');
+      } catch (error) {
+        this.#output.problem(messageOf(error));
+      }
+    }
+  }
+
+  close(): void {
+    this.#lines.close();
+  }
+}

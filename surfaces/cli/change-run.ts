@@ -1,0 +1,110 @@
+import type { CommandResult } from '../../engine/explain-refusal.ts';
+import { loadRun } from '../../engine/load-run.ts';
+import type { Run } from '../../engine/run.ts';
+import { listOpenCalls } from '../../engine/settled.ts';
+import { EngineError } from '../../protocol/error.ts';
+import type { RunRecord, Store } from '../../protocol/store.ts';
+import type { Agent } from '../library/agent.ts';
+import { CommandLines } from './command-lines.ts';
+import { driveRun } from './drive-run.ts';
+import { EXIT, exitCodeOfError } from './exit-codes.ts';
+import { findRun } from './find-run.ts';
+import { orderEvent } from './json-view.ts';
+import { agentFor, bareAgent, readLaunch } from './launch.ts';
+import { makeView } from './make-view.ts';
+import { storeFile, withExistingStore } from './open-store.ts';
+import type { DriveOptions, ShowOptions } from './options.ts';
+import { Output } from './output.ts';
+import { userName } from './user-name.ts';
+
+/** Says something to a run, then drives it until it settles. `change` is given who says it. */
+export async function changeRun(
+  id: string,
+  options: DriveOptions,
+  change: (run: Run, by: string) => Promise<CommandResult>,
+): Promise<number> {
+  const output = new Output({ json: options.json === true });
+  const file = storeFile(options.db);
+  const by = options.by ?? userName();
+  return await withExistingStore(file, async store => {
+    const record = await findRun(store, id);
+    const { runId } = record;
+    const { state, seq } = await loadRun(store, runId);
+    const agent = await agentFor(record, store, readLaunch(options.agent));
+    return await closing(agent, output, async () => {
+      const run = await agent.open(runId);
+      const result = await change(run, by);
+      if (!result.accepted) return await refuse(result, store, record, output);
+      const view = makeView({ output, runId, agent, deltas: options.deltas === true, state });
+      const commands = new CommandLines(file);
+      return await driveRun({
+        run,
+        store,
+        output,
+        view,
+        commands,
+        after: seq,
+        by,
+        yes: options.yes === true,
+      });
+    });
+  });
+}
+
+/** Says something to a run that has its effect without being driven here; needs no agent. */
+export async function tellRun(
+  id: string,
+  options: ShowOptions & { by?: string },
+  change: (run: Run, by: string) => Promise<CommandResult>,
+  told: string,
+): Promise<number> {
+  const output = new Output({ json: options.json === true });
+  return await withExistingStore(storeFile(options.db), async store => {
+    const record = await findRun(store, id);
+    const run = await bareAgent(record, store).open(record.runId);
+    const result = await change(run, options.by ?? userName());
+    if (!result.accepted) return await refuse(result, store, record, output);
+    if (!output.json) output.line(`${record.runId} ${told}`);
+    else
+      for (const { seq, event } of await store.read(record.runId, record.seq)) {
+        output.data(orderEvent({ ...event, runId: record.runId, seq }));
+      }
+    return EXIT.done;
+  });
+}
+
+/** Runs `work`, then ends the tool servers of the agent; that they end badly does not change the outcome. */
+export async function closing<Result>(
+  agent: Agent,
+  output: Output,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await work();
+  } finally {
+    await agent.close().catch(error => output.problem(`A tool server did not end well: ${String(error)}`));
+  }
+}
+
+async function refuse(
+  { code, message }: Extract<CommandResult, { accepted: false }>,
+  store: Store,
+  { runId }: RunRecord,
+  output: Output,
+): Promise<number> {
+  const { state } = await loadRun(store, runId);
+  const open = listOpenCalls(state.context);
+  const isAboutCalls = code === 'call-unknown' || code === 'call-not-open';
+  const lines = open.map(call => `  ${call.callId}  ${call.name}, ${call.status}`);
+  const calls = lines.length === 0 ? ['It has no open calls.'] : ['Open calls:', ...lines];
+  output.problem([message, ...(isAboutCalls ? calls : [])].join('\n'));
+  return exitCodeOfError(code);
+}
+
+/** Throws `input-invalid` unless exactly one of the options was given. */
+export function assertOneOf(options: Readonly<Record<string, unknown>>): void {
+  const given = Object.entries(options).filter(([, value]) => value !== undefined);
+  if (given.length === 1) return;
+  const names = Object.keys(options).join(', ');
+  throw new EngineError('input-invalid', `Give exactly one of ${names}; ${given.length} were given.`);
+}

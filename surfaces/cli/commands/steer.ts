@@ -1,0 +1,28 @@
+import { changeRun, tellRun } from '../change-run.ts';
+import type { DriveOptions, ShowOptions } from '../options.ts';
+
+export async function pause(id: string, options: ShowOptions): Promise<number> {
+  return await tellRun(id, options, run => run.pause(), 'will pause before it spends anything more.');
+}
+
+export async function cancel(
+  id: string,
+  options: ShowOptions & { by?: string; reason?: string },
+): Promise<number> {
+  const { reason } = options;
+  const why = reason === undefined ? {} : { reason };
+  return await tellRun(id, options, (run, by) => run.cancel({ by, ...why }), 'is cancelled.');
+}
+
+export async function unpause(id: string, options: DriveOptions): Promise<number> {
+  return await changeRun(id, options, run => run.unpause());
+}
+
+export async function step(id: string, options: DriveOptions): Promise<number> {
+  return await changeRun(id, options, run => run.step());
+}
+
+/** Says nothing to the run: whoever's process ended, this one goes on. */
+export async function resume(id: string, options: DriveOptions): Promise<number> {
+  return await changeRun(id, options, async () => ({ accepted: true }));
+}

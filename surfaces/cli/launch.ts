@@ -1,0 +1,49 @@
+import { resolve } from 'node:path';
+import { modelFromEnv } from '../../adapters/model-from-env.ts';
+import type { RunRecord, Store } from '../../protocol/store.ts';
+import type { Agent } from '../library/agent.ts';
+import { createAgent } from '../library/create-agent.ts';
+import { loadAgent } from './load-agent.ts';
+import { withoutDriving } from './without-driving.ts';
+
+/** What a run is made from: kept in `run.started`, so that a later command need not be told. */
+export type Launch = { module?: string; model?: string };
+
+/** What this command says: `--agent` and `AGENTCHART_MODEL`, with files as absolute paths. */
+export function readLaunch(module: string | undefined): Launch {
+  const model = process.env.AGENTCHART_MODEL?.trim() ?? '';
+  return {
+    ...(module === undefined ? {} : { module: resolve(module) }),
+    ...(model === '' ? {} : { model: absoluteModel(model) }),
+  };
+}
+
+/** What the run's first event says; nothing for a run that came from elsewhere. */
+export async function recallLaunch(store: Store, runId: string): Promise<Launch> {
+  const [first] = await store.read(runId);
+  return first?.event.type === 'run.started' ? (first.event.launch ?? {}) : {};
+}
+
+/** The agent a launch describes, on this store. Without a module, a plain one that only has a model. */
+export async function makeAgent(launch: Launch, store: Store): Promise<Agent> {
+  const options =
+    launch.module === undefined ? { name: 'assistant' } : (await loadAgent(launch.module)).options;
+  if (launch.model === undefined) return createAgent({ ...options, store });
+  return createAgent({ ...options, store, model: modelFromEnv(launch.model) });
+}
+
+/** The agent a run goes on with: what this command says goes before what the run remembers. A run that has ended needs none. */
+export async function agentFor(record: RunRecord, store: Store, said: Launch): Promise<Agent> {
+  if (record.status !== 'running' && record.status !== 'waiting') return bareAgent(record, store);
+  return await makeAgent({ ...(await recallLaunch(store, record.runId)), ...said }, store);
+}
+
+/** An agent that can read a run and say things to it, and never drives it. Loads no module. */
+export function bareAgent(record: RunRecord, store: Store): Agent {
+  return createAgent({ name: record.agent, store: withoutDriving(store) });
+}
+
+function absoluteModel(model: string): string {
+  const [, file] = /^scripted:(.+)$/s.exec(model) ?? [];
+  return file === undefined ? model : `scripted:${resolve(file)}`;
+}

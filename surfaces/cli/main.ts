@@ -1,0 +1,24 @@
+#!/usr/bin/env node
+// Nothing is imported before the version is known: an older Node fails on what the rest needs.
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+const isAtLeast = (neededMinor: number) => major > 22 || (major === 22 && minor >= neededMinor);
+const agentAt = process.argv.findIndex(word => word === '--agent' || word.startsWith('--agent='));
+const agentModule =
+  agentAt === -1 ? '' : (process.argv[agentAt + (process.argv[agentAt]?.includes('=') ? 0 : 1)] ?? '');
+const isTypeScript = /\.[cm]?ts$/.test(agentModule);
+
+if (!isAtLeast(13)) {
+  process.stderr.write(`agentchart needs Node 22.13 or later; this is Node ${process.versions.node}.\n`);
+  process.exitCode = 2;
+} else if (isTypeScript && !isAtLeast(18)) {
+  process.stderr.write(
+    `An agent module in TypeScript needs Node 22.18 or later; this is Node ${process.versions.node}. Build it to JavaScript, or use a later Node.\n`,
+  );
+  process.exitCode = 2;
+} else {
+  process.getBuiltinModule('node:module').enableCompileCache();
+  const { runProgram } = await import('./program.ts');
+  process.exitCode = await runProgram(process.argv.slice(2));
+}
+
+export {};

@@ -1,0 +1,95 @@
+import { systemHost } from '../../engine/host.ts';
+import { isOwnerDead } from '../../engine/owner.ts';
+import { describeSettled, listOpenCalls } from '../../engine/settled.ts';
+import type { ChartState } from '../../machines/step.ts';
+import type { Item } from '../../protocol/item.ts';
+import { textOf } from '../../protocol/message.ts';
+import type { RunRecord } from '../../protocol/store.ts';
+import type { CommandLines } from './command-lines.ts';
+import { nameModels, showValue } from './describe-event.ts';
+import { formatDistance } from './format-time.ts';
+import type { Launch } from './launch.ts';
+import type { Output } from './output.ts';
+import { showWaiting } from './show-call.ts';
+import { describeSpent, showEnd } from './show-end.ts';
+import { shorten } from './show-safely.ts';
+import { statePath } from './state-path.ts';
+
+export type ShownRun = { record: RunRecord; state: ChartState; launch: Launch; commands: CommandLines };
+
+/** Items of the conversation that are shown, from its end. */
+const SHOWN_ITEMS = 30;
+const LINE = 160;
+
+export function showRun(output: Output, shown: ShownRun): void {
+  showFacts(output, shown);
+  showConversation(output, shown.state.context.transcript);
+  showStanding(output, shown);
+}
+
+function showFacts(output: Output, { record, state, launch }: ShownRun): void {
+  const { agent, config, next } = state.context;
+  const now = systemHost.now();
+  const fact = (label: string, text: string) => output.line({ style: 'dim', text: label.padEnd(10) }, text);
+  output.line({ style: 'bold', text: record.runId });
+  fact(
+    'agent',
+    [agent.name, agent.version ?? '', launch.module === undefined ? '' : `(${launch.module})`]
+      .filter(Boolean)
+      .join(' '),
+  );
+  fact('model', launch.model ?? nameModels(config.models));
+  if (record.continues !== undefined) fact('continues', record.continues);
+  fact('began', `${formatDistance(record.createdAt, now)}, ${record.seq} events`);
+  fact('state', `${statePath(state)}${next === null ? '' : ` — ${next.why}`}`);
+  if (record.status === 'running') fact('driven by', describeDriver(record, now));
+}
+
+function describeDriver({ owner, leaseUntil = 0 }: RunRecord, now: number): string {
+  if (owner === undefined) return 'nobody: resume it';
+  const name = `process ${owner.pid} on ${owner.host.split('/')[0]}`;
+  return isOwnerDead(owner) || leaseUntil <= now ? `nobody (${name} is gone): resume it` : name;
+}
+
+function showConversation(output: Output, transcript: readonly Item[]): void {
+  output.line({ style: 'dim', text: 'conversation' });
+  const left = transcript.length - SHOWN_ITEMS;
+  if (left > 0) output.line(`  (${left} earlier items)`);
+  for (const item of transcript.slice(-SHOWN_ITEMS)) output.line('  ', describeItem(item));
+}
+
+function describeItem(item: Item): string {
+  switch (item.type) {
+    case 'message': {
+      const others = item.content.filter(part => part.type !== 'text').map(part => `[${part.type}]`);
+      return `${item.role}: ${[shorten(textOf(item), LINE), ...others].join(' ')}`;
+    }
+    case 'reasoning':
+      return `reasoning: ${shorten(item.text, LINE)}`;
+    case 'tool_call':
+      return `→ ${item.name} ${showValue(item.arguments, LINE)}`;
+    case 'tool_result':
+      return `← ${item.isError ? 'error ' : ''}${showValue(item.output, LINE)}`;
+    case 'provider_item':
+      return `[${item.kind}]`;
+    case 'approval_request':
+    case 'approval_response':
+    case 'tool_list':
+      return `[${item.type}]`;
+  }
+}
+
+function showStanding(output: Output, { record, state, commands }: ShownRun): void {
+  const { runId } = record;
+  const settled = describeSettled(state, text => text);
+  if (settled === null) {
+    const { usage, turns } = state.context;
+    for (const { callId, name, status } of listOpenCalls(state.context))
+      output.line(`  ${name} (${callId}), ${status}`);
+    const spent = describeSpent({ usage, turns });
+    return output.line({ style: 'cyan', text: 'running' }, { style: 'dim', text: ` · ${spent}` });
+  }
+  if (settled.status !== 'waiting') return showEnd(output, settled, { runId, isTextShown: false });
+  showWaiting(output, settled, commands, runId, systemHost.now());
+  output.line({ style: 'yellow', text: 'waiting' }, { style: 'dim', text: ` · ${describeSpent(settled)}` });
+}

@@ -1,0 +1,22 @@
+import type { Store } from '../../protocol/store.ts';
+
+/** The store as one that nobody gets a lease from: its runs can be read and told things, not driven. */
+export function withoutDriving(store: Store): Store {
+  const nobody = { id: 'nobody', host: '', pid: 0, startedAt: '' };
+  return {
+    create: (event, claim) => store.create(event, claim),
+    adopt: run => store.adopt(run),
+    append: (runId, guard, events, status) => store.append(runId, guard, events, status),
+    read: (runId, after) => store.read(runId, after),
+    claim: async () => ({ type: 'held', owner: nobody, until: Number.MAX_SAFE_INTEGER }),
+    renew: async () => false,
+    release: async () => {},
+    saveSnapshot: (runId, snapshot) => store.saveSnapshot(runId, snapshot),
+    loadSnapshot: runId => store.loadSnapshot(runId),
+    get: runId => store.get(runId),
+    list: filter => store.list(filter),
+    findItem: itemId => store.findItem(itemId),
+    chain: runId => store.chain(runId),
+    close: () => store.close(),
+  };
+}

@@ -1,0 +1,211 @@
+import { DatabaseSync } from 'node:sqlite';
+import { describe, expect, test } from 'vitest';
+import { AGENT, calling, Desk, REFUND } from './desk.ts';
+
+const done = { text: 'Done.' };
+
+describe.concurrent('bad usage exits 2 and says what to do', () => {
+  const lines: [string[], string][] = [
+    [[], 'Usage: agentchart'],
+    [['bogus'], "unknown command 'bogus'"],
+    [['run', '--bogus', 'go'], "unknown option '--bogus'"],
+    [['show'], "missing required argument 'run'"],
+    [['answer', 'run_1', 'call_1'], '--output <json>'],
+    [['answer', 'run_1', 'call_1', '--output', 'yes'], '--output takes JSON'],
+    [['runs', '--status', 'sleeping'], '--status takes one of running'],
+    [['runs', '--limit', '0'], '--limit takes a whole number'],
+    [['diagram'], 'exactly one of --mermaid, --json'],
+    [['show', 'run_1'], 'does not exist'],
+    [['run'], 'Give it as words'],
+  ];
+  test.each(lines)('%j', async (args, expected) => {
+    const ended = await new Desk([done]).run(args);
+    expect(ended.code).toBe(2);
+    expect(ended.stdout).toBe('');
+    expect(ended.stderr).toContain(expected);
+  });
+
+  const modules: [string, string][] = [
+    ['export default { name: "desk" }', 'an object with name'],
+    ['export const agent = 1; export const other = 2', 'missing: it exports agent, other'],
+    ['export default Promise.resolve(1)', 'export default await'],
+    ['export default function makeAgent() {}', 'the function makeAgent'],
+    ['throw new Error("no database")', 'it does not load: no database'],
+    ['import "./absent.mjs"', 'absent.mjs'],
+    ['export default {', 'it does not load'],
+    ['await new Promise(() => {}); export default 1', 'never finishes loading'],
+  ];
+  test.each(modules)('an agent module with %j', async (source, expected) => {
+    const desk = new Desk([done]);
+    const path = desk.write('agent.mjs', source);
+    const ended = await desk.run(['run', '--agent', 'agent.mjs', 'go'], desk.model);
+    expect(ended.code).toBe(2);
+    expect(ended.stderr).toContain(path);
+    expect(ended.stderr).toContain(expected);
+  });
+
+  test('an agent module that is not there', async () => {
+    const desk = new Desk([done]);
+    const ended = await desk.run(['run', '--agent', 'absent.ts', 'go'], desk.model);
+    expect(ended.code).toBe(2);
+    expect(ended.stderr).toContain(`${desk.path('absent.ts')} cannot be used: there is no such file`);
+  });
+
+  test('no model, an unknown provider, a missing key, a script that is not valid', async () => {
+    const desk = new Desk([done]);
+    desk.write('broken.json', '[{"txt": 1}]');
+    const models = [
+      undefined,
+      'openay:gpt-5',
+      'openai:gpt-5',
+      'scripted:broken.json',
+      'scripted:absent.json',
+    ];
+    const ended = await Promise.all(
+      models.map(model => desk.run(['run', '--agent', AGENT, 'go'], { AGENTCHART_MODEL: model })),
+    );
+    expect(ended.map(({ code }) => code)).toEqual([2, 2, 2, 2, 2]);
+    const [none, provider, key, script, absent] = ended;
+    expect(none?.stderr).toContain('AGENTCHART_MODEL');
+    expect(provider?.stderr).toContain('openay');
+    expect(key?.stderr).toContain('OPENAI_API_KEY');
+    const [, runId = ''] = /resume (run_\w+)/.exec(key?.stderr ?? '') ?? [];
+    expect((await desk.run(['resume', runId], desk.model)).code).toBe(0);
+    expect(script?.stderr).toContain('turns');
+    expect(absent?.stderr).toContain('absent.json');
+  });
+
+  test('an unknown run, call, or beginning of an id', async () => {
+    const desk = new Desk([calling(REFUND), done]);
+    const [first, second] = [await desk.begin(), await desk.begin()];
+    const [run, call, both, prefix] = await Promise.all([
+      desk.run(['show', 'run_none']),
+      desk.run(['approve', first.runId, 'call_9_9']),
+      desk.run(['show', 'run_']),
+      desk.run(['show', first.runId.slice(0, -1)]),
+    ]);
+    expect([run.code, call.code, both.code, prefix.code]).toEqual([2, 2, 2, 0]);
+    expect(call.stderr).toContain('call_0_0  refund, gated');
+    for (const { runId } of [first, second]) expect(both.stderr).toContain(runId);
+  });
+});
+
+describe.concurrent('a run that fails', () => {
+  test('exits 1 with what the provider said, after its retries', async () => {
+    const environment = {
+      AGENTCHART_MODEL: 'openai:gpt-5',
+      OPENAI_API_KEY: 'sk-test-0123456789abcdef',
+      OPENAI_BASE_URL: 'http://127.0.0.1:1/v1',
+    };
+    const ended = await new Desk([done]).run(['run', 'go'], environment);
+    expect(ended.code).toBe(1);
+    expect(ended.stdout).toContain('● backingOff — attempt 2 of 3 after network');
+    expect(ended.stdout).toContain('127.0.0.1:1');
+    expect(ended.stdout + ended.stderr).not.toContain('0123456789abcdef');
+  });
+
+  test('exits 1 when the script has no more turns', async () => {
+    const desk = new Desk([]);
+    const ended = await desk.run(['run', '--json', 'go'], desk.model);
+    expect(ended.code).toBe(1);
+    expect(ended.stderr).toContain('script-exhausted');
+  });
+});
+
+describe.concurrent('the version of Node is checked before anything is loaded', () => {
+  const pretend = (version: string) =>
+    `data:text/javascript,${encodeURIComponent(`Object.defineProperty(process,'versions',{value:{...process.versions,node:'${version}'}})`)}`;
+  const versions: [string, string[], string][] = [
+    ['22.12.0', ['runs'], 'agentchart needs Node 22.13 or later; this is Node 22.12.0.'],
+    [
+      '20.20.0',
+      ['run', '--agent', 'a.ts', 'go'],
+      'agentchart needs Node 22.13 or later; this is Node 20.20.0.',
+    ],
+    ['22.17.0', ['run', '--agent', 'a.ts', 'go'], 'An agent module in TypeScript needs Node 22.18 or later'],
+    ['22.17.0', ['run', '--agent=a.mts', 'go'], 'An agent module in TypeScript needs Node 22.18 or later'],
+  ];
+  test.each(versions)('Node %s, %j', async (version, args, expected) => {
+    const ended = await new Desk([]).run(args, { NODE_OPTIONS: `--import=${pretend(version)}` });
+    expect(ended.code).toBe(2);
+    expect(ended.stderr.trimEnd().split('\n')).toHaveLength(1);
+    expect(ended.stderr).toContain(expected);
+  });
+});
+
+function changeFirstEvent(file: string, change: (json: string) => string): void {
+  const db = new DatabaseSync(file);
+  const row = db.prepare('SELECT json FROM events WHERE seq = 1').get();
+  db.prepare('UPDATE events SET json = ? WHERE seq = 1').run(change(String(row?.json)));
+  db.close();
+}
+
+describe.concurrent('a store that cannot be used exits 1 and says what to do', () => {
+  test('a file that is no database', async () => {
+    const desk = new Desk([done]);
+    const file = desk.write(
+      'notes.db',
+      'these are notes, long enough to be read as a page of a database. '.repeat(20),
+    );
+    const [begun, listed] = await Promise.all([
+      desk.run(['run', '--db', 'notes.db', 'go'], desk.model),
+      desk.run(['runs'], { AGENTCHART_DB: 'notes.db' }),
+    ]);
+    expect([begun.code, listed.code]).toEqual([1, 1]);
+    expect(begun.stderr).toContain(`${file} is not a database of runs`);
+    expect(listed.stderr).toContain('Restore it from a backup');
+  });
+
+  test('a place that cannot be written', async () => {
+    const desk = new Desk([done]);
+    const ended = await desk.run(['run', '--db', 'turns.json/runs.db', 'go'], desk.model);
+    expect(ended.code).toBe(1);
+    expect(ended.stderr).toContain('cannot be opened or written');
+  });
+
+  test('a store that another process has locked', async () => {
+    const desk = new Desk([calling(REFUND), done]);
+    const { runId } = await desk.begin();
+    const db = new DatabaseSync(desk.store);
+    db.exec('BEGIN IMMEDIATE');
+    const ended = await desk.run(['approve', runId, 'call_0_0']);
+    db.close();
+    expect(ended.code).toBe(1);
+    expect(ended.stderr).toContain('is locked by another process');
+    expect((await desk.run(['approve', runId, 'call_0_0'])).code).toBe(0);
+  });
+
+  test('a journal of another version of the chart, whose events can still be listed', async () => {
+    const desk = new Desk([calling(REFUND), done]);
+    const { runId } = await desk.begin();
+    changeFirstEvent(desk.store, json => json.replace(/"hash":"[^"]*"/, '"hash":"other"'));
+    const [approved, shown, listed] = await Promise.all([
+      desk.run(['approve', runId, 'call_0_0']),
+      desk.run(['show', runId]),
+      desk.run(['show', runId, '--events']),
+    ]);
+    expect([approved.code, shown.code, listed.code]).toEqual([1, 1, 0]);
+    expect(approved.stderr).toContain('(other)');
+    expect(listed.stdout).toContain('run.started');
+  });
+
+  test('a journal with an entry that is not readable', async () => {
+    const desk = new Desk([calling(REFUND), done]);
+    const { runId } = await desk.begin();
+    changeFirstEvent(desk.store, () => '{"type":"run.started"');
+    const ended = await desk.run(['resume', runId], desk.model);
+    expect(ended.code).toBe(1);
+    expect(ended.stderr).toContain(runId);
+  });
+});
+
+describe.concurrent('a store that is not there', () => {
+  test('has no runs, and reading does not make it', async () => {
+    const desk = new Desk([]);
+    const listed = await desk.run(['runs', '--db', 'none/runs.db']);
+    expect(listed).toMatchObject({ code: 0, stdout: 'No runs in none/runs.db.\n' });
+    const again = await desk.run(['show', 'run_1', '--db', 'none/runs.db']);
+    expect(again.code).toBe(2);
+    expect(again.stderr).toContain('does not exist');
+  });
+});

@@ -1,0 +1,155 @@
+import { describe, expect, test } from 'vitest';
+import { AGENT, calling, Desk, eventsOf, REFUND, typesOf } from './desk.ts';
+
+const done = { text: 'Done.', usage: { inputTokens: 12, outputTokens: 3 } };
+const ESCAPE = '\u001b';
+
+describe.concurrent('where stdout is no terminal', () => {
+  test('a run is plain lines: its states, tools, preamble, answer and what it took', async () => {
+    const lookup = { text: 'Let me look.', ...calling(['lookup', { orderId: 'A-1' }]) };
+    const desk = new Desk([lookup, done]);
+    const { stdout, code } = await desk.run(['run', '--agent', AGENT, 'go'], {
+      ...desk.model,
+      FORCE_COLOR: '1',
+    });
+    expect(code).toBe(0);
+    expect(stdout).not.toContain(ESCAPE);
+    const parts = [
+      '● planning — the run begins',
+      'preamble:\nLet me look.',
+      '● executingTools — 1 call(s) of lookup may run',
+      '→ lookup {"orderId":"A-1"}',
+      '✓ lookup',
+      '● finalStreaming — text reaches the reader\n  answer:\nDone.',
+      'finished · 2 turns, 12 tokens in, 3 out',
+    ];
+    const places = parts.map(part => stdout.indexOf(part));
+    expect(places).not.toContain(-1);
+    expect(places).toEqual([...places].sort((a, b) => a - b));
+    expect(stdout.split('Done.')).toHaveLength(2);
+  });
+
+  test('a run without streaming reads the same', async () => {
+    const desk = new Desk([calling(['lookup', { orderId: 'A-1' }]), done]);
+    const [streamed, whole] = await Promise.all([
+      desk.run(['run', '--agent', AGENT, 'go'], desk.model),
+      desk.run(['run', '--agent', AGENT, '--no-stream', 'go'], desk.model),
+    ]);
+    const plain = (text: string) => text.replaceAll(/run_\w+|[\d.]+ m?s/g, '');
+    expect(plain(whole.stdout)).toBe(plain(streamed.stdout));
+  });
+
+  test('nobody is asked, and the whole input and the commands to go on are printed', async () => {
+    const note = `first line\nsecond line ${'long '.repeat(500)}`;
+    const desk = new Desk([calling(['refund', { orderId: 'A-1', cents: 1, note }]), done]);
+    const { stdout, code } = await desk.run(['run', '--agent', AGENT, 'go'], desk.model);
+    expect(code).toBe(3);
+    expect(stdout).toContain('reason      money leaves the house');
+    expect(stdout).toContain('      │ first line\n      │ second line');
+    expect(stdout).toContain('long '.repeat(500).trimEnd());
+    expect(stdout).toMatch(/ approve run_\w+ call_0_0 --digest \w+\n/);
+    expect(stdout).toMatch(/ reject run_\w+ call_0_0 --reason TEXT\n/);
+  });
+
+  test('what a tool gives is data: control characters do not reach the reader', async () => {
+    const text = `${ESCAPE}[2Jwiped\r\n\u202eolleh`;
+    const desk = new Desk([calling('paint'), { text }]);
+    const { runId } = await desk.begin();
+    const ended = await desk.run(['run', '--agent', AGENT, 'go'], desk.model);
+    const shown = await desk.run(['show', runId]);
+    for (const { stdout } of [ended, shown]) {
+      expect(stdout).toContain('red paint');
+      expect(stdout).toContain('\\x1b[2Jwiped\n\\u{202e}olleh');
+      expect(stdout).not.toMatch(/(?!\n)[\p{Cc}\u202e]/u);
+    }
+  });
+
+  test('the input may come on stdin', async () => {
+    const desk = new Desk([done]);
+    const ended = await desk.run(['run', '--json'], desk.model, 'two\nlines\n');
+    expect(ended.code).toBe(0);
+    const [started] = eventsOf(ended.stdout);
+    expect(started).toMatchObject({
+      agent: { name: 'assistant' },
+      input: [{ content: [{ text: 'two\nlines' }] }],
+    });
+  });
+});
+
+describe.concurrent('--json', () => {
+  test('gives an event a line on stdout and nothing else, also when tools print', async () => {
+    const desk = new Desk([calling('paint'), done]);
+    const ended = await desk.begin();
+    expect(ended.stdout).toMatch(/^\{"runId":"run_\w+","seq":1,"at":\d+,"type":"run.started"/);
+    expect(ended.events).toEqual(await desk.journal(ended.runId));
+    for (const char of [ESCAPE, '\u202e']) expect(ended.stdout).not.toContain(char);
+    expect(ended.stderr).toContain('printed by a tool');
+    expect(ended.stdout).not.toContain('decided');
+  });
+
+  test('gives streamed text and decisions too with --deltas', async () => {
+    const desk = new Desk([calling(['lookup', { orderId: 'A-1' }]), done]);
+    const ended = await desk.begin('--deltas');
+    const types = typesOf(ended.events);
+    expect(types).toEqual(expect.arrayContaining(['decided', 'text.delta', 'turn.completed']));
+    const journaled = ended.events.filter(event => event.seq !== undefined);
+    expect(journaled).toEqual(await desk.journal(ended.runId));
+  });
+
+  test('of runs and show is a record a line, with what is open', async () => {
+    const desk = new Desk([calling(REFUND), done]);
+    const { runId } = await desk.begin();
+    const [runs, none, show, events] = await Promise.all([
+      desk.run(['runs', '--json']),
+      desk.run(['runs', '--json', '--status', 'failed']),
+      desk.run(['show', runId, '--json']),
+      desk.run(['show', runId, '--events', '--json']),
+    ]);
+    expect(JSON.parse(runs.stdout)).toMatchObject({ runId, status: 'waiting', agent: 'desk' });
+    expect(none).toMatchObject({ code: 0, stdout: '', stderr: '' });
+    const summary = JSON.parse(show.stdout);
+    expect(summary).toMatchObject({
+      runId,
+      status: 'waiting',
+      state: 'resting.awaitingApproval',
+      paused: false,
+    });
+    expect(summary.approvals).toMatchObject([{ callId: 'call_0_0', name: 'refund', sideEffect: 'once' }]);
+    expect(summary.approvals[0].digest).toMatch(/^\w+$/);
+    expect(eventsOf(events.stdout)).toEqual(await desk.journal(runId));
+  });
+});
+
+describe.concurrent('what only reads exits 0', () => {
+  test('whatever became of the run', async () => {
+    const desk = new Desk([]);
+    const begun = await desk.begin();
+    expect(begun.code).toBe(1);
+    const [runs, show, events] = await Promise.all([
+      desk.run(['runs']),
+      desk.run(['show', begun.runId]),
+      desk.run(['show', begun.runId, '--events']),
+    ]);
+    expect([runs.code, show.code, events.code]).toEqual([0, 0, 0]);
+    expect(runs.stdout).toMatch(new RegExp(`${begun.runId} +failed +desk +\\S+ m?s ago +\\d`));
+    expect(show.stdout).toContain('script-exhausted');
+    expect(events.stdout).toContain('turn.failed');
+  });
+
+  test('help, version and diagram', async () => {
+    const desk = new Desk([]);
+    const ended = await Promise.all(
+      [['--help'], ['run', '--help'], ['--version'], ['diagram', '--mermaid'], ['diagram', '--json']].map(
+        args => desk.run(args),
+      ),
+    );
+    expect(ended.map(({ code }) => code)).toEqual([0, 0, 0, 0, 0]);
+    const [help, run, version, mermaid, json] = ended.map(({ stdout }) => stdout);
+    for (const part of ['AGENTCHART_MODEL', 'Exit codes', 'approve']) expect(help).toContain(part);
+    expect(help).not.toMatch(/serve|replay|explore/);
+    expect(run).toContain('--continues <run>');
+    expect(version).toMatch(/^\d+\.\d+\.\d+/);
+    expect(mermaid).toContain('stateDiagram-v2');
+    expect(JSON.parse(json ?? '')).toHaveProperty('states');
+  });
+});

@@ -1,0 +1,92 @@
+import { spawnSync } from 'node:child_process';
+import { describe, expect, test } from 'vitest';
+import { AGENT, calling, Desk, MAIN, REFUND, Started, typesOf } from './desk.ts';
+
+const done = { text: 'All done.' };
+const ESCAPE = '\u001b';
+
+/** A pseudo-terminal needs `script` of util-linux, which passes a command's exit code on with -e. */
+const HAS_TERMINAL = spawnSync('script', ['-qec', 'true', '/dev/null']).status === 0;
+
+function onTerminal(desk: Desk, args: readonly string[], environment: Record<string, string> = {}): Started {
+  const line = [process.execPath, MAIN, ...args].map(word => `'${word}'`).join(' ');
+  return new Started('script', ['-qec', line, '/dev/null'], desk.folder, {
+    PATH: process.env.PATH,
+    HOME: desk.folder,
+    TERM: 'xterm',
+    ...desk.model,
+    ...environment,
+  });
+}
+
+describe.skipIf(!HAS_TERMINAL)(
+  'on a terminal (skipped where `script` of util-linux is missing)',
+  { concurrent: true },
+  () => {
+    const run = ['run', '--agent', AGENT, 'go'];
+
+    test('a run shows states in colour, and its text once, as it streams', async () => {
+      const desk = new Desk([{ text: 'Let me look.', ...calling(['lookup', { orderId: 'A-1' }]) }, done]);
+      const started = onTerminal(desk, run);
+      const ended = await started.ended;
+      expect(ended.code).toBe(0);
+      expect(ended.stdout).toContain(`${ESCAPE}[36m● planning${ESCAPE}[39m`);
+      expect(ended.stdout).toContain('(a preamble: calls follow)');
+      expect(ended.stdout.split('All done.')).toHaveLength(2);
+    });
+
+    test('NO_COLOR is respected', async () => {
+      const ended = await onTerminal(new Desk([done]), run, { NO_COLOR: '1' }).ended;
+      expect(ended.code).toBe(0);
+      expect(ended.stdout).not.toContain(ESCAPE);
+    });
+
+    test('an approval is asked for there, with its whole input, and given', async () => {
+      const desk = new Desk([calling(REFUND), done]);
+      const started = onTerminal(desk, run);
+      await started.printed('[a]pprove  [r]eject  [q]uit');
+      started.child.stdin.write('a\n');
+      const ended = await started.ended;
+      expect(ended.code).toBe(0);
+      expect(ended.stdout).toContain('cents: 4200');
+      expect(ended.stdout).toContain('All done.');
+    });
+
+    test('an approval is refused with a reason', async () => {
+      const desk = new Desk([calling(REFUND), done]);
+      const started = onTerminal(desk, run);
+      await started.printed('[a]pprove');
+      started.child.stdin.write('r\n');
+      await started.printed('reason, for the model');
+      started.child.stdin.write('too much\n');
+      const ended = await started.ended;
+      expect(ended.code).toBe(0);
+      expect(ended.stdout).toContain('rejected: too much');
+    });
+
+    test.each(['q\n', '\u0003', '\u0004'])('%j leaves the run waiting', async key => {
+      const desk = new Desk([calling(REFUND), done]);
+      const started = onTerminal(desk, run);
+      await started.printed('[a]pprove');
+      started.child.stdin.write(key);
+      const ended = await started.ended;
+      expect(ended.code).toBe(3);
+      const [, runId = ''] = /(run_\w+)/.exec(ended.stdout) ?? [];
+      expect(typesOf(await desk.journal(runId)).at(-1)).toBe('turn.completed');
+    });
+
+    test('results and doubts are asked for too', async () => {
+      const desk = new Desk([calling('ask_customer'), calling('charge'), done]);
+      const started = onTerminal(desk, run);
+      await started.printed('its result, as JSON');
+      started.child.stdin.write('not json\n');
+      await started.printed('this takes JSON');
+      started.child.stdin.write('{"yes":true}\n');
+      await started.printed('[t]ry again');
+      started.child.stdin.write('t\n');
+      const ended = await started.ended;
+      expect(ended.code).toBe(0);
+      expect(ended.stdout).toContain('charged again');
+    });
+  },
+);

@@ -1,0 +1,104 @@
+import { execFile } from 'node:child_process';
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, describe, expect, test } from 'vitest';
+
+/** `npm start` as a person without a terminal and without a key has it. */
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const start = join(root, 'examples/steward/start.ts');
+const documents = join(root, 'examples/steward/documents');
+const folders: string[] = [];
+
+function makeFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'agentchart-start-'));
+  folders.push(folder);
+  return folder;
+}
+
+afterAll(() => {
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+});
+
+type Ended = { code: number; output: string };
+
+function runStart(cwd: string, ...args: string[]): Promise<Ended> {
+  const { AGENTCHART_MODEL: _, ...env } = process.env;
+  return new Promise(resolve => {
+    const child = execFile(process.execPath, [start, ...args], { cwd, env }, (error, stdout, stderr) => {
+      const code = error === null ? 0 : typeof error.code === 'number' ? error.code : -1;
+      resolve({ code, output: stdout + stderr });
+    });
+    child.stdin?.end();
+  });
+}
+
+function readReport(cwd: string, name = 'documents'): string {
+  return readFileSync(join(cwd, '.agentchart/steward', name, 'REPORT.md'), 'utf8');
+}
+
+describe.concurrent('npm start', () => {
+  test('rests in one process and is approved by a second, both named, twice in a row', async () => {
+    const cwd = makeFolder();
+    const before = readFileSync(join(documents, 'README.md'), 'utf8');
+    for (const _ of [1, 2]) {
+      const { code, output } = await runStart(cwd);
+      expect(output).toContain('a stand-in plays its part');
+      expect(output).toContain('rules, not a language model');
+      const pids = [...output.matchAll(/\$ agentchart (\w+) .*\(process (\d+)\)/g)];
+      expect(pids.map(match => match[1])).toEqual(['run', 'approve']);
+      expect(pids[0]?.[2]).not.toBe(pids[1]?.[2]);
+      expect(output).toContain('a second');
+      expect(output).toContain('handover.md');
+      expect(code).toBe(0);
+      for (const line of readReport(cwd).split('\n')) expect(output).toContain(line);
+    }
+    expect(readFileSync(join(documents, 'README.md'), 'utf8')).toBe(before);
+    expect(existsSync(join(documents, 'REPORT.md'))).toBe(false);
+  });
+
+  test('--yes approves in the same process', async () => {
+    const cwd = makeFolder();
+    const { code, output } = await runStart(cwd, '--yes');
+    expect([...output.matchAll(/\$ agentchart (\w+) /g)].map(match => match[1])).toEqual(['run']);
+    expect(readReport(cwd)).toContain('dead anchor');
+    expect(code).toBe(0);
+  });
+
+  test('--crash is killed after the write, resumes, and does not write again', async () => {
+    const { code, output } = await runStart(makeFolder(), '--crash');
+    expect(output).toMatch(/Process (\d+) was ended by SIGKILL/);
+    expect(output).toMatch(
+      /The journal ends at \d+: \d+ approval\.decided, \d+ tool\.started, and no tool\.settled\./,
+    );
+    expect(output).toMatch(
+      /Process \d+ asked .*: \d+ approval\.decided, \d+ tool\.started, \d+ tool\.interrupted, \d+ tool\.settled\./,
+    );
+    expect(output).toMatch(/was last modified at .*: unchanged\./);
+    expect(output.match(/tool\.started/g)?.length).toBeLessThanOrEqual(4);
+    expect(code).toBe(0);
+  });
+
+  test('editing a file of one’s own folder changes the report', async () => {
+    const cwd = makeFolder();
+    const own = join(cwd, 'notes');
+    cpSync(documents, own, { recursive: true });
+    await runStart(cwd, own, '--yes');
+    const before = readReport(cwd, 'notes');
+    writeFileSync(join(own, 'glossary.md'), '# Glossary\n\nSee [nowhere](no-such-file.md).\n');
+    const { code } = await runStart(cwd, own, '--yes');
+    const after = readReport(cwd, 'notes');
+    expect(code).toBe(0);
+    expect(before).not.toContain('no-such-file.md');
+    expect(after).toContain('no-such-file.md');
+    expect(existsSync(join(own, 'REPORT.md'))).toBe(false);
+  });
+
+  test('a folder that is not there is bad usage', async () => {
+    const { code, output } = await runStart(makeFolder(), '/no/such/folder');
+    expect(output).toContain('there is no such folder');
+    expect(code).toBe(2);
+  });
+});
