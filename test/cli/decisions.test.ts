@@ -114,7 +114,7 @@ describe.concurrent('a run that rests for approval', () => {
     const desk = new Desk([calling(REFUND, 'ask_customer'), done]);
     const ended = await desk.begin('--yes', '--by', 'ada');
     expect(ended.code).toBe(3);
-    expect(ended.stderr).toContain('refund (call_0_0) is approved by --yes');
+    expect(ended.stderr).toContain('refund is approved by --yes');
     expect(ended.stderr).toContain('ask_customer waits for its result');
     expect(ended.events.find(({ type }) => type === 'approval.decided')).toMatchObject({ by: 'ada' });
   });
