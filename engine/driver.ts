@@ -1,7 +1,7 @@
 import { pendingServices } from '../machines/snapshot.ts';
 import type { ChartState } from '../machines/step.ts';
 import type { Delta, Effect, ServiceName } from '../protocol/effect.ts';
-import type { ChartEvent, ReportEvent } from '../protocol/event.ts';
+import type { BookkeepingEvent, ChartEvent, ReportEvent } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
 import type { JsonValue } from '../protocol/json.ts';
 import type { Store } from '../protocol/store.ts';
@@ -75,8 +75,15 @@ export class Driver {
       seq: loaded.seq,
       listener: {
         onEntry: entry => options.channel.publishEntry(entry),
-        onRefolded: () => this.#matchServices(),
-        onSuperseded: () => this.#end('superseded'),
+        onRefolded: () => {
+          this.#matchServices();
+          this.#commitInBackground();
+        },
+        onSuperseded: evidence => {
+          this.#end('superseded');
+          for (const event of evidence) this.#keepEvidence(event);
+        },
+        onFailed: error => this.#giveUp(error),
       },
     });
     this.#outcome = new Promise((resolve, reject) => {
@@ -90,8 +97,14 @@ export class Driver {
     return this.#journal.state;
   }
 
-  get seq(): number {
-    return this.#journal.seq;
+  /** The fold of what is durable, and the seq of its last entry. */
+  get durable(): { state: ChartState; seq: number } {
+    return this.#journal.durable;
+  }
+
+  /** Of the latest cached fold. */
+  get snapshotSeq(): number {
+    return this.#snapshotSeq;
   }
 
   get isOver(): boolean {
@@ -111,7 +124,10 @@ export class Driver {
     if (this.#over) return 'gone';
     this.#options.host.reach?.('input.before');
     const admitted = this.#journal.admit(event);
-    if (admitted === null) return 'refused';
+    if (admitted === null) {
+      await this.#journal.commit();
+      return this.#over ? 'gone' : 'refused';
+    }
     this.#apply(admitted.effects);
     this.#commitInBackground();
     const outcome = await admitted.settled;
@@ -210,12 +226,14 @@ export class Driver {
 
   #recordLate(callId: string, output: JsonValue, isError: boolean): void {
     const evidence = { type: 'tool.late', at: this.#options.host.now(), callId, output, isError } as const;
-    if (this.#over) {
-      void appendEvidence(this.#options.store, this.#options.runId, evidence).catch(() => {});
-      return;
-    }
+    if (this.#over) return this.#keepEvidence(evidence);
     this.#journal.note(evidence);
     this.#commitInBackground();
+  }
+
+  /** After the driving: nobody waits for it, and nothing depends on it. */
+  #keepEvidence(evidence: BookkeepingEvent): void {
+    void appendEvidence(this.#options.store, this.#options.runId, evidence).catch(() => {});
   }
 
   async #durable(signal: AbortSignal): Promise<void> {
@@ -232,6 +250,7 @@ export class Driver {
 
   #assertDriving(): void {
     if (!this.#over && this.#options.host.monotonic() - this.#renewedAt < this.#options.leaseMs) return;
+    this.#end('superseded');
     throw new Stopped('The lease ran out before the tool was called.');
   }
 

@@ -33,7 +33,7 @@ type CallEvent = Extract<ChartEvent, { callId: string }>;
 
 function explainCallRefusal(state: ChartState, event: CallEvent, journal: readonly JournalEntry[]): Refusal {
   const { callId } = event;
-  const decided = findDecision(journal, callId);
+  const decided = findDecision(journal, event);
   if (decided !== undefined) {
     const who = decided.by ?? 'somebody';
     const when = new Date(decided.at).toISOString();
@@ -59,17 +59,19 @@ function explainCallRefusal(state: ChartState, event: CallEvent, journal: readon
   );
 }
 
-function findDecision(journal: readonly JournalEntry[], callId: string) {
-  for (const { event } of journal) {
+/** The latest decision of the same kind: a doubt is resolved by itself, after the call was approved. */
+function findDecision(journal: readonly JournalEntry[], { type, callId }: CallEvent) {
+  for (const { event } of journal.toReversed()) {
     switch (event.type) {
       case 'approval.decided':
-        if (event.callId === callId) return { ...event, what: PAST_TENSE[event.decision.type] };
+        if (event.callId === callId && type !== 'doubt.resolved')
+          return { ...event, what: PAST_TENSE[event.decision.type] };
         break;
       case 'result.received':
-        if (event.callId === callId) return { ...event, what: 'answered' };
+        if (event.callId === callId && type !== 'doubt.resolved') return { ...event, what: 'answered' };
         break;
       case 'doubt.resolved':
-        if (event.callId === callId) return { ...event, what: 'resolved' };
+        if (event.callId === callId && type === 'doubt.resolved') return { ...event, what: 'resolved' };
         break;
       default:
     }

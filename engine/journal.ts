@@ -1,6 +1,6 @@
 import { findCall } from '../machines/calls.ts';
 import { type ChartState, next, type Step } from '../machines/step.ts';
-import type { ChartEvent, JournalEntry, RunEvent } from '../protocol/event.ts';
+import type { BookkeepingEvent, ChartEvent, JournalEntry, RunEvent } from '../protocol/event.ts';
 import type { Store } from '../protocol/store.ts';
 import type { Host } from './host.ts';
 import { foldEntry, statusOf } from './load-run.ts';
@@ -13,6 +13,7 @@ import { foldEntry, statusOf } from './load-run.ts';
  * J3 When somebody else appended first, pending events are admitted again behind theirs; those that
  *    do not fit any more are dropped, and their senders told.
  * J4 Appends happen one at a time; whatever is pending when one begins shares its commit (E1).
+ * J5 After a store that failed nothing more is admitted: what was pending may or may not be durable.
  */
 export class Journal {
   readonly #store: Store;
@@ -25,6 +26,7 @@ export class Journal {
   #pending: Pending[] = [];
   /** How many of the pending are being appended right now. */
   #inFlight = 0;
+  #failure: { error: unknown } | null = null;
   #tail: Promise<unknown> = Promise.resolve();
 
   constructor(options: JournalOptions) {
@@ -45,12 +47,18 @@ export class Journal {
     return this.#durable.seq;
   }
 
+  /** The fold of what is durable, and the seq of its last entry. */
+  get durable(): { state: ChartState; seq: number } {
+    return this.#durable;
+  }
+
   get isDurable(): boolean {
     return this.#pending.length === 0;
   }
 
   /** Folds the event if the chart takes it. `settled` tells how its append went. */
   admit(event: ChartEvent): (Step & { settled: Promise<AppendOutcome> }) | null {
+    if (this.#failure !== null) return null;
     const step = next(this.#state, event);
     if (!step.handled) return null;
     this.#state = step.state;
@@ -72,8 +80,11 @@ export class Journal {
   async commit(): Promise<void> {
     const last = this.#pending.at(-1);
     while (last !== undefined && this.#pending.includes(last)) {
-      await this.#exclusively(() => this.#appendPending());
+      await this.#exclusively(async () => {
+        if (this.#pending.includes(last)) await this.#appendPending();
+      });
     }
+    if (this.#failure !== null) throw this.#failure.error;
   }
 
   /** Folds what others have appended since. */
@@ -112,8 +123,7 @@ export class Journal {
       case 'conflict':
         return this.#refold(await this.#store.read(this.#runId, seq));
       case 'superseded':
-        this.drop();
-        return this.#listener.onSuperseded();
+        return this.#listener.onSuperseded(this.#takeEvidence());
     }
   }
 
@@ -124,7 +134,10 @@ export class Journal {
       return await this.#store.append(this.#runId, guard, events, statusOf(last));
     } catch (error) {
       this.#inFlight = 0;
+      this.#failure = { error };
       for (const { reject } of this.#pending.splice(0)) reject(error);
+      this.#state = this.#durable.state;
+      this.#listener.onFailed(error);
       throw error;
     }
   }
@@ -133,6 +146,12 @@ export class Journal {
   drop(): void {
     for (const { resolve } of this.#pending.splice(this.#inFlight)) resolve('dropped');
     this.#state = this.#durable.state;
+  }
+
+  #takeEvidence(): BookkeepingEvent[] {
+    const evidence = this.#pending.flatMap(({ event }) => lateEvidence(this.#state, event) ?? []);
+    this.drop();
+    return evidence;
   }
 
   #refold(entries: readonly JournalEntry[]): void {
@@ -144,8 +163,7 @@ export class Journal {
     }
     this.#durable = { state, seq };
     this.#state = state;
-    const before = this.#pending.splice(0);
-    for (const pending of before) this.#readmit(pending);
+    for (const pending of this.#pending.splice(0)) this.#readmit(pending);
     this.#listener.onRefolded();
   }
 
@@ -158,7 +176,7 @@ export class Journal {
       this.#pending.push(pending);
       return;
     }
-    const evidence = isBookkeeping(event) ? null : lateEvidence(this.#state, event);
+    const evidence = lateEvidence(this.#state, event);
     if (evidence !== null) this.note(evidence);
     resolve('dropped');
   }
@@ -171,8 +189,10 @@ export type JournalListener = {
   onEntry(entry: JournalEntry): void;
   /** Somebody else's events came in between: the state may be another one than effects were drawn from. */
   onRefolded(): void;
-  /** Another process drives the run now. */
-  onSuperseded(): void;
+  /** Another process drives the run now; `evidence` is what `once` calls gave here meanwhile. */
+  onSuperseded(evidence: readonly BookkeepingEvent[]): void;
+  /** The store failed: nothing more can be made durable here. */
+  onFailed(error: unknown): void;
 };
 
 export type JournalOptions = {
@@ -199,7 +219,7 @@ function isBookkeeping(event: RunEvent): event is Bookkeeping {
 }
 
 /** What a `once` call gave although its run has moved on. */
-function lateEvidence(state: ChartState, event: ChartEvent): RunEvent | null {
+function lateEvidence(state: ChartState, event: RunEvent): BookkeepingEvent | null {
   if (event.type !== 'tool.settled') return null;
   const call = findCall(state.context, event.callId);
   if (call !== undefined && call.sideEffect !== 'once') return null;

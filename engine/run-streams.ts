@@ -61,13 +61,15 @@ export async function* readText(
 ): AsyncGenerator<string> {
   let shown = false;
   let streamed = false;
+  let completed = 0;
   for await (const event of readEvents(source, {})) {
-    if (event.type === 'text.delta') {
+    if (event.type === 'text.delta' && event.turn > completed) {
       streamed = true;
       yield event.text;
     }
     if (event.type === 'text.started') shown = true;
     if (event.type !== 'turn.completed' && event.type !== 'turn.failed') continue;
+    if (event.type === 'turn.completed') completed += 1;
     if (event.type === 'turn.completed' && shown && !streamed) yield showText(event.text);
     shown = false;
     streamed = false;

@@ -2,7 +2,14 @@ import { findCall } from '../machines/calls.ts';
 import type { Call } from '../machines/context.ts';
 import { type ChartState, next } from '../machines/step.ts';
 import type { Delta, ServiceName } from '../protocol/effect.ts';
-import type { ChartEvent, InputEvent, JournalEntry, RunEvent, RunStarted } from '../protocol/event.ts';
+import {
+  type ChartEvent,
+  type InputEvent,
+  inputEventSchema,
+  type JournalEntry,
+  type RunEvent,
+  type RunStarted,
+} from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
 import { type JsonValue, toJson } from '../protocol/json.ts';
 import { userMessage } from '../protocol/message.ts';
@@ -10,8 +17,8 @@ import type { Owner, Store } from '../protocol/store.ts';
 import type { Tool } from '../protocol/tool.ts';
 import { Channel } from './channel.ts';
 import { digestCall } from './digest.ts';
-import { Driver, POLL_MS } from './driver.ts';
-import { type CommandResult, explainRefusal, refuse } from './explain-refusal.ts';
+import { type DriveOutcome, Driver, POLL_MS } from './driver.ts';
+import { type CommandResult, explainRefusal, type Refusal, refuse } from './explain-refusal.ts';
 import { type Host, sleep } from './host.ts';
 import { foldEntry, hasEnded, isAtRest, type LoadedRun, makeImage, statusOf } from './load-run.ts';
 import { readEvents, readText } from './run-streams.ts';
@@ -53,27 +60,30 @@ export class Run {
   readonly #options: RunOptions;
   readonly #channel = new Channel();
   #loaded: LoadedRun;
-  #inherited: Promise<readonly Item[]> | undefined;
+  /** The transcript this run continues. */
+  #inherited: readonly Item[] | undefined;
   #driver: Driver | null = null;
-  #driving: Promise<void> | null = null;
+  #driving: Promise<DriveOutcome> | null = null;
   #claiming: Promise<boolean> | null = null;
   #cancelWake = () => {};
 
-  private constructor(options: RunOptions, loaded: LoadedRun) {
+  private constructor(options: RunOptions, loaded: LoadedRun, inherited: readonly Item[] | undefined) {
     this.id = options.runId;
     this.#options = options;
     this.#loaded = loaded;
+    this.#inherited = inherited;
   }
 
-  static attach(options: RunOptions, loaded: LoadedRun): Run {
-    const run = new Run(options, loaded);
+  /** Without `inherited` it is loaded when the run is driven. */
+  static attach(options: RunOptions, loaded: LoadedRun, inherited?: readonly Item[]): Run {
+    const run = new Run(options, loaded, inherited);
     run.#wakeAtExpiry();
     return run;
   }
 
   /** A run that was just created and claimed: driving begins at once. */
-  static begin(options: RunOptions, loaded: LoadedRun, epoch: number): Run {
-    const run = new Run(options, loaded);
+  static begin(options: RunOptions, loaded: LoadedRun, inherited: readonly Item[], epoch: number): Run {
+    const run = new Run(options, loaded, inherited);
     run.#driveUnder(epoch);
     return run;
   }
@@ -220,21 +230,21 @@ export class Run {
     return await this.#command(make);
   }
 
-  /** Where the run stands, as JSON from which `agent.restore` goes on, in any process. */
+  /** Where the run stands, with what it continues: JSON from which `agent.restore` goes on, in any process. */
   snapshot(): JsonValue {
-    const { inherited } = this.#loaded;
-    return {
-      runId: this.id,
-      seq: this.#driver?.seq ?? this.#loaded.seq,
-      image: toJson(makeImage(this.#state, inherited)),
-    };
+    const inherited = this.#inherited?.length === 0 ? undefined : this.#inherited;
+    const { state, seq } = this.#driver?.durable ?? this.#loaded;
+    return { runId: this.id, seq, image: toJson(makeImage(state, inherited)) };
   }
 
   get #state(): ChartState {
     return this.#driver?.state ?? this.#loaded.state;
   }
 
+  /** `null` while there is something to do: a timer that is due, too. */
   #describe(): Settled | null {
+    const { timer } = this.#state.context;
+    if (isAtRest(this.#state) && timer !== null && timer <= this.#options.host.now()) return null;
     return describeSettled(this.#state, this.#options.showText);
   }
 
@@ -244,6 +254,8 @@ export class Run {
       const driver = this.#driver;
       if (driver !== null) {
         const event = this.#stamp(make(driver.state));
+        const fault = findFault(event);
+        if (fault !== null) return fault;
         const answer = await driver.input(event);
         if (answer === 'accepted') return { accepted: true };
         if (answer === 'refused') return await this.#explain(driver.state, event);
@@ -252,6 +264,8 @@ export class Run {
       }
       await this.#catchUp();
       const event = this.#stamp(make(this.#loaded.state));
+      const fault = findFault(event);
+      if (fault !== null) return fault;
       const answer = await this.#appendInput(event);
       if (answer === 'refused') return await this.#explain(this.#loaded.state, event);
       if (answer === 'conflict') continue;
@@ -270,8 +284,14 @@ export class Run {
   }
 
   async #checkEdit(call: Call | undefined, input: JsonValue) {
-    const tool = call === undefined ? undefined : (await this.#options.connectTools()).get(call.name);
-    if (call === undefined || tool === undefined) return {};
+    if (call === undefined) return {};
+    const tool = (await this.#options.connectTools()).get(call.name);
+    if (tool === undefined) {
+      return refuse(
+        'input-invalid',
+        `The edited input cannot be checked: the agent has no tool ${call.name}.`,
+      );
+    }
     const validation = await tool.validate(input);
     if (validation.valid) return { input, editDigest: digestCall(call.name, input) };
     return refuse('input-invalid', `The edited input is not valid for ${call.name}: ${validation.message}`);
@@ -303,7 +323,8 @@ export class Run {
   async #catchUp(): Promise<void> {
     const entries = await this.#options.store.read(this.id, this.#loaded.seq);
     for (const entry of entries) {
-      if (this.#driver !== null || entry.seq <= this.#loaded.seq) return;
+      if (this.#driver !== null) return;
+      if (entry.seq <= this.#loaded.seq) continue;
       this.#loaded = {
         ...this.#loaded,
         state: foldEntry(this.#loaded.state, entry, this.id),
@@ -341,36 +362,44 @@ export class Run {
   #driveUnder(epoch: number): void {
     this.#cancelWake();
     this.#driving = this.#drive(epoch).finally(() => this.#afterDriving());
-    this.#driving.catch(() => {});
+    this.#driving.then(
+      outcome => this.#lookAgain(outcome),
+      () => {},
+    );
   }
 
-  async #drive(epoch: number): Promise<void> {
+  /** What somebody said after the driver's last look, and before it let go of the run, is not left lying. */
+  async #lookAgain(outcome: DriveOutcome): Promise<void> {
+    if (outcome === 'superseded' || hasEnded(this.#state)) return;
+    try {
+      await this.#catchUp();
+    } catch {
+      return;
+    }
+    if (this.#driving === null) this.#driveInBackground();
+  }
+
+  async #drive(epoch: number): Promise<DriveOutcome> {
     const { store, host, leaseMs, graceMs, durability, services, runId } = this.#options;
-    this.#inherited ??= this.#loadInherited();
-    const inherited = await this.#inherited;
+    this.#inherited ??= await this.#options.loadInherited(this.#loaded.state.context.continues);
+    const inherited = this.#inherited;
     const loaded = this.#loaded;
     const channel = this.#channel;
     this.#driver = new Driver({
       ...{ store, host, runId, epoch, leaseMs, graceMs, durability },
       ...{ services, channel, loaded, inherited },
     });
-    await this.#driver.drive();
+    return await this.#driver.drive();
   }
 
   #afterDriving(): void {
     const driver = this.#driver;
-    if (driver !== null) this.#loaded = { ...this.#loaded, state: driver.state, seq: driver.seq };
+    if (driver !== null)
+      this.#loaded = { ...this.#loaded, ...driver.durable, snapshotSeq: driver.snapshotSeq };
     this.#driver = null;
     this.#driving = null;
     this.#wakeAtExpiry();
     this.#channel.nudge();
-  }
-
-  #loadInherited(): Promise<readonly Item[]> {
-    const { inherited, state } = this.#loaded;
-    return inherited === undefined
-      ? this.#options.loadInherited(state.context.continues)
-      : Promise.resolve(inherited);
   }
 
   #wakeAtExpiry(): void {
@@ -399,6 +428,13 @@ export class Run {
       },
     };
   }
+}
+
+/** What is journaled can be read back: nobody's input may end the driving for everybody. */
+function findFault(event: ChartEvent): Refusal | null {
+  const issue = inputEventSchema.safeParse(event).error?.issues[0];
+  if (issue === undefined) return null;
+  return refuse('input-invalid', `${event.type}: ${issue.path.join('.')} is not valid: ${issue.message}`);
 }
 
 function nameResolution(

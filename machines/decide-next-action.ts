@@ -70,28 +70,25 @@ export function chooseFailureWay(context: Context): FailureWay {
   return turn.model + 1 < config.models.length ? 'fallback' : 'give-up';
 }
 
-/** A failed turn is tried again after its wait; with its attempts spent the next model takes over for the rest of the run. */
+/**
+ * A failed turn is tried again after its wait, within the limits; with its attempts spent the next
+ * model takes over for the rest of the run.
+ */
 function afterFailure(context: Context): NextAction {
   const { failure, turn, config, now } = context;
   if (failure === null) throw new Error('afterFailure needs a failure');
   const way = chooseFailureWay(context);
   if (way === 'give-up')
     return { type: 'fail', code: failure.code, message: failure.message, why: failure.message };
-  const again = turn.final ? ({ type: 'streamFinal' } as const) : ({ type: 'callModel' } as const);
-  const limit = turn.final && context.closing !== null ? { limit: context.closing } : {};
-  if (way === 'fallback') {
-    const model = config.models[turn.model + 1]?.model;
-    return {
-      ...again,
-      ...limit,
-      why: `${failure.code} after ${turn.attempt} attempts: falling back to ${model}`,
-    };
-  }
   const attempt = `attempt ${turn.attempt + 1} of ${config.attempts} after ${failure.code}`;
-  if (failure.retryAt !== null && failure.retryAt > now) {
+  if (way === 'retry' && failure.retryAt !== null && failure.retryAt > now) {
     return { type: 'backOff', until: failure.retryAt, why: `${attempt}, in ${failure.retryAt - now} ms` };
   }
-  return { ...again, ...limit, why: attempt };
+  const fallback = config.models[turn.model + 1]?.model;
+  const why =
+    way === 'retry' ? attempt : `${failure.code} after ${turn.attempt} attempts: falling back to ${fallback}`;
+  if (context.closing !== null) return { type: 'streamFinal', limit: context.closing, why };
+  return callWithinLimits(context, why, turn.final ? 'streamFinal' : 'callModel');
 }
 
 /** No call is open. The last turn, unread messages and limits decide whether the model is called again. */
@@ -103,7 +100,7 @@ function betweenRounds(context: Context): NextAction {
   if (lastTurn === null) return callWithinLimits(context, 'the run begins');
   if (inbox.length > 0) return callWithinLimits(context, `${inbox.length} unread message(s)`);
   if (lastTurn.draft)
-    return { type: 'streamFinal', why: 'planning is over: the answer is a call of its own' };
+    return callWithinLimits(context, 'planning is over: the answer is a call of its own', 'streamFinal');
   return finish(context, incompleteReason(context));
 
   function reasonToCall({ sentBack }: Context): string | null {
@@ -124,9 +121,13 @@ function incompleteReason({ lastTurn }: Context): string | undefined {
 }
 
 /** At a limit one closing call with tools off answers from what is there, or the run stops. */
-function callWithinLimits(context: Context, why: string): NextAction {
+function callWithinLimits(
+  context: Context,
+  why: string,
+  type: 'callModel' | 'streamFinal' = 'callModel',
+): NextAction {
   const reached = findReachedLimit(context);
-  if (reached === null) return { type: 'callModel', why };
+  if (reached === null) return { type, why };
   if (context.config.onLimit === 'stop' || context.closing !== null) return finish(context, reached.limit);
   return { type: 'streamFinal', limit: reached.limit, why: reached.why };
 }

@@ -1,7 +1,8 @@
 import type { AnyActorRef } from 'xstate';
 import type { Effect, ServiceInput } from '../protocol/effect.ts';
 import { EngineError } from '../protocol/error.ts';
-import { agentMachine, CHART_VERSION, serviceInput } from './agent.ts';
+import { isJsonObject } from '../protocol/json.ts';
+import { type AgentMachine, agentMachine, CHART_VERSION, serviceInput } from './agent.ts';
 import type { Context } from './context.ts';
 import { type ChartState, serviceNamed } from './step.ts';
 import { structuralHash } from './structural-hash.ts';
@@ -48,16 +49,29 @@ export function assertChart(chart: { version: number; hash: string }): void {
 }
 
 function resolve(value: ChartState['value'], context: Context, status: StoredState['status']): ChartState {
-  try {
-    return agentMachine.resolveState({ value, context, status });
-  } catch (cause) {
-    throw new EngineError(
-      'state-unknown',
-      `The stored state ${JSON.stringify(value)} does not exist in this chart.`,
-      { value: JSON.stringify(value) },
-      { cause },
-    );
+  if (isLeafOf(agentMachine.root, value)) return agentMachine.resolveState({ value, context, status });
+  const found = JSON.stringify(value);
+  throw new EngineError('state-unknown', `The stored state ${found} does not exist in this chart.`, {
+    value: found,
+  });
+}
+
+function isLeafOf(node: StateNode, value: unknown): boolean {
+  if (typeof value === 'string') {
+    const leaf = childOf(node, value);
+    return leaf !== undefined && Object.keys(leaf.states).length === 0;
   }
+  const [entry, ...others] = isJsonObject(value) ? Object.entries(value) : [];
+  if (entry === undefined || others.length > 0) return false;
+  const child = childOf(node, entry[0]);
+  return child !== undefined && isLeafOf(child, entry[1]);
+}
+
+type StateNode = AgentMachine['root'];
+
+/** Own properties only: XState would take `constructor` for a state. */
+function childOf(node: StateNode, name: string): StateNode | undefined {
+  return Object.hasOwn(node.states, name) ? node.states[name] : undefined;
 }
 
 /** The services the state waits for: what has to be started when a process takes the run over. */

@@ -81,7 +81,7 @@ function blame({ provider, model }: PreparedTurn['adapter']) {
 async function completeTurn(
   scope: ServiceScope,
   turn: ModelTurn,
-  { adapter, request, tools }: PreparedTurn,
+  { adapter, request, tools, wholeHistory }: PreparedTurn,
   parts: ModelTurnParts,
   startedAt: number,
 ): Promise<Report> {
@@ -94,7 +94,7 @@ async function completeTurn(
   const calls: QualifiedCall[] =
     toolCalls.length === 0 ? [] : await qualifyCalls(toolCalls, { runId, now: host.now(), tools });
   const continuation =
-    turn.continuation === undefined || renamed || request.transcript.length === 0
+    turn.continuation === undefined || renamed || !wholeHistory || request.transcript.length === 0
       ? {}
       : {
           continuation: {

@@ -17,7 +17,13 @@ export type TurnParts = {
   prepareTurn?: PrepareTurn;
 };
 
-export type PreparedTurn = { adapter: ModelAdapter; request: ModelRequest; tools: ReadonlyMap<string, Tool> };
+export type PreparedTurn = {
+  adapter: ModelAdapter;
+  request: ModelRequest;
+  tools: ReadonlyMap<string, Tool>;
+  /** The request carries the run's history, not one made for this turn. */
+  wholeHistory: boolean;
+};
 
 /** The request of the turn the context stands in; `inherited` is what the run continues. */
 export async function prepareRequest(
@@ -40,7 +46,7 @@ export async function prepareRequest(
     ...(parts.providerOptions === undefined ? {} : { providerOptions: parts.providerOptions }),
     ...(continuation === undefined ? {} : { continuation }),
   };
-  return { adapter, request, tools };
+  return { adapter, request, tools, wholeHistory: preparation.transcript === undefined };
 }
 
 function adapterAt(models: readonly ModelAdapter[], index: number): ModelAdapter {

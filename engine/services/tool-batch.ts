@@ -15,6 +15,8 @@ import { type Service, type ServiceScope, Stopped } from '../service.ts';
  * B3 Every attempt of a call has the same key.
  * B4 A `once` call that may have acted and did not settle is never a result: it is reconciled or in doubt.
  * B5 What a tool gives after its call was given up is kept as evidence.
+ * B6 Somebody else's events may come in before a batch is durable, and change what it owes: a call is
+ *    run only while the chart says that it runs, and the batch goes on until it owes nothing.
  */
 
 export type ToolBatchParts = {
@@ -33,15 +35,19 @@ export function makeToolBatch(parts: ToolBatchParts): Service {
       scope.report({ type: 'tool.interrupted', callId });
     }
     const tools = await parts.connectTools();
-    const owed = scope.context().calls.filter(isOwed);
-    let position = 0;
+    const begun = new Set<string>();
+    const takeNext = () =>
+      scope.signal.aborted
+        ? undefined
+        : scope.context().calls.find(call => isOwed(call) && !begun.has(call.callId));
     const work = async () => {
-      for (let call = owed[position++]; call !== undefined; call = owed[position++]) {
-        if (scope.signal.aborted) return;
+      for (let call = takeNext(); call !== undefined; call = takeNext()) {
+        begun.add(call.callId);
         await settleCall(new CallRun(scope, call, tools.get(call.name), parts.retryBaseMs));
       }
     };
-    await Promise.all(Array.from({ length: Math.min(parts.concurrency, owed.length) }, work));
+    const workers = Math.min(parts.concurrency, scope.context().batch);
+    await Promise.all(Array.from({ length: workers }, work));
   };
 }
 
@@ -51,9 +57,7 @@ function isOwed({ status }: Call): boolean {
 
 async function settleCall(run: CallRun): Promise<void> {
   try {
-    await (run.call.status === 'reconciling'
-      ? run.reconcile('its process ended while it ran')
-      : run.execute());
+    await (run.call.status === 'reconciling' ? run.recover() : run.execute());
   } catch (error) {
     if (!(error instanceof Stopped)) throw error;
   }
@@ -93,7 +97,9 @@ class CallRun {
       if (outcome.type === 'returned') return this.#settle(outcome.output);
       if (this.call.sideEffect === 'once') {
         if (outcome.type === 'threw') return this.#fail(messageOf(outcome.error));
-        return await this.reconcile(outcome.reason);
+        return await this.#reconcile(outcome.reason, () =>
+          this.#fail(`${outcome.reason} It did not happen.`),
+        );
       }
       if (failures >= tool.retries) {
         return this.#fail(outcome.type === 'threw' ? messageOf(outcome.error) : outcome.reason);
@@ -103,8 +109,13 @@ class CallRun {
     }
   }
 
-  /** Asks the tool whether the call happened; runs it if it did not, and leaves it in doubt if nobody knows. */
-  async reconcile(reason: string): Promise<void> {
+  /** For a call that another process started: asks the tool whether it happened, and runs it if it did not. */
+  async recover(): Promise<void> {
+    await this.#reconcile('its process ended while it ran', () => this.execute());
+  }
+
+  /** Without an answer the call is in doubt. */
+  async #reconcile(reason: string, whenNot: () => void | Promise<void>): Promise<void> {
     const { callId, name, input } = this.call;
     const tool = this.#tool;
     if (tool?.reconcile === undefined) return this.#doubt(reason);
@@ -112,6 +123,7 @@ class CallRun {
     const { runId } = this.#scope.context();
     const view = { callId, runId, name, input: validation.valid ? validation.value : input };
     await this.#scope.durable();
+    if (!this.#is('reconciling') && !this.#is('running')) return;
     this.#scope.host.reach?.('reconcile.before');
     try {
       const found = await tool.reconcile(view, this.#toolContext(this.#scope.signal));
@@ -123,11 +135,11 @@ class CallRun {
       if (this.#scope.signal.aborted || error instanceof Stopped) return;
       return this.#doubt(`${reason}, and asking whether it happened failed: ${messageOf(error)}`);
     }
-    await this.execute();
+    await whenNot();
   }
 
   async #validate(): Promise<{ input: unknown } | undefined> {
-    if (this.#tool === undefined) {
+    if (this.#tool?.run === undefined) {
       this.#refuse(`The agent has no tool "${this.call.name}" any more.`);
       return undefined;
     }
@@ -139,7 +151,6 @@ class CallRun {
 
   /** A call that cannot be started gets its result by way of a start that touches nothing. */
   #refuse(message: string): void {
-    if (this.#attempt > 0 && this.call.sideEffect === 'once') return this.#doubt(message);
     this.#reportStart();
     this.#fail(`Not run: ${message}`);
   }
@@ -150,9 +161,15 @@ class CallRun {
     this.#scope.report({ type: 'tool.started', callId, attempt: this.#attempt, key: this.#key });
   }
 
+  /** Where the chart has the call by now. */
+  #is(status: Call['status']): boolean {
+    return findCall(this.#scope.context(), this.call.callId)?.status === status;
+  }
+
   async #attemptOnce(tool: Tool, input: unknown): Promise<Outcome> {
     this.#reportStart();
     await this.#scope.durable();
+    if (!this.#is('running')) throw new Stopped('The run does not want this call now.');
     this.#scope.assertDriving();
     this.#scope.host.reach?.('tool.before');
     const outcome = await this.#callWithin(tool, input);
@@ -189,16 +206,18 @@ class CallRun {
   }
 
   #settle(output: unknown): void {
-    const { callId } = this.call;
     this.#scope.host.reach?.('report.before');
     try {
-      const json = toJson(output);
-      const shown = this.#showFor(json);
-      const report = { type: 'tool.settled', callId, output: json, isError: false } as const;
-      this.#scope.report(shown === undefined ? report : { ...report, shown });
+      this.#reportResult(toJson(output), false);
     } catch (error) {
       this.#fail(`The tool ran, but what it returned could not be recorded: ${messageOf(error)}`);
     }
+  }
+
+  #reportResult(output: JsonValue, isError: boolean): void {
+    const shown = this.#showFor(output);
+    const report = { type: 'tool.settled', callId: this.call.callId, output, isError } as const;
+    this.#scope.report(shown === undefined ? report : { ...report, shown });
   }
 
   #showFor(output: JsonValue): string | undefined {
@@ -212,7 +231,7 @@ class CallRun {
   }
 
   #fail(message: string): void {
-    this.#scope.report({ type: 'tool.settled', callId: this.call.callId, output: message, isError: true });
+    this.#reportResult(message, true);
   }
 
   #doubt(reason: string): void {

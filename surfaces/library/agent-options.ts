@@ -2,7 +2,7 @@ import type { AgentDefinition, Finisher, PrepareTurn, Retry } from '../../engine
 import type { Host } from '../../engine/host.ts';
 import type { TextFilter } from '../../engine/text-filter.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
-import type { Limits, Prices } from '../../protocol/config.ts';
+import { type Limits, limitsSchema, type Prices } from '../../protocol/config.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
@@ -52,18 +52,17 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
   check(typeof name === 'string' && name !== '', 'An agent needs a name.');
   const models = model === undefined ? [] : Array.isArray(model) ? [...model] : [model as ModelAdapter];
   const limits = { ...DEFAULT_LIMITS, ...dropUndefined(options.limits ?? {}) };
-  const retry = { ...DEFAULT_RETRY, ...options.retry };
+  const retry = { ...DEFAULT_RETRY, ...dropUndefined(options.retry ?? {}) };
   const toolConcurrency = options.toolConcurrency ?? DEFAULT_CONCURRENCY;
-  check(Number.isInteger(limits.turns) && limits.turns > 0, 'limits.turns must be a whole number above 0.');
-  check(
-    Number.isInteger(limits.toolCalls) && limits.toolCalls >= 0,
-    'limits.toolCalls must be a whole number.',
-  );
+  checkLimits(limits);
   check(
     Number.isInteger(retry.attempts) && retry.attempts > 0,
     'retry.attempts must be a whole number above 0.',
   );
-  check(toolConcurrency > 0, 'toolConcurrency must be above 0.');
+  check(
+    Number.isInteger(toolConcurrency) && toolConcurrency > 0,
+    'toolConcurrency must be a whole number above 0.',
+  );
   checkPrices(limits, prices, models);
   return {
     name,
@@ -81,6 +80,12 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
     retry,
     ...dropUndefined({ version, instructions, providerOptions, prices, prepareTurn }),
   };
+}
+
+/** Throws `agent-invalid` for a limit that is not a number of its kind. */
+export function checkLimits(limits: Limits): void {
+  const issue = limitsSchema.safeParse(limits).error?.issues[0];
+  check(issue === undefined, `limits.${issue?.path.join('.')} is not valid: ${issue?.message}`);
 }
 
 export function checkPrices(
@@ -102,7 +107,7 @@ function check(holds: boolean, message: string): void {
   if (!holds) throw new EngineError('agent-invalid', message);
 }
 
-function dropUndefined<T extends object>(object: T): { [Key in keyof T]: Exclude<T[Key], undefined> } {
+export function dropUndefined<T extends object>(object: T): { [Key in keyof T]: Exclude<T[Key], undefined> } {
   const entries = Object.entries(object).filter(([, value]) => value !== undefined);
   return Object.fromEntries(entries) as { [Key in keyof T]: Exclude<T[Key], undefined> };
 }

@@ -25,7 +25,7 @@ import { userMessage } from '../../protocol/message.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import { connectTools } from '../../tools/connect-tools.ts';
-import { type AgentOptions, checkPrices } from './agent-options.ts';
+import { type AgentOptions, checkLimits, checkPrices, dropUndefined } from './agent-options.ts';
 
 export type StartOptions = {
   /** Stream the model's turns. Default true; the journal is the same either way. */
@@ -81,13 +81,15 @@ export class Agent {
     const { continues, signal } = options;
     const runId = options.runId ?? this.#host.newId('run');
     if (continues !== undefined) await this.#assertEnded(continues);
+    const inherited = await this.#loadInherited(continues ?? null);
     await this.#connectTools();
     const started = this.#makeStarted(input, { ...options, runId });
     const runOptions = this.#runOptions(runId);
     const { owner, isDead, leaseMs } = runOptions;
     const claim = { owner, isDead, leaseMs, now: this.#host.now() };
     const { epoch, seq } = await this.store.create(started, claim);
-    const run = Run.begin(runOptions, { state: initial(started).state, seq, snapshotSeq: 0 }, epoch);
+    const loaded = { state: initial(started).state, seq, snapshotSeq: 0 };
+    const run = Run.begin(runOptions, loaded, inherited, epoch);
     this.#cancelOn(signal, run);
     return run;
   }
@@ -100,7 +102,10 @@ export class Agent {
 
   /** Attaches to a run of the store. `settled()`, `resume()` or an accepted command drives it if nobody else does. */
   async open(runId: string): Promise<Run> {
-    return Run.attach(this.#runOptions(runId), await loadRun(this.store, runId));
+    const loaded = await loadRun(this.store, runId);
+    const { continues } = loaded.state.context;
+    const inherited = loaded.inherited ?? (await this.#loadInherited(continues).catch(() => undefined));
+    return Run.attach(this.#runOptions(runId), loaded, inherited);
   }
 
   /**
@@ -111,13 +116,7 @@ export class Agent {
     const { runId, seq, image } = readSnapshot(snapshot);
     const known = await this.store.get(runId);
     if (known === undefined) await this.#adopt(runId, seq, image);
-    else if (known.seq !== seq) {
-      throw new EngineError(
-        'snapshot-outdated',
-        `The store has run ${runId} up to event ${known.seq}, the snapshot up to ${seq}. Use agent.open('${runId}').`,
-        { stored: known.seq, snapshot: seq },
-      );
-    }
+    else if (known.seq !== seq) throw describeMismatch(runId, known.seq, seq);
     return await this.open(runId);
   }
 
@@ -190,7 +189,8 @@ export class Agent {
         `Agent "${name}" has no model. Give it one, or set AGENTCHART_MODEL, such as openai:gpt-5-mini.`,
       );
     }
-    const config = runConfigOf(this.#definition, options.limits);
+    const config = runConfigOf(this.#definition, dropUndefined(options.limits ?? {}));
+    checkLimits(config.limits);
     checkPrices(config.limits, prices, models);
     return {
       type: 'run.started',
@@ -255,7 +255,7 @@ export class Agent {
     const { state, inherited } = readImage(image, runId);
     const restored = fromStored(state);
     const { context } = state;
-    const older = inherited ?? (await this.#loadInherited(context.continues).catch(() => []));
+    const older = inherited ?? (await this.#loadInherited(context.continues));
     await this.store.adopt({
       runId,
       agent: context.agent.name,
@@ -272,7 +272,9 @@ export class Agent {
     if (signal.aborted) return cancel();
     signal.addEventListener('abort', cancel, { once: true });
     run.settled().then(
-      () => signal.removeEventListener('abort', cancel),
+      ({ status }) => {
+        if (status !== 'waiting') signal.removeEventListener('abort', cancel);
+      },
       () => {},
     );
   }
@@ -280,6 +282,16 @@ export class Agent {
 
 export function isAgent(value: unknown): value is Agent {
   return typeof value === 'object' && value !== null && AGENT in value;
+}
+
+function describeMismatch(runId: string, stored: number, snapshot: number): EngineError {
+  const where = `The store has run ${runId} up to event ${stored}, the snapshot up to ${snapshot}.`;
+  return stored > snapshot
+    ? new EngineError('snapshot-outdated', `${where} Use agent.open('${runId}').`, { stored, snapshot })
+    : new EngineError('run-exists', `${where} Restore it into a store that does not have this run.`, {
+        stored,
+        snapshot,
+      });
 }
 
 function readItem(item: unknown, index: number): Item {

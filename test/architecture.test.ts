@@ -1,0 +1,200 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { createContext, runInContext } from 'node:vm';
+import { build } from 'esbuild';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { createActor, waitFor } from 'xstate';
+import type { ModelTurn } from '../protocol/turn.ts';
+import type * as Entry from '../surfaces/library/machine.ts';
+import { makeConfig, makeStarted } from './machines/builders.ts';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+
+/** What each folder may import of the others. Imports point one way. */
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  protocol: [],
+  machines: ['protocol'],
+  engine: ['protocol', 'machines'],
+  adapters: ['protocol'],
+  tools: ['protocol'],
+  stores: ['protocol'],
+  visualizer: ['protocol', 'machines'],
+  surfaces: ['protocol', 'machines', 'engine', 'adapters', 'tools', 'stores', 'visualizer'],
+};
+
+/** The only places a package may be imported from: a folder, or a file. */
+const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
+  xstate: ['machines/', 'engine/live.ts'],
+  '@noble/hashes': ['machines/', 'engine/'],
+  openai: ['adapters/'],
+  '@anthropic-ai/sdk': ['adapters/'],
+  '@modelcontextprotocol/client': ['tools/'],
+  commander: ['surfaces/cli/'],
+  hono: ['surfaces/'],
+  '@hono/node-server': ['surfaces/'],
+};
+
+type Source = { file: string; text: string; imports: string[] };
+
+function readSources(folder: string): Source[] {
+  return readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+    .filter(name => name.endsWith('.ts'))
+    .map(name => {
+      const file = `${folder}/${name.replaceAll('\\', '/')}`;
+      const text = readFileSync(join(ROOT, file), 'utf8');
+      return { file, text, imports: findImports(text) };
+    });
+}
+
+/** What a module names after `from`, in `import(…)` and in a bare `import`; type imports count. */
+function findImports(text: string): string[] {
+  const statements = text.matchAll(/^(?:import|export)\b(?:[^;'"]*?\bfrom\s*)?\s*'([^']+)'/gm);
+  const calls = text.matchAll(/^(?!\s*(?:\/\/|\*)).*\bimport\(\s*'([^']+)'/gm);
+  return [...statements, ...calls].flatMap(([, name]) => (name === undefined ? [] : [name]));
+}
+
+const sources = Object.keys(MAY_IMPORT).flatMap(readSources);
+
+/** The folder of ours that an import leads to, or `null` for a package. */
+function folderOf({ file }: Source, imported: string): string | null {
+  if (!imported.startsWith('.')) return null;
+  const target = relative(ROOT, join(ROOT, dirname(file), imported));
+  return target.split(/[\\/]/)[0] ?? '';
+}
+
+function packageOf(imported: string): string {
+  return imported
+    .split('/')
+    .slice(0, imported.startsWith('@') ? 2 : 1)
+    .join('/');
+}
+
+describe('the house', () => {
+  it('imports are found, whatever their form', () => {
+    const text = [
+      "import { a } from './a.ts';",
+      "import type {\n  B,\n} from '../b.ts';",
+      "import './c.ts';",
+      "export { d } from './d.ts';",
+      "  const { e } = await import('./e.ts');",
+      "// from './comment.ts', or import('./comment.ts')",
+      " * import { f } from './comment.ts';",
+      "const g = 1; // import './comment.ts'",
+    ].join('\n');
+    expect(findImports(text)).toEqual(['./a.ts', '../b.ts', './c.ts', './d.ts', './e.ts']);
+    expect(sources.find(({ file }) => file === 'machines/step.ts')?.imports).toContain('./agent.ts');
+  });
+
+  it.each(Object.entries(MAY_IMPORT))('%s/ imports nothing of ours but [%s]', (folder, allowed) => {
+    const own = sources.filter(({ file }) => file.startsWith(`${folder}/`));
+    const wrong = own.flatMap(source =>
+      source.imports.flatMap(imported => {
+        const target = folderOf(source, imported);
+        const fits = target === null || target === folder || allowed.includes(target);
+        return fits ? [] : [`${source.file} imports ${imported}`];
+      }),
+    );
+    expect(own.length).toBeGreaterThan(0);
+    expect(wrong).toEqual([]);
+  });
+
+  it.each(Object.entries(PACKAGE_HOMES))('%s is imported only in [%s]', (name, homes) => {
+    const importers = sources.filter(({ imports }) => imports.some(imported => packageOf(imported) === name));
+    const wrong = importers
+      .map(({ file }) => file)
+      .filter(file => !homes.some(home => file.startsWith(home)));
+    expect(wrong).toEqual([]);
+  });
+
+  it("XState's private vocabulary is only in machines/step.ts", () => {
+    const users = sources.filter(({ text }) => /['"`]@?xstate\.\w/.test(text)).map(({ file }) => file);
+    expect(users).toEqual(['machines/step.ts']);
+  });
+
+  it('the chart is pure: machines/ and protocol/ read no clock, no randomness, no environment and no timer', () => {
+    const impure =
+      /\b(Date\.now|new Date|Math\.random|randomUUID|process\.[a-z]|setTimeout|setInterval|fetch\()/;
+    const pure = sources.filter(({ file }) => /^(machines|protocol)\//.test(file));
+    expect(pure.filter(({ text }) => impure.test(text)).map(({ file }) => file)).toEqual([]);
+    const ofNode = pure.filter(({ imports }) => imports.some(imported => imported.startsWith('node:')));
+    expect(ofNode.map(({ file }) => file)).toEqual([]);
+  });
+});
+
+const BROWSER_GLOBALS = {
+  AbortController,
+  AbortSignal,
+  clearTimeout,
+  console,
+  crypto,
+  performance,
+  queueMicrotask,
+  setTimeout,
+  TextEncoder,
+  URL,
+};
+
+describe('agentchart/machine in a browser', () => {
+  let code = '';
+  let imports: string[] = [];
+
+  beforeAll(async () => {
+    const { outputFiles, metafile } = await build({
+      absWorkingDir: ROOT,
+      entryPoints: ['surfaces/library/machine.ts'],
+      bundle: true,
+      platform: 'browser',
+      format: 'iife',
+      globalName: 'entry',
+      minify: true,
+      write: false,
+      metafile: true,
+      logLevel: 'silent',
+    });
+    code = outputFiles[0]?.text ?? '';
+    imports = Object.values(metafile.inputs)
+      .flatMap(input => input.imports)
+      .map(({ path, original }) => original ?? path);
+  });
+
+  it('bundles without any `node:` import', () => {
+    expect(imports).toContain('xstate');
+    expect(imports.filter(path => path.startsWith('node:'))).toEqual([]);
+    expect(code).not.toMatch(/["'`]node:/);
+  });
+
+  it('carries no SDK, no store and no server', () => {
+    const heavy = ['openai', '@anthropic-ai/sdk', '@modelcontextprotocol/client', 'hono', 'commander'];
+    expect(imports.filter(path => heavy.includes(packageOf(path)))).toEqual([]);
+  });
+
+  it('runs with what browsers have: a machine from the bundle makes an actor that answers', async () => {
+    const page = createContext({ ...BROWSER_GLOBALS });
+    runInContext(code, page);
+    const bundled: Pick<typeof Entry, 'agentMachine' | 'fromAdapter'> = page.entry;
+    const turn: ModelTurn = {
+      text: 'hi',
+      reasoning: '',
+      toolCalls: [],
+      finishReason: 'stop',
+      usage: null,
+      model: 'test',
+      items: [],
+    };
+    const modelTurn = bundled.fromAdapter({
+      provider: 'test',
+      model: 'test',
+      capabilities: { continuation: false, structuredOutput: false, parallelToolCalls: false },
+      generate: async () => turn,
+      async *stream() {
+        yield { type: 'turn', turn };
+      },
+    });
+    const machine = bundled.agentMachine.provide({ actors: { modelTurn } });
+    const actor = createActor(machine, { input: makeStarted(makeConfig()) }).start();
+    const end = await waitFor(actor, ({ status }) => status === 'done');
+    expect(end.value).toBe('finished');
+    expect(end.context.answer).toEqual({ text: 'hi' });
+  });
+});

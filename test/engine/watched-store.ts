@@ -1,0 +1,67 @@
+import type { RunEvent } from '../../protocol/event.ts';
+import type { Store } from '../../protocol/store.ts';
+
+export type Watch = {
+  /** Before an append reaches the store; a rejection is the caller's. */
+  beforeAppend?(runId: string, events: readonly RunEvent[]): void | Promise<void>;
+  /** After it is durable; a rejection is a reply that was lost. */
+  afterAppend?(runId: string, events: readonly RunEvent[]): void | Promise<void>;
+  onSnapshot?(bytes: number): void;
+  /** Before every other method. */
+  before?(method: string): void | Promise<void>;
+};
+
+/** The store as it is, with somebody who looks on and may interfere. */
+export function watchStore(store: Store, watch: Watch): Store {
+  const before = async (method: string) => await watch.before?.(method);
+  return {
+    async create(event, claim) {
+      await before('create');
+      await watch.beforeAppend?.(event.runId, [event]);
+      const created = await store.create(event, claim);
+      await watch.afterAppend?.(event.runId, [event]);
+      return created;
+    },
+    async append(runId, guard, events, status) {
+      await before('append');
+      await watch.beforeAppend?.(runId, events);
+      const result = await store.append(runId, guard, events, status);
+      if (result.type === 'appended') await watch.afterAppend?.(runId, events);
+      return result;
+    },
+    async saveSnapshot(runId, snapshot) {
+      await before('saveSnapshot');
+      watch.onSnapshot?.(JSON.stringify(snapshot).length);
+      await store.saveSnapshot(runId, snapshot);
+    },
+    async adopt(run) {
+      await before('adopt');
+      await store.adopt(run);
+    },
+    async read(runId, after) {
+      await before('read');
+      return await store.read(runId, after);
+    },
+    async claim(runId, request) {
+      await before('claim');
+      return await store.claim(runId, request);
+    },
+    async renew(runId, epoch, until) {
+      await before('renew');
+      return await store.renew(runId, epoch, until);
+    },
+    async release(runId, epoch) {
+      await before('release');
+      await store.release(runId, epoch);
+    },
+    async loadSnapshot(runId) {
+      await before('loadSnapshot');
+      return await store.loadSnapshot(runId);
+    },
+    get: runId => store.get(runId),
+    list: filter => store.list(filter),
+    findItem: itemId => store.findItem(itemId),
+    chain: runId => store.chain(runId),
+    close: () => store.close(),
+  };
+}

@@ -1,0 +1,208 @@
+import { describe, expect, it } from 'vitest';
+import { type Call, type CallStatus, type Context, createContext } from '../../machines/context.ts';
+import { decideNextAction } from '../../machines/decide-next-action.ts';
+import type { NextAction } from '../../protocol/effect.ts';
+import { type ConfigChange, makeCall, makeConfig, makeStarted } from './builders.ts';
+
+type Change = Partial<Omit<Context, 'config'>> & { config?: ConfigChange };
+
+function contextWith({ config = {}, ...change }: Change): Context {
+  const context = { ...createContext(makeStarted(makeConfig(config))), ...change };
+  return { ...context, open: context.calls.filter(({ status }) => status !== 'settled').length };
+}
+
+const call = (callId: string, status: CallStatus): Call => ({ ...makeCall(callId), status, attempt: 0 });
+const done = { finishReason: 'stop', calls: 0, final: false, draft: false } as const;
+const turn = { number: 1, attempt: 1, model: 0, final: false, shown: false };
+const failure = { code: 'overloaded', message: 'busy', retryable: true, retryAt: null };
+const [message] = createContext(makeStarted(makeConfig())).transcript;
+const inbox = message === undefined ? [] : [message];
+const models = ['first', 'second'].map(model => ({ provider: 'test', model }));
+const answered = 'the model answered';
+const spent = { turns: 1, config: { limits: { turns: 1 } } };
+
+const TABLE: readonly [when: string, change: Change, next: NextAction][] = [
+  ['nothing has happened', {}, { type: 'callModel', why: 'the run begins' }],
+  [
+    'calls may run, whatever else is open',
+    { calls: [call('a', 'gated'), call('b', 'ready'), call('c', 'doubted'), call('d', 'waiting')] },
+    { type: 'executeTools', calls: ['b'], why: '1 call(s) of look may run' },
+  ],
+  [
+    'a call is in doubt and others are gated',
+    { calls: [call('a', 'gated'), call('b', 'doubted')] },
+    { type: 'resolveDoubt', calls: ['b'], why: '1 call(s) of look may or may not have happened' },
+  ],
+  [
+    'calls are gated and others wait',
+    { calls: [call('a', 'gated'), call('b', 'waiting'), call('c', 'gated')] },
+    { type: 'interruptForApproval', calls: ['a', 'c'], why: '2 call(s) of look need a decision' },
+  ],
+  [
+    'calls only wait',
+    { calls: [call('a', 'settled'), call('b', 'waiting')] },
+    { type: 'awaitResults', calls: ['b'], why: '1 call(s) of look run elsewhere' },
+  ],
+  [
+    'all calls have results',
+    { lastTurn: { ...done, calls: 2 } },
+    { type: 'callModel', why: '2 call(s) have their results' },
+  ],
+  [
+    'the provider paused its turn',
+    { lastTurn: { ...done, finishReason: 'pause' } },
+    { type: 'callModel', why: 'the provider paused its turn' },
+  ],
+  [
+    'a message is unread after an answer',
+    { lastTurn: done, inbox },
+    { type: 'callModel', why: '1 unread message(s)' },
+  ],
+  [
+    'a draft is there',
+    { lastTurn: { ...done, draft: true } },
+    { type: 'streamFinal', why: 'planning is over: the answer is a call of its own' },
+  ],
+  [
+    'a draft is there and a limit is reached',
+    { ...spent, lastTurn: { ...done, draft: true } },
+    { type: 'streamFinal', limit: 'turns', why: 'limit turns: 1 of 1' },
+  ],
+  ['the model answered', { lastTurn: done }, { type: 'finish', finishers: false, why: answered }],
+  [
+    'the model answered and there are finishers',
+    { lastTurn: done, config: { finishers: true } },
+    { type: 'finish', finishers: true, why: answered },
+  ],
+  [
+    'the finishers are done',
+    { lastTurn: done, finishersDone: true, config: { finishers: true } },
+    { type: 'finish', finishers: false, why: answered },
+  ],
+  [
+    'the answer was cut off',
+    { lastTurn: { ...done, finishReason: 'length' } },
+    { type: 'finish', finishers: false, reason: 'length', why: 'the answer is incomplete: length' },
+  ],
+  [
+    'calls were stopped by a filter',
+    { lastTurn: { ...done, finishReason: 'content_filter', calls: 1 } },
+    {
+      type: 'finish',
+      finishers: false,
+      reason: 'content_filter',
+      why: 'the answer is incomplete: content_filter',
+    },
+  ],
+  [
+    'the answer was sent back',
+    { lastTurn: done, sentBack: true, rejections: 1 },
+    { type: 'callModel', why: 'the answer was sent back, 1 of 1' },
+  ],
+  [
+    'the answer was sent back once too often',
+    { lastTurn: done, sentBack: true, rejections: 2 },
+    {
+      type: 'fail',
+      code: 'finishers-rejected',
+      message: 'the finishers sent the answer back 2 time(s)',
+      why: 'the finishers sent the answer back 2 time(s)',
+    },
+  ],
+  [
+    'a limit is reached after a round',
+    { ...spent, lastTurn: { ...done, calls: 1 } },
+    { type: 'streamFinal', limit: 'turns', why: 'limit turns: 1 of 1' },
+  ],
+  [
+    'a limit is reached and the run is to stop there',
+    { turns: 1, lastTurn: { ...done, calls: 1 }, config: { limits: { turns: 1 }, onLimit: 'stop' } },
+    { type: 'finish', finishers: false, reason: 'turns', why: 'the answer is incomplete: turns' },
+  ],
+  [
+    'the closing call was made and a message is unread',
+    { ...spent, lastTurn: { ...done, final: true }, closing: 'turns', inbox },
+    { type: 'finish', finishers: false, reason: 'turns', why: 'the answer is incomplete: turns' },
+  ],
+  [
+    'a turn failed and may be tried again later',
+    { turn, failure: { ...failure, retryAt: 1_000_700 } },
+    { type: 'backOff', until: 1_000_700, why: 'attempt 2 of 3 after overloaded, in 700 ms' },
+  ],
+  [
+    'a turn failed and may be tried again now',
+    { turn, failure },
+    { type: 'callModel', why: 'attempt 2 of 3 after overloaded' },
+  ],
+  [
+    'a final turn failed',
+    { turn: { ...turn, final: true }, failure, closing: 'cost' },
+    { type: 'streamFinal', limit: 'cost', why: 'attempt 2 of 3 after overloaded' },
+  ],
+  [
+    'a turn failed for the last time and there is another model',
+    { turn: { ...turn, attempt: 3 }, failure, config: { models } },
+    { type: 'callModel', why: 'overloaded after 3 attempts: falling back to second' },
+  ],
+  [
+    'a turn failed and there is no other model',
+    { turn: { ...turn, model: 1 }, failure: { ...failure, retryable: false }, config: { models } },
+    { type: 'fail', code: 'overloaded', message: 'busy', why: 'busy' },
+  ],
+  [
+    'the run is paused before the model is called',
+    { paused: true },
+    { type: 'pause', why: 'paused before callModel (the run begins)' },
+  ],
+  [
+    'the run is paused and may take a step',
+    { paused: true, steps: 1 },
+    { type: 'callModel', why: 'the run begins' },
+  ],
+  [
+    'the run is paused and a call is gated',
+    { paused: true, calls: [call('a', 'gated')] },
+    { type: 'interruptForApproval', calls: ['a'], why: '1 call(s) of look need a decision' },
+  ],
+  [
+    'the run is paused and the answer is there',
+    { paused: true, lastTurn: done },
+    { type: 'finish', finishers: false, why: answered },
+  ],
+  [
+    'the run is paused before its finishers',
+    { paused: true, lastTurn: done, config: { finishers: true } },
+    { type: 'pause', why: `paused before finish (${answered})` },
+  ],
+];
+
+describe('decideNextAction', () => {
+  it.each(TABLE)('when %s', (_when, change, next) => {
+    expect(decideNextAction(contextWith(change))).toEqual(next);
+  });
+
+  it('is a function of the context alone, and changes nothing in it', () => {
+    for (const [, change] of TABLE) {
+      const context = contextWith(change);
+      const before = JSON.stringify(context);
+      expect(decideNextAction(context)).toEqual(decideNextAction(JSON.parse(before)));
+      expect(JSON.stringify(context)).toBe(before);
+    }
+  });
+
+  it('the table has every action there is', () => {
+    const actions: Record<NextAction['type'], true> = {
+      callModel: true,
+      streamFinal: true,
+      executeTools: true,
+      interruptForApproval: true,
+      awaitResults: true,
+      resolveDoubt: true,
+      backOff: true,
+      pause: true,
+      finish: true,
+      fail: true,
+    };
+    expect(new Set(TABLE.map(([, , { type }]) => type))).toEqual(new Set(Object.keys(actions)));
+  });
+});

@@ -1,0 +1,109 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { fromStored, toStored } from '../../machines/snapshot.ts';
+import { type ChartState, initial, next } from '../../machines/step.ts';
+import type { RunConfig } from '../../protocol/config.ts';
+import type { ChartEvent } from '../../protocol/event.ts';
+import { makeConfig, makeStarted } from './builders.ts';
+import { everyCall, generateEvents, MIXED_ROUNDS, type World } from './generate-events.ts';
+
+const WORLD: World = { rounds: [...MIXED_ROUNDS, ...everyCall()], sticky: true };
+
+const configs: fc.Arbitrary<RunConfig> = fc
+  .record({
+    finalAnswer: fc.constantFrom('live', 'held', 'separate'),
+    onMessage: fc.constantFrom('supersede', 'queue'),
+    onLimit: fc.constantFrom('answer', 'stop'),
+    finishers: fc.boolean(),
+    attempts: fc.integer({ min: 1, max: 3 }),
+    limits: fc.record({
+      turns: fc.integer({ min: 1, max: 6 }),
+      toolCalls: fc.nat({ max: 6 }),
+      activeMs: fc.integer({ min: 5, max: 500 }),
+      repeatedFailures: fc.integer({ min: 1, max: 3 }),
+    }),
+  })
+  .map(change => makeConfig(change));
+
+/** Which of the events on offer happens, time after time. */
+const choices = fc.array(fc.nat(), { minLength: 1, maxLength: 60 });
+
+/** Lets things happen until the run ends, and gives back what the chart took. */
+function play(config: RunConfig, picks: readonly number[]): { state: ChartState; journal: ChartEvent[] } {
+  let { state } = initial(makeStarted(config));
+  const journal: ChartEvent[] = [];
+  for (const pick of picks) {
+    const offers = generateEvents(state, WORLD).filter(({ event }) => event.type !== 'run.cancelled');
+    const offered = offers[pick % offers.length];
+    if (offered === undefined || state.status !== 'active') break;
+    const step = next(state, offered.event);
+    if (step.handled) journal.push(offered.event);
+    state = step.state;
+  }
+  return { state, journal };
+}
+
+const textOf = (state: ChartState): string => JSON.stringify(toStored(state));
+const throughJson = (state: ChartState): ChartState => fromStored(JSON.parse(textOf(state)));
+
+function replay(state: ChartState, journal: readonly ChartEvent[]): ChartState {
+  return journal.reduce((before, event) => {
+    const step = next(before, event);
+    if (!step.handled) throw new Error(`${event.type} is in the journal and was not taken`);
+    return step.state;
+  }, state);
+}
+
+describe('state is a fold of its events', () => {
+  it('replaying what was taken gives the same bytes', () => {
+    fc.assert(
+      fc.property(configs, choices, (config, picks) => {
+        const { state, journal } = play(config, picks);
+        const stored: ChartEvent[] = JSON.parse(JSON.stringify(journal));
+        expect(textOf(replay(initial(makeStarted(config)).state, stored))).toBe(textOf(state));
+      }),
+      { seed: 1, numRuns: 300 },
+    );
+  });
+
+  it('a snapshot anywhere, and the events after it, give the same bytes', () => {
+    fc.assert(
+      fc.property(configs, choices, fc.nat(), (config, picks, cut) => {
+        const { state, journal } = play(config, picks);
+        const at = cut % (journal.length + 1);
+        const middle = replay(initial(makeStarted(config)).state, journal.slice(0, at));
+        expect(textOf(replay(throughJson(middle), journal.slice(at)))).toBe(textOf(state));
+      }),
+      { seed: 2, numRuns: 200 },
+    );
+  });
+
+  it('events that are not taken leave no trace, wherever they come', () => {
+    fc.assert(
+      fc.property(configs, choices, (config, picks) => {
+        const { state, journal } = play(config, picks);
+        let again = initial(makeStarted(config)).state;
+        for (const event of journal) {
+          for (const { event: strange, fits } of generateEvents(again, WORLD)) {
+            if (!fits) again = next(again, strange).state;
+          }
+          again = next(again, event).state;
+        }
+        expect(textOf(again)).toBe(textOf(state));
+      }),
+      { seed: 3, numRuns: 60 },
+    );
+  });
+
+  it('folding changes no state it was given', () => {
+    fc.assert(
+      fc.property(configs, choices, (config, picks) => {
+        const { state } = play(config, picks);
+        const before = textOf(state);
+        for (const { event } of generateEvents(state, WORLD)) next(state, event);
+        expect(textOf(state)).toBe(before);
+      }),
+      { seed: 4, numRuns: 100 },
+    );
+  });
+});

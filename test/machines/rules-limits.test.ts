@@ -1,0 +1,208 @@
+import { describe, expect, it } from 'vitest';
+import type { Usage } from '../../protocol/turn.ts';
+import {
+  answering,
+  approving,
+  begin,
+  type ChartRun,
+  calling,
+  failing,
+  gated,
+  makeCall,
+  makeTurn,
+  START,
+  saying,
+  settling,
+  starting,
+} from './builders.ts';
+
+const usage = (inputTokens: number, outputTokens: number, change: Partial<Usage> = {}): Usage => ({
+  inputTokens,
+  outputTokens,
+  cachedInputTokens: null,
+  cacheWriteTokens: null,
+  reasoningTokens: null,
+  ...change,
+});
+
+/** One round of one safe call. */
+function playRound(run: ChartRun, callId: string, change: Parameters<typeof makeTurn>[0] = {}): ChartRun {
+  return run.tell(makeTurn({ calls: [makeCall(callId)], ...change })).finish(callId);
+}
+
+describe('rule 8: limits', () => {
+  it('turns: one closing call with tools off, its calls dropped with results, and the reason told', () => {
+    const run = playRound(begin({ limits: { turns: 1 } }), 'a');
+    expect(run.next).toEqual({ type: 'streamFinal', limit: 'turns', why: 'limit turns: 1 of 1' });
+    expect(run.place).toBe('turn.finalStreaming');
+    run.tell(makeTurn({ text: 'as far as I got', calls: [makeCall('b')] }));
+    expect(run.place).toBe('finished');
+    expect(run.next).toMatchObject({ type: 'finish', reason: 'turns' });
+    expect(run.results).toMatchObject([{ callId: 'a' }, { callId: 'b', isError: true }]);
+    expect(run.context.answer).toEqual({ text: 'as far as I got' });
+  });
+
+  it('stop: the run finishes with the reason and without another call', () => {
+    const run = playRound(begin({ limits: { turns: 1 }, onLimit: 'stop' }), 'a');
+    expect(run.place).toBe('finished');
+    expect(run.next).toMatchObject({ type: 'finish', reason: 'turns' });
+    expect(run.countStarts('modelTurn')).toBe(1);
+  });
+
+  it('an answer within the limit is complete, also when it used the last of it', () => {
+    const run = begin({ limits: { turns: 1 } }).tell(answering('done'));
+    expect(run.next).not.toHaveProperty('reason');
+  });
+
+  it('the closing call is the only overrun: a message that comes during it stays unread', () => {
+    const run = playRound(begin({ limits: { turns: 1 } }), 'a').tell(saying('more'), answering('sorry'));
+    expect(run.place).toBe('finished');
+    expect(run.context.turns).toBe(2);
+    expect(run.context.inbox).toHaveLength(1);
+  });
+
+  it('a closing call that fails is tried again, and is still the closing call', () => {
+    const run = playRound(begin({ limits: { turns: 1 } }), 'a').tell(failing());
+    expect(run.next).toMatchObject({ type: 'streamFinal', limit: 'turns' });
+    expect(run.turn).toMatchObject({ final: true, attempt: 2 });
+    expect(run.tell(answering('sorry')).next).toMatchObject({ reason: 'turns' });
+  });
+
+  it('toolCalls: calls beyond the limit get results and are not run; then the run closes', () => {
+    const run = begin({ limits: { toolCalls: 2 } });
+    run.tell(calling(makeCall('a'), gated('b'), makeCall('c'), gated('d')));
+    expect(run.open).toEqual({ a: 'queued', b: 'gated' });
+    run.finish('a').tell(approving('b')).finish('b');
+    expect(run.next).toMatchObject({ type: 'streamFinal', limit: 'toolCalls' });
+    const refused = { isError: true, output: "Not run: the run's limit of 2 tool calls is reached." };
+    expect(run.results.slice(2)).toMatchObject([refused, refused]);
+    expect(run.context).toMatchObject({ toolCalls: 2, deniedCalls: 2 });
+  });
+
+  it('toolCalls: a run that made exactly as many calls as it may is not cut short', () => {
+    const run = playRound(begin({ limits: { toolCalls: 1 } }), 'a');
+    expect(run.next.type).toBe('callModel');
+    expect(run.tell(answering('done')).next).not.toHaveProperty('reason');
+  });
+
+  it('toolCalls: 0 lets no call through', () => {
+    const run = begin({ limits: { toolCalls: 0 } }).tell(calling(makeCall('a')));
+    expect(run.next).toMatchObject({ type: 'streamFinal', limit: 'toolCalls' });
+    expect(run.countStarts('toolBatch')).toBe(0);
+  });
+
+  it('toolCalls: retries, doubts and calls that cannot run do not count', () => {
+    const run = begin({ limits: { toolCalls: 1 } });
+    run.tell(calling(makeCall('bad', { error: 'no such tool' }), makeCall('a', { sideEffect: 'once' })));
+    run.tell(starting('a'), { type: 'tool.doubted', callId: 'a', reason: 'timed out' });
+    run.tell({ type: 'doubt.resolved', callId: 'a', resolution: { type: 'retry' } }).finish('a');
+    expect(run.context).toMatchObject({ toolCalls: 1, deniedCalls: 0 });
+    expect(run.next.type).toBe('callModel');
+  });
+
+  it('tokens: input and output of all turns', () => {
+    const run = playRound(begin({ limits: { tokens: 100 } }), 'a', { usage: usage(40, 9) });
+    expect(run.next.type).toBe('callModel');
+    playRound(run, 'b', { usage: usage(50, 1) });
+    expect(run.next).toMatchObject({ type: 'streamFinal', limit: 'tokens', why: 'limit tokens: 100 of 100' });
+  });
+
+  it('tokens: a provider that says nothing does not undo what was counted', () => {
+    const run = playRound(begin({ limits: { tokens: 50 } }), 'a', { usage: usage(40, 10) });
+    expect(run.next).toMatchObject({ limit: 'tokens' });
+    const silent = playRound(playRound(begin({ limits: { tokens: 50 } }), 'a'), 'b', {
+      usage: usage(40, 10),
+    });
+    expect(silent.context.usage).toEqual(usage(40, 10));
+  });
+
+  it('cost: by the price of the model that was asked, cached tokens by theirs', () => {
+    const prices = { first: { input: 2, output: 10, cachedInput: 1 } };
+    const run = begin({ limits: { cost: 3 }, prices });
+    playRound(run, 'a', { usage: usage(1_000_000, 100_000, { cachedInputTokens: 400_000 }) });
+    expect(run.context.cost).toBeCloseTo(0.6 * 2 + 0.4 * 1 + 0.1 * 10);
+    expect(run.next.type).toBe('callModel');
+    playRound(run, 'b', { usage: usage(500_000, 0) });
+    expect(run.next).toMatchObject({ type: 'streamFinal', limit: 'cost' });
+  });
+
+  it('activeMs: model calls and tools count, resting does not', () => {
+    const run = begin({ limits: { activeMs: 1_000 } });
+    run.tell({ ...calling(gated('a')), startedAt: START, at: START + 300 });
+    run.tell({ ...approving('a'), at: START + 90_000 });
+    run.tell({ ...starting('a'), at: START + 90_100 }, { ...settling('a'), at: START + 90_700 });
+    expect(run.context.activeMs).toBe(900);
+    expect(run.next.type).toBe('callModel');
+    run.tell({ ...calling(gated('b')), startedAt: START + 90_800, at: START + 90_900 });
+    run.tell({ ...approving('b'), at: START + 99_000 }, { ...starting('b'), at: START + 99_000 });
+    run.tell({ ...settling('b'), at: START + 99_000 });
+    expect(run.next).toMatchObject({ type: 'streamFinal', limit: 'activeMs' });
+  });
+
+  it('activeMs: calls of one batch that run at the same time count once', () => {
+    const run = begin({ limits: { activeMs: 10_000 } });
+    run.tell({ ...calling(makeCall('a'), makeCall('b')), at: START });
+    run.tell({ ...starting('a'), at: START + 100 }, { ...starting('b'), at: START + 150 });
+    run.tell({ ...settling('b'), at: START + 300 }, { ...settling('a'), at: START + 400 });
+    expect(run.context.activeMs).toBe(300);
+  });
+
+  it('activeMs: what a dead process slept through does not count', () => {
+    const run = begin({ limits: { activeMs: 10_000 } }).tell({ ...calling(makeCall('a')), at: START });
+    run.tell({ ...starting('a'), at: START + 100 });
+    run.tell({ type: 'tool.interrupted', callId: 'a', at: START + 900_000 });
+    run.tell({ ...starting('a', 2), at: START + 900_100 }, { ...settling('a'), at: START + 900_150 });
+    expect(run.context.activeMs).toBe(50);
+  });
+
+  it('activeMs: attempts that fail count, and the next attempt is the closing call', () => {
+    const slow = { ...failing(), startedAt: START, at: START + 1_500 };
+    const run = begin({ limits: { activeMs: 1_000 } }).tell(slow);
+    expect(run.next).toMatchObject({ type: 'streamFinal', limit: 'activeMs' });
+    expect(run.turn).toMatchObject({ number: 1, attempt: 2, final: true });
+    run.tell(failing(), answering('sorry'));
+    expect(run.place).toBe('finished');
+    expect(run.next).toMatchObject({ reason: 'activeMs' });
+    const stopping = begin({ limits: { activeMs: 1_000 }, onLimit: 'stop' }).tell(slow);
+    expect(stopping.place).toBe('finished');
+    expect(stopping.next).toMatchObject({ type: 'finish', reason: 'activeMs' });
+  });
+
+  it('repeatedFailures: the same tool on the same input; a success in between starts the count again', () => {
+    const failOnce = (run: ChartRun, callId: string, isError = true) =>
+      run.tell(
+        calling(makeCall(callId, { digest: 'same' })),
+        starting(callId),
+        settling(callId, 'x', isError),
+      );
+    const run = begin({ limits: { repeatedFailures: 2 } });
+    failOnce(run, 'a');
+    failOnce(run, 'b', false);
+    failOnce(run, 'c');
+    expect(run.next.type).toBe('callModel');
+    failOnce(run, 'd');
+    expect(run.next).toMatchObject({ type: 'streamFinal', limit: 'repeatedFailures' });
+  });
+
+  it('repeatedFailures: other inputs are counted apart, calls that could not run are counted too', () => {
+    const run = begin({ limits: { repeatedFailures: 2 } });
+    run.tell(calling(makeCall('a', { error: 'bad' }), makeCall('b', { error: 'bad' })));
+    expect(run.next.type).toBe('callModel');
+    run.tell(calling(makeCall('c', { error: 'bad', digest: 'digest of a' })));
+    expect(run.next).toMatchObject({ limit: 'repeatedFailures' });
+  });
+
+  it('the first limit in the order of the list is the one that is named', () => {
+    const run = begin({ limits: { turns: 1, tokens: 1 } }).tell(
+      makeTurn({ calls: [gated('a')], usage: usage(5, 5) }),
+    );
+    run.tell(approving('a')).finish('a');
+    expect(run.next).toMatchObject({ limit: 'turns' });
+  });
+
+  it('limits are counted over pauses', () => {
+    const run = begin({ limits: { turns: 1 } }).tell({ type: 'pause.requested' }, calling(makeCall('a')));
+    run.tell({ type: 'run.unpaused' }).finish('a');
+    expect(run.next).toMatchObject({ type: 'streamFinal', limit: 'turns' });
+  });
+});

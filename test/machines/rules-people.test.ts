@@ -1,0 +1,175 @@
+import { describe, expect, it } from 'vitest';
+import {
+  answering,
+  approving,
+  begin,
+  calling,
+  failing,
+  forClient,
+  gated,
+  makeCall,
+  rejecting,
+  saying,
+  starting,
+  type Told,
+} from './builders.ts';
+
+const PAUSE: Told = { type: 'pause.requested' };
+const STEP: Told = { type: 'step.requested' };
+const UNPAUSE: Told = { type: 'run.unpaused' };
+const unread = (run: ReturnType<typeof begin>) => run.context.inbox.length;
+
+describe('rule 9: messages', () => {
+  it('a message that comes while the model is called is read in the next turn', () => {
+    const run = begin().tell(saying('also this'));
+    expect(run.texts).toEqual(['begin']);
+    run.tell(answering('first'));
+    expect(run.place).toBe('turn.planning');
+    expect(run.texts).toEqual(['begin', 'first', 'also this']);
+    expect(unread(run)).toBe(0);
+  });
+
+  it('messages that come one after the other are read together, in their order', () => {
+    const run = begin().tell(saying('one'), saying('two'), answering('first'));
+    expect(run.texts).toEqual(['begin', 'first', 'one', 'two']);
+    expect(unread(run)).toBe(0);
+  });
+
+  it('supersede: a message at rest rejects the gated calls, and the model is called', () => {
+    const run = begin().tell(calling(gated('a'), gated('b')), saying('forget it'));
+    expect(run.place).toBe('turn.planning');
+    const superseded = { isError: true, output: 'Not run: superseded by a new message.' };
+    expect(run.results).toMatchObject([superseded, superseded]);
+    expect(run.context.transcript.at(-1)).toMatchObject({ type: 'message', role: 'user' });
+  });
+
+  it('supersede: gates that are open while a batch runs are rejected too, and running calls are not', () => {
+    const run = begin().tell(
+      calling(makeCall('a'), gated('b'), forClient('c')),
+      starting('a'),
+      saying('stop'),
+    );
+    expect(run.open).toEqual({ a: 'running', c: 'waiting' });
+  });
+
+  it('supersede: a call that was approved already is not rejected', () => {
+    const run = begin().tell(calling(gated('a'), gated('b')), approving('a'), saying('go on'));
+    expect(run.open).toEqual({ a: 'queued' });
+  });
+
+  it('queue: a message waits while gates are open', () => {
+    const run = begin({ onMessage: 'queue' }).tell(calling(gated('a')), saying('are you there?'));
+    expect(run.place).toBe('resting.awaitingApproval');
+    expect(unread(run)).toBe(1);
+    run.tell(rejecting('a'));
+    expect(run.texts).toEqual(['begin', 'are you there?']);
+  });
+
+  it('a message that comes in finishing leads back to deciding, and the model reads it', () => {
+    const run = begin({ finishers: true }).tell(answering('done'));
+    expect(run.place).toBe('finishing');
+    run.tell(saying('one more thing'));
+    expect(run.place).toBe('turn.planning');
+    expect(run.effects.filter(({ type }) => type === 'stop')).toMatchObject([
+      { id: 'modelTurn' },
+      { id: 'finishers' },
+    ]);
+    expect(run.texts).toEqual(['begin', 'done', 'one more thing']);
+  });
+
+  it('a message that comes while a failed turn waits is read by its next attempt', () => {
+    const run = begin().tell(failing({ retryAt: 2_000_000 }), saying('hello?'));
+    expect(run.place).toBe('backingOff');
+    expect(run.tell({ type: 'timer.fired' }).texts).toEqual(['begin', 'hello?']);
+  });
+
+  it('what came too late to be read is kept as unread', () => {
+    const run = begin({ limits: { turns: 1 }, onLimit: 'stop' }).tell(saying('too late'), answering('done'));
+    expect(run.place).toBe('finished');
+    expect(unread(run)).toBe(1);
+    expect(run.next).toMatchObject({ reason: 'turns' });
+  });
+
+  it('after the end nothing is taken', () => {
+    const run = begin().tell(answering('done'));
+    const before = run.state;
+    expect(run.offer(saying('hello'), PAUSE, { type: 'run.cancelled', unsettled: [] }).handled).toBe(false);
+    expect(run.state).toBe(before);
+  });
+});
+
+describe('rule 10: pause', () => {
+  it('is remembered while something runs, and honoured before the next thing that spends', () => {
+    const run = begin().tell(PAUSE);
+    expect(run.place).toBe('turn.planning');
+    run.tell(calling(makeCall('a')));
+    expect(run.place).toBe('resting.paused');
+    expect(run.next.why).toBe('paused before executeTools (1 call(s) of look may run)');
+    expect(run.countStarts('modelTurn')).toBe(1);
+    expect(run.tell(UNPAUSE).place).toBe('executingTools');
+  });
+
+  it('keeps a run that rests from going on, and changes nothing else', () => {
+    const run = begin().tell(calling(gated('a')), PAUSE);
+    expect(run.place).toBe('resting.awaitingApproval');
+    run.tell(approving('a'));
+    expect(run.place).toBe('resting.paused');
+    expect(run.open).toEqual({ a: 'ready' });
+  });
+
+  it('a step lets one action that spends through, and no more', () => {
+    const run = begin().tell(PAUSE, calling(makeCall('a')), STEP);
+    expect(run.place).toBe('executingTools');
+    expect(run.finish('a').place).toBe('resting.paused');
+    expect(run.tell(STEP).place).toBe('turn.planning');
+    expect(run.tell(calling(makeCall('b'))).place).toBe('resting.paused');
+  });
+
+  it('two steps let two actions through; unpausing forgets those that are left', () => {
+    const run = begin()
+      .tell(PAUSE, calling(makeCall('a')), STEP, STEP)
+      .finish('a');
+    expect(run.place).toBe('turn.planning');
+    expect(run.context.steps).toBe(0);
+    run.tell(STEP, STEP, UNPAUSE);
+    expect(run.context).toMatchObject({ steps: 0, paused: false });
+  });
+
+  it('a step asked of a run that is not paused pauses it after one action', () => {
+    const run = begin().tell(calling(gated('a')), STEP);
+    expect(run.context).toMatchObject({ paused: true, steps: 1 });
+    run.tell(approving('a')).finish('a');
+    expect(run.place).toBe('resting.paused');
+  });
+
+  it('an answer needs no step: it ends a paused run', () => {
+    expect(begin().tell(PAUSE, answering('done')).place).toBe('finished');
+  });
+
+  it('finishers spend, so a paused run rests before them and goes on with them', () => {
+    const run = begin({ finishers: true }).tell(PAUSE, answering('done'));
+    expect(run.place).toBe('resting.paused');
+    expect(run.tell(STEP).place).toBe('finishing');
+    expect(run.tell({ type: 'finishers.completed' }).place).toBe('finished');
+  });
+
+  it('a failed turn waits for its time, and then for the end of the pause', () => {
+    const run = begin().tell(PAUSE, failing({ retryAt: 2_000_000 }));
+    expect(run.place).toBe('backingOff');
+    run.tell({ type: 'timer.fired' });
+    expect(run.place).toBe('resting.paused');
+    run.tell(UNPAUSE);
+    expect(run.turn).toMatchObject({ number: 1, attempt: 2 });
+  });
+
+  it('a model call that is paused over is not paid for twice', () => {
+    const run = begin().tell(PAUSE, UNPAUSE, PAUSE, answering('done'));
+    expect(run.countStarts('modelTurn')).toBe(1);
+  });
+
+  it('pausing twice, or unpausing what runs, is not taken', () => {
+    const run = begin();
+    expect(run.offer(UNPAUSE).handled).toBe(false);
+    expect(run.tell(PAUSE).offer(PAUSE).handled).toBe(false);
+  });
+});

@@ -1,0 +1,266 @@
+import { describe, expect, it } from 'vitest';
+import {
+  answering,
+  approving,
+  begin,
+  calling,
+  forClient,
+  gated,
+  makeCall,
+  makeTurn,
+  rejecting,
+  saying,
+  settling,
+  starting,
+  type Told,
+} from './builders.ts';
+
+const receiving = (callId: string, change: { isError?: boolean } = {}): Told => ({
+  type: 'result.received',
+  callId,
+  output: `result of ${callId}`,
+  isError: false,
+  ...change,
+});
+const doubting = (callId: string): Told => ({ type: 'tool.doubted', callId, reason: 'it timed out' });
+const interrupting = (callId: string): Told => ({ type: 'tool.interrupted', callId });
+
+describe('rule 6: a mixed round', () => {
+  const mixed = () =>
+    begin().tell(calling(gated('pay'), makeCall('look'), forClient('ask'), gated('pay2'), makeCall('see')));
+
+  it('runs what needs no approval first, then rests with all gated and client calls open', () => {
+    const run = mixed();
+    expect(run.next).toMatchObject({ type: 'executeTools', calls: ['look', 'see'] });
+    run.finish('see', 'look');
+    expect(run.place).toBe('resting.awaitingApproval');
+    expect(run.open).toEqual({ pay: 'gated', ask: 'waiting', pay2: 'gated' });
+  });
+
+  it('takes decisions and results in any order, while the batch runs too', () => {
+    const run = mixed().tell(starting('look'), rejecting('pay2'), receiving('ask'), starting('see'));
+    expect(run.place).toBe('executingTools');
+    expect(run.open).toEqual({ pay: 'gated', look: 'running', see: 'running' });
+    run.tell(settling('see'), settling('look'));
+    expect(run.place).toBe('resting.awaitingApproval');
+    expect(run.open).toEqual({ pay: 'gated' });
+  });
+
+  it('starts an approved call when no batch is running', () => {
+    const run = mixed().tell(approving('pay'));
+    expect(run.countStarts('toolBatch')).toBe(1);
+    expect(run.open).toMatchObject({ pay: 'ready', look: 'queued' });
+    expect(run.offer(starting('pay')).handled).toBe(false);
+    run.finish('look', 'see');
+    expect(run.countStarts('toolBatch')).toBe(2);
+    expect(run.next).toMatchObject({ type: 'executeTools', calls: ['pay'] });
+    run.finish('pay');
+    expect(run.place).toBe('resting.awaitingApproval');
+  });
+
+  it('results enter the transcript in call order when all are there, whatever order they came in', () => {
+    const run = mixed().finish('see', 'look').tell(rejecting('pay2'), receiving('ask'));
+    expect(run.results).toEqual([]);
+    expect(run.countStarts('modelTurn')).toBe(1);
+    run.tell(approving('pay')).finish('pay');
+    expect(run.results.map(({ callId }) => callId)).toEqual(['pay', 'look', 'ask', 'pay2', 'see']);
+    expect(run.place).toBe('turn.planning');
+    expect(run.context.calls).toEqual([]);
+  });
+
+  it('a second decision, or one about another input, changes nothing', () => {
+    const run = mixed().finish('look', 'see');
+    expect(run.offer(approving('pay', { digest: 'digest of pay2' })).handled).toBe(false);
+    run.tell(approving('pay'));
+    expect(run.offer(approving('pay')).handled).toBe(false);
+    expect(run.offer(rejecting('pay')).handled).toBe(false);
+    expect(run.open).toMatchObject({ pay: 'queued' });
+  });
+
+  it('an approved client call waits for the client', () => {
+    const run = begin().tell(calling(forClient('a', { gate: true })));
+    expect(run.place).toBe('resting.awaitingApproval');
+    expect(run.offer(receiving('a')).handled).toBe(false);
+    expect(run.tell(approving('a')).place).toBe('resting.awaitingResults');
+    expect(run.tell(receiving('a')).results).toMatchObject([{ output: 'result of a' }]);
+  });
+
+  it('an edited input is what runs, and it is remembered', () => {
+    const run = begin().tell(calling(gated('a', { input: { cents: 900 } })), {
+      ...approving('a'),
+      type: 'approval.decided',
+      callId: 'a',
+      digest: 'digest of a',
+      decision: { type: 'approve', input: { cents: 100 }, editDigest: 'digest of the edit' },
+    });
+    const edited = { input: { cents: 100 }, digest: 'digest of the edit', edited: true, status: 'queued' };
+    expect(run.context.calls).toMatchObject([edited]);
+    expect(run.context.edits).toEqual([{ callId: 'a', input: { cents: 100 } }]);
+  });
+
+  it("a person's answer is the call's result, and the call is never run", () => {
+    const decision = { type: 'answer', output: 'I paid it by hand' } as const;
+    const run = begin().tell(calling(gated('a')), {
+      type: 'approval.decided',
+      callId: 'a',
+      digest: 'digest of a',
+      decision,
+    });
+    expect(run.results).toMatchObject([{ output: 'I paid it by hand', isError: false }]);
+    expect(run.countStarts('toolBatch')).toBe(0);
+  });
+
+  it('an answer is no rule for later calls, also when it is sticky', () => {
+    const run = begin().tell(calling(gated('a')), {
+      type: 'approval.decided',
+      callId: 'a',
+      digest: 'digest of a',
+      decision: { type: 'answer', output: 'done' },
+      sticky: true,
+    });
+    expect(run.tell(calling(gated('b'))).open).toEqual({ b: 'gated' });
+  });
+
+  it('a sticky approval holds for later calls of the tool, a sticky rejection gives its reason', () => {
+    const approved = begin()
+      .tell(calling(gated('a')), approving('a', { sticky: true }))
+      .finish('a');
+    expect(approved.tell(calling(gated('b'))).open).toEqual({ b: 'queued' });
+    const rejected = begin().tell(calling(gated('a')), rejecting('a', { sticky: true, reason: 'not today' }));
+    rejected.tell(calling(gated('b'), gated('c', { name: 'delete' })));
+    expect(rejected.open).toEqual({ c: 'gated' });
+    rejected.tell(rejecting('c'));
+    expect(rejected.results.slice(1)).toMatchObject([
+      { callId: 'b', output: 'Not run: the call was rejected: not today', isError: true },
+      { callId: 'c', output: 'Not run: the call was rejected.' },
+    ]);
+  });
+
+  it('an approval that expires is a result; a decision that comes too late is not taken', () => {
+    const run = begin().tell(calling(gated('a', { expiresAt: 1_000_500 }), gated('b')));
+    const timer = { type: 'start', service: 'timer', input: { until: 1_000_500 } };
+    expect(run.effects.at(-1)).toMatchObject(timer);
+    expect(run.offer({ ...approving('a'), at: 1_000_500 }).handled).toBe(false);
+    run.tell({ type: 'timer.fired', at: 1_000_500 });
+    expect(run.open).toEqual({ b: 'gated' });
+    expect(run.context.timer).toBe(null);
+    run.tell(approving('b')).finish('b');
+    expect(run.results[0]).toMatchObject({ isError: true, output: expect.stringContaining('expired') });
+  });
+
+  it('a timer that fires too early refuses nothing and is set again', () => {
+    const run = begin().tell(calling(gated('a', { expiresAt: 1_000_500 })), {
+      type: 'timer.fired',
+      at: 1_000_400,
+    });
+    expect(run.open).toEqual({ a: 'gated' });
+    expect(run.effects.slice(-3).map(({ type }) => type)).toEqual(['stop', 'publish', 'start']);
+  });
+});
+
+describe('rule 7: failures are results', () => {
+  it('a throwing tool gives a result the model sees, and the run goes on', () => {
+    const run = begin().tell(calling(makeCall('a')), starting('a'), settling('a', 'no such order', true));
+    expect(run.results).toMatchObject([{ output: 'no such order', isError: true }]);
+    expect(run.place).toBe('turn.planning');
+  });
+
+  it.each(['none', 'idempotent'] as const)('an interrupted %s call runs again, with its key', sideEffect => {
+    const run = begin().tell(calling(makeCall('a', { sideEffect })), starting('a'), interrupting('a'));
+    expect(run.context.calls).toMatchObject([{ status: 'queued', key: 'key of a', attempt: 1 }]);
+    expect(run.place).toBe('executingTools');
+    run.tell(starting('a', 2), settling('a'));
+    expect(run.place).toBe('turn.planning');
+  });
+
+  it('an interrupted once call that can be reconciled is, in the same batch', () => {
+    const call = makeCall('a', { sideEffect: 'once', reconcilable: true });
+    const run = begin().tell(calling(call), starting('a'), interrupting('a'));
+    expect(run.open).toEqual({ a: 'reconciling' });
+    expect(run.countStarts('toolBatch')).toBe(1);
+    expect(run.tell(settling('a', 'it had happened')).results).toMatchObject([{ output: 'it had happened' }]);
+  });
+
+  it('an interrupted once call that cannot be reconciled is in doubt, and no result', () => {
+    const run = begin().tell(
+      calling(makeCall('a', { sideEffect: 'once' })),
+      starting('a'),
+      interrupting('a'),
+    );
+    expect(run.place).toBe('resting.inDoubt');
+    expect(run.results).toEqual([]);
+  });
+
+  it.each([
+    ['retry', { type: 'retry' }, []],
+    ['happened', { type: 'happened', output: 'paid' }, [{ output: 'paid', isError: false }]],
+    ['failed', { type: 'failed', reason: 'not paid' }, [{ output: 'not paid', isError: true }]],
+  ] as const)('a doubt is resolved by a person: %s', (_name, resolution, results) => {
+    const run = begin().tell(calling(gated('a')), approving('a'), starting('a'), doubting('a'));
+    expect(run.next).toMatchObject({ type: 'resolveDoubt', calls: ['a'] });
+    run.tell({ type: 'doubt.resolved', callId: 'a', resolution });
+    expect(run.results).toMatchObject(results);
+    expect(run.place).toBe(resolution.type === 'retry' ? 'executingTools' : 'turn.planning');
+    expect(run.offer({ type: 'doubt.resolved', callId: 'a', resolution }).handled).toBe(false);
+  });
+
+  it('a doubt is put before a person before any approval', () => {
+    const run = begin().tell(calling(gated('a'), makeCall('b', { sideEffect: 'once' })));
+    run.tell(starting('b'), doubting('b'));
+    expect(run.place).toBe('resting.inDoubt');
+    expect(run.open).toEqual({ a: 'gated', b: 'doubted' });
+  });
+
+  it('a call that is not running settles nothing', () => {
+    const run = begin().tell(calling(makeCall('a'), makeCall('b')));
+    expect(run.offer(settling('a')).handled).toBe(false);
+    run.finish('a');
+    expect(run.offer(settling('a', 'again')).handled).toBe(false);
+    expect(run.offer({ ...starting('b'), generation: run.context.generation - 1 }).handled).toBe(false);
+  });
+});
+
+describe('rule 13: sub-agents', () => {
+  const suspending: Told = { type: 'tool.suspended', callId: 'a', childRunId: 'child' };
+
+  it('a suspended call lets the batch end, and the run rests with the call naming its run', () => {
+    const run = begin().tell(calling(makeCall('a'), makeCall('b')), starting('a'), suspending);
+    expect(run.place).toBe('executingTools');
+    run.finish('b');
+    expect(run.place).toBe('resting.awaitingResults');
+    expect(run.context.calls[0]).toMatchObject({ status: 'waiting', childRunId: 'child' });
+  });
+
+  it("the child's end is the call's result, which the parent takes at rest or in a batch", () => {
+    const resting = begin().tell(calling(makeCall('a')), starting('a'), suspending, receiving('a'));
+    expect(resting.results).toMatchObject([{ callId: 'a', output: 'result of a', isError: false }]);
+    expect(resting.place).toBe('turn.planning');
+    const busy = begin().tell(calling(makeCall('a'), makeCall('b')), starting('a'), suspending);
+    busy.tell(receiving('a', { isError: true })).finish('b');
+    expect(busy.results).toMatchObject([{ callId: 'a', isError: true }, { callId: 'b' }]);
+  });
+
+  it('a parent that is cancelled keeps the name of the run that has to be cancelled with it', () => {
+    const run = begin().tell(calling(makeCall('a')), starting('a'), suspending);
+    run.tell({ type: 'run.cancelled', unsettled: ['a'] });
+    expect(run.place).toBe('cancelled');
+    expect(run.context.calls).toMatchObject([{ status: 'waiting', childRunId: 'child' }]);
+  });
+
+  it('a message does not supersede what a sub-agent does', () => {
+    const run = begin().tell(calling(makeCall('a')), starting('a'), suspending, saying('hurry'));
+    expect(run.open).toEqual({ a: 'waiting' });
+    expect(run.tell(receiving('a'), answering('done')).texts).toEqual(['begin', 'hurry', 'done']);
+  });
+});
+
+describe('results accumulate over rounds', () => {
+  it('every round adds its results behind its calls', () => {
+    const run = begin()
+      .tell(calling(makeCall('a')))
+      .finish('a');
+    run.tell(makeTurn({ text: 'and', calls: [makeCall('b')] })).finish('b');
+    const kinds = run.context.transcript.map(({ type }) => type);
+    expect(kinds).toEqual(['message', 'tool_call', 'tool_result', 'message', 'tool_call', 'tool_result']);
+  });
+});

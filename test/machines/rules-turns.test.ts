@@ -1,0 +1,234 @@
+import { describe, expect, it } from 'vitest';
+import type { FinishReason } from '../../protocol/turn.ts';
+import {
+  answering,
+  begin,
+  ChartRun,
+  calling,
+  failing,
+  forClient,
+  gated,
+  makeCall,
+  makeConfig,
+  makeStarted,
+  makeTurn,
+  saying,
+  type Told,
+} from './builders.ts';
+
+describe('rule 1: one journal for both modes', () => {
+  const script: Told[] = [
+    { type: 'text.started' },
+    { type: 'calls.started' },
+    calling(gated('a')),
+    saying('never mind'),
+    { type: 'text.started' },
+    answering('fine'),
+  ];
+
+  it('the same events lead a streaming run and one that does not stream through the same states', () => {
+    const started = makeStarted(makeConfig());
+    const streaming = new ChartRun(started);
+    const whole = new ChartRun({ ...started, stream: false });
+    for (const event of script) {
+      streaming.tell(event);
+      whole.tell(event);
+      expect(whole.state.value).toEqual(streaming.state.value);
+      expect({ ...whole.context, stream: true }).toEqual(streaming.context);
+    }
+    expect(streaming.place).toBe('finished');
+    expect(whole.effects).toEqual(streaming.effects);
+  });
+
+  it('text leads to finalStreaming, and calls lead back to planning, within one model call', () => {
+    const run = begin();
+    expect(run.place).toBe('turn.planning');
+    expect(run.tell({ type: 'text.started' }).place).toBe('turn.finalStreaming');
+    expect(run.tell({ type: 'calls.started' }).place).toBe('turn.planning');
+    expect(run.countStarts('modelTurn')).toBe(1);
+    expect(run.effects.filter(({ type }) => type === 'stop')).toEqual([]);
+  });
+});
+
+describe('rule 2: the final answer', () => {
+  it.each(['live', 'held'] as const)('%s: one call, and what it says without calls is the answer', mode => {
+    const run = begin({ finalAnswer: mode }).tell(answering('42'));
+    expect(run.place).toBe('finished');
+    expect(run.context.answer).toEqual({ text: '42' });
+    expect(run.countStarts('modelTurn')).toBe(1);
+    expect(run.texts).toEqual(['begin', '42']);
+  });
+
+  it('separate: a turn without calls is a draft, kept out of the transcript, and one more call answers', () => {
+    const run = begin({ finalAnswer: 'separate' }).tell(answering('a draft'));
+    expect(run.place).toBe('turn.finalStreaming');
+    expect(run.turn).toMatchObject({ number: 2, final: true });
+    expect(run.texts).toEqual(['begin']);
+    run.tell(answering('the answer'));
+    expect(run.place).toBe('finished');
+    expect(run.texts).toEqual(['begin', 'the answer']);
+    expect(run.context.answer).toEqual({ text: 'the answer' });
+    expect(run.countStarts('modelTurn')).toBe(2);
+  });
+
+  it('separate: a turn with calls is no draft, and planning goes on after their results', () => {
+    const run = begin({ finalAnswer: 'separate' })
+      .tell(calling(makeCall('a')))
+      .finish('a');
+    expect(run.place).toBe('turn.planning');
+    expect(run.turn.final).toBe(false);
+  });
+
+  it('separate: a message that came while the draft was made is planned for before the answer', () => {
+    const run = begin({ finalAnswer: 'separate' }).tell(saying('wait'), answering('a draft'));
+    expect(run.place).toBe('turn.planning');
+    expect(run.turn).toMatchObject({ number: 2, final: false });
+  });
+
+  it('separate: an answer that needs one call more than the limit is the closing call, and nothing follows it', () => {
+    const run = begin({ finalAnswer: 'separate', limits: { turns: 1 } }).tell(answering('a draft'));
+    expect(run.next).toMatchObject({ type: 'streamFinal', limit: 'turns' });
+    run.tell(saying('one more thing'), answering('the answer'));
+    expect(run.place).toBe('finished');
+    expect(run.context.turns).toBe(2);
+    expect(run.context.inbox).toHaveLength(1);
+  });
+
+  it('separate: a run that stops at its limits makes no call for the answer beyond them', () => {
+    const run = begin({ finalAnswer: 'separate', onLimit: 'stop', limits: { turns: 1 } });
+    run.tell(answering('a draft'));
+    expect(run.place).toBe('finished');
+    expect(run.next).toMatchObject({ type: 'finish', reason: 'turns' });
+    expect(run.countStarts('modelTurn')).toBe(1);
+  });
+
+  it('tools off is an intent: calls of a final turn get results and are not run', () => {
+    const run = begin({ finalAnswer: 'separate' }).tell(
+      answering('a draft'),
+      calling(makeCall('a'), gated('b')),
+    );
+    expect(run.place).toBe('finished');
+    expect(run.countStarts('toolBatch')).toBe(0);
+    expect(run.results).toMatchObject([
+      { callId: 'a', isError: true, output: 'Not run: tools are off for the final answer.' },
+      { callId: 'b', isError: true },
+    ]);
+  });
+});
+
+describe('rule 3: forced tool choice', () => {
+  it('the first planning turn is over when a turn completed, not when an attempt failed', () => {
+    const models = ['first', 'second'].map(model => ({ provider: 'test', model }));
+    const run = begin({ toolChoice: 'required', models, attempts: 1 }).tell(failing());
+    expect(run.context).toMatchObject({ turns: 0, turn: { number: 1, model: 1, final: false } });
+    run.tell(calling(makeCall('a'))).finish('a');
+    expect(run.context).toMatchObject({ turns: 1, turn: { number: 2 }, config: { toolChoice: 'required' } });
+  });
+});
+
+describe('continuations', () => {
+  const continuation = { provider: 'test', model: 'first', instructions: '', token: 'response-1' };
+
+  it('the latest turn of the transcript gives the continuation, or there is none', () => {
+    const run = begin()
+      .tell(makeTurn({ calls: [makeCall('a')], continuation }))
+      .finish('a');
+    expect(run.context.continuation).toEqual(continuation);
+    run.tell(calling(makeCall('b')));
+    expect(run.context.continuation).toBe(null);
+  });
+
+  it('a draft is not in the transcript, so it gives no continuation and takes none away', () => {
+    const run = begin({ finalAnswer: 'separate' }).tell(makeTurn({ calls: [makeCall('a')], continuation }));
+    run.finish('a').tell(answering('draft', { continuation: { ...continuation, token: 'response-2' } }));
+    expect(run.place).toBe('turn.finalStreaming');
+    expect(run.context.continuation).toEqual(continuation);
+  });
+});
+
+describe('rule 4: calls come qualified', () => {
+  it('a call that was found wanting is never run: its error is its result', () => {
+    const run = begin().tell(calling(makeCall('a', { error: 'there is no tool "a"' }), makeCall('b')));
+    expect(run.next).toMatchObject({ type: 'executeTools', calls: ['b'] });
+    run.finish('b');
+    expect(run.results).toMatchObject([
+      { callId: 'a', output: 'there is no tool "a"', isError: true },
+      { callId: 'b', output: 'output of b', isError: false },
+    ]);
+  });
+
+  it('a broken call is not put before a person, whatever its gate says', () => {
+    const run = begin().tell(calling(gated('a', { error: 'bad arguments' })));
+    expect(run.place).toBe('turn.planning');
+    expect(run.results).toMatchObject([{ callId: 'a', output: 'bad arguments' }]);
+  });
+
+  it('what the turn service found out stays with the call', () => {
+    const call = gated('a', { reason: 'more than 100', reconcilable: true, expiresAt: 2_000_000 });
+    const run = begin().tell(calling(call));
+    expect(run.context.calls).toEqual([{ ...call, status: 'gated', attempt: 0 }]);
+  });
+});
+
+describe('rule 5: finish reason and calls', () => {
+  const withCall = (finishReason: FinishReason) =>
+    begin().tell(makeTurn({ finishReason, calls: [makeCall('a')] }));
+  const without = (finishReason: FinishReason) => begin().tell(makeTurn({ finishReason, text: 'so far' }));
+
+  it.each(['stop', 'unknown', 'tool_calls', 'pause'] as const)('calls with %s run', finishReason => {
+    expect(withCall(finishReason).place).toBe('executingTools');
+  });
+
+  it('calls of a turn that was cut off do not run: each gets a result that says so, and the model is called', () => {
+    const calls = [makeCall('a'), gated('b'), forClient('c'), makeCall('d', { error: 'cut in the middle' })];
+    const run = begin().tell(makeTurn({ finishReason: 'length', calls }));
+    expect(run.place).toBe('turn.planning');
+    expect(run.countStarts('toolBatch')).toBe(0);
+    expect(run.results.map(({ callId }) => callId)).toEqual(['a', 'b', 'c', 'd']);
+    for (const { output, isError } of run.results) {
+      expect(isError).toBe(true);
+      expect(output).toContain('cut off at its length limit');
+    }
+    expect(run.context.toolCalls).toBe(0);
+  });
+
+  it.each(['length', 'content_filter'] as const)('%s without calls finishes, incomplete', finishReason => {
+    const run = without(finishReason);
+    expect(run.place).toBe('finished');
+    expect(run.next).toMatchObject({ type: 'finish', reason: finishReason });
+    expect(run.context.answer).toEqual({ text: 'so far' });
+  });
+
+  it('calls with content_filter do not run, and the run finishes incomplete', () => {
+    const run = withCall('content_filter');
+    expect(run.place).toBe('finished');
+    expect(run.next).toMatchObject({ reason: 'content_filter' });
+    expect(run.results).toMatchObject([{ callId: 'a', isError: true }]);
+  });
+
+  it('pause calls the model again without a user message', () => {
+    const run = without('pause');
+    expect(run.place).toBe('turn.planning');
+    expect(run.turn.number).toBe(2);
+    expect(run.context.transcript.at(-1)).toMatchObject({ role: 'assistant' });
+  });
+
+  it('pause is no draft: a turn that is going on is kept', () => {
+    const run = begin({ finalAnswer: 'separate' }).tell(makeTurn({ finishReason: 'pause', text: 'so far' }));
+    expect(run.texts).toEqual(['begin', 'so far']);
+    expect(run.turn.final).toBe(false);
+  });
+
+  it.each(['stop', 'tool_calls', 'unknown'] as const)('%s without calls is the answer', finishReason => {
+    const run = without(finishReason);
+    expect(run.place).toBe('finished');
+    expect(run.next).not.toHaveProperty('reason');
+  });
+
+  it('an error is a failed turn: nothing of it enters the transcript', () => {
+    const run = begin({ attempts: 1 }).tell(failing());
+    expect(run.place).toBe('failed');
+    expect(run.texts).toEqual(['begin']);
+    expect(run.context.turns).toBe(0);
+  });
+});

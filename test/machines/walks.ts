@@ -1,0 +1,54 @@
+import { type ConfigChange, forClient, gated, makeCall } from './builders.ts';
+import { everyCall, MIXED_ROUNDS, type World } from './generate-events.ts';
+
+/** A configuration with small limits, and the world it is walked over in. */
+export type Walk = { name: string; config: ConfigChange; world: World };
+
+const SMALL = { limits: { turns: 2, toolCalls: 3 }, attempts: 1 } as const;
+const MODELS = ['first', 'second'].map(model => ({ provider: 'test', model }));
+const THREE = [makeCall('safe'), makeCall('once', { sideEffect: 'once' }), gated('pay')];
+const PLAIN: World = { rounds: [], sticky: false };
+
+export const WALKS: readonly Walk[] = [
+  { name: 'every kind of call', config: SMALL, world: { rounds: everyCall(), sticky: true } },
+  { name: 'mixed rounds', config: SMALL, world: { rounds: MIXED_ROUNDS, sticky: false } },
+  {
+    name: 'messages that wait',
+    config: { ...SMALL, onMessage: 'queue', onLimit: 'stop' },
+    world: {
+      rounds: [[makeCall('safe'), gated('pay', { expiresAt: 500 }), forClient('ask')]],
+      sticky: false,
+    },
+  },
+  {
+    name: 'more calls than the limit lets through',
+    config: { ...SMALL, limits: { turns: 2, toolCalls: 2 } },
+    world: { rounds: [THREE], sticky: true },
+  },
+  { name: 'finishers', config: { ...SMALL, finishers: true }, world: PLAIN },
+  {
+    name: 'finishers on a held answer, and a run that stops at its limits',
+    config: { ...SMALL, finishers: true, finalAnswer: 'held', onLimit: 'stop', onMessage: 'queue' },
+    world: PLAIN,
+  },
+  {
+    name: 'an answer of its own',
+    config: { ...SMALL, finalAnswer: 'separate', attempts: 2 },
+    world: PLAIN,
+  },
+  {
+    name: 'an answer of its own, finishers, and a run that stops at its limits',
+    config: { ...SMALL, finalAnswer: 'separate', finishers: true, onLimit: 'stop' },
+    world: PLAIN,
+  },
+  {
+    name: 'attempts and a second model',
+    config: { ...SMALL, attempts: 2, models: MODELS, limits: { turns: 2, toolCalls: 1 } },
+    world: PLAIN,
+  },
+  {
+    name: 'a second model for an answer of its own',
+    config: { ...SMALL, models: MODELS, finalAnswer: 'separate', limits: { turns: 2, toolCalls: 0 } },
+    world: PLAIN,
+  },
+];
