@@ -93,7 +93,7 @@ export type Context = {
   usage: Usage | null;
   cost: number;
   activeMs: number;
-  /** Since when the batch has been running something; `null` between batches. */
+  /** Up to when the running batch's activity has been counted; `null` until it starts something. */
   activeSince: number | null;
   /** How often a call failed in a row, by digest; kept only under that limit. */
   failures: { [digest: string]: number };

@@ -114,10 +114,10 @@ function betweenRounds(context: Context): NextAction {
   }
 }
 
-/** A turn cut off by the provider, or by a filter, ends the run with an answer that is incomplete. */
+/** A turn cut off by the provider or a filter, and a closing turn that was paused, leave an incomplete answer. */
 function incompleteReason({ lastTurn }: Context): string | undefined {
   const reason = lastTurn?.finishReason;
-  return reason === 'length' || reason === 'content_filter' ? reason : undefined;
+  return reason === 'length' || reason === 'content_filter' || reason === 'pause' ? reason : undefined;
 }
 
 /** At a limit one closing call with tools off answers from what is there, or the run stops. */

@@ -134,7 +134,6 @@ function resolveDoubt(context: Context, { callId, resolution }: Of<'doubt.resolv
 
 function completeTurn(context: Context, event: Of<'turn.completed'>): Context {
   const lastTurn = describeTurn(context, event);
-  const answers = lastTurn.calls === 0 || lastTurn.final;
   const counted: Context = {
     ...context,
     lastTurn,
@@ -143,7 +142,7 @@ function completeTurn(context: Context, event: Of<'turn.completed'>): Context {
     usage: addUsage(context.usage, event.usage),
     cost: context.cost + costOf(event.usage, modelOf(context).model, context.config.prices),
     activeMs: context.activeMs + Math.max(0, event.at - event.startedAt),
-    answer: answers && !lastTurn.draft ? { text: event.text } : context.answer,
+    answer: answerOf(context, lastTurn, event.text),
   };
   if (lastTurn.draft) return counted;
   const read = {
@@ -152,6 +151,14 @@ function completeTurn(context: Context, event: Of<'turn.completed'>): Context {
     continuation: event.continuation ?? null,
   };
   return admitCalls(read, event.calls, whyNoneRuns(lastTurn));
+}
+
+/** What the turn leaves as the answer, should the run end with it; a paused turn's text goes on in the next. */
+function answerOf({ lastTurn: before, answer }: Context, turn: LastTurn, text: string): Context['answer'] {
+  const asksForCalls = turn.calls > 0 && !turn.final && turn.finishReason !== 'content_filter';
+  if (asksForCalls || turn.draft) return null;
+  const goesOn = before?.finishReason === 'pause' && before.calls === 0;
+  return { text: goesOn ? (answer?.text ?? '') + text : text };
 }
 
 function describeTurn({ config, turn }: Context, event: Of<'turn.completed'>): LastTurn {

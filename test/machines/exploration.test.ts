@@ -165,7 +165,6 @@ describe('everything a run can do', () => {
 
   it('the walk is not small', () => {
     const sizes = [...explorations.values()];
-    console.log(sizes.reduce((sum, { places }) => sum + places.length, 0), sizes.reduce((sum, { moves }) => sum + moves.length, 0), sizes.reduce((sum, { offers }) => sum + offers, 0));
     expect(sizes.reduce((sum, { places }) => sum + places.length, 0)).toBeGreaterThan(7_000);
     expect(sizes.reduce((sum, { moves }) => sum + moves.length, 0)).toBeGreaterThan(60_000);
   });

@@ -213,6 +213,29 @@ describe('rule 5: finish reason and calls', () => {
     expect(run.context.transcript.at(-1)).toMatchObject({ role: 'assistant' });
   });
 
+  it('a paused answer and what follows it are one answer', () => {
+    const run = without('pause').tell(answering(', and the rest'));
+    expect(run.place).toBe('finished');
+    expect(run.context.answer).toEqual({ text: 'so far, and the rest' });
+  });
+
+  it('a closing turn that is paused leaves an incomplete answer', () => {
+    const run = begin({ finalAnswer: 'separate' }).tell(
+      answering('a draft'),
+      makeTurn({ finishReason: 'pause', text: 'so far' }),
+    );
+    expect(run.place).toBe('finished');
+    expect(run.next).toMatchObject({ type: 'finish', reason: 'pause' });
+  });
+
+  it('an answer that calls came after is not the answer any more', () => {
+    const run = begin({ onLimit: 'stop', limits: { turns: 2 } });
+    run.tell(saying('and?'), answering('too early'), calling(makeCall('a'))).finish('a');
+    expect(run.place).toBe('finished');
+    expect(run.next).toMatchObject({ reason: 'turns' });
+    expect(run.context.answer).toBeNull();
+  });
+
   it('pause is no draft: a turn that is going on is kept', () => {
     const run = begin({ finalAnswer: 'separate' }).tell(makeTurn({ finishReason: 'pause', text: 'so far' }));
     expect(run.texts).toEqual(['begin', 'so far']);
