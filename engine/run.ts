@@ -2,6 +2,7 @@ import { findCall } from '../machines/calls.ts';
 import type { Call } from '../machines/context.ts';
 import { type ChartState, next } from '../machines/step.ts';
 import type { Delta, ServiceName } from '../protocol/effect.ts';
+import { messageOf } from '../protocol/error.ts';
 import {
   type ChartEvent,
   type InputEvent,
@@ -121,7 +122,7 @@ export class Run {
     { input, digest, by, sticky }: { input?: unknown; digest?: string; by?: string; sticky?: boolean } = {},
   ): Promise<CommandResult> {
     return await this.#decide(callId, async call => {
-      const edit = input === undefined ? {} : await this.#checkEdit(call, toJson(input));
+      const edit = input === undefined ? {} : await this.#checkEdit(call, input);
       if ('accepted' in edit) return edit;
       return {
         type: 'approval.decided',
@@ -158,7 +159,9 @@ export class Run {
       by,
     }: { output: unknown; isError?: boolean; digest?: string; by?: string },
   ): Promise<CommandResult> {
-    const json = toJson(output);
+    const read = readJson(output);
+    if ('accepted' in read) return read;
+    const { json } = read;
     const who = by === undefined ? {} : { by };
     return await this.#decide(callId, call =>
       call?.status === 'waiting'
@@ -181,12 +184,9 @@ export class Run {
     },
   ): Promise<CommandResult> {
     const who = resolution.by === undefined ? {} : { by: resolution.by };
-    return await this.#command(() => ({
-      type: 'doubt.resolved',
-      callId,
-      resolution: nameResolution(resolution),
-      ...who,
-    }));
+    const named = nameResolution(resolution);
+    if ('accepted' in named) return named;
+    return await this.#command(() => ({ type: 'doubt.resolved', callId, resolution: named, ...who }));
   }
 
   /** Queues a message for the next turn; under `supersede` it also refuses the calls that wait for approval. */
@@ -202,17 +202,17 @@ export class Run {
     }));
   }
 
-  async pause(): Promise<CommandResult> {
-    return await this.#command(() => ({ type: 'pause.requested' }));
+  async pause({ by }: { by?: string } = {}): Promise<CommandResult> {
+    return await this.#command(() => ({ type: 'pause.requested', ...(by === undefined ? {} : { by }) }));
   }
 
-  async unpause(): Promise<CommandResult> {
-    return await this.#command(() => ({ type: 'run.unpaused' }));
+  async unpause({ by }: { by?: string } = {}): Promise<CommandResult> {
+    return await this.#command(() => ({ type: 'run.unpaused', ...(by === undefined ? {} : { by }) }));
   }
 
   /** Lets one spending action through and pauses before the next. */
-  async step(): Promise<CommandResult> {
-    return await this.#command(() => ({ type: 'step.requested' }));
+  async step({ by }: { by?: string } = {}): Promise<CommandResult> {
+    return await this.#command(() => ({ type: 'step.requested', ...(by === undefined ? {} : { by }) }));
   }
 
   /** Aborts what runs, gives it the grace time, and ends the run. */
@@ -283,8 +283,11 @@ export class Run {
     return 'accepted' in command ? command : await this.#command(() => command);
   }
 
-  async #checkEdit(call: Call | undefined, input: JsonValue) {
+  async #checkEdit(call: Call | undefined, given: unknown) {
     if (call === undefined) return {};
+    const read = readJson(given);
+    if ('accepted' in read) return read;
+    const input = read.json;
     const tool = (await this.#options.connectTools()).get(call.name);
     if (tool === undefined) {
       return refuse(
@@ -442,5 +445,14 @@ function nameResolution(
 ) {
   if ('retry' in resolution) return { type: 'retry' } as const;
   if ('failed' in resolution) return { type: 'failed', reason: resolution.failed } as const;
-  return { type: 'happened', output: toJson(resolution.output) } as const;
+  const read = readJson(resolution.output);
+  return 'accepted' in read ? read : ({ type: 'happened', output: read.json } as const);
+}
+
+function readJson(value: unknown): { json: JsonValue } | Refusal {
+  try {
+    return { json: toJson(value) };
+  } catch (error) {
+    return refuse('input-invalid', `Expected a value JSON can carry: ${messageOf(error)}.`);
+  }
 }

@@ -1,4 +1,4 @@
-import type { AnyActorRef } from 'xstate';
+import type { AnyActorRef, Snapshot } from 'xstate';
 import type { Effect, ServiceInput } from '../protocol/effect.ts';
 import { EngineError } from '../protocol/error.ts';
 import { isJsonObject } from '../protocol/json.ts';
@@ -33,7 +33,7 @@ export function fromStored(stored: StoredState): ChartState {
   const { value, context, status } = stored;
   const state = resolve(value, context, status);
   const children: Record<string, AnyActorRef> = {};
-  for (const { id } of pendingServices(state)) children[id] = stubFor(id);
+  for (const service of pendingServices(state)) children[service.id] = stubFor(service);
   return Object.assign(state, { children });
 }
 
@@ -86,13 +86,16 @@ export function pendingServices(state: ChartState): Extract<Effect, { type: 'sta
   return [...pending, { type: 'start', service: 'timer', id: 'timer', input }];
 }
 
-/** What stands for a pending service until the chart stops it: only its id is ever asked for. */
-function stubFor(id: string): AnyActorRef {
+/** What stands for a pending service until the chart stops it, or an actor is made of the state. */
+function stubFor({ id, service, input }: ReturnType<typeof pendingServices>[number]): AnyActorRef {
   const stub: Partial<AnyActorRef> = {
     id,
+    src: service,
     sessionId: id,
     send: () => {},
     getSnapshot: () => ({ status: 'active' }),
+    getPersistedSnapshot: () =>
+      ({ status: 'active', output: undefined, error: undefined, input }) as Snapshot<unknown>,
   };
   return stub as AnyActorRef;
 }

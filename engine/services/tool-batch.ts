@@ -227,7 +227,8 @@ class CallRun {
     const note = edited ? `[A person changed the input to ${JSON.stringify(this.call.input)}.]\n` : '';
     if (text.length <= LONGEST_SHOWN) return note + text;
     const cut = text.length - LONGEST_SHOWN;
-    return `${note}${text.slice(0, LONGEST_SHOWN)}\n[${cut} more characters were left out. Ask for less at a time.]`;
+    const kept = text.slice(0, LONGEST_SHOWN).replace(/[\ud800-\udbff]$/, '');
+    return `${note}${kept}\n[${cut} more characters were left out. Ask for less at a time.]`;
   }
 
   #fail(message: string): void {

@@ -21,7 +21,11 @@ export type AgentOptions = {
   providerOptions?: JsonObject;
   /** Where runs are journaled. Default: in memory. */
   store?: Store;
-  /** `strict` (default): everything is durable before the outside is touched. `relaxed`: soon after. */
+  /**
+   * `strict` (default): everything is durable before the outside is touched. `relaxed`: soon after. There
+   * a crash may run a call again in silence, and a message from another process may count as read by a
+   * model call that was under way already.
+   */
   durability?: 'strict' | 'relaxed';
   limits?: Partial<Limits>;
   /** At a limit: one closing call with tools off (default), or stop. */

@@ -35,6 +35,16 @@ function makeRefunds() {
 }
 
 describe('an approval', () => {
+  test('with an input that JSON cannot carry is refused, and so is such an answer', async () => {
+    const { agent } = makeRefunds();
+    const run = await agent.start('go');
+    await run.settled();
+    const refused = { accepted: false, code: 'input-invalid' };
+    expect(await run.approve('call_0_0', { input: { cents: 5n } })).toMatchObject(refused);
+    expect(await run.answer('call_0_0', { output: new Map() })).toMatchObject(refused);
+    expect(await run.settled()).toMatchObject({ status: 'waiting', approvals: [{ callId: 'call_0_0' }] });
+  });
+
   test('with another input runs that input, and the model is told', async () => {
     const { agent, store, paid, requests, host } = makeRefunds();
     const run = await agent.start('go');

@@ -213,7 +213,8 @@ describe('the live host', () => {
   test('a durable run at rest goes on live, and a live one durably', async () => {
     const host = new ManualHost();
     const script = { turns: [calls('act', 'read'), { text: 'done' }] };
-    const make = () => makeAgent(script, host, [makeTool('act', { approval: true })]);
+    const gate = { approval: () => ({ required: true, expiresInMs: 60_000 }) };
+    const make = () => makeAgent(script, host, [makeTool('act', gate)]);
     const run = await make().start('go', { runId: 'run_1' });
     await run.settled();
     const snapshot = run.snapshot() as { seq: number; image: { state: StoredState } };

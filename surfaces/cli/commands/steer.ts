@@ -2,7 +2,12 @@ import { changeRun, tellRun } from '../change-run.ts';
 import type { DriveOptions, ShowOptions } from '../options.ts';
 
 export async function pause(id: string, options: ShowOptions): Promise<number> {
-  return await tellRun(id, options, run => run.pause(), 'will pause before it spends anything more.');
+  return await tellRun(
+    id,
+    options,
+    (run, by) => run.pause({ by }),
+    'will pause before it spends anything more.',
+  );
 }
 
 export async function cancel(
@@ -15,11 +20,11 @@ export async function cancel(
 }
 
 export async function unpause(id: string, options: DriveOptions): Promise<number> {
-  return await changeRun(id, options, run => run.unpause());
+  return await changeRun(id, options, (run, by) => run.unpause({ by }));
 }
 
 export async function step(id: string, options: DriveOptions): Promise<number> {
-  return await changeRun(id, options, run => run.step());
+  return await changeRun(id, options, (run, by) => run.step({ by }));
 }
 
 /** Says nothing to the run: whoever's process ended, this one goes on. */
