@@ -17,9 +17,7 @@ export class CallIds {
 
   /** `given` if it is fit to use, else an id of ours. */
   name(given: string | null | undefined, index: number): string {
-    this.#taken ??= new Set(
-      this.#transcript.flatMap(item => (item.type === 'tool_call' ? [item.callId] : [])),
-    );
+    this.#taken ??= callIdsOf(this.#transcript);
     let id = given && !this.#taken.has(given) ? given : `${this.#turnPrefix()}_${index}`;
     while (this.#taken.has(id)) id = `${id}_`;
     this.#taken.add(id);
@@ -33,4 +31,10 @@ export class CallIds {
       .slice(0, 16)}`;
     return this.#prefix;
   }
+}
+
+function callIdsOf(transcript: ModelRequest['transcript']): Set<string> {
+  const ids = new Set<string>();
+  for (const item of transcript) if (item.type === 'tool_call') ids.add(item.callId);
+  return ids;
 }

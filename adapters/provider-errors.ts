@@ -67,7 +67,9 @@ export function malformedStream(
   context: ProviderContext,
   raw: JsonValue = null,
 ): ProviderError {
-  return make(context, 'malformed-stream', `${name(context)} sent a malformed response: ${what}`, { raw });
+  const head = endSentence(`${name(context)} sent a malformed response: ${what}`);
+  const message = `${head} Try again; if it stays so, check that ${placeOf(context.baseURL)} speaks this API.`;
+  return make(context, 'malformed-stream', message, { raw });
 }
 
 /** Turns whatever a call threw into the error of its code. Errors of ours pass unchanged. */
@@ -90,8 +92,12 @@ export function errorFromThrown(
     const message = `${name(context)} did not answer in time (${reason}). Try again, or allow more time.`;
     return make(context, 'timeout', message, { raw });
   }
+  if (LOST_CODES.has(systemCode) || messages.some(message => message === 'terminated')) {
+    const message = `${name(context)}: the connection to ${placeOf(context.baseURL)} was lost before the answer was whole (${reason}). Try again; if it stays so, check the network and the server.`;
+    return make(context, 'network', message, { raw });
+  }
   if (systemCode !== '' || messages.some(message => CONNECTION_LOST.test(message))) {
-    const message = `${name(context)} could not be reached at ${originOf(context.baseURL)} (${reason}). ${checkServer(context)}`;
+    const message = `${name(context)} could not be reached at ${placeOf(context.baseURL)} (${reason}). ${checkServer(context)}`;
     return make(context, 'network', message, { raw });
   }
   const message = `${name(context)}: the request could not be made: ${reason}`;
@@ -101,6 +107,9 @@ export function errorFromThrown(
 export function aborted(context: ProviderContext): ProviderError {
   return make(context, 'aborted', `The call to ${name(context)} was aborted.`, {});
 }
+
+/** The other side was reached, and then was gone. */
+const LOST_CODES: ReadonlySet<string> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
 
 const CONNECTION_LOST = /fetch failed|terminated|connection error|socket|network|closed|premature/i;
 
@@ -117,7 +126,7 @@ function reported(
     .join(', ');
   const head = `${name(context)} ${WHAT_HAPPENED[code]}${where === '' ? '' : ` (${where})`}: ${said}`;
   const advice = whatToDo(code, context, found.retryAfterMs);
-  const message = advice === '' ? head : `${/[.!?…]$/.test(head) ? head : `${head}.`} ${advice}`;
+  const message = advice === '' ? head : `${endSentence(head)} ${advice}`;
   return make(context, code, message, { status, retryAfterMs: found.retryAfterMs, raw });
 }
 
@@ -149,12 +158,15 @@ function whatToDo(code: ProviderErrorCode, context: ProviderContext, waitMs: num
     case 'rate-limit':
     case 'overloaded':
       return waitMs === null ? 'Try again later.' : `Try again in ${waitMs / 1_000} s.`;
+    case 'server':
+    case 'timeout':
+      return 'Try again later.';
     case 'quota':
       return 'Check the plan and billing of the account; trying again does not help.';
     case 'permission':
       return 'Check what the key and its project may use.';
     case 'not-found':
-      return `Check the model's name ("${context.model}") and the base URL (${originOf(context.baseURL)}).`;
+      return `Check the model's name ("${context.model}") and the base URL (${placeOf(context.baseURL)}).`;
     case 'context-too-long':
       return 'Shorten the transcript or the tools, or take a model with a longer context.';
     default:
@@ -185,13 +197,19 @@ function make(
   });
 }
 
+function endSentence(text: string): string {
+  return /[.!?…]$/.test(text) ? text : `${text}.`;
+}
+
 function name(context: ProviderContext): string {
   return `${context.provider} (${context.model})`;
 }
 
-/** Without the user and password a URL may carry. */
-function originOf(url: string): string {
-  return URL.canParse(url) ? new URL(url).origin : url;
+/** Without the user, password and query a URL may carry. A missing or doubled `/v1` has to be seen. */
+function placeOf(url: string): string {
+  if (!URL.canParse(url)) return url;
+  const { origin, pathname } = new URL(url);
+  return `${origin}${pathname}`.replace(/\/$/, '');
 }
 
 /** The error and what caused it, the outermost first. */

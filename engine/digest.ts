@@ -2,9 +2,14 @@ import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
 import { canonicalJson, type JsonValue } from '../protocol/json.ts';
 
-/** 128 bits of SHA-256 over the canonical JSON, as 32 hex digits. */
+/** SHA-256 over the canonical JSON, as 64 hex digits. */
+export function hashOf(value: JsonValue): string {
+  return bytesToHex(sha256(utf8ToBytes(canonicalJson(value))));
+}
+
+/** The first 128 bits of `hashOf`, as 32 hex digits. */
 export function digestOf(value: JsonValue): string {
-  return bytesToHex(sha256(utf8ToBytes(canonicalJson(value)))).slice(0, 32);
+  return hashOf(value).slice(0, 32);
 }
 
 /** Binds a decision to what was seen: the tool and its input. */

@@ -44,6 +44,9 @@ export type DriverOptions = {
 /** `at-rest`: nothing more to do now; `superseded`: another process drives the run. */
 export type DriveOutcome = 'at-rest' | 'superseded';
 
+/** One for all: a stack trace of it would tell nobody anything. */
+const MOVED_ON = new Stopped('The run has moved on.');
+
 type Running = { generation: number; abort: AbortController; done: Promise<void> };
 
 export class Driver {
@@ -188,7 +191,7 @@ export class Driver {
   #stop(id: string): void {
     const running = this.#running.get(id);
     this.#running.delete(id);
-    running?.abort.abort(new Stopped('The run has moved on.'));
+    running?.abort.abort(MOVED_ON);
   }
 
   /** A service that throws is a defect, or a store that failed: the run stays as it is, resumable. */

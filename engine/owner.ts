@@ -5,7 +5,8 @@ import type { Owner } from '../protocol/store.ts';
 
 /** This process as the owner of leases; each driver gets an id of its own. */
 export function makeOwner(id: string): Owner {
-  return { id, host: thisHost(), pid: process.pid, startedAt: startOf(process.pid) ?? '' };
+  ownStart ??= startOf(process.pid) ?? '';
+  return { id, host: thisHost(), pid: process.pid, startedAt: ownStart };
 }
 
 /**
@@ -20,6 +21,7 @@ export function isOwnerDead(owner: Owner): boolean {
 }
 
 let host: string | undefined;
+let ownStart: string | undefined;
 
 /** The machine and its boot: after a reboot every earlier owner is another host's, and left to its lease. */
 function thisHost(): string {

@@ -20,6 +20,7 @@ import { Channel } from './channel.ts';
 import { digestCall } from './digest.ts';
 import { type DriveOutcome, Driver, POLL_MS } from './driver.ts';
 import { type CommandResult, explainRefusal, type Refusal, refuse } from './explain-refusal.ts';
+import { forkRun } from './fork-run.ts';
 import { type Host, sleep } from './host.ts';
 import { foldEntry, hasEnded, isAtRest, type LoadedRun, makeImage, statusOf } from './load-run.ts';
 import { readEvents, readText } from './run-streams.ts';
@@ -228,6 +229,17 @@ export class Run {
       if (answer === 'accepted') return { accepted: true };
     }
     return await this.#command(make);
+  }
+
+  /**
+   * A new run that begins as this one did up to its entry `at`; what was under way there is in doubt. It is
+   * attached, and driven once `settled()`, `resume()` or a command asks for it. Throws what `forkRun` throws.
+   */
+  async fork({ at }: { at: number }): Promise<Run> {
+    const options = this.#options;
+    const { runId, loaded } = await forkRun(options, this.id, at);
+    const owner = { ...options.owner, id: options.host.newId('driver') };
+    return Run.attach({ ...options, runId, owner }, loaded, this.#inherited);
   }
 
   /** Where the run stands, with what it continues: JSON from which `agent.restore` goes on, in any process. */

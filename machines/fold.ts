@@ -225,7 +225,7 @@ function interruptTool(context: Context, callId: string): Context {
   if (call === undefined) return context;
   if (call.sideEffect !== 'once') return changeCall(context, callId, { status: 'queued' });
   if (call.reconcilable) return changeCall(context, callId, { status: 'reconciling' });
-  const doubt = 'the process ended after the call was started and before its outcome was recorded';
+  const doubt = 'Whoever ran it stopped before its outcome was recorded.';
   return changeCall(context, callId, { status: 'doubted', doubt });
 }
 

@@ -57,6 +57,8 @@ export const runStartedSchema = event('run.started', {
   config: runConfigSchema,
   input: z.array(itemSchema),
   continues: optionalText,
+  /** The run whose journal this one begins with, and its last entry that counts here. */
+  forkOf: z.exactOptional(z.object({ runId: text, at: z.number().int() })),
   stream: z.boolean(),
   /** What a later process needs to make the agent again. */
   launch: z.exactOptional(z.object({ module: optionalText, model: optionalText })),

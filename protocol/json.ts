@@ -9,7 +9,7 @@ export function isJsonObject(value: unknown): value is JsonObject {
 
 /**
  * The value as JSON would carry it: `undefined` becomes `null`, `toJSON` is honoured.
- * Throws a `TypeError` that names what JSON cannot carry: a cycle, a BigInt, a function, a symbol, a Map or Set.
+ * Throws a `TypeError` that names what JSON cannot carry: a cycle, a BigInt, a function, a symbol, a Map, a Set, an Error.
  */
 export function toJson(value: unknown): JsonValue {
   const text = JSON.stringify(value, refuseWhatJsonDrops);
@@ -22,7 +22,7 @@ function refuseWhatJsonDrops(key: string, value: unknown): unknown {
   if (typeof value === 'function' || typeof value === 'symbol') {
     throw new TypeError(`${where} is a ${typeof value}, which JSON cannot carry`);
   }
-  if (value instanceof Map || value instanceof Set) {
+  if (value instanceof Map || value instanceof Set || value instanceof Error) {
     throw new TypeError(`${where} is a ${value.constructor.name}, which JSON would turn into {}`);
   }
   return value;

@@ -51,6 +51,9 @@ export type ClaimResult =
   | { type: 'claimed'; epoch: number; seq: number }
   | { type: 'held'; owner: Owner; until: number };
 
+/** What a journal begins with behind its `run.started`, and the status that all of it leads to. */
+export type JournalRest = { events: readonly RunEvent[]; status: RunStatus };
+
 export type StoredSnapshot = { seq: number; state: JsonValue };
 
 export type AdoptedRun = {
@@ -68,8 +71,15 @@ export type AdoptedRun = {
  * implementation must hold is in `stores/conformance.ts`.
  */
 export interface Store {
-  /** Begins a journal with `event` as entry 1, and claims the run in the same commit if `claim` is given. */
-  create(event: RunStarted, claim?: ClaimRequest): Promise<{ epoch: number; seq: number }>;
+  /**
+   * Begins a journal with `event` as entry 1 and `rest` behind it, and claims the run if `claim` is given,
+   * all in one commit: a journal is never found with a part of it.
+   */
+  create(
+    event: RunStarted,
+    claim?: ClaimRequest,
+    rest?: JournalRest,
+  ): Promise<{ epoch: number; seq: number }>;
   /**
    * Takes over a run from elsewhere at `seq`: its journal here begins behind that entry, its fold up to
    * it is the snapshot. Nobody holds its lease.

@@ -14,10 +14,10 @@ export function refuseClaim(
   return { type: 'held', owner: lease.owner, until: lease.until };
 }
 
-/** What a claim leaves in the journal. */
+/** What a claim leaves in the journal; of the host only its name, not which boot of it. */
 export function recordClaim(request: ClaimRequest, epoch: number): BookkeepingEvent {
   const { host, pid } = request.owner;
-  return { type: 'run.claimed', at: request.now, by: `${host}:${pid}`, epoch };
+  return { type: 'run.claimed', at: request.now, by: `${host.split('/')[0]}:${pid}`, epoch };
 }
 
 /** The lease a granted claim gives. */

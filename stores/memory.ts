@@ -6,6 +6,7 @@ import type {
   AppendResult,
   ClaimRequest,
   ClaimResult,
+  JournalRest,
   RunRecord,
   RunStatus,
   Store,
@@ -21,6 +22,8 @@ import { closedStore, existingRun, followChain, missingRun } from './run-record.
 export function memory(): Store {
   return new MemoryStore();
 }
+
+const NO_REST: JournalRest = { events: [], status: 'running' };
 
 type Run = {
   record: Omit<RunRecord, 'seq' | 'owner' | 'leaseUntil'>;
@@ -42,15 +45,20 @@ class MemoryStore implements Store {
   readonly #items = new Map<string, { runId: string; seq: number }>();
   #closed = false;
 
-  async create(event: RunStarted, claim?: ClaimRequest): Promise<{ epoch: number; seq: number }> {
+  async create(
+    event: RunStarted,
+    claim?: ClaimRequest,
+    { events: rest, status }: JournalRest = NO_REST,
+  ): Promise<{ epoch: number; seq: number }> {
     this.#refuseIfClosed();
-    const text = encodeEvent(event);
+    const events = [event, ...rest];
+    const texts = events.map(encodeEvent);
     const { runId, at } = event;
     if (this.#runs.has(runId)) throw existingRun(runId);
     const record = {
       runId,
       agent: event.agent.name,
-      status: 'running' as const,
+      status,
       createdAt: at,
       updatedAt: at,
       ...(event.continues !== undefined && { continues: event.continues }),
@@ -58,7 +66,9 @@ class MemoryStore implements Store {
     const run: Run = { record, epoch: 0, base: 0, journal: [] };
     const claimed = claim && encodeEvent(recordClaim(claim, 1));
     this.#runs.set(runId, run);
-    this.#write(run, event, text);
+    events.forEach((written, index) => {
+      this.#write(run, written, texts[index] ?? '');
+    });
     if (claim && claimed) this.#grant(run, claim, claimed);
     return { epoch: run.epoch, seq: lengthOf(run) };
   }

@@ -7,6 +7,7 @@ import type {
   AppendResult,
   ClaimRequest,
   ClaimResult,
+  JournalRest,
   RunRecord,
   RunStatus,
   Store,
@@ -35,6 +36,8 @@ export function sqlite(file = '.agentchart/runs.db', options: SqliteOptions = {}
   return new SqliteStore(new Connection(path, options.busyTimeoutMs ?? 5000));
 }
 
+const NO_REST: JournalRest = { events: [], status: 'running' };
+
 /**
  * 1. A method is one transaction, or reads only what is never changed again.
  * 2. Entries `runs.base` + 1 to `runs.seq` exist, and a reader checks that they do; `base` is 0 but for
@@ -48,15 +51,20 @@ class SqliteStore implements Store {
     this.#connection = connection;
   }
 
-  async create(event: RunStarted, claim?: ClaimRequest): Promise<{ epoch: number; seq: number }> {
-    const text = encodeEvent(event);
+  async create(
+    event: RunStarted,
+    claim?: ClaimRequest,
+    { events: rest, status }: JournalRest = NO_REST,
+  ): Promise<{ epoch: number; seq: number }> {
+    const events = [event, ...rest];
+    const texts = events.map(encodeEvent);
     const { runId, at, agent } = event;
     const continues = event.continues === undefined ? null : escapeText(event.continues);
     return this.#connection.transact('write', sql => {
       if (describeRun(sql, runId) !== undefined) throw existingRun(runId);
-      sql.insertRun.run(escapeText(runId), escapeText(agent.name), 'running', at, at, 0, 0, continues);
-      writeEvents(sql, runId, 0, [event], [text]);
-      const begun = { epoch: 0, seq: 1 };
+      sql.insertRun.run(escapeText(runId), escapeText(agent.name), status, at, at, 0, 0, continues);
+      writeEvents(sql, runId, 0, events, texts);
+      const begun = { epoch: 0, seq: events.length };
       return claim === undefined ? begun : writeClaim(sql, runId, claim, begun);
     });
   }

@@ -11,6 +11,7 @@ import type {
 } from '../protocol/tool.ts';
 import { type ApprovalRule, applyApprovalRule } from './approval-rule.ts';
 import { buildInputSchema } from './build-input-schema.ts';
+import { checkReconciliation } from './check-reconciliation.ts';
 import { checkToolSettings } from './check-tool-settings.ts';
 import { validateWith } from './validate-with.ts';
 
@@ -95,8 +96,8 @@ export function tool<
       },
     }),
     ...(reconcile && {
-      reconcile: (call: CallView<unknown>, context: ToolCallContext) =>
-        reconcile({ ...call, input: call.input as Out<Input> }, context),
+      reconcile: async (call: CallView<unknown>, context: ToolCallContext) =>
+        checkReconciliation(name, await reconcile({ ...call, input: call.input as Out<Input> }, context)),
     }),
   };
 }

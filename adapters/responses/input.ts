@@ -21,7 +21,9 @@ export function inputOf(transcript: readonly Item[], options: InputOptions): Jso
   const sent = transcript.slice(options.from ?? 0).filter(isSent);
   const custom = customCallIds(transcript, options.provider);
   const reasoning = replayableReasoning(sent, options.provider);
-  return sent.flatMap(item => inputItems(item, options, custom, reasoning));
+  const input: JsonObject[] = [];
+  for (const item of sent) input.push(...inputItems(item, options, custom, reasoning));
+  return input;
 }
 
 function inputItems(

@@ -20,9 +20,20 @@ export type Kept = {
   before?: string;
 };
 
+/** Items never change, and every turn asks again for all of them. */
+const read = new WeakMap<Opaque, Kept>();
+
 /** What was kept, if the item is this provider's own. */
 export function keptBy(provider: string, opaque: Opaque | undefined): Kept | undefined {
   if (opaque?.provider !== provider) return undefined;
+  const known = read.get(opaque);
+  if (known !== undefined) return known;
+  const kept = readKept(opaque);
+  read.set(opaque, kept);
+  return kept;
+}
+
+function readKept(opaque: Opaque): Kept {
   const data = objectOf(opaque.data);
   const { id, phase, refusal, after, before } = data;
   return {

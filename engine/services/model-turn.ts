@@ -121,7 +121,8 @@ async function completeTurn(
 /** The turn with call ids that are unique in the run, in items and calls alike. */
 function nameCalls(turn: ModelTurn, transcript: readonly Item[]) {
   if (turn.toolCalls.length === 0) return { items: turn.items, toolCalls: turn.toolCalls, renamed: false };
-  const used = new Set(transcript.flatMap(item => (item.type === 'tool_call' ? [item.callId] : [])));
+  const used = new Set<string>();
+  for (const item of transcript) if (item.type === 'tool_call') used.add(item.callId);
   const names = makeIdsUnique(turn.toolCalls, used);
   if (names.size === 0) return { items: turn.items, toolCalls: turn.toolCalls, renamed: false };
   const toolCalls = turn.toolCalls.map(

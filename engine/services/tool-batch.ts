@@ -111,7 +111,7 @@ class CallRun {
 
   /** For a call that another process started: asks the tool whether it happened, and runs it if it did not. */
   async recover(): Promise<void> {
-    await this.#reconcile('its process ended while it ran', () => this.execute());
+    await this.#reconcile('Whoever ran it stopped before its outcome was recorded.', () => this.execute());
   }
 
   /** Without an answer the call is in doubt. */
@@ -129,11 +129,13 @@ class CallRun {
       const found = await tool.reconcile(view, this.#toolContext(this.#scope.signal));
       this.#scope.host.reach?.('reconcile.after');
       if (this.#scope.signal.aborted) return;
-      if ('unknown' in found) return this.#doubt(reason);
-      if (found.happened) return this.#settle(found.output);
+      const happened = 'happened' in found ? found.happened : undefined;
+      if ('happened' in found && found.happened === true) return this.#settle(found.output);
+      // Only a plain no lets it run again: nothing else may count as one.
+      if (happened !== false) return this.#doubt(reason);
     } catch (error) {
       if (this.#scope.signal.aborted || error instanceof Stopped) return;
-      return this.#doubt(`${reason}, and asking whether it happened failed: ${messageOf(error)}`);
+      return this.#doubt(`${reason} Asking whether it happened failed: ${messageOf(error)}`);
     }
     await whenNot();
   }
@@ -179,11 +181,10 @@ class CallRun {
 
   async #callWithin(tool: Tool, input: unknown): Promise<Outcome> {
     const { host, signal } = this.#scope;
-    const timeout = new AbortController();
-    const context = this.#toolContext(AbortSignal.any([signal, timeout.signal]));
-    const called = callTool(tool, input, context);
-    if (tool.timeoutMs === undefined) return await called;
     const { timeoutMs } = tool;
+    if (timeoutMs === undefined) return await callTool(tool, input, this.#toolContext(signal));
+    const timeout = new AbortController();
+    const called = callTool(tool, input, this.#toolContext(AbortSignal.any([signal, timeout.signal])));
     let cancel = () => {};
     const late = new Promise<Outcome>(resolve => {
       cancel = host.setTimer(timeoutMs, () => {

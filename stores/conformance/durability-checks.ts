@@ -20,6 +20,18 @@ export const durabilityChecks: readonly DurabilityCheck[] = [
     },
   },
   {
+    name: 'a run created with the rest of a journal is there whole after the store is opened again',
+    async run(store, reopen) {
+      const rest = { events: [receive('2'), receive('3')], status: 'waiting' } as const;
+      await store.create(begin('a'), undefined, rest);
+      const [journal, record] = [await store.read('a'), await store.get('a')];
+      const later = await reopen();
+      assert.deepEqual(await later.read('a'), journal);
+      assert.equal(journal.length, 3);
+      assert.deepEqual(await later.get('a'), record);
+    },
+  },
+  {
     name: 'a lease and its epoch hold after the store is opened again',
     async run(store, reopen) {
       await store.create(begin('a'), request('one'));

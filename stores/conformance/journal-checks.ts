@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
+import type { RunEvent } from '../../protocol/event.ts';
 import type { Check } from './check.ts';
-import { begin, receive, rejectsWith, request } from './samples.ts';
+import { begin, receive, rejectsWith, request, say } from './samples.ts';
 
 export const journalChecks: readonly Check[] = [
   {
@@ -37,6 +38,35 @@ export const journalChecks: readonly Check[] = [
         seq: 1,
         continues: 'z',
       });
+    },
+  },
+  {
+    name: 'a run created with the rest of a journal has all of it, with its status, before its claim',
+    async run(store) {
+      const last: RunEvent = { type: 'message.received', at: 4000, items: [say('3', 'i3')] };
+      const events = [receive('2'), last];
+      const rest = { events, status: 'waiting' } as const;
+      assert.deepEqual(await store.create(begin('a'), undefined, rest), { epoch: 0, seq: 3 });
+      const expected = [begin('a'), ...events].map((event, index) => ({ seq: index + 1, event }));
+      assert.deepEqual(await store.read('a'), expected);
+      const record = await store.get('a');
+      assert.deepEqual([record?.seq, record?.status, record?.updatedAt], [3, 'waiting', 4000]);
+      assert.deepEqual(await store.findItem('i3'), { runId: 'a', seq: 3, item: say('3', 'i3') });
+      assert.deepEqual(await store.create(begin('b'), request('one'), rest), { epoch: 1, seq: 4 });
+      assert.equal((await store.read('b', 3))[0]?.event.type, 'run.claimed');
+    },
+  },
+  {
+    name: 'a run whose rest could not be read back is not created, nor a part of it',
+    async run(store) {
+      const events = [receive('2'), receive('3', Number.NaN)];
+      await rejectsWith('input-invalid', store.create(begin('a'), undefined, { events, status: 'running' }));
+      assert.equal(await store.get('a'), undefined);
+      await store.create(begin('b'));
+      const rest = { events: [receive('2')], status: 'waiting' } as const;
+      await rejectsWith('run-exists', store.create(begin('b'), undefined, rest));
+      assert.deepEqual(await store.read('b'), [{ seq: 1, event: begin('b') }]);
+      assert.equal((await store.get('b'))?.status, 'running');
     },
   },
   {

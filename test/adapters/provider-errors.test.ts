@@ -282,12 +282,25 @@ describe('an error in a 200', () => {
 describe('something thrown', () => {
   const refused = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:1'), { code: 'ECONNREFUSED' });
 
-  test('a refused connection names the origin, and neither user nor password', () => {
+  test('a refused connection names the base URL, and neither user nor password', () => {
     const error = fromThrown(new TypeError('fetch failed', { cause: new AggregateError([refused]) }));
     expect(error).toMatchObject({ code: 'network', retryable: true, status: null });
-    expect(error.message).toContain('https://example.test (ECONNREFUSED)');
+    expect(error.message).toContain('https://example.test/v1 (ECONNREFUSED)');
     expect(error.message).toContain('OPENAI_BASE_URL');
     expect(inspect(error)).not.toContain('password');
+  });
+
+  test('what may be over at the next attempt says to try again', () => {
+    for (const error of [fromHttp(500, {}), malformedStream('an event is not JSON', context)])
+      expect(error.message).toContain('Try again');
+    const lost = Object.assign(new Error('other side closed'), { code: 'UND_ERR_SOCKET' });
+    expect(fromThrown(new TypeError('terminated', { cause: lost })).message).toContain('was lost');
+  });
+
+  test('an unknown model names the base URL with its path, where a missing /v1 shows', () => {
+    const { message } = fromHttp(404, {});
+    expect(message).toContain('https://example.test/v1');
+    expect(message).not.toContain('password');
   });
 
   test('a timeout is told from a lost connection', () => {

@@ -161,6 +161,21 @@ describe('reconcile', () => {
     expect(runs).toBe(1);
   });
 
+  test('of a tool that was not made by tool() runs a call again only for a plain no', async () => {
+    let runs = 0;
+    const made = makeTool('act', { timeoutMs: 50, reconcile: () => ({ unknown: true }) });
+    const tool = Object.assign(Object.create(made), {
+      run: () => {
+        runs += 1;
+        return hang();
+      },
+      reconcile: () => ({ maybe: 1 }),
+    });
+    const { settled } = await callOnce(tool);
+    expect(settled).toMatchObject({ status: 'waiting', doubts: [{ callId: 'call_0_0' }] });
+    expect(runs).toBe(1);
+  });
+
   test('is given the call, its key and its input', async () => {
     const seen: unknown[] = [];
     const { run } = await callOnce(

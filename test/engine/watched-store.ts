@@ -15,11 +15,12 @@ export type Watch = {
 export function watchStore(store: Store, watch: Watch): Store {
   const before = async (method: string) => await watch.before?.(method);
   return {
-    async create(event, claim) {
+    async create(event, claim, rest) {
       await before('create');
-      await watch.beforeAppend?.(event.runId, [event]);
-      const created = await store.create(event, claim);
-      await watch.afterAppend?.(event.runId, [event]);
+      const events = [event, ...(rest?.events ?? [])];
+      await watch.beforeAppend?.(event.runId, events);
+      const created = await store.create(event, claim, rest);
+      await watch.afterAppend?.(event.runId, events);
       return created;
     },
     async append(runId, guard, events, status) {

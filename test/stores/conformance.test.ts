@@ -96,6 +96,18 @@ const faults: Fault[] = [
     change: store => ({ create: event => store.create(event) }),
   },
   {
+    that: 'creates a run before it looks at the rest of its journal',
+    fails: 'a run whose rest could not be read back is not created, nor a part of it',
+    change: store => ({
+      create: async (event, claim, rest) => {
+        const begun = await store.create(event, claim);
+        if (rest === undefined) return begun;
+        await store.append(event.runId, { after: 1, input: true }, rest.events, rest.status);
+        return { ...begun, seq: 1 + rest.events.length };
+      },
+    }),
+  },
+  {
     that: 'has an empty journal for an unknown run',
     fails: 'a run that does not exist is refused by name, not made',
     change: store => ({ read: (...args) => store.read(...args).catch(() => []) }),

@@ -52,6 +52,21 @@ describe('a damaged journal', () => {
     expect(await append()).toEqual({ type: 'appended', seq: 4 });
   });
 
+  test('is begun whole or not at all when SQLite rolls back by itself', async () => {
+    const file = await makeJournal(1);
+    const store = sqlite(file);
+    await store.get('a');
+    change(
+      file,
+      `CREATE TRIGGER fault AFTER INSERT ON events WHEN new.seq = 3 BEGIN SELECT RAISE(ROLLBACK, 'fault'); END`,
+    );
+    const rest = { events: [receive('2'), receive('3')], status: 'waiting' } as const;
+    expect((await fail(store.create(begin('b'), undefined, rest))).code).toBe('store-damaged');
+    expect(await store.get('b')).toBeUndefined();
+    change(file, 'DROP TRIGGER fault');
+    expect(await store.create(begin('b'), undefined, rest)).toEqual({ epoch: 0, seq: 3 });
+  });
+
   test('is found when an item leads to it', async () => {
     const file = await makeJournal(3);
     change(file, 'DELETE FROM events WHERE seq = 1');

@@ -27,10 +27,13 @@ const events = fc.array(
 
 const command: fc.Arbitrary<Command> = fc.oneof(
   fc
-    .record({ id: runId, at: now, by: owner, claimed: fc.boolean(), older: fc.option(runId) })
-    .map(({ id, at, by, claimed, older }) => (store: Store) => {
+    .record({
+      ...{ id: runId, at: now, by: owner, claimed: fc.boolean(), older: fc.option(runId) },
+      rest: fc.option(fc.record({ events, status }), { nil: undefined }),
+    })
+    .map(({ id, at, by, claimed, older, rest }) => (store: Store) => {
       const event = begin(id, { at, ...(older !== null && { continues: older }) });
-      return store.create(event, claimed ? request(by, { now: at }) : undefined);
+      return store.create(event, claimed ? request(by, { now: at }) : undefined, rest);
     }),
   {
     weight: 4,

@@ -87,6 +87,16 @@ describe('the tool the engine gets', () => {
     const found = await refund.reconcile?.(call({ orderId: 'A-1', cents: 5 }), createContext());
     expect(found).toEqual({ happened: true, output: 'A-1 key-1' });
   });
+
+  it.each(['undefined', 'null', '{"maybe":true}', '{"happened":"no"}', '{"unknown":false}', '"happened"'])(
+    'takes %s from reconcile for no answer, and never for "it did not happen"',
+    async text => {
+      const answer = text === 'undefined' ? undefined : JSON.parse(text);
+      const refund = tool({ ...basics, run: () => 'ok', reconcile: () => answer });
+      const asked = Promise.resolve(refund.reconcile?.(call({ orderId: 'A-1', cents: 5 }), createContext()));
+      await expect(asked).rejects.toThrow('answered neither');
+    },
+  );
 });
 
 describe('validation of the input', () => {

@@ -3,6 +3,7 @@ import { InDoubt, messageOf } from '../../protocol/error.ts';
 import { isJsonObject, type JsonValue, toJson } from '../../protocol/json.ts';
 import type { CallView, Reconciliation, SideEffect, Tool, ToolCallContext } from '../../protocol/tool.ts';
 import { type ApprovalRule, applyApprovalRule } from '../approval-rule.ts';
+import { checkReconciliation } from '../check-reconciliation.ts';
 import { checkToolSettings } from '../check-tool-settings.ts';
 import { createArgumentsCheck } from './check-arguments.ts';
 import { readResult } from './read-result.ts';
@@ -87,7 +88,10 @@ export function createServerTool(described: McpTool, options: ServerToolOptions)
     validate: createArgumentsCheck(schema),
     approval: call => applyApprovalRule(approval, call),
     run,
-    ...(reconcile && { reconcile }),
+    ...(reconcile && {
+      reconcile: async (call: CallView<unknown>, context: ToolCallContext) =>
+        checkReconciliation(name, await reconcile(call, context)),
+    }),
   };
 }
 

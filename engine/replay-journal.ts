@@ -1,0 +1,120 @@
+import { type ChartState, initial, next, type Step } from '../machines/step.ts';
+import type { NextAction } from '../protocol/effect.ts';
+import { messageOf } from '../protocol/error.ts';
+import { type RunEvent, runEventSchema } from '../protocol/event.ts';
+import type { JsonValue } from '../protocol/json.ts';
+import { hashState } from './export-run.ts';
+import { beginFold } from './load-run.ts';
+
+/**
+ * Replaying: a journal is folded again with the results it recorded, and what comes out is held against
+ * what was stored of it.
+ *
+ * P1 Nothing is executed: no service starts, no agent is needed, no store is written.
+ * P2 The first entry that is not the recorded one, or that the chart does not take, ends the replay.
+ */
+
+/** An entry, and where the run stands behind it; `next` when something was decided there. */
+export type ReplayedEntry = {
+  runId: string;
+  seq: number;
+  event: RunEvent;
+  state: ChartState;
+  next?: NextAction;
+};
+
+export type Verdict = {
+  runId: string;
+  equal: boolean;
+  /** How many were replayed. */
+  entries: number;
+  /** What the fold was held against; `null` when only the journal is stored. */
+  comparedWith: string | null;
+  /** Behind the last entry that was replayed; `null` when there is none. */
+  end: { state: ChartState; hash: string } | null;
+  /** The first entry that differs or does not fit, and how. */
+  problem?: Problem;
+};
+
+export type Look = (entry: ReplayedEntry) => void;
+export type Recorded = { seq: number; event: RunEvent | JsonValue };
+/** A journal, and what it is held against. */
+export type Recording = {
+  runId: string;
+  entries: readonly Recorded[];
+  comparedWith: string | null;
+  /** What is wrong with an entry, before it is replayed. */
+  checkEntry?(entry: Recorded, place: number): string | null;
+  /** What is wrong with the state behind an entry. */
+  checkState?(state: ChartState, seq: number): string | null;
+  /** What is wrong with the end, and at which entry. */
+  checkEnd?(state: ChartState): Problem | null;
+};
+export type Problem = { seq: number; message: string };
+
+/** Throws `chart-mismatch` for a journal of another chart or format. */
+export function replayJournal({ runId, entries, comparedWith, ...checks }: Recording, look: Look): Verdict {
+  let state: ChartState | null = null;
+  let replayed = 0;
+  const end = (problem: Problem | null): Verdict => ({
+    runId,
+    equal: problem === null,
+    entries: replayed,
+    comparedWith,
+    end: state === null ? null : { state, hash: hashState(state) },
+    ...(problem === null ? {} : { problem }),
+  });
+  for (const entry of entries) {
+    const place = replayed + 1;
+    const fault = findFault(() => checks.checkEntry?.(entry, place) ?? null);
+    if (fault !== null) return end({ seq: place, message: fault });
+    const { event } = entry;
+    if (!isRunEvent(event)) return end({ seq: place, message: 'is no event this version knows' });
+    const step = takeEvent(state, event);
+    if (typeof step === 'string') return end({ seq: place, message: step });
+    state = step.state;
+    replayed = place;
+    look({ runId, seq: place, event, state, ...decisionOf(step) });
+    const difference = checks.checkState?.(state, place) ?? null;
+    if (difference !== null) return end({ seq: place, message: difference });
+  }
+  return end(state === null ? { seq: 1, message: 'is missing' } : (checks.checkEnd?.(state) ?? null));
+}
+
+function takeEvent(state: ChartState | null, event: RunEvent): Step | string {
+  switch (event.type) {
+    case 'run.started':
+      if (state !== null) return 'is a second run.started';
+      beginFold(event);
+      return initial(event);
+    case 'run.claimed':
+    case 'tool.late':
+      return state === null ? 'is not run.started' : { state, effects: [], handled: true };
+    default: {
+      if (state === null) return 'is not run.started';
+      const step = next(state, event);
+      return step.handled ? step : `(${event.type}) does not fit the state ${JSON.stringify(state.value)}`;
+    }
+  }
+}
+
+function decisionOf({ effects }: Step): { next?: NextAction } {
+  const decided = effects.flatMap(effect =>
+    effect.type === 'publish' && effect.notice.type === 'decided' ? [effect.notice.next] : [],
+  );
+  const last = decided.at(-1);
+  return last === undefined ? {} : { next: last };
+}
+
+/** A value that is nested too deeply to be hashed is a fault like any other. */
+function findFault(check: () => string | null): string | null {
+  try {
+    return check();
+  } catch (error) {
+    return `cannot be read: ${messageOf(error)}`;
+  }
+}
+
+export function isRunEvent(event: unknown): event is RunEvent {
+  return runEventSchema.safeParse(event).success;
+}

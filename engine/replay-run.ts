@@ -1,0 +1,61 @@
+import { fromStored, type StoredState, toStored } from '../machines/snapshot.ts';
+import type { ChartState } from '../machines/step.ts';
+import type { JournalEntry } from '../protocol/event.ts';
+import { canonicalJson, type JsonValue, toJson } from '../protocol/json.ts';
+import type { Store } from '../protocol/store.ts';
+import { findDifference } from './find-difference.ts';
+import { foldEntry, readImage } from './load-run.ts';
+import { readFromStart } from './read-from-start.ts';
+import { type Look, replayJournal, type Verdict } from './replay-journal.ts';
+
+/**
+ * Replays a run of the store: its fold has to be the stored snapshot where that was taken, and what the
+ * snapshot becomes at the end. Throws what `readFromStart` throws, and `chart-mismatch`.
+ */
+export async function replayRun(store: Store, runId: string, look: Look = () => {}): Promise<Verdict> {
+  const snapshot = await store.loadSnapshot(runId);
+  const entries = await readFromStart(store, runId, 'Replay');
+  if (snapshot === undefined) return replayJournal({ runId, entries, comparedWith: null }, look);
+  const { seq } = snapshot;
+  const compare = (state: ChartState) => compareStates(readStored(snapshot.state, runId), toStored(state));
+  return replayJournal(
+    {
+      runId,
+      entries,
+      comparedWith: `the snapshot at entry ${seq}`,
+      checkState: (state, at) => (at === seq ? compare(state) : null),
+      checkEnd: state => {
+        if (seq > entries.length)
+          return { seq: entries.length + 1, message: `is missing: a snapshot has ${seq}` };
+        const message = compareStates(foldOn(snapshot.state, entries.slice(seq), runId), toStored(state));
+        return message === null ? null : { seq: entries.length, message };
+      },
+    },
+    look,
+  );
+}
+
+function readStored(image: JsonValue, runId: string): StoredState | null {
+  try {
+    return readImage(image, runId).state;
+  } catch {
+    return null;
+  }
+}
+
+/** What a snapshot becomes with the entries behind it; `null` for one that leads nowhere. */
+function foldOn(image: JsonValue, rest: readonly JournalEntry[], runId: string): StoredState | null {
+  try {
+    const begun = fromStored(readImage(image, runId).state);
+    return toStored(rest.reduce((state, entry) => foldEntry(state, entry, runId), begun));
+  } catch {
+    return null;
+  }
+}
+
+function compareStates(stored: StoredState | null, replayed: StoredState): string | null {
+  if (stored === null) return 'leads to a state, and the stored snapshot is damaged';
+  const [left, right] = [toJson(stored), toJson(replayed)];
+  if (canonicalJson(left) === canonicalJson(right)) return null;
+  return `leads to a state that differs from the stored snapshot at ${findDifference(left, right)}`;
+}

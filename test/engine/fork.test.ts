@@ -1,0 +1,286 @@
+import { describe, expect, test } from 'vitest';
+import { scripted } from '../../adapters/scripted.ts';
+import { forkRun } from '../../engine/fork-run.ts';
+import { beginFold, foldEntry, loadRun } from '../../engine/load-run.ts';
+import { toStored } from '../../machines/snapshot.ts';
+import type { ChartState } from '../../machines/step.ts';
+import type { JournalEntry, RunEvent } from '../../protocol/event.ts';
+import { textOf } from '../../protocol/message.ts';
+import type { Store } from '../../protocol/store.ts';
+import { memory } from '../../stores/memory.ts';
+import { createAgent } from '../../surfaces/library/create-agent.ts';
+import { calls, clientTool, eventsOf, makeGate, makeTool, makeTracedTool, wordsOf } from './agents.ts';
+import { runDrill } from './crash-drill.ts';
+import { ManualHost } from './manual-host.ts';
+import { answerWith, recordRequests } from './models.ts';
+import { watchStore } from './watched-store.ts';
+
+const BOOKKEEPING: RunEvent['type'][] = ['run.claimed', 'tool.late'];
+
+function foldOf(entries: readonly JournalEntry[]): ChartState {
+  const [first, ...rest] = entries;
+  if (first?.event.type !== 'run.started') throw new Error('the journal has no beginning');
+  return rest.reduce((state, entry) => foldEntry(state, entry, 'source'), beginFold(first.event));
+}
+
+function seqOf(events: readonly RunEvent[], type: RunEvent['type'], nth = 1): number {
+  const seqs = events.flatMap((event, index) => (event.type === type ? [index + 1] : []));
+  const seq = seqs[nth - 1];
+  if (seq === undefined) throw new Error(`the journal has no ${type} number ${nth}`);
+  return seq;
+}
+
+/** Calls that the journal says were started, and not how they ended; a word to retry is no end. */
+function startedIn(entries: readonly JournalEntry[]): string[] {
+  const started = new Set<string>();
+  for (const { event } of entries) {
+    if (event.type === 'tool.started') started.add(event.callId);
+    if (event.type === 'tool.settled') started.delete(event.callId);
+    if (event.type === 'doubt.resolved' && event.resolution.type !== 'retry') started.delete(event.callId);
+  }
+  return [...started].sort();
+}
+
+function makeAgent(store: Store, host: ManualHost, keys: string[] = []) {
+  return createAgent({
+    name: 'a',
+    host,
+    store,
+    model: scripted([calls('read', 'act'), { text: 'Nearly.', ...calls('pay') }, { text: 'done' }]),
+    tools: [
+      makeTracedTool('read', keys, { sideEffect: 'none' }),
+      makeTracedTool('act', keys, { approval: true }),
+      makeTracedTool('pay', keys),
+    ],
+  });
+}
+
+async function finishedRun() {
+  const [host, store, keys] = [new ManualHost(), memory(), [] as string[]];
+  const agent = makeAgent(store, host, keys);
+  const run = await agent.start('go');
+  await host.settle(run.settled());
+  await run.approve('call_0_1', { by: 'ann' });
+  expect((await host.settle(run.settled())).status).toBe('finished');
+  return { host, store, keys, agent, run, events: await eventsOf(store, run.id) };
+}
+
+describe('a fork', () => {
+  test('begins with the journal of its source, without its claims, and names it', async () => {
+    const { store, run, events } = await finishedRun();
+    const at = seqOf(events, 'approval.decided');
+    const fork = await run.fork({ at });
+    const copied = events.slice(1, at).filter(({ type }) => !BOOKKEEPING.includes(type));
+    expect(await eventsOf(store, fork.id)).toEqual([
+      { ...events[0], runId: fork.id, forkOf: { runId: run.id, at } },
+      ...copied,
+    ]);
+    expect(fork.id).not.toBe(run.id);
+    expect(await eventsOf(store, run.id)).toEqual(events);
+    expect(await store.get(fork.id)).toMatchObject({ status: 'running', createdAt: events[0]?.at });
+    expect((await store.get(fork.id))?.owner).toBeUndefined();
+  });
+
+  test('is not driven until somebody asks, and then goes its own way', async () => {
+    const { host, keys, store, run, events } = await finishedRun();
+    const fork = await run.fork({ at: seqOf(events, 'approval.decided') - 1 });
+    const before = keys.length;
+    await host.advance(60_000);
+    expect(keys).toHaveLength(before);
+    const waiting = await host.settle(fork.settled());
+    expect(waiting).toMatchObject({ status: 'waiting', approvals: [{ callId: 'call_0_1', runId: fork.id }] });
+    await fork.reject('call_0_1', { reason: 'not this time' });
+    expect((await host.settle(fork.settled())).status).toBe('finished');
+    expect(keys.slice(before)).toEqual([`${fork.id}:2:call_1_0`]);
+    expect(await eventsOf(store, run.id)).toEqual(events);
+    expect((await run.settled()).status).toBe('finished');
+  });
+
+  test('at the last entry of a run that has ended has ended the same way', async () => {
+    const { run, events } = await finishedRun();
+    const fork = await run.fork({ at: events.length });
+    expect(await fork.settled()).toEqual(await run.settled());
+  });
+
+  test('inside a running turn makes the model call again', async () => {
+    const { host, run, events } = await finishedRun();
+    const fork = await run.fork({ at: seqOf(events, 'text.started') });
+    expect((await host.settle(fork.settled())).status).toBe('finished');
+    const fresh = await run.fork({ at: 1 });
+    expect((await host.settle(fresh.settled())).status).toBe('waiting');
+  });
+
+  test.each([
+    ['none', 'read'],
+    ['idempotent', 'put'],
+    ['once', 'pay'],
+  ] as const)(
+    'has a call with side effect %s in doubt that was started and not settled',
+    async (sideEffect, name) => {
+      const [host, store, gate] = [new ManualHost(), memory(), makeGate<string>()];
+      let ran = 0;
+      const run = await createAgent({
+        ...{ name: 'a', host, store },
+        model: scripted([calls(name, 'other'), { text: 'done' }]),
+        tools: [
+          makeTool(name, { sideEffect, run: () => (++ran === 1 ? gate.promise : 'ran again') }),
+          makeTool('other', { sideEffect: 'none' }),
+        ],
+      }).start('go');
+      await host.idle();
+      const events = await eventsOf(store, run.id);
+      const started = events.find(event => event.type === 'tool.started');
+      const fork = await run.fork({ at: events.length });
+      gate.open('ran');
+      expect((await host.settle(run.settled())).status).toBe('finished');
+
+      const waiting = await host.settle(fork.settled());
+      expect(waiting).toMatchObject({ status: 'waiting', doubts: [{ callId: 'call_0_0' }] });
+      expect(waiting).toMatchObject({ doubts: [{ reason: expect.stringContaining(run.id) }] });
+      expect(ran).toBe(1);
+      expect(await fork.resolve('call_0_0', { retry: true })).toEqual({ accepted: true });
+      expect((await host.settle(fork.settled())).status).toBe('finished');
+      expect(ran).toBe(2);
+      const again = (await eventsOf(store, fork.id)).filter(
+        event => event.type === 'tool.started' && event.callId === 'call_0_0',
+      );
+      expect(again).toMatchObject([{ attempt: 1 }, { attempt: 2, key: started?.key }]);
+    },
+  );
+
+  test('counts no time that passed after its point as activity', async () => {
+    const [host, store, gate] = [new ManualHost(), memory(), makeGate()];
+    const run = await createAgent({
+      ...{ name: 'a', host, store },
+      model: scripted([calls('pay'), { text: 'done' }]),
+      tools: [makeTool('pay', { run: () => gate.promise })],
+    }).start('go');
+    await host.idle();
+    host.jump(24 * 60 * 60 * 1000);
+    const fork = await run.fork({ at: (await store.read(run.id)).length });
+    expect((await loadRun(store, fork.id)).state.context.activeMs).toBeLessThan(1000);
+    gate.open();
+    await host.settle(run.settled());
+  });
+
+  test('continues what its source continues, and reads the same transcript', async () => {
+    const [host, store] = [new ManualHost(), memory()];
+    const { model, requests } = recordRequests(
+      answerWith(({ transcript }) => ({ text: `${transcript.length}` })),
+    );
+    const agent = createAgent({ name: 'a', host, store, model });
+    const first = await agent.start('one');
+    await first.settled();
+    const second = await agent.start('two', { continues: first.id });
+    await second.settled();
+    const fork = await second.fork({ at: 1 });
+    await host.settle(fork.settled());
+    expect(requests.at(-1)?.transcript.map(textOf)).toEqual(['one', '1', 'two']);
+    expect((await store.chain(fork.id)).map(({ runId }) => runId)).toEqual([first.id, fork.id]);
+  });
+
+  test('can be forked, and names the run it was made of', async () => {
+    const { store, run, events } = await finishedRun();
+    const fork = await run.fork({ at: events.length });
+    const other = await fork.fork({ at: 2 });
+    expect((await eventsOf(store, other.id))[0]).toMatchObject({ forkOf: { runId: fork.id, at: 2 } });
+  });
+
+  test.each([0, -1, 1.5, Number.NaN, 1000])('at %s is refused, naming the range', async at => {
+    const { run, store, events } = await finishedRun();
+    await expect(run.fork({ at })).rejects.toMatchObject({
+      code: 'input-invalid',
+      message: expect.stringContaining(`from 1 to ${events.length}`),
+    });
+    expect(await store.list()).toHaveLength(1);
+  });
+
+  test('of a run that was restored from a snapshot is refused with what to do', async () => {
+    const host = new ManualHost();
+    const here = await makeAgent(memory(), host).start('go');
+    await host.settle(here.settled());
+    const there = await makeAgent(memory(), host).restore(here.snapshot());
+    const refused = { code: 'refused', message: expect.stringContaining('in the store where it began') };
+    await expect(there.fork({ at: 1 })).rejects.toMatchObject(refused);
+    await there.reject('call_0_1');
+    await host.settle(there.settled());
+    await expect(there.fork({ at: 1 })).rejects.toMatchObject(refused);
+  });
+
+  test('that the store does not take leaves nothing behind', async () => {
+    const { host, store, run } = await finishedRun();
+    const failing = watchStore(store, {
+      beforeAppend: () => {
+        throw new Error('the disk is full');
+      },
+    });
+    await expect(forkRun({ store: failing, host }, run.id, 5)).rejects.toThrow('the disk is full');
+    expect(await store.list()).toHaveLength(1);
+  });
+
+  test('of a run that does not exist is refused', async () => {
+    const { host, store } = await finishedRun();
+    await expect(forkRun({ store, host }, 'run_x', 1)).rejects.toMatchObject({ code: 'run-unknown' });
+  });
+});
+
+describe('a fork at any entry', () => {
+  test('of a run that crashed stands where its source stood, and has in doubt exactly what was under way', async () => {
+    let doubted = 0;
+    for (const deaths of [[], [12], [20, 9], [25], [31, 14]]) {
+      const { store, runId } = await runDrill({ deaths });
+      const host = new ManualHost({ name: 'forks' });
+      const entries = await store.read(runId);
+      for (const { seq } of entries) {
+        const before = foldOf(entries.slice(0, seq));
+        const fork = await forkRun({ store, host }, runId, seq);
+        const { state } = await loadRun(store, fork.runId);
+        expect(toStored(state)).toEqual(toStored(fork.loaded.state));
+        const started = before.status === 'active' ? startedIn(entries.slice(0, seq)) : [];
+        const doubts = state.context.calls.filter(({ status }) => status === 'doubted');
+        expect(doubts.map(({ callId }) => callId).sort(), `${deaths} at ${seq}`).toEqual(started);
+        for (const { callId, key } of doubts)
+          expect(key).toBe(before.context.calls.find(call => call.callId === callId)?.key);
+        doubted += started.length;
+        if (started.length > 0) continue;
+        const context = { ...before.context, runId: fork.runId };
+        expect(toStored(state)).toEqual({ ...toStored(before), context });
+      }
+    }
+    expect(doubted).toBeGreaterThan(20);
+  });
+
+  test('runs nothing again that its source had begun, whatever is driven', async () => {
+    const { host, store, keys, agent, run, events } = await finishedRun();
+    for (const [index] of events.entries()) {
+      const { runId } = await forkRun({ store, host }, run.id, index + 1);
+      const started = startedIn(await store.read(runId));
+      const before = keys.length;
+      const fork = await agent.open(runId);
+      const settled = await host.settle(fork.settled());
+      for (const callId of started)
+        expect(
+          keys.slice(before).some(key => key.endsWith(callId)),
+          `at ${index + 1}`,
+        ).toBe(false);
+      if (started.length > 0) expect(settled.status).toBe('waiting');
+    }
+    expect(await wordsOf(store, run.id)).toHaveLength(events.length);
+  });
+
+  test('leaves a call that the client runs waiting for it', async () => {
+    const [host, store] = [new ManualHost(), memory()];
+    const run = await createAgent({
+      ...{ name: 'a', host, store },
+      model: scripted([calls('show'), { text: 'done' }]),
+      tools: [clientTool('show')],
+    }).start('go');
+    await run.settled();
+    const fork = await run.fork({ at: (await store.read(run.id)).length });
+    expect(await fork.settled()).toMatchObject({
+      status: 'waiting',
+      doubts: [],
+      results: [{ callId: 'call_0_0' }],
+    });
+  });
+});

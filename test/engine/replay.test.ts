@@ -1,0 +1,251 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { exportRun, type RunExport } from '../../engine/export-run.ts';
+import { loadRun } from '../../engine/load-run.ts';
+import { readExport } from '../../engine/read-export.ts';
+import { replayExport } from '../../engine/replay-export.ts';
+import type { ReplayedEntry } from '../../engine/replay-journal.ts';
+import { replayRun } from '../../engine/replay-run.ts';
+import { isJsonObject, type JsonValue } from '../../protocol/json.ts';
+import type { Store } from '../../protocol/store.ts';
+import { memory } from '../../stores/memory.ts';
+import { createAgent } from '../../surfaces/library/create-agent.ts';
+import { runDrill } from './crash-drill.ts';
+import { ManualHost } from './manual-host.ts';
+import { answerWith } from './models.ts';
+import { type Recipe, recipes, recordRun } from './recorded-run.ts';
+import { watchStore } from './watched-store.ts';
+
+const RECIPE: Recipe = {
+  turns: [
+    { text: 'Let me see.', toolCalls: [{ name: 'read' }, { name: 'act' }] },
+    { error: { code: 'overloaded', times: 1 } },
+    { toolCalls: [{ name: 'show' }] },
+    { text: 'Done.' },
+  ],
+  words: ['approve', 'answer'],
+};
+
+/** What a file of the export would give back. */
+function asFile(exported: RunExport): string {
+  return JSON.stringify(exported, null, 2);
+}
+
+function replayText(text: string) {
+  return replayExport(readExport(text, 'the file'));
+}
+
+/** The export with one thing changed, as somebody with an editor would. */
+function tamper(exported: RunExport, change: (copy: RunExport) => void): string {
+  const copy: RunExport = JSON.parse(asFile(exported));
+  change(copy);
+  return asFile(copy);
+}
+
+/** A store that tells which of its methods were called. */
+function listen(store: Store): { store: Store; called: Set<string> } {
+  const called = new Set<string>();
+  return { store: watchStore(store, { before: method => void called.add(method) }), called };
+}
+
+describe('a replay', () => {
+  test('of any recorded run is equal, from the store and from its export', async () => {
+    await fc.assert(
+      fc.asyncProperty(recipes, async recipe => {
+        const { store, run } = await recordRun(recipe);
+        const fromStore = await replayRun(store, run.id);
+        const { state, seq } = await loadRun(store, run.id);
+        expect(fromStore).toMatchObject({ equal: true, entries: seq });
+        expect(fromStore.end?.state.value).toEqual(state.value);
+        const exported = await exportRun(store, run.id);
+        const fromFile = replayText(asFile(exported));
+        expect(fromFile).toMatchObject({ equal: true, entries: seq, end: { hash: exported.stateHash } });
+        expect(fromFile.end?.hash).toBe(fromStore.end?.hash);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test('of a run that crashed is equal, wherever it crashed', async () => {
+    for (const deaths of [[], [12], [20, 9], [25], [31, 14]]) {
+      const { store, runId } = await runDrill({ deaths });
+      expect(await replayRun(store, runId)).toMatchObject({ equal: true });
+    }
+  });
+
+  test('reads the store and writes nothing', async () => {
+    const { store, run } = await recordRun(RECIPE);
+    const watched = listen(store);
+    await replayRun(watched.store, run.id);
+    await exportRun(watched.store, run.id);
+    expect([...watched.called].sort()).toEqual(['loadSnapshot', 'read']);
+  });
+
+  test('tells the states in order, and why each was chosen', async () => {
+    const { store, run } = await recordRun(RECIPE);
+    const seen: ReplayedEntry[] = [];
+    await replayRun(store, run.id, entry => seen.push(entry));
+    expect(seen.map(({ seq, event }) => ({ seq, event }))).toEqual(await store.read(run.id));
+    const decided = seen.flatMap(({ next }) => (next === undefined ? [] : [next]));
+    expect(decided.map(({ type }) => type)).toEqual([
+      'callModel',
+      'executeTools',
+      'interruptForApproval',
+      'executeTools',
+      'callModel',
+      'backOff',
+      'callModel',
+      'awaitResults',
+      'callModel',
+      'finish',
+    ]);
+    for (const { why } of decided) expect(why).not.toBe('');
+  });
+
+  test('of a run whose snapshot is not its fold names the entry and what differs', async () => {
+    const { store, run } = await recordRun(RECIPE);
+    const { seq } = await loadRun(store, run.id);
+    const snapshot = await store.loadSnapshot(run.id);
+    const state = structuredClone(snapshot?.state ?? null);
+    if (isJsonObject(state) && isJsonObject(state.state) && isJsonObject(state.state.context))
+      state.state.context.turns = 99;
+    await store.saveSnapshot(run.id, { seq, state });
+    const verdict = await replayRun(store, run.id);
+    expect(verdict).toMatchObject({ equal: false, entries: seq, problem: { seq } });
+    expect(verdict.problem?.message).toContain('context.turns');
+  });
+
+  test('of a run whose snapshot is damaged, or ahead of the journal, is not equal', async () => {
+    const { store, run } = await recordRun(RECIPE);
+    const { seq } = await loadRun(store, run.id);
+    await store.saveSnapshot(run.id, { seq, state: 'garbage' });
+    expect(await replayRun(store, run.id)).toMatchObject({ equal: false, problem: { seq } });
+    await store.saveSnapshot(run.id, { seq: seq + 5, state: 'garbage' });
+    expect(await replayRun(store, run.id)).toMatchObject({ equal: false, problem: { seq: seq + 1 } });
+  });
+
+  test('of a run that was restored from a snapshot is refused with what to do', async () => {
+    const { agent, run } = await recordRun({ ...RECIPE, words: [] });
+    const store = memory();
+    const there = createAgent({ ...agent.options, store });
+    await there.restore(run.snapshot());
+    const refused = { code: 'refused', message: expect.stringContaining('in the store where it began') };
+    await expect(replayRun(store, run.id)).rejects.toMatchObject(refused);
+    await expect(exportRun(store, run.id)).rejects.toMatchObject(refused);
+  });
+});
+
+describe('an export', () => {
+  test('is the same each time, and names run, agent and chart', async () => {
+    const { store, run } = await recordRun(RECIPE);
+    const exported = await exportRun(store, run.id);
+    expect(asFile(await exportRun(store, run.id))).toBe(asFile(exported));
+    expect(exported).toMatchObject({
+      format: 'agentchart-run/1',
+      run: { runId: run.id, agent: { name: 'recorded' } },
+    });
+    expect(exported.journal).toEqual(await store.read(run.id));
+    expect(exported).not.toHaveProperty('chain');
+  });
+
+  test('holds the runs it continues, so that it is replayed alone', async () => {
+    const [host, store] = [new ManualHost(), memory()];
+    const agent = createAgent({ name: 'a', host, store, model: answerWith(() => ({ text: 'done' })) });
+    const ids: string[] = [];
+    for (const input of ['one', 'two', 'three']) {
+      const continues = ids.at(-1);
+      const run = await agent.start(input, continues === undefined ? {} : { continues });
+      await run.settled();
+      ids.push(run.id);
+    }
+    const exported = await exportRun(store, ids[2] ?? '');
+    expect(exported.chain?.map(({ run }) => run.runId)).toEqual(ids.slice(0, 2));
+    const seen = new Set<string>();
+    const verdict = replayExport(readExport(asFile(exported), 'the file'), ({ runId }) => seen.add(runId));
+    expect(verdict).toMatchObject({ runId: ids[2], equal: true });
+    expect([...seen]).toEqual(ids);
+
+    const cut = replayText(tamper(exported, copy => copy.chain?.shift()));
+    expect(cut).toMatchObject({ runId: ids[1], equal: false, problem: { seq: 1 } });
+    expect(cut.problem?.message).toContain(`continues run ${ids[0]}`);
+    const changed = tamper(exported, ({ chain }) => {
+      const [, entry] = chain?.[1]?.journal ?? [];
+      if (entry !== undefined) entry.event.at += 1;
+    });
+    expect(replayText(changed)).toMatchObject({ runId: ids[1], equal: false, problem: { seq: 2 } });
+  });
+
+  test('in which any entry was changed is refused, naming that entry', async () => {
+    const { store, run } = await recordRun(RECIPE);
+    const exported = await exportRun(store, run.id);
+    for (const [index, { seq }] of exported.journal.entries()) {
+      const changed = tamper(exported, ({ journal }) => {
+        const entry = journal[index];
+        if (entry !== undefined) entry.event.at += 1;
+      });
+      expect(replayText(changed)).toMatchObject({ equal: false, problem: { seq } });
+    }
+  });
+
+  const tamperings: [that: string, change: (copy: RunExport) => void, seq: number][] = [
+    ['lacks an entry', ({ journal }) => void journal.splice(4, 1), 5],
+    [
+      'has two entries in the other order',
+      ({ journal }) => void journal.splice(4, 2, ...journal.slice(4, 6).reverse()),
+      5,
+    ],
+    ['has an entry twice', ({ journal }) => void journal.splice(4, 0, ...journal.slice(4, 5)), 6],
+    ['lacks its end', ({ journal }) => void journal.splice(4), 5],
+    ['names another agent', ({ run }) => void Object.assign(run.agent, { name: 'other' }), 1],
+    ['names another run', ({ run }) => void Object.assign(run, { runId: 'run_other' }), 1],
+    ['has another hash for an entry', ({ hashes }) => void hashes.splice(6, 1, 'f'.repeat(64)), 7],
+  ];
+  test.each(tamperings)('that %s is refused, naming the place', async (_, change, seq) => {
+    const { store, run } = await recordRun(RECIPE);
+    const verdict = replayText(tamper(await exportRun(store, run.id), change));
+    expect(verdict).toMatchObject({ equal: false, problem: { seq } });
+    expect(verdict.entries).toBe(seq - 1);
+  });
+
+  test('with another state hash is refused at its last entry', async () => {
+    const { store, run } = await recordRun(RECIPE);
+    const exported = await exportRun(store, run.id);
+    const verdict = replayText(
+      tamper(exported, copy => void Object.assign(copy, { stateHash: '0'.repeat(64) })),
+    );
+    expect(verdict).toMatchObject({ equal: false, problem: { seq: exported.journal.length } });
+    expect(verdict.problem?.message).toContain(exported.stateHash);
+  });
+
+  test('with an entry the chart does not take, hashes made to fit, is refused at that entry', async () => {
+    const { store, run } = await recordRun(RECIPE);
+    const exported = await exportRun(store, run.id);
+    const changed = tamper(exported, ({ journal, hashes }) => {
+      journal.splice(3);
+      hashes.splice(2, Number.POSITIVE_INFINITY, exported.hashes.at(-1) ?? '');
+      const last = exported.journal.at(-1);
+      if (last !== undefined) journal.splice(2, 1, { ...last, seq: 3 });
+    });
+    expect(replayText(changed)).toMatchObject({ equal: false, entries: 2, problem: { seq: 3 } });
+  });
+
+  test.each<[that: string, value: JsonValue]>([
+    ['is no object', []],
+    ['has no format', { journal: [] }],
+    ['has another format', { format: 'agentchart-run/99' }],
+    ['lacks its journal', { format: 'agentchart-run/1' }],
+    ['has an empty journal', { format: 'agentchart-run/1', journal: [], hashes: [], stateHash: '' }],
+  ])('that %s is no export', (_, value) => {
+    expect(() => readExport(JSON.stringify(value), 'x.json')).toThrow(/^x\.json is not the export of a run/);
+  });
+
+  test('that is cut off is refused, and an entry nested without end is named', async () => {
+    const { store, run } = await recordRun(RECIPE);
+    const exported = await exportRun(store, run.id);
+    expect(() => replayText(asFile(exported).slice(0, -100))).toThrow('it is not JSON');
+    const nested = `${'['.repeat(200_000)}${']'.repeat(200_000)}`;
+    const deep = tamper(exported, ({ journal }) => void Object.assign(journal[1] ?? {}, { event: 'nested' }));
+    const verdict = replayText(deep.replace('"nested"', nested));
+    expect(verdict).toMatchObject({ equal: false, entries: 1, problem: { seq: 2 } });
+  });
+});
