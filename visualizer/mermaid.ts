@@ -1,5 +1,6 @@
 import { type JsonValue, toJson } from '../protocol/json.ts';
-import { type ChartEdge, type ChartState, readChart } from './chart-graph.ts';
+import { type ChartState, readChart } from './chart-graph.ts';
+import { mergeEdges } from './merge-edges.ts';
 
 /** The chart as JSON: states with their descriptions, and edges with events and guards. */
 export function chartToJson(): JsonValue {
@@ -12,16 +13,18 @@ export function chartToJson(): JsonValue {
  */
 export function chartToMermaid(): string {
   const { states, edges, initial } = readChart();
-  const moving = edges.filter(edge => edge.from !== edge.to);
+  const merged = mergeEdges(edges);
   return [
     'stateDiagram-v2',
     `  [*] --> ${nodeName(initial)}`,
     ...states.flatMap(state => drawState(state, '  ')),
-    ...mergeEdges(moving).map(({ from, to, label }) => `  ${from} --> ${to}: ${label}`),
+    ...merged
+      .filter(({ from }) => from !== '')
+      .map(({ from, to, labels }) => `  ${nodeName(from)} --> ${nodeName(to)}: ${labels.join('<br/>')}`),
     ...states.filter(({ final }) => final).map(({ id }) => `  ${nodeName(id)} --> [*]`),
-    ...moving
+    ...merged
       .filter(({ from }) => from === '')
-      .map(({ to, event }) => `  note right of ${nodeName(to)}: ${event}, from any state`),
+      .map(({ to, labels }) => `  note right of ${nodeName(to)}: ${labels.join(', ')}, from any state`),
     '',
   ].join('\n');
 }
@@ -34,19 +37,6 @@ function drawState({ id, name, states, initial }: ChartState, indent: string): s
     ...states.flatMap(state => drawState(state, `${indent}  `)),
     `${indent}}`,
   ];
-}
-
-/** One line for each pair of states, with its labels joined. What leads from the root becomes a note. */
-function mergeEdges(edges: readonly ChartEdge[]): { from: string; to: string; label: string }[] {
-  const merged = new Map<string, { from: string; to: string; labels: Set<string> }>();
-  for (const { from, to, event, guard } of edges) {
-    if (from === '') continue;
-    const key = `${from} ${to}`;
-    const line = merged.get(key) ?? { from: nodeName(from), to: nodeName(to), labels: new Set() };
-    line.labels.add(event === '' ? guard : event);
-    merged.set(key, line);
-  }
-  return [...merged.values()].map(({ from, to, labels }) => ({ from, to, label: [...labels].join('<br/>') }));
 }
 
 function nodeName(id: string): string {

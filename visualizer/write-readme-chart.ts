@@ -1,7 +1,18 @@
-/** Puts the current chart into README.md: `npm run docs`. A test holds the README to it. */
-import { readFileSync, writeFileSync } from 'node:fs';
+/**
+ * Draws the current chart: `npm run docs` writes visualizer/chart-drawing.ts, docs/images/chart.svg and the
+ * chart in README.md. Tests hold all three to the machine.
+ */
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { insertChart } from './readme-chart.ts';
+import { writeDrawing } from './write-drawing.ts';
 
-const file = fileURLToPath(new URL('../README.md', import.meta.url));
-writeFileSync(file, insertChart(readFileSync(file, 'utf8')));
+const pathOf = (file: string): string => fileURLToPath(new URL(file, import.meta.url));
+
+writeFileSync(pathOf('chart-drawing.ts'), await writeDrawing());
+const { chartToSvg } = await import('./chart-svg.ts');
+mkdirSync(pathOf('../docs/images'), { recursive: true });
+writeFileSync(pathOf('../docs/images/chart.svg'), chartToSvg());
+
+const readme = pathOf('../README.md');
+writeFileSync(readme, insertChart(readFileSync(readme, 'utf8')));

@@ -9,16 +9,18 @@ import type { Output } from './output.ts';
 import { parseJson } from './parse-json.ts';
 import { HEADINGS, showCall } from './show-call.ts';
 
-type Asking = { run: Run; output: Output; by: string };
+type Asking = { run: Run; output: Output; by: string; after: number };
 type Decision = () => Promise<CommandResult>;
 type Waiting = Extract<Settled, { status: 'waiting' }>;
 
 /**
- * Asks at the terminal about everything the run waits for, then tells the run. Gives whether anything
- * was decided. `q`, Ctrl-C and the end of input leave the rest waiting.
+ * Asks at the terminal about everything the run waits for, then tells the run. Gives whether the run
+ * goes on: something was decided here, or somewhere else meanwhile, which ends the questions. `q`, Ctrl-C
+ * and the end of input leave the rest waiting. `after` is the last entry that was shown.
  */
-export async function askAbout({ run, output, by }: Asking, settled: Waiting): Promise<boolean> {
+export async function askAbout({ run, output, by, after }: Asking, settled: Waiting): Promise<boolean> {
   const terminal = new Questions(output);
+  const elsewhere = watchFor(run, after, () => terminal.stop());
   const decisions: Decision[] = [];
   const mine = (calls: readonly OpenCall[]) => calls.filter(({ runId }) => runId === run.id);
   try {
@@ -30,12 +32,34 @@ export async function askAbout({ run, output, by }: Asking, settled: Waiting): P
     if (!(error instanceof Quit)) throw error;
   } finally {
     terminal.close();
+    elsewhere.end();
+  }
+  if (elsewhere.happened && decisions.length === 0) {
+    output.line({ style: 'yellow', text: 'Somebody else said something; the run goes on.' });
   }
   for (const decision of decisions) {
     const result = await decision();
     if (!result.accepted) output.problem(result.message);
   }
-  return decisions.length > 0;
+  return decisions.length > 0 || elsewhere.happened;
+}
+
+/** Looks for what others append to the run's journal behind `after`. */
+function watchFor(run: Run, after: number, tell: () => void) {
+  const happenings = run.events({ after, follow: true })[Symbol.asyncIterator]();
+  const watch = {
+    happened: false,
+    end: () => void happenings.return?.(),
+  };
+  const look = async () => {
+    for (let next = await happenings.next(); next.done !== true; next = await happenings.next()) {
+      if (!('seq' in next.value)) continue;
+      watch.happened = true;
+      return tell();
+    }
+  };
+  look().catch(() => {});
+  return watch;
 }
 
 async function askApproval(terminal: Questions, run: Run, call: OpenCall, by: string): Promise<Decision> {
@@ -85,6 +109,11 @@ class Questions {
     this.#lines = createInterface({ input: process.stdin, output: process.stdout });
     this.#lines.once('SIGINT', () => this.#abort.abort());
     this.#lines.once('close', () => this.#abort.abort());
+  }
+
+  /** Ends the question that is being asked, and all that would come. */
+  stop(): void {
+    this.#abort.abort();
   }
 
   show(call: OpenCall, heading: string): void {

@@ -9,6 +9,7 @@ import { CommandLines } from './command-lines.ts';
 import { driveRun } from './drive-run.ts';
 import { EXIT, exitCodeOfError } from './exit-codes.ts';
 import { findRun } from './find-run.ts';
+import { guardExit } from './guard-exit.ts';
 import { orderEvent } from './json-view.ts';
 import { agentFor, bareAgent, readLaunch } from './launch.ts';
 import { makeView } from './make-view.ts';
@@ -26,29 +27,31 @@ export async function changeRun(
   const output = new Output({ json: options.json === true });
   const file = storeFile(options.db);
   const by = options.by ?? userName();
-  return await withExistingStore(file, async store => {
-    const record = await findRun(store, id);
-    const { runId } = record;
-    const { state, seq } = await loadRun(store, runId);
-    const agent = await agentFor(record, store, readLaunch(options.agent));
-    return await closing(agent, output, async () => {
-      const run = await agent.open(runId);
-      const result = await change(run, by);
-      if (!result.accepted) return await refuse(result, store, record, output);
-      const view = makeView({ output, runId, agent, deltas: options.deltas === true, state });
-      const commands = new CommandLines(file);
-      return await driveRun({
-        run,
-        store,
-        output,
-        view,
-        commands,
-        after: seq,
-        by,
-        yes: options.yes === true,
+  return await guardExit(() =>
+    withExistingStore(file, async store => {
+      const record = await findRun(store, id);
+      const { runId } = record;
+      const { state, seq } = await loadRun(store, runId);
+      const agent = await agentFor(record, store, readLaunch(options.agent));
+      return await closing(agent, output, async () => {
+        const run = await agent.open(runId);
+        const result = await change(run, by);
+        const commands = new CommandLines(file);
+        if (!result.accepted) return await refuse(result, store, record, output, commands);
+        const view = makeView({ output, runId, agent, deltas: options.deltas === true, state });
+        return await driveRun({
+          run,
+          store,
+          output,
+          view,
+          commands,
+          after: seq,
+          by,
+          yes: options.yes === true,
+        });
       });
-    });
-  });
+    }),
+  );
 }
 
 /** Says something to a run that has its effect without being driven here; needs no agent. */
@@ -59,11 +62,12 @@ export async function tellRun(
   told: string,
 ): Promise<number> {
   const output = new Output({ json: options.json === true });
-  return await withExistingStore(storeFile(options.db), async store => {
+  const file = storeFile(options.db);
+  return await withExistingStore(file, async store => {
     const record = await findRun(store, id);
     const run = await bareAgent(record, store).open(record.runId);
     const result = await change(run, options.by ?? userName());
-    if (!result.accepted) return await refuse(result, store, record, output);
+    if (!result.accepted) return await refuse(result, store, record, output, new CommandLines(file));
     if (!output.json) output.line(`${record.runId} ${told}`);
     else
       for (const { seq, event } of await store.read(record.runId, record.seq)) {
@@ -91,7 +95,13 @@ async function refuse(
   store: Store,
   { runId }: RunRecord,
   output: Output,
+  commands: CommandLines,
 ): Promise<number> {
+  if (code === 'run-ended') {
+    const goOn = `${commands.of('run', '--continues', runId)} TEXT`;
+    output.problem(`Run ${runId} has ended. To begin one that goes on from it: ${goOn}`);
+    return exitCodeOfError(code);
+  }
   const { state } = await loadRun(store, runId);
   const open = listOpenCalls(state.context);
   const isAboutCalls = code === 'call-unknown' || code === 'call-not-open';

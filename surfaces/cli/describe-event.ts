@@ -12,7 +12,7 @@ const SHORT = 120;
 export function describeEvent(event: RunEvent): string {
   switch (event.type) {
     case 'run.started':
-      return `agent ${event.agent.name} on ${nameModels(event.config.models)}: ${describeItems(event.input)}`;
+      return `agent ${event.agent.name} on ${nameModels(event.config.models)}${describeFork(event)}: ${describeItems(event.input)}`;
     case 'message.received':
       return `${describeItems(event.items)}${by(event)}`;
     case 'approval.decided':
@@ -43,7 +43,7 @@ export function describeEvent(event: RunEvent): string {
     case 'tool.late':
       return `${event.callId} ${event.isError ? 'error ' : ''}${showValue(event.output)}`;
     case 'tool.interrupted':
-      return `${event.callId} its process ended while it ran`;
+      return `${event.callId} whoever ran it stopped before its outcome was recorded`;
     case 'tool.doubted':
       return `${event.callId} ${shorten(event.reason, SHORT)}`;
     case 'tool.suspended':
@@ -55,6 +55,10 @@ export function describeEvent(event: RunEvent): string {
     case 'run.claimed':
       return `epoch ${event.epoch}, ${event.by}`;
   }
+}
+
+function describeFork({ forkOf }: Extract<RunEvent, { type: 'run.started' }>): string {
+  return forkOf === undefined ? '' : `, fork of ${forkOf.runId} at ${forkOf.at}`;
 }
 
 export function describeTurn(event: Extract<RunEvent, { type: 'turn.completed' }>): string {

@@ -60,7 +60,7 @@ async function driveToRest(drive: Drive): Promise<number> {
       view.end(settled);
       return exitCodeOfRun(settled);
     }
-    if (await decide(drive, settled)) continue;
+    if (await decide(drive, settled, position.seq)) continue;
     if (output.canAsk) output.line('To go on: ', { style: 'cyan', text: commands.of('resume', run.id) });
     else showWaiting(output, settled, commands, run.id, systemHost.now());
     output.line(
@@ -130,9 +130,15 @@ function endLeftovers(): void {
 }
 
 /** Whether anything was decided, so that the run goes on. */
-async function decide(drive: Drive, settled: Extract<Settled, { status: 'waiting' }>): Promise<boolean> {
+async function decide(
+  drive: Drive,
+  settled: Extract<Settled, { status: 'waiting' }>,
+  after: number,
+): Promise<boolean> {
   const { run, output, by, yes } = drive;
-  if (!yes || settled.approvals.length === 0) return output.canAsk && (await askAbout(drive, settled));
+  if (!yes || settled.approvals.length === 0) {
+    return output.canAsk && (await askAbout({ run, output, by, after }, settled));
+  }
   let accepted = false;
   for (const call of settled.approvals) {
     showCall(output, call, 'is approved by --yes', systemHost.now());

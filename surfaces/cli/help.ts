@@ -6,12 +6,14 @@ A session:
   $ agentchart show run_1f                                    what it waits for, and why
   $ agentchart approve run_1f call_7 --digest 5c…             goes on, in this process
   $ agentchart resume run_1f                                  goes on with a run whose process was killed
+  $ agentchart serve --agent refund.ts                        all of it in a browser, and over HTTP
 
 An agent module exports an agent: export default createAgent({ name, instructions, tools }).
 Without --agent, run uses a plain assistant without tools. Later commands remember agent and model.
 
 Environment:
   AGENTCHART_MODEL    provider:model, such as openai:gpt-5, or scripted:FILE; goes before the agent's own model
+  AGENTCHART_TOKEN    what serve asks its clients for; needed to listen on other addresses than loopback
   AGENTCHART_DB       where runs are kept (default .agentchart/runs.db)
   OPENAI_API_KEY      and the other providers' usual key variables; OPENAI_BASE_URL for another address
   NO_COLOR            no colours
@@ -19,7 +21,7 @@ Environment:
 
 Exit codes:
   0  finished (reading commands, pause and cancel: done)
-  1  failed or cancelled, or the store cannot be used
+  1  failed or cancelled, a replay that is not equal, or the store cannot be used
   2  bad usage: also an unknown run or call, an agent or scripted file that does not load, a missing key
   3  waiting: for an approval, a result, a word on a call in doubt, or paused
   4  refused: decided already, another digest, expired, ended

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { modelFromEnv } from '../../adapters/model-from-env.ts';
+import { EngineError } from '../../protocol/error.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import type { Agent } from '../library/agent.ts';
 import { createAgent } from '../library/create-agent.ts';
@@ -35,7 +36,12 @@ export async function makeAgent(launch: Launch, store: Store): Promise<Agent> {
 /** The agent a run goes on with: what this command says goes before what the run remembers. A run that has ended needs none. */
 export async function agentFor(record: RunRecord, store: Store, said: Launch): Promise<Agent> {
   if (record.status !== 'running' && record.status !== 'waiting') return bareAgent(record, store);
-  return await makeAgent({ ...(await recallLaunch(store, record.runId)), ...said }, store);
+  const agent = await makeAgent({ ...(await recallLaunch(store, record.runId)), ...said }, store);
+  if (said.module === undefined || agent.name === record.agent) return agent;
+  throw new EngineError(
+    'agent-module-invalid',
+    `Run ${record.runId} is one of "${record.agent}", and ${said.module} is "${agent.name}". Leave --agent out, or name the agent's own module.`,
+  );
 }
 
 /** An agent that can read a run and say things to it, and never drives it. Loads no module. */

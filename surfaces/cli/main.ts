@@ -2,10 +2,10 @@
 // Nothing is imported before the version is known: an older Node fails on what the rest needs.
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 const isAtLeast = (neededMinor: number) => major > 22 || (major === 22 && minor >= neededMinor);
-const agentAt = process.argv.findIndex(word => word === '--agent' || word.startsWith('--agent='));
-const agentModule =
-  agentAt === -1 ? '' : (process.argv[agentAt + (process.argv[agentAt]?.includes('=') ? 0 : 1)] ?? '');
-const isTypeScript = /\.[cm]?ts$/.test(agentModule);
+const isTypeScript = process.argv.some((word, at) => {
+  const module = word.startsWith('--agent=') ? word : process.argv[at - 1] === '--agent' ? word : '';
+  return /\.[cm]?ts$/.test(module);
+});
 
 if (!isAtLeast(13)) {
   process.stderr.write(`agentchart needs Node 22.13 or later; this is Node ${process.versions.node}.\n`);

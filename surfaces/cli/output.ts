@@ -1,19 +1,18 @@
 import { Console } from 'node:console';
 import { styleText } from 'node:util';
+import { formatSafeJson } from './format-safe-json.ts';
 import { showSafely } from './show-safely.ts';
 
 export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan';
 export type Segment = string | { style: Style; text: string };
-
-/** What JSON leaves as it is and a terminal or a line reader may obey. */
-const LEFT_BY_JSON = /[\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
 
 export type OutputOptions = { json: boolean };
 
 /**
  * Where a command's words go.
  *
- * O1 Under `json`, stdout has JSON lines and nothing else: people's text, and what agent modules print, go to stderr.
+ * O1 Under `json`, stdout has JSON lines and nothing else: people's text, and whatever agent modules write
+ *    there, go to stderr.
  * O2 Every text is made safe here, whoever wrote it; colours are added after, and only on a terminal.
  */
 export class Output {
@@ -24,6 +23,7 @@ export class Output {
   readonly canAsk: boolean;
   readonly #people: NodeJS.WriteStream;
   readonly #colours: boolean;
+  readonly #write: (text: string) => boolean;
   #isMidLine = false;
 
   constructor({ json }: OutputOptions) {
@@ -33,7 +33,8 @@ export class Output {
     this.canAsk = this.isLive && process.stdin.isTTY === true;
     this.#colours = this.#people.isTTY === true && (process.env.NO_COLOR ?? '') === '';
     for (const stream of [process.stdout, process.stderr]) stream.on('error', ignoreClosedPipe);
-    if (json) globalThis.console = new Console(process.stderr);
+    this.#write = process.stdout.write.bind(process.stdout);
+    if (json) divertStdout();
   }
 
   line(...segments: Segment[]): void {
@@ -55,8 +56,7 @@ export class Output {
 
   /** One JSON line on stdout. */
   data(value: unknown): void {
-    const spell = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
-    process.stdout.write(`${JSON.stringify(value).replace(LEFT_BY_JSON, spell)}\n`);
+    this.#write(`${formatSafeJson(value)}\n`);
   }
 
   /** What went wrong, on stderr. */
@@ -74,6 +74,12 @@ export class Output {
     const text = showSafely(segment.text);
     return this.#colours ? styleText(segment.style, text, { validateStream: false }) : text;
   }
+}
+
+/** From here on, what is written to stdout by anybody else comes out on stderr. */
+function divertStdout(): void {
+  globalThis.console = new Console(process.stderr);
+  process.stdout.write = process.stderr.write.bind(process.stderr);
 }
 
 /** A reader that went away, as in `| head`, ends the showing, not the run. */

@@ -119,7 +119,7 @@ export class PeopleView implements View {
         return this.#detail(
           { style: 'yellow', text: '? ' },
           this.#nameCall(before, entry.callId),
-          ` ${entry.type === 'tool.doubted' ? entry.reason : 'its process ended while it ran'}`,
+          ` ${entry.type === 'tool.doubted' ? entry.reason : 'whoever ran it stopped before its outcome was recorded'}`,
         );
       case 'message.received':
       case 'approval.decided':

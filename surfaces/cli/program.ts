@@ -4,10 +4,14 @@ import { Command, CommanderError } from 'commander';
 import type { AnswerOptions } from './commands/answer.ts';
 import type { ApproveOptions } from './commands/approve.ts';
 import type { DiagramOptions } from './commands/diagram.ts';
+import type { ExportOptions } from './commands/export.ts';
+import type { ForkOptions } from './commands/fork.ts';
 import type { RejectOptions } from './commands/reject.ts';
+import type { ReplayOptions } from './commands/replay.ts';
 import type { ResolveOptions } from './commands/resolve.ts';
 import type { RunCommandOptions } from './commands/run.ts';
 import type { RunsOptions } from './commands/runs.ts';
+import type { ServeOptions } from './commands/serve.ts';
 import type { ShowCommandOptions } from './commands/show.ts';
 import { HELP } from './help.ts';
 import type { DriveOptions, ShowOptions } from './options.ts';
@@ -80,6 +84,35 @@ function addRunning(program: Command, end: (exitCode: number) => void): void {
     .action(async (id: string, words: string[], options: DriveOptions) =>
       end(await (await import('./commands/send.ts')).send(id, words, options)),
     );
+  driving(program.command('fork'))
+    .summary('begin a run from the middle of another')
+    .description(
+      'Begins a run with the journal of another up to an entry, and drives it. Calls that were under way there are in doubt.',
+    )
+    .argument('<run>', RUN)
+    .requiredOption('--at <seq>', 'the last entry that counts; `show RUN --events` lists them')
+    .option('--no-drive', 'leave it where it begins')
+    .action(async (id: string, options: ForkOptions) =>
+      end(await (await import('./commands/fork.ts')).fork(id, options)),
+    );
+  program
+    .command('serve')
+    .summary('serve the runs API')
+    .description(
+      'Serves the runs API and drives the runs of its agents, on this machine alone unless --host says otherwise. Goes on with runs whose process ended.',
+    )
+    .option('--agent <module>', 'a module whose default export is an agent; may be given again', collect)
+    .option('--host <host>', 'the address to listen on; not a loopback one only with a token', '127.0.0.1')
+    .option('--port <port>', 'the port; 0 takes a free one', '4100')
+    .option('--db <file>', 'where the runs are (default: AGENTCHART_DB, else .agentchart/runs.db)')
+    .option('--token <token>', 'what clients must send (default: AGENTCHART_TOKEN, else nothing)')
+    .action(async (options: Omit<ServeOptions, 'version'>) =>
+      end(await (await import('./commands/serve.ts')).serve({ ...options, version: readVersion() })),
+    );
+}
+
+function collect(value: string, before: readonly string[] = []): string[] {
+  return [...before, value];
 }
 
 function addDecisions(program: Command, end: (exitCode: number) => void): void {
@@ -175,12 +208,30 @@ function addLooking(program: Command, end: (exitCode: number) => void): void {
     .action(async (id: string, options: ShowCommandOptions) =>
       end(await (await import('./commands/show.ts')).show(id, options)),
     );
+  reading(program.command('export'))
+    .summary('write a run as a file')
+    .description('Writes a run as JSON, with the runs it continues: its journal, and the hash of its state.')
+    .argument('<run>', RUN)
+    .option('--out <file>', 'write it there instead of to stdout')
+    .action(async (id: string, options: ExportOptions) =>
+      end(await (await import('./commands/export.ts')).exportToFile(id, options)),
+    );
+  reading(program.command('replay'))
+    .summary('prove that a journal leads to its state')
+    .description(
+      'Folds a run again with the results it recorded, and compares. Executes nothing and writes nothing. Exits 1 if it is not equal.',
+    )
+    .argument('<run>', `${RUN}, or a file that export wrote`)
+    .action(async (named: string, options: ReplayOptions) =>
+      end(await (await import('./commands/replay.ts')).replay(named, options)),
+    );
   program
     .command('diagram')
     .summary('print the chart')
     .description('Prints the chart that every agent is.')
     .option('--mermaid', 'as a Mermaid state diagram')
     .option('--json', 'as JSON: states and edges')
+    .option('--svg', 'as an SVG picture, light and dark')
     .action(async (options: DiagramOptions) =>
       end(await (await import('./commands/diagram.ts')).diagram(options)),
     );

@@ -2,6 +2,7 @@ import { systemHost } from '../../engine/host.ts';
 import { isOwnerDead } from '../../engine/owner.ts';
 import { describeSettled, listOpenCalls } from '../../engine/settled.ts';
 import type { ChartState } from '../../machines/step.ts';
+import type { RunEvent } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import { textOf } from '../../protocol/message.ts';
 import type { RunRecord } from '../../protocol/store.ts';
@@ -15,7 +16,16 @@ import { describeSpent, showEnd } from './show-end.ts';
 import { shorten } from './show-safely.ts';
 import { statePath } from './state-path.ts';
 
-export type ShownRun = { record: RunRecord; state: ChartState; launch: Launch; commands: CommandLines };
+export type ShownRun = {
+  record: RunRecord;
+  state: ChartState;
+  launch: Launch;
+  commands: CommandLines;
+  /** What calls gave after their run had stopped to wait for them. */
+  late: readonly LateResult[];
+};
+
+export type LateResult = Extract<RunEvent, { type: 'tool.late' }>;
 
 /** Items of the conversation that are shown, from its end. */
 const SHOWN_ITEMS = 30;
@@ -28,7 +38,7 @@ export function showRun(output: Output, shown: ShownRun): void {
 }
 
 function showFacts(output: Output, { record, state, launch }: ShownRun): void {
-  const { agent, config, next } = state.context;
+  const { agent, config } = state.context;
   const now = systemHost.now();
   const fact = (label: string, text: string) => output.line({ style: 'dim', text: label.padEnd(10) }, text);
   output.line({ style: 'bold', text: record.runId });
@@ -41,8 +51,13 @@ function showFacts(output: Output, { record, state, launch }: ShownRun): void {
   fact('model', launch.model ?? nameModels(config.models));
   if (record.continues !== undefined) fact('continues', record.continues);
   fact('began', `${formatDistance(record.createdAt, now)}, ${record.seq} events`);
-  fact('state', `${statePath(state)}${next === null ? '' : ` — ${next.why}`}`);
+  fact('state', [statePath(state), explainState(state)].filter(Boolean).join(' — '));
   if (record.status === 'running') fact('driven by', describeDriver(record, now));
+}
+
+/** A cancellation is no decision of the chart's: what it had decided last is not the reason. */
+function explainState({ status, value, context }: ChartState): string {
+  return status === 'done' && value === 'cancelled' ? 'on request' : (context.next?.why ?? '');
 }
 
 function describeDriver({ owner, leaseUntil = 0 }: RunRecord, now: number): string {
@@ -79,7 +94,7 @@ function describeItem(item: Item): string {
   }
 }
 
-function showStanding(output: Output, { record, state, commands }: ShownRun): void {
+function showStanding(output: Output, { record, state, commands, late }: ShownRun): void {
   const { runId } = record;
   const settled = describeSettled(state, text => text);
   if (settled === null) {
@@ -91,5 +106,12 @@ function showStanding(output: Output, { record, state, commands }: ShownRun): vo
   }
   if (settled.status !== 'waiting') return showEnd(output, settled, { runId, isTextShown: false });
   showWaiting(output, settled, commands, runId, systemHost.now());
+  for (const { callId, name } of settled.doubts) {
+    for (const { isError, output: given } of late.filter(result => result.callId === callId))
+      output.line(
+        { style: 'yellow', text: 'reported late: ' },
+        `${name} (${callId}) gave ${isError ? 'the error ' : ''}${showValue(given, LINE)}`,
+      );
+  }
   output.line({ style: 'yellow', text: 'waiting' }, { style: 'dim', text: ` · ${describeSpent(settled)}` });
 }

@@ -4,7 +4,7 @@ import type { Store } from '../../protocol/store.ts';
 export function withoutDriving(store: Store): Store {
   const nobody = { id: 'nobody', host: '', pid: 0, startedAt: '' };
   return {
-    create: (event, claim) => store.create(event, claim),
+    create: (event, claim, rest) => store.create(event, claim, rest),
     adopt: run => store.adopt(run),
     append: (runId, guard, events, status) => store.append(runId, guard, events, status),
     read: (runId, after) => store.read(runId, after),

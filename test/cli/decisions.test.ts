@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { appendEvidence } from '../../engine/append-evidence.ts';
+import { sqlite } from '../../stores/sqlite.ts';
 import { AGENT, calling, Desk, eventsOf, REFUND, typesOf } from './desk.ts';
 
 const done = { text: 'Done.' };
@@ -147,6 +149,23 @@ describe.concurrent('a call in doubt', () => {
     const ended = await desk.run(['resolve', begun.runId, 'call_0_0', ...resolution]);
     expect(ended.code).toBe(0);
     expect(ended.stdout).toContain(expected);
+  });
+
+  test('is shown with what it reported after it was taken for lost', async () => {
+    const desk = new Desk([calling('charge'), done]);
+    const { runId } = await desk.begin();
+    const store = sqlite(desk.store);
+    const output = { charged: 4200 };
+    await appendEvidence(store, runId, {
+      type: 'tool.late',
+      at: 1,
+      callId: 'call_0_0',
+      output,
+      isError: false,
+    });
+    await store.close();
+    const shown = await desk.run(['show', runId]);
+    expect(shown.stdout).toContain('reported late: charge (call_0_0) gave {"charged":4200}');
   });
 
   test('is resolved in exactly one way', async () => {

@@ -44,6 +44,20 @@ describe.concurrent('bad usage exits 2 and says what to do', () => {
     expect(ended.stderr).toContain(expected);
   });
 
+  test("another agent than the run's own decides nothing", async () => {
+    const desk = new Desk([calling(REFUND), done]);
+    const { runId } = await desk.begin();
+    const library = new URL('../../surfaces/library/index.ts', import.meta.url).href;
+    desk.write(
+      'other.mjs',
+      `import { createAgent } from '${library}'; export default createAgent({ name: 'other' });`,
+    );
+    const ended = await desk.run(['approve', runId, 'call_0_0', '--agent', 'other.mjs'], desk.model);
+    expect(ended.code).toBe(2);
+    expect(ended.stderr).toContain('is "other"');
+    expect((await desk.journal(runId)).map(({ type }) => type)).not.toContain('approval.decided');
+  });
+
   test('an agent module that is not there', async () => {
     const desk = new Desk([done]);
     const ended = await desk.run(['run', '--agent', 'absent.ts', 'go'], desk.model);
@@ -102,6 +116,14 @@ describe.concurrent('a run that fails', () => {
     expect(ended.stdout).toContain('● backingOff — attempt 2 of 3 after network');
     expect(ended.stdout).toContain('127.0.0.1:1');
     expect(ended.stdout + ended.stderr).not.toContain('0123456789abcdef');
+  });
+
+  test('exits 1 when something ends the process from within, and stays resumable', async () => {
+    const desk = new Desk([calling(REFUND), done]);
+    desk.write('agent.mjs', 'process.exit(0)');
+    const ended = await desk.run(['run', '--agent', 'agent.mjs', 'go'], desk.model);
+    expect(ended.code).toBe(1);
+    expect(ended.stderr).toContain('process.exit');
   });
 
   test('exits 1 when the script has no more turns', async () => {

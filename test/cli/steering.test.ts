@@ -179,6 +179,7 @@ describe.concurrent('a run that rests', () => {
       by: 'ada',
       unsettled: ['call_0_0'],
     });
+    expect((await desk.run(['show', runId])).stdout).toContain('cancelled — on request');
     const again = await desk.run(['cancel', runId]);
     expect(again.code).toBe(4);
     expect((await desk.run(['resume', runId])).code).toBe(1);
@@ -191,7 +192,7 @@ describe.concurrent('a run that has ended', () => {
     const first = await desk.begin();
     const sent = await desk.run(['send', first.runId, 'more']);
     expect(sent.code).toBe(4);
-    expect(sent.stderr).toContain('continues');
+    expect(sent.stderr).toContain(`run --continues ${first.runId} TEXT`);
     const second = await desk.run(['run', '--continues', first.runId, '--json', 'more']);
     expect(second.code).toBe(0);
     const [started] = eventsOf(second.stdout);

@@ -52,6 +52,19 @@ describe.skipIf(!HAS_TERMINAL)(
       expect(ended.stdout).toContain('All done.');
     });
 
+    test('an approval given elsewhere while it is asked for ends the question, and the run is followed', async () => {
+      const desk = new Desk([calling(REFUND), done]);
+      const started = onTerminal(desk, run);
+      await started.printed('[a]pprove  [r]eject  [q]uit');
+      const runId = JSON.parse((await desk.run(['runs', '--json'])).stdout).runId;
+      expect((await desk.run(['approve', runId, 'call_0_0', '--by', 'Ada'])).code).toBe(0);
+      const ended = await started.ended;
+      expect(ended.code).toBe(0);
+      expect(ended.stdout).toContain('Somebody else said something; the run goes on.');
+      expect(ended.stdout).toContain('approved by Ada');
+      expect(ended.stdout).toContain('All done.');
+    });
+
     test('an approval is refused with a reason', async () => {
       const desk = new Desk([calling(REFUND), done]);
       const started = onTerminal(desk, run);

@@ -5,7 +5,7 @@ import { readChart } from '../../visualizer/chart-graph.ts';
 import { chartToJson, chartToMermaid } from '../../visualizer/mermaid.ts';
 import { insertChart } from '../../visualizer/readme-chart.ts';
 
-test("the README's chart is the machine's, as `npm run docs` writes it", () => {
+test("the README shows the chart's picture, as `npm run docs` writes it", () => {
   const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
   expect(readme).toBe(insertChart(readme));
 });

@@ -4,6 +4,7 @@ import { closing } from '../change-run.ts';
 import { CommandLines } from '../command-lines.ts';
 import { driveRun } from '../drive-run.ts';
 import { findRun } from '../find-run.ts';
+import { guardExit } from '../guard-exit.ts';
 import { type Launch, makeAgent, readLaunch, recallLaunch } from '../launch.ts';
 import { makeView } from '../make-view.ts';
 import { storeFile, withStore } from '../open-store.ts';
@@ -18,25 +19,33 @@ export async function run(words: readonly string[], options: RunCommandOptions):
   const input = await readInput(words);
   const output = new Output({ json: options.json === true });
   const file = storeFile(options.db);
-  return await withStore(file, async store => {
-    const continues =
-      options.continues === undefined ? undefined : (await findRun(store, options.continues)).runId;
-    const launch = await chooseLaunch(store, continues, options.agent);
-    const agent = await makeAgent(launch, store);
-    return await closing(agent, output, async () => {
-      const begun = await agent.start(input, {
-        stream: options.stream,
-        launch,
-        ...(continues === undefined ? {} : { continues }),
+  return await guardExit(() =>
+    withStore(file, async store => {
+      const continues =
+        options.continues === undefined ? undefined : (await findRun(store, options.continues)).runId;
+      const launch = await chooseLaunch(store, continues, options.agent);
+      const agent = await makeAgent(launch, store);
+      return await closing(agent, output, async () => {
+        const begun = await agent.start(input, {
+          stream: options.stream,
+          launch,
+          ...(continues === undefined ? {} : { continues }),
+        });
+        const view = makeView({
+          output,
+          runId: begun.id,
+          agent,
+          deltas: options.deltas === true,
+          state: null,
+        });
+        return await driveRun({
+          ...{ run: begun, store, output, view, after: 0, commands: new CommandLines(file) },
+          by: options.by ?? userName(),
+          yes: options.yes === true,
+        });
       });
-      const view = makeView({ output, runId: begun.id, agent, deltas: options.deltas === true, state: null });
-      return await driveRun({
-        ...{ run: begun, store, output, view, after: 0, commands: new CommandLines(file) },
-        by: options.by ?? userName(),
-        yes: options.yes === true,
-      });
-    });
-  });
+    }),
+  );
 }
 
 async function chooseLaunch(

@@ -11,7 +11,7 @@ import { orderEvent } from '../json-view.ts';
 import { type Launch, recallLaunch } from '../launch.ts';
 import { storeFile, withExistingStore } from '../open-store.ts';
 import { Output } from '../output.ts';
-import { showRun } from '../show-run.ts';
+import { type LateResult, showRun } from '../show-run.ts';
 import { statePath } from '../state-path.ts';
 
 export type ShowCommandOptions = { db?: string; json?: boolean; events?: boolean };
@@ -26,7 +26,10 @@ export async function show(id: string, options: ShowCommandOptions): Promise<num
     const { state } = await loadRun(store, record.runId);
     const launch = await recallLaunch(store, record.runId);
     if (output.json) output.data(summarize(record, state, launch));
-    else showRun(output, { record, state, launch, commands: new CommandLines(file) });
+    else {
+      const late = await readLateResults(store, record);
+      showRun(output, { record, state, launch, commands: new CommandLines(file), late });
+    }
     return EXIT.done;
   });
 }
@@ -36,6 +39,11 @@ function summarize(record: RunRecord, state: ChartState, launch: Launch): object
   const settled = describeSettled(state, text => text) ?? { usage, turns };
   const calls = listOpenCalls(state.context);
   return { ...record, state: statePath(state), next, launch, ...settled, status: statusOf(state), calls };
+}
+
+async function readLateResults(store: Store, { runId }: RunRecord): Promise<LateResult[]> {
+  const entries = await store.read(runId);
+  return entries.flatMap(({ event }) => (event.type === 'tool.late' ? [event] : []));
 }
 
 async function showEvents(store: Store, { runId }: RunRecord, output: Output): Promise<number> {

@@ -1,0 +1,83 @@
+import { readFileSync, statSync } from 'node:fs';
+import { readExport } from '../../../engine/read-export.ts';
+import { replayExport } from '../../../engine/replay-export.ts';
+import type { ReplayedEntry, Verdict } from '../../../engine/replay-journal.ts';
+import { replayRun } from '../../../engine/replay-run.ts';
+import { EngineError, messageOf } from '../../../protocol/error.ts';
+import { EXIT } from '../exit-codes.ts';
+import { findRun } from '../find-run.ts';
+import { storeFile, withExistingStore } from '../open-store.ts';
+import { Output } from '../output.ts';
+import { statePath } from '../state-path.ts';
+
+export type ReplayOptions = { db?: string; json?: boolean };
+
+/** Folds a run again, or an export of one, with what it recorded: executes nothing, loads no agent, writes nothing. */
+export async function replay(named: string, options: ReplayOptions): Promise<number> {
+  const output = new Output({ json: options.json === true });
+  const look = output.json ? makeJsonLook(output) : makePeopleLook(output);
+  const verdict = isFile(named)
+    ? replayExport(readExport(readText(named), named), look)
+    : await withExistingStore(storeFile(options.db), async store =>
+        replayRun(store, (await findRun(store, named)).runId, look),
+      );
+  if (output.json) output.data(toLine(verdict));
+  else showVerdict(output, verdict);
+  if (verdict.problem !== undefined)
+    output.problem(`Run ${verdict.runId}: entry ${verdict.problem.seq} ${verdict.problem.message}.`);
+  return verdict.equal ? EXIT.done : EXIT.failed;
+}
+
+/** A name that can only be a file is one, whether it exists or not. */
+function isFile(named: string): boolean {
+  const found = statSync(named, { throwIfNoEntry: false });
+  return found?.isFile() === true || /[\\/]|\.json$/.test(named);
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (cause) {
+    const message = `Expected a run or the file of an export, and ${file} cannot be read: ${messageOf(cause)}.`;
+    throw new EngineError('input-invalid', message, { file }, { cause });
+  }
+}
+
+function makeJsonLook(output: Output) {
+  return ({ runId, seq, event, state, next }: ReplayedEntry) =>
+    output.data({
+      ...{ runId, seq, type: event.type, state: statePath(state) },
+      ...(next === undefined ? {} : { next }),
+    });
+}
+
+/** Every entry with the state it leads into, and why where something was decided. */
+function makePeopleLook(output: Output) {
+  let shown = { runId: '', path: '' };
+  return ({ runId, seq, event, state, next }: ReplayedEntry) => {
+    if (runId !== shown.runId) output.line({ style: 'bold', text: runId });
+    const path = statePath(state);
+    const isNews = next !== undefined || path !== shown.path || runId !== shown.runId;
+    const why = next === undefined ? '' : ` — ${next.why}`;
+    output.line(
+      { style: 'dim', text: `${String(seq).padStart(5)}  ` },
+      isNews ? event.type.padEnd(20) : event.type,
+      ...(isNews ? [{ style: 'cyan' as const, text: path }, why] : []),
+    );
+    shown = { runId, path };
+  };
+}
+
+function toLine({ end, ...verdict }: Verdict): object {
+  return { ...verdict, state: end === null ? null : statePath(end.state), hash: end?.hash ?? null };
+}
+
+function showVerdict(output: Output, { equal, entries, comparedWith, end }: Verdict): void {
+  const fact = (label: string, text: string) => output.line({ style: 'dim', text: label.padEnd(9) }, text);
+  fact('entries', String(entries));
+  fact('state', end === null ? 'none' : statePath(end.state));
+  fact('hash', end?.hash ?? 'none');
+  const held =
+    comparedWith === null ? 'every entry fits; no snapshot is stored' : `held against ${comparedWith}`;
+  fact('equal', `${equal ? 'yes' : 'no'}, ${held}`);
+}

@@ -1,0 +1,78 @@
+import { z } from 'zod';
+import { limitsSchema } from '../../protocol/config.ts';
+import { itemSchema } from '../../protocol/item.ts';
+import type { JsonValue } from '../../protocol/json.ts';
+
+const MOST_ITEMS = 1_000;
+
+const json = z
+  .custom<JsonValue>(value => value !== undefined, 'expected a JSON value; there is none')
+  .meta({ description: 'Any JSON value.' });
+const callId = z.string().min(1).max(500);
+const by = z.exactOptional(z.string().min(1).max(200).meta({ description: 'Who says so.' }));
+const digest = z.exactOptional(
+  z.string().max(200).meta({ description: 'The digest of the call that was seen: any other is refused.' }),
+);
+const sticky = z.exactOptional(
+  z.boolean().meta({ description: 'Holds for later calls of the same tool too.' }),
+);
+const input = z.union(
+  [z.string().min(1), z.array(itemSchema).min(1).max(MOST_ITEMS)],
+  `expected a text that is not empty, or 1 to ${MOST_ITEMS} items`,
+);
+
+const { turns, toolCalls, tokens, cost, activeMs, repeatedFailures } = limitsSchema.shape;
+
+export const startBody = z.strictObject({
+  agent: z.exactOptional(z.string().meta({ description: 'May be left out when one agent is served.' })),
+  input,
+  continues: z.exactOptional(z.string().min(1).meta({ description: 'A run that has ended.' })),
+  limits: z.exactOptional(
+    z.strictObject({
+      turns: z.exactOptional(turns),
+      toolCalls: z.exactOptional(toolCalls),
+      tokens,
+      cost,
+      activeMs,
+      repeatedFailures,
+    }),
+  ),
+  stream: z.exactOptional(z.boolean()),
+});
+
+export const approveBody = z.strictObject({ callId, input: z.exactOptional(json), digest, by, sticky });
+
+export const rejectBody = z.strictObject({
+  callId,
+  reason: z.exactOptional(z.string().meta({ description: 'For the model.' })),
+  digest,
+  by,
+  sticky,
+});
+
+export const answerBody = z.strictObject({ callId, output: json, isError: z.exactOptional(z.boolean()), by });
+
+export const resolveBody = z.union(
+  [
+    z.strictObject({ callId, retry: z.literal(true), by }),
+    z.strictObject({ callId, happened: z.literal(true), output: json, by }),
+    z.strictObject({ callId, failed: z.string(), by }),
+  ],
+  'expected callId with exactly one of { retry: true }, { happened: true, output } and { failed: "why" }',
+);
+
+export const sendBody = z.strictObject({ message: input, by });
+
+export const byBody = z.strictObject({ by });
+
+export const cancelBody = z.strictObject({ reason: z.exactOptional(z.string()), by });
+
+export const sessionBody = z.strictObject({ token: z.string().max(10_000) });
+
+const MOST_RUNS = 1_000;
+
+/** The query of `GET /runs`. */
+export const listQuery = z.strictObject({
+  status: z.exactOptional(z.enum(['running', 'waiting', 'finished', 'failed', 'cancelled'])),
+  limit: z._default(z.coerce.number().int().min(1).max(MOST_RUNS), 50),
+});

@@ -1,0 +1,54 @@
+import { createServer, type Server } from 'node:http';
+import { getRequestListener } from '@hono/node-server';
+import type { RunsApp } from './app.ts';
+import { urlOf } from './bind-address.ts';
+import { SECURITY_HEADERS } from './security-headers.ts';
+
+export type Serving = {
+  url: string;
+  port: number;
+  /** Stops accepting, ends the streams, and waits a moment for what is being answered. */
+  close(): Promise<void>;
+};
+
+/** How long requests that are being answered may take when the server closes, in ms. */
+const CLOSING_MS = 2_000;
+
+/** How often connections are looked at meanwhile: one that has its answer is closed. */
+const LOOK_MS = 20;
+
+/** Listens; `port` 0 takes a free one. Rejects with Node's error, such as `EADDRINUSE`. */
+export async function serveRuns(
+  app: RunsApp,
+  { host, port }: { host: string; port: number },
+): Promise<Serving> {
+  const listener = getRequestListener(app.fetch, {
+    overrideGlobalObjects: false,
+    errorHandler: () => new Response(null, { status: 400, headers: SECURITY_HEADERS }),
+  });
+  const server = createServer((incoming, outgoing) => void listener(incoming, outgoing));
+  await listen(server, host.replace(/^\[(.*)\]$/, '$1'), port);
+  const address = server.address();
+  const bound = typeof address === 'object' && address !== null ? address.port : port;
+  return { url: urlOf(host, bound), port: bound, close: () => close(server, app) };
+}
+
+function listen(server: Server, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+}
+
+async function close(server: Server, app: RunsApp): Promise<void> {
+  const closed = new Promise<void>(resolve => server.close(() => resolve()));
+  app.close();
+  const letGo = setInterval(() => server.closeIdleConnections(), LOOK_MS);
+  const force = setTimeout(() => server.closeAllConnections(), CLOSING_MS);
+  await closed;
+  clearInterval(letGo);
+  clearTimeout(force);
+}

@@ -1,0 +1,159 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import type { RunExport } from '../../engine/export-run.ts';
+import { AGENT, calling, Desk, eventsOf, REFUND, typesOf } from './desk.ts';
+
+const SCRIPT = [
+  { text: 'Let me see.', ...calling(['lookup', { orderId: 'A-1' }], REFUND) },
+  { text: 'Done.' },
+];
+
+/** A desk whose run was approved and has finished. */
+async function finish() {
+  const desk = new Desk(SCRIPT);
+  const { runId } = await desk.begin();
+  expect((await desk.run(['approve', runId, 'call_0_1'])).code).toBe(0);
+  return { desk, runId, journal: await desk.journal(runId) };
+}
+
+function seqOf(journal: readonly { type: string; seq: number }[], type: string): string {
+  return String(journal.find(event => event.type === type)?.seq);
+}
+
+describe.concurrent('replay', () => {
+  test('proves a run equal, needs no agent and no model, and writes nothing', async () => {
+    const { desk, runId, journal } = await finish();
+    const before = createHash('sha256').update(readFileSync(desk.store)).digest('hex');
+    const replayed = await desk.run(['replay', runId, '--json'], {
+      AGENTCHART_MODEL: 'scripted:missing.json',
+    });
+    expect(replayed.code).toBe(0);
+    const lines = replayed.stdout
+      .trim()
+      .split('\n')
+      .map(line => JSON.parse(line));
+    const verdict = lines.pop();
+    expect(lines.map(({ seq, type }) => ({ seq, type }))).toEqual(
+      journal.map(({ seq, type }) => ({ seq, type })),
+    );
+    expect(lines.map(({ state }) => state)).toContain('resting.awaitingApproval');
+    expect(lines[0]).toMatchObject({
+      runId,
+      state: 'turn.planning',
+      next: { type: 'callModel', why: 'the run begins' },
+    });
+    expect(verdict).toMatchObject({ runId, equal: true, entries: journal.length, state: 'finished' });
+    expect(verdict.hash).toMatch(/^[0-9a-f]{64}$/);
+    expect(createHash('sha256').update(readFileSync(desk.store)).digest('hex')).toBe(before);
+    expect(await desk.journal(runId)).toEqual(journal);
+  });
+
+  test('shows people the states in order, each with its why, and the verdict', async () => {
+    const { desk, runId } = await finish();
+    const { code, stdout } = await desk.run(['replay', runId.slice(0, 12)]);
+    expect(code).toBe(0);
+    const path = ['planning — the run begins', 'executingTools — ', 'awaitingApproval — ', 'finished — '];
+    const places = path.map(words => stdout.indexOf(words));
+    expect(places).not.toContain(-1);
+    expect(places).toEqual(places.toSorted((a, b) => a - b));
+    expect(stdout).toMatch(/equal +yes/);
+  });
+
+  test('of an export needs no store, and of a changed one exits 1 with the entry', async () => {
+    const { desk, runId, journal } = await finish();
+    expect((await desk.run(['export', runId, '--out', 'run.json'])).code).toBe(0);
+    const printed = await desk.run(['export', runId]);
+    expect(printed.stdout).toBe(readFileSync(desk.path('run.json'), 'utf8'));
+    const exported: RunExport = JSON.parse(printed.stdout);
+    const nowhere = { AGENTCHART_DB: 'nowhere.db' };
+    const replayed = await desk.run(['replay', 'run.json', '--json'], nowhere);
+    expect(replayed.code).toBe(0);
+    expect(replayed.stdout).toContain(`"hash":"${exported.stateHash}"`);
+
+    desk.write('changed.json', printed.stdout.replace('"refunded": 4200', '"refunded": 42'));
+    const changed = await desk.run(['replay', 'changed.json'], nowhere);
+    expect(changed.code).toBe(1);
+    const place = journal.findLast(event => event.type === 'tool.settled')?.seq;
+    expect(changed.stderr).toContain(`entry ${place} `);
+    expect(changed.stdout).toMatch(/equal +no/);
+  });
+
+  test.each([
+    ['is not there', 'missing.json', undefined],
+    ['is not JSON', 'text.json', 'not json'],
+    ['is no export', 'other.json', '{"format":"other"}'],
+  ])('of a file that %s exits 2', async (_, name, text) => {
+    const desk = new Desk([{ text: 'Done.' }]);
+    if (text !== undefined) desk.write(name, text);
+    const { code, stderr, stdout } = await desk.run(['replay', name]);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toContain(name);
+  });
+
+  test('and export of an unknown run exit 2, and an --out that cannot be written too', async () => {
+    const { desk, runId } = await finish();
+    for (const args of [
+      ['replay', 'run_x'],
+      ['export', 'run_x'],
+      ['export', runId, '--out', 'no/such/folder.json'],
+    ])
+      expect((await desk.run(args)).code, args.join(' ')).toBe(2);
+  });
+});
+
+describe.concurrent('fork', () => {
+  test('prints its id, goes on from the entry, and rests like any run', async () => {
+    const { desk, runId, journal } = await finish();
+    const at = seqOf(journal, 'turn.completed');
+    const forked = await desk.run(['fork', runId, '--at', at, '--json']);
+    expect(forked.code).toBe(3);
+    const events = eventsOf(forked.stdout);
+    const fork = events[0]?.runId ?? '';
+    expect(events[0]).toMatchObject({ type: 'run.started', forkOf: { runId, at: Number(at) } });
+    expect(typesOf(events)).toContain('tool.settled');
+    expect(await desk.journal(fork)).toEqual(events);
+    expect(await desk.journal(runId)).toEqual(journal);
+    expect((await desk.run(['reject', fork, 'call_0_1'])).code).toBe(0);
+    expect((await desk.run(['replay', fork])).code).toBe(0);
+  });
+
+  test('at a call that was under way has it in doubt, and runs nothing', async () => {
+    const { desk, runId, journal } = await finish();
+    const at = String(journal.findLast(event => event.type === 'tool.started')?.seq);
+    const forked = await desk.run(['fork', runId, '--at', at]);
+    expect(forked.code).toBe(3);
+    expect(forked.stdout).toContain('refund may or may not have happened');
+    expect(forked.stdout).toContain(`fork of ${runId} at entry ${at}`);
+    const fork = /run_\w+/.exec(forked.stdout)?.[0] ?? '';
+    expect(typesOf(await desk.journal(fork)).filter(type => type === 'tool.started')).toHaveLength(2);
+    const resolved = await desk.run(['resolve', fork, 'call_0_1', '--happened', '{"refunded":4200}']);
+    expect(resolved.code).toBe(0);
+  });
+
+  test('with --no-drive is left where it begins, for a later command', async () => {
+    const { desk, runId, journal } = await finish();
+    const at = seqOf(journal, 'turn.completed');
+    const forked = await desk.run(['fork', runId, '--at', at, '--no-drive', '--json']);
+    expect(forked.code).toBe(0);
+    const events = eventsOf(forked.stdout);
+    expect(events.at(-1)?.type).toBe('turn.completed');
+    expect((await desk.run(['resume', events[0]?.runId ?? ''])).code).toBe(3);
+  });
+
+  test.each(['0', '-1', '1.5', '999', 'x', ''])('--at %j exits 2 and begins nothing', async at => {
+    const desk = new Desk([{ text: 'Done.' }]);
+    const { runId } = await desk.begin();
+    const forked = await desk.run(['fork', runId, '--at', at]);
+    expect([forked.code, forked.stdout]).toEqual([2, '']);
+    expect((await desk.run(['runs', '--json'])).stdout.trim().split('\n')).toHaveLength(1);
+  });
+
+  test('with an agent that does not load begins nothing', async () => {
+    const desk = new Desk([{ text: 'Done.' }]);
+    const { runId } = await desk.begin();
+    expect((await desk.run(['fork', runId, '--at', '1', '--agent', 'missing.ts'])).code).toBe(2);
+    expect((await desk.run(['runs', '--json'])).stdout.trim().split('\n')).toHaveLength(1);
+    expect((await desk.run(['fork', runId, '--at', '1', '--agent', AGENT])).code).toBe(0);
+  });
+});

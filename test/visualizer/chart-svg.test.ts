@@ -1,0 +1,81 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { agentMachine } from '../../machines/agent.ts';
+import { readChart } from '../../visualizer/chart-graph.ts';
+import { chartToSvg } from '../../visualizer/chart-svg.ts';
+import { type Box, layoutChart } from '../../visualizer/layout-chart.ts';
+import { edgeId, stateId } from '../../visualizer/merge-edges.ts';
+import { writeDrawing } from '../../visualizer/write-drawing.ts';
+
+const read = (file: string): string => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
+
+test("the drawing that ships is the machine's: otherwise run `npm run docs`", async () => {
+  expect(read('visualizer/chart-drawing.ts')).toBe(await writeDrawing());
+});
+
+test('the picture of the documents is the one that ships', () => {
+  expect(read('docs/images/chart.svg')).toBe(chartToSvg());
+});
+
+test('every state and every edge that moves has its id in the picture, once', () => {
+  const svg = chartToSvg();
+  const { edges } = readChart();
+  const moving = edges.filter(({ from, to }) => from !== to).map(({ from, to }) => edgeId(from, to));
+  const ids = [...pathsOf(agentMachine.config.states).map(stateId), ...new Set(moving)];
+  expect(ids).toContain('state-resting-awaitingApproval');
+  expect(ids).toContain('edge-deciding--turn');
+  for (const id of ids) expect(svg.split(`id="${id}"`)).toHaveLength(2);
+  expect(svg.match(/ id="/g)).toHaveLength(ids.length);
+});
+
+test('edges that only record are left out, and run.cancelled is drawn once, from any state', () => {
+  const svg = chartToSvg();
+  expect(svg.match(/run\.cancelled/g)).toHaveLength(1);
+  expect(svg).toContain('id="edge-any--cancelled"');
+  expect(svg).not.toMatch(/tool\.started|tool\.settled/);
+});
+
+test('the picture is light and dark by itself, and asks for nothing from elsewhere', () => {
+  const svg = chartToSvg();
+  expect(svg).toContain('prefers-color-scheme: dark');
+  expect(svg.match(/https?:\/\/[^"]+/g)).toEqual(['http://www.w3.org/2000/svg']);
+  expect(svg).not.toMatch(/<script|url\(|href/);
+});
+
+test('no state covers another, and no line crosses a state it does not touch', async () => {
+  const { states, edges } = await layoutChart();
+  const leaves = states.filter(({ frame }) => !frame);
+  for (const one of leaves) {
+    for (const other of leaves) if (one !== other) expect(overlap(one, other)).toBe(false);
+  }
+  for (const { from, to, points } of edges) {
+    const strangers = leaves.filter(({ id }) => id !== from && id !== to && !id.startsWith(`${to}.`));
+    for (const [index, end] of points.slice(1).entries()) {
+      const start = points[index] ?? end;
+      const line = {
+        x: Math.min(start.x, end.x),
+        y: Math.min(start.y, end.y),
+        width: Math.abs(start.x - end.x),
+        height: Math.abs(start.y - end.y),
+      };
+      for (const state of strangers)
+        expect(overlap(line, state), `${from} → ${to} over ${state.id}`).toBe(false);
+    }
+  }
+});
+
+function pathsOf(states: object = {}, prefix = ''): string[] {
+  return Object.entries(states).flatMap(([name, state]) => [
+    `${prefix}${name}`,
+    ...pathsOf(state.states, `${prefix}${name}.`),
+  ]);
+}
+
+function overlap(one: Box, other: Box): boolean {
+  return (
+    one.x < other.x + other.width &&
+    other.x < one.x + one.width &&
+    one.y < other.y + other.height &&
+    other.y < one.y + one.height
+  );
+}

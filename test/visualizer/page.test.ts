@@ -1,0 +1,298 @@
+import type { Browser } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { CHROMIUM, type Look, launchChromium, WatchedPage } from './browser.ts';
+import { type DemoAgents, HOSTILE, makeDemoAgents } from './demo-agents.ts';
+import { ServedRuns } from './served-runs.ts';
+
+if (CHROMIUM === undefined) console.log('The page is not tested: no Chromium here (set CHROMIUM_PATH).');
+
+const ASK = 'Ada writes that order A-1001 arrived broken. Pay back what she paid.';
+
+describe.skipIf(CHROMIUM === undefined)('the page', () => {
+  let browser: Browser;
+  let demo: DemoAgents;
+  let api: ServedRuns;
+  const open: WatchedPage[] = [];
+
+  beforeAll(async () => {
+    browser = await launchChromium();
+  });
+  afterAll(async () => {
+    await browser.close();
+  });
+  beforeEach(async () => {
+    demo = makeDemoAgents();
+    api = await ServedRuns.listen(demo.agents);
+  });
+  afterEach(async () => {
+    await Promise.all(open.splice(0).map(page => page.close()));
+    await api.close();
+  });
+
+  async function visit(path: string, look?: Look): Promise<WatchedPage> {
+    const page = await WatchedPage.open(browser, `${api.url}${path}`, look);
+    open.push(page);
+    return page;
+  }
+
+  async function startAtRest(agent: string, input = ASK): Promise<string> {
+    const run = await api.start(agent, input);
+    await run.settled();
+    return `/runs/${run.id}`;
+  }
+
+  test('a run is started, watched to its approval, approved there and watched to its end', async () => {
+    const watched = await visit('/');
+    const { page } = watched;
+    await page.getByLabel('Agent', { exact: true }).selectOption('refunds');
+    await page.getByLabel('Input').fill(ASK);
+    await page.getByRole('button', { name: 'Start' }).click();
+    await page.locator('#state-resting-awaitingApproval.current').waitFor();
+    await page.getByText('pays back 4200 cents to the customer').first().waitFor();
+    expect(await page.locator('.where').innerText()).toContain('1 call(s) of refund need a decision');
+    expect(await watched.countOf('edge-deciding--turn')).toBe('×2');
+    expect(await watched.countOf('state-executingTools')).toBe('×1');
+    expect(await page.locator('.entry .why').first().innerText()).toContain('the run begins');
+    await page.getByLabel('Deciding as').fill('Grace');
+
+    demo.gate.close();
+    await page.getByRole('button', { name: 'Approve' }).click();
+    await page.locator('#state-turn-planning.current').waitFor();
+    demo.gate.open();
+    await page.locator('#state-finished.current').waitFor();
+    await page.getByText('Ada gets her 42.00 back').waitFor();
+    await page.locator('.call-story').getByText('Approved by Grace').waitFor();
+    expect(await watched.countOf('edge-deciding--finished')).toBe('×1');
+    expect(await page.locator('.reply .mark').first().innerText()).toBe('before its calls');
+    const below = (pane: string) =>
+      page.evaluate(
+        `((s) => s.scrollHeight - s.scrollTop - s.clientHeight)(document.querySelector('${pane} .scroll'))`,
+      );
+    await expect.poll(() => below('.journal')).toBeLessThan(2);
+    await expect.poll(() => below('.conversation')).toBeLessThan(2);
+    expect(watched.problems).toEqual([]);
+  });
+
+  test('text streams as it comes, and a reload in the middle shows it again and goes on', async () => {
+    demo.gate.close(3);
+    const run = await api.start('cut', 'Go');
+    const watched = await visit(`/runs/${run.id}`);
+    const { page } = watched;
+    const reply = page.locator('.reply .text');
+    await reply.getByText('The answer').waitFor();
+    const soFar = await reply.innerText();
+    await page.reload();
+    await reply.getByText(soFar, { exact: true }).waitFor();
+    await page.locator('#state-turn-finalStreaming.current').waitFor();
+    expect(await page.locator('.reply .mark').innerText()).toBe('writing…');
+    demo.gate.open();
+    await reply.getByText('The answer begins and goes on until it is').waitFor();
+    expect(await page.locator('.reply').count()).toBe(1);
+    await page.locator('.notice').getByText('The answer is incomplete: length').waitFor();
+    expect(watched.problems).toEqual([]);
+  });
+
+  test('an approval with an edit shows the change first, and the refusal of an edit that is not valid', async () => {
+    const watched = await visit(await startAtRest('refunds'));
+    const { page } = watched;
+    await page.getByRole('button', { name: 'Edit…' }).click();
+    const editor = page.getByLabel('Edited input');
+    const edit = (cents: string) => editor.fill(`{"orderId":"A-1001","cents":${cents},"note":"partly"}`);
+    await edit('-5');
+    await page.getByRole('button', { name: 'Approve with this change' }).click();
+    await page.getByRole('alert').filter({ hasText: 'The edited input is not valid for refund' }).waitFor();
+    await edit('');
+    await page.getByText('This is not JSON').waitFor();
+    await edit('2100');
+    expect(await page.locator('.diff-line.removed').allInnerTexts()).toContain('−   "cents": 4200,');
+    expect(await page.locator('.diff-line.added').allInnerTexts()).toContain('+   "cents": 2100,');
+    await page.getByRole('button', { name: 'Approve with this change' }).click();
+    await page.locator('#state-finished.current').waitFor();
+    await page.locator('.call-result').last().getByText('"refundedCents": 2100').waitFor();
+    expect(watched.problems.filter(problem => !problem.includes('400'))).toEqual([]);
+  });
+
+  test('a rejection reaches the model with its reason', async () => {
+    const { page, problems } = await visit(await startAtRest('refunds'));
+    await page.getByRole('button', { name: 'Reject…' }).click();
+    await page.getByLabel('Reason').fill('the photo shows no damage');
+    await page.getByRole('button', { name: 'Reject', exact: true }).click();
+    await page.locator('#state-finished.current').waitFor();
+    await page.locator('.call-result').getByText('rejected: the photo shows no damage').waitFor();
+    expect(problems).toEqual([]);
+  });
+
+  test('whoever decides second is told who decided first', async () => {
+    const run = await api.start('refunds', ASK);
+    await run.settled();
+    const { page, problems } = await visit(`/runs/${run.id}`);
+    await page.getByRole('button', { name: 'Approve' }).waitFor();
+    demo.gate.close();
+    await page.route('**/approve', async route => {
+      await run.reject('call_1_0', { by: 'Grace' });
+      await route.continue();
+    });
+    const told = page.getByText('Grace decided before you.').waitFor();
+    await page.getByRole('button', { name: 'Approve' }).click();
+    await told;
+    await page.locator('.call-story').getByText('Rejected by Grace').waitFor();
+    demo.gate.open();
+    expect(problems.filter(problem => !problem.includes('409'))).toEqual([]);
+  });
+
+  test('a call in doubt says what is known, and goes on once somebody says that it happened', async () => {
+    const watched = await visit(await startAtRest('releases'));
+    const { page } = watched;
+    await page.locator('#state-resting-inDoubt.current').waitFor();
+    await page.getByText('the connection was lost after the request was sent').first().waitFor();
+    await page.getByText('Its idempotency key:').waitFor();
+    await page.getByRole('button', { name: 'It happened…' }).click();
+    await page.getByLabel('What it gave').fill('{"url": "https://example.test"}');
+    await page.getByRole('button', { name: 'It happened', exact: true }).click();
+    await page.getByText('Version 2.4.0 is out.').waitFor();
+    expect(await watched.countOf('state-resting-inDoubt')).toBe('×1');
+    expect(watched.problems).toEqual([]);
+  });
+
+  test('a call that the client runs is answered there', async () => {
+    const { page, problems } = await visit(await startAtRest('lab'));
+    await page.getByLabel('Result the model gets').fill('{"metres": 3}');
+    await page.getByRole('button', { name: 'Answer' }).click();
+    await page.getByText('It is 3 m wide.').waitFor();
+    expect(problems).toEqual([]);
+  });
+
+  test('a server that is gone is said to be, and when it is back the run goes on from where it was', async () => {
+    const watched = await visit(await startAtRest('refunds'));
+    const { page } = watched;
+    await page.getByRole('button', { name: 'Approve' }).waitFor();
+    const { port } = api;
+    await api.close();
+    await page.getByText('The server does not answer since').waitFor();
+    api = await ServedRuns.listen(makeDemoAgents(demo.store, demo.gate).agents, { port });
+    await page.locator('.connection[data-is="live"]').waitFor();
+    await page.getByRole('button', { name: 'Approve' }).click();
+    await page.locator('#state-finished.current').waitFor();
+    await page.getByText('Ada gets her 42.00 back').waitFor();
+    expect(await page.locator('.entry').count()).toBe(17);
+    expect(watched.problems.filter(problem => !problem.includes('ERR_'))).toEqual([]);
+  });
+
+  test('hostile output is text: nothing runs, nothing is fetched, nothing is reordered, and a megabyte stays folded', async () => {
+    const watched = await visit(await startAtRest('reader'));
+    const { page } = watched;
+    await page.locator('#state-finished.current').waitFor();
+    for (const summary of await page.locator('.call summary').all()) await summary.click();
+    await page.getByText(HOSTILE.markup).first().waitFor();
+    await page.getByText('\\u001b[31mred').first().waitFor();
+    await page.getByText('safe\\u{202e}txt.exe\\u{2066}\\u{200f} ␛[31mred␛[0m').first().waitFor();
+    await page
+      .getByRole('button', { name: /Show more \(99\d k characters left\)/ })
+      .first()
+      .waitFor();
+    expect(await page.evaluate('document.body.textContent.length')).toBeLessThan(60_000);
+    expect(await page.evaluate('[typeof owned, document.images.length, document.title]')).toEqual([
+      'undefined',
+      0,
+      'finished · reader · Agentchart',
+    ]);
+    await page
+      .getByRole('button', { name: /Show more/ })
+      .first()
+      .click();
+    await page.getByRole('button', { name: /Show more \(93\d k characters left\)/ }).waitFor();
+    await watched.screenshot('hostile');
+    expect(watched.problems).toEqual([]);
+  });
+
+  test('a failed attempt is in its place, and a failed run says what to do', async () => {
+    const retried = await visit(await startAtRest('flaky'));
+    await retried.page.getByText('Attempt 1 of script failed: overloaded (HTTP 529)').waitFor();
+    await retried.page.getByText('Here now.').waitFor();
+    expect(await retried.countOf('state-backingOff')).toBe('×1');
+    const broken = await visit(await startAtRest('broken'));
+    await broken.page.getByText('Failed: authentication', { exact: true }).waitFor();
+    await broken.page.getByText("Check the provider's key where the server runs").waitFor();
+    expect([...retried.problems, ...broken.problems]).toEqual([]);
+  });
+
+  test('a run is paused, stepped and cancelled, which is asked once', async () => {
+    const watched = await visit(await startAtRest('refunds'));
+    const { page } = watched;
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await page.getByRole('button', { name: 'Unpause' }).waitFor();
+    await page.getByRole('button', { name: 'Approve' }).click();
+    await page.locator('#state-resting-paused.current').waitFor();
+    await page.getByRole('button', { name: 'Step' }).click();
+    await page.getByText('"refundedCents": 4200').first().waitFor();
+    await page.locator('#state-resting-paused.current').waitFor();
+    await page.getByRole('button', { name: 'Cancel run' }).click();
+    await page.getByRole('button', { name: 'Really cancel?' }).click();
+    await page.locator('#state-cancelled.current').waitFor();
+    expect(await watched.countOf('edge-any--cancelled')).toBe('×1');
+    expect(watched.problems).toEqual([]);
+  });
+
+  test('a server with a token asks for it, refuses a wrong one, and remembers the right one', async () => {
+    await api.close();
+    api = await ServedRuns.listen(demo.agents, { token: 'open sesame' });
+    const { page } = await visit(await startAtRest('refunds'));
+    await page.getByLabel('Token').fill('wrong');
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByText('This is not the token').waitFor();
+    await page.getByLabel('Token').fill('open sesame');
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.locator('#state-resting-awaitingApproval.current').waitFor();
+    await page.reload();
+    await page.locator('#state-resting-awaitingApproval.current').waitFor();
+  });
+
+  test('an unknown run is said to be unknown', async () => {
+    const { page } = await visit('/runs/run_nobody');
+    await page.getByRole('heading', { name: 'No such run' }).waitFor();
+  });
+
+  test('an approval can be given with the keyboard alone', async () => {
+    const { page, problems } = await visit(await startAtRest('refunds'));
+    await page.getByRole('button', { name: 'Approve' }).waitFor();
+    for (let presses = 0; presses < 60; presses += 1) {
+      await page.keyboard.press('Tab');
+      if ((await page.evaluate('document.activeElement.textContent')) === 'Approve') break;
+    }
+    expect(await page.evaluate('getComputedStyle(document.activeElement).outlineStyle')).toBe('solid');
+    await page.keyboard.press('Enter');
+    await page.locator('#state-finished.current').waitFor();
+    expect(problems).toEqual([]);
+  });
+
+  test.each([
+    ['light', 1280],
+    ['dark', 1280],
+    ['light', 390],
+    ['dark', 390],
+  ] as const)('nothing serious stands in the way of anybody: %s, %i px wide', async (colorScheme, width) => {
+    const everywhere = [
+      ['runs', '/'],
+      ['waiting', await startAtRest('refunds')],
+    ] as const;
+    const wide = [
+      ['doubt', await startAtRest('releases')],
+      ['failed', await startAtRest('broken')],
+      ['retried', await startAtRest('flaky')],
+    ] as const;
+    const paths = width === 390 ? everywhere : [...everywhere, ...wide];
+    const barriers = paths.map(async ([name, path]) => {
+      const watched = await visit(path, { colorScheme, width });
+      await watched.page
+        .locator(name === 'runs' ? '.row' : '.entry')
+        .first()
+        .waitFor();
+      if (name === 'waiting') await watched.page.getByRole('button', { name: 'Edit…' }).click();
+      await watched.screenshot(`${name}-${colorScheme}-${width}`);
+      expect(await watched.findBarriers(), name).toEqual([]);
+      expect(await watched.page.evaluate('document.documentElement.scrollWidth')).toBe(width);
+      expect(watched.problems).toEqual([]);
+    });
+    await Promise.all(barriers);
+  });
+});

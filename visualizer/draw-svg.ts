@@ -1,0 +1,140 @@
+import {
+  type Box,
+  type PlacedChart,
+  type PlacedEdge,
+  type PlacedState,
+  type Point,
+  TEXT,
+} from './layout-chart.ts';
+import { edgeId, stateId } from './merge-edges.ts';
+
+/** Characters of a description that fit beside the frame's sides, and in the hub. */
+const WRAP = { frame: 25, hub: 14 };
+
+/**
+ * The chart as SVG without a style sheet: the classes are those of `CHART_STYLE`. Every state and edge is a
+ * group with a stable id (`stateId`, `edgeId`) and an empty `text.count`, for a page to fill.
+ */
+export function drawSvg(chart: PlacedChart): string {
+  const width = Math.ceil(chart.width);
+  const height = Math.ceil(chart.height);
+  const frames = chart.states.filter(({ frame }) => frame);
+  const leaves = chart.states.filter(({ frame }) => !frame);
+  return [
+    `<svg xmlns="http://www.w3.org/2000/svg" class="chart" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="The agent's statechart">`,
+    ...frames.map(drawState),
+    ...chart.edges.map(drawEdge),
+    drawStart(chart),
+    drawAnywhere(chart.anywhere),
+    ...leaves.map(drawState),
+    '</svg>',
+    '',
+  ].join('\n');
+}
+
+function drawState(state: PlacedState): string {
+  const { id, name, description, final, invokes, frame, x, y, width, height } = state;
+  const tall = height > 120 && !frame;
+  const kinds = ['state', ...(frame ? ['frame'] : []), ...(final ? ['final'] : [])].join(' ');
+  const middle = frame || tall ? y + 20 : y + (invokes.length === 0 ? height / 2 + 4 : 19);
+  const services = frame || invokes.length === 0 ? [] : [text('service', x + 12, y + 34, invokes.join(', '))];
+  const lines = frame || tall ? wrap(description, frame ? WRAP.frame : WRAP.hub) : [];
+  const first = tall ? y + 40 : y + height - 10 - (lines.length - 1) * TEXT.lineHeight;
+  return [
+    `<g class="${kinds}" id="${stateId(id)}" data-state="${id}">`,
+    `<title>${escapeXml(`${name}: ${description}`)}</title>`,
+    `<rect class="face" x="${px(x)}" y="${px(y)}" width="${px(width)}" height="${px(height)}" rx="${frame ? 9 : 6}"/>`,
+    final
+      ? `<rect class="inset" x="${px(x + 3)}" y="${px(y + 3)}" width="${px(width - 6)}" height="${px(height - 6)}" rx="4"/>`
+      : '',
+    text('name', x + 12, middle, name),
+    ...services,
+    ...lines.map((line, index) => text('service', x + 12, first + index * TEXT.lineHeight, line)),
+    tall
+      ? `<text class="count" x="${px(x + 12)}" y="${px(first + lines.length * TEXT.lineHeight + 6)}"></text>`
+      : `<text class="count" x="${px(x + width - 9)}" y="${px(middle)}" text-anchor="end"></text>`,
+    '</g>',
+  ].join('');
+}
+
+function drawEdge({ from, to, labels, points, label, count }: PlacedEdge): string {
+  const choice = from === 'deciding';
+  const lines = labels.map((line, index) =>
+    text('label', label.x, label.y + 10 + index * TEXT.lineHeight, line),
+  );
+  return [
+    `<g class="edge${choice ? ' choice' : ''}" id="${edgeId(from, to)}" data-from="${from}" data-to="${to}">`,
+    `<path class="line" d="${drawLine(points)}"/>`,
+    `<path class="head" d="${drawHead(points)}"/>`,
+    ...lines,
+    `<text class="count" x="${px(count.x)}" y="${px(count.y + 10)}" text-anchor="end"></text>`,
+    '</g>',
+  ].join('');
+}
+
+const HEAD = { length: 7, half: 3.5 };
+
+/** Ends where the head begins. */
+function drawLine(points: readonly Point[]): string {
+  const tip = points.at(-1);
+  const before = points.at(-2);
+  if (tip === undefined || before === undefined) return '';
+  const [dx, dy] = direction(before, tip);
+  const end = { x: tip.x - dx * HEAD.length, y: tip.y - dy * HEAD.length };
+  return [...points.slice(0, -1), end]
+    .map(({ x, y }, i) => `${i === 0 ? 'M' : 'L'}${px(x)} ${px(y)}`)
+    .join('');
+}
+
+function drawHead(points: readonly Point[]): string {
+  const tip = points.at(-1);
+  const before = points.at(-2);
+  if (tip === undefined || before === undefined) return '';
+  const [dx, dy] = direction(before, tip);
+  const foot = { x: tip.x - dx * HEAD.length, y: tip.y - dy * HEAD.length };
+  const side = (sign: number) =>
+    `L${px(foot.x + sign * dy * HEAD.half)} ${px(foot.y + sign * dx * HEAD.half)}`;
+  return `M${px(tip.x)} ${px(tip.y)}${side(1)}${side(-1)}Z`;
+}
+
+function direction(from: Point, to: Point): [number, number] {
+  return [Math.sign(to.x - from.x), Math.sign(to.y - from.y)];
+}
+
+/** A dot above the state the run begins in. */
+function drawStart({ states, initial }: PlacedChart): string {
+  const first = states.find(({ id }) => id === initial);
+  if (first === undefined) return '';
+  const x = first.x + 24;
+  const points = [
+    { x, y: first.y - 18 },
+    { x, y: first.y },
+  ];
+  return `<g class="start"><circle cx="${px(x)}" cy="${px(first.y - 20)}" r="4"/><path class="line" d="${drawLine(points)}"/><path class="head" d="${drawHead(points)}"/></g>`;
+}
+
+function drawAnywhere({ x, y, width, height }: Box): string {
+  return `<g class="anywhere"><rect class="face" x="${px(x)}" y="${px(y)}" width="${px(width)}" height="${px(height)}" rx="${px(height / 2)}"/>${text('service', x + 12, y + height / 2 + 4, 'any state')}</g>`;
+}
+
+function text(kind: string, x: number, y: number, content: string): string {
+  return `<text class="${kind}" x="${px(x)}" y="${px(y)}">${escapeXml(content)}</text>`;
+}
+
+function wrap(content: string, length: number): string[] {
+  const lines: string[] = [];
+  for (const word of content.split(' ')) {
+    const last = lines.at(-1);
+    if (last === undefined || last.length + 1 + word.length > length) lines.push(word);
+    else lines[lines.length - 1] = `${last} ${word}`;
+  }
+  return lines;
+}
+
+function px(value: number): string {
+  return String(Math.round(value * 10) / 10);
+}
+
+function escapeXml(content: string): string {
+  return content.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('"', '&quot;');
+}

@@ -1,0 +1,69 @@
+type Attributes = { [name: string]: string | number | boolean | undefined | ((event: Event) => void) };
+export type Child = Node | string | null | undefined | false | readonly Child[];
+
+/** An element. Strings become text nodes; `onclick: fn` listens; `true` and `false` set and leave out. */
+export function h<Tag extends keyof HTMLElementTagNameMap>(
+  tag: Tag,
+  attributes: Attributes = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[Tag] {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === 'function') element.addEventListener(name.slice(2), value);
+    else if (value === true) element.setAttribute(name, '');
+    else if (value !== false && value !== undefined) element.setAttribute(name, String(value));
+  }
+  append(element, children);
+  return element;
+}
+
+function append(parent: Element, children: readonly Child[]): void {
+  for (const child of children) {
+    if (child === null || child === undefined || child === false) continue;
+    if (typeof child === 'string' || child instanceof Node) parent.append(child);
+    else append(parent, child);
+  }
+}
+
+/** Fills an element anew, only when `version` is another than before: what is unchanged keeps focus and selection. */
+export function fill(element: Element, version: readonly unknown[], make: () => Child): void {
+  const before = versions.get(element);
+  if (before?.length === version.length && version.every((part, index) => isSame(part, before[index])))
+    return;
+  versions.set(element, version);
+  element.replaceChildren();
+  append(element, [make()]);
+}
+
+const versions = new WeakMap<Element, readonly unknown[]>();
+
+function isSame(one: unknown, other: unknown): boolean {
+  if (Object.is(one, other)) return true;
+  if (typeof one !== 'object' || typeof other !== 'object') return false;
+  return JSON.stringify(one) === JSON.stringify(other);
+}
+
+export type View<Item> = { element: HTMLElement; update(item: Item): void };
+
+/** Keeps a list's elements by key: an item that stays keeps its element, with whatever a person does in it. */
+export function keyedList<Item>(
+  parent: Element,
+  keyOf: (item: Item) => string,
+  make: (item: Item) => View<Item>,
+): (items: readonly Item[]) => void {
+  let views = new Map<string, View<Item>>();
+  return items => {
+    const kept = new Map<string, View<Item>>();
+    let place: ChildNode | null = parent.firstChild;
+    for (const item of items) {
+      const key = keyOf(item);
+      const view = views.get(key) ?? make(item);
+      kept.set(key, view);
+      view.update(item);
+      if (view.element === place) place = place.nextSibling;
+      else parent.insertBefore(view.element, place);
+    }
+    for (const [key, view] of views) if (!kept.has(key)) view.element.remove();
+    views = kept;
+  };
+}

@@ -1,0 +1,51 @@
+import { makeAct } from './act.ts';
+import { makeChartPane } from './chart-pane.ts';
+import { makeComposer } from './composer.ts';
+import { makeConversationPane } from './conversation-pane.ts';
+import { h } from './element.ts';
+import { followRun } from './follow-run.ts';
+import { makeJournalPane } from './journal-pane.ts';
+import { makeRunHeader } from './run-header.ts';
+import { RunModel } from './run-model.ts';
+
+/** One run: header, chart, conversation, journal; drawn at most once a frame. */
+export function showRunPage(page: Element, runId: string): void {
+  let scheduled = false;
+  const model = new RunModel(runId, () => {
+    if (scheduled) return;
+    scheduled = true;
+    requestAnimationFrame(draw);
+  });
+  const { look } = followRun(model, error => {
+    page.replaceChildren(
+      h(
+        'main',
+        { class: 'missing' },
+        h('h1', {}, 'No such run'),
+        h('p', {}, error.message),
+        h('a', { href: '/' }, 'All runs'),
+      ),
+    );
+  });
+  const act = makeAct(model, look);
+  const header = makeRunHeader(runId, act);
+  const chart = makeChartPane();
+  const conversation = makeConversationPane(runId, act);
+  const journal = makeJournalPane(entry => chart.point(entry));
+  const composer = makeComposer(runId, act);
+  conversation.element.append(composer.element);
+
+  const draw = (): void => {
+    scheduled = false;
+    header.update(model);
+    chart.update(model);
+    journal.update(model.entries);
+    composer.update(model);
+    conversation.update(model.conversation);
+  };
+  page.replaceChildren(
+    header.element,
+    h('main', { class: 'panes' }, conversation.element, chart.element, journal.element),
+  );
+  draw();
+}

@@ -1,0 +1,116 @@
+import { h, keyedList, type View } from './element.ts';
+import { formatAgo, formatCount, formatDay } from './format.ts';
+import { makeNewRun } from './new-run.ts';
+import { type RunSummary, request } from './runs-api.ts';
+import { showSafely } from './show-safely.ts';
+
+const LOOK_MS = 2_000;
+const MOST = 200;
+const STATUSES = ['all', 'running', 'waiting', 'finished', 'failed', 'cancelled'] as const;
+
+/** All runs, those that wait for a person on top; looks again every two seconds while it is seen. */
+export function showRunsPage(page: Element): void {
+  let filter = new URLSearchParams(location.search).get('status') ?? 'all';
+  const waiting = h('ul', { class: 'runs' });
+  const others = h('ul', { class: 'runs' });
+  const waitingPart = h('section', {}, h('h2', {}, 'Waiting for a person'), waiting);
+  const othersTitle = h('h2', {}, 'Runs');
+  const empty = h('p', { class: 'muted' });
+  const state = h('p', { class: 'connection', role: 'status' });
+  const [showWaiting, showOthers] = [waiting, others].map(list =>
+    keyedList<RunSummary>(list, run => run.runId, makeRow),
+  );
+  const filters = STATUSES.map(status =>
+    h(
+      'button',
+      { type: 'button', 'aria-pressed': String(status === filter), onclick: () => choose(status) },
+      status,
+    ),
+  );
+
+  const choose = (status: string): void => {
+    filter = status;
+    for (const button of filters) button.setAttribute('aria-pressed', String(button.textContent === status));
+    history.replaceState(null, '', status === 'all' ? '/' : `/?status=${status}`);
+    void look();
+  };
+  const look = async (): Promise<void> => {
+    const asked = filter;
+    try {
+      const [open, all] = await Promise.all([listRuns('waiting'), listRuns(asked)]);
+      if (asked !== filter) return;
+      state.dataset.is = 'live';
+      state.textContent = 'Live';
+      const rest = all.filter(({ status }) => status !== 'waiting');
+      const wanted = asked === 'all' || asked === 'waiting' ? open : [];
+      showWaiting?.(wanted);
+      showOthers?.(rest);
+      waitingPart.hidden = wanted.length === 0;
+      othersTitle.hidden = rest.length === 0;
+      empty.textContent = wanted.length + rest.length > 0 ? '' : describeNothing(asked);
+      document.title = open.length === 0 ? 'Runs · Agentchart' : `(${open.length}) Runs · Agentchart`;
+    } catch (error) {
+      state.dataset.is = 'away';
+      state.textContent = error instanceof Error ? error.message : String(error);
+    }
+  };
+
+  page.replaceChildren(
+    h('header', { class: 'list-header' }, h('h1', {}, 'Agentchart'), state),
+    h(
+      'main',
+      { class: 'list' },
+      h(
+        'div',
+        {},
+        h('div', { class: 'filters', role: 'group', 'aria-label': 'Status' }, ...filters),
+        waitingPart,
+        h('section', {}, othersTitle, others),
+        empty,
+      ),
+      makeNewRun(),
+    ),
+  );
+  waitingPart.hidden = othersTitle.hidden = true;
+  void look();
+  setInterval(() => {
+    if (!document.hidden) void look();
+  }, LOOK_MS);
+  document.addEventListener('visibilitychange', () => {
+    if (!document.hidden) void look();
+  });
+}
+
+async function listRuns(status: string): Promise<RunSummary[]> {
+  const wanted = status === 'all' ? '' : `status=${encodeURIComponent(status)}&`;
+  const { runs } = await request<{ runs: RunSummary[] }>(`/runs?${wanted}limit=${MOST}`);
+  return runs;
+}
+
+function describeNothing(filter: string): string {
+  return filter === 'all' ? 'No runs yet. Start one here, or with: agentchart run' : `No run is ${filter}.`;
+}
+
+function makeRow(run: RunSummary): View<RunSummary> {
+  const status = h('span');
+  const when = h('time', { title: formatDay(run.createdAt) });
+  const about = h('span', { class: 'muted' });
+  const link = h(
+    'a',
+    { href: `/runs/${encodeURIComponent(run.runId)}` },
+    status,
+    h('bdi', { class: 'agent' }, showSafely(run.agent)),
+    h('span', { class: 'mono id' }, run.runId),
+    about,
+    when,
+  );
+  return {
+    element: h('li', { class: 'row' }, link),
+    update(now) {
+      status.className = `status is-${now.status}`;
+      status.textContent = now.status;
+      about.textContent = formatCount(now.seq, 'event');
+      when.textContent = formatAgo(now.updatedAt, Date.now());
+    },
+  };
+}
