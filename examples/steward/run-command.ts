@@ -4,11 +4,12 @@ import { fileURLToPath } from 'node:url';
 
 export type CommandEnd = { pid: number; code: number | null; signal: NodeJS.Signals | null };
 
-const CLI = join(dirname(fileURLToPath(import.meta.url)), '../../surfaces/cli/main.ts');
+/** The `agentchart` command of this checkout. */
+export const COMMAND = join(dirname(fileURLToPath(import.meta.url)), '../../surfaces/cli/main.ts');
 
 /** Runs `agentchart ARGS` as a process of its own, on this terminal, and tells how it ended. */
 export async function runCommand(args: readonly string[], env: Record<string, string>): Promise<CommandEnd> {
-  const child = spawn(process.execPath, [CLI, ...args], {
+  const child = spawn(process.execPath, [COMMAND, ...args], {
     stdio: 'inherit',
     env: { ...process.env, ...env },
   });

@@ -10,6 +10,7 @@ import { STEWARD_TASK } from './instructions.ts';
 import { describeWrite, findOpenCall, findRun } from './look-at-run.ts';
 import { prepareCopy } from './prepare-copy.ts';
 import { type CommandEnd, runCommand } from './run-command.ts';
+import { servePage } from './serve-page.ts';
 import { startStandInModel } from './stand-in-model.ts';
 
 const HERE = dirname(fileURLToPath(import.meta.url));
@@ -42,7 +43,8 @@ async function start(): Promise<number> {
   try {
     const work = { folder, db: join(home, 'runs.db'), env: { ...env, STEWARD_FOLDER: folder } };
     if (asked.crash) return await workAndCrash(work);
-    if (asked.yes || process.stdin.isTTY === true) return await workInOneProcess(work, asked.yes);
+    if (asked.yes) return await workInOneProcess(work, ['--yes']);
+    if (process.stdin.isTTY === true) return await workOnTerminal(work);
     return await workInTwoProcesses(work);
   } finally {
     await standIn?.close();
@@ -88,9 +90,20 @@ function introduce(folder: string, model: string | undefined, url: string | unde
   }
 }
 
-async function workInOneProcess(work: Work, yes: boolean): Promise<number> {
-  const end = await agentchart(work, ['run', ...agent, ...(yes ? ['--yes'] : []), STEWARD_TASK]);
-  return finish(work, end);
+async function workInOneProcess(work: Work, options: string[] = []): Promise<number> {
+  return finish(work, await agentchart(work, ['run', ...agent, ...options, STEWARD_TASK]));
+}
+
+/** The run is shown and asked about on the terminal and on a page at once; whoever decides first decides. */
+async function workOnTerminal(work: Work): Promise<number> {
+  const page = await servePage([...agent, '--db', work.db], work.env);
+  if (page === null) return await workInOneProcess(work);
+  say(`Watch it, and approve there or here: ${page.url}`);
+  const code = await workInOneProcess(work);
+  say(`The page stays at ${page.url} until Ctrl-C.`);
+  process.once('SIGINT', page.stop);
+  await page.ended;
+  return code;
 }
 
 /** Without a terminal nobody can be asked: the first process rests, and a second one plays the person. */

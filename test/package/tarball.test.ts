@@ -68,6 +68,17 @@ test('npx agentchart works', async () => {
   expect(stdout).toMatch(/^stateDiagram-v2\n/);
 });
 
+test('the page and the picture are in the package', async () => {
+  const svg = await inProject('npx', ['--no-install', 'agentchart', 'diagram', '--svg']);
+  expect(svg.stdout).toContain('id="state-resting-awaitingApproval"');
+  const script = `
+    import { pageAssets } from './node_modules/agentchart/dist/visualizer/page-assets.js';
+    const { html, find } = await pageAssets();
+    console.log(html().includes('/assets/page.js'), find('/assets/page.js').body.length > 10_000);`;
+  writeFileSync(join(project, 'page.mjs'), script);
+  expect((await inProject(process.execPath, ['page.mjs'])).stdout).toBe('true true\n');
+});
+
 test('every entry of the package can be imported', async () => {
   const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const entries = Object.keys(exports).filter(entry => entry !== './package.json');

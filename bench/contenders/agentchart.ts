@@ -1,0 +1,83 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { openaiResponses } from '../../adapters/openai-responses.ts';
+import type { Store } from '../../protocol/store.ts';
+import { sqlite } from '../../stores/sqlite.ts';
+import { createAgent, memory, type Settled, tool } from '../../surfaces/library/index.ts';
+import type { Contender } from './contender.ts';
+import {
+  API_KEY,
+  BASE_URL,
+  INSTRUCTIONS,
+  inputSchema,
+  MODEL,
+  measurePoint,
+  PARAMETERS,
+  TOOL_DESCRIPTION,
+  TOOL_NAME,
+} from './measure-tool.ts';
+
+/** The engine as an app has it, with every default but its limits; on disk in a folder of its own. */
+export function openAgentchart(fetch: typeof globalThis.fetch, kind: 'memory' | 'sqlite'): Contender {
+  const { store, discard } = openStore(kind);
+  let executions = 0;
+  const agent = createAgent({
+    name: 'bench',
+    model: openaiResponses({ model: MODEL, apiKey: API_KEY, baseURL: BASE_URL, store: false, fetch }),
+    instructions: INSTRUCTIONS,
+    limits: { turns: 1_000, toolCalls: 10_000 },
+    store,
+    tools: [
+      tool({
+        name: TOOL_NAME,
+        description: TOOL_DESCRIPTION,
+        input: inputSchema,
+        inputSchema: PARAMETERS,
+        run: input => {
+          executions += 1;
+          return measurePoint(input);
+        },
+      }),
+    ],
+  });
+  return {
+    run: async message => textOf(await agent.run(message, { stream: false })),
+    async read(message, onDelta) {
+      const run = await agent.start(message);
+      let text = '';
+      for await (const piece of run.text()) {
+        text += piece;
+        onDelta();
+      }
+      textOf(await run.settled());
+      return text;
+    },
+    converse() {
+      let last: string | undefined;
+      return async message => {
+        const options = { stream: false, ...(last === undefined ? {} : { continues: last }) };
+        const run = await agent.start(message, options);
+        last = run.id;
+        return textOf(await run.settled());
+      };
+    },
+    executions: () => executions,
+    async close() {
+      await agent.close();
+      await store.close();
+      discard();
+    },
+  };
+}
+
+function openStore(kind: 'memory' | 'sqlite'): { store: Store; discard(): void } {
+  if (kind === 'memory') return { store: memory(), discard: () => {} };
+  const folder = mkdtempSync(join(tmpdir(), 'agentchart-bench-'));
+  return { store: sqlite(join(folder, 'runs.db')), discard: () => rmSync(folder, { recursive: true }) };
+}
+
+function textOf(settled: Settled): string {
+  if (settled.status === 'finished') return settled.text;
+  throw new Error(`Expected the run to finish, it is ${JSON.stringify(settled)}`);
+}

@@ -1,0 +1,47 @@
+import type { StandIn } from '../provider.ts';
+
+/** An agent loop to be measured. All of them send the provider the same requests. */
+export interface Contender {
+  /** One run, not streamed, from a message to the final text. */
+  run(message: string): Promise<string>;
+  /** One run, streamed; `onDelta` is called for each piece of text as it comes. */
+  read(message: string, onDelta: () => void): Promise<string>;
+  /** A conversation: each call is a run that goes on from the one before. */
+  converse(): (message: string) => Promise<string>;
+  /** How often the tool was executed so far. */
+  executions(): number;
+  close(): Promise<void>;
+}
+
+export const HAND_LOOP = 'hand-written loop';
+export const MEMORY = 'agentchart, memory';
+export const SQLITE = 'agentchart, sqlite';
+export const CONTENDERS = [HAND_LOOP, MEMORY, SQLITE] as const;
+
+/** Loads the contender alone: a process that measures one has nothing of the others in memory. */
+export async function openContender(name: string, provider: StandIn): Promise<Contender> {
+  switch (name) {
+    case HAND_LOOP:
+      return (await import('./hand-loop.ts')).openHandLoop(provider.fetch);
+    case MEMORY:
+      return (await import('./agentchart.ts')).openAgentchart(provider.fetch, 'memory');
+    case SQLITE:
+      return (await import('./agentchart.ts')).openAgentchart(provider.fetch, 'sqlite');
+    default:
+      throw new Error(`There is no contender "${name}". They are: ${CONTENDERS.join('; ')}.`);
+  }
+}
+
+/** Throws when a run did not say what it had to. */
+export function expectText(found: string, expected: string): void {
+  if (found === expected) return;
+  throw new Error(
+    `Expected the run to end with "${expected.slice(0, 80)}", it ended with "${found.slice(0, 80)}".`,
+  );
+}
+
+/** Throws when tools were not executed as often as the model asked. */
+export function expectExecutions(contender: Contender, expected: number): void {
+  const found = contender.executions();
+  if (found !== expected) throw new Error(`Expected ${expected} executions of the tool, found ${found}.`);
+}

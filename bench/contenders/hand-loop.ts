@@ -1,0 +1,82 @@
+import { OpenAI } from 'openai';
+import type { FunctionTool, ResponseInputItem } from 'openai/resources/responses/responses';
+import type { Contender } from './contender.ts';
+import {
+  API_KEY,
+  BASE_URL,
+  INSTRUCTIONS,
+  inputSchema,
+  MODEL,
+  measurePoint,
+  PARAMETERS,
+  TOOL_DESCRIPTION,
+  TOOL_NAME,
+} from './measure-tool.ts';
+
+const TOOLS: FunctionTool[] = [
+  { type: 'function', name: TOOL_NAME, description: TOOL_DESCRIPTION, parameters: PARAMETERS, strict: false },
+];
+
+/** What one writes by hand: the official client, a loop, parsed and validated arguments, nothing kept. */
+export function openHandLoop(fetch: typeof globalThis.fetch): Contender {
+  const client = new OpenAI({ apiKey: API_KEY, baseURL: BASE_URL, maxRetries: 0, fetch });
+  const settings = {
+    model: MODEL,
+    instructions: INSTRUCTIONS,
+    tools: TOOLS,
+    tool_choice: 'auto',
+    store: false,
+  } as const;
+  let executions = 0;
+
+  async function loop(input: ResponseInputItem[]): Promise<string> {
+    for (;;) {
+      const response = await client.responses.create({ ...settings, input });
+      const calls = response.output.filter(item => item.type === 'function_call');
+      if (calls.length === 0) return response.output_text;
+      for (const { call_id, name, arguments: text } of calls) {
+        input.push({ type: 'function_call', call_id, name, arguments: text });
+      }
+      const results = await Promise.all(calls.map(call => runTool(call.arguments)));
+      for (const [index, { call_id }] of calls.entries()) {
+        input.push({ type: 'function_call_output', call_id, output: JSON.stringify(results[index]) });
+      }
+    }
+  }
+
+  async function runTool(text: string): Promise<unknown> {
+    executions += 1;
+    return await measurePoint(inputSchema.parse(JSON.parse(text)));
+  }
+
+  return {
+    run: message => loop([{ role: 'user', content: message }]),
+    async read(message, onDelta) {
+      const input: ResponseInputItem[] = [{ role: 'user', content: message }];
+      const stream = await client.responses.create({ ...settings, input, stream: true });
+      let text = '';
+      for await (const event of stream) {
+        if (event.type !== 'response.output_text.delta') continue;
+        text += event.delta;
+        onDelta();
+      }
+      return text;
+    },
+    converse() {
+      const history: ResponseInputItem[] = [];
+      return async message => {
+        history.push({ role: 'user', content: message });
+        const text = await loop(history);
+        history.push(answer(text));
+        return text;
+      };
+    },
+    executions: () => executions,
+    close: async () => {},
+  };
+}
+
+/** An answer as the API takes it back where it does not keep responses: without an id. */
+function answer(text: string): ResponseInputItem {
+  return { role: 'assistant', content: [{ type: 'output_text', text }] } as ResponseInputItem;
+}

@@ -1,0 +1,24 @@
+import { z } from 'zod';
+
+/** The agent every contender plays: its model, its instructions and its one tool. */
+
+export const MODEL = 'gpt-4.1';
+export const BASE_URL = 'http://stand-in.invalid/v1';
+export const API_KEY = 'stand-in';
+export const INSTRUCTIONS = 'You measure points. Use the tool, then say in how many rounds you did.';
+
+export const TOOL_NAME = 'measure';
+export const TOOL_DESCRIPTION = 'Measures one point.';
+
+export const inputSchema = z.object({ point: z.number(), unit: z.string() });
+
+export const PARAMETERS = {
+  type: 'object',
+  properties: { point: { type: 'number' }, unit: { type: 'string' } },
+  required: ['point', 'unit'],
+  additionalProperties: false,
+};
+
+export async function measurePoint({ point, unit }: z.infer<typeof inputSchema>) {
+  return { point, length: point * 2, unit };
+}

@@ -1,0 +1,62 @@
+import { median } from './statistics.ts';
+import type { Metrics } from './workload.ts';
+
+/**
+ * A column of medians over repetitions. `ratio` and `added` are to the first contender of the same
+ * repetition, before the median is taken. `aims` are printed behind the contender's figure.
+ */
+export type Column = {
+  label: string;
+  metric: string;
+  as?: 'value' | 'ratio' | 'added';
+  digits?: number;
+  aims?: Readonly<Record<string, string>>;
+};
+
+/** The repetitions of each contender, in the table's order. */
+export type Samples = readonly { contender: string; repetitions: readonly Metrics[] }[];
+
+/** A title, a head and a line for each contender; figures are aligned to the right. */
+export function formatTable(title: string, columns: readonly Column[], samples: Samples): string {
+  const head = ['', ...columns.map(({ label }) => label)];
+  const lines = samples.map(({ contender }) => [
+    contender,
+    ...columns.map(column => formatCell(column, contender, samples)),
+  ]);
+  const table = [head, ...lines];
+  const widths = head.map((_, index) => Math.max(...table.map(line => line[index]?.length ?? 0)));
+  const text = table.map(line =>
+    line
+      .map((cell, index) => (index === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[index] ?? 0)))
+      .join('  ')
+      .trimEnd(),
+  );
+  return [title, ...text.map(line => `  ${line}`)].join('\n');
+}
+
+/** The column's median for a contender; `undefined` where it was not measured. */
+export function summarize(column: Column, contender: string, samples: Samples): number | undefined {
+  const own = samples.find(sample => sample.contender === contender)?.repetitions ?? [];
+  const first = samples[0]?.repetitions ?? [];
+  const values = own.flatMap((metrics, index) => {
+    const value = metrics[column.metric];
+    const reference = first[index]?.[column.metric];
+    if (value === undefined) return [];
+    if (column.as === undefined || column.as === 'value') return [value];
+    if (reference === undefined) return [];
+    return [column.as === 'ratio' ? value / reference : value - reference];
+  });
+  return values.length === 0 ? undefined : median(values);
+}
+
+function formatCell(column: Column, contender: string, samples: Samples): string {
+  const value = summarize(column, contender, samples);
+  if (value === undefined) return '–';
+  const aim = column.aims?.[contender];
+  const figure = value.toLocaleString('en-US', {
+    minimumFractionDigits: column.digits ?? 0,
+    maximumFractionDigits: column.digits ?? 0,
+  });
+  const signed = column.as === 'added' && value >= 0 ? `+${figure}` : figure;
+  return `${signed}${column.as === 'ratio' ? '×' : ''}${aim === undefined ? '' : ` (aim ${aim})`}`;
+}

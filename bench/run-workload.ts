@@ -1,0 +1,45 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { z } from 'zod';
+import type { Samples } from './format-table.ts';
+import type { Measurement, Metrics, Workload } from './workload.ts';
+
+const measurementSchema = z.object({ metrics: z.record(z.string(), z.number()), requests: z.string() });
+
+/**
+ * Every repetition of every contender in a fresh process, one after another; each round of repetitions
+ * begins with another contender. Rejects when one fails, or asks the provider for something else than the others.
+ */
+export async function runWorkload(workload: Workload, onProgress: (done: string) => void): Promise<Samples> {
+  workload.prepare?.();
+  const { contenders, repetitions } = workload;
+  const samples = contenders.map(contender => ({ contender, repetitions: [] as Metrics[] }));
+  const requests = new Set<string>();
+  for (let repetition = 0; repetition < repetitions; repetition += 1) {
+    for (const sample of rotate(samples, repetition)) {
+      onProgress(`${workload.name} ${repetition + 1}/${repetitions}: ${sample.contender}`);
+      const measured = await measureInProcess(workload.name, sample.contender);
+      sample.repetitions.push(measured.metrics);
+      requests.add(measured.requests);
+    }
+  }
+  if (requests.size > 1) {
+    throw new Error(
+      `${workload.name}: the contenders did not send the same requests, so they cannot be compared.`,
+    );
+  }
+  return samples;
+}
+
+function rotate<T>(list: readonly T[], by: number): T[] {
+  const from = by % list.length;
+  return [...list.slice(from), ...list.slice(0, from)];
+}
+
+async function measureInProcess(workload: string, contender: string): Promise<Measurement> {
+  const script = fileURLToPath(new URL('measure.ts', import.meta.url));
+  const args = ['--expose-gc', script, workload, contender];
+  const { stdout } = await promisify(execFile)(process.execPath, args);
+  return measurementSchema.parse(JSON.parse(stdout));
+}

@@ -1,0 +1,28 @@
+import type { Workload } from './workload.ts';
+import { conversation } from './workloads/conversation.ts';
+import { growth } from './workloads/growth.ts';
+import { importing } from './workloads/import.ts';
+import { inFlight } from './workloads/in-flight.ts';
+import { parallel } from './workloads/parallel.ts';
+import { stream } from './workloads/stream.ts';
+import { turns } from './workloads/turns.ts';
+
+/** In the order they are printed. */
+export const workloads: readonly Workload[] = [
+  turns,
+  parallel,
+  stream,
+  growth,
+  conversation,
+  inFlight,
+  importing,
+];
+
+/** Throws with the names there are. */
+export function findWorkload(name: string): Workload {
+  const found = workloads.find(workload => workload.name === name);
+  if (found !== undefined) return found;
+  throw new Error(
+    `There is no benchmark "${name}". They are: ${workloads.map(({ name }) => name).join(', ')}.`,
+  );
+}

@@ -1,0 +1,46 @@
+import { CONTENDERS, expectExecutions, expectText, openContender } from '../contenders/contender.ts';
+import { answerRounds, finalText, StandIn } from '../provider.ts';
+import { fitExponent, median } from '../statistics.ts';
+import { repeat, time } from '../stopwatch.ts';
+import type { Metrics, Workload } from '../workload.ts';
+
+const ROUNDS = [25, 50, 100, 200] as const;
+const WARM_UP_ROUNDS = 1_200;
+const RUNS = 3;
+
+/** Long runs: how the cost of a run grows with its rounds, when each sends the whole history. */
+export const growth: Workload = {
+  name: 'growth',
+  title: 'Long runs, 1 tool a round (CPU ms a run; exponent 1 is linear)',
+  contenders: CONTENDERS,
+  repetitions: 3,
+  columns: [
+    ...ROUNDS.map(rounds => ({ label: `${rounds} rounds`, metric: `${rounds} cpuMs`, digits: 2 })),
+    { label: '× hand at 200', metric: '200 cpuMs', as: 'ratio', digits: 2 },
+    { label: 'exponent 25–200', metric: 'exponent', digits: 2 },
+    { label: '100–200', metric: 'lateExponent', digits: 2 },
+  ],
+  async measure(name) {
+    const metrics: Metrics = {};
+    const requests: string[] = [];
+    const points: { size: number; cost: number }[] = [];
+    for (const rounds of ROUNDS) {
+      const provider = new StandIn({ answer: answerRounds(rounds, 1) });
+      const contender = await openContender(name, provider);
+      const run = async () => expectText(await contender.run('Measure the points.'), finalText(rounds));
+      requests.push(await provider.record(run));
+      const warmUp = Math.ceil(WARM_UP_ROUNDS / ROUNDS.length / rounds);
+      await repeat(warmUp, run);
+      const costs: number[] = [];
+      await repeat(RUNS, async () => costs.push((await time(run)).cpuMs));
+      expectExecutions(contender, (1 + warmUp + RUNS) * rounds);
+      await contender.close();
+      const cost = median(costs);
+      metrics[`${rounds} cpuMs`] = cost;
+      points.push({ size: rounds, cost });
+    }
+    metrics.exponent = fitExponent(points);
+    metrics.lateExponent = fitExponent(points.slice(-2));
+    return { requests: requests.join(' '), metrics };
+  },
+};

@@ -1,0 +1,54 @@
+import { CONTENDERS, expectExecutions, expectText, openContender } from '../contenders/contender.ts';
+import { answerRounds, finalText, StandIn } from '../provider.ts';
+import { time } from '../stopwatch.ts';
+import type { Workload } from '../workload.ts';
+
+const RUNS = 500;
+const WARM_UP = 100;
+const ROUNDS = 2;
+const CALL_MS = 50;
+
+/** Many runs at once in one process, each waiting for its model most of the time. */
+export const inFlight: Workload = {
+  name: 'in-flight',
+  title: `${RUNS} runs in flight, ${ROUNDS + 1} model calls of ${CALL_MS} ms each (ideal ${(ROUNDS + 1) * CALL_MS} ms)`,
+  contenders: CONTENDERS,
+  repetitions: 3,
+  columns: [
+    { label: 'wall ms', metric: 'wallMs' },
+    { label: '× hand', metric: 'wallMs', as: 'ratio', digits: 2 },
+    { label: 'CPU ms/run', metric: 'cpuMsPerRun', digits: 2 },
+    { label: 'RSS KB/run', metric: 'rssKbPerRun' },
+  ],
+  async measure(name) {
+    const provider = new StandIn({ answer: answerRounds(ROUNDS, 1), delayMs: CALL_MS });
+    const contender = await openContender(name, provider);
+    const run = async () => expectText(await contender.run('Measure the points.'), finalText(ROUNDS));
+    const requests = await provider.record(run);
+    await inParallel(WARM_UP, run);
+    collectGarbage();
+    const before = process.memoryUsage.rss();
+    let peak = before;
+    const sampling = setInterval(() => {
+      peak = Math.max(peak, process.memoryUsage.rss());
+    }, 5);
+    const { cpuMs, wallMs } = await time(() => inParallel(RUNS, run));
+    clearInterval(sampling);
+    peak = Math.max(peak, process.memoryUsage.rss());
+    expectExecutions(contender, (1 + WARM_UP + RUNS) * ROUNDS);
+    await contender.close();
+    return {
+      requests,
+      metrics: { wallMs, cpuMsPerRun: cpuMs / RUNS, rssKbPerRun: (peak - before) / 1024 / RUNS },
+    };
+  },
+};
+
+async function inParallel(runs: number, run: () => Promise<void>): Promise<void> {
+  await Promise.all(Array.from({ length: runs }, run));
+}
+
+function collectGarbage(): void {
+  if (globalThis.gc === undefined) throw new Error('This workload needs node --expose-gc.');
+  globalThis.gc();
+}

@@ -1,0 +1,49 @@
+import { CONTENDERS, expectExecutions, expectText, MEMORY, openContender } from '../contenders/contender.ts';
+import { answerRounds, finalText, StandIn } from '../provider.ts';
+import { repeat, time } from '../stopwatch.ts';
+import type { Metrics, Workload } from '../workload.ts';
+
+type Shape = { metric: string; rounds: number; parallel: number; runs: number };
+
+const SHAPES: readonly Shape[] = [
+  { metric: '3x16', rounds: 3, parallel: 16, runs: 20 },
+  { metric: '1x64', rounds: 1, parallel: 64, runs: 20 },
+  { metric: '1x256', rounds: 1, parallel: 256, runs: 15 },
+];
+
+/** Many tools at once: what a run costs, and whether a call costs more the more there are. */
+export const parallel: Workload = {
+  name: 'parallel',
+  title: 'Parallel tools (ms of CPU and of wall time for a whole run)',
+  contenders: CONTENDERS,
+  repetitions: 3,
+  columns: [
+    { label: '3×16 CPU', metric: '3x16 cpuMs', digits: 2 },
+    { label: '1×64 CPU', metric: '1x64 cpuMs', digits: 2 },
+    { label: '1×256 CPU', metric: '1x256 cpuMs', digits: 2, aims: { [MEMORY]: '3.5' } },
+    { label: '× hand', metric: '1x256 cpuMs', as: 'ratio', digits: 1 },
+    { label: '3×16 wall', metric: '3x16 wallMs', digits: 2 },
+    { label: '1×256 wall', metric: '1x256 wallMs', digits: 2 },
+  ],
+  async measure(name) {
+    const metrics: Metrics = {};
+    const requests: string[] = [];
+    for (const shape of SHAPES) requests.push(await measureShape(name, shape, metrics));
+    return { requests: requests.join(' '), metrics };
+  },
+};
+
+async function measureShape(name: string, shape: Shape, metrics: Metrics): Promise<string> {
+  const { metric, rounds, parallel: calls, runs } = shape;
+  const provider = new StandIn({ answer: answerRounds(rounds, calls) });
+  const contender = await openContender(name, provider);
+  const run = async () => expectText(await contender.run('Measure the points.'), finalText(rounds));
+  const requests = await provider.record(run);
+  await repeat(runs, run);
+  const { cpuMs, wallMs } = await time(() => repeat(runs, run));
+  expectExecutions(contender, (1 + 2 * runs) * rounds * calls);
+  await contender.close();
+  metrics[`${metric} cpuMs`] = cpuMs / runs;
+  metrics[`${metric} wallMs`] = wallMs / runs;
+  return requests;
+}

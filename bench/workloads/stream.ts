@@ -1,0 +1,58 @@
+import { CONTENDERS, type Contender, expectText, openContender } from '../contenders/contender.ts';
+import { answerStream, StandIn, streamedText } from '../provider.ts';
+import { median } from '../statistics.ts';
+import { repeat, time } from '../stopwatch.ts';
+import type { Workload } from '../workload.ts';
+
+const CHUNKS = 20_000;
+const STREAMS = 3;
+const SHORT = 200;
+const SHORT_STREAMS = 60;
+
+/** A long streamed answer, as the reader gets it, and how long its first piece takes. */
+export const stream: Workload = {
+  name: 'stream',
+  title: `${CHUNKS.toLocaleString('en-US')} streamed chunks; the first delta of a run of ${SHORT}`,
+  contenders: CONTENDERS,
+  repetitions: 3,
+  columns: [
+    { label: 'chunks/s', metric: 'chunksPerSecond' },
+    { label: '× hand', metric: 'chunksPerSecond', as: 'ratio', digits: 2 },
+    { label: 'CPU µs/chunk', metric: 'cpuUsPerChunk', digits: 2 },
+    { label: 'first delta ms', metric: 'firstDeltaMs', digits: 2 },
+    { label: 'added ms', metric: 'firstDeltaMs', as: 'added', digits: 2 },
+  ],
+  async measure(name) {
+    const provider = new StandIn({ answer: answerStream(CHUNKS) });
+    const contender = await openContender(name, provider);
+    const expected = streamedText(CHUNKS);
+    const read = async () => expectText(await contender.read('Tell me.', () => {}), expected);
+    const requests = await provider.record(read);
+    await repeat(2, read);
+    const { cpuMs, wallMs } = await time(() => repeat(STREAMS, read));
+    provider.answer = answerStream(SHORT);
+    await repeat(SHORT_STREAMS, () => timeFirstDelta(contender));
+    const firstDeltas: number[] = [];
+    await repeat(SHORT_STREAMS, async () => firstDeltas.push(await timeFirstDelta(contender)));
+    await contender.close();
+    const chunks = CHUNKS * STREAMS;
+    return {
+      requests,
+      metrics: {
+        chunksPerSecond: (chunks / wallMs) * 1000,
+        cpuUsPerChunk: (cpuMs / chunks) * 1000,
+        firstDeltaMs: median(firstDeltas),
+      },
+    };
+  },
+};
+
+async function timeFirstDelta(contender: Contender): Promise<number> {
+  const begun = performance.now();
+  let first = Number.NaN;
+  const text = await contender.read('Tell me.', () => {
+    if (Number.isNaN(first)) first = performance.now() - begun;
+  });
+  expectText(text, streamedText(SHORT));
+  return first;
+}

@@ -1,0 +1,48 @@
+import {
+  CONTENDERS,
+  expectExecutions,
+  expectText,
+  MEMORY,
+  openContender,
+  SQLITE,
+} from '../contenders/contender.ts';
+import { answerRounds, finalText, StandIn } from '../provider.ts';
+import { repeat, time } from '../stopwatch.ts';
+import type { Workload } from '../workload.ts';
+
+const ROUNDS = 20;
+const CALLS = ROUNDS + 1;
+const WARM_UP = 40;
+const RUNS = 40;
+
+/** What a turn costs: the loop's own work around a model that answers at once. */
+export const turns: Workload = {
+  name: 'turns',
+  title: `${ROUNDS} rounds × 1 tool, ${CALLS} model calls a run (whole history sent each time)`,
+  contenders: CONTENDERS,
+  repetitions: 3,
+  columns: [
+    { label: 'CPU µs/turn', metric: 'cpuUsPerTurn' },
+    {
+      label: '× hand',
+      metric: 'cpuUsPerTurn',
+      as: 'ratio',
+      digits: 2,
+      aims: { [MEMORY]: '1.6×', [SQLITE]: '3×' },
+    },
+    { label: 'added µs', metric: 'cpuUsPerTurn', as: 'added' },
+    { label: 'wall µs/turn', metric: 'wallUsPerTurn' },
+  ],
+  async measure(name) {
+    const provider = new StandIn({ answer: answerRounds(ROUNDS, 1) });
+    const contender = await openContender(name, provider);
+    const run = async () => expectText(await contender.run('Measure the points.'), finalText(ROUNDS));
+    const requests = await provider.record(run);
+    await repeat(WARM_UP, run);
+    const { cpuMs, wallMs } = await time(() => repeat(RUNS, run));
+    expectExecutions(contender, (1 + WARM_UP + RUNS) * ROUNDS);
+    await contender.close();
+    const perTurn = 1000 / (RUNS * CALLS);
+    return { requests, metrics: { cpuUsPerTurn: cpuMs * perTurn, wallUsPerTurn: wallMs * perTurn } };
+  },
+};

@@ -1,0 +1,44 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { COMMAND } from './run-command.ts';
+
+/** The runs API and its page, served by a process of its own; `ended` settles when that process has. */
+export type ServedPage = { url: string; ended: Promise<void>; stop(): void };
+
+/** Serves on port 4100, or on a free one where that is taken; `null` when neither can be had. */
+export async function servePage(
+  args: readonly string[],
+  env: Record<string, string>,
+): Promise<ServedPage | null> {
+  return (await serveOn('4100', args, env)) ?? (await serveOn('0', args, env));
+}
+
+async function serveOn(
+  port: string,
+  args: readonly string[],
+  env: Record<string, string>,
+): Promise<ServedPage | null> {
+  const child = spawn(process.execPath, [COMMAND, 'serve', ...args, '--port', port], {
+    // Ctrl-C on the terminal is for the run that is shown there.
+    detached: true,
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env: { ...process.env, ...env },
+  });
+  const ended = new Promise<void>(resolve => child.once('close', () => resolve()));
+  const stop = () => void child.kill('SIGTERM');
+  process.once('exit', stop);
+  const url = await readAddress(child, ended);
+  return url === null ? null : { url, ended, stop };
+}
+
+async function readAddress(child: ChildProcess, ended: Promise<void>): Promise<string | null> {
+  if (child.stderr === null) return null;
+  const lines = createInterface({ input: child.stderr });
+  const listening = new Promise<string>(resolve => {
+    lines.on('line', line => {
+      const url = /^listening on (\S+)/.exec(line)?.[1];
+      if (url !== undefined) resolve(url);
+    });
+  });
+  return await Promise.race([listening, ended.then(() => null)]);
+}
