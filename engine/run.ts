@@ -2,30 +2,37 @@ import { findCall } from '../machines/calls.ts';
 import type { Call } from '../machines/context.ts';
 import { type ChartState, next } from '../machines/step.ts';
 import type { Delta, ServiceName } from '../protocol/effect.ts';
-import { messageOf } from '../protocol/error.ts';
-import {
-  type ChartEvent,
-  type InputEvent,
-  inputEventSchema,
-  type JournalEntry,
-  type RunEvent,
-  type RunStarted,
-} from '../protocol/event.ts';
+import type { ChartEvent, JournalEntry, RunEvent } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
 import { type JsonValue, toJson } from '../protocol/json.ts';
-import { userMessage } from '../protocol/message.ts';
 import type { Owner, Store } from '../protocol/store.ts';
 import type { Tool } from '../protocol/tool.ts';
 import { Channel } from './channel.ts';
-import { digestCall } from './digest.ts';
+import {
+  type AnswerOptions,
+  type ApproveOptions,
+  answerCall,
+  approveCall,
+  type Command,
+  cancelRun,
+  findFault,
+  type RejectOptions,
+  type Resolution,
+  rejectCall,
+  resolveDoubt,
+  type Said,
+  sendMessage,
+  stampCommand,
+  steer,
+} from './command.ts';
 import { type DriveOutcome, Driver, POLL_MS } from './driver.ts';
-import { type CommandResult, explainRefusal, type Refusal, refuse } from './explain-refusal.ts';
+import { type CommandResult, explainRefusal } from './explain-refusal.ts';
 import { forkRun } from './fork-run.ts';
 import { type Host, sleep } from './host.ts';
 import { foldEntry, hasEnded, isAtRest, type LoadedRun, makeImage, statusOf } from './load-run.ts';
 import { readEvents, readText } from './run-streams.ts';
 import type { Service } from './service.ts';
-import { describeSettled, listOpenCalls, type Settled } from './settled.ts';
+import { describeSettled, type Settled } from './settled.ts';
 
 /** What a run needs of the agent it belongs to. */
 export type RunOptions = {
@@ -46,9 +53,6 @@ export type RunOptions = {
 
 /** What is journaled, with its place, and what only passes by. */
 export type RunHappening = (RunEvent & { runId: string; seq: number }) | Delta;
-
-type Unstamped<Event> = Event extends Exclude<InputEvent, RunStarted> ? Omit<Event, 'at'> : never;
-type Command = Unstamped<InputEvent>;
 
 /**
  * A run as this process holds it: driven here, driven by another process and followed, or at rest.
@@ -118,117 +122,52 @@ export class Run {
     return readText(this.#streamSource(), this.#options.showText);
   }
 
-  async approve(
-    callId: string,
-    { input, digest, by, sticky }: { input?: unknown; digest?: string; by?: string; sticky?: boolean } = {},
-  ): Promise<CommandResult> {
-    return await this.#decide(callId, async call => {
-      const edit = input === undefined ? {} : await this.#checkEdit(call, input);
-      if ('accepted' in edit) return edit;
-      return {
-        type: 'approval.decided',
-        callId,
-        digest: digest ?? call?.digest ?? '',
-        decision: { type: 'approve', ...edit },
-        ...(sticky === undefined ? {} : { sticky }),
-        ...(by === undefined ? {} : { by }),
-      };
-    });
+  async approve(callId: string, options: ApproveOptions = {}): Promise<CommandResult> {
+    const connect = this.#options.connectTools;
+    return await this.#decide(callId, call => approveCall(callId, call, options, connect));
   }
 
-  async reject(
-    callId: string,
-    { reason, digest, by, sticky }: { reason?: string; digest?: string; by?: string; sticky?: boolean } = {},
-  ): Promise<CommandResult> {
-    return await this.#decide(callId, call => ({
-      type: 'approval.decided',
-      callId,
-      digest: digest ?? call?.digest ?? '',
-      decision: { type: 'reject', ...(reason === undefined ? {} : { reason }) },
-      ...(sticky === undefined ? {} : { sticky }),
-      ...(by === undefined ? {} : { by }),
-    }));
+  /** The model reads the reason as the call's result. */
+  async reject(callId: string, options: RejectOptions = {}): Promise<CommandResult> {
+    return await this.#decide(callId, call => rejectCall(callId, call, options));
   }
 
   /** Gives a gated call, or one the client runs, its result. */
-  async answer(
-    callId: string,
-    {
-      output,
-      isError = false,
-      digest,
-      by,
-    }: { output: unknown; isError?: boolean; digest?: string; by?: string },
-  ): Promise<CommandResult> {
-    const read = readJson(output);
-    if ('accepted' in read) return read;
-    const { json } = read;
-    const who = by === undefined ? {} : { by };
-    return await this.#decide(callId, call =>
-      call?.status === 'waiting'
-        ? { type: 'result.received', callId, output: json, isError, ...who }
-        : {
-            type: 'approval.decided',
-            callId,
-            digest: digest ?? call?.digest ?? '',
-            decision: { type: 'answer', output: json },
-            ...who,
-          },
-    );
+  async answer(callId: string, options: AnswerOptions): Promise<CommandResult> {
+    return await this.#decide(callId, call => answerCall(callId, call, options));
   }
 
   /** Says what became of a call in doubt. */
-  async resolve(
-    callId: string,
-    resolution: ({ retry: true } | { happened: true; output: unknown } | { failed: string }) & {
-      by?: string;
-    },
-  ): Promise<CommandResult> {
-    const who = resolution.by === undefined ? {} : { by: resolution.by };
-    const named = nameResolution(resolution);
-    if ('accepted' in named) return named;
-    return await this.#command(() => ({ type: 'doubt.resolved', callId, resolution: named, ...who }));
+  async resolve(callId: string, resolution: Resolution): Promise<CommandResult> {
+    return await this.#decide(callId, () => resolveDoubt(callId, resolution));
   }
 
   /** Queues a message for the next turn; under `supersede` it also refuses the calls that wait for approval. */
-  async send(message: string | Item[], { by }: { by?: string } = {}): Promise<CommandResult> {
-    const items = typeof message === 'string' ? [userMessage(message)] : message;
-    const named = items.map(item =>
-      item.id === undefined ? { ...item, id: this.#options.host.newId('item') } : item,
-    );
-    return await this.#command(() => ({
-      type: 'message.received',
-      items: named,
-      ...(by === undefined ? {} : { by }),
-    }));
+  async send(message: string | readonly Item[], said: Said = {}): Promise<CommandResult> {
+    const command = sendMessage(message, said, this.#options.host);
+    return await this.#command(() => command);
   }
 
-  async pause({ by }: { by?: string } = {}): Promise<CommandResult> {
-    return await this.#command(() => ({ type: 'pause.requested', ...(by === undefined ? {} : { by }) }));
+  async pause(said: Said = {}): Promise<CommandResult> {
+    return await this.#command(() => steer('pause.requested', said));
   }
 
-  async unpause({ by }: { by?: string } = {}): Promise<CommandResult> {
-    return await this.#command(() => ({ type: 'run.unpaused', ...(by === undefined ? {} : { by }) }));
+  async unpause(said: Said = {}): Promise<CommandResult> {
+    return await this.#command(() => steer('run.unpaused', said));
   }
 
   /** Lets one spending action through and pauses before the next. */
-  async step({ by }: { by?: string } = {}): Promise<CommandResult> {
-    return await this.#command(() => ({ type: 'step.requested', ...(by === undefined ? {} : { by }) }));
+  async step(said: Said = {}): Promise<CommandResult> {
+    return await this.#command(() => steer('step.requested', said));
   }
 
   /** Aborts what runs, gives it the grace time, and ends the run. */
-  async cancel({ reason, by }: { reason?: string; by?: string } = {}): Promise<CommandResult> {
-    const make = (state: ChartState): Command => ({
-      type: 'run.cancelled',
-      unsettled: listOpenCalls(state.context).map(call => call.callId),
-      ...(reason === undefined ? {} : { reason }),
-      ...(by === undefined ? {} : { by }),
-    });
+  async cancel(options: Said & { reason?: string } = {}): Promise<CommandResult> {
     if (this.#driver !== null) {
-      const answer = await this.#driver.cancel(state => this.#stamp(make(state)));
+      const answer = await this.#driver.cancel(state => this.#stamp(cancelRun(state, options)));
       if (answer === 'accepted') return { accepted: true };
     }
-    return await this.#command(make);
+    return await this.#command(state => cancelRun(state, options));
   }
 
   /**
@@ -295,23 +234,6 @@ export class Run {
     return 'accepted' in command ? command : await this.#command(() => command);
   }
 
-  async #checkEdit(call: Call | undefined, given: unknown) {
-    if (call === undefined) return {};
-    const read = readJson(given);
-    if ('accepted' in read) return read;
-    const input = read.json;
-    const tool = (await this.#options.connectTools()).get(call.name);
-    if (tool === undefined) {
-      return refuse(
-        'input-invalid',
-        `The edited input cannot be checked: the agent has no tool ${call.name}.`,
-      );
-    }
-    const validation = await tool.validate(input);
-    if (validation.valid) return { input, editDigest: digestCall(call.name, input) };
-    return refuse('input-invalid', `The edited input is not valid for ${call.name}: ${validation.message}`);
-  }
-
   async #appendInput(event: ChartEvent): Promise<'appended' | 'refused' | 'conflict'> {
     const { store, host } = this.#options;
     const step = next(this.#loaded.state, event);
@@ -327,7 +249,7 @@ export class Run {
   }
 
   #stamp(command: Command): ChartEvent {
-    return { ...command, at: this.#options.host.now() } as ChartEvent;
+    return stampCommand(command, this.#options.host.now());
   }
 
   async #explain(state: ChartState, event: ChartEvent): Promise<CommandResult> {
@@ -442,29 +364,5 @@ export class Run {
         return hasEnded(this.#state) ? 'ended' : isAtRest(this.#state) ? 'at-rest' : 'running';
       },
     };
-  }
-}
-
-/** What is journaled can be read back: nobody's input may end the driving for everybody. */
-function findFault(event: ChartEvent): Refusal | null {
-  const issue = inputEventSchema.safeParse(event).error?.issues[0];
-  if (issue === undefined) return null;
-  return refuse('input-invalid', `${event.type}: ${issue.path.join('.')} is not valid: ${issue.message}`);
-}
-
-function nameResolution(
-  resolution: { retry: true } | { happened: true; output: unknown } | { failed: string },
-) {
-  if ('retry' in resolution) return { type: 'retry' } as const;
-  if ('failed' in resolution) return { type: 'failed', reason: resolution.failed } as const;
-  const read = readJson(resolution.output);
-  return 'accepted' in read ? read : ({ type: 'happened', output: read.json } as const);
-}
-
-function readJson(value: unknown): { json: JsonValue } | Refusal {
-  try {
-    return { json: toJson(value) };
-  } catch (error) {
-    return refuse('input-invalid', `Expected a value JSON can carry: ${messageOf(error)}.`);
   }
 }
