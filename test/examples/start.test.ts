@@ -1,4 +1,4 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -33,6 +33,30 @@ function runStart(cwd: string, ...args: string[]): Promise<Ended> {
     });
     child.stdin?.end();
   });
+}
+
+/** A pseudo-terminal, made by `script` of util-linux. */
+const HAS_TERMINAL = spawnSync('script', ['-qec', 'true', '/dev/null']).status === 0;
+
+function startOnTerminal(cwd: string) {
+  const { AGENTCHART_MODEL: _, ...env } = process.env;
+  const child = spawn('script', ['-qec', `'${process.execPath}' '${start}'`, '/dev/null'], { cwd, env });
+  const ended = new Promise<void>(resolve => child.once('close', () => resolve()));
+  let output = '';
+  let look = () => {};
+  child.stdout.on('data', data => {
+    output += data;
+    look();
+  });
+  const printed = (pattern: RegExp) =>
+    new Promise<string>(resolve => {
+      look = () => {
+        const match = pattern.exec(output);
+        if (match !== null) resolve(match[1] ?? '');
+      };
+      look();
+    });
+  return { ended, printed, type: (keys: string) => child.stdin.write(keys) };
 }
 
 function readReport(cwd: string, name = 'documents'): string {
@@ -94,6 +118,21 @@ describe.concurrent('npm start', () => {
     expect(before).not.toContain('no-such-file.md');
     expect(after).toContain('no-such-file.md');
     expect(existsSync(join(own, 'REPORT.md'))).toBe(false);
+  });
+
+  test.skipIf(!HAS_TERMINAL)('on a terminal asks there, and keeps a page up until Ctrl-C', async () => {
+    const terminal = startOnTerminal(makeFolder());
+    const url = await terminal.printed(/approve there or here: (http:\S+)/);
+    await terminal.printed(/\[a\]pprove/);
+    const waiting: unknown = await (await fetch(`${url}/runs?status=waiting`)).json();
+    expect(waiting).toMatchObject({ runs: [{ agent: 'documentation-steward', status: 'waiting' }] });
+    terminal.type('a\n');
+    await terminal.printed(/The page stays at (\S+)/);
+    const page = await fetch(url, { headers: { accept: 'text/html' } });
+    expect([page.status, await page.text()]).toEqual([200, expect.stringContaining('/assets/page.js')]);
+    terminal.type('\u0003');
+    await terminal.ended;
+    await expect(fetch(url)).rejects.toThrow();
   });
 
   test('a folder that is not there is bad usage', async () => {
