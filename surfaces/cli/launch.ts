@@ -2,10 +2,10 @@ import { resolve } from 'node:path';
 import { modelFromEnv } from '../../adapters/model-from-env.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
+import { withoutDriving } from '../../stores/without-driving.ts';
 import type { Agent } from '../library/agent.ts';
 import { createAgent } from '../library/create-agent.ts';
 import { loadAgent } from './load-agent.ts';
-import { withoutDriving } from './without-driving.ts';
 
 /** What a run is made from: kept in `run.started`, so that a later command need not be told. */
 export type Launch = { module?: string; model?: string };

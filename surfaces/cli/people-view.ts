@@ -2,13 +2,13 @@ import { beginFold, foldEntry } from '../../engine/load-run.ts';
 import type { RunHappening } from '../../engine/run.ts';
 import type { Settled } from '../../engine/settled.ts';
 import { findCall } from '../../machines/calls.ts';
+import { statePath } from '../../machines/state-path.ts';
 import type { ChartState } from '../../machines/step.ts';
 import type { Delta } from '../../protocol/effect.ts';
 import { describeEvent, describeFailedTurn, describeTurn, nameModels, showValue } from './describe-event.ts';
 import { formatSpan } from './format-time.ts';
 import type { Output, Segment } from './output.ts';
 import { showEnd } from './show-end.ts';
-import { statePath } from './state-path.ts';
 import type { View } from './view.ts';
 
 type Entry = Extract<RunHappening, { seq: number }>;

@@ -1,6 +1,7 @@
 import { systemHost } from '../../engine/host.ts';
 import { isOwnerDead } from '../../engine/owner.ts';
 import { describeSettled, listOpenCalls } from '../../engine/settled.ts';
+import { statePath } from '../../machines/state-path.ts';
 import type { ChartState } from '../../machines/step.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
@@ -14,7 +15,6 @@ import type { Output } from './output.ts';
 import { showWaiting } from './show-call.ts';
 import { describeSpent, showEnd } from './show-end.ts';
 import { shorten } from './show-safely.ts';
-import { statePath } from './state-path.ts';
 
 export type ShownRun = {
   record: RunRecord;

@@ -4,6 +4,7 @@ import { loadRun } from '../../engine/load-run.ts';
 import { isOwnerDead } from '../../engine/owner.ts';
 import { describeSettled, listOpenCalls, type Settled } from '../../engine/settled.ts';
 import { chartIdentity } from '../../machines/snapshot.ts';
+import { statePath } from '../../machines/state-path.ts';
 import type { ChartState } from '../../machines/step.ts';
 import { limitsSchema } from '../../protocol/config.ts';
 import type { NextAction } from '../../protocol/effect.ts';
@@ -11,7 +12,6 @@ import { type Item, itemSchema } from '../../protocol/item.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import { usageSchema } from '../../protocol/turn.ts';
-import { statePath } from '../cli/state-path.ts';
 
 export const runSummarySchema = z.object({
   runId: z.string(),

@@ -1,7 +1,7 @@
 import type { Run } from '../../engine/run.ts';
 import { filterText } from '../../engine/text-filter.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
-import { withoutDriving } from '../cli/without-driving.ts';
+import { withoutDriving } from '../../stores/without-driving.ts';
 import type { Agent } from '../library/agent.ts';
 import { createAgent } from '../library/create-agent.ts';
 import { ApiError } from './error-envelope.ts';

@@ -1,4 +1,5 @@
 import type { Context } from '../../machines/context.ts';
+import { statePath } from '../../machines/state-path.ts';
 import { type ChartState, initial, next, type Step } from '../../machines/step.ts';
 import type { NextAction } from '../../protocol/effect.ts';
 import type { RunEvent } from '../../protocol/event.ts';
@@ -48,7 +49,7 @@ export class JournalFold {
 
   /** The active state as a path: `resting.awaitingApproval`. */
   get path(): string | null {
-    return this.#state === null || this.#problem !== null ? null : pathOf(this.#state.value);
+    return this.#state === null || this.#problem !== null ? null : statePath(this.#state);
   }
 
   get problem(): string | null {
@@ -69,8 +70,8 @@ export class JournalFold {
     if (event.type === 'run.started') return this.#move('', initial(event), { number: 1, attempt: 1 });
     if (before === null) return this.#stop(seq, 'the journal here does not begin with run.started');
     const step = next(before, event);
-    if (!step.handled) return this.#stop(seq, `${event.type} does not fit ${pathOf(before.value)}`);
-    return this.#move(pathOf(before.value), step, before.context.turn);
+    if (!step.handled) return this.#stop(seq, `${event.type} does not fit ${statePath(before)}`);
+    return this.#move(statePath(before), step, before.context.turn);
   }
 
   #move(from: string, step: Step, turn: Taken['turn']): Taken {
@@ -92,7 +93,7 @@ export class JournalFold {
       const chosen = this.#edges.find(edge => edge.from === HUB && edge.guard === nameChoice(decision));
       if (chosen !== undefined) at = this.#go(taken, HUB, chosen.to);
     }
-    const end = pathOf(state.value);
+    const end = statePath(state);
     if (!isWithin(end, at)) this.#go(taken, at, end);
     else if (end !== at) this.#enter(taken, end);
     return taken;
@@ -130,10 +131,4 @@ function isWithin(path: string, frame: string): boolean {
 /** The guard's name in the chart. */
 function nameChoice(decision: NextAction): string {
   return decision.type === 'finish' && decision.finishers ? 'finish, to be checked' : decision.type;
-}
-
-function pathOf(value: ChartState['value']): string {
-  if (typeof value === 'string') return value;
-  const [entry] = Object.entries(value);
-  return entry === undefined ? '' : `${entry[0]}.${String(entry[1])}`;
 }

@@ -3,12 +3,12 @@ import { readExport } from '../../../engine/read-export.ts';
 import { replayExport } from '../../../engine/replay-export.ts';
 import type { ReplayedEntry, Verdict } from '../../../engine/replay-journal.ts';
 import { replayRun } from '../../../engine/replay-run.ts';
+import { statePath } from '../../../machines/state-path.ts';
 import { EngineError, messageOf } from '../../../protocol/error.ts';
 import { EXIT } from '../exit-codes.ts';
 import { findRun } from '../find-run.ts';
 import { storeFile, withExistingStore } from '../open-store.ts';
 import { Output } from '../output.ts';
-import { statePath } from '../state-path.ts';
 
 export type ReplayOptions = { db?: string; json?: boolean };
 

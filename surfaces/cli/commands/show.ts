@@ -1,5 +1,6 @@
 import { loadRun, statusOf } from '../../../engine/load-run.ts';
 import { describeSettled, listOpenCalls } from '../../../engine/settled.ts';
+import { statePath } from '../../../machines/state-path.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import type { RunRecord, Store } from '../../../protocol/store.ts';
 import { CommandLines } from '../command-lines.ts';
@@ -12,7 +13,6 @@ import { type Launch, recallLaunch } from '../launch.ts';
 import { storeFile, withExistingStore } from '../open-store.ts';
 import { Output } from '../output.ts';
 import { type LateResult, showRun } from '../show-run.ts';
-import { statePath } from '../state-path.ts';
 
 export type ShowCommandOptions = { db?: string; json?: boolean; events?: boolean };
 

@@ -1,4 +1,4 @@
-import type { Store } from '../../protocol/store.ts';
+import type { Store } from '../protocol/store.ts';
 
 /** The store as one that nobody gets a lease from: its runs can be read and told things, not driven. */
 export function withoutDriving(store: Store): Store {
