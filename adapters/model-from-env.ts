@@ -1,5 +1,5 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
-import { EngineError } from '../protocol/error.ts';
+import { EngineError, ProviderError } from '../protocol/error.ts';
 import { openaiResponses } from './openai-responses.ts';
 import { scripted } from './scripted.ts';
 
@@ -14,8 +14,9 @@ const EXAMPLES = 'openai:gpt-5, or scripted:turns.json for a script';
 
 /**
  * The model that a string like `openai:gpt-5` or `scripted:FILE` names; the default is
- * `AGENTCHART_MODEL`. Throws an `EngineError`: `model-missing` when it names none or an unknown
- * provider, `script-invalid` for a script that does not load. Keys are looked up at the first call.
+ * `AGENTCHART_MODEL`. Throws an `EngineError` `model-missing` when nothing is set and `script-invalid`
+ * for a script that does not load, and a `ProviderError` `model-unknown` when the string names no
+ * provider or no model. Keys are looked up at the first call.
  */
 export function modelFromEnv(value: string | undefined = process.env.AGENTCHART_MODEL): ModelAdapter {
   const text = value?.trim() ?? '';
@@ -30,18 +31,30 @@ export function modelFromEnv(value: string | undefined = process.env.AGENTCHART_
   const model = colon === -1 ? '' : text.slice(colon + 1);
   const open = PROVIDERS.get(provider);
   if (!open) {
-    throw new EngineError(
-      'model-missing',
+    throw unknownModel(
+      provider,
+      model,
       `The model "${text}" names the provider "${provider}", which is not known. Expected provider:model with one of ${[...PROVIDERS.keys()].join(', ')}; for example ${EXAMPLES}.`,
-      { value: text, known: [...PROVIDERS.keys()] },
     );
   }
   if (model === '') {
-    throw new EngineError(
-      'model-missing',
+    throw unknownModel(
+      provider,
+      model,
       `The model "${text}" names a provider but no model. Expected provider:model, such as ${EXAMPLES}.`,
-      { value: text },
     );
   }
   return open(model);
+}
+
+function unknownModel(provider: string, model: string, message: string): ProviderError {
+  return new ProviderError(message, {
+    code: 'model-unknown',
+    status: null,
+    retryable: false,
+    retryAfterMs: null,
+    provider,
+    model,
+    raw: null,
+  });
 }

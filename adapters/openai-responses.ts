@@ -12,7 +12,7 @@ export function openaiResponses(options: ResponsesOptions): ModelAdapter {
 
 const OPENAI: ResponsesDialect = {
   provider: 'openai-responses',
-  keyVariable: 'OPENAI_API_KEY',
+  keyVariables: ['OPENAI_API_KEY'],
   baseURLVariable: 'OPENAI_BASE_URL',
   defaultBaseURL: 'https://api.openai.com/v1',
   remembers: true,

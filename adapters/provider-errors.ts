@@ -1,4 +1,4 @@
-import { EngineError, messageOf, ProviderError, type ProviderErrorCode } from '../protocol/error.ts';
+import { messageOf, ProviderError, type ProviderErrorCode } from '../protocol/error.ts';
 import type { JsonValue } from '../protocol/json.ts';
 import { classifyFailure, isRetryable } from './classify-failure.ts';
 import { type ErrorBody, readErrorBody } from './error-body.ts';
@@ -72,14 +72,38 @@ export function malformedStream(
   return make(context, 'malformed-stream', message, { raw });
 }
 
-/** Turns whatever a call threw into the error of its code. Errors of ours pass unchanged. */
+/** A body of more bytes than the adapter reads. */
+export function responseTooLarge(limit: number, context: ProviderContext): ProviderError {
+  const message = `${name(context)} sent more than ${limit} bytes. Raise the option maxResponseBytes if that is right.`;
+  return make(context, 'response-too-large', message, {});
+}
+
+/** A body that stopped coming without an end. */
+export function stalled(idleMs: number, context: ProviderContext): ProviderError {
+  const message = `${name(context)} sent nothing for ${idleMs} ms in the middle of its answer. Try again, or raise the option idleTimeoutMs.`;
+  return make(context, 'timeout', message, {});
+}
+
+export function keyMissing(context: ProviderContext): ProviderError {
+  const message = `${name(context)} needs a key, and there is none. Set ${context.keyVariable}, or give the adapter the option apiKey; any text will do for a server that asks for none.`;
+  return make(context, 'key-missing', message, {});
+}
+
+/** `baseURL` is empty where none was given and the provider has no address of its own. */
+export function baseURLInvalid(baseURL: string, context: ProviderContext): ProviderError {
+  const found = baseURL === '' ? 'there is none' : `"${shorten(baseURL, 200)}" is none`;
+  const message = `${name(context)} needs a base URL that begins with http:// or https://, and ${found}. Set ${context.baseURLVariable}, or give the adapter the option baseURL.`;
+  return make(context, 'base-url-invalid', message, {});
+}
+
+/** Turns whatever a call threw into the error of its code. An error that is one already passes unchanged. */
 export function errorFromThrown(
   thrown: unknown,
   context: ProviderContext,
   signal: AbortSignal,
   now: number,
-): ProviderError | EngineError {
-  if (thrown instanceof ProviderError || thrown instanceof EngineError) return thrown;
+): ProviderError {
+  if (thrown instanceof ProviderError) return thrown;
   if (signal.aborted) return aborted(context);
   const chain = causesOf(thrown);
   const failure = chain.find(cause => cause instanceof HttpFailure);
@@ -145,7 +169,11 @@ const WHAT_HAPPENED: Record<ProviderErrorCode, string> = {
   network: 'could not be reached',
   'malformed-stream': 'sent a malformed response',
   aborted: 'was interrupted',
+  'response-too-large': 'sent too much',
   'script-exhausted': 'has no more turns',
+  'model-unknown': 'is not known',
+  'key-missing': 'has no key',
+  'base-url-invalid': 'has no base URL',
   unknown: 'reported an error',
 };
 

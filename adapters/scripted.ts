@@ -73,7 +73,14 @@ export function scripted(options: ScriptedOptions): ModelAdapter {
   return {
     provider: PROVIDER,
     model: script.name,
-    capabilities: { continuation: false, structuredOutput: true, parallelToolCalls: true },
+    capabilities: {
+      streaming: true,
+      parallelToolCalls: true,
+      reasoningReplay: false,
+      serverTools: false,
+      structuredOutput: 'instructions',
+      continuation: false,
+    },
     generate: (request, { signal }) => collectTurn(stream(request, signal)),
     stream: (request, { signal }) => stream(request, signal),
   };

@@ -24,7 +24,9 @@ export const ENGINE_ERRORS = {
   'store-locked': 'the store is locked by another process',
   'store-damaged': 'the store is not a database, or a damaged one',
   'model-missing': 'no model is configured',
+  'model-unknown': 'the model string names no provider that is known',
   'key-missing': 'the provider needs a key',
+  'base-url-invalid': 'the base URL of the provider is not one',
   'script-invalid': 'the scripted model file is not valid',
   'tool-source-failed': 'a tool server could not be reached',
 } as const;
@@ -49,7 +51,12 @@ export class EngineError extends Error {
   }
 }
 
+/** What is wrong with this process and not with the call: nothing was sent. */
+const SETUP_CODES = ['model-unknown', 'key-missing', 'base-url-invalid'] as const;
+type SetupCode = (typeof SETUP_CODES)[number];
+
 export type ProviderErrorCode =
+  | SetupCode
   | 'authentication'
   | 'permission'
   | 'not-found'
@@ -63,6 +70,7 @@ export type ProviderErrorCode =
   | 'timeout'
   | 'network'
   | 'malformed-stream'
+  | 'response-too-large'
   | 'aborted'
   | 'script-exhausted'
   | 'unknown';
@@ -101,6 +109,14 @@ export class ProviderError extends Error implements ProviderErrorDetails {
     this.model = details.model;
     this.raw = details.raw;
   }
+}
+
+/** The engine's own error for a `ProviderError` that says this process is not set up; `undefined` for any other. */
+export function setupError(error: unknown): EngineError | undefined {
+  if (!(error instanceof ProviderError)) return undefined;
+  const { code, message, provider, model } = error;
+  const known = SETUP_CODES.find(setUp => setUp === code);
+  return known && new EngineError(known, message, { provider, model }, { cause: error });
 }
 
 /** Thrown by a tool that cannot know whether it acted: the call is reconciled or in doubt, never a result. */

@@ -185,7 +185,14 @@ describe('agentchart/machine in a browser', () => {
     const modelTurn = bundled.fromAdapter({
       provider: 'test',
       model: 'test',
-      capabilities: { continuation: false, structuredOutput: false, parallelToolCalls: false },
+      capabilities: {
+        streaming: true,
+        parallelToolCalls: false,
+        reasoningReplay: false,
+        serverTools: false,
+        structuredOutput: 'instructions' as const,
+        continuation: false,
+      },
       generate: async () => turn,
       async *stream() {
         yield { type: 'turn', turn };

@@ -1,7 +1,7 @@
-import type { OpenAIEndpoint } from '../openai-client.ts';
+import type { Endpoint } from '../connection.ts';
 
 /** What tells the providers of the Responses API apart. */
-export type ResponsesDialect = OpenAIEndpoint & {
+export type ResponsesDialect = Endpoint & {
   /** The provider keeps responses and continues from their ids. */
   remembers: boolean;
   /** Who runs `custom_tool_call`s. */

@@ -1,5 +1,5 @@
 import type { Context } from '../../machines/context.ts';
-import { EngineError, messageOf, ProviderError } from '../../protocol/error.ts';
+import { EngineError, messageOf, ProviderError, setupError } from '../../protocol/error.ts';
 import type { QualifiedCall } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { ModelTurn, ToolCall } from '../../protocol/turn.ts';
@@ -37,7 +37,8 @@ export function makeModelTurn(parts: ModelTurnParts): Service {
       if (!scope.signal.aborted) scope.report(await completeTurn(scope, turn, prepared, parts, startedAt));
     } catch (error) {
       if (scope.signal.aborted) return;
-      if (error instanceof EngineError) throw error;
+      const notSetUp = error instanceof EngineError ? error : setupError(error);
+      if (notSetUp) throw notSetUp;
       scope.report(describeFailure(error, scope.context(), parts.retry, scope.host, startedAt));
     }
   };

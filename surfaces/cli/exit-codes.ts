@@ -27,7 +27,9 @@ const BY_ERROR: Readonly<Record<EngineErrorCode, number>> = {
   'store-locked': EXIT.failed,
   'store-damaged': EXIT.failed,
   'model-missing': EXIT.usage,
+  'model-unknown': EXIT.usage,
   'key-missing': EXIT.usage,
+  'base-url-invalid': EXIT.usage,
   'script-invalid': EXIT.usage,
   'tool-source-failed': EXIT.failed,
 };

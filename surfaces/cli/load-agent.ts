@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { EngineError, messageOf } from '../../protocol/error.ts';
+import { EngineError, messageOf, setupError } from '../../protocol/error.ts';
 import { type Agent, isAgent } from '../library/agent.ts';
 
 /** The agent a module's default export is. `file` is taken from the working directory. Throws `agent-module-invalid`. */
@@ -29,7 +29,7 @@ async function importModule(path: string): Promise<object> {
   try {
     return await Promise.race([import(pathToFileURL(path).href) as Promise<object>, neverLoads]);
   } catch (cause) {
-    if (cause instanceof EngineError) throw cause;
+    if (cause instanceof EngineError || setupError(cause)) throw cause;
     throw invalid(path, `it does not load: ${messageOf(cause)}`, cause);
   }
 }

@@ -1,8 +1,9 @@
-import { EngineError, messageOf } from '../../protocol/error.ts';
+import { EngineError, messageOf, setupError } from '../../protocol/error.ts';
 import { EXIT, exitCodeOfError } from './exit-codes.ts';
 
 /** The one place where what was thrown becomes a message and an exit code. `AGENTCHART_DEBUG=1` adds the stack. */
-export function describeFailure(error: unknown): { message: string; exitCode: number } {
+export function describeFailure(thrown: unknown): { message: string; exitCode: number } {
+  const error = setupError(thrown) ?? thrown;
   const exitCode = error instanceof EngineError ? exitCodeOfError(error.code) : EXIT.failed;
   const isExpected = error instanceof EngineError;
   if (process.env.AGENTCHART_DEBUG === '1') return { message: describeStack(error), exitCode };

@@ -1,4 +1,4 @@
-import { EngineError, type EngineErrorCode } from '../../protocol/error.ts';
+import { EngineError, type EngineErrorCode, setupError } from '../../protocol/error.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 
 /** Codes that only the API has; the others are an `EngineError`'s. */
@@ -52,7 +52,9 @@ const STATUS: Readonly<Record<ApiErrorCode, ErrorStatus>> = {
   'store-locked': 503,
   'store-damaged': 503,
   'model-missing': 503,
+  'model-unknown': 503,
   'key-missing': 503,
+  'base-url-invalid': 503,
   'agent-module-invalid': 500,
   'script-invalid': 500,
   'tool-source-failed': 503,
@@ -83,7 +85,8 @@ export class ApiError extends Error {
  * The status and envelope of what was thrown. Only what was thrown for the caller is told to the caller:
  * anything else is `internal`, and its message goes to the log alone.
  */
-export function describeError(error: unknown): { status: ErrorStatus; envelope: ErrorEnvelope } {
+export function describeError(thrown: unknown): { status: ErrorStatus; envelope: ErrorEnvelope } {
+  const error = setupError(thrown) ?? thrown;
   if (error instanceof ApiError) {
     return answer(error.code, error.message, {
       ...(error.details === undefined ? {} : { details: error.details }),

@@ -44,14 +44,27 @@ describe('modelFromEnv', () => {
   test.each([
     [undefined, 'Set AGENTCHART_MODEL'],
     ['', 'openai:gpt-5'],
-    ['openai', 'names a provider but no model'],
-    ['openai:', 'names a provider but no model'],
-    ['gpt-5', 'openai, openai-responses, scripted'],
-    ['acme:m', '"acme", which is not known'],
-  ])('%j is refused with what to do', (value, advice) => {
+  ])('%j is refused with what to set', (value, advice) => {
     vi.stubEnv('AGENTCHART_MODEL', undefined);
     expect(() => modelFromEnv(value)).toThrow(
       expect.objectContaining({ code: 'model-missing', message: expect.stringContaining(advice) }),
+    );
+  });
+
+  test.each([
+    ['openai', 'openai', '', 'names a provider but no model'],
+    ['openai:', 'openai', '', 'names a provider but no model'],
+    ['gpt-5', 'gpt-5', '', 'openai-responses'],
+    ['acme:m', 'acme', 'm', '"acme", which is not known'],
+  ])('%j is a provider error with what to do', (value, provider, model, advice) => {
+    expect(() => modelFromEnv(value)).toThrow(
+      expect.objectContaining({
+        name: 'ProviderError',
+        code: 'model-unknown',
+        provider,
+        model,
+        message: expect.stringContaining(advice),
+      }),
     );
   });
 });

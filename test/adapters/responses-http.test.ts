@@ -70,7 +70,11 @@ describe('a call over HTTP', () => {
       collect(keyless.stream(request('hi'), calling())),
     ]) {
       const error = await rejection(call);
-      expect(error).toMatchObject({ name: 'EngineError', code: 'key-missing' });
+      expect(error).toMatchObject({
+        name: 'ProviderError',
+        code: 'key-missing',
+        provider: 'openai-responses',
+      });
       expect(String(error)).toContain('Set OPENAI_API_KEY');
     }
   });

@@ -12,7 +12,7 @@ import { calling, request, result } from './requests.ts';
 
 const DIALECT: ResponsesDialect = {
   provider: 'openai-responses',
-  keyVariable: '',
+  keyVariables: [''],
   baseURLVariable: '',
   defaultBaseURL: '',
   remembers: true,

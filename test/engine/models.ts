@@ -34,7 +34,14 @@ export function answerWith(
   return {
     provider,
     model,
-    capabilities: { continuation: true, structuredOutput: false, parallelToolCalls: true },
+    capabilities: {
+      streaming: true,
+      parallelToolCalls: true,
+      reasoningReplay: false,
+      serverTools: false,
+      structuredOutput: 'instructions' as const,
+      continuation: true,
+    },
     generate,
     async *stream(request) {
       yield { type: 'turn', turn: await generate(request) };

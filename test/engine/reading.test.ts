@@ -40,7 +40,14 @@ function speakSlowly(words: string[]): { model: ModelAdapter; say: () => void } 
   const model: ModelAdapter = {
     provider: 'slow',
     model: 'slow-1',
-    capabilities: { continuation: false, structuredOutput: false, parallelToolCalls: false },
+    capabilities: {
+      streaming: true,
+      parallelToolCalls: false,
+      reasoningReplay: false,
+      serverTools: false,
+      structuredOutput: 'instructions' as const,
+      continuation: false,
+    },
     generate: async () => turn,
     async *stream() {
       for (const [index, word] of words.entries()) {

@@ -5,7 +5,14 @@ import type { ModelTurn, TurnDelta } from '../../protocol/turn.ts';
 export class PacedModel implements ModelAdapter {
   readonly provider = 'paced';
   readonly model = 'paced';
-  readonly capabilities = { continuation: false, structuredOutput: false, parallelToolCalls: false };
+  readonly capabilities = {
+    streaming: true,
+    parallelToolCalls: false,
+    reasoningReplay: false,
+    serverTools: false,
+    structuredOutput: 'instructions' as const,
+    continuation: false,
+  };
   readonly #steps: readonly (string | 'gate')[];
   #open = () => {};
   #reach = () => {};

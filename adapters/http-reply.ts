@@ -1,0 +1,140 @@
+import { type ProviderContext, responseTooLarge, stalled } from './provider-errors.ts';
+
+/** How much, and how slowly, a response may come. */
+export type ReplyLimits = {
+  /** The longest pause between two pieces of a body, in ms. */
+  idleTimeoutMs: number;
+  /** The most bytes a body may have, after decompression. */
+  maxResponseBytes: number;
+};
+
+/** A response whose body is read once, by `chunks` or by `text`. Both throw a `ProviderError` past a limit. */
+export type HttpReply = {
+  status: number;
+  headers: Headers;
+  chunks(): AsyncIterable<Uint8Array>;
+  text(): Promise<string>;
+};
+
+export function httpReply(response: Response, limits: ReplyLimits, context: ProviderContext): HttpReply {
+  const { status, headers } = response;
+  const chunks = () => readBody(response, limits, context);
+  return { status, headers, chunks, text: () => textOf(chunks()) };
+}
+
+async function textOf(chunks: AsyncIterable<Uint8Array>): Promise<string> {
+  const decoder = new TextDecoder();
+  const pieces: string[] = [];
+  for await (const chunk of chunks) pieces.push(decoder.decode(chunk, { stream: true }));
+  pieces.push(decoder.decode());
+  return pieces.join('');
+}
+
+/** How long a server may take to end a body that nobody reads any more, in ms. */
+const GRACE_MS = 1_000;
+
+/**
+ * The chunks of a response body. When the reader stops early, the rest is drained in the background
+ * for up to a second: a server that ends in time has its connection used again, another is cut off.
+ */
+function readBody(
+  response: Response,
+  limits: ReplyLimits,
+  context: ProviderContext,
+): AsyncIterable<Uint8Array> {
+  const reader = response.body?.getReader();
+  if (!reader) return { [Symbol.asyncIterator]: () => ({ next: async () => ENDED }) };
+  const guard = new BodyGuard(reader, limits, context);
+  return {
+    [Symbol.asyncIterator]: () => ({
+      next: () => guard.next(),
+      return: async () => {
+        guard.stop();
+        void drain(reader);
+        return ENDED;
+      },
+    }),
+  };
+}
+
+const ENDED: IteratorReturnResult<undefined> = { done: true, value: undefined };
+
+type Reader = ReadableStreamDefaultReader<Uint8Array>;
+
+/**
+ * Reads a body within its limits.
+ *
+ * G1 A body that breaks a limit is cancelled, so that its connection closes, and says so ever after.
+ * G2 One timer per body, re-armed by each chunk and stopped with it; it runs only while a chunk is waited for.
+ */
+class BodyGuard {
+  readonly #reader: Reader;
+  readonly #limits: ReplyLimits;
+  readonly #context: ProviderContext;
+  #timer: NodeJS.Timeout | undefined;
+  #waiting = false;
+  #bytes = 0;
+  #broken: Error | undefined;
+
+  constructor(reader: Reader, limits: ReplyLimits, context: ProviderContext) {
+    this.#reader = reader;
+    this.#limits = limits;
+    this.#context = context;
+  }
+
+  async next(): Promise<IteratorResult<Uint8Array, undefined>> {
+    this.#watch();
+    try {
+      const { done, value } = await this.#reader.read();
+      if (this.#broken) throw this.#broken;
+      if (done || value === undefined) {
+        this.stop();
+        return ENDED;
+      }
+      this.#bytes += value.byteLength;
+      if (this.#bytes > this.#limits.maxResponseBytes) {
+        throw this.#break(responseTooLarge(this.#limits.maxResponseBytes, this.#context));
+      }
+      return { done: false, value };
+    } catch (error) {
+      this.stop();
+      throw this.#broken ?? error;
+    } finally {
+      this.#waiting = false;
+    }
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #watch(): void {
+    this.#waiting = true;
+    if (this.#timer) this.#timer.refresh();
+    else this.#timer = setTimeout(() => this.#onIdle(), this.#limits.idleTimeoutMs);
+  }
+
+  #onIdle(): void {
+    if (this.#waiting) this.#break(stalled(this.#limits.idleTimeoutMs, this.#context));
+  }
+
+  #break(error: Error): Error {
+    this.#broken = error;
+    this.stop();
+    this.#reader.cancel(error).catch(() => undefined);
+    return error;
+  }
+}
+
+async function drain(reader: Reader): Promise<void> {
+  const deadline = setTimeout(() => reader.cancel().catch(() => undefined), GRACE_MS);
+  try {
+    let read = await reader.read();
+    while (!read.done) read = await reader.read();
+  } catch {
+    // The connection is gone, which is what was wanted.
+  } finally {
+    clearTimeout(deadline);
+  }
+}
