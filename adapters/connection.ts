@@ -32,6 +32,8 @@ export type Endpoint = {
   baseURLVariable: string;
   /** Absent where every account has its own. */
   defaultBaseURL?: string;
+  /** What a base URL looks like, for messages, where every account has its own. */
+  baseURLExample?: string;
 };
 
 export type TransportSettings = {
@@ -64,6 +66,7 @@ export function connector(
 ): () => Promise<Connection> {
   let opened: { apiKey: string; baseURL: string; transport: Transport } | undefined;
   const headers = options.headers ?? {};
+  const secretHeaders = Object.values(headers).filter(value => value.length >= 16);
   const limits = {
     idleTimeoutMs: options.idleTimeoutMs ?? 300_000,
     maxResponseBytes: options.maxResponseBytes ?? 64 * 1024 * 1024,
@@ -79,11 +82,11 @@ export function connector(
       keyVariable: endpoint.keyVariables[0] ?? '',
       baseURLVariable: endpoint.baseURLVariable,
       baseURL,
-      secrets: [apiKey, ...Object.values(headers).filter(value => value.length >= 16)],
+      secrets: [apiKey, ...secretHeaders],
     };
-    if (!isHttpURL(baseURL)) throw baseURLInvalid(baseURL, context);
-    if (apiKey === '' && endpoint.keyOptional !== true) throw keyMissing(context);
     if (opened?.apiKey !== apiKey || opened.baseURL !== baseURL) {
+      if (!isHttpURL(baseURL)) throw baseURLInvalid(baseURL, context, endpoint.baseURLExample);
+      if (apiKey === '' && endpoint.keyOptional !== true) throw keyMissing(context);
       const checked = throwingFailures(options.fetch ?? fetch, limits, context);
       const transport = await open({ apiKey, baseURL, headers, fetch: checked, timeoutMs });
       opened = { apiKey, baseURL, transport };

@@ -18,16 +18,17 @@ export type HttpReply = {
 
 export function httpReply(response: Response, limits: ReplyLimits, context: ProviderContext): HttpReply {
   const { status, headers } = response;
-  const chunks = () => readBody(response, limits, context);
-  return { status, headers, chunks, text: () => textOf(chunks()) };
+  const guard = () => response.body && new BodyGuard(response.body.getReader(), limits, context);
+  return { status, headers, chunks: () => chunksOf(guard()), text: () => textOf(guard()) };
 }
 
-async function textOf(chunks: AsyncIterable<Uint8Array>): Promise<string> {
+async function textOf(guard: BodyGuard | null): Promise<string> {
+  let text = '';
   const decoder = new TextDecoder();
-  const pieces: string[] = [];
-  for await (const chunk of chunks) pieces.push(decoder.decode(chunk, { stream: true }));
-  pieces.push(decoder.decode());
-  return pieces.join('');
+  for (let chunk = await guard?.read(); chunk; chunk = await guard?.read()) {
+    text += decoder.decode(chunk, { stream: true });
+  }
+  return text + decoder.decode();
 }
 
 /** How long a server may take to end a body that nobody reads any more, in ms. */
@@ -37,20 +38,15 @@ const GRACE_MS = 1_000;
  * The chunks of a response body. When the reader stops early, the rest is drained in the background
  * for up to a second: a server that ends in time has its connection used again, another is cut off.
  */
-function readBody(
-  response: Response,
-  limits: ReplyLimits,
-  context: ProviderContext,
-): AsyncIterable<Uint8Array> {
-  const reader = response.body?.getReader();
-  if (!reader) return { [Symbol.asyncIterator]: () => ({ next: async () => ENDED }) };
-  const guard = new BodyGuard(reader, limits, context);
+function chunksOf(guard: BodyGuard | null): AsyncIterable<Uint8Array> {
   return {
     [Symbol.asyncIterator]: () => ({
-      next: () => guard.next(),
-      return: async () => {
-        guard.stop();
-        void drain(reader);
+      async next() {
+        const value = await guard?.read();
+        return value ? { done: false, value } : ENDED;
+      },
+      async return() {
+        guard?.leave();
         return ENDED;
       },
     }),
@@ -82,29 +78,35 @@ class BodyGuard {
     this.#context = context;
   }
 
-  async next(): Promise<IteratorResult<Uint8Array, undefined>> {
+  /** The next chunk; `undefined` at the end. */
+  async read(): Promise<Uint8Array | undefined> {
     this.#watch();
     try {
-      const { done, value } = await this.#reader.read();
+      const { value } = await this.#reader.read();
       if (this.#broken) throw this.#broken;
-      if (done || value === undefined) {
-        this.stop();
-        return ENDED;
-      }
-      this.#bytes += value.byteLength;
-      if (this.#bytes > this.#limits.maxResponseBytes) {
-        throw this.#break(responseTooLarge(this.#limits.maxResponseBytes, this.#context));
-      }
-      return { done: false, value };
+      if (value === undefined) this.#stop();
+      else this.#count(value.byteLength);
+      return value;
     } catch (error) {
-      this.stop();
+      this.#stop();
       throw this.#broken ?? error;
     } finally {
       this.#waiting = false;
     }
   }
 
-  stop(): void {
+  #count(bytes: number): void {
+    const { maxResponseBytes } = this.#limits;
+    this.#bytes += bytes;
+    if (this.#bytes > maxResponseBytes) throw this.#break(responseTooLarge(maxResponseBytes, this.#context));
+  }
+
+  leave(): void {
+    this.#stop();
+    void drain(this.#reader);
+  }
+
+  #stop(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
   }
@@ -121,7 +123,7 @@ class BodyGuard {
 
   #break(error: Error): Error {
     this.#broken = error;
-    this.stop();
+    this.#stop();
     this.#reader.cancel(error).catch(() => undefined);
     return error;
   }

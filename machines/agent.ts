@@ -1,7 +1,8 @@
-import { assign, enqueueActions, fromCallback, setup, stopChild } from 'xstate';
+import { assign, emit, enqueueActions, fromCallback, setup, stopChild } from 'xstate';
 import type { NextAction, Notice, ServiceInput } from '../protocol/effect.ts';
 import type { ChartEvent, RunStarted } from '../protocol/event.ts';
 import { type Context, createContext } from './context.ts';
+import { decideNextAction } from './decide-next-action.ts';
 import { beginBackOff, beginBatch, beginFinishing, beginRest, beginTurn, decide, endWait } from './enter.ts';
 import { fold } from './fold.ts';
 import { canDecide, isCurrent, isInDoubt, isWaitingFor } from './guards.ts';
@@ -43,9 +44,10 @@ export const agentMachine = setup({
   actions: {
     record: assign(({ context, event }) => fold(context, event)),
     decide: assign(({ context }) => decide(context)),
-    publishNext: enqueueActions(({ context, enqueue }) => {
-      if (context.next !== null) enqueue.emit({ type: 'decided', next: context.next });
-    }),
+    publishNext: emit(({ context }) => ({
+      type: 'decided',
+      next: context.next ?? decideNextAction(context),
+    })),
     discardText: enqueueActions(({ context, enqueue }) => {
       if (context.failure === null || !context.turn.shown) return;
       enqueue.emit({ type: 'text.discarded', turn: context.turn.number, attempt: context.turn.attempt });

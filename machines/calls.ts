@@ -12,8 +12,20 @@ import type { Call, CallResult, CallStatus, Context } from './context.ts';
 const OWED_BY_BATCH: ReadonlySet<CallStatus> = new Set(['queued', 'running', 'reconciling']);
 const BUSY: ReadonlySet<CallStatus> = new Set(['running', 'reconciling']);
 
-export function findCall(context: Context, callId: string): Call | undefined {
-  return context.calls.find(call => call.callId === callId);
+export function findCall({ calls }: Context, callId: string): Call | undefined {
+  const place = placesOf(calls).get(callId);
+  return place === undefined ? undefined : calls[place];
+}
+
+/** Calls keep their places while a round lasts, so that each copy of the list shares what is known of the first. */
+const places = new WeakMap<readonly Call[], ReadonlyMap<string, number>>();
+
+function placesOf(calls: readonly Call[]): ReadonlyMap<string, number> {
+  const known = places.get(calls);
+  if (known !== undefined) return known;
+  const found = new Map(calls.map(({ callId }, place) => [callId, place]));
+  places.set(calls, found);
+  return found;
 }
 
 export function callsWith(context: Context, status: CallStatus): Call[] {
@@ -25,12 +37,14 @@ export function isBusy(context: Context): boolean {
 }
 
 export function changeCall(context: Context, callId: string, change: Partial<Call>): Context {
-  const index = context.calls.findIndex(call => call.callId === callId);
-  const before = context.calls[index];
-  if (before === undefined || before.status === 'settled') return context;
+  const known = placesOf(context.calls);
+  const place = known.get(callId);
+  const before = place === undefined ? undefined : context.calls[place];
+  if (place === undefined || before === undefined || before.status === 'settled') return context;
   const after = { ...before, ...change };
   const calls = context.calls.slice();
-  calls[index] = after;
+  calls[place] = after;
+  places.set(calls, known);
   return {
     ...context,
     calls,

@@ -1,7 +1,7 @@
 import { findCall } from '../../machines/calls.ts';
 import type { Call } from '../../machines/context.ts';
 import { InDoubt, messageOf } from '../../protocol/error.ts';
-import { type JsonValue, toJson } from '../../protocol/json.ts';
+import { type JsonValue, toJson, toJsonText } from '../../protocol/json.ts';
 import type { Tool, ToolCallContext } from '../../protocol/tool.ts';
 import { sleep } from '../host.ts';
 import { type Service, type ServiceScope, Stopped } from '../service.ts';
@@ -36,10 +36,17 @@ export function makeToolBatch(parts: ToolBatchParts): Service {
     }
     const tools = await parts.connectTools();
     const begun = new Set<string>();
-    const takeNext = () =>
-      scope.signal.aborted
-        ? undefined
-        : scope.context().calls.find(call => isOwed(call) && !begun.has(call.callId));
+    let place = 0;
+    const takeNext = () => {
+      if (scope.signal.aborted) return undefined;
+      const { calls } = scope.context();
+      for (let looked = 0; looked < calls.length; looked += 1) {
+        const call = calls[place % calls.length];
+        place += 1;
+        if (call !== undefined && isOwed(call) && !begun.has(call.callId)) return call;
+      }
+      return undefined;
+    };
     const work = async () => {
       for (let call = takeNext(); call !== undefined; call = takeNext()) {
         begun.add(call.callId);
@@ -209,20 +216,22 @@ class CallRun {
   #settle(output: unknown): void {
     this.#scope.host.reach?.('report.before');
     try {
-      this.#reportResult(toJson(output), false);
+      const text = toJsonText(output);
+      const value: JsonValue = JSON.parse(text);
+      this.#reportResult(value, false, typeof value === 'string' ? value : text);
     } catch (error) {
       this.#fail(`The tool ran, but what it returned could not be recorded: ${messageOf(error)}`);
     }
   }
 
-  #reportResult(output: JsonValue, isError: boolean): void {
-    const shown = this.#showFor(output);
+  /** `text`: the output as the model would read it. */
+  #reportResult(output: JsonValue, isError: boolean, text: string): void {
+    const shown = this.#showFor(text);
     const report = { type: 'tool.settled', callId: this.call.callId, output, isError } as const;
     this.#scope.report(shown === undefined ? report : { ...report, shown });
   }
 
-  #showFor(output: JsonValue): string | undefined {
-    const text = typeof output === 'string' ? output : JSON.stringify(output);
+  #showFor(text: string): string | undefined {
     const edited = findCall(this.#scope.context(), this.call.callId)?.edited === true;
     if (text.length <= LONGEST_SHOWN && !edited) return undefined;
     const note = edited ? `[A person changed the input to ${JSON.stringify(this.call.input)}.]\n` : '';
@@ -233,7 +242,7 @@ class CallRun {
   }
 
   #fail(message: string): void {
-    this.#reportResult(message, true);
+    this.#reportResult(message, true, message);
   }
 
   #doubt(reason: string): void {
