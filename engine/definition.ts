@@ -3,8 +3,8 @@ import type { ModelAdapter } from '../protocol/adapter.ts';
 import type { Limits, Prices, RunConfig } from '../protocol/config.ts';
 import type { Item } from '../protocol/item.ts';
 import type { JsonObject, JsonValue } from '../protocol/json.ts';
-import type { Tool, ToolSource } from '../protocol/tool.ts';
-import type { Settings, ToolChoice } from '../protocol/turn.ts';
+import type { Tool, ToolSource, Validation } from '../protocol/tool.ts';
+import type { OutputFormat, Settings, ToolChoice } from '../protocol/turn.ts';
 import type { TextFilter } from './text-filter.ts';
 
 export type ToolResult = {
@@ -44,6 +44,12 @@ export type Finisher = (
 
 export type FinisherOutcome = { text?: string } | { reject: string };
 
+/** What the answer must be: told to the provider, and checked here whatever the provider promises. */
+export type OutputContract = {
+  format: OutputFormat;
+  validate(value: JsonValue): Validation | Promise<Validation>;
+};
+
 export type Retry = {
   /** Attempts of a turn on one model, the first included. Default 3. */
   attempts: number;
@@ -72,6 +78,7 @@ export type AgentDefinition = {
   toolConcurrency: number;
   prepareTurn?: PrepareTurn;
   finishers: readonly Finisher[];
+  output?: OutputContract;
   retry: Retry;
 };
 
@@ -85,7 +92,7 @@ export function runConfigOf(definition: AgentDefinition, limits: Partial<Limits>
     limits: { ...definition.limits, ...limits },
     ...(definition.prices === undefined ? {} : { prices: definition.prices }),
     attempts: definition.retry.attempts,
-    finishers: definition.finishers.length > 0,
+    finishers: definition.finishers.length > 0 || definition.output !== undefined,
     finisherRejections: 2,
   };
 }

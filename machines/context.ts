@@ -51,6 +51,7 @@ export type TurnState = {
 };
 
 export type LastTurn = {
+  provider: string;
   finishReason: FinishReason;
   calls: number;
   final: boolean;
@@ -105,8 +106,8 @@ export type Context = {
   answer: { text: string; output?: JsonValue } | null;
   finishersDone: boolean;
   rejections: number;
-  /** A finisher sent the answer back and nothing was called since. */
-  sentBack: boolean;
+  /** Why the answer was sent back, if it was and nothing was called since. */
+  sentBack: { code: string; feedback: string } | null;
   /** When the timer service is due; `null` when none runs. */
   timer: number | null;
   next: NextAction | null;
@@ -147,7 +148,7 @@ export function createContext(started: RunStarted): Context {
     answer: null,
     finishersDone: false,
     rejections: 0,
-    sentBack: false,
+    sentBack: null,
     timer: null,
     next: null,
   };

@@ -104,7 +104,7 @@ function betweenRounds(context: Context): NextAction {
   return finish(context, incompleteReason(context));
 
   function reasonToCall({ sentBack }: Context): string | null {
-    if (sentBack && context.rejections <= config.finisherRejections)
+    if (sentBack !== null && context.rejections <= config.finisherRejections)
       return `the answer was sent back, ${context.rejections} of ${config.finisherRejections}`;
     if (lastTurn === null || lastTurn.final) return null;
     if (lastTurn.calls > 0 && lastTurn.finishReason !== 'content_filter') {
@@ -134,9 +134,9 @@ function callWithinLimits(
 
 function finish(context: Context, reason: string | undefined): NextAction {
   const { config, finishersDone, rejections, sentBack } = context;
-  if (sentBack) {
-    const message = `the finishers sent the answer back ${rejections} time(s)`;
-    return { type: 'fail', code: 'finishers-rejected', message, why: message };
+  if (sentBack !== null) {
+    const message = `the answer was sent back ${rejections} time(s), at last: ${sentBack.feedback}`;
+    return { type: 'fail', code: sentBack.code, message, why: message };
   }
   return {
     type: 'finish',

@@ -23,7 +23,7 @@ export function beginTurn(context: Context): Context {
     transcript: inbox.length === 0 ? context.transcript : [...context.transcript, ...inbox],
     closing: limit ?? context.closing,
     finishersDone: false,
-    sentBack: false,
+    sentBack: null,
     turn: {
       number: way === null ? turn.number + 1 : turn.number,
       attempt: way === 'retry' ? turn.attempt + 1 : 1,

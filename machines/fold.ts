@@ -56,7 +56,7 @@ export function fold(context: Context, event: ChartEvent): Context {
     case 'finishers.completed':
       return completeFinishers(now, event);
     case 'finishers.rejected':
-      return rejectAnswer(now, event.feedback);
+      return rejectAnswer(now, event);
   }
 }
 
@@ -163,10 +163,10 @@ function answerOf({ lastTurn: before, answer }: Context, turn: LastTurn, text: s
 
 function describeTurn({ config, turn }: Context, event: Of<'turn.completed'>): LastTurn {
   const calls = event.calls.length;
-  const { finishReason } = event;
+  const { provider, finishReason } = event;
   const over = finishReason !== 'pause' && finishReason !== 'content_filter';
   const draft = config.finalAnswer === 'separate' && !turn.final && calls === 0 && over;
-  return { finishReason, calls, final: turn.final, draft };
+  return { provider, finishReason, calls, final: turn.final, draft };
 }
 
 /** Why no call of a turn may run: tools were off, or the turn was cut off and its calls with it. */
@@ -253,12 +253,12 @@ function completeFinishers(context: Context, event: Of<'finishers.completed'>): 
 }
 
 /** The feedback goes to the model as a message; what is decided next is bounded by the rejections so far. */
-function rejectAnswer(context: Context, feedback: string): Context {
+function rejectAnswer(context: Context, { feedback, code }: Of<'finishers.rejected'>): Context {
   const message: Item = { type: 'message', role: 'developer', content: [{ type: 'text', text: feedback }] };
   return {
     ...context,
     rejections: context.rejections + 1,
-    sentBack: true,
+    sentBack: { code: code ?? 'finishers-rejected', feedback },
     transcript: [...context.transcript, message],
   };
 }

@@ -118,6 +118,8 @@ export const reportEventSchema = z.discriminatedUnion('type', [
     items: z.array(itemSchema),
     calls: z.array(qualifiedCallSchema),
     usage: usageSchema.nullable(),
+    /** Items whose opaque data belongs to another provider: what this one was sent without, when it took over. */
+    dropped: z.exactOptional(z.array(text)),
     /** The provider's token, with what must be unchanged for it to hold. */
     continuation: z.exactOptional(z.object({ provider: text, model: text, instructions: text, token: json })),
     startedAt: z.number(),
@@ -143,7 +145,8 @@ export const reportEventSchema = z.discriminatedUnion('type', [
   report('tool.suspended', { callId: text, childRunId: text }),
   report('timer.fired', {}),
   report('finishers.completed', { text: optionalText, output: z.exactOptional(json) }),
-  report('finishers.rejected', { feedback: text }),
+  /** `code`: what the run fails with, should the answer be sent back too often. */
+  report('finishers.rejected', { feedback: text, code: optionalText }),
 ]);
 export type ReportEvent = z.infer<typeof reportEventSchema>;
 

@@ -10,7 +10,7 @@ import type {
   Validation,
 } from '../protocol/tool.ts';
 import { type ApprovalRule, applyApprovalRule } from './approval-rule.ts';
-import { buildInputSchema } from './build-input-schema.ts';
+import { buildObjectSchema } from './build-object-schema.ts';
 import { checkReconciliation } from './check-reconciliation.ts';
 import { checkToolSettings } from './check-tool-settings.ts';
 import { validateWith } from './validate-with.ts';
@@ -79,7 +79,12 @@ export function tool<
   return {
     name,
     description: options.description,
-    inputSchema: buildInputSchema(name, input, options.inputSchema),
+    inputSchema: buildObjectSchema({
+      of: `tool "${name}"`,
+      option: 'inputSchema',
+      schema: input,
+      ...(options.inputSchema && { given: options.inputSchema }),
+    }),
     sideEffect,
     retries,
     ...(options.strict === undefined ? {} : { strict: options.strict }),

@@ -1,30 +1,57 @@
 import { messageOf } from '../../protocol/error.ts';
-import type { Finisher } from '../definition.ts';
+import type { Finisher, OutputContract } from '../definition.ts';
 import { toolResults } from '../results.ts';
-import type { Service } from '../service.ts';
+import type { Service, ServiceScope } from '../service.ts';
+import { checkOutput } from './check-output.ts';
 
-/** Runs the finishers in order over the answer. One that throws sends the answer back: nothing passes unchecked. */
-export function makeFinishers(finishers: readonly Finisher[]): Service {
+/**
+ * Runs the finishers in order over the answer, then holds what they leave to the output's schema. What
+ * throws sends the answer back: nothing passes unchecked. An incomplete answer is not asked for again
+ * for its form: it ends without an output.
+ */
+export function makeFinishers(finishers: readonly Finisher[], output: OutputContract | undefined): Service {
   return async scope => {
     await scope.durable();
-    const context = scope.context();
-    const transcript = [...scope.inherited(), ...context.transcript];
-    let text = context.answer?.text ?? '';
-    for (const finish of finishers) {
-      const input = { runId: context.runId, text, results: toolResults(context), transcript };
-      try {
-        const outcome = await finish(input, { signal: scope.signal });
-        if (scope.signal.aborted) return;
-        if (outcome === undefined) continue;
-        if ('reject' in outcome)
-          return void scope.report({ type: 'finishers.rejected', feedback: outcome.reject });
-        text = outcome.text ?? text;
-      } catch (error) {
-        if (scope.signal.aborted) return;
-        const feedback = `The answer could not be checked: ${messageOf(error)}`;
-        return void scope.report({ type: 'finishers.rejected', feedback });
-      }
-    }
-    scope.report({ type: 'finishers.completed', text });
+    const text = await applyFinishers(scope, finishers);
+    if (text === undefined) return;
+    if (output === undefined) return void scope.report({ type: 'finishers.completed', text });
+    const checked = await checkOutput(output, text);
+    if (scope.signal.aborted) return;
+    if ('output' in checked) scope.report({ type: 'finishers.completed', text, output: checked.output });
+    else if (isIncomplete(scope)) scope.report({ type: 'finishers.completed', text });
+    else scope.report({ type: 'finishers.rejected', code: 'output-invalid', feedback: checked.fault });
   };
+}
+
+function isIncomplete(scope: ServiceScope): boolean {
+  const { next } = scope.context();
+  return next?.type === 'finish' && next.reason !== undefined;
+}
+
+/** The text the finishers leave; `undefined` when one of them ended the matter. */
+async function applyFinishers(
+  scope: ServiceScope,
+  finishers: readonly Finisher[],
+): Promise<string | undefined> {
+  const context = scope.context();
+  const transcript = [...scope.inherited(), ...context.transcript];
+  let text = context.answer?.text ?? '';
+  for (const finish of finishers) {
+    const input = { runId: context.runId, text, results: toolResults(context), transcript };
+    try {
+      const outcome = await finish(input, { signal: scope.signal });
+      if (scope.signal.aborted) return undefined;
+      if (outcome === undefined) continue;
+      if ('reject' in outcome) return sendBack(scope, outcome.reject);
+      text = outcome.text ?? text;
+    } catch (error) {
+      if (scope.signal.aborted) return undefined;
+      return sendBack(scope, `The answer could not be checked: ${messageOf(error)}`);
+    }
+  }
+  return text;
+}
+
+function sendBack(scope: ServiceScope, feedback: string): undefined {
+  scope.report({ type: 'finishers.rejected', feedback });
 }

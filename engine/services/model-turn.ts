@@ -94,6 +94,7 @@ async function completeTurn(
   ]);
   const calls: QualifiedCall[] =
     toolCalls.length === 0 ? [] : await qualifyCalls(toolCalls, { runId, now: host.now(), tools });
+  const dropped = droppedItems(scope.context(), request.transcript, adapter.provider);
   const continuation =
     turn.continuation === undefined || renamed || !wholeHistory || request.transcript.length === 0
       ? {}
@@ -115,8 +116,17 @@ async function completeTurn(
     calls,
     usage: turn.usage,
     startedAt,
+    ...(dropped.length === 0 ? {} : { dropped }),
     ...continuation,
   };
+}
+
+/** What a provider cannot read of another's turns. Told once, by its first turn behind theirs. */
+function droppedItems({ lastTurn }: Context, transcript: readonly Item[], provider: string): string[] {
+  if (lastTurn?.provider === provider) return [];
+  return transcript.flatMap(item =>
+    'opaque' in item && item.opaque && item.opaque.provider !== provider && item.id ? [item.id] : [],
+  );
 }
 
 /** The turn with call ids that are unique in the run, in items and calls alike. */

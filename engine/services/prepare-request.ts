@@ -4,7 +4,13 @@ import { EngineError } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import { type Tool, toolDefinition } from '../../protocol/tool.ts';
-import type { ModelRequest, Settings, ToolChoice, ToolDefinition } from '../../protocol/turn.ts';
+import type {
+  ModelRequest,
+  OutputFormat,
+  Settings,
+  ToolChoice,
+  ToolDefinition,
+} from '../../protocol/turn.ts';
 import type { PrepareTurn } from '../definition.ts';
 import { digestOf } from '../digest.ts';
 
@@ -14,6 +20,7 @@ export type TurnParts = {
   tools: ReadonlyMap<string, Tool>;
   settings: Settings;
   providerOptions?: JsonObject;
+  output?: OutputFormat;
   prepareTurn?: PrepareTurn;
 };
 
@@ -45,6 +52,7 @@ export async function prepareRequest(
     ...(parts.instructions === undefined ? {} : { instructions: parts.instructions }),
     ...(parts.providerOptions === undefined ? {} : { providerOptions: parts.providerOptions }),
     ...(continuation === undefined ? {} : { continuation }),
+    ...(parts.output === undefined || !mayAnswer(context) ? {} : { output: parts.output }),
   };
   return { adapter, request, tools, wholeHistory: preparation.transcript === undefined };
 }
@@ -56,6 +64,11 @@ function adapterAt(models: readonly ModelAdapter[], index: number): ModelAdapter
     'agent-invalid',
     `The run uses model ${index + 1} of its list, and the agent has ${models.length}.`,
   );
+}
+
+/** A `separate` answer is a call of its own: planning is not held to the output's schema. */
+function mayAnswer({ config, turn }: Context): boolean {
+  return config.finalAnswer !== 'separate' || turn.final;
 }
 
 /** Holds only while provider, model and instructions are those of the turn that gave it. */

@@ -69,6 +69,7 @@ export function describeTurn(event: Extract<RunEvent, { type: 'turn.completed' }
     ...(calls.length === 0 ? [] : [`calls ${countNames(calls)}`]),
     formatSpan(event.at - event.startedAt),
     ...(event.usage === null ? [] : [describeUsage(event.usage)]),
+    ...(event.dropped === undefined ? [] : [`without ${event.dropped.length} items of another provider`]),
   ].join(', ');
 }
 

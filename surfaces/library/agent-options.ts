@@ -1,4 +1,11 @@
-import type { AgentDefinition, Finisher, PrepareTurn, Retry } from '../../engine/definition.ts';
+import type { StandardSchemaV1 } from '@standard-schema/spec';
+import type {
+  AgentDefinition,
+  Finisher,
+  OutputContract,
+  PrepareTurn,
+  Retry,
+} from '../../engine/definition.ts';
 import type { Host } from '../../engine/host.ts';
 import type { TextFilter } from '../../engine/text-filter.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
@@ -8,6 +15,8 @@ import type { JsonObject } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Tool, ToolSource } from '../../protocol/tool.ts';
 import type { Settings, ToolChoice } from '../../protocol/turn.ts';
+import { buildObjectSchema } from '../../tools/build-object-schema.ts';
+import { validateWith } from '../../tools/validate-with.ts';
 
 export type AgentOptions = {
   name: string;
@@ -40,11 +49,21 @@ export type AgentOptions = {
   toolConcurrency?: number;
   prepareTurn?: PrepareTurn;
   finishers?: readonly Finisher[];
+  /**
+   * What the answer must be: any Standard Schema of an object. The provider is held to it in its own way,
+   * the answer is checked here, and a bad one is sent back to the model twice before the run fails.
+   */
+  output?: OutputSchema;
   retry?: Partial<Retry>;
   version?: string;
   /** Time, ids and randomness. Default: the system's. */
   host?: Host;
 };
+
+/** A schema, or one with a name and a JSON Schema for the model. `strict`: whether the provider enforces it, where it can choose. */
+export type OutputSchema =
+  | StandardSchemaV1
+  | { schema: StandardSchemaV1; name?: string; jsonSchema?: JsonObject; strict?: boolean };
 
 const DEFAULT_LIMITS: Limits = { turns: 20, toolCalls: 50 };
 const DEFAULT_RETRY: Retry = { attempts: 3, baseMs: 500, maxMs: 30_000 };
@@ -82,7 +101,27 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
     toolConcurrency,
     finishers: options.finishers ?? [],
     retry,
+    ...(options.output === undefined ? {} : { output: outputContract(name, options.output) }),
     ...dropUndefined({ version, instructions, providerOptions, prices, prepareTurn }),
+  };
+}
+
+function outputContract(agent: string, output: OutputSchema): OutputContract {
+  const { schema, name, jsonSchema, strict } =
+    '~standard' in output ? { schema: output } : (output as Exclude<OutputSchema, StandardSchemaV1>);
+  check(
+    typeof schema?.['~standard']?.validate === 'function',
+    `The output of agent "${agent}" must be a Standard Schema (zod, valibot, arktype, …), or { schema, name?, jsonSchema?, strict? }.`,
+  );
+  const objectSchema = buildObjectSchema({
+    of: `the output of agent "${agent}"`,
+    option: 'output.jsonSchema',
+    schema,
+    ...(jsonSchema === undefined ? {} : { given: jsonSchema }),
+  });
+  return {
+    format: { name: name ?? 'answer', schema: objectSchema, ...(strict === undefined ? {} : { strict }) },
+    validate: value => validateWith(schema, value),
   };
 }
 

@@ -146,7 +146,7 @@ export class Agent {
   }
 
   #makeServices(): Readonly<Record<ServiceName, Service>> {
-    const { models, instructions, settings, providerOptions, prepareTurn, textFilters, retry } =
+    const { models, instructions, settings, providerOptions, prepareTurn, textFilters, retry, output } =
       this.#definition;
     const connect = () => this.#connectTools();
     return {
@@ -159,6 +159,7 @@ export class Agent {
         ...(instructions === undefined ? {} : { instructions }),
         ...(providerOptions === undefined ? {} : { providerOptions }),
         ...(prepareTurn === undefined ? {} : { prepareTurn }),
+        ...(output === undefined ? {} : { output: output.format }),
       }),
       toolBatch: makeToolBatch({
         connectTools: connect,
@@ -166,7 +167,7 @@ export class Agent {
         retryBaseMs: retry.baseMs,
       }),
       timer,
-      finishers: makeFinishers(this.#definition.finishers),
+      finishers: makeFinishers(this.#definition.finishers, output),
     };
   }
 

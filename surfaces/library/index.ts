@@ -47,5 +47,5 @@ export type {
 export { memory } from '../../stores/memory.ts';
 export { type ToolOptions, tool } from '../../tools/tool.ts';
 export { Agent, isAgent, type StartOptions } from './agent.ts';
-export type { AgentOptions } from './agent-options.ts';
+export type { AgentOptions, OutputSchema } from './agent-options.ts';
 export { createAgent } from './create-agent.ts';

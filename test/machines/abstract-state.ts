@@ -20,7 +20,7 @@ export function abstractState(state: ChartState): string {
     context.calls.map(call => abstractCall(call, context)),
     context.sticky.map(({ tool, decision }) => `${decision} ${tool}`),
     [context.turns, context.toolCalls, context.deniedCalls > 0, context.closing !== null],
-    [Math.min(context.rejections, context.config.finisherRejections + 1), context.sentBack],
+    [Math.min(context.rejections, context.config.finisherRejections + 1), context.sentBack !== null],
     context.paused ? context.steps : 'runs',
     [context.finishersDone, context.timer !== null],
   ].join('|');

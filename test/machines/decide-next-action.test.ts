@@ -12,7 +12,7 @@ function contextWith({ config = {}, ...change }: Change): Context {
 }
 
 const call = (callId: string, status: CallStatus): Call => ({ ...makeCall(callId), status, attempt: 0 });
-const done = { finishReason: 'stop', calls: 0, final: false, draft: false } as const;
+const done = { provider: 'scripted', finishReason: 'stop', calls: 0, final: false, draft: false } as const;
 const turn = { number: 1, attempt: 1, model: 0, final: false, shown: false };
 const failure = { code: 'overloaded', message: 'busy', retryable: true, retryAt: null };
 const [message] = createContext(makeStarted(makeConfig())).transcript;
@@ -96,17 +96,17 @@ const TABLE: readonly [when: string, change: Change, next: NextAction][] = [
   ],
   [
     'the answer was sent back',
-    { lastTurn: done, sentBack: true, rejections: 1 },
+    { lastTurn: done, sentBack: { code: 'finishers-rejected', feedback: 'Cite.' }, rejections: 1 },
     { type: 'callModel', why: 'the answer was sent back, 1 of 1' },
   ],
   [
     'the answer was sent back once too often',
-    { lastTurn: done, sentBack: true, rejections: 2 },
+    { lastTurn: done, sentBack: { code: 'finishers-rejected', feedback: 'Cite.' }, rejections: 2 },
     {
       type: 'fail',
       code: 'finishers-rejected',
-      message: 'the finishers sent the answer back 2 time(s)',
-      why: 'the finishers sent the answer back 2 time(s)',
+      message: 'the answer was sent back 2 time(s), at last: Cite.',
+      why: 'the answer was sent back 2 time(s), at last: Cite.',
     },
   ],
   [

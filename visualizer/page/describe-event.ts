@@ -58,6 +58,7 @@ function describeTurn({
   finishReason,
   calls,
   usage,
+  dropped,
   at,
   startedAt,
 }: Extract<RunEvent, { type: 'turn.completed' }>): string {
@@ -69,6 +70,7 @@ function describeTurn({
     ...(usage === null
       ? []
       : [`${formatNumber(usage.inputTokens)} → ${formatNumber(usage.outputTokens)} tokens`]),
+    ...(dropped === undefined ? [] : [`without ${dropped.length} items of another provider`]),
   ].join(' · ');
 }
 

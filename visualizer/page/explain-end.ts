@@ -27,6 +27,8 @@ const FAILED: Readonly<Record<string, string>> = {
   'script-exhausted': 'The scripted model has no more turns. Add one to its script.',
   'finishers-rejected':
     'The checks on the answer sent it back too often. Their feedback is in the conversation.',
+  'output-invalid':
+    "The answer did not follow the output's schema, three times. What was wrong is in the conversation.",
 };
 
 /** What there is to know of where the run stands, and what to do about it. */
