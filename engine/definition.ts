@@ -82,17 +82,25 @@ export type AgentDefinition = {
   retry: Retry;
 };
 
-export function runConfigOf(definition: AgentDefinition, limits: Partial<Limits> = {}): RunConfig {
+/** What one run may have otherwise than its agent. */
+export type RunChanges = {
+  limits?: Partial<Limits>;
+  onLimit?: RunConfig['onLimit'];
+  holdsAtEnd?: boolean;
+};
+
+export function runConfigOf(definition: AgentDefinition, changes: RunChanges = {}): RunConfig {
   return {
     models: definition.models.map(({ provider, model }) => ({ provider, model })),
     toolChoice: definition.toolChoice,
     finalAnswer: definition.finalAnswer,
     onMessage: definition.onMessage,
-    onLimit: definition.onLimit,
-    limits: { ...definition.limits, ...limits },
+    onLimit: changes.onLimit ?? definition.onLimit,
+    limits: { ...definition.limits, ...changes.limits },
     ...(definition.prices === undefined ? {} : { prices: definition.prices }),
     attempts: definition.retry.attempts,
     finishers: definition.finishers.length > 0 || definition.output !== undefined,
     finisherRejections: 2,
+    holdsAtEnd: changes.holdsAtEnd ?? false,
   };
 }

@@ -21,6 +21,6 @@ const hashText = nodeHash() ?? (text => bytesToHex(sha256(utf8ToBytes(text))));
 
 /** Node's own SHA-256, ten times as fast; `undefined` in a browser, where this module loads too. */
 function nodeHash(): ((text: string) => string) | undefined {
-  const crypto = globalThis.process?.getBuiltinModule?.('node:crypto');
+  const crypto = globalThis.process?.getBuiltinModule?.('crypto');
   return crypto && (text => crypto.hash('sha256', text, 'hex'));
 }

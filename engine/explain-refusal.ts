@@ -24,6 +24,12 @@ export function explainRefusal(
   if (hasEnded(state)) {
     return refuse('run-ended', `Run ${runId} has ended. Start a new run with { continues: '${runId}' }.`);
   }
+  if (event.type === 'transcript.edited') {
+    return refuse(
+      'refused',
+      `Run ${runId} does not take an edit now: it must rest between turns (pause it), and no call that was started may be left out.`,
+    );
+  }
   if (event.type === 'pause.requested') return refuse('refused', `Run ${runId} is paused already.`);
   if (event.type === 'run.unpaused') return refuse('refused', `Run ${runId} is not paused.`);
   return refuse('refused', `Run ${runId} does not take ${event.type} now.`);

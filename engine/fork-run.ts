@@ -43,7 +43,7 @@ function assertEntry(at: number, last: number, runId: string): void {
 }
 
 function isBookkeeping({ type }: RunEvent): boolean {
-  return type === 'run.claimed' || type === 'tool.late';
+  return type === 'run.claimed' || type === 'tool.late' || type === 'run.noted';
 }
 
 /**

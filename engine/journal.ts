@@ -215,7 +215,15 @@ type Pending = {
 type Bookkeeping = Exclude<RunEvent, ChartEvent>;
 
 function isBookkeeping(event: RunEvent): event is Bookkeeping {
-  return event.type === 'run.claimed' || event.type === 'tool.late' || event.type === 'run.started';
+  switch (event.type) {
+    case 'run.started':
+    case 'run.claimed':
+    case 'tool.late':
+    case 'run.noted':
+      return true;
+    default:
+      return false;
+  }
 }
 
 /** What a `once` call gave although its run has moved on. */

@@ -61,6 +61,7 @@ export function foldEntry(state: ChartState, { seq, event }: JournalEntry, runId
   switch (event.type) {
     case 'run.claimed':
     case 'tool.late':
+    case 'run.noted':
       return state;
     case 'run.started':
       throw damaged(runId, seq, 'is a second run.started');

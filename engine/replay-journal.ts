@@ -89,6 +89,7 @@ function takeEvent(state: ChartState | null, event: RunEvent): Step | string {
       return initial(event);
     case 'run.claimed':
     case 'tool.late':
+    case 'run.noted':
       return state === null ? 'is not run.started' : { state, effects: [], handled: true };
     default: {
       if (state === null) return 'is not run.started';

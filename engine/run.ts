@@ -1,6 +1,7 @@
 import { findCall } from '../machines/calls.ts';
-import type { Call } from '../machines/context.ts';
+import type { Call, Context } from '../machines/context.ts';
 import { type ChartState, next } from '../machines/step.ts';
+import type { RunParams } from '../protocol/config.ts';
 import type { Delta, ServiceName } from '../protocol/effect.ts';
 import type { ChartEvent, JournalEntry, RunEvent } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
@@ -26,6 +27,7 @@ import {
   steer,
 } from './command.ts';
 import { type DriveOutcome, Driver, POLL_MS } from './driver.ts';
+import { type EditedRun, editTranscript, retryCall } from './edit-transcript.ts';
 import { type CommandResult, explainRefusal } from './explain-refusal.ts';
 import { forkRun } from './fork-run.ts';
 import { type Host, sleep } from './host.ts';
@@ -148,6 +150,28 @@ export class Run {
     return await this.#command(() => command);
   }
 
+  /**
+   * Replaces the run's own transcript, between turns. A call of its last turn that has no result gets the
+   * one the run has for it, or is run; then the model is called again.
+   */
+  async editTranscript(items: readonly Item[], said: Said = {}): Promise<CommandResult> {
+    if (this.#driver === null) await this.#catchUp();
+    const edit = await editTranscript(items, this.#edited(), said);
+    return 'accepted' in edit ? edit : await this.#command(() => edit);
+  }
+
+  /** Runs a failed call of the last round again, under the same key. */
+  async retry(callId: string, said: Said = {}): Promise<CommandResult> {
+    if (this.#driver === null) await this.#catchUp();
+    const edit = await retryCall(callId, this.#edited(), said);
+    return 'accepted' in edit ? edit : await this.#command(() => edit);
+  }
+
+  /** For the turns to come, instead of what the agent says; replaces what was set before. */
+  async setParams(params: RunParams, said: Said = {}): Promise<CommandResult> {
+    return await this.#command(() => ({ type: 'params.changed', params, ...said }));
+  }
+
   async pause(said: Said = {}): Promise<CommandResult> {
     return await this.#command(() => steer('pause.requested', said));
   }
@@ -186,6 +210,16 @@ export class Run {
     const inherited = this.#inherited?.length === 0 ? undefined : this.#inherited;
     const { state, seq } = this.#driver?.durable ?? this.#loaded;
     return { runId: this.id, seq, image: toJson(makeImage(state, inherited)) };
+  }
+
+  /** What the chart knows of the run, as far as this process has seen. JSON; not to be changed. */
+  get context(): Readonly<Context> {
+    return this.#state.context;
+  }
+
+  #edited(): EditedRun {
+    const { host, connectTools } = this.#options;
+    return { context: this.context, host, connectTools };
   }
 
   get #state(): ChartState {

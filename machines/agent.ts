@@ -5,7 +5,7 @@ import { type Context, createContext } from './context.ts';
 import { decideNextAction } from './decide-next-action.ts';
 import { beginBackOff, beginBatch, beginFinishing, beginRest, beginTurn, decide, endWait } from './enter.ts';
 import { fold } from './fold.ts';
-import { canDecide, isCurrent, isInDoubt, isWaitingFor } from './guards.ts';
+import { canDecide, canEdit, isCurrent, isInDoubt, isWaitingFor } from './guards.ts';
 
 /** Changes whenever the same events could lead elsewhere than before. */
 export const CHART_VERSION = 1;
@@ -37,6 +37,7 @@ export const agentMachine = setup({
     isWaitedFor: ({ context, event }) =>
       event.type === 'result.received' && isWaitingFor(context, event.callId),
     isInDoubt: ({ context, event }) => event.type === 'doubt.resolved' && isInDoubt(context, event.callId),
+    canEdit: ({ context, event }) => event.type === 'transcript.edited' && canEdit(context, event),
     isRunning: ({ context }) => !context.paused,
     isPaused: ({ context }) => context.paused,
     batchIsOver: ({ context }) => context.batch === 0,
@@ -75,6 +76,7 @@ export const agentMachine = setup({
     'doubt.resolved': { guard: 'isInDoubt', actions: 'record' },
     'pause.requested': { guard: 'isRunning', actions: 'record' },
     'step.requested': { actions: 'record' },
+    'params.changed': { actions: 'record' },
     'run.unpaused': { guard: 'isPaused', actions: 'record' },
     'run.cancelled': { target: '.cancelled', actions: 'record' },
   },
@@ -170,6 +172,7 @@ export const agentMachine = setup({
         'doubt.resolved': { guard: 'isInDoubt', target: 'deciding', actions: 'record' },
         'pause.requested': { guard: 'isRunning', target: 'deciding', actions: 'record' },
         'step.requested': { target: 'deciding', actions: 'record' },
+        'transcript.edited': { guard: 'canEdit', target: 'deciding', actions: 'record' },
         'run.unpaused': { guard: 'isPaused', target: 'deciding', actions: 'record' },
         'timer.fired': { guard: 'isCurrent', target: 'deciding', actions: 'record' },
       },

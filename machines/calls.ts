@@ -6,7 +6,8 @@ import type { Call, CallResult, CallStatus, Context } from './context.ts';
  *
  * C1 `open` is the number of calls that are not settled, `batch` of those queued, running or reconciling.
  * C2 A settled call never changes again.
- * C3 When the last call settles, all results enter the transcript in call order and the round is empty.
+ * C3 When the last call settles, all results enter the transcript in call order, at `resultsAt`, and the
+ *    round is empty.
  */
 
 const OWED_BY_BATCH: ReadonlySet<CallStatus> = new Set(['queued', 'running', 'reconciling']);
@@ -65,7 +66,11 @@ export function openRound(context: Context, calls: Call[]): Context {
 
 function closeRound(context: Context): Context {
   if (context.open > 0 || context.calls.length === 0) return context;
-  return { ...context, calls: [], transcript: [...context.transcript, ...context.calls.map(resultItem)] };
+  const { transcript, resultsAt } = context;
+  const results = context.calls.map(resultItem);
+  const at = resultsAt ?? transcript.length;
+  const answered = [...transcript.slice(0, at), ...results, ...transcript.slice(at)];
+  return { ...context, calls: [], resultsAt: null, transcript: answered };
 }
 
 function resultItem(call: Call): Item {

@@ -1,4 +1,4 @@
-import type { RunConfig } from '../protocol/config.ts';
+import type { RunConfig, RunParams } from '../protocol/config.ts';
 import type { NextAction } from '../protocol/effect.ts';
 import type { Failure, QualifiedCall, RunStarted } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
@@ -67,6 +67,8 @@ export type Context = {
   stream: boolean;
   continues: string | null;
   startedAt: number;
+  /** What was set for the turns to come. */
+  params: RunParams;
   /** `at` of the latest event. */
   now: number;
   transcript: Item[];
@@ -76,10 +78,14 @@ export type Context = {
   generation: number;
   turn: TurnState;
   lastTurn: LastTurn | null;
+  /** Somebody changed the transcript, and nothing was called since. */
+  edited: boolean;
   failure: (Failure & { retryable: boolean; retryAt: number | null }) | null;
   continuation: Continuation | null;
   /** The current round, in the model's order; empty once all have results. */
   calls: Call[];
+  /** Where in the transcript the round's results go; `null` for its end. */
+  resultsAt: number | null;
   /** Calls without a result. */
   open: number;
   /** Calls the running batch still owes. */
@@ -121,15 +127,18 @@ export function createContext(started: RunStarted): Context {
     stream: started.stream,
     continues: started.continues ?? null,
     startedAt: started.at,
+    params: {},
     now: started.at,
     transcript: started.input,
     inbox: [],
     generation: 0,
     turn: { number: 0, attempt: 0, model: 0, final: false, shown: false },
     lastTurn: null,
+    edited: false,
     failure: null,
     continuation: null,
     calls: [],
+    resultsAt: null,
     open: 0,
     batch: 0,
     edits: [],
@@ -142,7 +151,7 @@ export function createContext(started: RunStarted): Context {
     activeMs: 0,
     activeSince: null,
     failures: {},
-    paused: false,
+    paused: started.paused ?? false,
     steps: 0,
     closing: null,
     answer: null,

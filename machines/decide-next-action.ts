@@ -1,15 +1,18 @@
 import type { NextAction } from '../protocol/effect.ts';
+import type { Item } from '../protocol/item.ts';
 import { callsWith } from './calls.ts';
 import type { Call, Context } from './context.ts';
 import { findReachedLimit } from './limits.ts';
 
 /**
  * What the run does next: a function of its context alone. Every way out of every wait leads here.
- * A run that is paused lets nothing through that spends, but for the steps it was given.
+ * A run that is paused lets nothing through that spends, but for the steps it was given; one that is
+ * looked at turn by turn does not end by itself either.
  */
 export function decideNextAction(context: Context): NextAction {
   const next = chooseAction(context);
-  if (!context.paused || context.steps > 0 || !spends(next)) return next;
+  if (!context.paused || context.steps > 0) return next;
+  if (!spends(next) && !(next.type === 'finish' && context.config.holdsAtEnd)) return next;
   return { type: 'pause', why: `paused before ${next.type} (${next.why})` };
 }
 
@@ -106,12 +109,23 @@ function betweenRounds(context: Context): NextAction {
   function reasonToCall({ sentBack }: Context): string | null {
     if (sentBack !== null && context.rejections <= config.finisherRejections)
       return `the answer was sent back, ${context.rejections} of ${config.finisherRejections}`;
+    if (context.edited) return isAnswered(context) ? null : 'the transcript was edited';
     if (lastTurn === null || lastTurn.final) return null;
     if (lastTurn.calls > 0 && lastTurn.finishReason !== 'content_filter') {
       return `${lastTurn.calls} call(s) have their results`;
     }
     return lastTurn.finishReason === 'pause' ? 'the provider paused its turn' : null;
   }
+}
+
+/** The transcript ends with what the model said, and asks for nothing more. */
+export function isAnswered({ transcript, lastTurn }: Context): boolean {
+  const last = transcript.at(-1);
+  return lastTurn !== null && last !== undefined && isAnswer(last);
+}
+
+export function isAnswer(item: Item): boolean {
+  return item.type === 'message' && item.role === 'assistant';
 }
 
 /** A turn cut off by the provider or a filter, and a closing turn that was paused, leave an incomplete answer. */

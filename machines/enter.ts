@@ -24,6 +24,7 @@ export function beginTurn(context: Context): Context {
     closing: limit ?? context.closing,
     finishersDone: false,
     sentBack: null,
+    edited: false,
     turn: {
       number: way === null ? turn.number + 1 : turn.number,
       attempt: way === 'retry' ? turn.attempt + 1 : 1,

@@ -1,8 +1,10 @@
 import type { ChartEvent, QualifiedCall } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
+import { textOf } from '../protocol/message.ts';
 import { callsWith, changeCall, findCall, isBusy, openRound, settleCall } from './calls.ts';
 import type { Call, Context, LastTurn } from './context.ts';
-import { addUsage, costOf, modelOf } from './limits.ts';
+import { isAnswer } from './decide-next-action.ts';
+import { addUsage, costOf, limitsOf, modelOf } from './limits.ts';
 
 type Of<Type extends ChartEvent['type']> = Extract<ChartEvent, { type: Type }>;
 
@@ -18,6 +20,10 @@ export function fold(context: Context, event: ChartEvent): Context {
       return settleCall(now, event.callId, { output: event.output, isError: event.isError });
     case 'doubt.resolved':
       return resolveDoubt(now, event);
+    case 'transcript.edited':
+      return editTranscript(now, event);
+    case 'params.changed':
+      return { ...now, params: event.params };
     case 'pause.requested':
       return { ...now, paused: true };
     case 'step.requested':
@@ -180,8 +186,10 @@ function whyNoneRuns({ final, finishReason }: LastTurn): string | null {
 
 function admitCalls(context: Context, qualified: QualifiedCall[], refusal: string | null): Context {
   let { toolCalls, deniedCalls } = context;
-  const { limits } = context.config;
+  const limits = limitsOf(context);
   const calls = qualified.map((call): Call => {
+    const known = findCall(context, call.callId);
+    if (known !== undefined) return known;
     const rest = { ...call, attempt: 0 };
     const refuse = (output: string): Call => ({
       ...rest,
@@ -190,11 +198,12 @@ function admitCalls(context: Context, qualified: QualifiedCall[], refusal: strin
     });
     if (refusal !== null) return refuse(refusal);
     if (call.error !== undefined) return refuse(call.error);
-    if (toolCalls >= limits.toolCalls) {
+    const counts = call.executedBy === 'engine';
+    if (counts && toolCalls >= limits.toolCalls) {
       deniedCalls += 1;
       return refuse(`Not run: the run's limit of ${limits.toolCalls} tool calls is reached.`);
     }
-    toolCalls += 1;
+    if (counts) toolCalls += 1;
     const rule = call.gate ? context.sticky.find(({ tool }) => tool === call.name) : undefined;
     if (rule?.decision === 'reject') return refuse(rejection(rule.reason));
     if (call.gate && rule === undefined) return { ...rest, status: 'gated' };
@@ -203,6 +212,48 @@ function admitCalls(context: Context, qualified: QualifiedCall[], refusal: strin
   const failed = qualified.filter(call => refusal === null && call.error !== undefined);
   const counted = failed.reduce((state, { digest }) => countOutcome(state, digest, true), context);
   return openRound({ ...counted, toolCalls, deniedCalls }, calls);
+}
+
+/**
+ * The reply that was edited away is gone with its calls; a call that is still there stays where it stands.
+ * Without open calls the run goes on from the last item: to its end if that is an answer, else to the model.
+ */
+function editTranscript(context: Context, event: Of<'transcript.edited'>): Context {
+  const { items, calls } = event;
+  const { lastTurn } = context;
+  const last = items.at(-1);
+  const edited: Context = {
+    ...context,
+    edited: true,
+    transcript: items,
+    calls: keptCalls(context, event),
+    resultsAt: endOfCalls(items, calls),
+    continuation: null,
+    failure: null,
+    sentBack: null,
+    finishersDone: false,
+    answer: last !== undefined && isAnswer(last) ? { text: textOf(last) } : null,
+    lastTurn: lastTurn && { ...lastTurn, finishReason: 'stop', calls: 0, draft: false },
+  };
+  return admitCalls(edited, calls, null);
+}
+
+/** The calls of the edited round that have been somewhere already: in the round as it is, or to their end. */
+function keptCalls(context: Context, { calls, results = [] }: Of<'transcript.edited'>): Call[] {
+  const outcomes = new Map(results.map(({ callId, ...result }) => [callId, result]));
+  return calls.flatMap((call): Call[] => {
+    const result = outcomes.get(call.callId);
+    if (result !== undefined) return [{ ...call, attempt: 0, status: 'settled', result }];
+    const known = findCall(context, call.callId);
+    return known?.digest === call.digest ? [known] : [];
+  });
+}
+
+/** Right behind the last of the calls; `null` where that is the end, or there are none. */
+function endOfCalls(items: readonly Item[], calls: readonly QualifiedCall[]): number | null {
+  const ids = new Set(calls.map(({ callId }) => callId));
+  const place = items.findLastIndex(item => item.type === 'tool_call' && ids.has(item.callId)) + 1;
+  return place === 0 || place === items.length ? null : place;
 }
 
 function failTurn(context: Context, event: Of<'turn.failed'>): Context {

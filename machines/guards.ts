@@ -1,4 +1,4 @@
-import type { ChartEvent } from '../protocol/event.ts';
+import type { ChartEvent, QualifiedCall } from '../protocol/event.ts';
 import { findCall } from './calls.ts';
 import type { CallStatus, Context } from './context.ts';
 
@@ -26,6 +26,16 @@ export function canDecide(context: Context, event: { callId: string; digest: str
   if (call?.status !== 'gated' || call.digest !== event.digest) return false;
   return call.expiresAt === undefined || event.at < call.expiresAt;
 }
+
+/** What was handed to somebody else, or may have happened, is not edited away: it has to stay as it is. */
+export function canEdit(context: Context, { calls }: { calls: readonly QualifiedCall[] }): boolean {
+  const digests = new Map(calls.map(({ callId, digest }) => [callId, digest]));
+  return context.calls.every(
+    ({ callId, status, digest }) => FREE.has(status) || digests.get(callId) === digest,
+  );
+}
+
+const FREE: ReadonlySet<CallStatus> = new Set(['ready', 'gated', 'settled']);
 
 export function isWaitingFor(context: Context, callId: string): boolean {
   return findCall(context, callId)?.status === 'waiting';

@@ -1,4 +1,4 @@
-import type { Prices, RunConfig } from '../protocol/config.ts';
+import type { Limits, Prices, RunConfig } from '../protocol/config.ts';
 import type { Usage } from '../protocol/turn.ts';
 import type { Context } from './context.ts';
 
@@ -10,7 +10,7 @@ export type ReachedLimit = { limit: string; why: string };
  * exactly as many calls as it may is not cut short.
  */
 export function findReachedLimit(context: Context): ReachedLimit | null {
-  const { limits } = context.config;
+  const limits = limitsOf(context);
   const spent: [string, number, number | undefined][] = [
     ['turns', context.turns, limits.turns],
     ['toolCalls', context.toolCalls, limits.toolCalls],
@@ -25,6 +25,11 @@ export function findReachedLimit(context: Context): ReachedLimit | null {
     return { limit, why: `limit ${limit}: ${used} of ${allowed}` };
   }
   return null;
+}
+
+/** What the run may spend: as it began, but for what somebody set since. */
+export function limitsOf({ config, params }: Context): Limits {
+  return params.limits === undefined ? config.limits : { ...config.limits, ...params.limits };
 }
 
 function mostFailures(context: Context): number {

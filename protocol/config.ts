@@ -1,10 +1,11 @@
 import { z } from 'zod';
+import { isJsonObject, type JsonObject } from './json.ts';
 
 /** What a run may spend. Counted over pauses, resumes and processes. */
 export const limitsSchema = z.object({
   /** Model calls that completed. Default 20. */
   turns: z.number().int().positive(),
-  /** Tool calls that were let through. Default 50. */
+  /** Tool calls that were let through, but for those the client runs. Default 50. */
   toolCalls: z.number().int().nonnegative(),
   /** Input and output tokens of all turns. */
   tokens: z.exactOptional(z.number().positive()),
@@ -34,6 +35,35 @@ export const toolChoiceSchema = z.union([
   z.object({ name: z.string() }),
 ]);
 
+const { turns, toolCalls, tokens, activeMs } = limitsSchema.shape;
+
+export const settingsSchema = z.object({
+  temperature: z.exactOptional(z.number()),
+  topP: z.exactOptional(z.number()),
+  maxOutputTokens: z.exactOptional(z.number().int().positive()),
+  parallelToolCalls: z.exactOptional(z.boolean()),
+  reasoningEffort: z.exactOptional(z.string()),
+});
+
+/** What somebody set for the turns to come, instead of what the agent says. `tools` are names of the agent's tools. */
+export const runParamsSchema = z.object({
+  instructions: z.exactOptional(z.string()),
+  settings: z.exactOptional(settingsSchema),
+  toolChoice: z.exactOptional(toolChoiceSchema),
+  tools: z.exactOptional(z.array(z.string())),
+  providerOptions: z.exactOptional(z.custom<JsonObject>(isJsonObject)),
+  /** Of the whole run, as ever: what it has spent already counts. */
+  limits: z.exactOptional(
+    z.object({
+      turns: z.exactOptional(turns),
+      toolCalls: z.exactOptional(toolCalls),
+      tokens,
+      activeMs,
+    }),
+  ),
+});
+export type RunParams = z.infer<typeof runParamsSchema>;
+
 /** All the chart needs to know of an agent: plain data, fixed for the run. */
 export const runConfigSchema = z.object({
   /** The model list in order of preference; the run falls back along it. */
@@ -49,5 +79,7 @@ export const runConfigSchema = z.object({
   /** Whether anything runs in `finishing`, and how often it may send the answer back. */
   finishers: z.boolean(),
   finisherRejections: z.number().int().nonnegative(),
+  /** A paused run rests before it finishes too, so that somebody can look at its last turn and go on. */
+  holdsAtEnd: z.boolean(),
 });
 export type RunConfig = z.infer<typeof runConfigSchema>;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { runConfigSchema } from './config.ts';
+import { runConfigSchema, runParamsSchema } from './config.ts';
 import { itemSchema } from './item.ts';
 import type { JsonValue } from './json.ts';
 import { finishReasonSchema, usageSchema } from './turn.ts';
@@ -60,8 +60,12 @@ export const runStartedSchema = event('run.started', {
   /** The run whose journal this one begins with, and its last entry that counts here. */
   forkOf: z.exactOptional(z.object({ runId: text, at: z.number().int() })),
   stream: z.boolean(),
+  /** The run begins paused. */
+  paused: z.exactOptional(z.boolean()),
   /** What a later process needs to make the agent again. */
-  launch: z.exactOptional(z.object({ module: optionalText, model: optionalText })),
+  launch: z.exactOptional(
+    z.object({ module: optionalText, model: optionalText, request: z.exactOptional(json) }),
+  ),
 });
 export type RunStarted = z.infer<typeof runStartedSchema>;
 
@@ -97,6 +101,20 @@ export const inputEventSchema = z.discriminatedUnion('type', [
     ]),
     by: optionalText,
   }),
+  /**
+   * Between turns: `items` are the transcript from here on, `calls` those of its last turn that have no
+   * result in it, and `results` what is known of them. All results go right behind that turn.
+   */
+  event('transcript.edited', {
+    items: z.array(itemSchema),
+    calls: z.array(qualifiedCallSchema),
+    results: z.exactOptional(
+      z.array(z.object({ callId: text, output: json, isError: z.boolean(), shown: optionalText })),
+    ),
+    by: optionalText,
+  }),
+  /** For the turns to come; replaces what was set before. */
+  event('params.changed', { params: runParamsSchema, by: optionalText }),
   event('pause.requested', { by: optionalText }),
   event('step.requested', { by: optionalText }),
   event('run.unpaused', { by: optionalText }),
@@ -155,6 +173,8 @@ export const bookkeepingEventSchema = z.discriminatedUnion('type', [
   event('run.claimed', { by: text, epoch: z.number().int() }),
   /** What a call gave after its run had moved on: evidence. */
   event('tool.late', { callId: text, output: json, isError: z.boolean() }),
+  /** What a surface keeps with a run it serves; `by` is the surface, and `note` is in its own words. */
+  event('run.noted', { by: text, note: json }),
 ]);
 export type BookkeepingEvent = z.infer<typeof bookkeepingEventSchema>;
 

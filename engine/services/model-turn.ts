@@ -34,7 +34,7 @@ export function makeModelTurn(parts: ModelTurnParts): Service {
       scope.host.reach?.('model.before');
       const turn = await callModel(scope, context, prepared, parts.textFilters);
       scope.host.reach?.('model.after');
-      if (!scope.signal.aborted) scope.report(await completeTurn(scope, turn, prepared, parts, startedAt));
+      if (!scope.signal.aborted) scope.report(await completeTurn(scope, turn, prepared, startedAt));
     } catch (error) {
       if (scope.signal.aborted) return;
       const notSetUp = error instanceof EngineError ? error : setupError(error);
@@ -83,7 +83,6 @@ async function completeTurn(
   scope: ServiceScope,
   turn: ModelTurn,
   { adapter, request, tools, wholeHistory }: PreparedTurn,
-  parts: ModelTurnParts,
   startedAt: number,
 ): Promise<Report> {
   const { host } = scope;
@@ -102,7 +101,7 @@ async function completeTurn(
           continuation: {
             provider: adapter.provider,
             model: adapter.model,
-            instructions: digestOf(parts.instructions ?? ''),
+            instructions: digestOf(request.instructions ?? ''),
             token: turn.continuation,
           },
         };

@@ -39,18 +39,22 @@ export async function prepareRequest(
   inherited: readonly Item[],
 ): Promise<PreparedTurn> {
   const history = inherited.length === 0 ? context.transcript : [...inherited, ...context.transcript];
+  const { params } = context;
   const preparation = (await parts.prepareTurn?.({ ...context, transcript: history })) ?? {};
   const adapter = preparation.model ?? adapterAt(parts.models, context.turn.model);
-  const tools = preparation.tools === undefined ? parts.tools : pickTools(parts.tools, preparation.tools);
+  const names = preparation.tools ?? params.tools;
+  const tools = names === undefined ? parts.tools : pickTools(parts.tools, names);
+  const instructions = params.instructions ?? parts.instructions;
+  const providerOptions = params.providerOptions ?? parts.providerOptions;
   const continuation =
-    preparation.transcript === undefined ? continuationFor(adapter, context, parts.instructions) : undefined;
+    preparation.transcript === undefined ? continuationFor(adapter, context, instructions) : undefined;
   const request: ModelRequest = {
     transcript: preparation.transcript ?? history,
     tools: definitionsOf(tools),
-    toolChoice: chooseTools(context, preparation.toolChoice),
-    settings: preparation.settings ?? parts.settings,
-    ...(parts.instructions === undefined ? {} : { instructions: parts.instructions }),
-    ...(parts.providerOptions === undefined ? {} : { providerOptions: parts.providerOptions }),
+    toolChoice: chooseTools(context, preparation.toolChoice ?? params.toolChoice),
+    settings: preparation.settings ?? params.settings ?? parts.settings,
+    ...(instructions === undefined ? {} : { instructions }),
+    ...(providerOptions === undefined ? {} : { providerOptions }),
     ...(continuation === undefined ? {} : { continuation }),
     ...(parts.output === undefined || !mayAnswer(context) ? {} : { output: parts.output }),
   };
@@ -77,10 +81,10 @@ function continuationFor({ provider, model }: ModelAdapter, { continuation }: Co
   return continuation.instructions === digestOf(instructions) ? continuation.token : undefined;
 }
 
-/** A forced choice holds for the first planning turn only; tools off is off whatever anybody says. */
-function chooseTools({ turn, turns, config }: Context, prepared: ToolChoice | undefined): ToolChoice {
+/** A forced choice of the agent holds for the first planning turn only; tools off is off whatever anybody says. */
+function chooseTools({ turn, turns, config }: Context, asked: ToolChoice | undefined): ToolChoice {
   if (turn.final) return 'none';
-  if (prepared !== undefined) return prepared;
+  if (asked !== undefined) return asked;
   return turns === 0 || config.toolChoice === 'none' ? config.toolChoice : 'auto';
 }
 

@@ -21,6 +21,10 @@ export function describeEvent(event: RunEvent): string {
       return `${event.callId} ${event.isError ? 'error ' : ''}${showValue(event.output)}${by(event)}`;
     case 'doubt.resolved':
       return `${event.callId} ${describeResolution(event.resolution)}${by(event)}`;
+    case 'transcript.edited':
+      return `${event.items.length} items, ${event.calls.length} calls to run${by(event)}`;
+    case 'params.changed':
+      return `${Object.keys(event.params).join(', ') || 'as the agent has them'}${by(event)}`;
     case 'pause.requested':
     case 'step.requested':
     case 'run.unpaused':
@@ -54,6 +58,8 @@ export function describeEvent(event: RunEvent): string {
       return shorten(event.feedback, SHORT);
     case 'run.claimed':
       return `epoch ${event.epoch}, ${event.by}`;
+    case 'run.noted':
+      return `by ${event.by}`;
   }
 }
 

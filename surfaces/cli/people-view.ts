@@ -125,6 +125,8 @@ export class PeopleView implements View {
       case 'approval.decided':
       case 'result.received':
       case 'doubt.resolved':
+      case 'transcript.edited':
+      case 'params.changed':
       case 'pause.requested':
       case 'step.requested':
       case 'run.unpaused':
@@ -135,6 +137,7 @@ export class PeopleView implements View {
         return this.#detail({ style: 'bold', text: entry.type }, ` ${describeEvent(entry)}`.trimEnd());
       case 'run.started':
       case 'run.claimed':
+      case 'run.noted':
       case 'text.started':
       case 'calls.started':
       case 'timer.fired':

@@ -33,11 +33,16 @@ export type StartOptions = {
   /** A run that has ended: the new one's transcript begins with its. */
   continues?: string;
   limits?: Partial<Limits>;
+  onLimit?: 'answer' | 'stop';
+  /** Begin paused: nothing is spent before `step()` or `unpause()`. */
+  paused?: boolean;
+  /** While it is paused the run rests before its end too, so that its last turn can be looked at and answered. */
+  holdsAtEnd?: boolean;
   /** Cancels the run when aborted. */
   signal?: AbortSignal;
   runId?: string;
   /** What another process needs to make this agent again: the CLI's `--agent` and model. */
-  launch?: { module?: string; model?: string };
+  launch?: { module?: string; model?: string; request?: JsonValue };
 };
 
 const LEASE_MS = 10_000;
@@ -190,7 +195,11 @@ export class Agent {
         `Agent "${name}" has no model. Give it one, or set AGENTCHART_MODEL, such as openai:gpt-5-mini.`,
       );
     }
-    const config = runConfigOf(this.#definition, dropUndefined(options.limits ?? {}));
+    const config = runConfigOf(this.#definition, {
+      limits: dropUndefined(options.limits ?? {}),
+      ...(options.onLimit === undefined ? {} : { onLimit: options.onLimit }),
+      ...(options.holdsAtEnd === undefined ? {} : { holdsAtEnd: options.holdsAtEnd }),
+    });
     checkLimits(config.limits);
     checkPrices(config.limits, prices, models);
     return {
@@ -203,6 +212,7 @@ export class Agent {
       config,
       input: this.#readInput(input),
       stream: options.stream ?? true,
+      ...(options.paused === true ? { paused: true } : {}),
       ...(options.continues === undefined ? {} : { continues: options.continues }),
       ...(options.launch === undefined ? {} : { launch: options.launch }),
     };

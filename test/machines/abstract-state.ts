@@ -1,4 +1,5 @@
 import type { Call, Context } from '../../machines/context.ts';
+import { isAnswered } from '../../machines/decide-next-action.ts';
 import type { ChartState } from '../../machines/step.ts';
 import { placeOf } from './builders.ts';
 
@@ -23,6 +24,7 @@ export function abstractState(state: ChartState): string {
     [Math.min(context.rejections, context.config.finisherRejections + 1), context.sentBack !== null],
     context.paused ? context.steps : 'runs',
     [context.finishersDone, context.timer !== null],
+    [context.edited && isAnswered(context), context.edited, context.resultsAt !== null],
   ].join('|');
 }
 

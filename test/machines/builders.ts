@@ -43,6 +43,7 @@ export function makeConfig({ limits, ...change }: ConfigChange = {}): RunConfig 
     attempts: 3,
     finishers: false,
     finisherRejections: 1,
+    holdsAtEnd: false,
     ...change,
   };
 }

@@ -1,6 +1,8 @@
 import type { Call, Context } from '../../machines/context.ts';
 import type { ChartState } from '../../machines/step.ts';
 import type { ChartEvent, QualifiedCall } from '../../protocol/event.ts';
+import type { Item } from '../../protocol/item.ts';
+import { userMessage } from '../../protocol/message.ts';
 import { finishReasonSchema } from '../../protocol/turn.ts';
 import {
   answering,
@@ -29,6 +31,8 @@ export type World = {
   rounds: readonly QualifiedCall[][];
   /** Whether decisions are made for later calls too. */
   sticky: boolean;
+  /** Whether somebody changes the transcript, once a turn, and the parameters. */
+  edits?: boolean;
 };
 
 /** Every event worth offering in a state. Nothing fits a run that has ended. */
@@ -40,6 +44,7 @@ export function generateEvents(state: ChartState, world: World): Offer[] {
     for (const one of told) offers.push({ event: stamp(context, one), fits: fits && runs });
   };
   offerInputs(context, offer);
+  if (world.edits === true) offerEdits(placeOf(state), context, offer);
   for (const call of context.calls) offerForCall(context, call, world, offer);
   offerReports(placeOf(state), context, world, offer);
   offer(false, approving('unknown'), receiving('unknown'), resolving('unknown', { type: 'retry' }));
@@ -58,6 +63,30 @@ function offerInputs({ inbox, paused, steps, turns, now }: Context, offer: Offer
   offer(paused, { type: 'run.unpaused' });
   if (steps === 0) offer(true, { type: 'step.requested' });
   offer(true, { type: 'run.cancelled', unsettled: [] });
+}
+
+/** Edits are for runs at rest, and leave out no call that was handed over or may have happened. */
+function offerEdits(place: string, context: Context, offer: OfferEvents): void {
+  const { calls, transcript, turns, lastTurn, edited } = context;
+  const rests = place.startsWith('resting');
+  const free = calls.every(({ status }) => ['ready', 'gated', 'settled'].includes(status));
+  const says = userMessage(`edited ${turns}`);
+  const answers: Item = { type: 'message', role: 'assistant', content: [{ type: 'text', text: 'mine' }] };
+  offer(true, { type: 'params.changed', params: { toolChoice: 'auto' } });
+  if (edited) return;
+  offer(rests && free, { type: 'transcript.edited', items: [says], calls: [] });
+  if (lastTurn !== null) {
+    offer(rests && free, { type: 'transcript.edited', items: [says, answers], calls: [] });
+  }
+  const known = makeCall(`known-${turns}`);
+  const items = [...makeTurn({ calls: [known] }).items, says];
+  const results = [{ callId: known.callId, output: 'known', isError: false }];
+  offer(rests && free, { type: 'transcript.edited', items, calls: [known], results });
+  if (calls.length === 0) return;
+  const kept = calls.map(({ callId, name, input, digest, sideEffect, reconcilable, executedBy, gate }) => ({
+    ...{ callId, name, input, digest, sideEffect, reconcilable, executedBy, gate },
+  }));
+  offer(rests, { type: 'transcript.edited', items: [...transcript, says], calls: kept });
 }
 
 function offerForCall({ now, sticky }: Context, call: Call, world: World, offer: OfferEvents): void {

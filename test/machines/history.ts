@@ -32,6 +32,10 @@ export function continueHistory(
   switch (event.type) {
     case 'message.received':
       return { ...after, messages: [...before.messages, JSON.stringify(event.items)] };
+    case 'transcript.edited': {
+      const there = new Set([...event.items, ...context.inbox].map(item => JSON.stringify([item])));
+      return { ...after, messages: before.messages.filter(message => there.has(message)) };
+    }
     case 'tool.started':
       return before.started.includes(event.callId)
         ? after

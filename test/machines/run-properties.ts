@@ -29,9 +29,18 @@ export const RUN_PROPERTIES: Readonly<Record<string, Property>> = {
       ? findUnpairedCall(after.context.transcript)
       : null,
 
-  'the transcript only grows': ({ before, after }) => {
+  'the transcript only grows, at its end or where an edited round ends, unless somebody edits it': ({
+    before,
+    event,
+    after,
+  }) => {
+    if (event?.type === 'transcript.edited') return null;
     const earlier = before?.context.transcript ?? [];
-    const kept = earlier.every((item, index) => item === after.context.transcript[index]);
+    const places = earlier.map(item => after.context.transcript.indexOf(item));
+    const inserted = (before?.context.resultsAt ?? null) !== null;
+    const kept = places.every((place, index) =>
+      inserted ? place > (places[index - 1] ?? -1) : place === index,
+    );
     return kept ? null : 'an item was changed, moved or removed';
   },
 

@@ -9,7 +9,18 @@ const MODELS = ['first', 'second'].map(model => ({ provider: 'test', model }));
 const THREE = [makeCall('safe'), makeCall('once', { sideEffect: 'once' }), gated('pay')];
 const PLAIN: World = { rounds: [], sticky: false };
 
+const EDITED: World = {
+  rounds: [[makeCall('safe'), gated('pay')], [forClient('ask')], [makeCall('once', { sideEffect: 'once' })]],
+  sticky: false,
+  edits: true,
+};
+
 export const WALKS: readonly Walk[] = [
+  {
+    name: 'a run that is looked at turn by turn, and edited',
+    config: { ...SMALL, holdsAtEnd: true, onLimit: 'stop' },
+    world: EDITED,
+  },
   { name: 'every kind of call', config: SMALL, world: { rounds: everyCall(), sticky: true } },
   { name: 'mixed rounds', config: SMALL, world: { rounds: MIXED_ROUNDS, sticky: false } },
   {

@@ -101,6 +101,15 @@ export function buildConversation(source: ConversationSource): Block[] {
           text: event.feedback,
         });
         break;
+      case 'transcript.edited':
+        blocks.push({
+          key: `${seq}`,
+          at,
+          kind: 'aside',
+          title: `The transcript was changed${event.by === undefined ? '' : ` by ${event.by}`}`,
+          text: `${event.items.length} items from here on`,
+        });
+        break;
       case 'run.cancelled':
         blocks.push({
           key: `${seq}`,

@@ -19,6 +19,10 @@ export function describeEvent(event: RunEvent, nameOf: (callId: string) => strin
       return `${nameOf(event.callId)} ${formatValue(event.output, SHORT)}${by(event)}`;
     case 'doubt.resolved':
       return `${nameOf(event.callId)} ${event.resolution.type}${by(event)}`;
+    case 'transcript.edited':
+      return `${event.items.length} items${by(event)}`;
+    case 'params.changed':
+      return `${shorten(Object.keys(event.params).join(', '), SHORT)}${by(event)}`;
     case 'pause.requested':
     case 'step.requested':
     case 'run.unpaused':
@@ -44,6 +48,8 @@ export function describeEvent(event: RunEvent, nameOf: (callId: string) => strin
       return shorten(event.feedback, SHORT);
     case 'run.claimed':
       return `epoch ${event.epoch}, ${shorten(event.by, 60)}`;
+    case 'run.noted':
+      return shorten(event.by, 60);
     case 'text.started':
     case 'calls.started':
     case 'timer.fired':

@@ -58,6 +58,7 @@ export class JournalFold {
 
   take(seq: number, event: RunEvent): Taken {
     if (this.#problem !== null || event.type === 'run.claimed' || event.type === 'tool.late') return NOTHING;
+    if (event.type === 'run.noted') return NOTHING;
     try {
       return this.#fold(seq, event);
     } catch (error) {
@@ -65,7 +66,7 @@ export class JournalFold {
     }
   }
 
-  #fold(seq: number, event: Exclude<RunEvent, { type: 'run.claimed' | 'tool.late' }>): Taken {
+  #fold(seq: number, event: Exclude<RunEvent, { type: 'run.claimed' | 'tool.late' | 'run.noted' }>): Taken {
     const before = this.#state;
     if (event.type === 'run.started') return this.#move('', initial(event), { number: 1, attempt: 1 });
     if (before === null) return this.#stop(seq, 'the journal here does not begin with run.started');
