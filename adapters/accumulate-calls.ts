@@ -19,7 +19,8 @@ type OpenCall = { position: number; id: string | null; name: string; pieces: str
  *
  * C1 A fragment belongs to the call with its id; an id that is new begins a new call, even under a
  *    used index; without an id it belongs to the latest call under its index; without both to the
- *    call touched last.
+ *    call touched last. An id that is new joins that call only if it has none and not both have a name:
+ *    then the parts of one call came in another order.
  * C2 The first name that is not empty counts. Arguments that come with the name are the first fragment.
  * C3 Nothing is parsed or joined before `calls()`: what parses early can be the beginning of more.
  * C4 A call is announced once, when its name is known; argument text before that is held back till then.
@@ -52,10 +53,14 @@ export class CallAccumulator {
     }));
   }
 
-  #find({ id, index }: CallFragment): OpenCall | undefined {
-    if (id) return this.#byId.get(id);
-    if (typeof index === 'number') return this.#byIndex.get(index);
-    return this.#last;
+  #find({ id, index, name }: CallFragment): OpenCall | undefined {
+    const latest = typeof index === 'number' ? this.#byIndex.get(index) : this.#last;
+    if (!id) return latest;
+    const known = this.#byId.get(id);
+    if (known || !latest || latest.id !== null || (latest.name !== '' && name)) return known;
+    latest.id = id;
+    this.#byId.set(id, latest);
+    return latest;
   }
 
   #open({ id, index }: CallFragment): OpenCall {

@@ -34,6 +34,8 @@ export type Endpoint = {
   defaultBaseURL?: string;
   /** What a base URL looks like, for messages, where every account has its own. */
   baseURLExample?: string;
+  /** Brings a base URL to the form that is used, such as with a `/v1`. Default: as it is. */
+  resolveURL?: (baseURL: string) => string;
 };
 
 export type TransportSettings = {
@@ -74,8 +76,9 @@ export function connector(
   const timeoutMs = options.timeoutMs ?? 600_000;
   return async () => {
     const apiKey = options.apiKey ?? fromEnvironment(endpoint.keyVariables);
-    const baseURL =
+    const given =
       options.baseURL ?? (fromEnvironment([endpoint.baseURLVariable]) || (endpoint.defaultBaseURL ?? ''));
+    const baseURL = endpoint.resolveURL?.(given) ?? given;
     const context: ProviderContext = {
       provider: endpoint.provider,
       model: options.model,

@@ -1,14 +1,41 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
 import { EngineError, ProviderError } from '../protocol/error.ts';
+import { anthropic } from './anthropic.ts';
+import { azure } from './azure.ts';
+import { cerebras } from './cerebras.ts';
+import { deepseek } from './deepseek.ts';
+import { gemini } from './gemini.ts';
+import { groq } from './groq.ts';
+import { mistral } from './mistral.ts';
+import { ollama } from './ollama.ts';
+import { openaiChat } from './openai-chat.ts';
 import { openaiResponses } from './openai-responses.ts';
+import { openrouter } from './openrouter.ts';
 import { scripted } from './scripted.ts';
+import { xai } from './xai.ts';
 
 /** By the provider's name in a model string. No SDK is loaded before the first call. */
 const PROVIDERS: ReadonlyMap<string, (model: string) => ModelAdapter> = new Map([
   ['openai', model => openaiResponses({ model })],
   ['openai-responses', model => openaiResponses({ model })],
+  ['openai-chat', model => openaiChat({ model })],
+  ['anthropic', model => anthropic({ model })],
+  ['gemini', model => gemini({ model })],
+  ['groq', model => groq({ model })],
+  ['mistral', model => mistral({ model })],
+  ['xai', model => xai({ model })],
+  ['deepseek', model => deepseek({ model })],
+  ['ollama', model => ollama({ model })],
+  ['openrouter', model => openrouter({ model })],
+  ['azure', model => azure({ model })],
+  ['cerebras', model => cerebras({ model })],
   ['scripted', file => scripted({ file })],
 ]);
+
+/** What may stand before the colon of a model string. */
+export function providerNames(): string[] {
+  return [...PROVIDERS.keys()];
+}
 
 const EXAMPLES = 'openai:gpt-5, or scripted:turns.json for a script';
 
@@ -34,7 +61,7 @@ export function modelFromEnv(value: string | undefined = process.env.AGENTCHART_
     throw unknownModel(
       provider,
       model,
-      `The model "${text}" names the provider "${provider}", which is not known. Expected provider:model with one of ${[...PROVIDERS.keys()].join(', ')}; for example ${EXAMPLES}.`,
+      `The model "${text}" names the provider "${provider}", which is not known. Expected provider:model with one of ${providerNames().join(', ')}; for example ${EXAMPLES}.`,
     );
   }
   if (model === '') {

@@ -1,6 +1,7 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
 import { type ResponsesOptions, responsesAdapter } from './responses/adapter.ts';
 import type { ResponsesDialect } from './responses/dialect.ts';
+import { isReasoningModel } from './responses/reasoning-models.ts';
 
 /**
  * OpenAI's Responses API, through the official client. Key, URL, organization and project come from
@@ -17,5 +18,5 @@ const OPENAI: ResponsesDialect = {
   defaultBaseURL: 'https://api.openai.com/v1',
   remembers: true,
   customTools: 'client',
-  reasons: model => /^(?:ft:)?(?:o[134]|gpt-[5-9](?!.*-chat)|codex|computer-use)/.test(model),
+  reasons: isReasoningModel,
 };

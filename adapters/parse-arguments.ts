@@ -19,3 +19,9 @@ export function parseArguments(text: string | null | undefined): ParsedArguments
   const kind = value === null ? 'null' : Array.isArray(value) ? 'an array' : `a ${typeof value}`;
   return { error: `The arguments must be a JSON object, but they are ${kind}: ${shorten(text, 80)}` };
 }
+
+/** The arguments of an old call for providers that take objects only; what is no object goes along as `invalid_arguments`. */
+export function argumentsObject(text: string): JsonObject {
+  const parsed = parseArguments(text);
+  return 'input' in parsed ? parsed.input : { invalid_arguments: text };
+}

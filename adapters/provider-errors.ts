@@ -50,14 +50,22 @@ export function errorFromResponse(
   });
 }
 
-/** The error a body or a stream event reports although the response was a 200. */
-export function errorFromBody(raw: JsonValue, context: ProviderContext): ProviderError {
+/**
+ * The error a body or a stream event reports although the response was a 200; `otherwise` is the code
+ * of one that says nothing more exact.
+ */
+export function errorFromBody(
+  raw: JsonValue,
+  context: ProviderContext,
+  otherwise: ProviderErrorCode = 'unknown',
+): ProviderError {
   const body = readErrorBody(raw);
   return reported(context, raw, {
     status: body.status,
     body,
     retryAfterMs: body.retryAfterMs,
     requestId: null,
+    otherwise,
   });
 }
 
@@ -89,10 +97,11 @@ export function keyMissing(context: ProviderContext): ProviderError {
   return make(context, 'key-missing', message, {});
 }
 
-/** `baseURL` is empty where none was given and the provider has no address of its own. */
-export function baseURLInvalid(baseURL: string, context: ProviderContext): ProviderError {
+/** `baseURL` is empty where none was given and the provider has no address of its own; `example` is what it looks like. */
+export function baseURLInvalid(baseURL: string, context: ProviderContext, example?: string): ProviderError {
   const found = baseURL === '' ? 'there is none' : `"${shorten(baseURL, 200)}" is none`;
-  const message = `${name(context)} needs a base URL that begins with http:// or https://, and ${found}. Set ${context.baseURLVariable}, or give the adapter the option baseURL.`;
+  const such = example === undefined ? '' : `, such as ${example}`;
+  const message = `${name(context)} needs a base URL that begins with http:// or https://${such}, and ${found}. Set ${context.baseURLVariable}, or give the adapter the option baseURL.`;
   return make(context, 'base-url-invalid', message, {});
 }
 
@@ -140,10 +149,17 @@ const CONNECTION_LOST = /fetch failed|terminated|connection error|socket|network
 function reported(
   context: ProviderContext,
   raw: JsonValue,
-  found: { status: number | null; body: ErrorBody; retryAfterMs: number | null; requestId: string | null },
+  found: {
+    status: number | null;
+    body: ErrorBody;
+    retryAfterMs: number | null;
+    requestId: string | null;
+    otherwise?: ProviderErrorCode;
+  },
 ): ProviderError {
   const { status, body } = found;
-  const code = classifyFailure(status, body);
+  const classified = classifyFailure(status, body);
+  const code = classified === 'unknown' ? (found.otherwise ?? classified) : classified;
   const said = body.message === '' ? 'no reason was given' : shorten(body.message, 500);
   const where = [status === null ? '' : `HTTP ${status}`, found.requestId ? `request ${found.requestId}` : '']
     .filter(part => part !== '')

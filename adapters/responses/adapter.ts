@@ -1,6 +1,6 @@
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { ProviderError } from '../../protocol/error.ts';
-import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import type { ModelRequest } from '../../protocol/turn.ts';
 import { type Connection, type ConnectionOptions, connector } from '../connection.ts';
 import { readErrorBody } from '../error-body.ts';
@@ -47,7 +47,7 @@ export function responsesAdapter(dialect: ResponsesDialect, options: ResponsesOp
       return await connection.post('/responses', body, signal);
     } catch (thrown) {
       const error = errorFromThrown(thrown, connection.context, signal, now());
-      if (body.previous_response_id === undefined || !saysForgotten(error)) throw error;
+      if (!saysForgotten(error, body.previous_response_id)) throw error;
       const { continuation: _, ...whole } = request;
       return connection.post('/responses', bodyOf(whole, dialect, bodyOptions), signal);
     }
@@ -61,7 +61,7 @@ export function responsesAdapter(dialect: ResponsesDialect, options: ResponsesOp
       parallelToolCalls: true,
       reasoningReplay: true,
       serverTools: true,
-      structuredOutput: 'native',
+      structuredOutput: dialect.structuredOutput ?? 'native',
       continuation: dialect.remembers,
     },
     connect: connector(dialect, options, settings =>
@@ -95,11 +95,14 @@ function refuseUnfinished(body: JsonObject, context: ProviderContext): void {
   }
 }
 
-function saysForgotten(error: Error): boolean {
+/** Some providers name the id in words of their own, or only say that there is no such response. */
+function saysForgotten(error: Error, previous: JsonValue | undefined): boolean {
   if (!(error instanceof ProviderError) || (error.status !== 400 && error.status !== 404)) return false;
+  if (typeof previous !== 'string') return false;
   const { codes, message } = readErrorBody(error.raw);
   return (
     codes.includes('previous_response_not_found') ||
+    message.includes(previous) ||
     /previous[ _]response.*(?:not found|cannot be used)/i.test(message)
   );
 }

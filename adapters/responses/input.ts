@@ -1,6 +1,8 @@
 import type { Item, MessageItem, Part, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
 import type { JsonObject, JsonValue } from '../../protocol/json.ts';
-import { jsonIn, nonEmpty, objectOf, textIn } from '../json-access.ts';
+import { WireCallIds } from '../chat/wire-call-ids.ts';
+import { jsonIn, nonEmpty, objectOf, objectsOf, textIn } from '../json-access.ts';
+import { withPairedResults } from './pair-results.ts';
 import { type Kept, keptBy, keyOf } from './wire-item.ts';
 
 export type InputOptions = {
@@ -8,6 +10,8 @@ export type InputOptions = {
   provider: string;
   /** Whether the provider keeps items, so that they are known by their ids. */
   stored: boolean;
+  /** What of its reasoning the provider takes back. Default `encrypted`. */
+  reasoning?: 'encrypted' | 'content';
   /** Where in the transcript the input begins. Default 0. */
   from?: number;
 };
@@ -18,35 +22,41 @@ export type InputOptions = {
  * carries its id only then, because the provider refuses one without the other.
  */
 export function inputOf(transcript: readonly Item[], options: InputOptions): JsonObject[] {
-  const sent = transcript.slice(options.from ?? 0).filter(isSent);
+  const sent = withPairedResults(transcript, options.from).filter(isSent);
+  const ids = new WireCallIds(transcript, CALL_IDS);
   const custom = customCallIds(transcript, options.provider);
-  const reasoning = replayableReasoning(sent, options.provider);
+  const reasoning = replayableReasoning(sent, options);
   const input: JsonObject[] = [];
-  for (const item of sent) input.push(...inputItems(item, options, custom, reasoning));
+  for (const item of sent) input.push(...inputItems(item, options, { custom, reasoning, ids }));
   return input;
 }
 
-function inputItems(
-  item: SentItem,
-  { provider, stored }: InputOptions,
-  custom: ReadonlySet<string>,
-  reasoning: ReadonlySet<string>,
-): JsonObject[] {
-  const kept = 'opaque' in item ? keptBy(provider, item.opaque) : undefined;
+/** What is known of a transcript: custom calls, reasoning that goes along, the ids calls have in the request. */
+type Known = { custom: ReadonlySet<string>; reasoning: ReadonlySet<string>; ids: WireCallIds };
+
+function inputItems(item: SentItem, options: InputOptions, { custom, reasoning, ids }: Known): JsonObject[] {
+  const { stored } = options;
+  const kept = 'opaque' in item ? keptBy(options.provider, item.opaque) : undefined;
   const whole = kept?.after === undefined || reasoning.has(kept.after);
   switch (item.type) {
     case 'message':
       return messageInput(item, kept, stored && whole);
     case 'reasoning':
-      return kept?.item && reasoning.has(keyOf(kept.item)) ? [reasoningInput(kept.item, stored)] : [];
+      return kept?.item && reasoning.has(keyOf(kept.item)) ? [reasoningInput(kept.item, options)] : [];
     case 'tool_call':
-      return [callInput(item, kept, stored && whole)];
+      return [callInput(item, kept, stored && whole, ids)];
     case 'tool_result':
-      return [resultInput(item, custom.has(item.callId))];
+      return [resultInput(item, custom.has(item.callId), ids)];
     case 'provider_item':
       return kept?.item && whole ? [kept.item] : [];
   }
 }
+
+/** Longer ids are refused. */
+const CALL_IDS = {
+  fits: (id: string): boolean => id.length <= 64,
+  make: (digest: string): string => `call_${digest.slice(0, 32)}`,
+};
 
 type SentItem = Exclude<Item, { type: 'approval_request' | 'approval_response' | 'tool_list' }>;
 
@@ -81,8 +91,8 @@ function customCallIds(transcript: readonly Item[], provider: string): Set<strin
   return ids;
 }
 
-/** The keys of the reasoning items that are encrypted and stand right before what they belong to. */
-function replayableReasoning(items: readonly SentItem[], provider: string): Set<string> {
+/** The keys of the reasoning items that the provider can read again and that stand right before what they belong to. */
+function replayableReasoning(items: readonly SentItem[], { provider, reasoning }: InputOptions): Set<string> {
   const keys = new Set<string>();
   let follower = '';
   for (const item of items.toReversed()) {
@@ -92,14 +102,19 @@ function replayableReasoning(items: readonly SentItem[], provider: string): Set<
       continue;
     }
     const source = kept?.item;
-    const legal =
-      source !== undefined && nonEmpty(source.encrypted_content) !== undefined && kept?.before === follower;
+    const legal = source !== undefined && isReadable(source, reasoning) && kept?.before === follower;
     if (legal && follower !== '') {
       follower = keyOf(source);
       keys.add(follower);
     } else follower = '';
   }
   return keys;
+}
+
+function isReadable(reasoning: JsonObject, form: InputOptions['reasoning']): boolean {
+  return form === 'content'
+    ? objectsOf(reasoning.content).length > 0
+    : nonEmpty(reasoning.encrypted_content) !== undefined;
 }
 
 /** What `keyOf` gave for the output item that this item came from; empty if it did not come from one. */
@@ -148,7 +163,8 @@ function inputPart(part: Part): JsonObject {
   }
 }
 
-function reasoningInput(source: JsonObject, stored: boolean): JsonObject {
+function reasoningInput(source: JsonObject, { stored, reasoning }: InputOptions): JsonObject {
+  if (reasoning === 'content') return source;
   const id: JsonObject = stored && source.id !== undefined ? { id: source.id } : {};
   return {
     type: 'reasoning',
@@ -158,18 +174,24 @@ function reasoningInput(source: JsonObject, stored: boolean): JsonObject {
   };
 }
 
-function callInput(item: ToolCallItem, kept: Kept | undefined, withId: boolean): JsonObject {
+function callInput(
+  item: ToolCallItem,
+  kept: Kept | undefined,
+  withId: boolean,
+  ids: WireCallIds,
+): JsonObject {
   const id: JsonObject = withId && kept?.id !== undefined ? { id: kept.id } : {};
-  const call = { ...id, call_id: item.callId, name: item.name };
+  const call = { ...id, call_id: ids.of(item.callId), name: item.name };
   return kept?.custom
     ? { type: 'custom_tool_call', ...call, input: textIn(objectOf(jsonIn(item.arguments)).input) }
     : { type: 'function_call', ...call, arguments: item.arguments || '{}' };
 }
 
-function resultInput(item: ToolResultItem, custom: boolean): JsonObject {
+function resultInput(item: ToolResultItem, custom: boolean, ids: WireCallIds): JsonObject {
   const said = item.shown ?? asText(item.output);
   const output = item.isError ? `Error: ${said}` : said;
-  return { type: custom ? 'custom_tool_call_output' : 'function_call_output', call_id: item.callId, output };
+  const type = custom ? 'custom_tool_call_output' : 'function_call_output';
+  return { type, call_id: ids.of(item.callId), output };
 }
 
 function asText(output: JsonValue): string {

@@ -48,6 +48,12 @@ export class OutputSlots {
       .filter(item => nonEmpty(item.type) !== undefined);
   }
 
+  /** The item at this place of the output, if it came finished. */
+  finishedAt(index: number): JsonObject | undefined {
+    const slot = this.#byIndex.get(index);
+    return slot?.finished ? slot.item : undefined;
+  }
+
   #open(index: number | undefined): OutputSlot {
     const slot: OutputSlot = {
       item: {},

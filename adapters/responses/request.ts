@@ -8,6 +8,8 @@ import type {
 } from '../../protocol/turn.ts';
 import { nonEmpty, objectOf } from '../json-access.ts';
 import { mergeOptions } from '../merge-options.ts';
+import { withOutputSchema } from '../output-instructions.ts';
+import { strictSchema } from '../strict-schema.ts';
 import type { ResponsesDialect } from './dialect.ts';
 import { endOfLastTurn, inputOf } from './input.ts';
 
@@ -34,20 +36,36 @@ export function bodyOf(request: ModelRequest, dialect: ResponsesDialect, options
   const body = mergeOptions(
     {
       model: options.model,
-      ...(request.instructions === undefined ? {} : { instructions: request.instructions }),
+      ...instructionsInput(request, dialect, from !== undefined),
       ...(previous === undefined || from === undefined ? {} : { previous_response_id: previous }),
-      input: inputOf(request.transcript, { provider: dialect.provider, stored, from: from ?? 0 }),
+      input: inputOf(request.transcript, {
+        provider: dialect.provider,
+        stored,
+        reasoning: dialect.reasoningReplay ?? 'encrypted',
+        from: from ?? 0,
+      }),
       ...(options.stream ? { stream: true } : {}),
-      ...(stored ? {} : { store: false }),
+      ...(stored || !dialect.remembers ? {} : { store: false }),
       ...(options.encryptedReasoning ? { include: ['reasoning.encrypted_content'] } : {}),
       ...(request.tools.length > 0 ? { tools: request.tools.map(toolInput) } : {}),
-      ...(request.output ? { text: { format: formatInput(request.output) } } : {}),
+      ...(request.output ? { text: { format: formatInput(request.output, dialect) } } : {}),
       ...settingsInput(request.settings),
     },
     providerOptions,
   );
   const hasTools = Array.isArray(body.tools) && body.tools.length > 0;
   return hasTools ? { ...toolSettings(request), ...body } : body;
+}
+
+function instructionsInput(
+  { instructions, output }: ModelRequest,
+  dialect: ResponsesDialect,
+  continues: boolean,
+): JsonObject {
+  if (continues && dialect.keepsInstructions) return {};
+  const told = output && dialect.structuredOutput === 'instructions';
+  const text = told ? withOutputSchema(instructions, output) : instructions;
+  return text === undefined ? {} : { instructions: text };
 }
 
 /** Both are refused where there are no tools. */
@@ -62,18 +80,30 @@ function choiceInput(choice: ToolChoice): JsonValue {
   return typeof choice === 'string' ? choice : { type: 'function', name: choice.name };
 }
 
-/** An absent `strict` would mean true, which most schemas do not fit; an object schema must have `properties`. */
+/**
+ * An absent `strict` would mean true, which most schemas do not fit; a schema that cannot be strict is
+ * sent as it is. An object schema must have `properties`.
+ */
 function toolInput({ name, description, inputSchema, strict }: ToolDefinition): JsonObject {
   const parameters: JsonObject = { ...inputSchema, properties: objectOf(inputSchema.properties) };
-  return { type: 'function', name, description, parameters, strict: strict === true };
+  const strictly = strict === true ? strictSchema(parameters) : undefined;
+  return {
+    type: 'function',
+    name,
+    description,
+    parameters: strictly ?? parameters,
+    strict: strictly !== undefined,
+  };
 }
 
-function formatInput({ name, schema, strict }: OutputFormat): JsonObject {
+function formatInput({ name, schema, strict }: OutputFormat, dialect: ResponsesDialect): JsonObject {
+  if (dialect.structuredOutput === 'instructions') return { type: 'json_object' };
+  const strictly = strict === true ? strictSchema(schema) : undefined;
   return {
     type: 'json_schema',
     name: name.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, 64),
-    schema,
-    ...(strict === undefined ? {} : { strict }),
+    schema: strictly ?? schema,
+    ...(strict === undefined ? {} : { strict: strictly !== undefined }),
   };
 }
 

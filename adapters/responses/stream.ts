@@ -5,6 +5,7 @@ import type { TurnDelta } from '../../protocol/turn.ts';
 import { jsonIn, nonEmpty, objectOf, objectsOf, shorten, textIn } from '../json-access.ts';
 import { errorFromBody, malformedStream, type ProviderContext } from '../provider-errors.ts';
 import type { SseEvent } from '../read-sse.ts';
+import { isErrorBody } from '../single-turn.ts';
 import type { ResponsesDialect } from './dialect.ts';
 import { addToPart, type OutputSlot, OutputSlots } from './output-slots.ts';
 import { isOurCall } from './turn.ts';
@@ -32,10 +33,11 @@ export async function* readResponsesStream(
     last = nonEmpty(event.type) ?? name;
     switch (last) {
       case 'response.completed':
-      case 'response.incomplete': {
+      case 'response.incomplete':
+      case 'response.done': {
         const response = objectOf(event.response);
         const output = objectsOf(response.output);
-        return { response, output: output.length > 0 ? output : stream.items() };
+        return { response, output: output.length > 0 ? stream.asFinished(output) : stream.items() };
       }
       case 'response.failed':
       case 'response.cancelled':
@@ -43,7 +45,7 @@ export async function* readResponsesStream(
       case 'error':
         throw errorFromBody(event, context);
       default:
-        if (last === '' && isJsonObject(event.error)) throw errorFromBody(event, context);
+        if (event.type === undefined && isErrorBody(event)) throw errorFromBody(event, context);
         yield* stream.read(last, event);
     }
   }
@@ -69,6 +71,15 @@ class ResponsesStream {
 
   items(): JsonObject[] {
     return this.#slots.items();
+  }
+
+  /** The output with its encrypted reasoning as the finished items had it: OpenAI encrypts anew in each event. */
+  asFinished(output: readonly JsonObject[]): JsonObject[] {
+    return output.map((item, at) => {
+      const finished = this.#slots.finishedAt(at);
+      const encrypted = finished?.type === item.type ? nonEmpty(finished?.encrypted_content) : undefined;
+      return encrypted === undefined ? item : { ...item, encrypted_content: encrypted };
+    });
   }
 
   *read(type: string, event: JsonObject): Generator<TurnDelta, void> {

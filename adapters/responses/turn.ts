@@ -20,10 +20,13 @@ export function turnOf(
   output.forEach((item, at) => {
     reader.read(item, output[at + 1]);
   });
-  const { text, reasoning, refused, toolCalls, items } = reader;
+  const { text, reasoning, refused, toolCalls, items, renamed } = reader;
   const id = nonEmpty(response.id);
   const continues =
-    dialect.remembers && response.store !== false && (response.status ?? 'completed') === 'completed';
+    dialect.remembers &&
+    response.store !== false &&
+    (response.status ?? 'completed') === 'completed' &&
+    !renamed;
   return {
     text,
     reasoning,
@@ -59,6 +62,8 @@ class OutputReader {
   text = '';
   reasoning = '';
   refused = false;
+  /** A call has an id that the provider does not know it by. */
+  renamed = false;
   toolCalls: ToolCall[] = [];
   items: Item[] = [];
   readonly #dialect: ResponsesDialect;
@@ -110,7 +115,10 @@ class OutputReader {
 
   #readCall(item: JsonObject): void {
     const custom = item.type === 'custom_tool_call';
-    const callId = nonEmpty(item.call_id) ?? this.#ids.name(null, this.toolCalls.length);
+    const given = nonEmpty(item.call_id);
+    const taken = this.toolCalls.some(call => call.callId === given);
+    const callId = given && !taken ? given : this.#ids.name(null, this.toolCalls.length);
+    if (callId !== given) this.renamed = true;
     const written = custom ? JSON.stringify({ input: textIn(item.input) }) : textIn(item.arguments);
     const call = toolCall(callId, textIn(item.name), written);
     this.toolCalls.push(call);

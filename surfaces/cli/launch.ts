@@ -1,5 +1,4 @@
 import { resolve } from 'node:path';
-import { modelFromEnv } from '../../adapters/model-from-env.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import { withoutDriving } from '../../stores/without-driving.ts';
@@ -30,6 +29,8 @@ export async function makeAgent(launch: Launch, store: Store): Promise<Agent> {
   const options =
     launch.module === undefined ? { name: 'assistant' } : (await loadAgent(launch.module)).options;
   if (launch.model === undefined) return createAgent({ ...options, store });
+  // Every provider's adapter comes with it, and a command that only reads needs none.
+  const { modelFromEnv } = await import('../../adapters/model-from-env.ts');
   return createAgent({ ...options, store, model: modelFromEnv(launch.model) });
 }
 

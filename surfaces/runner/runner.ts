@@ -143,8 +143,18 @@ export class Runner<Given extends RunnerTurn | TurnStream> implements AsyncItera
     const { context } = this.run;
     const from = this.#seq;
     accepted(await this.run.step(RUNNER));
-    const completed = this.run.settled().then(async () => (await this.#look()).last);
+    const completed = this.#completeTurn();
     yield* this.#give(new TurnAtHand(context, completed), from);
+  }
+
+  /** An attempt that failed is followed by the next, as far as the run makes one. */
+  async #completeTurn(): Promise<CompletedTurn | undefined> {
+    for (;;) {
+      await this.run.settled();
+      const { last } = await this.#look();
+      if (last !== undefined || this.run.context.failure === null || !(await this.#isHeld())) return last;
+      accepted(await this.run.step(RUNNER));
+    }
   }
 
   /** A turn without a reply (it failed, or was the draft of a separate answer) is not shown to the body. */

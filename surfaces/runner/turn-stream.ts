@@ -2,6 +2,8 @@ import type { Run } from '../../engine/run.ts';
 import type { Delta } from '../../protocol/effect.ts';
 import type { RunnerTurn } from './runner-turn.ts';
 
+const NEVER = new Promise<never>(() => {});
+
 /**
  * A turn while it comes. Iterating gives its deltas, those of discarded attempts too (`text.discarded` says
  * so); `turn()` is the whole of it. Nobody has to iterate: the runner reads on by itself.
@@ -17,10 +19,10 @@ export class TurnStream implements AsyncIterable<Delta> {
     this.#completed = completed;
   }
 
-  /** The whole turn. Rejects when the run ended without one, such as by an error that is not retried. */
+  /** The whole turn. Rejects when there is none: its last attempt failed, or it was the draft of an answer to come. */
   async turn(): Promise<RunnerTurn> {
     const turn = await this.#completed;
-    if (turn === undefined) throw new Error('The turn failed, and the run ended: see done().');
+    if (turn === undefined) throw new Error('The turn gave no reply: run.settled() says why.');
     return turn;
   }
 
@@ -30,9 +32,19 @@ export class TurnStream implements AsyncIterable<Delta> {
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Delta, void> {
-    for await (const happening of this.#run.events({ after: this.#after })) {
-      if (happening.type === 'turn.completed') return;
-      if (!('seq' in happening)) yield happening;
+    const happenings = this.#run.events({ after: this.#after, follow: true })[Symbol.asyncIterator]();
+    const failed = this.#completed.then(
+      turn => turn === undefined || NEVER,
+      () => true,
+    );
+    try {
+      for (;;) {
+        const next = await Promise.race([happenings.next(), failed]);
+        if (typeof next !== 'object' || next.done || next.value.type === 'turn.completed') return;
+        if (!('seq' in next.value)) yield next.value;
+      }
+    } finally {
+      void happenings.return?.();
     }
   }
 }

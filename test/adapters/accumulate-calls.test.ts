@@ -73,6 +73,37 @@ const TABLE: Row[] = [
     ],
   ],
   [
+    'arguments that come ahead of their id and name are that call’s',
+    [
+      { index: 0, arguments: '{"x":1}' },
+      { id: 'a', index: 0, name: 'one', arguments: '' },
+      { id: 'b', index: 0, name: 'two', arguments: '{}' },
+    ],
+    [
+      ['a', 'one', '{"x":1}'],
+      ['b', 'two', '{}'],
+    ],
+  ],
+  [
+    'an id that comes behind the name is that call’s',
+    [
+      { index: 0, name: 'one', arguments: '{"x"' },
+      { id: 'a', index: 0, arguments: ':1}' },
+    ],
+    [['a', 'one', '{"x":1}']],
+  ],
+  [
+    'a named call with an id does not join a named one without',
+    [
+      { name: 'one', arguments: '{}' },
+      { id: 'b', name: 'two', arguments: '{"y":2}' },
+    ],
+    [
+      [null, 'one', '{}'],
+      ['b', 'two', '{"y":2}'],
+    ],
+  ],
+  [
     'indexes may be sparse and begin anywhere',
     [
       { id: 'a', index: 7, name: 'one' },

@@ -1,9 +1,11 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { modelFromEnv } from '../../adapters/model-from-env.ts';
-import { calling, request } from './requests.ts';
+import { modelFromEnv, providerNames } from '../../adapters/model-from-env.ts';
+import { calling, rejection, request } from './requests.ts';
 
 afterEach(() => {
   vi.unstubAllEnvs();
@@ -16,6 +18,47 @@ describe('modelFromEnv', () => {
       expect(modelFromEnv(value)).toMatchObject({ provider: 'openai-responses', model: 'gpt-5' });
     },
   );
+
+  test.each(providerNames().filter(name => name !== 'openai' && name !== 'scripted'))(
+    '%s: is the adapter of that name, and says which key it misses',
+    async name => {
+      for (const variable of Object.keys(process.env)) {
+        if (/_KEY$|_BASE_URL$/.test(variable)) vi.stubEnv(variable, undefined);
+      }
+      if (name === 'azure') vi.stubEnv('AZURE_BASE_URL', 'https://acme.openai.azure.com/openai/v1');
+      vi.stubGlobal('fetch', () => Promise.reject(new TypeError('fetch failed')));
+      const adapter = modelFromEnv(`${name}:some-model`);
+      expect(adapter).toMatchObject({ provider: name, model: 'some-model' });
+      const variable = `${name.replace(/-.*/, '').toUpperCase()}_API_KEY`;
+      expect(await rejection(adapter.generate(request('hi'), calling()))).toMatchObject(
+        name === 'ollama'
+          ? { code: 'network' }
+          : { code: 'key-missing', message: expect.stringContaining(`Set ${variable}`) },
+      );
+      vi.unstubAllGlobals();
+    },
+  );
+
+  test('no client of a provider is loaded before the first call', async () => {
+    const { metafile } = await build({
+      entryPoints: [fileURLToPath(new URL('../../adapters/model-from-env.ts', import.meta.url))],
+      bundle: true,
+      packages: 'external',
+      platform: 'node',
+      format: 'esm',
+      write: false,
+      metafile: true,
+    });
+    const imports = Object.values(metafile.inputs).flatMap(input => input.imports);
+    const packages = (kind: string) =>
+      new Set(
+        imports
+          .filter(found => found.external && found.kind === kind && !found.path.startsWith('node:'))
+          .map(({ path }) => path),
+      );
+    expect(packages('import-statement')).toEqual(new Set(['zod']));
+    expect(packages('dynamic-import')).toEqual(new Set(['openai', '@anthropic-ai/sdk']));
+  });
 
   test('only the first colon parts provider and model', () => {
     expect(modelFromEnv('openai:ft:gpt-4.1:acme')).toMatchObject({ model: 'ft:gpt-4.1:acme' });

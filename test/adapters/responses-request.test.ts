@@ -109,7 +109,7 @@ describe('the body of a Responses request', () => {
       request('hi', {
         instructions: 'Be brief.',
         tools: [tool],
-        output: { name: 'the city', schema: { type: 'object' }, strict: true },
+        output: { name: 'the city', schema: { type: 'object' } },
         settings: {
           temperature: 0,
           topP: 0.5,
@@ -126,8 +126,35 @@ describe('the body of a Responses request', () => {
       max_output_tokens: 9,
       parallel_tool_calls: false,
       reasoning: { effort: 'low' },
-      text: { format: { type: 'json_schema', name: 'the_city', schema: { type: 'object' }, strict: true } },
+      text: { format: { type: 'json_schema', name: 'the_city', schema: { type: 'object' } } },
     });
+  });
+
+  test('what is asked to be strict is sent in its strict form, or else as not strict', () => {
+    const optional = { ...tool.inputSchema, required: [] };
+    const sent = (schema: JsonObject) =>
+      body(
+        request('hi', {
+          tools: [{ ...tool, inputSchema: schema, strict: true }],
+          output: { name: 'city', schema, strict: true },
+        }),
+      );
+    const strict = { ...tool.inputSchema, additionalProperties: false };
+    expect(sent(tool.inputSchema)).toMatchObject({
+      tools: [{ parameters: strict, strict: true }],
+      text: { format: { schema: strict, strict: true } },
+    });
+    expect(sent(optional)).toMatchObject({
+      tools: [{ parameters: optional, strict: false }],
+      text: { format: { schema: optional, strict: false } },
+    });
+  });
+
+  test('a provider that keeps nothing is not told to keep nothing, and gets the whole transcript', () => {
+    const asked = request([answer('a'), userMessage('b')], { continuation: 'resp_1' });
+    const sent = bodyOf(asked, { ...DIALECT, remembers: false }, OPTIONS);
+    expect(Object.keys(sent)).toEqual(['model', 'input']);
+    expect(sent.input).toHaveLength(2);
   });
 
   test("provider options come last, the request's over the adapter's, and tools stand beside the agent's", () => {
@@ -192,25 +219,29 @@ describe('the transcript as input', () => {
   });
 
   test('results are text: strings as they are, other JSON written out, shown before output, failures marked', () => {
-    const output = (item: Partial<Extract<Item, { type: 'tool_result' }>>): Item => ({
-      type: 'tool_result',
-      callId: 'c',
-      output: 'plain',
-      isError: false,
-      ...item,
-    });
-    expect(
-      input([
-        output({}),
-        output({ output: { a: 0 } }),
-        output({ shown: 'short' }),
-        output({ isError: true }),
-      ]),
-    ).toEqual(
-      ['plain', '{"a":0}', 'short', 'Error: plain'].map(text => ({
+    const results: Partial<Extract<Item, { type: 'tool_result' }>>[] = [
+      {},
+      { output: { a: 0 } },
+      { shown: 'short' },
+      { isError: true },
+    ];
+    const sent = input([
+      ...results.map((_, at) => call(`c${at}`)),
+      ...results.map(
+        (more, at): Item => ({
+          type: 'tool_result',
+          callId: `c${at}`,
+          output: 'plain',
+          isError: false,
+          ...more,
+        }),
+      ),
+    ]);
+    expect(Array.isArray(sent) && sent.slice(4)).toEqual(
+      ['plain', '{"a":0}', 'short', 'Error: plain'].map((output, at) => ({
         type: 'function_call_output',
-        call_id: 'c',
-        output: text,
+        call_id: `c${at}`,
+        output,
       })),
     );
   });
@@ -291,8 +322,54 @@ describe('the transcript as input', () => {
         opaque: mine({ item: { type: 'web_search_call', id: 'ws_1' }, after: 'rs_1' }),
       },
       call('c1', { id: 'fc_1', after: 'rs_1' }),
+      result('c1', 'ok'),
     ]);
-    expect(sent).toEqual([{ type: 'function_call', call_id: 'c1', name: 'get_weather', arguments: '{}' }]);
+    expect(sent).toEqual([
+      { type: 'function_call', call_id: 'c1', name: 'get_weather', arguments: '{}' },
+      { type: 'function_call_output', call_id: 'c1', output: 'ok' },
+    ]);
+  });
+
+  test('each call has exactly one result, and each result a call', () => {
+    const transcript = [
+      result('never called', 'x'),
+      call('c1'),
+      call('c2'),
+      result('c2', 'first'),
+      result('c2', 'second'),
+      userMessage('go on'),
+      call('c3'),
+    ];
+    const short = (items: JsonValue | undefined) =>
+      (items as JsonObject[]).map(item => [item.call_id ?? item.role, item.output]);
+    const unknown = 'Error: The result of this call is not known.';
+    expect(short(input(transcript))).toEqual([
+      ['c1', undefined],
+      ['c2', undefined],
+      ['c1', unknown],
+      ['c2', 'first'],
+      ['user', undefined],
+      ['c3', undefined],
+      ['c3', unknown],
+    ]);
+    const continued = body(request([...transcript, userMessage('and?')], { continuation: 'resp_1' }));
+    expect(short(continued.input)).toEqual([
+      ['c3', unknown],
+      ['user', undefined],
+    ]);
+  });
+
+  test('ids of other providers that are too long are exchanged, in call and result alike', () => {
+    const long = 'x'.repeat(65);
+    const [made, answered, kept] = input([
+      call(long),
+      result(long, 'a'),
+      call('y'.repeat(64)),
+      result('y'.repeat(64), 'b'),
+    ]) as JsonObject[];
+    expect(made?.call_id).toMatch(/^call_[0-9a-f]{32}$/);
+    expect(answered?.call_id).toBe(made?.call_id);
+    expect(kept?.call_id).toBe('y'.repeat(64));
   });
 
   test('a refusal and a phase come back as they were', () => {

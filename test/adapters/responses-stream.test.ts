@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { replayFetch } from '../../adapters/conformance.ts';
 import { openaiResponses } from '../../adapters/openai-responses.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { ModelTurn, TurnDelta } from '../../protocol/turn.ts';
@@ -73,6 +74,22 @@ describe('a streamed response', () => {
     ]);
   });
 
+  test('item ids that change with every event change nothing where there is an output index', async () => {
+    const { turn, deltas } = await stream(
+      added(0, functionCall('x1', 'one')),
+      added(1, functionCall('x2', 'two')),
+      { ...args(0, '{"x":'), item_id: 'x3' },
+      { ...args(1, '{}'), item_id: 'x4' },
+      { ...args(0, '1}'), item_id: 'x4' },
+      completed(),
+    );
+    expect(turn.toolCalls.map(call => [call.name, call.input])).toEqual([
+      ['one', { x: 1 }],
+      ['two', {}],
+    ]);
+    expect(deltas).toHaveLength(5);
+  });
+
   test('events without an output index go by their item id', async () => {
     const { turn } = await stream(
       { type: 'response.output_item.added', item: functionCall('a', 'one') },
@@ -101,6 +118,23 @@ describe('a streamed response', () => {
       completed({ output: [functionCall('a', 'one', '{"x":2}')] }),
     );
     expect(turn.toolCalls).toMatchObject([{ input: { x: 2 } }]);
+  });
+
+  test('response.done ends a stream as well', async () => {
+    const { turn } = await stream({
+      ...completed({ output: [message(text('hello'))] }),
+      type: 'response.done',
+    });
+    expect(turn).toMatchObject({ text: 'hello', finishReason: 'stop' });
+  });
+
+  test('two calls under one call id get ids of their own', async () => {
+    const twice = completed({ output: [functionCall('a', 'one'), { ...functionCall('a', 'two'), id: 'b' }] });
+    const { turn } = await stream(twice);
+    const ids = turn.toolCalls.map(call => call.callId);
+    expect(new Set(ids).size).toBe(2);
+    expect(turn.continuation, 'the provider does not know the made id').toBeUndefined();
+    expect((await stream(twice)).turn.toolCalls.map(call => call.callId)).toEqual(ids);
   });
 
   test('text that only the terminal response has is still given as a delta', async () => {
@@ -229,6 +263,21 @@ describe('a response', () => {
     [{ status: 'incomplete', incomplete_details: { reason: 'content_filter' } }, 'content_filter'],
   ])('%j finishes with %s', async (response, finishReason) => {
     expect(await generate({ output: [], ...response })).toMatchObject({ finishReason });
+  });
+
+  test('reasoning alone, cut off by the length, is a turn that does not go back', async () => {
+    const thought = { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'x' };
+    const turn = await generate({ status: 'incomplete', output: [thought] });
+    expect(turn).toMatchObject({ finishReason: 'length', text: '', toolCalls: [] });
+    const { fetch, requests } = replayFetch({
+      headers: { 'content-type': 'application/json' },
+      chunks: [JSON.stringify({ output: [] })],
+    });
+    await openaiResponses({ model: 'gpt-5', apiKey: 'k', fetch }).generate(
+      request([...request('hi').transcript, ...turn.items]),
+      calling(),
+    );
+    expect(requests[0]?.body.input).toEqual([{ role: 'user', content: 'hi' }]);
   });
 
   test('a call cut off by the length does not finish with tool_calls', async () => {

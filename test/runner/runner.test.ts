@@ -337,3 +337,34 @@ describe('a streaming runner', () => {
 function say(text: string): Item {
   return { type: 'message', role: 'user', content: [{ type: 'text', text }] };
 }
+
+describe('a turn whose attempts fail', () => {
+  test('is one turn to the loop body, streamed or not', async () => {
+    const script = [
+      { error: { status: 529, message: 'busy', times: 1 }, text: 'At last.' },
+    ] satisfies Parameters<typeof scripted>[0];
+    for (const stream of [true, false]) {
+      const agent = createAgent({ name: 'a', model: scripted(script), retry: { baseMs: 1 } });
+      const texts: string[] = [];
+      if (stream) {
+        for await (const given of turns(agent, 'go', { stream: true })) {
+          for await (const piece of given.text()) texts.push(piece);
+        }
+      } else for await (const turn of turns(agent, 'go')) texts.push(turn.text);
+      expect(texts.join('')).toBe('At last.');
+    }
+  });
+
+  test('fails the run when none is left, and a stream of it ends', async () => {
+    const agent = createAgent({
+      name: 'a',
+      model: scripted([{ error: { status: 401, message: 'no key' } }]),
+    });
+    const runner = turns(agent, 'go', { stream: true });
+    for await (const given of runner) {
+      for await (const _ of given.text()) throw new Error('there is no text');
+      await expect(given.turn()).rejects.toThrow('no reply');
+    }
+    expect(await runner.done()).toMatchObject({ status: 'failed', error: { code: 'authentication' } });
+  });
+});

@@ -1,0 +1,130 @@
+import { messageOf, ProviderError, type ProviderErrorCode } from '../../protocol/error.ts';
+import { isJsonObject, type JsonValue } from '../../protocol/json.ts';
+import { isRetryable } from '../classify-failure.ts';
+import { jsonIn, shorten } from '../json-access.ts';
+import {
+  aborted,
+  errorFromBody,
+  errorFromResponse,
+  errorFromThrown,
+  HttpFailure,
+  malformedStream,
+  type ProviderContext,
+} from '../provider-errors.ts';
+import { redactText } from '../redact-secrets.ts';
+import { isErrorBody } from '../single-turn.ts';
+
+/** What the AI SDK's errors mean that report no response, by their names: the classes may come from another copy of it. */
+const BY_NAME: ReadonlyMap<string, ProviderErrorCode> = new Map([
+  ['AI_LoadAPIKeyError', 'key-missing'],
+  ['AI_NoSuchModelError', 'model-unknown'],
+  ['AI_LoadSettingError', 'invalid-request'],
+  ['AI_InvalidArgumentError', 'invalid-request'],
+  ['AI_InvalidPromptError', 'invalid-request'],
+  ['AI_UnsupportedFunctionalityError', 'invalid-request'],
+  ['AI_NoSuchProviderReferenceError', 'invalid-request'],
+  ['InvalidFileURL', 'invalid-request'],
+  ['AI_EmptyResponseBodyError', 'malformed-stream'],
+  ['AI_InvalidResponseDataError', 'malformed-stream'],
+  ['AI_JSONParseError', 'malformed-stream'],
+  ['AI_NoContentGeneratedError', 'malformed-stream'],
+  ['AI_TypeValidationError', 'malformed-stream'],
+]);
+
+/** The error for whatever a model threw or put into its stream: one of the AI SDK, a body, or anything else. */
+export function errorFromModel(
+  thrown: unknown,
+  context: ProviderContext,
+  signal: AbortSignal,
+  now: number,
+): ProviderError {
+  if (thrown instanceof ProviderError) return thrown;
+  if (signal.aborted) return aborted(context);
+  const chain = chainOf(thrown);
+  if (chain.some(isInvalidURL)) {
+    return own('base-url-invalid', 'the base URL the model was made with is none.', context);
+  }
+  for (const link of chain) {
+    const found = errorFromReport(link, context, now) ?? errorFromName(link, context);
+    if (found) return found;
+  }
+  return errorFromThrown(thrown, context, signal, now);
+}
+
+type Report = {
+  statusCode?: unknown;
+  responseHeaders?: unknown;
+  responseBody?: unknown;
+  data?: unknown;
+};
+
+/** An error that reports a response, or is what the provider reported itself. */
+function errorFromReport(link: unknown, context: ProviderContext, now: number): ProviderError | undefined {
+  if (!(link instanceof Error)) return errorFromBody(bodyOf(link), context);
+  const { statusCode, responseHeaders, responseBody, data } = link as Error & Report;
+  const body =
+    typeof responseBody === 'string' && responseBody !== ''
+      ? responseBody
+      : data === undefined || data === null
+        ? link.message
+        : JSON.stringify(data);
+  if (typeof statusCode !== 'number') {
+    return isJsonObject(data) ? errorFromBody(bodyOf(data), context) : undefined;
+  }
+  if (statusCode >= 400) {
+    return errorFromResponse(new HttpFailure(statusCode, headersOf(responseHeaders), body), context, now);
+  }
+  if (link.cause instanceof Error && !link.cause.name.startsWith('AI_')) return undefined;
+  const raw = jsonIn(body);
+  return raw !== undefined && isErrorBody(raw)
+    ? errorFromBody(raw, context)
+    : malformedStream(link.message, context, raw ?? shorten(body, 2_000));
+}
+
+function errorFromName(link: unknown, context: ProviderContext): ProviderError | undefined {
+  const code = link instanceof Error ? BY_NAME.get(link.name) : undefined;
+  return code && own(code, messageOf(link), context);
+}
+
+function isInvalidURL(link: unknown): boolean {
+  return link instanceof Error && 'code' in link && link.code === 'ERR_INVALID_URL';
+}
+
+function own(
+  code: ProviderErrorCode,
+  said: string,
+  { provider, model, secrets }: ProviderContext,
+): ProviderError {
+  return new ProviderError(redactText(`${provider} (${model}): ${shorten(said, 500)}`, secrets), {
+    code,
+    status: null,
+    retryable: isRetryable(code),
+    retryAfterMs: null,
+    provider,
+    model,
+    raw: null,
+  });
+}
+
+/** The error and what caused it, the outermost first. */
+function chainOf(thrown: unknown): unknown[] {
+  const chain: unknown[] = [thrown];
+  let link = thrown;
+  while (link instanceof Error && link.cause instanceof Error && !chain.includes(link.cause)) {
+    link = link.cause;
+    chain.push(link);
+  }
+  return chain;
+}
+
+function headersOf(headers: unknown): Headers {
+  const named = Object.entries(Object(headers)).filter(
+    (entry): entry is [string, string] => typeof entry[1] === 'string',
+  );
+  return new Headers(named);
+}
+
+function bodyOf(value: unknown): JsonValue {
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  return jsonIn(text ?? '') ?? text ?? null;
+}

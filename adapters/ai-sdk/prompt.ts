@@ -1,0 +1,181 @@
+import type {
+  LanguageModelV4FilePart,
+  LanguageModelV4Message,
+  LanguageModelV4Prompt,
+  LanguageModelV4TextPart,
+  LanguageModelV4ToolResultOutput,
+  LanguageModelV4ToolResultPart,
+} from '@ai-sdk/provider';
+import type {
+  Item,
+  MessageItem,
+  Part,
+  ReasoningItem,
+  ToolCallItem,
+  ToolResultItem,
+} from '../../protocol/item.ts';
+import { textOf } from '../../protocol/message.ts';
+import type { ModelRequest } from '../../protocol/turn.ts';
+import { readDataURL } from '../data-url.ts';
+import { shorten } from '../json-access.ts';
+import { argumentsObject } from '../parse-arguments.ts';
+import { optionsOf } from './kept.ts';
+import { partOfProviderItem } from './provider-item.ts';
+
+export type PromptOptions = {
+  /** Whose opaque data is replayed. */
+  provider: string;
+  version: 'v2' | 'v3' | 'v4';
+};
+
+type AssistantPart = Extract<LanguageModelV4Message, { role: 'assistant' }>['content'][number];
+
+/**
+ * Instructions and transcript as a prompt, in order: what the model gave up to the next item of another
+ * side is one message, and so are the results behind it. Control items, and results without their call,
+ * are left out.
+ */
+export function promptOf(
+  { instructions, transcript }: ModelRequest,
+  options: PromptOptions,
+): LanguageModelV4Prompt {
+  const prompt: LanguageModelV4Prompt = [];
+  const calls = new Map<string, ToolCallItem>();
+  if (instructions) prompt.push({ role: 'system', content: instructions });
+  for (const item of transcript) {
+    if (item.type === 'tool_call') calls.set(item.callId, item);
+    if (item.type === 'message' && item.role !== 'assistant') prompt.push(...messageInput(item, options));
+    else if (item.type === 'tool_result') {
+      const call = calls.get(item.callId);
+      if (call) addResult(prompt, resultInput(item, call, options));
+    } else addParts(prompt, assistantParts(item, options));
+  }
+  return prompt.filter(message => message.role !== 'assistant' || message.content.some(isMoreThanReasoning));
+}
+
+function addResult(prompt: LanguageModelV4Prompt, result: LanguageModelV4ToolResultPart): void {
+  const last = prompt.at(-1);
+  if (last?.role === 'tool') last.content.push(result);
+  else prompt.push({ role: 'tool', content: [result] });
+}
+
+function addParts(prompt: LanguageModelV4Prompt, parts: AssistantPart[]): void {
+  if (parts.length === 0) return;
+  const last = prompt.at(-1);
+  if (last?.role === 'assistant') last.content.push(...parts);
+  else prompt.push({ role: 'assistant', content: parts });
+}
+
+/** Providers drop reasoning that is not their own, and an answer with nothing else in it would be empty. */
+function isMoreThanReasoning(part: AssistantPart): boolean {
+  return part.type !== 'reasoning' || part.providerOptions !== undefined;
+}
+
+function messageInput({ role, content }: MessageItem, options: PromptOptions): LanguageModelV4Message[] {
+  if (role !== 'user') {
+    const text = content.map(part => (part.type === 'text' ? part.text : '')).join('\n\n');
+    return text === '' ? [] : [{ role: 'system', content: text }];
+  }
+  const parts = content.flatMap((part): (LanguageModelV4TextPart | LanguageModelV4FilePart)[] => {
+    if (part.type !== 'text') return [fileInput(part, options)];
+    return part.text === '' ? [] : [{ type: 'text', text: part.text }];
+  });
+  return parts.length === 0 ? [] : [{ role: 'user', content: parts }];
+}
+
+function assistantParts(item: Item, options: PromptOptions): AssistantPart[] {
+  switch (item.type) {
+    case 'message':
+      return answerParts(item, options);
+    case 'reasoning':
+      return reasoningParts(item, options);
+    case 'tool_call':
+      return [
+        {
+          type: 'tool-call',
+          toolCallId: item.callId,
+          toolName: item.name,
+          input: argumentsObject(item.arguments),
+          ...optionsOf(options.provider, item.callId, item.opaque),
+        },
+      ];
+    case 'provider_item':
+      return item.opaque.provider === options.provider ? partOfProviderItem(item) : [];
+    default:
+      return [];
+  }
+}
+
+/** Text without a character is kept where metadata hangs on it. */
+function answerParts(item: MessageItem, options: PromptOptions): AssistantPart[] {
+  const own = optionsOf(options.provider, textOf(item), item.opaque);
+  return item.content.flatMap((part): AssistantPart[] => {
+    if (part.type !== 'text') return [{ ...fileInput(part, options), ...own }];
+    if (part.text === '' && !('providerOptions' in own)) return [];
+    return [{ type: 'text', text: part.text, ...own }];
+  });
+}
+
+function reasoningParts(item: ReasoningItem, { provider }: PromptOptions): AssistantPart[] {
+  const own = optionsOf(provider, item.text, item.opaque);
+  if (item.text === '' && !('providerOptions' in own)) return [];
+  return [{ type: 'reasoning', text: item.text, ...own }];
+}
+
+/** A result carries what its call carried, as the AI SDK's own loop does it. */
+function resultInput(
+  item: ToolResultItem,
+  call: ToolCallItem,
+  { provider }: PromptOptions,
+): LanguageModelV4ToolResultPart {
+  return {
+    type: 'tool-result',
+    toolCallId: item.callId,
+    toolName: call.name,
+    output: outputOf(item),
+    ...optionsOf(provider, call.callId, call.opaque),
+  };
+}
+
+function outputOf({ output, shown, isError }: ToolResultItem): LanguageModelV4ToolResultOutput {
+  const value = shown ?? output;
+  if (typeof value === 'string') return { type: isError ? 'error-text' : 'text', value };
+  return { type: isError ? 'error-json' : 'json', value };
+}
+
+/** Before specification 4, data and URL stood for themselves. */
+function fileInput(
+  part: Exclude<Part, { type: 'text' }>,
+  { version }: PromptOptions,
+): LanguageModelV4FilePart {
+  const inline = readDataURL(part.url);
+  const current: LanguageModelV4FilePart['data'] = inline
+    ? { type: 'data', data: inline.base64 }
+    : { type: 'url', url: urlOf(part) };
+  const data = version === 'v4' ? current : current.type === 'data' ? current.data : current.url;
+  const filename = part.type === 'file' ? part.name : undefined;
+  return {
+    type: 'file',
+    mediaType: mediaTypeOf(part, inline?.mediaType),
+    data: data as LanguageModelV4FilePart['data'],
+    ...(filename === undefined ? {} : { filename }),
+  };
+}
+
+function urlOf({ type, url }: Part & { url: string }): URL {
+  if (URL.canParse(url)) return new URL(url);
+  throw new InvalidFileURL(
+    `expected the URL of the ${type} in the transcript, and "${shorten(url, 80)}" is none.`,
+  );
+}
+
+class InvalidFileURL extends Error {
+  override readonly name = 'InvalidFileURL';
+}
+
+function mediaTypeOf(part: Exclude<Part, { type: 'text' }>, inline: string | undefined): string {
+  const named = (part.type === 'file' ? part.mediaType : undefined) || inline;
+  if (named) return named;
+  if (part.type === 'image') return 'image/*';
+  return /\.pdf$/i.test(part.name ?? part.url) ? 'application/pdf' : 'application/octet-stream';
+}

@@ -1,0 +1,172 @@
+import type { LanguageModelV4Content, LanguageModelV4StreamPart } from '@ai-sdk/provider';
+import type { TurnDelta } from '../../protocol/turn.ts';
+import { malformedStream, type ProviderContext } from '../provider-errors.ts';
+import { ShownDeltas } from '../turn-deltas.ts';
+import type { Patience } from './patience.ts';
+import { type Ended, inputText } from './turn.ts';
+
+/**
+ * Yields the deltas of a stream of parts and returns what it ended with, and what of it was shown.
+ * Throws what an `error` part holds, and a `ProviderError` for a stream without `finish`. The stream is
+ * cancelled when the patience is over and when the reader stops early.
+ */
+export async function* readParts(
+  stream: ReadableStream<LanguageModelV4StreamPart>,
+  patience: Patience,
+  context: ProviderContext,
+): AsyncGenerator<TurnDelta, Ended & { shown: ShownDeltas }, undefined> {
+  const { signal } = patience;
+  const reader = stream.getReader();
+  const cancel = () => void reader.cancel(signal.reason).catch(() => undefined);
+  signal.addEventListener('abort', cancel, { once: true });
+  const streamed = new StreamedContent();
+  let ended = false;
+  try {
+    let read = await patience.forPart(() => reader.read());
+    while (!read.done) {
+      for (const delta of streamed.push(read.value)) {
+        streamed.shown.record(delta);
+        yield delta;
+      }
+      read = await patience.forPart(() => reader.read());
+    }
+    signal.throwIfAborted();
+    ended = true;
+  } finally {
+    signal.removeEventListener('abort', cancel);
+    if (!ended) cancel();
+  }
+  return streamed.end(context);
+}
+
+/** Custom parts that tell how a stream goes on; a whole answer has none of them. */
+const STREAM_ONLY: ReadonlySet<string> = new Set(['anthropic.message_start']);
+
+type Block = {
+  type: 'text' | 'reasoning';
+  pieces: string[];
+  /** How many of the pieces were shown. */
+  shown: number;
+  open: boolean;
+  rest: object;
+};
+
+/**
+ * The content of a stream as it comes.
+ *
+ * S1 A block belongs to its kind and id from its start to its end; what its last part with metadata
+ *    says counts, as in the AI SDK's own loop.
+ * S2 Blocks of a kind are shown one after another: what comes for a later one waits for the earlier.
+ * S3 A call is shown when it is whole: only then is it sure who runs it and what its input is.
+ */
+class StreamedContent {
+  readonly shown = new ShownDeltas();
+  readonly #slots: (Block | { type: 'whole'; content: LanguageModelV4Content })[] = [];
+  readonly #open = new Map<string, Block>();
+  readonly #begun = new Set<string>();
+  #calls = 0;
+  #modelId: string | undefined;
+  #finish: Extract<LanguageModelV4StreamPart, { type: 'finish' }> | undefined;
+
+  push(part: LanguageModelV4StreamPart): TurnDelta[] {
+    switch (part.type) {
+      case 'text-start':
+      case 'reasoning-start':
+        this.#start(part);
+        return [];
+      case 'text-delta':
+      case 'reasoning-delta':
+      case 'text-end':
+      case 'reasoning-end':
+        return this.#extend(part);
+      case 'tool-input-start':
+        if (part.providerExecuted !== true) this.#begun.add(part.id);
+        return [];
+      case 'tool-call':
+        this.#begun.delete(part.toolCallId);
+        this.#slots.push({ type: 'whole', content: part });
+        if (part.providerExecuted === true) return [];
+        return callDeltas(this.#calls++, part.toolName, inputText(part));
+      case 'tool-result':
+      case 'tool-approval-request':
+      case 'file':
+      case 'reasoning-file':
+      case 'source':
+        this.#slots.push({ type: 'whole', content: part });
+        return [];
+      case 'custom':
+        if (!STREAM_ONLY.has(part.kind)) this.#slots.push({ type: 'whole', content: part });
+        return [];
+      case 'response-metadata':
+        this.#modelId = part.modelId ?? this.#modelId;
+        return [];
+      case 'finish':
+        this.#finish = part;
+        return [];
+      case 'error':
+        throw part.error;
+      default:
+        return [];
+    }
+  }
+
+  end(context: ProviderContext): Ended & { shown: ShownDeltas } {
+    const finish = this.#finish;
+    if (!finish) throw malformedStream('truncated stream: it ended without finish.', context);
+    const { finishReason, usage } = finish;
+    const [unfinished] = this.#begun;
+    if (unfinished !== undefined && this.#calls === 0 && finishReason?.unified === 'tool-calls') {
+      throw malformedStream(`the call ${unfinished} was begun and never made.`, context);
+    }
+    const content = this.#slots.map(slot => (slot.type === 'whole' ? slot.content : contentOf(slot)));
+    return { content, finishReason, usage, modelId: this.#modelId, shown: this.shown };
+  }
+
+  #start(part: { type: string; id: string; providerMetadata?: object }): Block {
+    const type = part.type.startsWith('text') ? 'text' : 'reasoning';
+    const block: Block = { type, pieces: [], shown: 0, open: true, rest: restOf(part) };
+    this.#open.set(`${type} ${part.id}`, block);
+    this.#slots.push(block);
+    return block;
+  }
+
+  #extend(part: { type: string; id: string; delta?: string; providerMetadata?: object }): TurnDelta[] {
+    const type = part.type.startsWith('text') ? 'text' : 'reasoning';
+    const block = this.#open.get(`${type} ${part.id}`) ?? this.#start(part);
+    Object.assign(block.rest, restOf(part));
+    if (part.delta) block.pieces.push(part.delta);
+    if (part.type.endsWith('-end')) {
+      block.open = false;
+      this.#open.delete(`${type} ${part.id}`);
+    }
+    return this.#show(type);
+  }
+
+  #show(type: Block['type']): TurnDelta[] {
+    const deltas: TurnDelta[] = [];
+    for (const slot of this.#slots) {
+      if (slot.type !== type) continue;
+      const text = slot.pieces.slice(slot.shown).join('');
+      slot.shown = slot.pieces.length;
+      if (text !== '') deltas.push({ type, text });
+      if (slot.open) break;
+    }
+    return deltas;
+  }
+}
+
+function restOf({ providerMetadata, citations }: { providerMetadata?: object; citations?: unknown }): object {
+  return {
+    ...(providerMetadata === undefined ? {} : { providerMetadata }),
+    ...(citations === undefined ? {} : { citations }),
+  };
+}
+
+function contentOf({ type, pieces, rest }: Block): LanguageModelV4Content {
+  return { type, text: pieces.join(''), ...rest };
+}
+
+function callDeltas(index: number, name: string, text: string): TurnDelta[] {
+  const started: TurnDelta = { type: 'call_started', index, name };
+  return text === '' ? [started] : [started, { type: 'call_arguments', index, text }];
+}

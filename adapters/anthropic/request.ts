@@ -1,0 +1,114 @@
+import type { JsonObject } from '../../protocol/json.ts';
+import type { ModelRequest, Settings, ToolDefinition } from '../../protocol/turn.ts';
+import { objectsOf, textIn } from '../json-access.ts';
+import { mergeOptions } from '../merge-options.ts';
+import { withOutputSchema } from '../output-instructions.ts';
+import { conversationOf } from './messages.ts';
+import { nativeSchema } from './native-schema.ts';
+import type { Plan } from './plan.ts';
+
+export type BodyOptions = {
+  model: string;
+  stream: boolean;
+  /** Whether the model's own thinking goes along. */
+  withThinking: boolean;
+};
+
+/** The body of one call: the whole transcript, every time. */
+export function bodyOf(
+  request: ModelRequest,
+  plan: Plan,
+  { model, stream, withThinking }: BodyOptions,
+): JsonObject {
+  const { system, messages } = conversationOf(request.transcript, { withThinking });
+  const instructions = instructionsOf(request, plan, system);
+  const tools = toolsInput(request, plan);
+  const body = mergeOptions(
+    mergeOptions(
+      {
+        model,
+        max_tokens: plan.maxTokens,
+        ...(instructions === '' ? {} : { system: instructions }),
+        messages,
+        ...(stream ? { stream: true } : {}),
+        ...(tools.length > 0 ? { tools } : {}),
+        ...samplingInput(request.settings, plan),
+        ...(plan.output.type === 'native'
+          ? { output_config: { format: { type: 'json_schema', schema: plan.output.schema } } }
+          : {}),
+      },
+      plan.thinking,
+    ),
+    plan.providerOptions,
+  );
+  if (objectsOf(body.tools).length > 0) return { tool_choice: choiceInput(request, plan), ...body };
+  const called = calledTools(messages);
+  return called.length > 0 ? { tool_choice: { type: 'none' }, ...body, tools: called } : body;
+}
+
+function instructionsOf(request: ModelRequest, { output }: Plan, system: readonly string[]): string {
+  const { instructions } = request;
+  const own =
+    output.type === 'words' && request.output ? withOutputSchema(instructions, request.output) : instructions;
+  return [own ?? '', ...system].filter(text => text !== '').join('\n\n');
+}
+
+function toolsInput({ tools, output }: ModelRequest, plan: Plan): JsonObject[] {
+  const inputs = tools.map(tool => toolInput(tool, plan));
+  if (plan.output.type === 'tool' && output) {
+    inputs.push({
+      name: plan.output.name,
+      description:
+        'Gives the final answer. Call it once, when the answer is known, instead of writing the answer.',
+      input_schema: objectSchema(output.schema),
+    });
+  }
+  return inputs;
+}
+
+function toolInput({ name, description, inputSchema, strict }: ToolDefinition, { rules }: Plan): JsonObject {
+  const closed = strict === true && rules.nativeOutput ? nativeSchema(inputSchema) : undefined;
+  return {
+    name,
+    ...(description === '' ? {} : { description }),
+    input_schema: objectSchema(closed ?? inputSchema),
+    ...(closed ? { strict: true } : {}),
+  };
+}
+
+function objectSchema(schema: JsonObject): JsonObject {
+  return { ...schema, type: 'object' };
+}
+
+/** Calls in the transcript are refused where no tool is declared at all. */
+function calledTools(messages: readonly JsonObject[]): JsonObject[] {
+  const names = new Set<string>();
+  for (const { content } of messages) {
+    for (const block of objectsOf(content)) if (block.type === 'tool_use') names.add(textIn(block.name));
+  }
+  return [...names].map(name => ({ name, input_schema: { type: 'object' } }));
+}
+
+function choiceInput({ tools, toolChoice, settings }: ModelRequest, { output, mayForce }: Plan): JsonObject {
+  const single: JsonObject = settings.parallelToolCalls === false ? { disable_parallel_tool_use: true } : {};
+  if (output.type === 'tool' && mayForce) {
+    return tools.length > 0 && toolChoice === 'auto'
+      ? { type: 'any', ...single }
+      : { type: 'tool', name: output.name, disable_parallel_tool_use: true };
+  }
+  if (toolChoice === 'none' && output.type !== 'tool') return { type: 'none' };
+  if (toolChoice === 'auto' || toolChoice === 'none' || !mayForce) return { type: 'auto', ...single };
+  return toolChoice === 'required'
+    ? { type: 'any', ...single }
+    : { type: 'tool', name: toolChoice.name, ...single };
+}
+
+/** Thinking allows no `temperature`, and a `top_p` only from 0.95; newer models take one of the two, or none. */
+function samplingInput({ temperature, topP }: Settings, { rules, thinks }: Plan): JsonObject {
+  if (rules.sampling === 'none') return {};
+  const warm: JsonObject =
+    temperature === undefined || thinks ? {} : { temperature: Math.min(1, Math.max(0, temperature)) };
+  const oneIsEnough = rules.sampling === 'one' && warm.temperature !== undefined;
+  if (topP === undefined || oneIsEnough || (thinks && topP < 0.95)) return warm;
+  return { ...warm, top_p: topP };
+}

@@ -1,0 +1,153 @@
+import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
+import type { TurnDelta } from '../../protocol/turn.ts';
+import { jsonIn, nonEmpty, objectOf, objectsOf, shorten, textIn } from '../json-access.ts';
+import { errorFromBody, malformedStream, type ProviderContext } from '../provider-errors.ts';
+import type { SseEvent } from '../read-sse.ts';
+import { extend, type StreamedBlock, StreamedBlocks } from './streamed-blocks.ts';
+import type { ReadBlock } from './turn.ts';
+
+/** The message a stream ended with, its content apart. */
+export type EndedMessage = { message: JsonObject; content: ReadBlock[] };
+
+/**
+ * Yields the deltas of a streamed message and returns it, as soon as it has ended. `outputTool`: the
+ * tool made for the answer, if there is one; until the end nobody knows then what the text of the turn
+ * is, so none is shown. Throws a `ProviderError` for an error in the stream, and for a stream that just stops.
+ */
+export async function* readMessageStream(
+  events: AsyncIterable<SseEvent>,
+  outputTool: string | undefined,
+  context: ProviderContext,
+): AsyncGenerator<TurnDelta, EndedMessage, undefined> {
+  const stream = new MessageStream(outputTool, context);
+  let count = 0;
+  let last = 'none';
+  for await (const { event: name, data } of events) {
+    if (data === '' || data === '[DONE]') continue;
+    const event = jsonIn(data);
+    if (!isJsonObject(event)) throw malformedStream(`an event is not JSON: ${shorten(data, 80)}`, context);
+    count += 1;
+    last = nonEmpty(event.type) ?? name;
+    if (last === 'message_stop') return stream.end();
+    if (last === 'error' || (last === '' && event.error !== undefined)) throw errorFromBody(event, context);
+    yield* stream.read(last, event);
+  }
+  throw malformedStream(
+    `truncated stream: it ended after ${count} events (the last: ${last}) without message_stop or an error.`,
+    context,
+  );
+}
+
+/**
+ * The state of one streamed message.
+ *
+ * S1 A `message_start` that comes again with the same id changes nothing; with another id, the stream is
+ *    two messages spliced together, and nothing of it counts.
+ * S2 Later counts go before earlier ones; `null` is not a count.
+ */
+class MessageStream {
+  readonly #outputTool: string | undefined;
+  readonly #context: ProviderContext;
+  readonly #blocks = new StreamedBlocks();
+  #message: JsonObject | undefined;
+  #ending: JsonObject = {};
+  #usage: JsonObject = {};
+  #calls = 0;
+
+  constructor(outputTool: string | undefined, context: ProviderContext) {
+    this.#outputTool = outputTool;
+    this.#context = context;
+  }
+
+  *read(type: string, event: JsonObject): Generator<TurnDelta, void> {
+    switch (type) {
+      case 'message_start':
+        yield* this.#start(objectOf(event.message));
+        return;
+      case 'content_block_start':
+        yield* this.#begin(event);
+        return;
+      case 'content_block_delta':
+        yield* this.#extend(event);
+        return;
+      case 'content_block_stop':
+        this.#end(event);
+        return;
+      case 'message_delta':
+        setKnown(this.#ending, objectOf(event.delta));
+        setKnown(this.#usage, objectOf(event.usage));
+        return;
+    }
+  }
+
+  end(): EndedMessage {
+    const message = { ...this.#message, ...this.#ending, usage: this.#usage };
+    return { message, content: this.#blocks.content() };
+  }
+
+  /** Calls that a container made before the stream began stand in the message itself. */
+  *#start(message: JsonObject): Generator<TurnDelta, void> {
+    if (this.#message === undefined) {
+      this.#message = message;
+      setKnown(this.#usage, objectOf(message.usage));
+      const given = objectsOf(message.content);
+      for (const [at, block] of given.entries()) {
+        const index = at - given.length;
+        yield* this.#begin({ index, content_block: block });
+        this.#end({ index });
+      }
+    } else if (message.id !== this.#message.id) {
+      throw malformedStream(
+        `the message ${textIn(message.id)} begins while ${textIn(this.#message.id)} is not over.`,
+        this.#context,
+      );
+    }
+  }
+
+  *#begin(event: JsonObject): Generator<TurnDelta, void> {
+    const block = objectOf(event.content_block);
+    const streamed = this.#blocks.begin(event, block);
+    if (!streamed) return;
+    if (block.type === 'text') yield* this.#show('text', textIn(block.text));
+    else if (block.type === 'thinking') yield* this.#show('reasoning', textIn(block.thinking));
+    else if (block.type === 'tool_use' && block.name !== this.#outputTool) {
+      streamed.callIndex = this.#calls++;
+      yield { type: 'call_started', index: streamed.callIndex, name: textIn(block.name) };
+    }
+  }
+
+  #end(event: JsonObject): void {
+    const streamed = this.#blocks.at(event);
+    if (streamed) streamed.ended = true;
+  }
+
+  *#extend(event: JsonObject): Generator<TurnDelta, void> {
+    const delta = objectOf(event.delta);
+    const streamed = this.#blocks.at(event) ?? this.#unannounced(event, delta);
+    if (!streamed) return;
+    extend(streamed, delta);
+    const { type } = streamed.block;
+    if (type === 'text') yield* this.#show('text', textIn(delta.text));
+    else if (type === 'thinking') yield* this.#show('reasoning', textIn(delta.thinking));
+    else if (delta.type === 'input_json_delta' && streamed.callIndex !== undefined) {
+      const text = textIn(delta.partial_json);
+      if (text !== '') yield { type: 'call_arguments', index: streamed.callIndex, text };
+    }
+  }
+
+  /** What a block that was never begun must be; a call cannot be one, it has no name. */
+  #unannounced(event: JsonObject, { type }: JsonObject): StreamedBlock | undefined {
+    if (type === 'text_delta') return this.#blocks.begin(event, { type: 'text', text: '' });
+    if (type !== 'thinking_delta') return undefined;
+    return this.#blocks.begin(event, { type: 'thinking', thinking: '', signature: '' });
+  }
+
+  *#show(type: 'text' | 'reasoning', text: string): Generator<TurnDelta, void> {
+    if (text === '' || (type === 'text' && this.#outputTool !== undefined)) return;
+    yield { type, text };
+  }
+}
+
+function setKnown(target: JsonObject, members: JsonObject): void {
+  for (const [name, value] of Object.entries(members)) if (value !== null) target[name] = value;
+}

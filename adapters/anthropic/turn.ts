@@ -1,0 +1,166 @@
+import type { Item } from '../../protocol/item.ts';
+import type { JsonObject, JsonValue } from '../../protocol/json.ts';
+import type { FinishReason, ModelRequest, ModelTurn, ToolCall, Usage } from '../../protocol/turn.ts';
+import { CallIds } from '../call-ids.ts';
+import { arrayOf, jsonIn, nonEmpty, objectOf, textIn } from '../json-access.ts';
+import { toolCall } from '../tool-call.ts';
+import { failed } from '../tool-call-from.ts';
+import { normalizeUsage } from '../usage.ts';
+import { keepBlock } from './wire-block.ts';
+
+/** A content block; from a stream also the text of its `input` as the model wrote it, empty where none came. */
+export type ReadBlock = { block: JsonObject; written?: string };
+
+/**
+ * The turn of a message that has ended. `outputTool`: the name of the tool that was made for the
+ * answer; called alone it is the answer, else the calls beside it count.
+ */
+export function turnOf(
+  message: JsonObject,
+  content: readonly ReadBlock[],
+  request: ModelRequest,
+  outputTool: string | undefined,
+  model: string,
+): ModelTurn {
+  const reader = new ContentReader(request.transcript, content, outputTool, isCutOff(message));
+  content.forEach((read, at) => {
+    reader.read(read, at);
+  });
+  const { text, reasoning, toolCalls, items } = reader;
+  return {
+    text,
+    reasoning,
+    toolCalls,
+    finishReason: finishReasonOf(message, toolCalls.length > 0),
+    usage: usageOf(objectOf(message.usage)),
+    model: nonEmpty(message.model) ?? model,
+    items,
+  };
+}
+
+class ContentReader {
+  text = '';
+  reasoning = '';
+  toolCalls: ToolCall[] = [];
+  items: Item[] = [];
+  readonly #ids: CallIds;
+  readonly #outputTool: string | undefined;
+  /** Where the answer is, if it came as a call. */
+  readonly #answer: number;
+  /** Where the length limit cut the message off. */
+  readonly #cutOff: number;
+
+  constructor(
+    transcript: ModelRequest['transcript'],
+    content: readonly ReadBlock[],
+    outputTool: string | undefined,
+    cutOff: boolean,
+  ) {
+    const calls = content.map(({ block }) => (block.type === 'tool_use' ? textIn(block.name) : undefined));
+    const isReal = (name: string | undefined) => name !== undefined && name !== outputTool;
+    this.#ids = new CallIds(transcript);
+    this.#outputTool = outputTool;
+    this.#answer = outputTool === undefined || calls.some(isReal) ? -1 : calls.indexOf(outputTool);
+    this.#cutOff = cutOff ? content.length - 1 : -1;
+  }
+
+  read({ block, written }: ReadBlock, at: number): void {
+    switch (block.type) {
+      case 'text':
+        this.#readText(block);
+        return;
+      case 'thinking':
+      case 'redacted_thinking':
+        this.reasoning += textIn(block.thinking);
+        this.items.push({ type: 'reasoning', text: textIn(block.thinking), opaque: keepBlock(block) });
+        return;
+      case 'tool_use':
+        if (at === this.#answer) this.#say(answerText(block, written), block);
+        else if (block.name === this.#outputTool) this.#keep(block);
+        else this.#readCall(block, written, at === this.#cutOff);
+        return;
+      default:
+        this.#keep(block);
+    }
+  }
+
+  /** Text beside an answer that came as a call is no part of it. */
+  #readText(block: JsonObject): void {
+    const text = textIn(block.text);
+    if (text === '') return;
+    if (this.#answer >= 0) this.#keep(block);
+    else this.#say(text, block);
+  }
+
+  #say(text: string, block: JsonObject): void {
+    const annotations = arrayOf(block.citations);
+    const part = { type: 'text' as const, text, ...(annotations.length > 0 ? { annotations } : {}) };
+    this.text += text;
+    this.items.push({ type: 'message', role: 'assistant', content: [part], opaque: keepBlock(block) });
+  }
+
+  #readCall(block: JsonObject, written: string | undefined, cutOff: boolean): void {
+    const callId = this.#ids.name(nonEmpty(block.id), this.toolCalls.length);
+    const made = toolCall(callId, textIn(block.name), written || JSON.stringify(block.input ?? {}));
+    const neverCame = cutOff && written === '' && made.arguments === '{}';
+    const call = neverCame ? failed(made, CUT_OFF) : made;
+    this.toolCalls.push(call);
+    const { name, arguments: text } = call;
+    this.items.push({ type: 'tool_call', callId, name, arguments: text, opaque: keepBlock(block) });
+  }
+
+  #keep(block: JsonObject): void {
+    const kind = nonEmpty(block.type) ?? 'unknown';
+    this.items.push({ type: 'provider_item', kind, opaque: keepBlock(block) });
+  }
+}
+
+const CUT_OFF =
+  'The turn was cut off by its length limit before the arguments of this call came. It was not run.';
+
+function answerText({ input }: JsonObject, written: string | undefined): string {
+  const parsed = written ? jsonIn(written) : input;
+  return parsed === undefined ? (written ?? '') : JSON.stringify(parsed);
+}
+
+const TOO_LONG: ReadonlySet<JsonValue | undefined> = new Set(['max_tokens', 'model_context_window_exceeded']);
+
+function isCutOff(message: JsonObject): boolean {
+  return TOO_LONG.has(message.stop_reason);
+}
+
+/** A turn that was paused with calls goes on when they have results. */
+function finishReasonOf(message: JsonObject, calls: boolean): FinishReason {
+  if (isCutOff(message)) return 'length';
+  if (message.stop_reason === 'refusal') return 'content_filter';
+  if (calls) return 'tool_calls';
+  switch (message.stop_reason) {
+    case 'end_turn':
+    case 'stop_sequence':
+    case 'tool_use':
+      return 'stop';
+    case 'pause_turn':
+    case 'compaction':
+      return 'pause';
+    default:
+      return 'unknown';
+  }
+}
+
+/** The input is counted in three parts that do not overlap; a part that is not said is 0. */
+function usageOf(usage: JsonObject): Usage | null {
+  const cached = countIn(usage.cache_read_input_tokens);
+  const written = countIn(usage.cache_creation_input_tokens);
+  const { input_tokens: rest } = usage;
+  return normalizeUsage({
+    input: typeof rest === 'number' ? rest + cached + written : undefined,
+    output: usage.output_tokens,
+    cachedInput: cached,
+    cacheWrite: written,
+    reasoning: objectOf(usage.output_tokens_details).thinking_tokens,
+  });
+}
+
+function countIn(value: JsonValue | undefined): number {
+  return typeof value === 'number' ? Math.max(0, value) : 0;
+}

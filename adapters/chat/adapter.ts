@@ -1,0 +1,73 @@
+import type { ModelAdapter } from '../../protocol/adapter.ts';
+import { ProviderError } from '../../protocol/error.ts';
+import type { JsonObject } from '../../protocol/json.ts';
+import { type ConnectionOptions, connector } from '../connection.ts';
+import { readErrorBody } from '../error-body.ts';
+import { openaiTransport } from '../openai-transport.ts';
+import { errorFromThrown } from '../provider-errors.ts';
+import { readSse } from '../read-sse.ts';
+import { singleTurnAdapter } from '../single-turn.ts';
+import { Answer } from './answer.ts';
+import type { ChatDialect } from './dialect.ts';
+import { bodyOf } from './request.ts';
+import { readChatBody, readChatStream } from './stream.ts';
+import { turnOf } from './turn.ts';
+
+export type ChatOptions = ConnectionOptions & {
+  /** Laid over every request's body, under the request's own: objects are merged, `tools` appended. */
+  providerOptions?: JsonObject;
+};
+
+/** A single-turn adapter for a provider that speaks the Chat Completions API. */
+export function chatAdapter(dialect: ChatDialect, options: ChatOptions): ModelAdapter {
+  const { model } = options;
+  const now = options.now ?? Date.now;
+  return singleTurnAdapter({
+    provider: dialect.provider,
+    model,
+    capabilities: {
+      streaming: true,
+      parallelToolCalls: true,
+      reasoningReplay: (dialect.reasoning ?? 'none') !== 'none',
+      serverTools: dialect.serverTools ?? false,
+      structuredOutput: (dialect.output ?? 'json_schema') === 'json_schema' ? 'native' : 'instructions',
+      continuation: false,
+    },
+    connect: connector(dialect, options, settings =>
+      openaiTransport(settings, dialect.keyVariables.includes('OPENAI_API_KEY')),
+    ),
+    async send(connection, request, { stream, signal }) {
+      const body = bodyOf(request, dialect, { model, stream, providerOptions: options.providerOptions });
+      try {
+        return await connection.post('/chat/completions', body, signal);
+      } catch (thrown) {
+        throw maybeRetryable(errorFromThrown(thrown, connection.context, signal, now()), dialect);
+      }
+    },
+    read(body, request, context) {
+      const answer = new Answer(dialect);
+      const ending = readChatBody(body, answer, context);
+      return turnOf(answer, ending, request, dialect, model);
+    },
+    async *readStream(chunks, request, context) {
+      const answer = new Answer(dialect);
+      try {
+        const ending = yield* readChatStream(readSse(chunks), answer, context);
+        return turnOf(answer, ending, request, dialect, model);
+      } catch (thrown) {
+        throw thrown instanceof ProviderError ? maybeRetryable(thrown, dialect) : thrown;
+      }
+    },
+    now,
+  });
+}
+
+/** Some refusals are about what the model happened to sample: another try may give something else. */
+function maybeRetryable(error: ProviderError, { retryableCodes = [] }: ChatDialect): ProviderError {
+  if (error.retryable || !readErrorBody(error.raw).codes.some(code => retryableCodes.includes(code))) {
+    return error;
+  }
+  const { message, code, status, retryAfterMs, provider, model, raw } = error;
+  const details = { code, status, retryable: true, retryAfterMs, provider, model, raw };
+  return new ProviderError(message, details, { cause: error.cause });
+}

@@ -1,0 +1,137 @@
+import type { JsonObject, JsonValue } from '../../protocol/json.ts';
+import { isJsonObject } from '../../protocol/json.ts';
+import type { TurnDelta } from '../../protocol/turn.ts';
+import { type AccumulatedCall, CallAccumulator, type CallFragment } from '../accumulate-calls.ts';
+import { arrayOf, integerIn, nonEmpty, objectOf, objectsOf, textIn } from '../json-access.ts';
+import { ContentChunks } from './content-chunks.ts';
+import type { ChatDialect } from './dialect.ts';
+import { freshPart } from './fresh-part.ts';
+import { detailText, ReasoningDetails } from './reasoning-details.ts';
+
+/** Where a message says what it reasoned, outside of its content. Providers say the same in several. */
+const REASONING_MEMBERS = ['reasoning_content', 'reasoning', 'reasoning_details'] as const;
+type ReasoningMember = (typeof REASONING_MEMBERS)[number];
+
+/**
+ * The message of one turn, from its deltas or as a whole.
+ *
+ * A1 A delta may have reasoning, content and calls together; each is read.
+ * A2 Reasoning text comes from one member, the first that has some; the others repeat it.
+ * A3 A whole message's calls are taken as they stand in its list; those of deltas are put together.
+ */
+export class Answer {
+  text = '';
+  /** What was reasoned outside of the content, and in which member. */
+  reasoning = '';
+  reasoningMember: ReasoningMember | undefined;
+  refusal = '';
+  readonly content = new ContentChunks();
+  readonly details = new ReasoningDetails();
+  readonly annotations: JsonValue[] = [];
+  readonly #calls = new CallAccumulator();
+  readonly #extras = new Map<string, JsonObject>();
+  readonly #executed: JsonObject[] = [];
+  readonly #dialect: ChatDialect;
+
+  constructor(dialect: ChatDialect) {
+    this.#dialect = dialect;
+  }
+
+  /** Takes a whole message in. */
+  readMessage(message: JsonObject): void {
+    for (const detail of objectsOf(message.reasoning_details)) this.details.add(detail);
+    this.#readText(message);
+    for (const call of objectsOf(message.tool_calls)) this.#calls.add(this.#fragmentOf(call));
+    if (isJsonObject(message.function_call)) this.#calls.add(legacyFragment(message.function_call));
+    this.#readExecuted(message);
+  }
+
+  /** Takes a delta in; what of it a reader of the stream can be shown. */
+  *readDelta(delta: JsonObject): Generator<TurnDelta, void> {
+    for (const piece of objectsOf(delta.reasoning_details)) this.details.push(piece);
+    yield* this.#readText(delta);
+    for (const call of objectsOf(delta.tool_calls)) yield* this.#calls.push(this.#fragmentOf(call));
+    if (isJsonObject(delta.function_call)) yield* this.#calls.push(legacyFragment(delta.function_call));
+    this.#readExecuted(delta);
+  }
+
+  calls(): (AccumulatedCall & { extra: JsonObject | undefined })[] {
+    return this.#calls.calls().map(call => ({ ...call, extra: this.#extras.get(call.id ?? '') }));
+  }
+
+  /** The tools the provider ran itself. */
+  executed(): JsonObject[] {
+    return this.#executed;
+  }
+
+  #readText(source: JsonObject): TurnDelta[] {
+    const deltas: TurnDelta[] = [];
+    const reasoning = this.#reasoningIn(source);
+    if (reasoning !== '') {
+      this.reasoning += reasoning;
+      deltas.push({ type: 'reasoning', text: reasoning });
+    }
+    for (const chunk of chunksOf(source.content)) {
+      const read = this.content.add(this.#fresh(chunk));
+      if (read.text === '') continue;
+      if (read.type === 'text') this.text += read.text;
+      deltas.push(read);
+    }
+    this.refusal += textIn(source.refusal);
+    this.annotations.push(...arrayOf(source.annotations));
+    return deltas;
+  }
+
+  #reasoningIn(source: JsonObject): string {
+    const candidates = this.reasoningMember === undefined ? REASONING_MEMBERS : [this.reasoningMember];
+    for (const member of candidates) {
+      const said = member === 'reasoning_details' ? textOfDetails(source) : textIn(source[member]);
+      if (said === '') continue;
+      this.reasoningMember = member;
+      return this.#dialect.resendsText ? freshPart(this.reasoning, said) : said;
+    }
+    return '';
+  }
+
+  #fresh(chunk: JsonObject): JsonObject {
+    if (!this.#dialect.resendsText || chunk.type !== 'text') return chunk;
+    return { ...chunk, text: freshPart(this.text, textIn(chunk.text)) };
+  }
+
+  #fragmentOf(call: JsonObject): CallFragment {
+    const id = nonEmpty(call.id);
+    if (id !== undefined && isJsonObject(call.extra_content)) {
+      this.#extras.set(id, { extra_content: call.extra_content });
+    }
+    const called = objectOf(call.function);
+    return {
+      ...(id === undefined ? {} : { id }),
+      index: integerIn(call.index) ?? null,
+      name: nonEmpty(called.name) ?? null,
+      arguments: called.arguments ?? null,
+    };
+  }
+
+  #readExecuted(source: JsonObject): void {
+    for (const tool of objectsOf(source.executed_tools)) {
+      const index = integerIn(tool.index) ?? this.#executed.length;
+      const known = this.#executed.findIndex(entry => (integerIn(entry.index) ?? -1) === index);
+      if (known === -1) this.#executed.push({ ...tool });
+      else this.#executed[known] = { ...this.#executed[known], ...tool };
+    }
+  }
+}
+
+/** Before there were tool calls, a message had one function call, without an id. */
+function legacyFragment({ name, arguments: text }: JsonObject): CallFragment {
+  return { index: -1, name: nonEmpty(name) ?? null, arguments: text ?? null };
+}
+
+function chunksOf(content: JsonValue | undefined): JsonObject[] {
+  if (typeof content === 'string') return [{ type: 'text', text: content }];
+  return arrayOf(content).filter(isJsonObject);
+}
+
+function textOfDetails(source: JsonObject): string {
+  return objectsOf(source.reasoning_details).map(detailText).join('');
+}

@@ -1,0 +1,125 @@
+import type { Item, Part, ReasoningItem } from '../../protocol/item.ts';
+import type { JsonObject } from '../../protocol/json.ts';
+import type { ModelRequest, ModelTurn, ToolCall } from '../../protocol/turn.ts';
+import { CallIds } from '../call-ids.ts';
+import { nonEmpty } from '../json-access.ts';
+import { toolCall } from '../tool-call.ts';
+import type { Answer } from './answer.ts';
+import { chunkText, type Stretch, thinkingText } from './content-chunks.ts';
+import type { ChatDialect } from './dialect.ts';
+import { finishReasonOf } from './finish-reason.ts';
+import type { Kept } from './kept.ts';
+import type { Ending } from './stream.ts';
+
+/** The turn of an answer that has ended. */
+export function turnOf(
+  answer: Answer,
+  ending: Ending,
+  request: ModelRequest,
+  dialect: ChatDialect,
+  model: string,
+): ModelTurn {
+  const { toolCalls, items: calls } = callsOf(answer, request, dialect);
+  const executed = answer.executed();
+  const items = [
+    ...executed.map(tool => executedItem(tool, dialect)),
+    ...reasoningItems(answer, dialect),
+    ...contentItems(answer, dialect),
+    ...calls,
+  ];
+  return {
+    text: answer.text,
+    reasoning: items.flatMap(item => (item.type === 'reasoning' ? item.text : [])).join(''),
+    toolCalls,
+    finishReason: finishReasonOf(ending.finish, {
+      calls: toolCalls.length > 0,
+      providerCalls: executed.length > 0,
+      refused: answer.refusal !== '',
+    }),
+    usage: ending.usage,
+    model: ending.model ?? model,
+    items,
+  };
+}
+
+function callsOf(
+  answer: Answer,
+  request: ModelRequest,
+  dialect: ChatDialect,
+): { toolCalls: ToolCall[]; items: Item[] } {
+  const ids = new CallIds(request.transcript);
+  const toolCalls: ToolCall[] = [];
+  const items: Item[] = [];
+  for (const { id, name, arguments: text, extra } of answer.calls()) {
+    const call = toolCall(ids.name(id, toolCalls.length), name, text);
+    toolCalls.push(call);
+    items.push({
+      type: 'tool_call',
+      callId: call.callId,
+      name,
+      arguments: call.arguments,
+      ...keeping(
+        {
+          ...(dialect.reasoning === 'details' && id !== null ? { wireId: id } : {}),
+          ...(extra === undefined ? {} : { extra }),
+        },
+        dialect,
+      ),
+    });
+  }
+  return { toolCalls, items };
+}
+
+/** What the provider ran is over: nothing of it goes back. */
+function executedItem(tool: JsonObject, dialect: ChatDialect): Item {
+  const opaque = { provider: dialect.provider, data: { executed: tool } };
+  return { type: 'provider_item', kind: nonEmpty(tool.type) ?? 'executed_tool', opaque };
+}
+
+function reasoningItems(answer: Answer, dialect: ChatDialect): ReasoningItem[] {
+  const { reasoning: text, reasoningMember: member, details } = answer;
+  const kept: Kept = {};
+  if (dialect.reasoning === 'details' && details.all().length > 0) kept.details = details.all();
+  if ((dialect.reasoning === 'member' || dialect.reasoning === 'required') && text !== '' && member) {
+    kept.member = member;
+  }
+  if (text === '' && kept.details === undefined) return [];
+  return [{ type: 'reasoning', text, ...keeping(kept, dialect) }];
+}
+
+/** The content in its order. Annotations are about its last text. */
+function contentItems(answer: Answer, dialect: ChatDialect): Item[] {
+  const { stretches } = answer.content;
+  const lastText = stretches.findLastIndex(stretch => stretch.type === 'text');
+  const items = stretches.map((stretch, at): Item => {
+    if (stretch.type === 'thinking') {
+      const text = thinkingText(stretch.chunk);
+      return { type: 'reasoning', text, ...keeping({ chunk: stretch.chunk }, dialect) };
+    }
+    return messageItem(stretch, answer, at === lastText, dialect);
+  });
+  if (answer.refusal !== '' && lastText === -1) {
+    items.push(messageItem({ type: 'text', chunks: [] }, answer, true, dialect));
+  }
+  return items;
+}
+
+function messageItem(
+  { chunks }: Extract<Stretch, { type: 'text' }>,
+  { annotations, refusal }: Answer,
+  isLast: boolean,
+  dialect: ChatDialect,
+): Item {
+  const text = chunks.map(chunkText).join('');
+  const about = isLast && annotations.length > 0 ? { annotations: [...annotations] } : {};
+  const content: Part[] = text === '' ? [] : [{ type: 'text', text, ...about }];
+  const kept: Kept = {
+    ...(chunks.some(chunk => chunk.type !== 'text') ? { chunks } : {}),
+    ...(isLast && refusal !== '' ? { refusal } : {}),
+  };
+  return { type: 'message', role: 'assistant', content, ...keeping(kept, dialect) };
+}
+
+function keeping(kept: Kept, dialect: ChatDialect): { opaque?: { provider: string; data: JsonObject } } {
+  return Object.keys(kept).length === 0 ? {} : { opaque: { provider: dialect.provider, data: { ...kept } } };
+}

@@ -1,0 +1,47 @@
+import { abortChecks } from './conformance/abort-checks.ts';
+import type { AdapterCheck, AdapterUnderTest, Exchange, OpenOptions } from './conformance/check.ts';
+import { errorChecks } from './conformance/error-checks.ts';
+import { limitChecks } from './conformance/limit-checks.ts';
+import { replayChecks } from './conformance/replay-checks.ts';
+import { splitChecks } from './conformance/split-checks.ts';
+import { turnChecks } from './conformance/turn-checks.ts';
+
+export type { Answer, SeenRequest } from './conformance/answer.ts';
+export { type ReplayFetch, replayFetch } from './conformance/replay-fetch.ts';
+export { type ReplayServer, startReplayServer } from './conformance/replay-server.ts';
+export { atRandom, inPiecesOf, inTwoEverywhere, oneByOne, splitAt } from './conformance/split-bytes.ts';
+export type { AdapterCheck, AdapterUnderTest, Exchange, OpenOptions };
+
+/**
+ * What every adapter must hold, as named checks for any test runner: the same turn streamed or not and
+ * however its bytes are cut, opaque data that comes back unchanged, aborts that close the connection,
+ * failures that are a `ProviderError` of the right code. A check rejects when the adapter is wrong.
+ * Throws a `RangeError` when `exchanges` lack a mode, or `except` names no check.
+ *
+ * @example
+ * const exchanges = [
+ *   { name: 'hello', streamed: false, response: body, expect: { text: 'hello', finishReason: 'stop' } },
+ *   { name: 'hello, streamed', streamed: true, response: events, sameTurnAs: 'hello' },
+ * ];
+ * const open = (options: OpenOptions) => acme({ model: 'acme-1', ...options });
+ * for (const { name, run } of adapterChecks({ open, exchanges })) test(name, run);
+ */
+export function adapterChecks(subject: AdapterUnderTest): AdapterCheck[] {
+  for (const streamed of [true, false]) {
+    if (!subject.exchanges.some(exchange => exchange.streamed === streamed && !exchange.fails)) {
+      throw new RangeError(`An exchange with streamed: ${streamed} is needed.`);
+    }
+  }
+  const checks = [
+    ...turnChecks(subject),
+    ...splitChecks(subject),
+    ...replayChecks(subject),
+    ...abortChecks(subject),
+    ...errorChecks(subject),
+    ...limitChecks(subject),
+  ];
+  const except = Object.keys(subject.except ?? {});
+  const unknown = except.find(name => !checks.some(check => check.name === name));
+  if (unknown !== undefined) throw new RangeError(`There is no check named "${unknown}" to leave out.`);
+  return checks.filter(({ name }) => !except.includes(name));
+}

@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict';
+import type { Item } from '../../protocol/item.ts';
+import type { JsonObject } from '../../protocol/json.ts';
+import type { ModelTurn } from '../../protocol/turn.ts';
+import { play, requestOf, send } from './call.ts';
+import type { AdapterCheck, AdapterUnderTest, Exchange } from './check.ts';
+
+/** What of a turn must be in the next request, and what must not. */
+export function replayChecks(subject: AdapterUnderTest): AdapterCheck[] {
+  const good = subject.exchanges.filter(({ fails }) => fails === undefined);
+  return good.flatMap(exchange => [
+    comesBackUnchanged(subject, exchange),
+    foreignIsLeftOut(subject, exchange),
+    controlStaysHere(subject, exchange),
+  ]);
+}
+
+function comesBackUnchanged(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck {
+  return {
+    name: `${exchange.name}: comes back in the next request unchanged, also after JSON`,
+    async run() {
+      const { turn } = await play(subject, exchange);
+      const body = await nextBody(subject, exchange, followUp(turn));
+      const stored: Item[] = JSON.parse(JSON.stringify(followUp(turn)));
+      assert.deepEqual(await nextBody(subject, exchange, stored), body);
+      const texts = textsOf(body);
+      for (const opaque of exchange.comesBack ?? []) {
+        assert.ok(
+          texts.some(text => text.includes(opaque)),
+          `this must be in the next request: ${opaque}`,
+        );
+      }
+      for (const [index, call] of turn.toolCalls.entries()) {
+        if (call.executedBy === 'provider') continue;
+        assert.ok(texts.includes(call.name), `the call of ${call.name} must be in the next request`);
+        assert.ok(
+          texts.some(text => text.includes(outputOf(index))),
+          `the result of ${call.name} must be in the next request`,
+        );
+      }
+    },
+  };
+}
+
+function foreignIsLeftOut(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck {
+  return {
+    name: `${exchange.name}: goes to another provider without its opaque data`,
+    async run() {
+      const { turn } = await play(subject, exchange);
+      const foreign = followUp(turn).map(item =>
+        'opaque' in item && item.opaque
+          ? { ...item, opaque: { ...item.opaque, provider: 'another-provider' } }
+          : item,
+      );
+      const texts = textsOf(await nextBody(subject, exchange, foreign));
+      for (const opaque of exchange.comesBack ?? []) {
+        assert.ok(!texts.some(text => text.includes(opaque)), `this must not be sent: ${opaque}`);
+      }
+    },
+  };
+}
+
+function controlStaysHere(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck {
+  const control: Item[] = [
+    { type: 'approval_request', callId: 'x', name: 'secret', arguments: '{}' },
+    { type: 'approval_response', callId: 'x', approve: true },
+    { type: 'tool_list', label: 'secret', tools: [] },
+  ];
+  return {
+    name: `${exchange.name}: is followed by the same request with control items between`,
+    async run() {
+      const items = followUp((await play(subject, exchange)).turn);
+      const mixed = [...control, ...items.flatMap(item => [item, ...control])];
+      assert.deepEqual(await nextBody(subject, exchange, mixed), await nextBody(subject, exchange, items));
+    },
+  };
+}
+
+/** The turn's items, a result of each call, and what a user says then. */
+function followUp(turn: ModelTurn): Item[] {
+  const results = turn.toolCalls
+    .filter(({ executedBy }) => executedBy !== 'provider')
+    .map(
+      ({ callId }, index): Item => ({
+        type: 'tool_result',
+        callId,
+        output: outputOf(index),
+        isError: false,
+      }),
+    );
+  const more: Item = { type: 'message', role: 'user', content: [{ type: 'text', text: 'go on' }] };
+  return [...turn.items, ...results, more];
+}
+
+function outputOf(index: number): string {
+  return `output-${index}-of-the-call`;
+}
+
+async function nextBody(
+  subject: AdapterUnderTest,
+  exchange: Exchange,
+  items: readonly Item[],
+): Promise<JsonObject> {
+  const request = requestOf(exchange);
+  const requests = await send(subject, exchange, {
+    ...request,
+    transcript: [...request.transcript, ...items],
+  });
+  return requests[0]?.body ?? {};
+}
+
+/** Every text and every name in a body. */
+function textsOf(value: unknown): string[] {
+  if (typeof value === 'string') return [value];
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([name, member]) => [name, ...textsOf(member)]);
+}

@@ -1,0 +1,51 @@
+/** The bytes in pieces that end at `cuts`, in any order; empty pieces are left out. */
+export function splitAt(bytes: Uint8Array, cuts: readonly number[]): Uint8Array[] {
+  const ends = [...cuts, bytes.length].toSorted((a, b) => a - b);
+  return ends.map((end, at) => bytes.subarray(ends[at - 1] ?? 0, end)).filter(piece => piece.length > 0);
+}
+
+export function oneByOne(bytes: Uint8Array): Uint8Array[] {
+  return Array.from(bytes, (_, at) => bytes.subarray(at, at + 1));
+}
+
+/** The bytes in two pieces, once for every position between two bytes. */
+export function* inTwoEverywhere(bytes: Uint8Array): Generator<Uint8Array[], void> {
+  for (let at = 1; at < bytes.length; at += 1) yield splitAt(bytes, [at]);
+}
+
+/**
+ * The bytes in pieces of `length`, once for each place the first cut can be at: `length` splits in
+ * which every position between two bytes is cut once.
+ */
+export function* inPiecesOf(bytes: Uint8Array, length: number): Generator<Uint8Array[], void> {
+  for (let first = 1; first <= Math.min(length, bytes.length - 1); first += 1) {
+    const cuts = Array.from(
+      { length: Math.ceil((bytes.length - first) / length) },
+      (_, at) => first + at * length,
+    );
+    yield splitAt(bytes, cuts);
+  }
+}
+
+/** The bytes in up to thirteen pieces, `times` times; the same positions for the same seed. */
+export function* atRandom(
+  bytes: Uint8Array,
+  { seed, times }: { seed: number; times: number },
+): Generator<Uint8Array[], void> {
+  const random = randomNumbers(seed);
+  for (let time = 0; time < times; time += 1) {
+    const cuts = Array.from({ length: 1 + (time % 12) }, () => Math.floor(random() * bytes.length));
+    yield splitAt(bytes, cuts);
+  }
+}
+
+/** Numbers from 0 to below 1, the same for the same seed (mulberry32). */
+export function randomNumbers(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}

@@ -1,0 +1,23 @@
+/** What a `data:` URL holds: its media type, empty where it names none, and its content in base64. */
+export type DataURL = { mediaType: string; base64: string };
+
+/** Reads a `data:` URL, in base64 or percent-encoded; `undefined` for every other URL. */
+export function readDataURL(url: string): DataURL | undefined {
+  const comma = url.indexOf(',');
+  if (!/^data:/i.test(url) || comma === -1) return undefined;
+  const [mediaType = '', ...parameters] = url.slice('data:'.length, comma).split(';');
+  const content = url.slice(comma + 1);
+  const inBase64 = parameters.some(parameter => parameter.trim().toLowerCase() === 'base64');
+  return {
+    mediaType: mediaType.trim().toLowerCase(),
+    base64: inBase64 ? content : Buffer.from(percentDecoded(content)).toString('base64'),
+  };
+}
+
+function percentDecoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

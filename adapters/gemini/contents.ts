@@ -1,0 +1,158 @@
+import type { Item, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
+import type { JsonObject } from '../../protocol/json.ts';
+import { textOf } from '../../protocol/message.ts';
+import { parseArguments } from '../parse-arguments.ts';
+import { generationOf } from './generation.ts';
+import { modelParts, thoughtParts, userParts } from './message-parts.ts';
+import { keptBy, PROVIDER, signed } from './wire-part.ts';
+
+/**
+ * The transcript as contents of user and model. The parts of a model's turn stand as they came. The
+ * responses to all its calls follow in one content of their own, in call order, wherever their results
+ * stand. System messages at the beginning are `instructions`; later ones are words of the user,
+ * because contents have no other place for them.
+ */
+export function contentsOf(
+  transcript: readonly Item[],
+  model: string,
+): { instructions: string[]; contents: JsonObject[] } {
+  const start = transcript.findIndex(item => !isSystem(item) && !isControl(item));
+  const opening = transcript.slice(0, start === -1 ? transcript.length : start);
+  const writer = new ContentWriter(transcript, generationOf(model));
+  for (const item of transcript.slice(opening.length)) writer.add(item);
+  return {
+    instructions: opening.map(textOf).filter(text => text !== ''),
+    contents: writer.contents(),
+  };
+}
+
+function isSystem(item: Item): boolean {
+  return item.type === 'message' && (item.role === 'system' || item.role === 'developer');
+}
+
+function isControl({ type }: Item): boolean {
+  return type === 'approval_request' || type === 'approval_response' || type === 'tool_list';
+}
+
+/** Taken where the first content would not be the user's. */
+const NOTHING_SAID: JsonObject = { role: 'user', parts: [{ text: '' }] };
+
+/**
+ * What stands for the signature of a call that Gemini did not make, or made before it signed calls:
+ * https://ai.google.dev/gemini-api/docs/thought-signatures
+ */
+const NOT_SIGNED = 'skip_thought_signature_validator';
+
+/** Every call must be answered, also one whose result somebody has taken out. */
+const MISSING: Omit<ToolResultItem, 'type' | 'callId'> = {
+  output: 'There is no result of this call.',
+  isError: true,
+};
+
+/**
+ * Writes contents item by item.
+ *
+ * W1 What the model made without anything between is one content.
+ * W2 Every call has exactly one response, right behind its content; a result without a call has none.
+ * W3 The first content is the user's.
+ */
+class ContentWriter {
+  readonly #generation: number;
+  readonly #results = new Map<string, ToolResultItem[]>();
+  readonly #contents: JsonObject[] = [];
+  #model: JsonObject[] = [];
+  #calls: ToolCallItem[] = [];
+  #user: JsonObject[] | undefined;
+
+  constructor(transcript: readonly Item[], generation: number) {
+    this.#generation = generation;
+    for (const item of transcript) {
+      if (item.type !== 'tool_result') continue;
+      const known = this.#results.get(item.callId);
+      if (known) known.push(item);
+      else this.#results.set(item.callId, [item]);
+    }
+  }
+
+  add(item: Item): void {
+    switch (item.type) {
+      case 'message':
+        if (item.role === 'assistant') this.#model.push(...modelParts(item));
+        else this.#addUser(userParts(item));
+        return;
+      case 'reasoning':
+        this.#model.push(...thoughtParts(item));
+        return;
+      case 'tool_call':
+        this.#model.push(this.#callPart(item));
+        this.#calls.push(item);
+        return;
+      case 'provider_item': {
+        const { part } = keptBy(item);
+        if (part) this.#model.push(part);
+        return;
+      }
+      case 'tool_result':
+        if (this.#calls.length > 0) this.#endModel();
+        return;
+    }
+  }
+
+  contents(): JsonObject[] {
+    this.#endModel();
+    return this.#contents[0]?.role === 'user' ? this.#contents : [NOTHING_SAID, ...this.#contents];
+  }
+
+  #addUser(parts: JsonObject[]): void {
+    if (parts.length === 0) return;
+    this.#endModel();
+    if (this.#user) this.#user.push(...parts);
+    else {
+      this.#user = parts;
+      this.#contents.push({ role: 'user', parts });
+    }
+  }
+
+  #endModel(): void {
+    if (this.#model.length === 0) return;
+    this.#contents.push({ role: 'model', parts: this.#model });
+    if (this.#calls.length > 0) {
+      this.#contents.push({ role: 'user', parts: this.#calls.map(call => this.#responsePart(call)) });
+    }
+    this.#model = [];
+    this.#calls = [];
+    this.#user = undefined;
+  }
+
+  /** Of the calls of one content only the first carries a signature. */
+  #callPart(item: ToolCallItem): JsonObject {
+    const parsed = parseArguments(item.arguments);
+    const { thoughtSignature, hasId } = keptBy(item);
+    const signature = thoughtSignature ?? (this.#needsSignature(item) ? NOT_SIGNED : undefined);
+    return {
+      functionCall: {
+        name: item.name,
+        args: 'input' in parsed ? parsed.input : {},
+        ...(hasId ? { id: item.callId } : {}),
+      },
+      ...signed(signature),
+    };
+  }
+
+  #needsSignature(item: ToolCallItem): boolean {
+    if (this.#calls.length > 0 || this.#generation < 2.5) return false;
+    return this.#generation >= 3 || item.opaque?.provider !== PROVIDER;
+  }
+
+  #responsePart(call: ToolCallItem): JsonObject {
+    const result = this.#results.get(call.callId)?.shift() ?? MISSING;
+    const said = result.shown ?? result.output;
+    return {
+      functionResponse: {
+        name: call.name,
+        response: result.isError ? { error: said } : { result: said },
+        ...(keptBy(call).hasId ? { id: call.callId } : {}),
+      },
+    };
+  }
+}

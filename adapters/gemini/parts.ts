@@ -1,0 +1,129 @@
+import type { Item } from '../../protocol/item.ts';
+import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
+import type { ToolCall, TurnDelta } from '../../protocol/turn.ts';
+import type { CallIds } from '../call-ids.ts';
+import { nonEmpty } from '../json-access.ts';
+import { toolCall } from '../tool-call.ts';
+import { CallReader } from './call.ts';
+import { imageURL } from './media.ts';
+import { keep, PROVIDER, type Span, signed } from './wire-part.ts';
+
+/** What the parts of a turn add up to. */
+export type ReadParts = { text: string; reasoning: string; toolCalls: ToolCall[]; items: Item[] };
+
+type Run = { type: 'text' | 'reasoning'; pieces: string[]; spans: Span[] };
+type Piece = Run | { type: 'call'; call: CallReader } | { type: 'part'; part: JsonObject };
+
+/**
+ * Reads the parts of a model's turn in their order.
+ *
+ * P1 Texts that follow each other are one item, thoughts likewise. A signed part keeps its extent in
+ *    it; parts without a signature are joined, so that it does not matter how a stream cut them.
+ * P2 A call whose arguments come in pieces is open until a piece says it was the last, or another call begins.
+ * P3 What has no portable form is kept whole.
+ */
+export class PartReader {
+  readonly #pieces: Piece[] = [];
+  #open: CallReader | undefined;
+  #calls = 0;
+
+  /** Takes a part in; what of it a reader of the stream can be shown. */
+  read(part: JsonObject): TurnDelta[] {
+    if (typeof part.text === 'string') return this.#readText(part, part.text);
+    if (isJsonObject(part.functionCall)) return this.#readCall(part, part.functionCall);
+    if (kindOf(part) !== undefined) this.#pieces.push({ type: 'part', part });
+    return [];
+  }
+
+  /** Ends the turn. A call that is still open is taken as it is. */
+  result(ids: CallIds): ReadParts {
+    const read: ReadParts = { text: '', reasoning: '', toolCalls: [], items: [] };
+    for (const piece of this.#pieces) {
+      if (piece.type === 'call') addCall(read, piece.call, ids);
+      else if (piece.type === 'part') read.items.push(partItem(piece.part));
+      else addRun(read, piece);
+    }
+    return read;
+  }
+
+  #readText(part: JsonObject, text: string): TurnDelta[] {
+    const thoughtSignature = nonEmpty(part.thoughtSignature);
+    if (text === '' && thoughtSignature === undefined) return [];
+    const type = part.thought === true ? 'reasoning' : 'text';
+    const run = this.#run(type);
+    run.pieces.push(text);
+    const last = run.spans.at(-1);
+    if (last && thoughtSignature === undefined && last.thoughtSignature === undefined) {
+      last.length += text.length;
+    } else run.spans.push({ length: text.length, ...signed(thoughtSignature) });
+    return text === '' ? [] : [{ type, text }];
+  }
+
+  #run(type: Run['type']): Run {
+    const last = this.#pieces.at(-1);
+    if (last?.type === type) return last;
+    const run: Run = { type, pieces: [], spans: [] };
+    this.#pieces.push(run);
+    return run;
+  }
+
+  #readCall(part: JsonObject, source: JsonObject): TurnDelta[] {
+    const name = nonEmpty(source.name);
+    const before = name === undefined ? [] : this.#close();
+    if (name !== undefined) {
+      this.#open = new CallReader(this.#calls++, name);
+      this.#pieces.push({ type: 'call', call: this.#open });
+      before.push({ type: 'call_started', index: this.#open.index, name });
+    }
+    this.#open?.push(part, source);
+    return source.willContinue === true ? before : [...before, ...this.#close()];
+  }
+
+  #close(): TurnDelta[] {
+    const call = this.#open;
+    this.#open = undefined;
+    return call ? [{ type: 'call_arguments', index: call.index, text: call.arguments() }] : [];
+  }
+}
+
+function addRun(read: ReadParts, { type, pieces, spans }: Run): void {
+  const text = pieces.join('');
+  const kept = keep(spans.some(span => span.thoughtSignature !== undefined) ? { spans } : {});
+  read[type] += text;
+  if (type === 'reasoning') read.items.push({ type, text, ...kept });
+  else if (text !== '') {
+    read.items.push({ type: 'message', role: 'assistant', content: [{ type, text }], ...kept });
+  } else {
+    for (const { thoughtSignature } of spans)
+      read.items.push(partItem({ text, ...signed(thoughtSignature) }));
+  }
+}
+
+function addCall(read: ReadParts, call: CallReader, ids: CallIds): void {
+  const { name, id, thoughtSignature } = call;
+  const callId = ids.name(id, read.toolCalls.length);
+  const made = toolCall(callId, name, call.arguments());
+  const kept = keep({ ...signed(thoughtSignature), ...(id === undefined ? {} : { hasId: true }) });
+  read.toolCalls.push(made);
+  read.items.push({ type: 'tool_call', callId, name, arguments: made.arguments, ...kept });
+}
+
+function partItem(part: JsonObject): Item {
+  const url = isJsonObject(part.inlineData) && part.thought !== true ? imageURL(part.inlineData) : undefined;
+  if (url !== undefined) {
+    const kept = { opaque: { provider: PROVIDER, data: signed(nonEmpty(part.thoughtSignature)) } };
+    return { type: 'message', role: 'assistant', content: [{ type: 'image', url }], ...kept };
+  }
+  return {
+    type: 'provider_item',
+    kind: kindOf(part) ?? 'part',
+    opaque: { provider: PROVIDER, data: { part } },
+  };
+}
+
+/** The member that says what a part is; `undefined` for one that says nothing. */
+function kindOf(part: JsonObject): string | undefined {
+  return Object.keys(part).find(name => !ASIDE.has(name)) ?? Object.keys(part)[0];
+}
+
+const ASIDE = new Set(['thought', 'thoughtSignature', 'partMetadata', 'videoMetadata', 'mediaResolution']);

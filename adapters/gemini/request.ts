@@ -1,0 +1,77 @@
+import type { JsonObject } from '../../protocol/json.ts';
+import type { ModelRequest, Settings, ToolChoice, ToolDefinition } from '../../protocol/turn.ts';
+import { arrayOf } from '../json-access.ts';
+import { mergeOptions } from '../merge-options.ts';
+import { withOutputSchema } from '../output-instructions.ts';
+import { contentsOf } from './contents.ts';
+import { generationOf } from './generation.ts';
+import { thinkingConfig } from './thinking.ts';
+
+/**
+ * The body of one call. Tools and answers are described by whole JSON Schemas. An output schema beside
+ * tools is asked for in the instructions before Gemini 3, which is the first to take both.
+ */
+export function bodyOf(
+  request: ModelRequest,
+  model: string,
+  providerOptions: JsonObject | undefined,
+): JsonObject {
+  const options = mergeOptions(providerOptions ?? {}, request.providerOptions);
+  const { contents, instructions } = contentsOf(request.transcript, model);
+  const { tools, output } = request;
+  const hasTools = tools.length > 0 || arrayOf(options.tools).length > 0;
+  const inWords = output !== undefined && hasTools && generationOf(model) < 3;
+  const all = [request.instructions ?? '', ...instructions].filter(text => text !== '').join('\n\n');
+  const told = inWords ? withOutputSchema(all === '' ? undefined : all, output) : all;
+  const generationConfig: JsonObject = {
+    ...settingsInput(request.settings, model),
+    ...(output && !inWords
+      ? { responseMimeType: 'application/json', responseJsonSchema: schemaInput(output.schema) }
+      : {}),
+  };
+  return mergeOptions(
+    {
+      contents,
+      ...(told === '' ? {} : { systemInstruction: { parts: [{ text: told }] } }),
+      ...(tools.length > 0
+        ? {
+            tools: [{ functionDeclarations: tools.map(toolInput) }],
+            toolConfig: { functionCallingConfig: choiceInput(request.toolChoice) },
+          }
+        : {}),
+      ...(Object.keys(generationConfig).length > 0 ? { generationConfig } : {}),
+    },
+    options,
+  );
+}
+
+function choiceInput(choice: ToolChoice): JsonObject {
+  switch (choice) {
+    case 'auto':
+      return { mode: 'AUTO' };
+    case 'required':
+      return { mode: 'ANY' };
+    case 'none':
+      return { mode: 'NONE' };
+    default:
+      return { mode: 'ANY', allowedFunctionNames: [choice.name] };
+  }
+}
+
+function toolInput({ name, description, inputSchema }: ToolDefinition): JsonObject {
+  return { name, description, parametersJsonSchema: schemaInput(inputSchema) };
+}
+
+function schemaInput({ $schema: _, ...schema }: JsonObject): JsonObject {
+  return schema;
+}
+
+function settingsInput(settings: Settings, model: string): JsonObject {
+  const { temperature, topP, maxOutputTokens, reasoningEffort } = settings;
+  return {
+    ...(temperature === undefined ? {} : { temperature }),
+    ...(topP === undefined ? {} : { topP }),
+    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+    ...(reasoningEffort === undefined ? {} : { thinkingConfig: thinkingConfig(reasoningEffort, model) }),
+  };
+}

@@ -1,0 +1,44 @@
+import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
+import type { ModelRequest, ModelTurn, TurnDelta } from '../../protocol/turn.ts';
+import { jsonIn, shorten } from '../json-access.ts';
+import { errorFromBody, malformedStream, type ProviderContext } from '../provider-errors.ts';
+import type { SseEvent } from '../read-sse.ts';
+import { isErrorBody } from '../single-turn.ts';
+import { TurnReader } from './turn.ts';
+
+/** The turn of a whole response. One without a candidate and without a reason for that is malformed. */
+export function readBody(body: JsonObject, request: ModelRequest, context: ProviderContext): ModelTurn {
+  const reader = new TurnReader(request.transcript, context.model);
+  reader.read(body);
+  if (reader.answered) return reader.turn();
+  throw malformedStream('the response has no candidate, and no reason why it was blocked', context, body);
+}
+
+/**
+ * The deltas of a streamed response, each event of which is a response with the next parts; returns the
+ * turn. What comes behind the finish reason is read too, such as the last word on usage. Throws for an
+ * error in the stream, and for a stream that just stops.
+ */
+export async function* readEvents(
+  events: AsyncIterable<SseEvent>,
+  request: ModelRequest,
+  context: ProviderContext,
+): AsyncGenerator<TurnDelta, ModelTurn, undefined> {
+  const reader = new TurnReader(request.transcript, context.model);
+  let count = 0;
+  for await (const { data } of events) {
+    if (data === '' || data === '[DONE]') continue;
+    const response = jsonIn(data);
+    if (response !== undefined && isErrorBody(response)) throw errorFromBody(response, context);
+    if (!isJsonObject(response)) {
+      throw malformedStream(`an event is not a JSON object: ${shorten(data, 80)}`, context);
+    }
+    count += 1;
+    yield* reader.read(response);
+  }
+  if (reader.ended) return reader.turn();
+  throw malformedStream(
+    `truncated stream: it ended after ${count} events without a finish reason or a reason why it was blocked.`,
+    context,
+  );
+}

@@ -1,0 +1,39 @@
+import type { ModelAdapter } from '../protocol/adapter.ts';
+import { type ChatOptions, chatAdapter } from './chat/adapter.ts';
+import type { CallIdForm, ChatDialect } from './chat/dialect.ts';
+
+/** Mistral. Key and URL come from `MISTRAL_API_KEY` and `MISTRAL_BASE_URL` where the options do not say. */
+export function mistral(options: ChatOptions): ModelAdapter {
+  return chatAdapter(MISTRAL, options);
+}
+
+const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
+
+/** Nine letters and digits; all others are refused, also those that models behind this API give. */
+const NINE: CallIdForm = {
+  fits: id => /^[A-Za-z0-9]{9}$/.test(id),
+  make(digest) {
+    let id = '';
+    for (let rest = BigInt(`0x${digest}`); id.length < 9; rest /= 62n) id += ALPHABET[Number(rest % 62n)];
+    return id;
+  },
+};
+
+/** Reasoning is part of the content, and effort is high or none. Usage comes without asking. */
+const MISTRAL: ChatDialect = {
+  provider: 'mistral',
+  keyVariables: ['MISTRAL_API_KEY'],
+  baseURLVariable: 'MISTRAL_BASE_URL',
+  defaultBaseURL: 'https://api.mistral.ai/v1',
+  requiredChoice: 'any',
+  callIds: NINE,
+  reasoning: 'content',
+  effort: effort => ({ reasoning_effort: effort === 'none' || effort === 'minimal' ? 'none' : 'high' }),
+  filePart: ({ url, name }) => ({
+    type: 'document_url',
+    document_url: url,
+    ...(name === undefined ? {} : { document_name: name }),
+  }),
+  streamMembers: {},
+  strictOrder: true,
+};

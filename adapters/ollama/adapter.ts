@@ -1,0 +1,70 @@
+import type { ModelAdapter } from '../../protocol/adapter.ts';
+import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
+import type { ModelRequest, TurnDelta } from '../../protocol/turn.ts';
+import { type ConnectionOptions, connector, type Endpoint } from '../connection.ts';
+import { fetchTransport } from '../fetch-transport.ts';
+import { jsonIn, shorten } from '../json-access.ts';
+import { errorFromBody, malformedStream, type ProviderContext } from '../provider-errors.ts';
+import { readNdjson } from '../read-ndjson.ts';
+import { isErrorBody, singleTurnAdapter } from '../single-turn.ts';
+import { bodyOf } from './request.ts';
+import { OllamaTurn } from './turn.ts';
+
+export type OllamaNativeOptions = ConnectionOptions & {
+  /** Laid over every request's body, under the request's own: objects are merged, `tools` appended. */
+  providerOptions?: JsonObject;
+};
+
+/** A single-turn adapter for `/api/chat` of https://docs.ollama.com/api/chat. */
+export function ollamaAdapter(endpoint: Endpoint, options: OllamaNativeOptions): ModelAdapter {
+  const { model, providerOptions } = options;
+  return singleTurnAdapter({
+    provider: endpoint.provider,
+    model,
+    capabilities: {
+      streaming: true,
+      parallelToolCalls: true,
+      reasoningReplay: true,
+      serverTools: false,
+      structuredOutput: 'native',
+      continuation: false,
+    },
+    connect: connector(endpoint, options, settings =>
+      fetchTransport(settings, settings.apiKey === '' ? {} : { authorization: `Bearer ${settings.apiKey}` }),
+    ),
+    send: (connection, request, { stream, signal }) =>
+      connection.post(
+        '/api/chat',
+        bodyOf(request, { model, stream, providerOptions }, connection.context),
+        signal,
+      ),
+    read(body, request, context) {
+      const turn = new OllamaTurn(request, model);
+      turn.push(body);
+      if (!turn.isDone) throw malformedStream('the answer is not done', context, body);
+      return turn.end();
+    },
+    readStream: (chunks, request, context) => readOllamaStream(chunks, request, model, context),
+    ...(options.now ? { now: options.now } : {}),
+  });
+}
+
+/** An error in the middle is the server's own: the request had been accepted. */
+async function* readOllamaStream(
+  chunks: AsyncIterable<Uint8Array>,
+  request: ModelRequest,
+  model: string,
+  context: ProviderContext,
+): AsyncGenerator<TurnDelta, ReturnType<OllamaTurn['end']>, undefined> {
+  const turn = new OllamaTurn(request, model);
+  let count = 0;
+  for await (const text of readNdjson(chunks)) {
+    const line = jsonIn(text);
+    if (!isJsonObject(line)) throw malformedStream(`a line is not JSON: ${shorten(text, 80)}`, context);
+    if (isErrorBody(line)) throw errorFromBody(line, context, 'server');
+    count += 1;
+    yield* turn.push(line);
+    if (turn.isDone) return turn.end();
+  }
+  throw malformedStream(`truncated stream: it ended after ${count} lines, none of them done.`, context);
+}

@@ -1,0 +1,153 @@
+import { ProviderError } from '../../protocol/error.ts';
+import type { Item, MessageItem, Part, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
+import type { JsonObject, JsonValue } from '../../protocol/json.ts';
+import { textOf } from '../../protocol/message.ts';
+import type { ModelRequest } from '../../protocol/turn.ts';
+import { readDataURL } from '../data-url.ts';
+import { shorten } from '../json-access.ts';
+import { argumentsObject } from '../parse-arguments.ts';
+import type { ProviderContext } from '../provider-errors.ts';
+import { hasId } from './kept-call.ts';
+
+/**
+ * Instructions and transcript as messages, in order. What the model said, thought and called up to the
+ * next item of another side is one message. Control items and what other providers ran are left out.
+ */
+export function messagesOf(
+  { instructions, transcript }: Pick<ModelRequest, 'instructions' | 'transcript'>,
+  context: ProviderContext,
+): JsonObject[] {
+  const messages: JsonObject[] = [];
+  const calls = new Map<string, ToolCallItem>();
+  let answer: AssistantMessage | undefined;
+  const endAnswer = () => {
+    const message = answer?.message();
+    if (message) messages.push(message);
+    answer = undefined;
+  };
+  if (instructions) messages.push({ role: 'system', content: instructions });
+  for (const item of transcript) {
+    if (item.type === 'tool_call') calls.set(item.callId, item);
+    if (isAnswer(item)) {
+      answer ??= new AssistantMessage();
+      answer.add(item);
+    } else if (item.type === 'message') {
+      endAnswer();
+      messages.push(messageInput(item, context));
+    } else if (item.type === 'tool_result') {
+      endAnswer();
+      messages.push(resultInput(item, calls.get(item.callId)));
+    }
+  }
+  endAnswer();
+  return messages;
+}
+
+type Answer = (MessageItem & { role: 'assistant' }) | Extract<Item, { type: 'reasoning' | 'tool_call' }>;
+
+function isAnswer(item: Item): item is Answer {
+  return (
+    item.type === 'reasoning' ||
+    item.type === 'tool_call' ||
+    (item.type === 'message' && item.role === 'assistant')
+  );
+}
+
+class AssistantMessage {
+  readonly #thinking: string[] = [];
+  readonly #content: string[] = [];
+  readonly #calls: JsonObject[] = [];
+
+  add(item: Answer): void {
+    if (item.type === 'reasoning') this.#thinking.push(item.text);
+    else if (item.type === 'message') this.#content.push(textOf(item));
+    else this.#calls.push(callInput(item));
+  }
+
+  /** `undefined` when there is nothing in it that the model said or called. */
+  message(): JsonObject | undefined {
+    const content = joined(this.#content);
+    const thinking = joined(this.#thinking);
+    if (content === '' && this.#calls.length === 0) return undefined;
+    return {
+      role: 'assistant',
+      content,
+      ...(thinking === '' ? {} : { thinking }),
+      ...(this.#calls.length === 0 ? {} : { tool_calls: this.#calls }),
+    };
+  }
+}
+
+function callInput(item: ToolCallItem): JsonObject {
+  return {
+    ...(hasId(item) ? { id: item.callId } : {}),
+    function: { name: item.name, arguments: argumentsObject(item.arguments) },
+  };
+}
+
+function resultInput(item: ToolResultItem, call: ToolCallItem | undefined): JsonObject {
+  const said = item.shown ?? asText(item.output);
+  return {
+    role: 'tool',
+    ...(call ? { tool_name: call.name } : {}),
+    ...(call && hasId(call) ? { tool_call_id: call.callId } : {}),
+    content: item.isError ? `Error: ${said}` : said,
+  };
+}
+
+function asText(output: JsonValue): string {
+  return typeof output === 'string' ? output : JSON.stringify(output);
+}
+
+function messageInput({ role, content }: MessageItem, context: ProviderContext): JsonObject {
+  const texts: string[] = [];
+  const images: string[] = [];
+  for (const part of content) {
+    if (part.type === 'text') texts.push(part.text);
+    else {
+      const media = mediaIn(part, context);
+      if ('text' in media) texts.push(media.text);
+      else images.push(media.image);
+    }
+  }
+  return {
+    role: role === 'developer' ? 'system' : role,
+    content: joined(texts),
+    ...(images.length === 0 ? {} : { images }),
+  };
+}
+
+/** Pictures as base64, text files as their text. */
+function mediaIn(
+  part: Exclude<Part, { type: 'text' }>,
+  context: ProviderContext,
+): { image: string } | { text: string } {
+  const data = readDataURL(part.url);
+  if (!data)
+    throw notTaken(`${part.type === 'image' ? 'an image' : 'a file'} at ${shorten(part.url, 200)}`, context);
+  const mediaType = (part.type === 'file' ? part.mediaType : undefined) ?? data.mediaType;
+  if (part.type === 'image' || mediaType.startsWith('image/')) return { image: data.base64 };
+  if (!/^text\/|[/+](?:json|xml|yaml)$/.test(mediaType)) {
+    throw notTaken(`a file of type ${mediaType === '' ? 'unknown' : mediaType}`, context);
+  }
+  return { text: Buffer.from(data.base64, 'base64').toString('utf8') };
+}
+
+function notTaken(what: string, { provider, model }: ProviderContext): ProviderError {
+  return new ProviderError(
+    `${provider} (${model}) takes pictures and text files as data: URLs, and the transcript has ${what}. Give its content in a data: URL, or take another model.`,
+    {
+      code: 'invalid-request',
+      status: null,
+      retryable: false,
+      retryAfterMs: null,
+      provider,
+      model,
+      raw: null,
+    },
+  );
+}
+
+function joined(texts: readonly string[]): string {
+  return texts.filter(text => text !== '').join('\n\n');
+}

@@ -1,0 +1,236 @@
+import { describe, expect, test } from 'vitest';
+import { type AdapterUnderTest, adapterChecks, type OpenOptions } from '../../adapters/conformance.ts';
+import type { ModelAdapter } from '../../protocol/adapter.ts';
+import { ProviderError } from '../../protocol/error.ts';
+import type { Item } from '../../protocol/item.ts';
+import type { ModelRequest, ModelTurn, TurnDelta } from '../../protocol/turn.ts';
+import { subjects } from './fixtures/subjects.ts';
+
+const good = subjects.openaiResponses as AdapterUnderTest;
+
+/** What an adapter does wrong, and the check that must notice. */
+type Fault = {
+  that: string;
+  fails: string;
+  options?: (options: OpenOptions) => OpenOptions;
+  adapter?: (adapter: ModelAdapter) => Partial<ModelAdapter>;
+};
+
+let count = 0;
+
+const faults: Fault[] = [
+  {
+    that: 'reads each piece of a body by itself',
+    fails: 'streamed calls: gives the same one byte at a time',
+    options: options => ({ ...options, ...(options.fetch && { fetch: decodingPieces(options.fetch) }) }),
+  },
+  {
+    that: 'takes what has ended early for a turn',
+    fails: 'streamed calls: is malformed wherever it ends before it is whole',
+    adapter: adapter => withTurns(adapter, turn => turn, { rescue: true }),
+  },
+  {
+    that: 'gives another turn when it does not stream',
+    fails: 'streamed calls: gives the same turn as calls',
+    adapter: adapter => ({
+      generate: async (...args) => ({ ...(await adapter.generate(...args)), reasoning: '' }),
+    }),
+  },
+  {
+    that: 'leaves a delta out',
+    fails: 'streamed calls: gives one turn, at the end, and deltas that add up to it',
+    adapter: adapter => ({
+      async *stream(...args) {
+        for await (const delta of adapter.stream(...args)) if (delta.type !== 'text') yield delta;
+      },
+    }),
+  },
+  {
+    that: 'ends with two turns',
+    fails: 'streamed calls: gives one turn, at the end, and deltas that add up to it',
+    adapter: adapter => ({
+      async *stream(...args) {
+        for await (const delta of adapter.stream(...args)) {
+          yield delta;
+          if (delta.type === 'turn') yield delta;
+        }
+      },
+    }),
+  },
+  {
+    that: 'makes up other ids each time',
+    fails: 'calls: names each call by its own id, and by the same one when it is asked again',
+    adapter: adapter =>
+      withTurns(adapter, turn => ({
+        ...turn,
+        toolCalls: turn.toolCalls.map(call => ({ ...call, callId: `call_${count++}` })),
+      })),
+  },
+  {
+    that: 'names all calls alike',
+    fails: 'calls: names each call by its own id, and by the same one when it is asked again',
+    adapter: adapter =>
+      withTurns(adapter, turn => ({
+        ...turn,
+        toolCalls: turn.toolCalls.map(call => ({ ...call, callId: 'call' })),
+      })),
+  },
+  {
+    that: 'forgets opaque data',
+    fails: 'calls: comes back in the next request unchanged, also after JSON',
+    adapter: adapter => withTurns(adapter, turn => ({ ...turn, items: turn.items.map(withoutOpaque) })),
+  },
+  {
+    that: 'keeps opaque data outside of its items',
+    fails: 'calls: comes back in the next request unchanged, also after JSON',
+    adapter: adapter => {
+      const known = new WeakSet<Item>();
+      const remembering = withTurns(adapter, turn => {
+        for (const item of turn.items) known.add(item);
+        return turn;
+      });
+      return withRequests({ ...adapter, ...remembering }, item =>
+        known.has(item) ? item : withoutOpaque(item),
+      );
+    },
+  },
+  {
+    that: "sends another provider's opaque data",
+    fails: 'calls: goes to another provider without its opaque data',
+    adapter: adapter =>
+      withRequests(adapter, item =>
+        'opaque' in item && item.opaque
+          ? ({ ...item, opaque: { ...item.opaque, provider: adapter.provider } } as Item)
+          : item,
+      ),
+  },
+  {
+    that: 'asks again when a call has failed',
+    fails: 'a status of 500 may be tried again (a response)',
+    adapter: adapter => ({
+      generate: (...args) => adapter.generate(...args).catch(() => adapter.generate(...args)),
+    }),
+  },
+  {
+    that: 'throws errors of its own',
+    fails: 'a status of 401 is a key that was refused (a response)',
+    adapter: adapter => ({
+      generate: (...args) =>
+        adapter.generate(...args).catch((error: unknown) => {
+          throw new Error('it failed', { cause: error });
+        }),
+    }),
+  },
+  {
+    that: 'tells the key in its errors',
+    fails: 'a status of 401 is a key that was refused (a response)',
+    adapter: adapter => ({
+      generate: (...args) =>
+        adapter.generate(...args).catch((error: ProviderError) => {
+          throw new ProviderError(`${error.message} (key conformance-4f1d2c7b90ae)`, error);
+        }),
+    }),
+  },
+  {
+    that: 'takes no notice of a signal',
+    fails: 'a response that was aborted before it began is not asked for',
+    adapter: adapter => ({
+      generate: request => adapter.generate(request, { signal: new AbortController().signal }),
+    }),
+  },
+  {
+    that: 'reads bodies of any size',
+    fails: 'a response of more bytes than allowed is given up',
+    options: options => ({ ...options, maxResponseBytes: Number.MAX_SAFE_INTEGER }),
+  },
+  {
+    that: 'sends nothing as a key where there is none',
+    fails: 'without a key nothing is sent',
+    options: options => ({ ...options, apiKey: options.apiKey || 'none' }),
+  },
+];
+
+describe('the checks of an adapter', () => {
+  test('have names that tell them apart', () => {
+    const names = adapterChecks(good).map(({ name }) => name);
+    expect(new Set(names).size).toBe(names.length);
+  });
+
+  test('need an exchange of each mode, and leave out only what there is', () => {
+    const streamed = good.exchanges.filter(exchange => exchange.streamed);
+    expect(() => adapterChecks({ ...good, exchanges: streamed })).toThrow('streamed: false');
+    expect(() => adapterChecks({ ...good, except: { 'no such check': 'because' } })).toThrow('no such check');
+    const except = { 'without a key nothing is sent': 'It needs none.' };
+    expect(adapterChecks({ ...good, except })).toHaveLength(adapterChecks(good).length - 1);
+  });
+
+  test.each(faults)('refuse an adapter that $that', async ({ fails, options, adapter }) => {
+    const open = (given: OpenOptions): ModelAdapter => {
+      const inner = good.open(options?.(given) ?? given);
+      return { ...inner, ...adapter?.(inner) };
+    };
+    const check = adapterChecks({ ...good, open }).find(({ name }) => name === fails);
+    if (!check) throw new RangeError(`There is no check named "${fails}".`);
+    await expect(check.run()).rejects.toThrow();
+  });
+});
+
+function withTurns(
+  adapter: ModelAdapter,
+  change: (turn: ModelTurn) => ModelTurn,
+  { rescue = false } = {},
+): Pick<ModelAdapter, 'generate' | 'stream'> {
+  return {
+    generate: async (...args) => change(await adapter.generate(...args)),
+    async *stream(...args): AsyncGenerator<TurnDelta> {
+      try {
+        for await (const delta of adapter.stream(...args)) {
+          yield delta.type === 'turn' ? { type: 'turn', turn: change(delta.turn) } : delta;
+        }
+      } catch (error) {
+        if (!rescue) throw error;
+        yield { type: 'turn', turn: EMPTY };
+      }
+    },
+  };
+}
+
+function withRequests(
+  adapter: ModelAdapter,
+  change: (item: Item) => Item,
+): Pick<ModelAdapter, 'generate' | 'stream'> {
+  const changed = (request: ModelRequest) => ({ ...request, transcript: request.transcript.map(change) });
+  return {
+    generate: (request, options) => adapter.generate(changed(request), options),
+    stream: (request, options) => adapter.stream(changed(request), options),
+  };
+}
+
+const EMPTY: ModelTurn = {
+  text: '',
+  reasoning: '',
+  toolCalls: [],
+  finishReason: 'stop',
+  usage: null,
+  model: 'model-1',
+  items: [],
+};
+
+function withoutOpaque(item: Item): Item {
+  if (!('opaque' in item) || item.type === 'provider_item') return item;
+  const { opaque: _, ...portable } = item;
+  return portable as Item;
+}
+
+function decodingPieces(inner: typeof fetch): typeof fetch {
+  return async (input, init) => {
+    const response = await inner(input, init);
+    const recoded = response.body?.pipeThrough(
+      new TransformStream<Uint8Array, Uint8Array>({
+        transform: (piece, controller) =>
+          controller.enqueue(new TextEncoder().encode(new TextDecoder().decode(piece))),
+      }),
+    );
+    return new Response(recoded ?? null, { status: response.status, headers: response.headers });
+  };
+}

@@ -1,0 +1,32 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+
+const read = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
+
+test('docs/adding-a-provider.md quotes the files that ship, as they are', () => {
+  const page = read('docs/adding-a-provider.md');
+  const quotes = [...page.matchAll(/`([\w./-]+)`:\n\n```ts\n([\s\S]*?)```/g)];
+  expect(quotes.map(([, path]) => path)).toEqual([
+    'adapters/cerebras.ts',
+    'adapters/model-from-env.ts',
+    'test/adapters/cerebras.test.ts',
+    'test/adapters/cerebras.test.ts',
+    'test/adapters/cerebras.test.ts',
+  ]);
+  for (const [, path = '', code = ''] of quotes) expect(read(path), path).toContain(code);
+  expect(page.match(/```ts/g)).toHaveLength(quotes.length);
+  expect(read('adapters/cerebras.ts')).toBe(quotes[0]?.[2]);
+});
+
+test('every file that docs/adding-a-provider.md links to is there', () => {
+  const links = [...read('docs/adding-a-provider.md').matchAll(/\]\(\.\.\/([\w./-]+)\)/g)];
+  expect(links.length).toBeGreaterThan(3);
+  for (const [, path = ''] of links) expect(() => read(path), path).not.toThrow();
+});
+
+test('package.json exports the provider that docs/adding-a-provider.md adds', () => {
+  expect(JSON.parse(read('package.json')).exports).toHaveProperty(
+    './adapters/cerebras',
+    './dist/adapters/cerebras.js',
+  );
+});

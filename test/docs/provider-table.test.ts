@@ -1,0 +1,27 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { providerNames } from '../../adapters/model-from-env.ts';
+import { insertProviderTable, providerTable } from './provider-table.ts';
+
+const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+
+describe('the table of providers in the README', () => {
+  test('is what the adapters declare, as `npm run docs` writes it', async () => {
+    expect(readme).toBe(await insertProviderTable(readme));
+  });
+
+  test('has every provider that a model string can name', async () => {
+    const table = await providerTable();
+    for (const name of providerNames().filter(name => name !== 'openai-responses' && name !== 'scripted')) {
+      expect(table).toContain(`| \`${name}:MODEL\` |`);
+    }
+  });
+
+  test('names the variables the adapters read, and leaves the environment as it was', async () => {
+    const before = process.env;
+    const rows = (await providerTable()).split('\n');
+    expect(process.env).toBe(before);
+    const azure = rows.find(row => row.startsWith('| `azure:MODEL`'));
+    expect(azure).toMatch(/\| `AZURE_API_KEY`, `AZURE_OPENAI_API_KEY` \| `AZURE_BASE_URL` \|$/);
+  });
+});
