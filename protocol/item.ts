@@ -85,7 +85,14 @@ export const controlItemSchema = z.discriminatedUnion('type', [
     approve: z.boolean(),
     reason: z.exactOptional(z.string()),
   }),
-  z.object({ type: z.literal('tool_list'), id, label: z.string(), tools: z.array(json) }),
+  /** `error`: why the server could not be asked for its tools. */
+  z.object({
+    type: z.literal('tool_list'),
+    id,
+    label: z.string(),
+    tools: z.array(json),
+    error: z.exactOptional(z.string()),
+  }),
 ]);
 export type ControlItem = z.infer<typeof controlItemSchema>;
 

@@ -138,7 +138,7 @@ export async function soon<Value>(promise: Promise<Value>, what: string): Promis
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(
     () => late.reject(new assert.AssertionError({ message: `${what}, but it never did` })),
-    8_000,
+    20_000,
   );
   try {
     return await Promise.race([promise, late.promise]);

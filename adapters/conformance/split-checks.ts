@@ -73,7 +73,7 @@ function damaged(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck {
     async run() {
       const play = player(subject);
       const random = randomNumbers(bytesOf(exchange).length);
-      for (let time = 0; time < 40; time += 1) {
+      for (let time = 0; time < 24; time += 1) {
         const bytes = bytesOf(exchange).slice();
         const at = Math.floor(random() * bytes.length);
         if (time % 2 === 0) bytes[at] = Math.floor(random() * 256);
@@ -99,7 +99,7 @@ async function endOf(
 }
 
 function* lengthsBelow(length: number): Generator<number, void> {
-  const step = Math.ceil(length / 100);
+  const step = Math.ceil(length / 60);
   for (let kept = 1; kept < length; kept += step) yield kept;
 }
 

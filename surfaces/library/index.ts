@@ -1,5 +1,14 @@
-export { classifyTurn } from '../../adapters/classify-turn.ts';
+export { type ClassifiedTurn, classifyTurn } from '../../adapters/classify-turn.ts';
 export { collectTurn } from '../../adapters/collect-turn.ts';
+export {
+  type StreamAndClassifyOptions,
+  streamAndClassify,
+  type TurnRequest,
+} from '../../adapters/stream-and-classify.ts';
+export { type CallLike, toolCallFrom } from '../../adapters/tool-call-from.ts';
+export { toolCallsOf } from '../../adapters/tool-calls-of.ts';
+export { type ResultLike, toolResultFrom } from '../../adapters/tool-result-from.ts';
+export { WatchedTurn, watchTurn } from '../../adapters/watch-turn.ts';
 export type {
   Finisher,
   FinisherInput,

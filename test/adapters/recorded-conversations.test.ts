@@ -82,7 +82,7 @@ describe.each(conversations)('recorded conversation $name', ({ turns }) => {
         tools: toolsIn([...said]),
       });
       const { sent, turn } = await playRecorded(recorded, body, asked);
-      made.push(turn);
+      made[index] = turn;
       before = transcript;
       if (index === 0) continue;
       expect(story.turns.length, recorded.name).toBe(BEGINS_ANEW.has(recorded.name) ? 0 : own.length);

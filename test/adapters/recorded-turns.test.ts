@@ -116,7 +116,7 @@ const WAITS: Record<string, number> = { 'azure/error-429': 0, 'gemini/error-429-
 /**
  * A small recording one byte at a time, and so that every position is cut in one of the splits; a large
  * one at random. A stream has more states to be cut in than a body. With `EVERY_SPLIT` set, small ones
- * come in two at every position instead, which takes a minute.
+ * come in two at every position instead, which takes a minute or two.
  */
 function* splitsOf(bytes: Uint8Array, streamed: boolean): Generator<Uint8Array[], void> {
   if (bytes.length >= SMALL_BYTES) {
