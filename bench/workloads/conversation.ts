@@ -19,7 +19,7 @@ export const conversation: Workload = {
   name: 'conversation',
   title: `A conversation of ${RUNS} runs, each continuing the one before (wall ms of a run)`,
   contenders: CONTENDERS,
-  repetitions: 3,
+  repetitions: 2,
   columns: [
     ...PLACES.map(place => ({ label: `run ${place}`, metric: `${place} wallMs`, digits: 2 })),
     { label: '× hand at the end', metric: `${PLACES[3]} wallMs`, as: 'ratio', digits: 2 },

@@ -5,15 +5,15 @@ import { repeat, time } from '../stopwatch.ts';
 import type { Metrics, Workload } from '../workload.ts';
 
 const ROUNDS = [25, 50, 100, 200] as const;
-const WARM_UP_ROUNDS = 1_200;
-const RUNS = 3;
+const WARM_UP_ROUNDS = 800;
+const RUNS = 2;
 
 /** Long runs: how the cost of a run grows with its rounds, when each sends the whole history. */
 export const growth: Workload = {
   name: 'growth',
   title: 'Long runs, 1 tool a round (CPU ms a run; exponent 1 is linear)',
   contenders: CONTENDERS,
-  repetitions: 3,
+  repetitions: 2,
   columns: [
     ...ROUNDS.map(rounds => ({ label: `${rounds} rounds`, metric: `${rounds} cpuMs`, digits: 2 })),
     { label: '× hand at 200', metric: '200 cpuMs', as: 'ratio', digits: 2 },

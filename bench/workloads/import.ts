@@ -13,7 +13,7 @@ export const importing: Workload = {
   name: 'import',
   title: 'Import (a process that imports one package and ends)',
   contenders: [BARE, 'xstate', 'zod', 'openai', 'agentchart/machine', 'agentchart'],
-  repetitions: 5,
+  repetitions: 4,
   columns: [
     { label: 'import ms', metric: 'importMs', digits: 1, aims: { agentchart: '50' } },
     { label: 'CPU ms', metric: 'cpuMs', digits: 1 },

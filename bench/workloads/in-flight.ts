@@ -13,7 +13,7 @@ export const inFlight: Workload = {
   name: 'in-flight',
   title: `${RUNS} runs in flight, ${ROUNDS + 1} model calls of ${CALL_MS} ms each (ideal ${(ROUNDS + 1) * CALL_MS} ms)`,
   contenders: CONTENDERS,
-  repetitions: 3,
+  repetitions: 2,
   columns: [
     { label: 'wall ms', metric: 'wallMs' },
     { label: '× hand', metric: 'wallMs', as: 'ratio', digits: 2 },

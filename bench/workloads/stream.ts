@@ -5,7 +5,7 @@ import { repeat, time } from '../stopwatch.ts';
 import type { Workload } from '../workload.ts';
 
 const CHUNKS = 20_000;
-const STREAMS = 3;
+const STREAMS = 2;
 const SHORT = 200;
 const SHORT_STREAMS = 60;
 

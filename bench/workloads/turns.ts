@@ -13,8 +13,8 @@ import type { Workload } from '../workload.ts';
 const ROUNDS = 20;
 const CALLS = ROUNDS + 1;
 /** Until the compiler has settled: a server makes turns all day. */
-const WARM_UP = 160;
-const RUNS = 40;
+const WARM_UP = 60;
+const RUNS = 30;
 
 /** What a turn costs: the loop's own work around a model that answers at once. */
 export const turns: Workload = {
