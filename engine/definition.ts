@@ -101,6 +101,6 @@ export function runConfigOf(definition: AgentDefinition, changes: RunChanges = {
     attempts: definition.retry.attempts,
     finishers: definition.finishers.length > 0 || definition.output !== undefined,
     finisherRejections: 2,
-    holdsAtEnd: changes.holdsAtEnd ?? false,
+    ...(changes.holdsAtEnd === undefined ? {} : { holdsAtEnd: changes.holdsAtEnd }),
   };
 }

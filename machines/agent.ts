@@ -8,7 +8,7 @@ import { fold } from './fold.ts';
 import { canDecide, canEdit, isCurrent, isInDoubt, isWaitingFor } from './guards.ts';
 
 /** Changes whenever the same events could lead elsewhere than before. */
-export const CHART_VERSION = 1;
+export const CHART_VERSION = 2;
 
 /** The form of every service: a callback actor that reports plain events. */
 const missing = fromCallback<ChartEvent, ServiceInput, Notice>(() => {

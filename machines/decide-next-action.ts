@@ -12,7 +12,7 @@ import { findReachedLimit } from './limits.ts';
 export function decideNextAction(context: Context): NextAction {
   const next = chooseAction(context);
   if (!context.paused || context.steps > 0) return next;
-  if (!spends(next) && !(next.type === 'finish' && context.config.holdsAtEnd)) return next;
+  if (!spends(next) && !(next.type === 'finish' && context.config.holdsAtEnd === true)) return next;
   return { type: 'pause', why: `paused before ${next.type} (${next.why})` };
 }
 

@@ -80,6 +80,6 @@ export const runConfigSchema = z.object({
   finishers: z.boolean(),
   finisherRejections: z.number().int().nonnegative(),
   /** A paused run rests before it finishes too, so that somebody can look at its last turn and go on. */
-  holdsAtEnd: z.boolean(),
+  holdsAtEnd: z.exactOptional(z.boolean()),
 });
 export type RunConfig = z.infer<typeof runConfigSchema>;

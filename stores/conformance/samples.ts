@@ -26,7 +26,6 @@ export function begin(runId: string, changes: Partial<RunStarted> = {}): RunStar
       attempts: 3,
       finishers: false,
       finisherRejections: 0,
-      holdsAtEnd: false,
     },
     input: [say('hello')],
     stream: true,

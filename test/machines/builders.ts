@@ -43,7 +43,6 @@ export function makeConfig({ limits, ...change }: ConfigChange = {}): RunConfig 
     attempts: 3,
     finishers: false,
     finisherRejections: 1,
-    holdsAtEnd: false,
     ...change,
   };
 }
