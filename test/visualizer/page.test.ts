@@ -50,8 +50,8 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     await page.locator('#state-resting-awaitingApproval.current').waitFor();
     await page.getByText('pays back 4200 cents to the customer').first().waitFor();
     expect(await page.locator('.where').innerText()).toContain('1 call(s) of refund need a decision');
-    expect(await watched.countOf('edge-deciding--turn')).toBe('×2');
-    expect(await watched.countOf('state-executingTools')).toBe('×1');
+    await expect.poll(() => watched.countOf('edge-deciding--turn')).toBe('×2');
+    await expect.poll(() => watched.countOf('state-executingTools')).toBe('×1');
     expect(await page.locator('.entry .why').first().innerText()).toContain('the run begins');
     await page.getByLabel('Deciding as').fill('Grace');
 
@@ -62,7 +62,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     await page.locator('#state-finished.current').waitFor();
     await page.getByText('Ada gets her 42.00 back').waitFor();
     await page.locator('.call-story').getByText('Approved by Grace').waitFor();
-    expect(await watched.countOf('edge-deciding--finished')).toBe('×1');
+    await expect.poll(() => watched.countOf('edge-deciding--finished')).toBe('×1');
     expect(await page.locator('.reply .mark').first().innerText()).toBe('before its calls');
     const below = (pane: string) =>
       page.evaluate(
@@ -150,7 +150,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     await page.getByLabel('What it gave').fill('{"url": "https://example.test"}');
     await page.getByRole('button', { name: 'It happened', exact: true }).click();
     await page.getByText('Version 2.4.0 is out.').waitFor();
-    expect(await watched.countOf('state-resting-inDoubt')).toBe('×1');
+    await expect.poll(() => watched.countOf('state-resting-inDoubt')).toBe('×1');
     expect(watched.problems).toEqual([]);
   });
 
@@ -209,7 +209,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     const retried = await visit(await startAtRest('flaky'));
     await retried.page.getByText('Attempt 1 of script failed: overloaded (HTTP 529)').waitFor();
     await retried.page.getByText('Here now.').waitFor();
-    expect(await retried.countOf('state-backingOff')).toBe('×1');
+    await expect.poll(() => retried.countOf('state-backingOff')).toBe('×1');
     const broken = await visit(await startAtRest('broken'));
     await broken.page.getByText('Failed: authentication', { exact: true }).waitFor();
     await broken.page.getByText("Check the provider's key where the server runs").waitFor();
@@ -229,7 +229,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     await page.getByRole('button', { name: 'Cancel run' }).click();
     await page.getByRole('button', { name: 'Really cancel?' }).click();
     await page.locator('#state-cancelled.current').waitFor();
-    expect(await watched.countOf('edge-any--cancelled')).toBe('×1');
+    await expect.poll(() => watched.countOf('edge-any--cancelled')).toBe('×1');
     expect(watched.problems).toEqual([]);
   });
 
