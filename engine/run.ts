@@ -1,7 +1,5 @@
-import { findCall } from '../machines/calls.ts';
-import type { Call, Context } from '../machines/context.ts';
+import type { Context } from '../machines/context.ts';
 import { type ChartState, next } from '../machines/step.ts';
-import type { RunParams } from '../protocol/config.ts';
 import type { Delta, ServiceName } from '../protocol/effect.ts';
 import type { ChartEvent, JournalEntry, RunEvent } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
@@ -9,29 +7,13 @@ import { type JsonValue, toJson } from '../protocol/json.ts';
 import type { Owner, Store } from '../protocol/store.ts';
 import type { Tool } from '../protocol/tool.ts';
 import { Channel } from './channel.ts';
-import {
-  type AnswerOptions,
-  type ApproveOptions,
-  answerCall,
-  approveCall,
-  type Command,
-  cancelRun,
-  findFault,
-  type RejectOptions,
-  type Resolution,
-  rejectCall,
-  resolveDoubt,
-  type Said,
-  sendMessage,
-  stampCommand,
-  steer,
-} from './command.ts';
+import { type Command, cancelRun, findFault, type Said, stampCommand } from './command.ts';
 import { type DriveOutcome, Driver, POLL_MS } from './driver.ts';
-import { type EditedRun, editTranscript, retryCall } from './edit-transcript.ts';
 import { type CommandResult, explainRefusal } from './explain-refusal.ts';
 import { forkRun } from './fork-run.ts';
 import { type Host, sleep } from './host.ts';
 import { foldEntry, hasEnded, isAtRest, type LoadedRun, makeImage, statusOf } from './load-run.ts';
+import { RunInputs } from './run-inputs.ts';
 import { readEvents, readText } from './run-streams.ts';
 import type { Service } from './service.ts';
 import { describeSettled, type Settled } from './settled.ts';
@@ -63,7 +45,7 @@ export type RunHappening = (RunEvent & { runId: string; seq: number }) | Delta;
  * R2 `settled()` drives if nobody else does; it rejects only for what the store does, never for what a run does.
  * R3 A process that holds a run at rest wakes it when an approval expires, and does not stay alive for it.
  */
-export class Run {
+export class Run extends RunInputs {
   readonly id: string;
   readonly #options: RunOptions;
   readonly #channel = new Channel();
@@ -76,6 +58,7 @@ export class Run {
   #cancelWake = () => {};
 
   private constructor(options: RunOptions, loaded: LoadedRun, inherited: readonly Item[] | undefined) {
+    super(options);
     this.id = options.runId;
     this.#options = options;
     this.#loaded = loaded;
@@ -124,74 +107,13 @@ export class Run {
     return readText(this.#streamSource(), this.#options.showText);
   }
 
-  async approve(callId: string, options: ApproveOptions = {}): Promise<CommandResult> {
-    const connect = this.#options.connectTools;
-    return await this.#decide(callId, call => approveCall(callId, call, options, connect));
-  }
-
-  /** The model reads the reason as the call's result. */
-  async reject(callId: string, options: RejectOptions = {}): Promise<CommandResult> {
-    return await this.#decide(callId, call => rejectCall(callId, call, options));
-  }
-
-  /** Gives a gated call, or one the client runs, its result. */
-  async answer(callId: string, options: AnswerOptions): Promise<CommandResult> {
-    return await this.#decide(callId, call => answerCall(callId, call, options));
-  }
-
-  /** Says what became of a call in doubt. */
-  async resolve(callId: string, resolution: Resolution): Promise<CommandResult> {
-    return await this.#decide(callId, () => resolveDoubt(callId, resolution));
-  }
-
-  /** Queues a message for the next turn; under `supersede` it also refuses the calls that wait for approval. */
-  async send(message: string | readonly Item[], said: Said = {}): Promise<CommandResult> {
-    const command = sendMessage(message, said, this.#options.host);
-    return await this.#command(() => command);
-  }
-
-  /**
-   * Replaces the run's own transcript, between turns. A call of its last turn that has no result gets the
-   * one the run has for it, or is run; then the model is called again.
-   */
-  async editTranscript(items: readonly Item[], said: Said = {}): Promise<CommandResult> {
-    if (this.#driver === null) await this.#catchUp();
-    const edit = await editTranscript(items, this.#edited(), said);
-    return 'accepted' in edit ? edit : await this.#command(() => edit);
-  }
-
-  /** Runs a failed call of the last round again, under the same key. */
-  async retry(callId: string, said: Said = {}): Promise<CommandResult> {
-    if (this.#driver === null) await this.#catchUp();
-    const edit = await retryCall(callId, this.#edited(), said);
-    return 'accepted' in edit ? edit : await this.#command(() => edit);
-  }
-
-  /** For the turns to come, instead of what the agent says; replaces what was set before. */
-  async setParams(params: RunParams, said: Said = {}): Promise<CommandResult> {
-    return await this.#command(() => ({ type: 'params.changed', params, ...said }));
-  }
-
-  async pause(said: Said = {}): Promise<CommandResult> {
-    return await this.#command(() => steer('pause.requested', said));
-  }
-
-  async unpause(said: Said = {}): Promise<CommandResult> {
-    return await this.#command(() => steer('run.unpaused', said));
-  }
-
-  /** Lets one spending action through and pauses before the next. */
-  async step(said: Said = {}): Promise<CommandResult> {
-    return await this.#command(() => steer('step.requested', said));
-  }
-
   /** Aborts what runs, gives it the grace time, and ends the run. */
   async cancel(options: Said & { reason?: string } = {}): Promise<CommandResult> {
     if (this.#driver !== null) {
       const answer = await this.#driver.cancel(state => this.#stamp(cancelRun(state, options)));
       if (answer === 'accepted') return { accepted: true };
     }
-    return await this.#command(state => cancelRun(state, options));
+    return await this.put(state => cancelRun(state, options));
   }
 
   /**
@@ -217,9 +139,10 @@ export class Run {
     return this.#state.context;
   }
 
-  #edited(): EditedRun {
-    const { host, connectTools } = this.#options;
-    return { context: this.context, host, connectTools };
+  /** The context, with what others have appended. */
+  protected async look(): Promise<Context> {
+    if (this.#driver === null) await this.#catchUp();
+    return this.#state.context;
   }
 
   get #state(): ChartState {
@@ -234,7 +157,7 @@ export class Run {
   }
 
   /** Puts a command to the driver, or to the journal if nobody drives here; conflicts are tried again. */
-  async #command(make: (state: ChartState) => Command): Promise<CommandResult> {
+  protected async put(make: (state: ChartState) => Command): Promise<CommandResult> {
     for (;;) {
       const driver = this.#driver;
       if (driver !== null) {
@@ -257,15 +180,6 @@ export class Run {
       this.#driveInBackground();
       return { accepted: true };
     }
-  }
-
-  async #decide(
-    callId: string,
-    make: (call: Call | undefined) => Command | CommandResult | Promise<Command | CommandResult>,
-  ): Promise<CommandResult> {
-    if (this.#driver === null) await this.#catchUp();
-    const command = await make(findCall(this.#state.context, callId));
-    return 'accepted' in command ? command : await this.#command(() => command);
   }
 
   async #appendInput(event: ChartEvent): Promise<'appended' | 'refused' | 'conflict'> {

@@ -1,0 +1,111 @@
+import { findCall } from '../machines/calls.ts';
+import type { Call, Context } from '../machines/context.ts';
+import type { ChartState } from '../machines/step.ts';
+import type { RunParams } from '../protocol/config.ts';
+import type { Item } from '../protocol/item.ts';
+import type { Tool } from '../protocol/tool.ts';
+import {
+  type AnswerOptions,
+  type ApproveOptions,
+  answerCall,
+  approveCall,
+  type Command,
+  type RejectOptions,
+  type Resolution,
+  rejectCall,
+  resolveDoubt,
+  type Said,
+  sendMessage,
+  steer,
+} from './command.ts';
+import { editTranscript, retryCall } from './edit-transcript.ts';
+import type { CommandResult, Refusal } from './explain-refusal.ts';
+import type { Host } from './host.ts';
+
+type Surroundings = { host: Host; connectTools(): Promise<ReadonlyMap<string, Tool>> };
+
+/** What people and clients say to a run. Each tells whether the run took it, and if not, why and who was first. */
+export abstract class RunInputs {
+  readonly #surroundings: Surroundings;
+
+  constructor({ host, connectTools }: Surroundings) {
+    this.#surroundings = { host, connectTools };
+  }
+
+  /** The run's context as of now. */
+  protected abstract look(): Promise<Context>;
+  /** Puts what `make` makes of the state to the run. */
+  protected abstract put(make: (state: ChartState) => Command): Promise<CommandResult>;
+
+  async approve(callId: string, options: ApproveOptions = {}): Promise<CommandResult> {
+    const { connectTools } = this.#surroundings;
+    return await this.#decide(callId, call => approveCall(callId, call, options, connectTools));
+  }
+
+  /** The model reads the reason as the call's result. */
+  async reject(callId: string, options: RejectOptions = {}): Promise<CommandResult> {
+    return await this.#decide(callId, call => rejectCall(callId, call, options));
+  }
+
+  /** Gives a gated call, or one the client runs, its result. */
+  async answer(callId: string, options: AnswerOptions): Promise<CommandResult> {
+    return await this.#decide(callId, call => answerCall(callId, call, options));
+  }
+
+  /** Says what became of a call in doubt. */
+  async resolve(callId: string, resolution: Resolution): Promise<CommandResult> {
+    return await this.#decide(callId, () => resolveDoubt(callId, resolution));
+  }
+
+  /** Queues a message for the next turn; under `supersede` it also refuses the calls that wait for approval. */
+  async send(message: string | readonly Item[], said: Said = {}): Promise<CommandResult> {
+    const command = sendMessage(message, said, this.#surroundings.host);
+    return await this.put(() => command);
+  }
+
+  /**
+   * Replaces the run's own transcript, between turns. A call of its last turn that has no result gets the
+   * one the run has for it, or is run; then the model is called again.
+   */
+  async editTranscript(items: readonly Item[], said: Said = {}): Promise<CommandResult> {
+    return await this.#putIfSound(await editTranscript(items, await this.#edited(), said));
+  }
+
+  /** Runs a failed call of the last round again, under the same key. */
+  async retry(callId: string, said: Said = {}): Promise<CommandResult> {
+    return await this.#putIfSound(await retryCall(callId, await this.#edited(), said));
+  }
+
+  /** For the turns to come, instead of what the agent says; replaces what was set before. */
+  async setParams(params: RunParams, said: Said = {}): Promise<CommandResult> {
+    return await this.put(() => ({ type: 'params.changed', params, ...said }));
+  }
+
+  async pause(said: Said = {}): Promise<CommandResult> {
+    return await this.put(() => steer('pause.requested', said));
+  }
+
+  async unpause(said: Said = {}): Promise<CommandResult> {
+    return await this.put(() => steer('run.unpaused', said));
+  }
+
+  /** Lets one spending action through and pauses before the next. */
+  async step(said: Said = {}): Promise<CommandResult> {
+    return await this.put(() => steer('step.requested', said));
+  }
+
+  async #decide(
+    callId: string,
+    make: (call: Call | undefined) => Command | Refusal | Promise<Command | Refusal>,
+  ): Promise<CommandResult> {
+    return await this.#putIfSound(await make(findCall(await this.look(), callId)));
+  }
+
+  async #putIfSound(command: Command | Refusal): Promise<CommandResult> {
+    return 'accepted' in command ? command : await this.put(() => command);
+  }
+
+  async #edited() {
+    return { context: await this.look(), ...this.#surroundings };
+  }
+}
