@@ -24,5 +24,6 @@ const DEEPSEEK: ResponsesDialect = {
   customTools: 'client',
   reasons: () => false,
   reasoningReplay: 'content',
+  callsTogether: true,
   structuredOutput: 'instructions',
 };

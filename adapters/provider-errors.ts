@@ -47,6 +47,7 @@ export function errorFromResponse(
     body,
     retryAfterMs: retryAfterMs(failure.headers, now) ?? body.retryAfterMs,
     requestId,
+    mayRetry: failure.headers.get('x-should-retry') !== 'false',
   });
 }
 
@@ -78,6 +79,11 @@ export function malformedStream(
   const head = endSentence(`${name(context)} sent a malformed response: ${what}`);
   const message = `${head} Try again; if it stays so, check that ${placeOf(context.baseURL)} speaks this API.`;
   return make(context, 'malformed-stream', message, { raw });
+}
+
+/** What was asked for is not done here, and asking again gives the same. */
+export function unsupported(what: string, context: ProviderContext): ProviderError {
+  return make(context, 'invalid-request', `${name(context)}: ${what}`, {});
 }
 
 /** A body of more bytes than the adapter reads. */
@@ -154,6 +160,8 @@ function reported(
     body: ErrorBody;
     retryAfterMs: number | null;
     requestId: string | null;
+    /** The provider does not say that trying again is of no use. */
+    mayRetry?: boolean;
     otherwise?: ProviderErrorCode;
   },
 ): ProviderError {
@@ -167,7 +175,8 @@ function reported(
   const head = `${name(context)} ${WHAT_HAPPENED[code]}${where === '' ? '' : ` (${where})`}: ${said}`;
   const advice = whatToDo(code, context, found.retryAfterMs);
   const message = advice === '' ? head : `${endSentence(head)} ${advice}`;
-  return make(context, code, message, { status, retryAfterMs: found.retryAfterMs, raw });
+  const { retryAfterMs, mayRetry } = found;
+  return make(context, code, message, { status, retryAfterMs, raw, mayRetry });
 }
 
 const WHAT_HAPPENED: Record<ProviderErrorCode, string> = {
@@ -228,12 +237,17 @@ function make(
   context: ProviderContext,
   code: ProviderErrorCode,
   message: string,
-  found: { status?: number | null; retryAfterMs?: number | null; raw?: JsonValue },
+  found: {
+    status?: number | null;
+    retryAfterMs?: number | null;
+    raw?: JsonValue;
+    mayRetry?: boolean | undefined;
+  },
 ): ProviderError {
   return new ProviderError(redactText(message, context.secrets), {
     code,
     status: found.status ?? null,
-    retryable: isRetryable(code),
+    retryable: isRetryable(code) && found.mayRetry !== false,
     retryAfterMs: found.retryAfterMs ?? null,
     provider: context.provider,
     model: context.model,

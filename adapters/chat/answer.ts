@@ -18,6 +18,7 @@ type ReasoningMember = (typeof REASONING_MEMBERS)[number];
  * A1 A delta may have reasoning, content and calls together; each is read.
  * A2 Reasoning text comes from one member, the first that has some; the others repeat it.
  * A3 A whole message's calls are taken as they stand in its list; those of deltas are put together.
+ * A4 A generated image comes whole, beside the content; one that is sent again is the same image.
  */
 export class Answer {
   text = '';
@@ -28,6 +29,8 @@ export class Answer {
   readonly content = new ContentChunks();
   readonly details = new ReasoningDetails();
   readonly annotations: JsonValue[] = [];
+  /** The URLs of the images that were generated. */
+  readonly images = new Set<string>();
   readonly #calls = new CallAccumulator();
   readonly #extras = new Map<string, JsonObject>();
   readonly #executed: JsonObject[] = [];
@@ -79,6 +82,10 @@ export class Answer {
     }
     this.refusal += textIn(source.refusal);
     this.annotations.push(...arrayOf(source.annotations));
+    for (const image of objectsOf(source.images)) {
+      const url = nonEmpty(objectOf(image.image_url).url);
+      if (url !== undefined) this.images.add(url);
+    }
     return deltas;
   }
 

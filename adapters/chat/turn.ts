@@ -25,6 +25,7 @@ export function turnOf(
     ...executed.map(tool => executedItem(tool, dialect)),
     ...reasoningItems(answer, dialect),
     ...contentItems(answer, dialect),
+    ...imageItems(answer),
     ...calls,
   ];
   return {
@@ -102,6 +103,13 @@ function contentItems(answer: Answer, dialect: ChatDialect): Item[] {
     items.push(messageItem({ type: 'text', chunks: [] }, answer, true, dialect));
   }
   return items;
+}
+
+/** What was drawn is for the reader: these APIs take no image from an assistant. */
+function imageItems({ images }: Answer): Item[] {
+  if (images.size === 0) return [];
+  const content = [...images].map((url): Part => ({ type: 'image', url }));
+  return [{ type: 'message', role: 'assistant', content }];
 }
 
 function messageItem(

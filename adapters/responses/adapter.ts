@@ -7,7 +7,7 @@ import { readErrorBody } from '../error-body.ts';
 import type { HttpReply } from '../http-reply.ts';
 import { nonEmpty, objectsOf } from '../json-access.ts';
 import { openaiTransport } from '../openai-transport.ts';
-import { errorFromThrown, malformedStream, type ProviderContext } from '../provider-errors.ts';
+import { errorFromThrown, malformedStream, type ProviderContext, unsupported } from '../provider-errors.ts';
 import { readSse } from '../read-sse.ts';
 import { singleTurnAdapter } from '../single-turn.ts';
 import type { ResponsesDialect } from './dialect.ts';
@@ -88,7 +88,7 @@ function refuseUnfinished(body: JsonObject, context: ProviderContext): void {
     throw malformedStream('the response has no output', context, body);
   }
   if (body.status === 'queued' || body.status === 'in_progress') {
-    throw malformedStream(
+    throw unsupported(
       `the response is still ${body.status}. Background responses are not followed: leave out the option background.`,
       context,
     );

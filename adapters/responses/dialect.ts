@@ -12,6 +12,8 @@ export type ResponsesDialect = Endpoint & {
   reasons(model: string): boolean;
   /** What of its reasoning the provider takes back. Default `encrypted`. */
   reasoningReplay?: 'encrypted' | 'content';
+  /** Whether results must follow calls at once, with nothing said between the calls. Default false. */
+  callsTogether?: boolean;
   /** How the provider is held to `output`. Default `native`. */
   structuredOutput?: 'native' | 'instructions';
 };

@@ -2,6 +2,8 @@ import type { Item, MessageItem, Part, ToolCallItem, ToolResultItem } from '../.
 import type { JsonObject, JsonValue } from '../../protocol/json.ts';
 import { WireCallIds } from '../chat/wire-call-ids.ts';
 import { jsonIn, nonEmpty, objectOf, objectsOf, textIn } from '../json-access.ts';
+import { withCallsTogether } from './calls-together.ts';
+import { knownCalls } from './known-calls.ts';
 import { withPairedResults } from './pair-results.ts';
 import { type Kept, keptBy, keyOf } from './wire-item.ts';
 
@@ -12,6 +14,8 @@ export type InputOptions = {
   stored: boolean;
   /** What of its reasoning the provider takes back. Default `encrypted`. */
   reasoning?: 'encrypted' | 'content';
+  /** Whether results must follow calls at once, with nothing said between the calls. Default false. */
+  callsTogether?: boolean;
   /** Where in the transcript the input begins. Default 0. */
   from?: number;
 };
@@ -24,17 +28,18 @@ export type InputOptions = {
 export function inputOf(transcript: readonly Item[], options: InputOptions): JsonObject[] {
   const sent = withPairedResults(transcript, options.from).filter(isSent);
   const ids = new WireCallIds(transcript, CALL_IDS);
-  const custom = customCallIds(transcript, options.provider);
   const reasoning = replayableReasoning(sent, options);
+  const calls = knownCalls(transcript, reasoning, options);
   const input: JsonObject[] = [];
-  for (const item of sent) input.push(...inputItems(item, options, { custom, reasoning, ids }));
+  const ordered = options.callsTogether ? withCallsTogether(sent) : sent;
+  for (const item of ordered) input.push(...inputItems(item, options, { calls, reasoning, ids }));
   return input;
 }
 
-/** What is known of a transcript: custom calls, reasoning that goes along, the ids calls have in the request. */
-type Known = { custom: ReadonlySet<string>; reasoning: ReadonlySet<string>; ids: WireCallIds };
+/** What is known of a transcript: what calls kept, reasoning that goes along, the ids calls have in the request. */
+type Known = { calls: ReadonlyMap<string, Kept>; reasoning: ReadonlySet<string>; ids: WireCallIds };
 
-function inputItems(item: SentItem, options: InputOptions, { custom, reasoning, ids }: Known): JsonObject[] {
+function inputItems(item: SentItem, options: InputOptions, { calls, reasoning, ids }: Known): JsonObject[] {
   const { stored } = options;
   const kept = 'opaque' in item ? keptBy(options.provider, item.opaque) : undefined;
   const whole = kept?.after === undefined || reasoning.has(kept.after);
@@ -44,9 +49,9 @@ function inputItems(item: SentItem, options: InputOptions, { custom, reasoning, 
     case 'reasoning':
       return kept?.item && reasoning.has(keyOf(kept.item)) ? [reasoningInput(kept.item, options)] : [];
     case 'tool_call':
-      return [callInput(item, kept, stored && whole, ids)];
+      return [callInput(item, ids, stored, calls.get(item.callId))];
     case 'tool_result':
-      return [resultInput(item, custom.has(item.callId), ids)];
+      return [resultInput(item, ids, calls.get(item.callId))];
     case 'provider_item':
       return kept?.item && whole ? [kept.item] : [];
   }
@@ -80,15 +85,6 @@ export function endOfLastTurn(transcript: readonly Item[]): number | undefined {
       (item.type === 'message' && item.role === 'assistant'),
   );
   return last === -1 ? undefined : last + 1;
-}
-
-/** The calls whose results have another form; they may stand before the part of the transcript that is sent. */
-function customCallIds(transcript: readonly Item[], provider: string): Set<string> {
-  const ids = new Set<string>();
-  for (const item of transcript) {
-    if (item.type === 'tool_call' && keptBy(provider, item.opaque)?.custom) ids.add(item.callId);
-  }
-  return ids;
 }
 
 /** The keys of the reasoning items that the provider can read again and that stand right before what they belong to. */
@@ -176,22 +172,30 @@ function reasoningInput(source: JsonObject, { stored, reasoning }: InputOptions)
 
 function callInput(
   item: ToolCallItem,
-  kept: Kept | undefined,
-  withId: boolean,
   ids: WireCallIds,
+  stored: boolean,
+  { id, namespace, caller, custom }: Kept = {},
 ): JsonObject {
-  const id: JsonObject = withId && kept?.id !== undefined ? { id: kept.id } : {};
-  const call = { ...id, call_id: ids.of(item.callId), name: item.name };
-  return kept?.custom
+  const call: JsonObject = {
+    ...(stored && id !== undefined ? { id } : {}),
+    call_id: ids.of(item.callId),
+    name: item.name,
+    ...(namespace === undefined ? {} : { namespace }),
+    ...(caller === undefined ? {} : { caller }),
+  };
+  return custom
     ? { type: 'custom_tool_call', ...call, input: textIn(objectOf(jsonIn(item.arguments)).input) }
     : { type: 'function_call', ...call, arguments: item.arguments || '{}' };
 }
 
-function resultInput(item: ToolResultItem, custom: boolean, ids: WireCallIds): JsonObject {
+function resultInput(item: ToolResultItem, ids: WireCallIds, { custom, caller }: Kept = {}): JsonObject {
   const said = item.shown ?? asText(item.output);
-  const output = item.isError ? `Error: ${said}` : said;
-  const type = custom ? 'custom_tool_call_output' : 'function_call_output';
-  return { type, call_id: ids.of(item.callId), output };
+  return {
+    type: custom ? 'custom_tool_call_output' : 'function_call_output',
+    call_id: ids.of(item.callId),
+    ...(caller === undefined ? {} : { caller }),
+    output: item.isError ? `Error: ${said}` : said,
+  };
 }
 
 function asText(output: JsonValue): string {

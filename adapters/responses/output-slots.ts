@@ -20,7 +20,8 @@ export type OutputSlot = {
  *
  * O1 An event belongs to the item at its `output_index`; without one, to the item with its `item_id`;
  *    without both, to the item touched last. Some proxies give each event another `item_id`.
- * O2 A finished item counts before pieces, and whole text before the sum of deltas.
+ * O2 A finished item counts before pieces, where it has content at all, and whole text before the sum
+ *    of deltas.
  */
 export class OutputSlots {
   #byIndex = new Map<number, OutputSlot>();
@@ -44,7 +45,7 @@ export class OutputSlots {
   items(): JsonObject[] {
     return this.#order
       .toSorted((a, b) => a.at - b.at)
-      .map(({ slot }) => (slot.finished ? slot.item : assembled(slot)))
+      .map(({ slot }) => (isWhole(slot) ? slot.item : assembled(slot)))
       .filter(item => nonEmpty(item.type) !== undefined);
   }
 
@@ -82,6 +83,22 @@ export function addToPart(
   if (whole) part.pieces = [text];
   else part.pieces.push(text);
   slot.parts.set(key, part);
+}
+
+/** Some servers finish an item with no more than its id and type. */
+function isWhole({ finished, item }: OutputSlot): boolean {
+  switch (item.type) {
+    case 'message':
+      return finished && objectsOf(item.content).length > 0;
+    case 'reasoning':
+      return finished && (objectsOf(item.summary).length > 0 || objectsOf(item.content).length > 0);
+    case 'function_call':
+      return finished && textIn(item.arguments) !== '';
+    case 'custom_tool_call':
+      return finished && textIn(item.input) !== '';
+    default:
+      return finished;
+  }
 }
 
 function assembled(slot: OutputSlot): JsonObject {

@@ -42,6 +42,7 @@ export function bodyOf(request: ModelRequest, dialect: ResponsesDialect, options
         provider: dialect.provider,
         stored,
         reasoning: dialect.reasoningReplay ?? 'encrypted',
+        callsTogether: dialect.callsTogether ?? false,
         from: from ?? 0,
       }),
       ...(options.stream ? { stream: true } : {}),

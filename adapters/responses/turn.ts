@@ -1,5 +1,5 @@
 import type { Item, Part } from '../../protocol/item.ts';
-import type { JsonObject, JsonValue } from '../../protocol/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import type { FinishReason, ModelRequest, ModelTurn, ToolCall, Usage } from '../../protocol/turn.ts';
 import { CallIds } from '../call-ids.ts';
 import { arrayOf, nonEmpty, objectOf, objectsOf, textIn } from '../json-access.ts';
@@ -122,7 +122,12 @@ class OutputReader {
     const written = custom ? JSON.stringify({ input: textIn(item.input) }) : textIn(item.arguments);
     const call = toolCall(callId, textIn(item.name), written);
     this.toolCalls.push(call);
-    const kept: Kept = { ...this.#origin(item), ...(custom ? { custom: true } : {}) };
+    const kept: Kept = {
+      ...this.#origin(item),
+      ...(custom ? { custom: true } : {}),
+      ...optional('namespace', nonEmpty(item.namespace)),
+      ...(isJsonObject(item.caller) ? { caller: item.caller } : {}),
+    };
     this.items.push({
       type: 'tool_call',
       callId,

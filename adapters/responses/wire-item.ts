@@ -1,5 +1,5 @@
 import type { Opaque } from '../../protocol/item.ts';
-import type { JsonObject } from '../../protocol/json.ts';
+import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import { nonEmpty, objectOf } from '../json-access.ts';
 
 /**
@@ -7,6 +7,8 @@ import { nonEmpty, objectOf } from '../json-access.ts';
  * - `item`: the whole of it, for reasoning and for what the provider ran;
  * - `id`, `phase`, `refusal`: what a message or call has beyond its portable part;
  * - `custom`: the call was a custom tool call, whose input is text;
+ * - `namespace`, `caller`: where the called tool was found, and the program that called it; a call that
+ *   had them is refused without them;
  * - `after`: the id of the reasoning it came from, without which its id is refused;
  * - `before`: of a reasoning item, the key of the item it must be followed by.
  */
@@ -16,6 +18,8 @@ export type Kept = {
   phase?: string;
   refusal?: string;
   custom?: true;
+  namespace?: string;
+  caller?: JsonObject;
   after?: string;
   before?: string;
 };
@@ -35,13 +39,15 @@ export function keptBy(provider: string, opaque: Opaque | undefined): Kept | und
 
 function readKept(opaque: Opaque): Kept {
   const data = objectOf(opaque.data);
-  const { id, phase, refusal, after, before } = data;
+  const { id, phase, refusal, namespace, caller, after, before } = data;
   return {
     ...(data.item === undefined ? {} : { item: objectOf(data.item) }),
     ...optional('id', nonEmpty(id)),
     ...optional('phase', nonEmpty(phase)),
     ...optional('refusal', nonEmpty(refusal)),
     ...(data.custom === true ? { custom: true as const } : {}),
+    ...optional('namespace', nonEmpty(namespace)),
+    ...(isJsonObject(caller) ? { caller } : {}),
     ...optional('after', nonEmpty(after)),
     ...optional('before', nonEmpty(before)),
   };

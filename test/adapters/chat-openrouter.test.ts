@@ -178,6 +178,34 @@ describe('OpenRouter', () => {
     });
   });
 
+  test('generated images are shown after the text, each once, and stay behind', async () => {
+    const image = (index: number, data: string): JsonObject => {
+      return { index, type: 'image_url', image_url: { url: `data:image/png;base64,${data}` } };
+    };
+    const { turn, deltas } = await stream(
+      openrouter,
+      chunk({ content: 'A cat' }),
+      chunk({ content: '', images: [image(0, 'aaaa')] }),
+      chunk({ content: '.', images: [image(0, 'aaaa'), image(1, 'bbbb')] }),
+      ended('stop'),
+    );
+    expect(turn.items).toEqual([
+      { type: 'message', role: 'assistant', content: [{ type: 'text', text: 'A cat.' }] },
+      {
+        type: 'message',
+        role: 'assistant',
+        content: [
+          { type: 'image', url: 'data:image/png;base64,aaaa' },
+          { type: 'image', url: 'data:image/png;base64,bbbb' },
+        ],
+      },
+    ]);
+    expect(sumOf(deltas).text).toBe('A cat.');
+    expect(await messagesBy(openrouter, stored(turn))).toEqual([{ role: 'assistant', content: 'A cat.' }]);
+    const images = [image(0, 'aaaa'), image(1, 'bbbb')];
+    expect(await generate(openrouter, completion({ content: 'A cat.', images }))).toEqual(turn);
+  });
+
   test('the error of an upstream is told', async () => {
     const body = {
       error: { code: 429, message: 'Provider returned error', metadata: { raw: 'busy' } },

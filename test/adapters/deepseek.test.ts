@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { replayFetch } from '../../adapters/conformance.ts';
 import { deepseek } from '../../adapters/deepseek.ts';
+import type { Item } from '../../protocol/item.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { ModelRequest, ModelTurn } from '../../protocol/turn.ts';
 import { sse } from './replay-server.ts';
@@ -103,6 +104,29 @@ describe('DeepSeek over the Responses API', () => {
         { type: 'function_call_output', call_id: 'call_00_a', output: '21.0' },
       ],
     });
+  });
+
+  test('what was said between calls goes before them, because results must follow at once', async () => {
+    const said = (text: string): Item => ({
+      type: 'message',
+      role: 'assistant',
+      content: [{ type: 'text', text }],
+    });
+    const made = (callId: string): Item => ({ type: 'tool_call', callId, name: 'read', arguments: '{}' });
+    const turn = [said('first'), made('a'), said('second'), made('b')];
+    const results = [result('a', '1'), result('b', '2')];
+    const asked = request([...request('go').transcript, ...turn, ...results, ...request('on').transcript]);
+    const { body } = await ask(asked, response([]));
+    expect(body.input).toMatchObject([
+      { role: 'user' },
+      { role: 'assistant', content: [{ text: 'first' }] },
+      { role: 'assistant', content: [{ text: 'second' }] },
+      { type: 'function_call', call_id: 'a' },
+      { type: 'function_call', call_id: 'b' },
+      { type: 'function_call_output', call_id: 'a' },
+      { type: 'function_call_output', call_id: 'b' },
+      { role: 'user' },
+    ]);
   });
 
   test('reasoning whose call was dropped stays behind', async () => {

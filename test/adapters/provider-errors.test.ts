@@ -223,6 +223,15 @@ describe('an error response', () => {
 
 const recordedErrors = recordedTurns('').filter(turn => turn.expect.outcome === 'http_error');
 
+test('a provider that says trying again is of no use is believed', () => {
+  const busy = { error: { message: 'busy' } };
+  expect(fromHttp(503, busy, { 'x-should-retry': 'false' })).toMatchObject({
+    code: 'overloaded',
+    retryable: false,
+  });
+  expect(fromHttp(503, busy, { 'x-should-retry': 'true' }).retryable).toBe(true);
+});
+
 describe('every recorded error response', () => {
   test.skipIf(!recordingsArePresent)('is read here', () => {
     expect(recordedErrors.length).toBeGreaterThan(10);

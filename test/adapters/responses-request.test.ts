@@ -397,6 +397,35 @@ describe('the transcript as input', () => {
     expect(body(request(transcript, { continuation: 'resp_1' })).input).toEqual([outputItem]);
   });
 
+  test('a call goes back with its namespace and the program that made it, and so does its result', () => {
+    const caller = { type: 'program', caller_id: 'call_p' };
+    const made = { id: 'fc_1', namespace: 'shop', caller };
+    const program = { type: 'program', id: 'cm_1', call_id: 'call_p', code: 'tools.buy()', fingerprint: 'f' };
+    const ran: Item = { type: 'provider_item', kind: 'program', opaque: mine({ item: program }) };
+    const transcript = [userMessage('go'), ran, call('c1', made), result('c1', '1')];
+    const output = { type: 'function_call_output', call_id: 'c1', caller, output: '1' };
+    const sent = { type: 'function_call', ...made, call_id: 'c1', name: 'get_weather', arguments: '{}' };
+    expect(input(transcript)).toEqual([{ role: 'user', content: 'go' }, program, sent, output]);
+    expect(body(request(transcript, { continuation: 'resp_1' })).input).toEqual([output]);
+  });
+
+  test('a program whose reasoning stays behind is not named by its calls', () => {
+    const caller = { type: 'program', caller_id: 'call_p' };
+    const program = { type: 'program', id: 'cm_1', call_id: 'call_p', code: 'tools.buy()' };
+    const transcript: Item[] = [
+      userMessage('go'),
+      reasoning('rs_1', 'cm_1', null),
+      { type: 'provider_item', kind: 'program', opaque: mine({ item: program, after: 'rs_1' }) },
+      call('c1', { id: 'fc_1', caller, after: 'rs_1' }),
+      result('c1', '1'),
+    ];
+    expect(input(transcript)).toEqual([
+      { role: 'user', content: 'go' },
+      { type: 'function_call', call_id: 'c1', name: 'get_weather', arguments: '{}' },
+      { type: 'function_call_output', call_id: 'c1', output: '1' },
+    ]);
+  });
+
   test('a continuation without a turn of the model to continue from is not used', () => {
     const sent = body(request('hi', { continuation: 'resp_1' }));
     expect(sent).toEqual({ model: 'gpt-4.1', input: [{ role: 'user', content: 'hi' }] });

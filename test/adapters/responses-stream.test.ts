@@ -157,6 +157,30 @@ describe('a streamed response', () => {
     expect(turn.items.map(item => item.type)).toEqual(['reasoning', 'message', 'tool_call']);
   });
 
+  test('items that are finished with nothing in them have what was streamed', async () => {
+    const finished = (output_index: number, item: JsonObject) => ({
+      type: 'response.output_item.done',
+      output_index,
+      item,
+    });
+    const { turn, deltas } = await stream(
+      added(0, { type: 'reasoning', id: 'rs' }),
+      { type: 'response.reasoning_summary_text.delta', item_id: 'rs', summary_index: 0, delta: 'hm' },
+      finished(0, { type: 'reasoning', id: 'rs', encrypted_content: 'secret' }),
+      added(1, { type: 'message', id: 'msg' }),
+      { type: 'response.output_text.delta', item_id: 'msg', delta: 'Look' },
+      { type: 'response.output_text.delta', item_id: 'msg', delta: 'ing' },
+      finished(1, { type: 'message', id: 'msg' }),
+      added(2, functionCall('a', 'one')),
+      args(2, '{"n":1}'),
+      finished(2, functionCall('a', 'one')),
+      { type: 'response.completed', response: {} },
+    );
+    expect(turn).toMatchObject({ text: 'Looking', reasoning: 'hm', toolCalls: [{ input: { n: 1 } }] });
+    expect(turn.items[0]).toMatchObject({ opaque: { data: { item: { encrypted_content: 'secret' } } } });
+    expect(deltas).toContainEqual({ type: 'text', text: 'ing' });
+  });
+
   test('an item that was never announced is known by its text', async () => {
     const { turn } = await stream(
       { type: 'response.output_text.delta', output_index: 0, content_index: 0, delta: 'hi' },
@@ -310,7 +334,7 @@ describe('a response', () => {
       'server',
     ],
     ['a response without output', { hello: 1 }, 'malformed-stream'],
-    ['a response that goes on in the background', { status: 'queued', output: [] }, 'malformed-stream'],
+    ['a response that goes on in the background', { status: 'queued', output: [] }, 'invalid-request'],
   ])('%s is a ProviderError', async (_, response, code) => {
     expect(await rejection(generate(response))).toMatchObject({ name: 'ProviderError', code });
   });
