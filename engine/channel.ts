@@ -3,7 +3,7 @@ import type { JournalEntry } from '../protocol/event.ts';
 
 /**
  * What happens in a run, for whoever listens in this process: entries as they become durable, deltas
- * as they come. A subscriber that comes late gets the text of the turn so far, then what follows.
+ * as they come. A subscriber that comes late gets what the turn said so far, then what follows.
  */
 export type Happening =
   | { type: 'entry'; entry: JournalEntry }
@@ -11,9 +11,12 @@ export type Happening =
   /** Driving began or ended here: have a look. */
   | { type: 'nudge' };
 
+type Said = Extract<Delta, { type: 'text.delta' | 'reasoning.delta' }>;
+
 export class Channel {
   readonly #subscribers = new Set<(happening: Happening) => void>();
-  #soFar: { turn: number; attempt: number; chunks: string[] } | null = null;
+  /** What the turn said so far: neighbouring deltas of one type are one part. */
+  #soFar: { turn: number; attempt: number; parts: { type: Said['type']; chunks: string[] }[] } | null = null;
 
   publishEntry(entry: JournalEntry): void {
     if (entry.event.type === 'turn.completed') this.#soFar = null;
@@ -21,7 +24,7 @@ export class Channel {
   }
 
   publishDelta(delta: Delta): void {
-    if (delta.type === 'text.delta') this.#remember(delta);
+    if (delta.type === 'text.delta' || delta.type === 'reasoning.delta') this.#remember(delta);
     if (delta.type === 'text.discarded') this.#soFar = null;
     this.#tell({ type: 'delta', delta });
   }
@@ -33,17 +36,20 @@ export class Channel {
   subscribe(listen: (happening: Happening) => void): () => void {
     this.#subscribers.add(listen);
     if (this.#soFar !== null) {
-      const { turn, attempt, chunks } = this.#soFar;
-      listen({ type: 'delta', delta: { type: 'text.delta', turn, attempt, text: chunks.join('') } });
+      const { turn, attempt, parts } = this.#soFar;
+      for (const { type, chunks } of parts)
+        listen({ type: 'delta', delta: { type, turn, attempt, text: chunks.join('') } });
     }
     return () => this.#subscribers.delete(listen);
   }
 
-  #remember({ turn, attempt, text }: { turn: number; attempt: number; text: string }): void {
+  #remember({ type, turn, attempt, text }: Said): void {
     if (this.#soFar?.turn !== turn || this.#soFar.attempt !== attempt) {
-      this.#soFar = { turn, attempt, chunks: [] };
+      this.#soFar = { turn, attempt, parts: [] };
     }
-    this.#soFar.chunks.push(text);
+    const last = this.#soFar.parts.at(-1);
+    if (last?.type === type) last.chunks.push(text);
+    else this.#soFar.parts.push({ type, chunks: [text] });
   }
 
   #tell(happening: Happening): void {

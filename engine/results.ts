@@ -1,9 +1,13 @@
 import type { Context } from '../machines/context.ts';
+import type { Item } from '../protocol/item.ts';
 import type { JsonValue } from '../protocol/json.ts';
 import type { ToolResult } from './definition.ts';
 
 /** The results of all rounds so far, in transcript order: what citations and other post-processing work from. */
-export function toolResults(context: Context): ToolResult[] {
+export function toolResults(context: {
+  transcript: readonly Item[];
+  edits: Readonly<Context['edits']>;
+}): ToolResult[] {
   const edits = new Map(context.edits.map(({ callId, input }) => [callId, input]));
   const called = new Map<string, { name: string; input: JsonValue }>();
   const results: ToolResult[] = [];

@@ -9,6 +9,8 @@ export type StreamSource = {
   channel: Channel;
   host: Host;
   read(after: number): Promise<JournalEntry[]>;
+  /** Why nobody drives here any more, if that is so. */
+  trouble(): { error: unknown } | null;
   /** Folds what others have written, and tells whether there is more to come. */
   look(): Promise<'running' | 'at-rest' | 'ended'>;
 };
@@ -39,6 +41,8 @@ export async function* readEvents(
       }
       const status = await source.look();
       if (queue.length > 0) continue;
+      const trouble = follow ? null : source.trouble();
+      if (status === 'running' && trouble !== null) throw trouble.error;
       if (status === 'ended' || (status === 'at-rest' && !follow)) return;
       await new Promise<void>(resolve => {
         const cancel = source.host.setTimer(POLL_MS, resolve);

@@ -43,7 +43,9 @@ export type RunHappening = (RunEvent & { runId: string; seq: number }) | Delta;
  *
  * R1 At most one driver at a time; inputs go to it while there is one, else straight to the journal.
  * R2 `settled()` drives if nobody else does; it rejects only for what the store does, never for what a run does.
- * R3 A process that holds a run at rest wakes it when an approval expires, and does not stay alive for it.
+ * R3 Who reads its events or its text until it settles is told when driving it here fails, as `settled()` is;
+ *    who follows it to its end waits for somebody else to go on.
+ * R4 A process that holds a run at rest wakes it when an approval expires, and does not stay alive for it.
  */
 export class Run extends RunInputs {
   readonly id: string;
@@ -56,6 +58,8 @@ export class Run extends RunInputs {
   #driving: Promise<DriveOutcome> | null = null;
   #claiming: Promise<boolean> | null = null;
   #cancelWake = () => {};
+  /** Why this process could not go on driving; until it drives again. */
+  #trouble: { error: unknown } | null = null;
 
   private constructor(options: RunOptions, loaded: LoadedRun, inherited: readonly Item[] | undefined) {
     super(options);
@@ -246,7 +250,13 @@ export class Run extends RunInputs {
 
   #driveUnder(epoch: number): void {
     this.#cancelWake();
-    this.#driving = this.#drive(epoch).finally(() => this.#afterDriving());
+    this.#trouble = null;
+    this.#driving = this.#drive(epoch)
+      .catch(error => {
+        this.#trouble = { error };
+        throw error;
+      })
+      .finally(() => this.#afterDriving());
     this.#driving.then(
       outcome => this.#lookAgain(outcome),
       () => {},
@@ -305,6 +315,7 @@ export class Run extends RunInputs {
       channel: this.#channel,
       host: this.#options.host,
       read: (after: number): Promise<JournalEntry[]> => this.#options.store.read(this.id, after),
+      trouble: () => (this.#driving === null ? this.#trouble : null),
       /** Catches up where nobody drives here, and tells whether there is more to come. */
       look: async (): Promise<'running' | 'at-rest' | 'ended'> => {
         if (this.#driving === null) await this.#catchUp();

@@ -46,10 +46,11 @@ export async function prepareRequest(
   const tools = names === undefined ? parts.tools : pickTools(parts.tools, names);
   const instructions = params.instructions ?? parts.instructions;
   const providerOptions = params.providerOptions ?? parts.providerOptions;
-  const continuation =
-    preparation.transcript === undefined ? continuationFor(adapter, context, instructions) : undefined;
+  const transcript = preparation.transcript ?? history;
+  const wholeHistory = transcript === history;
+  const continuation = wholeHistory ? continuationFor(adapter, context, instructions) : undefined;
   const request: ModelRequest = {
-    transcript: preparation.transcript ?? history,
+    transcript,
     tools: definitionsOf(tools),
     toolChoice: chooseTools(context, preparation.toolChoice ?? params.toolChoice),
     settings: preparation.settings ?? params.settings ?? parts.settings,
@@ -58,7 +59,7 @@ export async function prepareRequest(
     ...(continuation === undefined ? {} : { continuation }),
     ...(parts.output === undefined || !mayAnswer(context) ? {} : { output: parts.output }),
   };
-  return { adapter, request, tools, wholeHistory: preparation.transcript === undefined };
+  return { adapter, request, tools, wholeHistory };
 }
 
 function adapterAt(models: readonly ModelAdapter[], index: number): ModelAdapter {

@@ -9,6 +9,12 @@ export { type CallLike, toolCallFrom } from '../../adapters/tool-call-from.ts';
 export { toolCallsOf } from '../../adapters/tool-calls-of.ts';
 export { type ResultLike, toolResultFrom } from '../../adapters/tool-result-from.ts';
 export { WatchedTurn, watchTurn } from '../../adapters/watch-turn.ts';
+export {
+  type CitationOptions,
+  citationFilter,
+  numberCitations,
+  type Source,
+} from '../../engine/citations.ts';
 export type {
   Finisher,
   FinisherInput,
@@ -19,11 +25,21 @@ export type {
   TurnPreparation,
 } from '../../engine/definition.ts';
 export type { CommandResult } from '../../engine/explain-refusal.ts';
+export { hideHtmlComments } from '../../engine/hide-html-comments.ts';
 export { type FaultPoint, type Host, systemHost } from '../../engine/host.ts';
 export type { LiveOptions } from '../../engine/live.ts';
+export { toolResults } from '../../engine/results.ts';
 export type { Run, RunHappening } from '../../engine/run.ts';
 export type { OpenCall, Settled } from '../../engine/settled.ts';
 export type { TextFilter } from '../../engine/text-filter.ts';
+export {
+  estimateTokens,
+  type FitOptions,
+  fitTokens,
+  keepLast,
+  type Trim,
+  type TrimOptions,
+} from '../../engine/trim-transcript.ts';
 export type { Context } from '../../machines/context.ts';
 export { decideNextAction } from '../../machines/decide-next-action.ts';
 export type { Capabilities, ModelAdapter } from '../../protocol/adapter.ts';

@@ -119,6 +119,12 @@ describe('a turn that failed', () => {
     });
     const run = await createAgent({ name: 'a', host, store, model: missing }).start('go');
     await expect(host.settle(run.settled())).rejects.toMatchObject({ code: 'key-missing' });
+    for (const stream of [run.events(), run.text()]) {
+      const reading = (async () => {
+        for await (const _ of stream);
+      })();
+      await expect(host.settle(reading)).rejects.toMatchObject({ code: 'key-missing' });
+    }
     const agent = createAgent({ name: 'a', host, store, model: answerWith(() => ({ text: 'done' })) });
     const later = await agent.open(run.id);
     expect(await host.settle(later.settled())).toMatchObject({ status: 'finished', text: 'done' });

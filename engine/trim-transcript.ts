@@ -1,0 +1,178 @@
+import { EngineError } from '../protocol/error.ts';
+import type { Item } from '../protocol/item.ts';
+
+export type TrimOptions = {
+  /** Items that stay whatever happens: by predicate, or by `id`. */
+  pinned?: ((item: Item) => boolean) | Iterable<string>;
+};
+
+export type FitOptions = TrimOptions & {
+  /** Tokens of one item. Default: `estimateTokens`. */
+  tokensOf?: (item: Item) => number;
+};
+
+/** Gives the transcript itself when there is nothing to leave out, else its items that stay, in their order. */
+export type Trim = (transcript: readonly Item[]) => readonly Item[];
+
+/**
+ * Trims a transcript to its last `count` items. What cannot be parted stays whole, so there may be more of
+ * them: a model's turn, with its reasoning, its calls and their results. What is pinned stays, and so do
+ * system and developer messages, the first and the last message of the user, and the last item.
+ *
+ * @example
+ * createAgent({ name, model, prepareTurn: ({ transcript }) => ({ transcript: keepLast(20)(transcript) }) })
+ */
+export function keepLast(count: number, options: TrimOptions = {}): Trim {
+  check(Number.isInteger(count) && count >= 0, `keepLast needs a whole number of items, not ${count}.`);
+  const isPinned = readPinned(options);
+  return transcript => {
+    const groups = groupItems(transcript);
+    const recent = groups.filter(({ last }) => last >= transcript.length - count);
+    return pick(transcript, [...findNeeded(transcript, groups, isPinned), ...recent]);
+  };
+}
+
+/**
+ * Trims a transcript to `limit` tokens: the newest items that fit, without a gap, beside those that stay
+ * in any case, as with `keepLast`. Where those alone are over the limit, the transcript is. Tokens are
+ * estimated, so leave some room.
+ */
+export function fitTokens(limit: number, options: FitOptions = {}): Trim {
+  check(limit > 0, `fitTokens needs a number of tokens above 0, not ${limit}.`);
+  const isPinned = readPinned(options);
+  const tokensOf = options.tokensOf ?? estimateTokens;
+  return transcript => {
+    const groups = groupItems(transcript);
+    const tokens = transcript.map(item => tokensOf(item));
+    const weigh = ({ places }: Group) => places.reduce((sum, place) => sum + (tokens[place] ?? 0), 0);
+    const kept = findNeeded(transcript, groups, isPinned);
+    let left = limit;
+    for (const group of kept) left -= weigh(group);
+    for (const group of groups.toSorted((one, other) => other.last - one.last)) {
+      if (kept.has(group)) continue;
+      left -= weigh(group);
+      if (left < 0) break;
+      kept.add(group);
+    }
+    return pick(transcript, kept);
+  };
+}
+
+const CHARACTERS_PER_TOKEN = 4;
+const TOKENS_PER_MEDIUM = 1000;
+
+/**
+ * Tokens of an item at four characters a token, with 1000 for an image or a file; of the readable and the
+ * opaque form the longer counts, since a provider gets one of them. Control items are not sent: 0.
+ */
+export function estimateTokens(item: Item): number {
+  const opaque = 'opaque' in item && item.opaque ? JSON.stringify(item.opaque.data).length : 0;
+  switch (item.type) {
+    case 'message': {
+      const media = item.content.filter(part => part.type !== 'text').length;
+      const characters = item.content.reduce((sum, part) => sum + lengthOf(part), 0);
+      return media * TOKENS_PER_MEDIUM + tokensIn(Math.max(characters, opaque));
+    }
+    case 'reasoning':
+      return tokensIn(Math.max(item.text.length, opaque));
+    case 'tool_call':
+      return tokensIn(Math.max(item.name.length + item.arguments.length, opaque));
+    case 'tool_result':
+      return tokensIn((item.shown ?? JSON.stringify(item.output)).length);
+    case 'provider_item':
+      return tokensIn(opaque);
+    case 'approval_request':
+    case 'approval_response':
+    case 'tool_list':
+      return 0;
+  }
+}
+
+function lengthOf(part: { type: string; text?: string }): number {
+  return part.text?.length ?? 0;
+}
+
+function tokensIn(characters: number): number {
+  return Math.ceil(characters / CHARACTERS_PER_TOKEN);
+}
+
+/** The places, in the transcript, of items that stay or go together. */
+type Group = { places: number[]; last: number };
+
+/**
+ * A model's turn is one group: what the model made in one go, and whatever else bears the id of one of its
+ * calls. Any other item is a group of its own.
+ */
+function groupItems(transcript: readonly Item[]): Group[] {
+  const groups = new Set<Group>();
+  const ofCall = new Map<string, Group>();
+  let turn: Group | null = null;
+  for (const [place, item] of transcript.entries()) {
+    const made = isMadeByModel(item);
+    const known = 'callId' in item ? ofCall.get(item.callId) : undefined;
+    let group: Group = known ?? (made ? turn : null) ?? { places: [], last: place };
+    if (made && turn !== null && turn !== group) group = merge(turn, group);
+    group.places.push(place);
+    group.last = place;
+    groups.add(group);
+    if ('callId' in item) ofCall.set(item.callId, group);
+    if (made) turn = group;
+    else if (!isControl(item)) turn = null;
+  }
+  return [...groups];
+
+  /** An id that comes a second time ties the turns that bear it. */
+  function merge(one: Group, other: Group): Group {
+    one.places.push(...other.places);
+    groups.delete(other);
+    for (const [callId, group] of ofCall) if (group === other) ofCall.set(callId, one);
+    return one;
+  }
+}
+
+function isMadeByModel(item: Item): boolean {
+  if (item.type === 'message') return item.role === 'assistant';
+  return item.type === 'reasoning' || item.type === 'tool_call' || item.type === 'provider_item';
+}
+
+function isControl({ type }: Item): boolean {
+  return type === 'approval_request' || type === 'approval_response' || type === 'tool_list';
+}
+
+function findNeeded(
+  transcript: readonly Item[],
+  groups: readonly Group[],
+  isPinned: (item: Item) => boolean,
+): Set<Group> {
+  const needed = new Set([
+    transcript.findIndex(isFromUser),
+    transcript.findLastIndex(isFromUser),
+    transcript.findLastIndex(item => !isControl(item)),
+  ]);
+  for (const [place, item] of transcript.entries())
+    if (isInstruction(item) || isPinned(item)) needed.add(place);
+  return new Set(groups.filter(({ places }) => places.some(place => needed.has(place))));
+}
+
+function isFromUser(item: Item): boolean {
+  return item.type === 'message' && item.role === 'user';
+}
+
+function isInstruction(item: Item): boolean {
+  return item.type === 'message' && (item.role === 'system' || item.role === 'developer');
+}
+
+function readPinned({ pinned = [] }: TrimOptions): (item: Item) => boolean {
+  if (typeof pinned === 'function') return pinned;
+  const ids = new Set(pinned);
+  return ({ id }) => id !== undefined && ids.has(id);
+}
+
+function pick(transcript: readonly Item[], groups: Iterable<Group>): readonly Item[] {
+  const kept = new Set([...groups].flatMap(({ places }) => places));
+  return kept.size === transcript.length ? transcript : transcript.filter((_, place) => kept.has(place));
+}
+
+function check(holds: boolean, message: string): void {
+  if (!holds) throw new EngineError('agent-invalid', message);
+}

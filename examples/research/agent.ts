@@ -1,0 +1,7 @@
+// In a project of your own: from 'agentchart/adapters/model-from-env'.
+import { modelFromEnv } from '../../adapters/model-from-env.ts';
+import { makeResearcher } from './researcher.ts';
+import { standInModel } from './stand-in-model.ts';
+
+/** For the `agentchart` command: `agentchart run --agent examples/research/agent.ts "a question"`. */
+export default makeResearcher(process.env.AGENTCHART_MODEL === undefined ? standInModel() : modelFromEnv());

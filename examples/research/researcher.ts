@@ -1,0 +1,36 @@
+// In a project of your own: from 'agentchart'.
+import {
+  createAgent,
+  fitTokens,
+  hideHtmlComments,
+  type ModelAdapter,
+  numberCitations,
+} from '../../surfaces/library/index.ts';
+import { indexDocuments, readDocuments } from './document-index.ts';
+import { citations, makeTools } from './tools.ts';
+
+const INSTRUCTIONS = `You answer questions from a folder of documents, and from nothing else.
+Search with several short queries at once, then read what looks promising, several documents at once. Search again where something is missing.
+Cite what you have read with its id right behind what it supports, as in [doc:README.md#models]. A document that you have only seen in a search cannot be cited.
+Notes to yourself go into an HTML comment; readers do not see it. When the documents do not answer the question, say so.`;
+
+/** What of the history a request may carry, in tokens: room for some twenty documents. */
+const HISTORY_TOKENS = 60_000;
+
+const trim = fitTokens(HISTORY_TOKENS);
+
+/** Looks something up before it says anything, and answers in a call of its own, without tools. */
+export function makeResearcher(model: ModelAdapter) {
+  return createAgent({
+    name: 'researcher',
+    model,
+    instructions: INSTRUCTIONS,
+    tools: makeTools(indexDocuments(readDocuments())),
+    toolChoice: 'required',
+    finalAnswer: 'separate',
+    prepareTurn: ({ transcript }) => ({ transcript: trim(transcript) }),
+    textFilters: [hideHtmlComments],
+    finishers: [numberCitations({ ...citations, textFilters: [hideHtmlComments] })],
+    limits: { turns: 10 },
+  });
+}

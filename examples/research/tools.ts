@@ -1,0 +1,42 @@
+import { z } from 'zod';
+// In a project of your own: from 'agentchart'.
+import { type CitationOptions, tool } from '../../surfaces/library/index.ts';
+import type { DocumentIndex } from './document-index.ts';
+
+const HITS = 5;
+
+const documentSchema = z.object({ id: z.string(), title: z.string(), text: z.string() });
+const hitsSchema = z.array(z.object({ id: z.string(), title: z.string(), excerpt: z.string() }));
+
+export function makeTools(index: DocumentIndex) {
+  return [
+    tool({
+      name: 'search',
+      description: `Finds the ${HITS} documents, of ${index.size}, that have most of the words of the query, with an excerpt of each.`,
+      input: z.object({ query: z.string().describe('A few words, without operators.') }),
+      output: hitsSchema,
+      sideEffect: 'none',
+      run: ({ query }) => index.search(query, HITS),
+    }),
+    tool({
+      name: 'read',
+      description: 'Gives the whole text of a document.',
+      input: z.object({ id: z.string().describe('An id that a search has given.') }),
+      output: documentSchema,
+      sideEffect: 'none',
+      run: ({ id }) => {
+        const document = index.read(id);
+        if (document !== undefined) return document;
+        throw new Error(`There is no document "${id}". Search, and read by the ids that it gives.`);
+      },
+    }),
+  ];
+}
+
+/** What an answer may cite: a document that was read. That a search has listed it is not enough. */
+export const citations: CitationOptions = {
+  sources: ({ name, output }) => {
+    const read = name === 'read' ? documentSchema.safeParse(output) : undefined;
+    return read?.success ? [{ id: read.data.id, title: read.data.title }] : [];
+  },
+};

@@ -1,0 +1,170 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { scripted } from '../../adapters/scripted.ts';
+import type { ScriptedTurn } from '../../adapters/scripted-turns.ts';
+import type { RunHappening } from '../../engine/run.ts';
+import type { AgentOptions } from '../../surfaces/library/agent-options.ts';
+import { createAgent } from '../../surfaces/library/create-agent.ts';
+import { makeTool } from '../engine/agents.ts';
+import { ManualHost } from '../engine/manual-host.ts';
+import { recordRequests } from '../engine/models.ts';
+
+const MODES = ['live', 'held', 'separate'] as const;
+type Mode = (typeof MODES)[number];
+
+const PREAMBLE = 'I look it up.';
+const ANSWER = 'It is {"on":"its way"}.';
+const usage = { inputTokens: 10, outputTokens: 5 };
+const WORK: ScriptedTurn[] = [
+  { reasoning: 'Where?', text: PREAMBLE, toolCalls: [{ name: 'look' }], usage },
+  { reasoning: 'There.', text: ANSWER, usage },
+];
+
+async function observe(mode: Mode, turns = WORK, options: Partial<AgentOptions> = {}, stream = true) {
+  const { model, requests } = recordRequests(scripted(turns));
+  const host = new ManualHost();
+  const agent = createAgent({
+    name: 'a',
+    host,
+    model,
+    tools: [makeTool('look', { sideEffect: 'none' })],
+    finalAnswer: mode,
+    ...options,
+  });
+  const run = await agent.start('Where is it?', { stream });
+  const happenings: RunHappening[] = [];
+  const listening = (async () => {
+    for await (const happening of run.events()) happenings.push(happening);
+  })();
+  const settled = await host.settle(run.settled());
+  await host.settle(listening);
+  return { requests, happenings, settled, run };
+}
+
+type Observed = Awaited<ReturnType<typeof observe>>;
+
+function count({ happenings }: Observed, type: RunHappening['type']): string {
+  return String(happenings.filter(happening => happening.type === type).length);
+}
+
+/** The texts shown, by turn; in pieces where they came in pieces. */
+function shownIn({ happenings }: Observed, type: 'text.delta' | 'reasoning.delta' = 'text.delta') {
+  const turns = new Map<number, string[]>();
+  for (const happening of happenings) {
+    if (happening.type !== type) continue;
+    turns.set(happening.turn, [...(turns.get(happening.turn) ?? []), happening.text]);
+  }
+  return [...turns.values()];
+}
+
+async function describeMode(mode: Mode): Promise<string[]> {
+  const work = await observe(mode);
+  const noTool = await observe(mode, [{ text: ANSWER }]);
+  const schema = await observe(mode, [WORK[0] ?? {}, { text: '{}' }], { output: z.looseObject({}) });
+  const shown = shownIn(work);
+  const answer = shown.find(pieces => pieces.join('') === ANSWER) ?? [];
+  const thoughts = shownIn(work, 'reasoning.delta').length;
+  const texts = work.run.context.transcript.filter(
+    item => item.type === 'message' && item.role === 'assistant',
+  );
+  return [
+    String(work.requests.length),
+    String(noTool.requests.length),
+    work.requests.at(-1)?.toolChoice === 'none' ? 'off' : 'on',
+    shown.some(pieces => pieces.join('') === PREAMBLE) ? 'shown' : 'not shown',
+    answer.length > 1 ? 'as it comes' : 'when it is complete',
+    thoughts === 0 ? 'of no turn' : thoughts === work.requests.length ? 'of every turn' : 'of the answer',
+    (await takesTextBack(mode)) ? 'yes' : 'no',
+    count(work, 'text.started'),
+    count(work, 'turn.completed'),
+    String(texts.length),
+    String(schema.requests.filter(({ output }) => output !== undefined).length),
+  ];
+}
+
+/** Whether readers are told to forget a text when the model breaks off behind each, the first time. */
+async function takesTextBack(mode: Mode): Promise<boolean> {
+  const inner = scripted([{ text: ANSWER }]);
+  const broken = new Set<string>();
+  const model: typeof inner = {
+    ...inner,
+    async *stream(request, options) {
+      const asked = JSON.stringify(request);
+      for await (const delta of inner.stream(request, options)) {
+        if (delta.type === 'turn' && !broken.has(asked)) {
+          broken.add(asked);
+          yield* scripted([{ error: { code: 'server' } }]).stream(request, options);
+        }
+        yield delta;
+      }
+    },
+  };
+  const observed = await observe(mode, [], { model });
+  expect(observed.settled).toMatchObject({ status: 'finished', text: ANSWER });
+  return count(observed, 'text.discarded') !== '0';
+}
+
+const page = readFileSync(new URL('../../docs/final-answer.md', import.meta.url), 'utf8');
+const rows = page
+  .split('\n')
+  .filter(line => /^\| (?!---)/.test(line))
+  .map(line =>
+    line
+      .split('|')
+      .slice(1, -1)
+      .map(cell => cell.trim()),
+  )
+  .filter(([name]) => name !== '');
+
+describe('docs/final-answer.md', () => {
+  test.each(MODES.map((mode, index) => ({ mode, index })))(
+    'the column `$mode` is true',
+    async ({ mode, index }) => {
+      const observed = await describeMode(mode);
+      expect(observed.map((cell, row) => [rows[row]?.[0], cell])).toEqual(
+        rows.map(cells => [cells[0], cells[index + 1]]),
+      );
+    },
+  );
+
+  test('the draft is paid for, counted, and not read by the call that answers', async () => {
+    const { settled, requests, happenings } = await observe('separate');
+    expect(settled).toMatchObject({ turns: 3, usage: { inputTokens: 30, outputTokens: 15 } });
+    const drafts = happenings.filter(event => event.type === 'turn.completed' && event.text === ANSWER);
+    expect(drafts).toHaveLength(2);
+    expect(JSON.stringify(requests.at(-1)?.transcript)).not.toContain('on its way');
+    expect(requests[2]?.transcript).toEqual(requests[1]?.transcript);
+  });
+
+  test('without a turn left, the closing call of the limit answers, and the run is incomplete', async () => {
+    const { settled, requests } = await observe('separate', WORK, { limits: { turns: 2 } });
+    expect(settled).toMatchObject({ status: 'finished', text: ANSWER, incomplete: { reason: 'turns' } });
+    expect(requests.map(({ toolChoice }) => toolChoice)).toEqual(['auto', 'auto', 'none']);
+  });
+
+  test.each(MODES)(
+    '%s: without streaming the journal is the same, and each text is one piece',
+    async mode => {
+      const [streamed, whole] = [await observe(mode), await observe(mode, WORK, {}, false)];
+      const journal = ({ happenings }: Observed) =>
+        happenings.filter(happening => 'seq' in happening).map(({ type }) => type);
+      expect(journal(whole)).toEqual(journal(streamed));
+      expect(shownIn(whole)).toEqual(shownIn(streamed).map(pieces => [pieces.join('')]));
+      expect(shownIn(whole, 'reasoning.delta')).toEqual([]);
+    },
+  );
+
+  test.each(MODES)('%s: the closing call at a limit has tools off, and is shown as it comes', async mode => {
+    const observed = await observe(mode, WORK, { limits: { turns: 1 } });
+    expect(observed.requests.at(-1)?.toolChoice).toBe('none');
+    expect(shownIn(observed).at(-1)?.join('')).toBe(ANSWER);
+    expect(shownIn(observed).at(-1)?.length).toBeGreaterThan(1);
+  });
+
+  test.each(MODES)('%s: what a finisher changes is in the settled text, not in the stream', async mode => {
+    const observed = await observe(mode, WORK, { finishers: [() => ({ text: 'Checked.' })] });
+    expect(observed.settled).toMatchObject({ text: 'Checked.' });
+    expect(shownIn(observed).at(-1)?.join('')).toBe(ANSWER);
+  });
+});

@@ -1,0 +1,45 @@
+import { expect, it } from 'vitest';
+import { scripted } from '../../adapters/scripted.ts';
+import { appendEvidence } from '../../engine/append-evidence.ts';
+import { Channel, type Happening } from '../../engine/channel.ts';
+import { loadRun } from '../../engine/load-run.ts';
+import { memory } from '../../stores/memory.ts';
+import { createAgent } from '../../surfaces/library/index.ts';
+
+it('a note is journaled with its run, changes nothing of it, and stays behind when the run is forked', async () => {
+  const store = memory();
+  const agent = createAgent({ name: 'noted', model: scripted([{ text: 'Hi.' }]), store });
+  const run = await agent.start('x');
+  await run.settled();
+  const before = await loadRun(store, run.id);
+  const seq = await appendEvidence(store, run.id, { type: 'run.noted', at: 1, by: 'me', note: { a: 1 } });
+  const after = await loadRun(store, run.id);
+  expect(seq).toBe(before.seq + 1);
+  expect(after.seq).toBe(seq);
+  expect(after.state.context).toEqual(before.state.context);
+  const fork = await run.fork({ at: seq ?? 0 });
+  const copied = await store.read(fork.id);
+  expect(copied.map(({ event }) => event.type)).not.toContain('run.noted');
+  expect(await appendEvidence(store, 'nobody', { type: 'run.noted', at: 1, by: 'me', note: null })).toBe(
+    undefined,
+  );
+});
+
+it('who comes late to a turn is told its reasoning and its text so far, in order', () => {
+  const channel = new Channel();
+  const place = { turn: 1, attempt: 1 };
+  for (const [type, text] of [
+    ['reasoning.delta', 'a'],
+    ['reasoning.delta', 'b'],
+    ['text.delta', 'c'],
+    ['text.delta', 'd'],
+  ] as const) {
+    channel.publishDelta({ type, ...place, text });
+  }
+  const heard: Happening[] = [];
+  channel.subscribe(happening => heard.push(happening));
+  expect(heard).toEqual([
+    { type: 'delta', delta: { type: 'reasoning.delta', ...place, text: 'ab' } },
+    { type: 'delta', delta: { type: 'text.delta', ...place, text: 'cd' } },
+  ]);
+});
