@@ -12,18 +12,26 @@ import { prepareCopy } from './prepare-copy.ts';
 import { type CommandEnd, runCommand } from './run-command.ts';
 import { servePage } from './serve-page.ts';
 import { startStandInModel } from './stand-in-model.ts';
+import { startStandIn } from './wire/stand-in-provider.ts';
+import { environmentOf, WAYS } from './wire/ways.ts';
 
+const KEY = 'stand-in-needs-none';
+/** Before each piece of a stream, so that a person sees it come, in ms. */
+const PACE_MS = 8;
 const HERE = dirname(fileURLToPath(import.meta.url));
 const USAGE = `npm start [-- [FOLDER] [--yes | --crash]]
   FOLDER    the Markdown files to look after (default: the example's); a copy of it is worked on
   --yes     approve the report in the same process
   --crash   approve it, kill the process right after the write, and resume in a new one
-With AGENTCHART_MODEL set (such as openai:gpt-5-mini) that model does the work.`;
+With AGENTCHART_MODEL set (such as openai:gpt-5-mini) that model does the work;
+with PROVIDER:stand-in the stand-in does, in that provider's wire format.`;
 
 const agent = ['--agent', join(HERE, 'agent.ts')];
 
 type Work = { folder: string; db: string; env: Record<string, string> };
 
+// Whoever reads only the head of the output has seen enough.
+process.stdout.on('error', () => process.exit(0));
 process.exitCode = await start();
 
 async function start(): Promise<number> {
@@ -37,11 +45,10 @@ async function start(): Promise<number> {
     return complain(error instanceof Error ? error.message : String(error), 2);
   }
   const model = process.env.AGENTCHART_MODEL;
-  const standIn = model === undefined ? await startStandInModel() : undefined;
-  const env = standIn === undefined ? {} : standInEnvironment(standIn.url);
-  introduce(folder, model, standIn?.url);
+  const standIn = await startStandInFor(model);
+  introduce(folder, model, standIn);
   try {
-    const work = { folder, db: join(home, 'runs.db'), env: { ...env, STEWARD_FOLDER: folder } };
+    const work = { folder, db: join(home, 'runs.db'), env: { ...standIn?.env, STEWARD_FOLDER: folder } };
     if (asked.crash) return await workAndCrash(work);
     if (asked.yes) return await workInOneProcess(work, ['--yes']);
     if (process.stdin.isTTY === true) return await workOnTerminal(work);
@@ -69,25 +76,36 @@ function readArguments(): { folder: string; yes: boolean; crash: boolean } | str
   }
 }
 
-function standInEnvironment(url: string): Record<string, string> {
-  return { AGENTCHART_MODEL: 'openai:stand-in', OPENAI_BASE_URL: url, OPENAI_API_KEY: 'stand-in-needs-none' };
+type StandingIn = { url: string; wire: string; env: Record<string, string>; close(): Promise<void> };
+
+/** Nobody needs a key: without a model a stand-in plays its part, and as PROVIDER:stand-in in that provider's words. */
+async function startStandInFor(model: string | undefined): Promise<StandingIn | undefined> {
+  if (model === undefined) {
+    const { url, close } = await startStandInModel();
+    const env = { AGENTCHART_MODEL: 'openai:stand-in', OPENAI_BASE_URL: url, OPENAI_API_KEY: KEY };
+    return { url, wire: 'openai', env, close };
+  }
+  const provider = /^(.+):stand-in$/.exec(model)?.[1] ?? '';
+  const way = WAYS[provider];
+  if (way === undefined || process.env[`${way.variables}_BASE_URL`]) return undefined;
+  const standIn = await startStandIn({ paceMs: PACE_MS });
+  const env = environmentOf(provider, standIn.root);
+  const close = async () => await standIn[Symbol.asyncDispose]();
+  return { url: standIn.root + way.path, wire: provider, env, close };
 }
 
-function introduce(folder: string, model: string | undefined, url: string | undefined): void {
+function introduce(folder: string, model: string | undefined, standIn: StandingIn | undefined): void {
   say(
     'A documentation steward reads a folder of Markdown files, checks them, and asks before it writes a report.',
   );
   say(`Folder: ${folder} (a copy; the original is not touched)`);
   say('Tools: the MCP filesystem server, over stdio');
-  if (url === undefined) say(`Model: ${model} (from AGENTCHART_MODEL)`);
-  else {
-    say(
-      `Model: none is set, so a stand-in plays its part at ${url}: rules, not a language model, behind the`,
-    );
-    say(
-      '       OpenAI Responses wire format. For a real one: AGENTCHART_MODEL=openai:gpt-5-mini OPENAI_API_KEY=…',
-    );
-  }
+  if (standIn === undefined) return say(`Model: ${model} (from AGENTCHART_MODEL)`);
+  const why = model === undefined ? 'none is set, so a' : 'a';
+  say(`Model: ${why} stand-in plays its part at ${standIn.url}: rules, not a language model,`);
+  say(
+    `       in the wire format of ${standIn.wire}. For a real one: AGENTCHART_MODEL=openai:gpt-5-mini OPENAI_API_KEY=…`,
+  );
 }
 
 async function workInOneProcess(work: Work, options: string[] = []): Promise<number> {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { type Random, seeded } from '../../examples/steward/wire/turn.ts';
 import type { ModelTurn } from '../../protocol/turn.ts';
-import { type Random, seeded } from './encode/turn.ts';
 import { distort, flipBits, inPieces, shuffleBlocks } from './mutations.ts';
 import { openRecorded } from './recorded-adapters.ts';
 import { exchangeOf, type RecordedTurn, recordedTurns, recordingsArePresent } from './recordings.ts';

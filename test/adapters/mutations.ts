@@ -1,6 +1,6 @@
 import { jsonIn } from '../../adapters/json-access.ts';
+import type { Random } from '../../examples/steward/wire/turn.ts';
 import { isJsonObject, type JsonValue } from '../../protocol/json.ts';
-import type { Random } from './encode/turn.ts';
 
 /** The blocks joined as servers also send them: with CRLF, with comments to keep the line alive, with blank lines. */
 export function dressed(blocks: readonly string[], contentType: string, random: Random): string {

@@ -11,14 +11,14 @@ import { openaiChat } from '../../adapters/openai-chat.ts';
 import { openaiResponses } from '../../adapters/openai-responses.ts';
 import { openrouter } from '../../adapters/openrouter.ts';
 import { xai } from '../../adapters/xai.ts';
+import { anthropicMessages } from '../../examples/steward/wire/anthropic.ts';
+import { type ChatStyle, chat } from '../../examples/steward/wire/chat.ts';
+import { geminiContent } from '../../examples/steward/wire/gemini.ts';
+import { ollamaChat } from '../../examples/steward/wire/ollama.ts';
+import { responses } from '../../examples/steward/wire/responses.ts';
+import type { Encoder } from '../../examples/steward/wire/turn.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import type { Usage } from '../../protocol/turn.ts';
-import { anthropicMessages } from './encode/anthropic.ts';
-import { type ChatStyle, chat } from './encode/chat.ts';
-import { geminiContent } from './encode/gemini.ts';
-import { ollamaChat } from './encode/ollama.ts';
-import { responses } from './encode/responses.ts';
-import type { Encoder } from './encode/turn.ts';
 import type { Sayable } from './written-turns.ts';
 
 type Connect = (options: {

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { finishReasonOf, type Random, seeded, type WrittenTurn } from '../../examples/steward/wire/turn.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { ModelTurn, Usage } from '../../protocol/turn.ts';
-import { finishReasonOf, type Random, seeded, type WrittenTurn } from './encode/turn.ts';
 import { distort, dressed, flipBits, inPieces, shuffleBlocks } from './mutations.ts';
 import { DIALECTS, PROVIDERS } from './random-dialects.ts';
 import { calling, collect, request, sumOf } from './requests.ts';

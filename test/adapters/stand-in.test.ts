@@ -13,13 +13,13 @@ import { streamAndClassify } from '../../adapters/stream-and-classify.ts';
 import { toolResultFrom } from '../../adapters/tool-result-from.ts';
 import { xai } from '../../adapters/xai.ts';
 import { STEWARD_TASK, stewardInstructions } from '../../examples/steward/instructions.ts';
+import { type StandIn, startStandIn } from '../../examples/steward/wire/stand-in-provider.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import type { Item } from '../../protocol/item.ts';
 import { userMessage } from '../../protocol/message.ts';
 import type { ToolDefinition } from '../../protocol/turn.ts';
 import { memoryFolder } from '../steward/steward-session.ts';
 import { calling, request } from './requests.ts';
-import { type StandIn, startStandIn } from './stand-in.ts';
 
 /** A loop of one's own over each adapter, the stand-in being its provider. */
 

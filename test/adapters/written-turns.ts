@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { WrittenCall, WrittenTurn } from './encode/turn.ts';
+import type { WrittenCall, WrittenTurn } from '../../examples/steward/wire/turn.ts';
 
 /** What a dialect can say. */
 export type Sayable = {

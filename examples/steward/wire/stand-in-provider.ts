@@ -1,17 +1,17 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { listEvents } from '../../examples/steward/stand-in-events.ts';
-import { readHistory } from '../../examples/steward/stand-in-history.ts';
-import { findUnpaired } from '../../examples/steward/stand-in-request.ts';
-import { createResponder } from '../../examples/steward/stand-in-responder.ts';
-import { decideTurn } from '../../examples/steward/stand-in-rules.ts';
-import type { JsonObject, JsonValue } from '../../protocol/json.ts';
-import { anthropicMessages } from './encode/anthropic.ts';
-import { type ChatStyle, chat } from './encode/chat.ts';
-import { geminiContent } from './encode/gemini.ts';
-import { ollamaChat } from './encode/ollama.ts';
-import { type Encoder, event, seeded, type WrittenTurn } from './encode/turn.ts';
-import { missingFrom } from './stand-in-demands.ts';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { JsonObject, JsonValue } from '../../../protocol/json.ts';
+import { listEvents } from '../stand-in-events.ts';
+import { readHistory } from '../stand-in-history.ts';
+import { findUnpaired } from '../stand-in-request.ts';
+import { createResponder } from '../stand-in-responder.ts';
+import { decideTurn } from '../stand-in-rules.ts';
+import { anthropicMessages } from './anthropic.ts';
+import { type ChatStyle, chat } from './chat.ts';
+import { missingFrom } from './demands.ts';
+import { geminiContent } from './gemini.ts';
+import { ollamaChat } from './ollama.ts';
 import {
   parseBody,
   readAnthropic,
@@ -19,7 +19,8 @@ import {
   readGemini,
   readOllama,
   type StandInRequest,
-} from './stand-in-requests.ts';
+} from './read-requests.ts';
+import { type Encoder, event, seeded, type WrittenTurn } from './turn.ts';
 
 export type StandIn = AsyncDisposable & {
   /** Below `root`, anything may stand ahead of a provider's own path, such as `/azure/openai/v1`. */
@@ -80,9 +81,9 @@ const CHAT_STYLES: Readonly<Record<string, Partial<ChatStyle>>> = {
  * A provider of every dialect on 127.0.0.1, whose model follows the rules of `npm start`'s stand-in: each
  * turn comes from the history of its request alone. Like the providers it refuses a request without a
  * key, a history in which a call has no result or a result no call, and one that lacks what the provider
- * wants back (see stand-in-demands.ts). A turn is streamed in the same pieces each time.
+ * wants back (see demands.ts). A turn is streamed in the same pieces each time, `paceMs` apart.
  */
-export async function startStandIn(): Promise<StandIn> {
+export async function startStandIn({ paceMs = 0 }: { paceMs?: number } = {}): Promise<StandIn> {
   const requests: StandIn['requests'] = [];
   let ids = 0;
   const answerResponses = createResponder({ now: () => 0, newId: prefix => `${prefix}_${ids++}` });
@@ -101,17 +102,17 @@ export async function startStandIn(): Promise<StandIn> {
     const turn = writtenTurn(read, () => dialect.newId?.(ids++));
     const encoder = dialect.encoder(path);
     if (!dialect.streams(path, body)) return send(response, 200, encoder.whole(turn));
-    stream(response, encoder.contentType, encoder.stream(turn, seeded(1)));
+    await stream(response, encoder.contentType, encoder.stream(turn, seeded(1)), paceMs);
   });
 
-  function respond(response: ServerResponse, body: JsonObject): void {
+  async function respond(response: ServerResponse, body: JsonObject): Promise<void> {
     const answered = answerResponses(body);
     if ('problem' in answered) return send(response, 400, { error: answered.problem });
     answered.remember();
     if (!answered.streamed) return send(response, 200, answered.response as JsonObject);
     const events = [...listEvents(answered.response)];
     const blocks = events.map(data => event(data as JsonObject, data.type));
-    stream(response, 'text/event-stream', blocks);
+    return stream(response, 'text/event-stream', blocks, paceMs);
   }
 
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
@@ -159,8 +160,17 @@ function send(response: ServerResponse, status: number, body: JsonValue): void {
   response.end(JSON.stringify(body));
 }
 
-function stream(response: ServerResponse, type: string, blocks: readonly string[]): void {
+async function stream(
+  response: ServerResponse,
+  type: string,
+  blocks: readonly string[],
+  paceMs: number,
+): Promise<void> {
   response.writeHead(200, { 'content-type': type });
-  for (const block of blocks) response.write(block);
+  for (const block of blocks) {
+    if (paceMs > 0) await wait(paceMs);
+    if (response.destroyed) return;
+    response.write(block);
+  }
   response.end();
 }

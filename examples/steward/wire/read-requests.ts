@@ -1,6 +1,6 @@
-import { arrayOf, jsonIn, nonEmpty, objectOf, objectsOf, textIn } from '../../adapters/json-access.ts';
-import type { InputItem } from '../../examples/steward/stand-in-request.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
+import { arrayOf, jsonIn, nonEmpty, objectOf, objectsOf, textIn } from '../../../adapters/json-access.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
+import type { InputItem } from '../stand-in-request.ts';
 
 /** A request of any dialect, in the words of the stand-in's rules. */
 export type StandInRequest = {

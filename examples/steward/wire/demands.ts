@@ -1,5 +1,5 @@
-import { nonEmpty, objectOf, objectsOf } from '../../adapters/json-access.ts';
-import type { JsonObject, JsonValue } from '../../protocol/json.ts';
+import { nonEmpty, objectOf, objectsOf } from '../../../adapters/json-access.ts';
+import type { JsonObject, JsonValue } from '../../../protocol/json.ts';
 
 /**
  * What is wrong with how a request gives back what the provider said before, in the words of the one
