@@ -27,6 +27,12 @@ export type Reconciliation = { happened: true; output: JsonValue } | { happened:
 
 export type Validation = { valid: true; value: unknown } | { valid: false; message: string };
 
+/** Where a tool comes from, for who names or shows it: its server, and what that says of it, unchanged. */
+export type ToolOrigin = {
+  label: string;
+  tool: { name: string; description?: string; inputSchema: JsonObject; annotations?: JsonObject };
+};
+
 /**
  * A tool as the engine runs it, made by `tool()` or a tool source. `validate` never throws.
  * A tool without `run` is executed by the client: its calls wait for a result from outside.
@@ -40,6 +46,8 @@ export interface Tool {
   readonly timeoutMs?: number;
   /** Attempts after the first, for `none` and `idempotent` only. */
   readonly retries: number;
+  /** Only for the tools of a server. */
+  readonly origin?: ToolOrigin;
   validate(input: JsonValue): Validation | Promise<Validation>;
   approval(call: CallView): Approval | Promise<Approval>;
   run?(input: unknown, context: ToolCallContext): unknown;

@@ -1,5 +1,6 @@
 import { EngineError } from '../protocol/error.ts';
 import type { Tool, ToolSource } from '../protocol/tool.ts';
+import { nameExposed } from './name-exposed.ts';
 
 export type ConnectedTools = {
   /** Own entries only: a name such as `constructor` finds nothing that was not given. */
@@ -11,9 +12,10 @@ export type ConnectedTools = {
 type Group = { from: string; tools: readonly Tool[] };
 
 /**
- * Connects the sources, all at once, and gives all tools by name, in the order they were given in.
+ * Connects the sources, all at once, and gives all tools by name, in the order they were given in. A
+ * server's tool whose name something else has too is `mcp_LABEL_NAME`, on every server.
  * Rejects with the first source's error, or with an `EngineError` `agent-invalid` naming both owners of
- * a name that is there twice; every source is closed then.
+ * a name that is there twice all the same; every source is closed then.
  */
 export async function connectTools(given: readonly (Tool | ToolSource)[]): Promise<ConnectedTools> {
   const sources = given.filter(isToolSource);
@@ -42,18 +44,20 @@ async function connectGroup(entry: Tool | ToolSource, index: number): Promise<Gr
 function nameTools(groups: readonly Group[]): Map<string, Tool> {
   const tools = new Map<string, Tool>();
   const owners = new Map<string, string>();
+  const exposedName = nameExposed(groups.flatMap(group => group.tools));
   for (const { from, tools: group } of groups) {
     for (const tool of group) {
-      const owner = owners.get(tool.name);
+      const name = exposedName(tool);
+      const owner = owners.get(name);
       if (owner !== undefined) {
         throw new EngineError(
           'agent-invalid',
-          `two tools are named "${tool.name}": one of ${owner} and one of ${from}. ` +
+          `two tools are named "${name}": one of ${owner} and one of ${from}. ` +
             'Rename one; an MCP server takes a `prefix`, and can hide a tool.',
         );
       }
-      owners.set(tool.name, from);
-      tools.set(tool.name, tool);
+      owners.set(name, from);
+      tools.set(name, name === tool.name ? tool : { ...tool, name });
     }
   }
   return tools;

@@ -1,16 +1,19 @@
 import { EngineError } from '../protocol/error.ts';
 import type { Tool, ToolSource } from '../protocol/tool.ts';
 import { isTimeout } from './check-tool-settings.ts';
-import { createServerConnection, type Session, type StdioServer } from './mcp/server-connection.ts';
+import { type HttpServer, openHttp, showUrl } from './mcp/http-server.ts';
+import { createServerConnection } from './mcp/server-connection.ts';
 import { createServerTool, type McpToolOverride } from './mcp/server-tool.ts';
+import type { Session } from './mcp/session.ts';
+import { type StdioServer, startProcess } from './mcp/stdio-server.ts';
 
-export type { McpToolOverride, StdioServer };
+export type { HttpServer, McpToolOverride, StdioServer };
 
-/** How to reach the server: a union by shape. `command` is a process spoken to over stdio. */
-export type McpTransport = StdioServer;
+/** How to reach the server, by shape: `command` is a process spoken to over stdio, `url` Streamable HTTP. */
+export type McpTransport = StdioServer | HttpServer;
 
 export type McpOptions = McpTransport & {
-  /** What errors call the server. Default: the command. */
+  /** What errors call the server, and its tools' label. Default: the command, or the URL without its query. */
   name?: string;
   /** By the server's own names for its tools. */
   tools?: Readonly<Record<string, McpToolOverride>>;
@@ -21,39 +24,48 @@ export type McpOptions = McpTransport & {
   trustHints?: boolean;
   /** Put before every tool's name; letters, digits, `_` or `-`. */
   prefix?: string;
-  /** How long the server may be silent while connecting, listing or in a call. Default 60,000. */
+  /**
+   * How long connecting and listing may each take, and how long the server may be silent in a call.
+   * Default 10,000 and 60,000.
+   */
   timeoutMs?: number;
 };
 
 export type McpToolSource = ToolSource & { readonly name: string };
 
-const DEFAULT_TIMEOUT_MS = 60_000;
+const CONNECT_MS = 10_000;
+const SILENCE_MS = 60_000;
 
 /**
  * The tools of an MCP server. `connect` starts it and lists them; everybody who connects shares one
- * process and one list. A server that ends is started again by the next call; `close` ends it for good,
- * until somebody connects again. Its stderr is kept for errors, not shown.
+ * process or session and one list. A server that ends is started again by the next call; one that has lost
+ * the session is given a new one. `close` ends it for good, until somebody connects again. What it writes
+ * to stderr is kept for errors, not shown.
  *
  * `connect` rejects with an `EngineError`: `tool-source-failed` when the server does not start or answer,
  * `agent-invalid` when `tools` names one it does not have, or two would have the same name.
  * `mcp` itself throws `agent-invalid` for options that cannot work.
  */
 export function mcp(options: McpOptions): McpToolSource {
-  const { command, prefix = '', timeoutMs = DEFAULT_TIMEOUT_MS } = options;
-  if (typeof command !== 'string' || command === '') {
-    throw new EngineError('agent-invalid', 'mcp: expected `command`, the program that starts the server.');
-  }
-  const name = options.name ?? command;
+  checkShape(options);
+  const name = options.name ?? nameServer(options);
+  const { prefix = '', timeoutMs } = options;
   if (!/^[a-zA-Z0-9_-]*$/.test(prefix)) {
     refuse(name, `expected prefix to be of letters, digits, "_" or "-", got ${JSON.stringify(prefix)}.`);
   }
-  if (!isTimeout(timeoutMs)) refuse(name, `expected timeoutMs above 0, got ${timeoutMs}.`);
+  if (timeoutMs !== undefined && !isTimeout(timeoutMs)) {
+    refuse(name, `expected timeoutMs above 0, got ${timeoutMs}.`);
+  }
+  if ('url' in options) checkHttpServer(name, options);
+  const connectMs = timeoutMs ?? CONNECT_MS;
   const overrides = new Map(Object.entries(options.tools ?? {}));
-  const connection = createServerConnection(name, options, timeoutMs);
+  const connection = createServerConnection(name, () =>
+    'url' in options ? openHttp(name, options, connectMs) : startProcess(name, options, connectMs),
+  );
   let listing: Promise<readonly Tool[]> | null = null;
 
   async function listTools(): Promise<readonly Tool[]> {
-    const described = await fetchTools(await connection.open(), timeoutMs);
+    const described = await fetchTools(await connection.open(), connectMs);
     refuseUnknown(
       name,
       overrides,
@@ -66,7 +78,7 @@ export function mcp(options: McpOptions): McpToolSource {
         server: name,
         prefix,
         trustHints: options.trustHints ?? false,
-        silenceMs: timeoutMs,
+        silenceMs: timeoutMs ?? SILENCE_MS,
         override: overrides.get(tool.name) ?? {},
       }),
     );
@@ -94,10 +106,45 @@ export function mcp(options: McpOptions): McpToolSource {
   };
 }
 
-async function fetchTools({ client, explain }: Session, timeout: number) {
-  if (!client.getServerCapabilities()?.tools) return [];
+function checkShape({ command, url }: { command?: unknown; url?: unknown }): void {
+  const isProcess = typeof command === 'string' && command !== '';
+  const isHttp = typeof url === 'string' && url !== '';
+  if (isProcess !== isHttp) return;
+  const expected = 'either `command`, the program that starts the server, or `url`, where it is';
+  throw new EngineError('agent-invalid', `mcp: expected ${expected}${isHttp ? ', and not both' : ''}.`);
+}
+
+function nameServer(transport: McpTransport): string {
+  if ('command' in transport) return transport.command;
+  return isHttpUrl(transport.url) ? showUrl(transport.url) : 'url';
+}
+
+/** What is refused is not shown: it may be a secret. */
+function checkHttpServer(name: string, { url, headers = {} }: HttpServer): void {
+  if (!isHttpUrl(url)) refuse(name, 'expected `url` to be an http or https URL.');
+  const { username, password } = new URL(url);
+  if (username !== '' || password !== '')
+    refuse(name, 'expected a `url` without credentials. Use `headers`.');
+  for (const [header, value] of Object.entries(headers)) {
+    try {
+      new Headers([[header, value]]);
+    } catch {
+      refuse(name, `the header ${JSON.stringify(header)} cannot be sent: its name or value is not legal.`);
+    }
+  }
+}
+
+function isHttpUrl(url: string): boolean {
+  return URL.canParse(url) && /^https?:$/.test(new URL(url).protocol);
+}
+
+async function fetchTools({ ask, explain }: Session, timeout: number) {
+  const options = { timeout, signal: AbortSignal.timeout(timeout) };
   try {
-    return (await client.listTools(undefined, { timeout })).tools;
+    return await ask(async client => {
+      if (!client.getServerCapabilities()?.tools) return [];
+      return (await client.listTools(undefined, options)).tools;
+    });
   } catch (error) {
     throw explain(error);
   }

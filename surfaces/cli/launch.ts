@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { EngineError } from '../../protocol/error.ts';
+import type { JsonValue } from '../../protocol/json.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import { withoutDriving } from '../../stores/without-driving.ts';
 import type { Agent } from '../library/agent.ts';
@@ -7,7 +8,7 @@ import { createAgent } from '../library/create-agent.ts';
 import { loadAgent } from './load-agent.ts';
 
 /** What a run is made from: kept in `run.started`, so that a later command need not be told. */
-export type Launch = { module?: string; model?: string };
+export type Launch = { module?: string; model?: string; request?: JsonValue };
 
 /** What this command says: `--agent` and `AGENTCHART_MODEL`, with files as absolute paths. */
 export function readLaunch(module: string | undefined): Launch {
@@ -37,7 +38,14 @@ export async function makeAgent(launch: Launch, store: Store): Promise<Agent> {
 /** The agent a run goes on with: what this command says goes before what the run remembers. A run that has ended needs none. */
 export async function agentFor(record: RunRecord, store: Store, said: Launch): Promise<Agent> {
   if (record.status !== 'running' && record.status !== 'waiting') return bareAgent(record, store);
-  const agent = await makeAgent({ ...(await recallLaunch(store, record.runId)), ...said }, store);
+  const recalled = await recallLaunch(store, record.runId);
+  if (recalled.request !== undefined) {
+    throw new EngineError(
+      'refused',
+      `Run ${record.runId} was begun by a request to a server, which has its tools. Go on with it there: on the page of \`agentchart serve\`, or with POST /runs/${record.runId}/….`,
+    );
+  }
+  const agent = await makeAgent({ ...recalled, ...said }, store);
   if (said.module === undefined || agent.name === record.agent) return agent;
   throw new EngineError(
     'agent-module-invalid',

@@ -102,6 +102,7 @@ function addRunning(program: Command, end: (exitCode: number) => void): void {
       'Serves the runs API and drives the runs of its agents, on this machine alone unless --host says otherwise. Goes on with runs whose process ended.',
     )
     .option('--agent <module>', 'a module whose default export is an agent; may be given again', collect)
+    .option('--config <file>', 'JSON: the models and MCP servers that /v1/responses offers')
     .option('--host <host>', 'the address to listen on; not a loopback one only with a token', '127.0.0.1')
     .option('--port <port>', 'the port; 0 takes a free one', '4100')
     .option('--db <file>', 'where the runs are (default: AGENTCHART_DB, else .agentchart/runs.db)')

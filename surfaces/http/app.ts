@@ -1,4 +1,4 @@
-import { Hono } from 'hono';
+import { type Context, Hono } from 'hono';
 import { type Host, systemHost } from '../../engine/host.ts';
 import { messageOf } from '../../protocol/error.ts';
 import type { Store } from '../../protocol/store.ts';
@@ -27,10 +27,19 @@ export type RunsAppOptions = ServedAgentsOptions & {
   version?: string;
   bodyLimits?: Partial<BodyLimits>;
   streamBounds?: Partial<StreamBounds>;
+  /** Served beside the runs API, behind the same checks. */
+  mounted?: readonly MountedApi[];
   /** Time and ids. Default: the system's. */
   clock?: Host;
   /** One line about what went wrong, for who runs the server; never a secret. */
   log?(line: string): void;
+};
+
+/** Another API of this server: its routes, and how it answers errors at or below its prefix. */
+export type MountedApi = {
+  prefix: string;
+  add(app: Hono<RunsEnv>): void;
+  answerError(c: Context<RunsEnv>, error: Error): Response;
 };
 
 /** The runs API without a socket. */
@@ -76,6 +85,9 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
     streamBounds: { ...STREAM_BOUNDS, ...options.streamBounds },
   });
 
+  const mounted = options.mounted ?? [];
+  for (const api of mounted) api.add(app);
+
   app.notFound(c => {
     throw new ApiError(
       'not-found',
@@ -83,6 +95,8 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
     );
   });
   app.onError((error, c) => {
+    const other = mounted.find(({ prefix }) => c.req.path.startsWith(`${prefix}/`));
+    if (other !== undefined) return other.answerError(c, error);
     const { status, envelope } = describeError(error);
     if (envelope.error.code === 'internal') log(`${c.req.method} failed: ${describeForLog(error)}`);
     if (status === 401) c.header('WWW-Authenticate', 'Bearer');

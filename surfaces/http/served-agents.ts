@@ -22,6 +22,8 @@ export type ServedAgentsOptions = {
   /** By name; on `store`. */
   agents: ReadonlyMap<string, Agent>;
   launches?: ReadonlyMap<string, Launch>;
+  /** By name: agents that are made for each run of theirs, and begin none here. */
+  agentsByRun?: ReadonlyMap<string, (record: RunRecord) => Promise<Agent | undefined>>;
   /** Makes the agent that reads and ends runs whose own is not served. It must not drive. */
   fallbackAgentFor?: (record: RunRecord) => Agent;
 };
@@ -39,7 +41,7 @@ export class ServedAgents {
   }
 
   has(name: string): boolean {
-    return this.#options.agents.has(name);
+    return this.#options.agents.has(name) || this.#options.agentsByRun?.has(name) === true;
   }
 
   launchOf(name: string): Launch | undefined {
@@ -65,7 +67,9 @@ export class ServedAgents {
   }
 
   async open(record: RunRecord): Promise<Run> {
-    const { agents, store, fallbackAgentFor } = this.#options;
+    const { agents, agentsByRun, store, fallbackAgentFor } = this.#options;
+    const made = await agentsByRun?.get(record.agent)?.(record);
+    if (made !== undefined) return await made.open(record.runId);
     const standIn = () => createAgent({ name: record.agent, store: withoutDriving(store) });
     const agent = agents.get(record.agent) ?? fallbackAgentFor?.(record) ?? standIn();
     return await agent.open(record.runId);

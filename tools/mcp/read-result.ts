@@ -6,11 +6,15 @@ import { type JsonValue, toJson } from '../../protocol/json.ts';
  * Anything else among it (images, audio, resources): the parts as the server sent them. No parts at all:
  * `structuredContent`, or an empty text. Where both are there, the parts win: they are what the server
  * wrote for a model, and by the protocol they say the same.
- * Throws an `Error` with the text when the result says `isError`.
+ * Throws an `Error` with the text, redacted, when the result says `isError`.
  */
-export function readResult(name: string, result: CallToolResult): JsonValue {
+export function readResult(
+  name: string,
+  result: CallToolResult,
+  redact: (text: string) => string,
+): JsonValue {
   const { content, structuredContent, isError } = result;
-  if (isError) throw new Error(readText(content) || `"${name}" failed and did not say why`);
+  if (isError) throw new Error(redact(readText(content)) || `"${name}" failed and did not say why`);
   if (content.length === 0 && structuredContent !== undefined) return toJson(structuredContent);
   return content.every(part => part.type === 'text') ? readText(content) : toJson(content);
 }

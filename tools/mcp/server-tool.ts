@@ -1,13 +1,21 @@
-import type { Tool as McpTool } from '@modelcontextprotocol/client';
-import { InDoubt, messageOf } from '../../protocol/error.ts';
-import { isJsonObject, type JsonValue, toJson } from '../../protocol/json.ts';
-import type { CallView, Reconciliation, SideEffect, Tool, ToolCallContext } from '../../protocol/tool.ts';
+import type { Tool as McpTool, Progress } from '@modelcontextprotocol/client';
+import { InDoubt } from '../../protocol/error.ts';
+import { isJsonObject, type JsonObject, type JsonValue, toJson } from '../../protocol/json.ts';
+import type {
+  CallView,
+  Reconciliation,
+  SideEffect,
+  Tool,
+  ToolCallContext,
+  ToolOrigin,
+} from '../../protocol/tool.ts';
 import { type ApprovalRule, applyApprovalRule } from '../approval-rule.ts';
 import { checkReconciliation } from '../check-reconciliation.ts';
 import { checkToolSettings } from '../check-tool-settings.ts';
 import { createArgumentsCheck } from './check-arguments.ts';
 import { readResult } from './read-result.ts';
 import type { ServerConnection } from './server-connection.ts';
+import type { Session } from './session.ts';
 
 /** What the application knows of a server's tool, and the server's own words do not bind. */
 export type McpToolOverride = {
@@ -39,7 +47,8 @@ export type ServerToolOptions = {
  * `run` rejects with an `Error` when the server says so: an `isError` result, a JSON-RPC error. When it
  * cannot know whether the server acted (the connection ended, the time was over, the answer is not a
  * result), it rejects with `InDoubt` if the tool is `once`, else with an `Error`: nothing is lost by
- * doing it again. An `EngineError` `tool-source-failed` says that nothing was sent.
+ * doing it again. An `EngineError` `tool-source-failed` says that the server was not reached or refused the
+ * request, and did nothing. A call whose session the server has lost is made once more in a new one.
  */
 export function createServerTool(described: McpTool, options: ServerToolOptions): Tool {
   const { override, connection, server } = options;
@@ -49,34 +58,47 @@ export function createServerTool(described: McpTool, options: ServerToolOptions)
   checkToolSettings({ name, sideEffect, retries, timeoutMs, approval });
 
   async function run(input: unknown, context: ToolCallContext): Promise<JsonValue> {
-    const { ProtocolError } = await import('@modelcontextprotocol/client');
-    const { client, explain } = await connection.session();
-    context.signal.throwIfAborted();
-    const calling = client.callTool(
-      { name: described.name, arguments: isJsonObject(input) ? input : {} },
-      {
-        signal: context.signal,
-        timeout: timeoutMs ?? options.silenceMs,
-        resetTimeoutOnProgress: true,
-        onprogress: progress => context.progress(toJson(progress)),
-        toolDefinition: { name: described.name, inputSchema: described.inputSchema },
-      },
-    );
-    const result = await calling.catch(error => {
-      if (ProtocolError.isInstance(error)) throw new Error(`"${name}": ${error.message}`, { cause: error });
-      throw doubt(error, explain(error));
-    });
-    return readResult(name, result);
+    let session = await connection.session();
+    for (let isFirst = true; ; isFirst = false) {
+      context.signal.throwIfAborted();
+      const [answer] = await Promise.allSettled([callServer(session, input, context)]);
+      if (answer.status === 'fulfilled') return readResult(name, answer.value, session.redact);
+      const { reason: error } = answer;
+      if (!isFirst || session.fateOf(error) !== 'session-lost') throw describe(error, session);
+      session = await connection.renew(session);
+    }
   }
 
-  function doubt(error: unknown, cause: Error): Error {
-    const message =
-      `"${name}": the MCP server "${server}" was called and gave no result (${messageOf(error)}): ` +
-      'whether it acted is not known.';
-    return sideEffect === 'once' ? new InDoubt(message, { cause }) : new Error(message, { cause });
+  function callServer(session: Session, input: unknown, context: ToolCallContext) {
+    const params = { name: described.name, arguments: isJsonObject(input) ? input : {} };
+    const asking = {
+      signal: context.signal,
+      timeout: timeoutMs ?? options.silenceMs,
+      resetTimeoutOnProgress: true,
+      onprogress: (progress: Progress) => context.progress(toJson(progress)),
+      toolDefinition: { name: described.name, inputSchema: described.inputSchema },
+    };
+    return session.ask(client => client.callTool(params, asking));
   }
 
-  const schema = copySchema(described);
+  function describe(error: unknown, { fateOf, reasonOf, explain }: Session): Error {
+    switch (fateOf(error)) {
+      case 'answered':
+        return new Error(`"${name}": ${reasonOf(error)}`);
+      case 'not-done':
+      case 'session-lost':
+        return explain(error);
+      case 'unknown': {
+        const message =
+          `"${name}": the MCP server "${server}" was called and gave no result (${reasonOf(error)}): ` +
+          'whether it acted is not known.';
+        const cause = explain(error);
+        return sideEffect === 'once' ? new InDoubt(message, { cause }) : new Error(message, { cause });
+      }
+    }
+  }
+
+  const schema = copyJson(described.inputSchema);
   const { $schema: _dialect, ...inputSchema } = schema;
   return {
     name,
@@ -84,6 +106,7 @@ export function createServerTool(described: McpTool, options: ServerToolOptions)
     inputSchema,
     sideEffect,
     retries,
+    origin: { label: server, tool: copyTool(described) },
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     validate: createArgumentsCheck(schema),
     approval: call => applyApprovalRule(approval, call),
@@ -101,7 +124,16 @@ function readHints({ annotations }: McpTool, trusted: boolean): SideEffect {
   return annotations?.idempotentHint ? 'idempotent' : 'once';
 }
 
-function copySchema({ inputSchema }: McpTool) {
-  const copy = toJson(inputSchema);
+function copyTool({ name, description, inputSchema, annotations }: McpTool): ToolOrigin['tool'] {
+  return {
+    name,
+    ...(description === undefined ? {} : { description }),
+    inputSchema: copyJson(inputSchema),
+    ...(annotations === undefined ? {} : { annotations: copyJson(annotations) }),
+  };
+}
+
+function copyJson(value: unknown): JsonObject {
+  const copy = toJson(value);
   return isJsonObject(copy) ? copy : {};
 }

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { systemHost } from '../../../engine/host.ts';
 import { EngineError, messageOf } from '../../../protocol/error.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { pageAssets } from '../../../visualizer/page-assets.ts';
@@ -7,6 +8,10 @@ import { assertMayBind } from '../../http/bind-address.ts';
 import type { PageAssets } from '../../http/page-assets.ts';
 import { type Serving, serveRuns } from '../../http/serve.ts';
 import type { Agent } from '../../library/agent.ts';
+import { EMPTY_GATEWAY } from '../../responses/gateway-config.ts';
+import { readGatewayConfig } from '../../responses/read-gateway-config.ts';
+import { RESPONSES } from '../../responses/response-spec.ts';
+import { createResponsesApi } from '../../responses/responses-api.ts';
 import { EXIT } from '../exit-codes.ts';
 import { watchInterrupts } from '../interrupts.ts';
 import { bareAgent, type Launch, makeAgent, readLaunch } from '../launch.ts';
@@ -16,6 +21,7 @@ import { Output } from '../output.ts';
 export type ServeOptions = {
   db?: string;
   agent?: string[];
+  config?: string;
   host: string;
   port: string;
   token?: string;
@@ -35,14 +41,23 @@ export async function serve(options: ServeOptions): Promise<number> {
   const port = readPort(options.port);
   const token = readToken(options.token);
   assertMayBind(options.host, token);
+  const gateway = options.config === undefined ? EMPTY_GATEWAY : await readGatewayConfig(options.config);
   return await withStore(file, async store => {
     const { agents, launches } = await makeAgents(options.agent ?? [], store);
     await store.list({ limit: 1 });
     const page = await findPage(output);
+    const { model } = readLaunch(undefined);
+    const responses = createResponsesApi({
+      ...{ store, host: systemHost, gateway },
+      ...(model === undefined ? {} : { model }),
+      log: line => output.problem(line),
+    });
     const app = createRunsApp({
       ...{ store, agents, launches, host: options.host, version: options.version },
       ...(token === undefined ? {} : { token }),
       ...(page === undefined ? {} : { assets: page }),
+      mounted: [responses],
+      agentsByRun: new Map([[RESPONSES, record => responses.service.agentFor(record)]]),
       fallbackAgentFor: record => bareAgent(record, store),
       log: line => output.problem(line),
     });
@@ -55,7 +70,7 @@ export async function serve(options: ServeOptions): Promise<number> {
       error => output.problem(`Runs are not picked up: ${messageOf(error)}`),
     );
     await ended;
-    await shutDown({ serving, store, agents });
+    await shutDown({ serving, store, closing: [...agents.values(), responses.service] });
     return EXIT.done;
   });
 }
@@ -145,16 +160,17 @@ function untilInterrupted(output: Output): Promise<void> {
 async function shutDown({
   serving,
   store,
-  agents,
+  closing,
 }: {
   serving: Serving;
   store: Store;
-  agents: ReadonlyMap<string, Agent>;
+  /** What has started tool servers. */
+  closing: readonly { close(): Promise<void> }[];
 }): Promise<void> {
   await serving.close();
   await store.close();
   setTimeout(() => process.exit(EXIT.done), LEAVING_MS).unref();
-  await Promise.allSettled([...agents.values()].map(agent => agent.close()));
+  await Promise.allSettled(closing.map(each => each.close()));
 }
 
 function readPort(text: string): number {

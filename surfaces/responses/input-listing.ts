@@ -1,0 +1,88 @@
+import type { JsonObject } from '../../protocol/json.ts';
+import { invalid } from './api-error.ts';
+import { asText } from './call-writer.ts';
+import type { FoundResponse } from './response-library.ts';
+import { RESPONSES } from './response-spec.ts';
+import type { RunResponses } from './run-responses.ts';
+import { itemIdOf } from './wire-ids.ts';
+import { wireInput } from './wire-input.ts';
+
+/** The input items of one response alone, in the order they came. */
+export function inputItemsOf({ run, span }: FoundResponse): JsonObject[] {
+  if (span.seq === 1) {
+    const started = run.entries[0]?.event;
+    const input = started?.type === 'run.started' ? started.input : [];
+    return input.filter(({ id = '' }) => !span.spec.lists.includes(id)).flatMap(wireInput);
+  }
+  const { decisions, messages } = span.spec;
+  return run.entries
+    .filter(({ seq }) => seq > span.seq)
+    .flatMap(({ seq, event }): JsonObject[] => {
+      if (!('by' in event) || event.by !== RESPONSES) return [];
+      switch (event.type) {
+        case 'approval.decided': {
+          const { callId, decision } = event;
+          if (!decisions.some(made => made.callId === callId)) return [];
+          const response = {
+            id: `mcpa_${run.runId.replace(/^run_/, '')}_${seq}`,
+            type: 'mcp_approval_response',
+            approval_request_id: requestIdOf(run, callId),
+            approve: decision.type !== 'reject',
+            reason: decision.type === 'reject' ? (decision.reason ?? null) : null,
+          };
+          return [response];
+        }
+        case 'result.received': {
+          const { callId, output } = event;
+          if (!decisions.some(made => made.callId === callId)) return [];
+          const id = `fco_${run.runId.replace(/^run_/, '')}_${seq}`;
+          return [
+            {
+              id,
+              type: 'function_call_output',
+              status: 'completed',
+              call_id: callId,
+              output: asText(output),
+            },
+          ];
+        }
+        case 'message.received':
+          return event.items.filter(({ id = '' }) => messages.includes(id)).flatMap(wireInput);
+        default:
+          return [];
+      }
+    });
+}
+
+/** A page of a list, as OpenAI's clients ask for it: newest first unless they say otherwise. */
+export function pageOf(
+  items: readonly JsonObject[],
+  query: { order?: string | undefined; after?: string | undefined; limit?: string | undefined },
+): JsonObject {
+  const limit = Number(query.limit ?? '20');
+  if (!Number.isInteger(limit) || limit < 1 || limit > 100)
+    throw invalid('limit', 'invalid_value', "'limit' takes a whole number from 1 to 100.");
+  if (query.order !== undefined && query.order !== 'asc' && query.order !== 'desc')
+    throw invalid('order', 'invalid_value', "'order' is 'asc' or 'desc'.");
+  const ordered = query.order === 'asc' ? items : items.toReversed();
+  const begin = query.after === undefined ? 0 : ordered.findIndex(({ id }) => id === query.after) + 1;
+  const data = ordered.slice(begin, begin + limit);
+  return {
+    object: 'list',
+    data,
+    first_id: data[0]?.id ?? null,
+    last_id: data.at(-1)?.id ?? null,
+    has_more: begin + limit < ordered.length,
+  };
+}
+
+function requestIdOf(run: RunResponses, callId: string): string {
+  let turn = 0;
+  for (const { event } of run.entries) {
+    if (event.type !== 'turn.completed') continue;
+    turn += 1;
+    const place = event.calls.findIndex(call => call.callId === callId);
+    if (place !== -1) return itemIdOf({ kind: 'mcpr', runId: run.runId, turn, place });
+  }
+  return callId;
+}

@@ -1,0 +1,55 @@
+/** What people do with `@openai/agents`, against the server at OPENAI_BASE_URL. Prints what came of it as JSON. */
+import {
+  Agent,
+  hostedMcpTool,
+  type RunState,
+  run,
+  setDefaultOpenAIClient,
+  setTracingDisabled,
+} from '@openai/agents';
+import OpenAI from 'openai';
+
+setTracingDisabled(true);
+setDefaultOpenAIClient(new OpenAI());
+
+const agent = new Agent({
+  name: 'Desk',
+  model: 'approve-agents',
+  tools: [
+    hostedMcpTool({ serverLabel: 'desk', serverUrl: 'http://127.0.0.1:9/', requireApproval: 'always' }),
+  ],
+});
+
+console.log(
+  JSON.stringify({
+    approve: await decide({ approve: true }),
+    deny: await decide({ approve: false }),
+    behind: await decide({ approve: true, behind: true }),
+    stream: await decide({ approve: true, stream: true }),
+  }),
+);
+
+type Way = { approve: boolean; behind?: boolean; stream?: boolean };
+
+/** With `behind` by previous_response_id, else with the whole history, as the SDK does by itself. */
+async function decide({ approve, behind = false, stream = false }: Way) {
+  const asked = await play('Say hi.', {});
+  const [interruption] = asked.interruptions;
+  if (interruption === undefined) throw new Error('nothing was asked');
+  if (approve) asked.state.approve(interruption);
+  else asked.state.reject(interruption, { message: 'not now' });
+  const previousResponseId = behind ? asked.lastResponseId : undefined;
+  const done = await play(asked.state, previousResponseId === undefined ? {} : { previousResponseId });
+  return { asked: interruption.rawItem.type, text: done.finalOutput };
+
+  async function play(
+    input: string | RunState<undefined, typeof agent>,
+    options: { previousResponseId?: string },
+  ) {
+    if (!stream) return await run(agent, input, options);
+    const result = await run(agent, input, { ...options, stream: true });
+    for await (const _event of result);
+    await result.completed;
+    return result;
+  }
+}

@@ -1,0 +1,107 @@
+/** What people do with the `openai` client, against the server at OPENAI_BASE_URL. Prints what came of it as JSON. */
+import OpenAI from 'openai';
+
+let sent = 0;
+const client = new OpenAI({
+  fetch: (input, init) => {
+    sent += 1;
+    return fetch(input, init);
+  },
+});
+const desk = { type: 'mcp', server_label: 'desk', require_approval: 'always' } as const;
+
+console.log(
+  JSON.stringify({
+    create: await create(),
+    stream: await stream(),
+    stored: await stored(),
+    approve: await decide('approve-openai', true),
+    deny: await decide('approve-openai', false),
+    everything: await everything(),
+    functions: await functions(),
+    refused: await refused(),
+    failed: await failed(),
+  }),
+);
+
+async function create() {
+  const response = await client.responses.create({ model: 'hello', input: 'Say hello.' });
+  return { text: response.output_text, status: response.status, usage: response.usage?.total_tokens };
+}
+
+async function stream() {
+  const types: string[] = [];
+  const stream = client.responses.stream({ model: 'hello', input: 'Say hello.' });
+  let text = '';
+  stream.on('event', event => types.push(event.type));
+  stream.on('response.output_text.delta', event => {
+    text += event.delta;
+  });
+  const final = await stream.finalResponse();
+  return { text, final: final.output_text, types };
+}
+
+async function stored() {
+  const { id, output_text } = await client.responses.create({ model: 'hello', input: 'Keep this.' });
+  const again = await client.responses.retrieve(id);
+  const items: string[] = [];
+  for await (const item of client.responses.inputItems.list(id)) items.push(item.type ?? '');
+  await client.responses.delete(id);
+  const gone = await client.responses.retrieve(id).catch(error => error);
+  return {
+    same: again.output_text === output_text,
+    items,
+    gone: { name: gone.constructor.name, status: gone.status },
+  };
+}
+
+async function decide(model: string, approve: boolean) {
+  const asked = await client.responses.create({ model, input: 'Say hi.', tools: [desk] });
+  const request = asked.output.find(item => item.type === 'mcp_approval_request');
+  const stream = client.responses.stream({
+    model,
+    tools: [desk],
+    previous_response_id: asked.id,
+    input: [{ type: 'mcp_approval_response', approval_request_id: request?.id ?? '', approve }],
+  });
+  const done = await stream.finalResponse();
+  return {
+    asked: asked.output.map(({ type }) => type),
+    done: done.output.map(({ type }) => type),
+    text: done.output_text,
+  };
+}
+
+async function everything() {
+  const tools = [{ type: 'mcp', server_label: 'everything', require_approval: 'never' } as const];
+  const { output } = await client.responses.create({ model: 'everything', input: 'Echo.', tools });
+  const list = output.find(item => item.type === 'mcp_list_tools');
+  return { tools: list?.tools.map(({ name }) => name), call: output.find(item => item.type === 'mcp_call') };
+}
+
+async function functions() {
+  const tools = [
+    { type: 'function', name: 'ask', parameters: { type: 'object', properties: {} }, strict: false } as const,
+  ];
+  const asked = await client.responses.create({ model: 'ask', input: 'Ask.', tools });
+  const [call] = asked.output;
+  if (call?.type !== 'function_call') throw new Error('there is no call');
+  const done = await client.responses.create({
+    model: 'ask',
+    tools,
+    previous_response_id: asked.id,
+    input: [{ type: 'function_call_output', call_id: call.call_id, output: 'yes' }],
+  });
+  return { name: call.name, text: done.output_text };
+}
+
+async function refused() {
+  const error = await client.responses.create({ model: 'no such model', input: 'x' }).catch(error => error);
+  return { name: error.constructor.name, code: error.code, param: error.param, type: error.type };
+}
+
+async function failed() {
+  const before = sent;
+  const error = await client.responses.create({ model: 'failing', input: 'x' }).catch(error => error);
+  return { status: error.status, sent: sent - before };
+}

@@ -1,0 +1,153 @@
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { type ServerType, serve } from '@hono/node-server';
+import { McpServer, WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server';
+import { z } from 'zod';
+
+export type Seen = { method: string; says: string; headers: Headers; session: string | null };
+
+export type HttpMcpOptions = {
+  /** How a session that is not known is answered; 404 is the protocol's. */
+  unknownSession?: 404 | 400;
+  stateless?: boolean;
+  /** Answers in place of the server. */
+  instead?: (request: Request, says: string) => Response | Promise<Response> | undefined;
+  port?: number;
+};
+
+const text = (value: string) => ({ content: [{ type: 'text' as const, text: value }] });
+
+/** The official Streamable HTTP server on a free port of this machine, which can lose its sessions and break connections. */
+export class HttpMcpServer {
+  readonly seen: Seen[] = [];
+  /** The calls that ran, by the tool's name. */
+  readonly ran: string[] = [];
+  /** Resolves when a call of `hold` runs; `release` ends it. */
+  held = Promise.withResolvers<void>();
+  released = Promise.withResolvers<void>();
+  /** Resolves when the server learns that a held call is cancelled. */
+  readonly cancelled = Promise.withResolvers<void>();
+  instead: HttpMcpOptions['instead'];
+  readonly #options: HttpMcpOptions;
+  readonly #sessions = new Map<string, WebStandardStreamableHTTPServerTransport>();
+  readonly #server: ServerType;
+
+  private constructor(options: HttpMcpOptions) {
+    this.#options = options;
+    this.instead = options.instead;
+    this.#server = serve({
+      fetch: request => this.#answer(request),
+      hostname: '127.0.0.1',
+      port: options.port ?? 0,
+    });
+  }
+
+  static async start(options: HttpMcpOptions = {}): Promise<HttpMcpServer> {
+    const server = new HttpMcpServer(options);
+    await once(server.#server, 'listening');
+    return server;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.port}/mcp`;
+  }
+
+  get sessions(): number {
+    return this.#sessions.size;
+  }
+
+  /** As a server that was started again: it knows none of its sessions. */
+  loseSessions(): void {
+    this.#sessions.clear();
+  }
+
+  breakConnections(): void {
+    if ('closeAllConnections' in this.#server) this.#server.closeAllConnections();
+  }
+
+  /** The methods that were asked for, of one session or all. */
+  says(): string[] {
+    return this.seen.map(({ says }) => says);
+  }
+
+  async close(): Promise<void> {
+    this.breakConnections();
+    await new Promise<void>(resolve => this.#server.close(() => resolve()));
+  }
+
+  async #answer(request: Request): Promise<Response> {
+    const says = request.method === 'POST' ? await readMethod(request) : request.method;
+    const session = request.headers.get('mcp-session-id');
+    this.seen.push({ method: request.method, says, headers: request.headers, session });
+    const instead = await this.instead?.(request, says);
+    if (instead !== undefined) return instead;
+    const known = session === null ? undefined : this.#sessions.get(session);
+    if (known !== undefined) return await known.handleRequest(request);
+    if (session !== null && this.#options.stateless !== true) return this.#refuse();
+    return await (await this.#open()).handleRequest(request);
+  }
+
+  #refuse(): Response {
+    const status = this.#options.unknownSession ?? 404;
+    const message = status === 404 ? 'Session not found' : 'Bad Request: No valid session ID provided';
+    return Response.json({ jsonrpc: '2.0', error: { code: -32000, message }, id: null }, { status });
+  }
+
+  async #open(): Promise<WebStandardStreamableHTTPServerTransport> {
+    const transport = new WebStandardStreamableHTTPServerTransport(
+      this.#options.stateless === true
+        ? {}
+        : {
+            sessionIdGenerator: () => crypto.randomUUID(),
+            onsessioninitialized: id => void this.#sessions.set(id, transport),
+            onsessionclosed: id => void this.#sessions.delete(id),
+          },
+    );
+    await this.#describe().connect(transport);
+    return transport;
+  }
+
+  #describe(): McpServer {
+    const server = new McpServer({ name: 'desk', version: '1.0.0' });
+    const tool = (name: string, annotations: { idempotentHint?: boolean; readOnlyHint?: boolean } = {}) => ({
+      description: `Does ${name}.`,
+      annotations,
+      inputSchema: z.object({ text: z.string().optional() }),
+    });
+    server.registerTool('echo', tool('echo', { readOnlyHint: true }), ({ text: said = '' }) => {
+      this.ran.push('echo');
+      return text(said);
+    });
+    for (const [name, annotations] of [
+      ['hold', {}],
+      ['hold_again', { idempotentHint: true }],
+    ] as const) {
+      server.registerTool(name, tool(name, annotations), async (_input, { mcpReq }) => {
+        this.ran.push(name);
+        mcpReq.signal.addEventListener('abort', () => this.cancelled.resolve());
+        const progressToken = mcpReq._meta?.progressToken;
+        if (progressToken !== undefined) {
+          const params = { progressToken, progress: 1, total: 2, message: 'held' };
+          await mcpReq.notify({ method: 'notifications/progress', params });
+        }
+        this.held.resolve();
+        await this.released.promise;
+        return text('released');
+      });
+    }
+    server.registerTool('fail', tool('fail'), ({ text: said = '' }) => ({
+      ...text(`failed: ${said}`),
+      isError: true,
+    }));
+    return server;
+  }
+}
+
+async function readMethod(request: Request): Promise<string> {
+  const body = (await request.clone().json()) as { method?: string };
+  return body.method ?? 'answer';
+}
