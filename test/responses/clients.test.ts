@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Desk } from '../cli/desk.ts';
@@ -21,6 +22,7 @@ beforeAll(async () => {
   folder = new Folder({
     hello: [{ reasoning: 'a greeting', text: 'Hello there.', usage: { inputTokens: 5, outputTokens: 7 } }],
     'approve-openai': SAID,
+    'approve-readme': SAID,
     'approve-ai': SAID,
     'approve-agents': SAID,
     everything: [calling('echo', { message: 'hi' }), { text: 'Echoed.' }],
@@ -52,7 +54,12 @@ afterAll(async () => {
 
 /** Runs a client's script to its end; gives what it printed. */
 async function play(script: string) {
-  const child = spawn(process.execPath, [resolve(`test/responses/clients/${script}`)], {
+  const stdout = await runNode([resolve(`test/responses/clients/${script}`)]);
+  return JSON.parse(stdout);
+}
+
+async function runNode(args: readonly string[]): Promise<string> {
+  const child = spawn(process.execPath, args, {
     env: { ...process.env, OPENAI_BASE_URL: `${served.url}/v1`, OPENAI_API_KEY: 'unused' },
   });
   let stdout = '';
@@ -65,8 +72,23 @@ async function play(script: string) {
   });
   await new Promise(done => child.on('close', done));
   if (stdout === '') throw new Error(stderr);
-  return JSON.parse(stdout);
+  return stdout;
 }
+
+/** The README's lines, as they stand there, but for the address and the names of this test. */
+function readmeLines(): string {
+  const readme = readFileSync('README.md', 'utf8');
+  const lines = /```ts\n(const client = new OpenAI[\s\S]*?)```/.exec(readme)?.[1] ?? '';
+  expect(lines.trim().split('\n')).toHaveLength(6);
+  return `import OpenAI from 'openai';\n${lines}`
+    .replace('http://127.0.0.1:4100', served.url)
+    .replaceAll("'fast'", "'approve-readme'")
+    .replace("'files'", "'desk'");
+}
+
+it("the README's six lines get an MCP call approved and finished", async () => {
+  expect(await runNode(['--input-type=module-typescript', '-e', readmeLines()])).toBe('Said.\n');
+});
 
 describe('the openai client', () => {
   it('creates, streams, stores, decides, answers and fails as at OpenAI', async () => {
@@ -123,5 +145,5 @@ describe('the Agents SDK', () => {
 });
 
 it('each approved call ran once, and no denied one did', () => {
-  expect(folder.calls().filter(name => name === 'echo')).toHaveLength(5);
+  expect(folder.calls().filter(name => name === 'echo')).toHaveLength(6);
 });
