@@ -20,7 +20,8 @@ export type StreamAndClassifyOptions = {
 
 /**
  * Makes one model call, streams it, and says whether somebody has to act on it. The whole turn, with its
- * finish reason and usage, is beside it. Nothing is run or retried. Rejects with a `ProviderError` for
+ * finish reason and usage, is there as `turn`, which is not enumerable: what is compared, copied or logged
+ * is the answer alone. Nothing is run or retried. Rejects with a `ProviderError` for
  * whatever goes wrong with the call.
  */
 export async function streamAndClassify(
@@ -31,7 +32,9 @@ export async function streamAndClassify(
   const signal = options.signal ?? new AbortController().signal;
   const deltas = shown(providerErrorsOf(adapter, wholeRequest(request), signal), options);
   const turn = await collectTurn(deltas, adapter);
-  return { ...classifyTurn(turn), turn };
+  return Object.defineProperty(classifyTurn(turn), 'turn', { value: turn }) as ClassifiedTurn & {
+    turn: ModelTurn;
+  };
 }
 
 function wholeRequest({ transcript, ...more }: TurnRequest): ModelRequest {
