@@ -2,6 +2,7 @@ import type { Item, MessageItem, ToolCallItem, ToolResultItem } from '../../prot
 import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
 import { jsonIn, nonEmpty, objectOf, textIn } from '../json-access.ts';
+import { resultsByCall } from '../results-by-call.ts';
 import { userContent } from './user-content.ts';
 import { keptBlock, legalCallId, legalName } from './wire-block.ts';
 
@@ -32,19 +33,14 @@ type Message = { role: 'user' | 'assistant'; content: JsonObject[] };
 class ConversationBuilder {
   readonly #system: string[] = [];
   readonly #messages: Message[] = [];
-  readonly #results = new Map<string, ToolResultItem[]>();
+  readonly #results: ReadonlyMap<string, ToolResultItem[]>;
   readonly #ids = new Set<string>();
   readonly #withThinking: boolean;
   #open: { callId: string; result: JsonObject }[] = [];
 
   constructor(transcript: readonly Item[], withThinking: boolean) {
     this.#withThinking = withThinking;
-    for (const item of transcript) {
-      if (item.type !== 'tool_result') continue;
-      const known = this.#results.get(item.callId);
-      if (known) known.push(item);
-      else this.#results.set(item.callId, [item]);
-    }
+    this.#results = resultsByCall(transcript);
   }
 
   add(item: Item): void {

@@ -2,6 +2,7 @@ import type { Item, ToolCallItem, ToolResultItem } from '../../protocol/item.ts'
 import type { JsonObject } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
 import { parseArguments } from '../parse-arguments.ts';
+import { resultsByCall } from '../results-by-call.ts';
 import { generationOf } from './generation.ts';
 import { modelParts, thoughtParts, userParts } from './message-parts.ts';
 import { keptBy, PROVIDER, signed } from './wire-part.ts';
@@ -58,7 +59,7 @@ const MISSING: Omit<ToolResultItem, 'type' | 'callId'> = {
  */
 class ContentWriter {
   readonly #generation: number;
-  readonly #results = new Map<string, ToolResultItem[]>();
+  readonly #results: ReadonlyMap<string, ToolResultItem[]>;
   readonly #contents: JsonObject[] = [];
   #model: JsonObject[] = [];
   #calls: ToolCallItem[] = [];
@@ -66,12 +67,7 @@ class ContentWriter {
 
   constructor(transcript: readonly Item[], generation: number) {
     this.#generation = generation;
-    for (const item of transcript) {
-      if (item.type !== 'tool_result') continue;
-      const known = this.#results.get(item.callId);
-      if (known) known.push(item);
-      else this.#results.set(item.callId, [item]);
-    }
+    this.#results = resultsByCall(transcript);
   }
 
   add(item: Item): void {

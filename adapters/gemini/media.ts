@@ -1,10 +1,14 @@
 import type { Part } from '../../protocol/item.ts';
 import type { JsonObject } from '../../protocol/json.ts';
+import { readDataURL } from '../data-url.ts';
 
 /** A picture or file as a part: `data:` URLs inline, all others by reference. */
 export function mediaPart(part: Exclude<Part, { type: 'text' }>): JsonObject {
   const named = part.type === 'file' ? part.mediaType : undefined;
-  if (/^data:/i.test(part.url)) return { inlineData: inlineData(part.url, named) };
+  const inline = readDataURL(part.url);
+  if (inline !== undefined) {
+    return { inlineData: { mimeType: named ?? (inline.mediaType || 'text/plain'), data: inline.base64 } };
+  }
   const mimeType =
     named ?? typeByEnding(part.url) ?? (part.type === 'file' ? typeByEnding(part.name) : undefined);
   return { fileData: { ...(mimeType === undefined ? {} : { mimeType }), fileUri: part.url } };
@@ -14,25 +18,6 @@ export function mediaPart(part: Exclude<Part, { type: 'text' }>): JsonObject {
 export function imageURL({ mimeType, data }: JsonObject): string | undefined {
   if (typeof mimeType !== 'string' || typeof data !== 'string') return undefined;
   return mimeType.startsWith('image/') ? `data:${mimeType};base64,${data}` : undefined;
-}
-
-function inlineData(url: string, named: string | undefined): JsonObject {
-  const comma = url.indexOf(',');
-  const [type, ...parameters] = url.slice('data:'.length, comma).split(';');
-  const content = url.slice(comma + 1);
-  const encoded = parameters.some(parameter => parameter.trim().toLowerCase() === 'base64');
-  return {
-    mimeType: named ?? (type || 'text/plain'),
-    data: encoded ? content : Buffer.from(percentDecoded(content)).toString('base64'),
-  };
-}
-
-function percentDecoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }
 
 const TYPES: ReadonlyMap<string, string> = new Map([
