@@ -25,7 +25,7 @@ export async function editTranscript(
   const known = knownResults(context);
   const named = items.map(item => (item.id === undefined ? { ...item, id: host.newId('item') } : item));
   const repaired = answerEarlierCalls(named, known);
-  const orphan = findOrphan(repaired) ?? findReused(repaired, context);
+  const orphan = findOrphan(repaired) ?? findRepeated(repaired, context) ?? findReused(repaired, context);
   if (orphan !== null) return refuse('input-invalid', orphan);
   const open = unansweredCalls(repaired);
   const calls = await qualify(open, context, host, await connectTools());
@@ -114,6 +114,24 @@ function findOrphan(items: readonly Item[]): string | null {
     }
   }
   return null;
+}
+
+/** One result cannot answer two calls. What came in with the run's input may be so. */
+function findRepeated(items: readonly Item[], { transcript }: Context): string | null {
+  const before = countCalls(transcript);
+  for (const [callId, count] of countCalls(items)) {
+    if (count > Math.max(1, before.get(callId) ?? 0))
+      return `Call ${callId} is there ${count} times. Leave one, or give the others a callId of their own.`;
+  }
+  return null;
+}
+
+function countCalls(items: readonly Item[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const item of items) {
+    if (item.type === 'tool_call') counts.set(item.callId, (counts.get(item.callId) ?? 0) + 1);
+  }
+  return counts;
 }
 
 /** A call that has happened keeps its arguments: its key stands for them. */

@@ -2,7 +2,7 @@ import { callsWith } from '../../machines/calls.ts';
 import type { Item } from '../../protocol/item.ts';
 import { invalid, type ResponsesError } from './api-error.ts';
 import type { Plan } from './plan.ts';
-import { entryOfTurn, type FoundResponse, type ResponseLibrary } from './response-library.ts';
+import { entryOfTurn, type FoundResponse, type ResponseLibrary, spanAt } from './response-library.ts';
 import type { RunResponses } from './run-responses.ts';
 import { isTheirs, messagesIn, outputsFor } from './said-items.ts';
 import { readItemId } from './wire-ids.ts';
@@ -52,8 +52,10 @@ async function locate(approval: Approval, request: ApprovalRequest): Promise<Loc
     (previous !== undefined &&
       (await library.store.chain(previous.run.runId)).some(({ runId }) => runId === place.runId));
   const run = isKnown ? await library.load(place.runId) : undefined;
-  const call = run && entryOfTurn(run, place.turn)?.event.calls[place.place];
-  if (run === undefined || call === undefined) throw orphan(id);
+  const entry = run && entryOfTurn(run, place.turn);
+  if (run === undefined || entry === undefined) throw orphan(id);
+  const call = entry.event.calls[place.place];
+  if (call === undefined || spanAt(run, entry.seq)?.deleted === true) throw orphan(id);
   return { approval, run, callId: call.callId };
 }
 
@@ -89,7 +91,7 @@ function newItems({ items, previous }: ApprovalRequest): Item[] {
 function isSaidAgain({ run }: Located, { items, previous }: ApprovalRequest): boolean {
   const decided = items.findLastIndex(({ type }) => type === 'approval_response');
   if (previous === undefined) return !items.slice(decided + 1).some(isTheirs);
-  const isWhereItWasMade = previous.run.runId === run.runId && previous.span !== run.spans.at(-1);
+  const isWhereItWasMade = previous.run.runId === run.runId && previous.span.id !== run.spans.at(-1)?.id;
   return isWhereItWasMade || !items.some(isTheirs);
 }
 

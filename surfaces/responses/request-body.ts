@@ -91,7 +91,7 @@ const createBody = z.object({
   tools: maybe(z.array(z.looseObject({ type: z.string() })).max(MOST_TOOLS)),
   tool_choice: maybe(toolChoice),
   parallel_tool_calls: maybe(z.boolean()),
-  max_tool_calls: maybe(z.number().int().positive()),
+  max_tool_calls: maybe(z.number().int().nonnegative()),
   max_output_tokens: maybe(z.number().int().positive()),
   temperature: maybe(z.number().min(0).max(2)),
   top_p: maybe(z.number().min(0).max(1)),

@@ -99,11 +99,14 @@ export function entryOfTurn({ entries }: RunResponses, turn: number) {
   return entry?.event.type === 'turn.completed' ? { seq: entry.seq, event: entry.event } : undefined;
 }
 
+/** The response that tells an entry. */
+export function spanAt({ spans }: RunResponses, seq: number): Span | undefined {
+  return spans.find(({ from, to }) => seq >= from && seq <= (to ?? Infinity));
+}
+
 function itemsAt(run: RunResponses, { kind, turn, place }: ItemPlace, id: string): Item[] | undefined {
   const entry = entryOfTurn(run, turn);
-  const span = run.spans.find(
-    ({ from, to }) => entry !== undefined && entry.seq >= from && entry.seq <= (to ?? Infinity),
-  );
+  const span = entry && spanAt(run, entry.seq);
   if (entry === undefined || span === undefined || span.deleted) return undefined;
   const { items, calls } = entry.event;
   if (kind === 'msg' || kind === 'rs') {

@@ -61,11 +61,19 @@ export function withoutSecrets({ input: _, functions, servers, ...rest }: Create
       parameters: parameters ?? null,
       strict: strict ?? null,
     })),
-    ...servers.map(({ authorization: _secret, headers: _headers, ...server }) => ({
-      ...server,
-      headers: null,
-    })),
+    ...servers.map(describeServer),
   ];
   const kept = toJson({ ...rest, tools });
   return isJsonObject(kept) ? kept : {};
+}
+
+/** The fields known to hold nothing secret: a token may come in any other, and in a URL's query. */
+function describeServer(server: CreateBody['servers'][number]) {
+  const { type, server_label, server_url, server_description, allowed_tools, require_approval } = server;
+  const url = server_url == null || !URL.canParse(server_url) ? null : new URL(server_url);
+  return {
+    ...{ type, server_label, server_description, allowed_tools, require_approval },
+    ...(url === null ? {} : { server_url: `${url.origin}${url.pathname}` }),
+    headers: null,
+  };
 }

@@ -34,6 +34,8 @@ export class Translation {
   #turns = 0;
   /** The number the chart gave the last turn that was completed. */
   #lastTurn = 0;
+  /** Calls over the budget of earlier responses. */
+  #deniedBefore = 0;
   #begun = false;
 
   constructor(head: ResponseHead, { runId, from }: { runId: string; from: number }) {
@@ -68,6 +70,7 @@ export class Translation {
         ? beginFold(entry.event)
         : foldEntry(this.#known(), entry, this.#runId);
     const isMine = entry.seq >= this.#from;
+    if (!isMine) this.#deniedBefore = this.#state.context.deniedCalls;
     if (isMine) this.#begin();
     this.#read(entry.event, isMine);
     if (isMine && isAnswered(this.#known(), this.#spec)) this.#end(entry.event);
@@ -180,7 +183,8 @@ export class Translation {
       this.#open.delete(callId);
       const couldNot = event.type === 'turn.completed';
       const answered = event.type === 'approval.decided' && event.decision.type === 'answer';
-      if (isMine && (couldNot || answered)) this.#calls.start(call);
+      if (isMine && couldNot) this.#calls.start({ ...call, gate: false });
+      if (isMine && answered) this.#calls.start(call);
       const { output, isError } = result;
       this.#calls.settle(callId, isError ? { error: asText(output) } : { output });
     }
@@ -208,7 +212,7 @@ export class Translation {
   #endAtRest(context: Context, at: number): void {
     const doubted = callsWith(context, 'doubted');
     if (doubted.length > 0) {
-      const message = `${doubted.length} tool call(s) may or may not have happened. Somebody has to find out before the run ${context.runId} goes on.`;
+      const message = `${doubted.length} tool call(s) may or may not have happened. Somebody has to find out before the run ${this.#runId} goes on.`;
       return this.#writer.end(at, { status: 'failed', error: { code: 'server_error', message } });
     }
     for (const { callId, status } of context.calls) {
@@ -217,7 +221,8 @@ export class Translation {
       if (status === 'gated') this.#calls.askApproval(call);
       if (status === 'waiting') this.#calls.handOver(call);
     }
-    this.#writer.end(at, { status: 'completed' });
+    const isCut = context.deniedCalls > this.#deniedBefore;
+    this.#writer.end(at, ending(isCut ? 'toolCalls' : undefined));
   }
 
   #abandon(error: string): void {

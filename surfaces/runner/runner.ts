@@ -171,8 +171,9 @@ export class Runner<Given extends RunnerTurn | TurnStream> implements AsyncItera
     if ((await hand.completed) !== undefined) await this.#endBody(hand);
   }
 
-  async #endBody({ edit, params }: TurnAtHand): Promise<void> {
+  async #endBody({ edit, params, response }: TurnAtHand): Promise<void> {
     const { run } = this;
+    await response?.catch(() => {});
     const ended = (await run.settled()).status !== 'waiting';
     if (ended) {
       if (edit === undefined && params === undefined) return;
@@ -181,8 +182,9 @@ export class Runner<Given extends RunnerTurn | TurnStream> implements AsyncItera
         `Run ${run.id} has ended: what the loop body changed came too late.`,
       );
     }
-    accepted(await run.setParams(params ?? run.context.params, RUNNER));
+    // The note that the body has ended comes last: an edit that is refused leaves it to be entered again.
     if (edit !== undefined) accepted(await run.editTranscript(edit, RUNNER));
+    accepted(await run.setParams(params ?? run.context.params, RUNNER));
   }
 
   async #runCalls(hand: TurnAtHand): Promise<ToolResultItem[] | null> {

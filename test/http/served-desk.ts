@@ -41,7 +41,9 @@ export class ServedDesk {
   }
 
   async view(runId: string): Promise<RunView> {
-    return (await (await fetch(`${this.url}/runs/${runId}`)).json()) as RunView;
+    const look = () => fetch(`${this.url}/runs/${runId}`);
+    // A kept connection may be closed by the server in the very moment it is used again.
+    return (await (await look().catch(look)).json()) as RunView;
   }
 
   async begin(): Promise<string> {

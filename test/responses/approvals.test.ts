@@ -275,6 +275,44 @@ describe('a decision without previous_response_id', () => {
   });
 });
 
+it('a decision that is sent once more with something new behind its answer is history', async () => {
+  const { asked, requests } = await ask();
+  const approved = answer(requests[0], true);
+  const known = { model: 'one', tools: [TOOL] };
+  const done = await gateway.create({ ...known, previous_response_id: asked.id, input: [approved] });
+  const before = count('echo');
+  const next = await gateway.create({
+    ...{ ...known, previous_response_id: done.id, input: [approved, USER] },
+  });
+  expect(next.output).toMatchObject([{ type: 'message', content: [{ text: 'Anything else?' }] }]);
+  expect(count('echo')).toBe(before);
+});
+
+it('a decision on a request of a deleted response is one that was never asked', async () => {
+  const { asked, requests } = await ask();
+  await gateway.send('DELETE', `/${asked.id}`);
+  const input = [USER, ...asked.output, answer(requests[0], true)];
+  const refused = await gateway.refused({ model: 'one', tools: [TOOL], input });
+  expect(refused).toMatchObject({ status: 400, code: 'approval_continuation_invalid' });
+});
+
+it('calls over the budget are told of beside the requests for those within it', async () => {
+  const { asked, requests } = await ask('two', { max_tool_calls: 1 });
+  expect(asked).toMatchObject({
+    status: 'completed',
+    incomplete_details: { reason: 'max_tool_calls' },
+  });
+  expect(requests).toHaveLength(1);
+  const unasked = asked.output.find(({ type }) => type === 'mcp_call');
+  expect(unasked).toMatchObject({ name: 'pid', status: 'failed', approval_request_id: null });
+  expect(await gateway.get(asked.id)).toEqual(asked);
+  const done = await gateway.create({
+    ...{ model: 'two', tools: [TOOL], previous_response_id: asked.id, input: [answer(requests[0], true)] },
+  });
+  expect(done.incomplete_details).toBeNull();
+  expect(await gateway.get(done.id)).toEqual(done);
+});
+
 it('a decision that was made on the page of the server counts, and the next request tells what it led to', async () => {
   const { asked, requests } = await ask();
   expect(await gateway.tell(asked, 'approve', { callId: 'call_0_0' })).toBe(200);

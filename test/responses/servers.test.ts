@@ -182,7 +182,7 @@ describe('a call of a server', () => {
     const response = endOf(events);
     expect(events.at(-1)?.type).toBe('response.failed');
     expect(response.error).toMatchObject({
-      message: expect.stringContaining('may or may not have happened'),
+      message: expect.stringMatching(`may or may not have happened.* ${runOf(response)} `),
     });
     expect(response.output.at(-1)).toMatchObject({ type: 'mcp_call', status: 'failed' });
     const next = await gateway.refused({ model: 'lost', input: 'on', previous_response_id: response.id });
@@ -235,6 +235,13 @@ describe('the budget of tool calls', () => {
       two.output.filter(({ status, type }) => type === 'mcp_call' && status === 'completed'),
     ).toHaveLength(2);
     expect(two.incomplete_details).toEqual({ reason: 'max_tool_calls' });
+  });
+
+  it('of nothing runs nothing', async () => {
+    const none = await gateway.create({ model: 'greedy', input: 'go', tools: [DESK], max_tool_calls: 0 });
+    expect(none).toMatchObject({ status: 'completed', incomplete_details: { reason: 'max_tool_calls' } });
+    const calls = none.output.filter(({ type }) => type === 'mcp_call');
+    expect(new Set(calls.map(({ status }) => status))).toEqual(new Set(['failed']));
   });
 
   it('is streamed as completed, then [DONE]', async () => {

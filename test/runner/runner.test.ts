@@ -200,6 +200,34 @@ describe('a runner', () => {
       message: expect.stringContaining('a result of x'),
     });
     expect(await runner.run.settled()).toMatchObject({ status: 'waiting', paused: true });
+    const numbers: number[] = [];
+    for await (const turn of turns(agent, { runId: runner.run.id })) numbers.push(turn.number);
+    expect(numbers, 'the body whose edit was refused is entered again').toEqual([1, 2]);
+  });
+
+  test('refuses a reply that was pushed twice, where one result would have to answer two calls', async () => {
+    const { agent, ran } = makeAgent(asking(1));
+    const runner = turns(agent, 'go');
+    const iterating = (async () => {
+      for await (const turn of runner) runner.pushMessages(...turn.items, ...turn.items);
+    })();
+    await expect(iterating).rejects.toMatchObject({
+      code: 'input-invalid',
+      message: expect.stringContaining('c0_0 is there 2 times'),
+    });
+    expect(ran).toEqual([]);
+  });
+
+  test('waits for a response that the body asked for and did not wait for', async () => {
+    const { agent, ran, requests } = makeAgent(asking(1));
+    const runner = turns(agent, 'go');
+    for await (const turn of runner) {
+      if (turn.number > 1) continue;
+      void runner.generateToolResponse();
+      runner.pushMessages(...turn.items, 'and more');
+    }
+    expect(sent(requests, 1)).toEqual(['user: go', 'call c0_0', 'result c0_0', 'user: and more']);
+    expect(ran).toEqual(['c0_0']);
   });
 
   test('ends at maxTurns with no call unanswered', async () => {
