@@ -8,7 +8,7 @@ import { fold } from './fold.ts';
 import { canDecide, canEdit, isCurrent, isInDoubt, isWaitingFor } from './guards.ts';
 
 /** Changes whenever the same events could lead elsewhere than before. */
-export const CHART_VERSION = 2;
+export const CHART_VERSION = 3;
 
 /** The form of every service: a callback actor that reports plain events. */
 const missing = fromCallback<ChartEvent, ServiceInput, Notice>(() => {
@@ -89,6 +89,7 @@ export const agentMachine = setup({
       on: {
         'turn.completed': { guard: 'isCurrent', target: 'deciding', actions: 'record' },
         'turn.failed': { guard: 'isCurrent', target: 'deciding', actions: 'record' },
+        'run.parked': { target: 'deciding', actions: 'record' },
       },
       states: {
         planning: {
@@ -137,6 +138,7 @@ export const agentMachine = setup({
         'tool.interrupted': { guard: 'isCurrent', actions: 'record' },
         'tool.doubted': { guard: 'isCurrent', actions: 'record' },
         'tool.suspended': { guard: 'isCurrent', actions: 'record' },
+        'run.parked': { target: 'deciding', actions: 'record' },
       },
       always: { guard: 'batchIsOver', target: 'deciding' },
     },
@@ -157,6 +159,7 @@ export const agentMachine = setup({
         'message.received': { target: 'deciding', actions: 'record' },
         'finishers.completed': { guard: 'isCurrent', target: 'deciding', actions: 'record' },
         'finishers.rejected': { guard: 'isCurrent', target: 'deciding', actions: 'record' },
+        'run.parked': { target: 'deciding', actions: 'record' },
       },
     },
     resting: {
@@ -172,7 +175,7 @@ export const agentMachine = setup({
         'doubt.resolved': { guard: 'isInDoubt', target: 'deciding', actions: 'record' },
         'pause.requested': { guard: 'isRunning', target: 'deciding', actions: 'record' },
         'step.requested': { target: 'deciding', actions: 'record' },
-        'transcript.edited': { guard: 'canEdit', target: 'deciding', actions: 'record' },
+        'transcript.edited': { guard: 'canEdit', target: 'deciding', actions: ['discardText', 'record'] },
         'run.unpaused': { guard: 'isPaused', target: 'deciding', actions: 'record' },
         'timer.fired': { guard: 'isCurrent', target: 'deciding', actions: 'record' },
       },

@@ -85,7 +85,12 @@ function resultItem(call: Call): Item {
 }
 
 function owed(call: Call): number {
-  return OWED_BY_BATCH.has(call.status) ? 1 : 0;
+  return isOwed(call) ? 1 : 0;
+}
+
+/** Belongs to the batch, which runs or was left. */
+export function isOwed({ status }: Call): boolean {
+  return OWED_BY_BATCH.has(status);
 }
 
 /** Moves every ready call into the batch that is about to run. */

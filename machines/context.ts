@@ -66,6 +66,8 @@ export type Context = {
   config: RunConfig;
   stream: boolean;
   continues: string | null;
+  /** The call of another run that this one answers. */
+  parent: { runId: string; callId: string } | null;
   startedAt: number;
   /** What was set for the turns to come. */
   params: RunParams;
@@ -80,7 +82,8 @@ export type Context = {
   lastTurn: LastTurn | null;
   /** Somebody changed the transcript, and nothing was called since. */
   edited: boolean;
-  failure: (Failure & { retryable: boolean; retryAt: number | null }) | null;
+  /** `unfinished`: the attempt did not fail, it was given up, and is made again as it was. */
+  failure: (Failure & { retryable: boolean; retryAt: number | null; unfinished?: true }) | null;
   continuation: Continuation | null;
   /** The current round, in the model's order; empty once all have results. */
   calls: Call[];
@@ -105,6 +108,8 @@ export type Context = {
   /** How often a call failed in a row, by digest; kept only under that limit. */
   failures: { [digest: string]: number };
   paused: boolean;
+  /** Why the engine paused the run by itself; `null` if a person did, or nobody. */
+  parked: string | null;
   /** Spending actions allowed while paused. */
   steps: number;
   /** The limit the closing call was made for. */
@@ -126,6 +131,7 @@ export function createContext(started: RunStarted): Context {
     config: started.config,
     stream: started.stream,
     continues: started.continues ?? null,
+    parent: started.parent ?? null,
     startedAt: started.at,
     params: {},
     now: started.at,
@@ -152,6 +158,7 @@ export function createContext(started: RunStarted): Context {
     activeSince: null,
     failures: {},
     paused: started.paused ?? false,
+    parked: null,
     steps: 0,
     closing: null,
     answer: null,

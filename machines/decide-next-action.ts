@@ -1,6 +1,6 @@
 import type { NextAction } from '../protocol/effect.ts';
 import type { Item } from '../protocol/item.ts';
-import { callsWith } from './calls.ts';
+import { callsWith, isOwed } from './calls.ts';
 import type { Call, Context } from './context.ts';
 import { findReachedLimit } from './limits.ts';
 
@@ -47,6 +47,10 @@ function chooseAction(context: Context): NextAction {
  */
 function withOpenCalls(context: Context): NextAction {
   const ready = callsWith(context, 'ready');
+  if (context.batch > 0) {
+    const owed = context.calls.filter(call => isOwed(call) || call.status === 'ready');
+    return { type: 'executeTools', calls: ids(owed), why: `${count(owed)} go on where they were left` };
+  }
   if (ready.length > 0) return { type: 'executeTools', calls: ids(ready), why: `${count(ready)} may run` };
   const doubted = callsWith(context, 'doubted');
   if (doubted.length > 0) {
@@ -64,11 +68,15 @@ function withOpenCalls(context: Context): NextAction {
   return { type: 'awaitResults', calls: ids(waiting), why: `${count(waiting)} run elsewhere` };
 }
 
-/** Which way a failed turn goes: again on the same model, on the next model of the list, or no further. */
-export type FailureWay = 'retry' | 'fallback' | 'give-up';
+/**
+ * Which way a failed turn goes: again on the same model, on the next model of the list, or no further;
+ * `resume` makes an attempt that was given up once more.
+ */
+export type FailureWay = 'retry' | 'fallback' | 'give-up' | 'resume';
 
 export function chooseFailureWay(context: Context): FailureWay {
   const { failure, turn, config } = context;
+  if (failure?.unfinished === true) return 'resume';
   if (failure?.retryable === true && turn.attempt < config.attempts) return 'retry';
   return turn.model + 1 < config.models.length ? 'fallback' : 'give-up';
 }
@@ -83,9 +91,16 @@ function afterFailure(context: Context): NextAction {
   const way = chooseFailureWay(context);
   if (way === 'give-up')
     return { type: 'fail', code: failure.code, message: failure.message, why: failure.message };
+  if (way === 'resume') {
+    const { final: isFinal } = turn;
+    const limit = context.closing === null ? {} : { limit: context.closing };
+    const why = `attempt ${turn.attempt} of turn ${turn.number} was not finished`;
+    return isFinal ? { type: 'streamFinal', ...limit, why } : { type: 'callModel', why };
+  }
   const attempt = `attempt ${turn.attempt + 1} of ${config.attempts} after ${failure.code}`;
-  if (way === 'retry' && failure.retryAt !== null && failure.retryAt > now) {
-    return { type: 'backOff', until: failure.retryAt, why: `${attempt}, in ${failure.retryAt - now} ms` };
+  if (way === 'retry' && failure.retryAt !== null) {
+    const wait = failure.retryAt > now ? `, in ${failure.retryAt - now} ms` : '';
+    return { type: 'backOff', until: failure.retryAt, why: attempt + wait };
   }
   const fallback = config.models[turn.model + 1]?.model;
   const why =

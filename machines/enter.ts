@@ -1,6 +1,6 @@
 import { callsWith, queueReadyCalls } from './calls.ts';
 import type { Context } from './context.ts';
-import { chooseFailureWay, decideNextAction } from './decide-next-action.ts';
+import { chooseFailureWay, decideNextAction, type FailureWay } from './decide-next-action.ts';
 
 /** What entering a state does to the context. Each is pure, and runs before the state's service is started. */
 
@@ -27,12 +27,17 @@ export function beginTurn(context: Context): Context {
     edited: false,
     turn: {
       number: way === null ? turn.number + 1 : turn.number,
-      attempt: way === 'retry' ? turn.attempt + 1 : 1,
+      attempt: attemptAfter(turn.attempt, way),
       model: way === 'fallback' ? turn.model + 1 : turn.model,
       final,
       shown: false,
     },
   };
+}
+
+function attemptAfter(attempt: number, way: FailureWay | null): number {
+  if (way === 'retry') return attempt + 1;
+  return way === 'resume' ? attempt : 1;
 }
 
 export function beginBatch(context: Context): Context {

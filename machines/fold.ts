@@ -4,7 +4,8 @@ import { textOf } from '../protocol/message.ts';
 import { callsWith, changeCall, findCall, isBusy, openRound, settleCall } from './calls.ts';
 import type { Call, Context, LastTurn } from './context.ts';
 import { isAnswer } from './decide-next-action.ts';
-import { addUsage, costOf, limitsOf, modelOf } from './limits.ts';
+import { decideApproval, rejection, resolveDoubt } from './decisions.ts';
+import { addSpent, addUsage, costOf, limitsOf, modelOf } from './limits.ts';
 
 type Of<Type extends ChartEvent['type']> = Extract<ChartEvent, { type: Type }>;
 
@@ -17,7 +18,7 @@ export function fold(context: Context, event: ChartEvent): Context {
     case 'approval.decided':
       return decideApproval(now, event);
     case 'result.received':
-      return settleCall(now, event.callId, { output: event.output, isError: event.isError });
+      return receiveResult(now, event);
     case 'doubt.resolved':
       return resolveDoubt(now, event);
     case 'transcript.edited':
@@ -27,9 +28,11 @@ export function fold(context: Context, event: ChartEvent): Context {
     case 'pause.requested':
       return { ...now, paused: true };
     case 'step.requested':
-      return { ...now, paused: true, steps: now.steps + 1 };
+      return { ...now, paused: true, parked: null, steps: now.steps + 1 };
     case 'run.unpaused':
-      return { ...now, paused: false, steps: 0 };
+      return { ...now, paused: false, parked: null, steps: 0 };
+    case 'run.parked':
+      return park(now, event);
     case 'run.cancelled':
       return now;
     case 'text.started':
@@ -75,67 +78,6 @@ function receiveMessage(context: Context, { items }: Of<'message.received'>): Co
 
 function refuseCalls(context: Context, calls: Call[], output: string): Context {
   return calls.reduce((state, { callId }) => settleCall(state, callId, { output, isError: true }), context);
-}
-
-function decideApproval(context: Context, event: Of<'approval.decided'>): Context {
-  const { callId, decision } = event;
-  const call = findCall(context, callId);
-  if (call === undefined) return context;
-  const ruled = event.sticky === true ? addStickyRule(context, call.name, decision) : context;
-  switch (decision.type) {
-    case 'approve':
-      return approveCall(ruled, call, decision);
-    case 'reject':
-      return settleCall(ruled, callId, { output: rejection(decision.reason), isError: true });
-    case 'answer':
-      return settleCall(ruled, callId, { output: decision.output, isError: false });
-  }
-}
-
-type Decision = Of<'approval.decided'>['decision'];
-
-function approveCall(
-  context: Context,
-  call: Call,
-  { input, editDigest }: Extract<Decision, { type: 'approve' }>,
-) {
-  const status = call.executedBy === 'client' ? 'waiting' : 'ready';
-  if (input === undefined) return changeCall(context, call.callId, { status });
-  const edited = changeCall(context, call.callId, {
-    status,
-    input,
-    digest: editDigest ?? call.digest,
-    edited: true,
-  });
-  return { ...edited, edits: [...edited.edits, { callId: call.callId, input }] };
-}
-
-/** A rule holds for calls that come after it; an answer belongs to its own call. */
-function addStickyRule(context: Context, tool: string, decision: Decision): Context {
-  if (decision.type === 'answer') return context;
-  const rule = {
-    tool,
-    decision: decision.type,
-    ...(decision.type === 'reject' && decision.reason !== undefined ? { reason: decision.reason } : {}),
-  };
-  return { ...context, sticky: [...context.sticky.filter(other => other.tool !== tool), rule] };
-}
-
-function rejection(reason: string | undefined): string {
-  return reason === undefined
-    ? 'Not run: the call was rejected.'
-    : `Not run: the call was rejected: ${reason}`;
-}
-
-function resolveDoubt(context: Context, { callId, resolution }: Of<'doubt.resolved'>): Context {
-  switch (resolution.type) {
-    case 'retry':
-      return changeCall(context, callId, { status: 'ready' });
-    case 'happened':
-      return settleCall(context, callId, { output: resolution.output, isError: false });
-    case 'failed':
-      return settleCall(context, callId, { output: resolution.reason, isError: true });
-  }
 }
 
 function completeTurn(context: Context, event: Of<'turn.completed'>): Context {
@@ -256,18 +198,37 @@ function endOfCalls(items: readonly Item[], calls: readonly QualifiedCall[]): nu
   return place === 0 || place === items.length ? null : place;
 }
 
+/** The wait counts from the failure itself: the clock may have been set back since earlier events. */
 function failTurn(context: Context, event: Of<'turn.failed'>): Context {
+  const retryAt = event.retryAt ?? event.at;
   return {
     ...context,
     activeMs: context.activeMs + Math.max(0, event.at - event.startedAt),
-    failure: { ...event.error, retryable: event.retryable, retryAt: event.retryAt ?? null },
+    failure: { ...event.error, retryable: event.retryable, retryAt: retryAt > event.at ? retryAt : null },
   };
 }
 
-function settleTool(context: Context, { callId, output, isError, shown }: Of<'tool.settled'>): Context {
+/** What was under way stays as it is: the model is called again as it was, the batch goes on with what it owes. */
+function park(context: Context, { reason }: Of<'run.parked'>): Context {
+  const parked = { ...context, paused: true, parked: reason, steps: 0 };
+  if (context.next?.type !== 'callModel' && context.next?.type !== 'streamFinal') return parked;
+  const failure = { code: 'unfinished', message: reason, retryable: true, retryAt: null } as const;
+  return { ...parked, failure: { ...failure, unfinished: true } };
+}
+
+function receiveResult(context: Context, { callId, output, isError, spent }: Of<'result.received'>): Context {
+  return settleCall(addSpent(context, spent), callId, { output, isError });
+}
+
+function settleTool(context: Context, event: Of<'tool.settled'>): Context {
+  const { callId, output, isError, shown, spent } = event;
   const digest = findCall(context, callId)?.digest;
   const counted = digest === undefined ? context : countOutcome(context, digest, isError);
-  return settleCall(counted, callId, { output, isError, ...(shown === undefined ? {} : { shown }) });
+  return settleCall(addSpent(counted, spent), callId, {
+    output,
+    isError,
+    ...(shown === undefined ? {} : { shown }),
+  });
 }
 
 /** Found started and unsettled: run again with the same key, ask the tool, or leave it in doubt. */

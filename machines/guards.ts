@@ -27,8 +27,9 @@ export function canDecide(context: Context, event: { callId: string; digest: str
   return call.expiresAt === undefined || event.at < call.expiresAt;
 }
 
-/** What was handed to somebody else, or may have happened, is not edited away: it has to stay as it is. */
+/** What was handed to somebody else, or may have happened, is not edited away; what a batch still owes keeps the round as it is. */
 export function canEdit(context: Context, { calls }: { calls: readonly QualifiedCall[] }): boolean {
+  if (context.batch > 0) return false;
   const digests = new Map(calls.map(({ callId, digest }) => [callId, digest]));
   return context.calls.every(
     ({ callId, status, digest }) => FREE.has(status) || digests.get(callId) === digest,

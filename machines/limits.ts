@@ -1,4 +1,5 @@
 import type { Limits, Prices, RunConfig } from '../protocol/config.ts';
+import type { Spent } from '../protocol/event.ts';
 import type { Usage } from '../protocol/turn.ts';
 import type { Context } from './context.ts';
 
@@ -38,6 +39,19 @@ function mostFailures(context: Context): number {
 
 function countTokens(usage: Usage | null): number {
   return usage === null ? 0 : usage.inputTokens + usage.outputTokens;
+}
+
+/** What a sub-agent spent counts as spent by the run it works for. */
+export function addSpent(context: Context, spent: Spent | undefined): Context {
+  if (spent === undefined) return context;
+  return {
+    ...context,
+    turns: context.turns + spent.turns,
+    toolCalls: context.toolCalls + spent.toolCalls,
+    usage: addUsage(context.usage, spent.usage),
+    cost: context.cost + spent.cost,
+    activeMs: context.activeMs + spent.activeMs,
+  };
 }
 
 export function addUsage(total: Usage | null, more: Usage | null): Usage | null {

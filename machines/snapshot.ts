@@ -28,28 +28,44 @@ export function toStored(state: ChartState): StoredState {
  * The state a `StoredState` describes; services it was waiting for are pending again.
  * Refuses with `chart-mismatch` another version of the chart, with `state-unknown` a state or service it has not.
  */
-export function fromStored(stored: StoredState): ChartState {
+export function fromStored(stored: StoredState, machine: AgentMachine = agentMachine): ChartState {
   assertChart(stored.chart);
   const { value, context, status } = stored;
-  const state = resolve(value, context, status);
+  const state = resolve(value, context, status, machine);
   const children: Record<string, AnyActorRef> = {};
   for (const service of pendingServices(state)) children[service.id] = stubFor(service);
   return Object.assign(state, { children });
 }
 
-export function assertChart(chart: { version: number; hash: string }): void {
+/** `older` and `newer` go by the version; `changed` is another structure under the same version. */
+export type ChartRelation = 'same' | 'older' | 'newer' | 'changed';
+
+/** How the chart that wrote something stands to this program's. */
+export function compareChart(found: StoredState['chart']): ChartRelation {
   const ours = chartIdentity();
-  if (chart.version === ours.version && chart.hash === ours.hash) return;
+  if (found.version < ours.version) return 'older';
+  if (found.version > ours.version) return 'newer';
+  return found.hash === ours.hash ? 'same' : 'changed';
+}
+
+export function assertChart(chart: StoredState['chart']): void {
+  if (compareChart(chart) === 'same') return;
+  const ours = chartIdentity();
   throw new EngineError(
     'chart-mismatch',
-    `This run was written by chart version ${chart.version} (${chart.hash}); this program has version ` +
+    `This state was written by chart version ${chart.version} (${chart.hash}); this program has version ` +
       `${ours.version} (${ours.hash}). Open it with the version of agentchart that wrote it.`,
     { found: chart, expected: ours },
   );
 }
 
-function resolve(value: ChartState['value'], context: Context, status: StoredState['status']): ChartState {
-  if (isLeafOf(agentMachine.root, value)) return agentMachine.resolveState({ value, context, status });
+function resolve(
+  value: ChartState['value'],
+  context: Context,
+  status: StoredState['status'],
+  machine: AgentMachine,
+): ChartState {
+  if (isLeafOf(machine.root, value)) return machine.resolveState({ value, context, status });
   const found = JSON.stringify(value);
   throw new EngineError('state-unknown', `The stored state ${found} does not exist in this chart.`, {
     value: found,

@@ -7,7 +7,7 @@ import {
   type ServiceName,
 } from '../protocol/effect.ts';
 import type { ChartEvent, RunStarted } from '../protocol/event.ts';
-import { agentMachine } from './agent.ts';
+import { type AgentMachine, agentMachine } from './agent.ts';
 
 /**
  * The chart as a pure function, and the only file that knows XState's private vocabulary.
@@ -22,14 +22,23 @@ export type ChartState = SnapshotFrom<typeof agentMachine>;
 
 export type Step = { state: ChartState; effects: Effect[]; handled: boolean };
 
+/** One edge of the chart that a step took. `event` is `''` for an edge that needs none. */
+export type Edge = { from: string; event: string; guard?: unknown; to: string[]; actions: string[] };
+
+/** A machine of the chart as a pure function; `trace` is `next`, and tells the edges it took. */
+export type Stepper = {
+  initial(started: RunStarted): Step;
+  next(state: ChartState, event: ChartEvent): Step;
+  trace(state: ChartState, event: ChartEvent): Step & { edges: Edge[] };
+};
+
 type RecordedAction = { type: string; params: unknown };
 
-const recorded: RecordedAction[] = [];
+/** More actions than any step has: the machine goes round in circles. */
+const MOST_ACTIONS = 200;
 
 /** One scope for every step: making one costs more than the step itself. */
-const inertScope: AnyActorScope = makeInertScope();
-
-function makeInertScope(): AnyActorScope {
+function makeInertScope(record: (action: RecordedAction) => void): AnyActorScope {
   const self = createActor(createMachine({}));
   return {
     self,
@@ -40,36 +49,103 @@ function makeInertScope(): AnyActorScope {
     defer: () => {},
     stopChild: () => {},
     emit: () => {},
-    actionExecutor: action => {
-      recorded.push({ type: action.type, params: action.params });
+    actionExecutor: record,
+  };
+}
+
+/**
+ * The chart's steps, or those of a machine made of it with `agentMachine.provide({ actions, guards })`,
+ * whose actions that are plain functions are not run. A step that does not come to an end throws.
+ */
+export function makeStepper(machine: AgentMachine): Stepper {
+  const recorded: RecordedAction[] = [];
+  const isOwn = machine === agentMachine;
+  const record = ({ type, params }: RecordedAction) => {
+    if (recorded.push({ type, params }) > MOST_ACTIONS) throw new Error('The step does not come to an end.');
+  };
+  const inertScope = makeInertScope(record);
+
+  const stepIn = (scope: AnyActorScope, state: ChartState, event: ChartEvent): Step => {
+    if (state.status !== 'active') return { state, effects: [], handled: false };
+    recorded.length = 0;
+    const after = machine.transition(state, event, scope);
+    const effects = lower(recorded, isOwn);
+    return { state: after, effects, handled: after !== state };
+  };
+
+  let transitions: Transition[] = [];
+  let watchedScope: AnyActorScope | undefined;
+  const watch = (): AnyActorScope => {
+    const scope = makeInertScope(record);
+    scope.system.inspect(inspection => {
+      if (inspection.type === '@xstate.microstep')
+        transitions.push(...(inspection._transitions as Transition[]));
+    });
+    return scope;
+  };
+
+  return {
+    initial(started) {
+      const [state, actions] = initialTransition(machine, started);
+      return { state, effects: lower(actions, isOwn), handled: true };
+    },
+    next: (state, event) => stepIn(inertScope, state, event),
+    trace(state, event) {
+      watchedScope ??= watch();
+      transitions = [];
+      const step = stepIn(watchedScope, state, event);
+      return { ...step, edges: transitions.map(describeEdge) };
     },
   };
 }
 
+const chart = makeStepper(agentMachine);
+
 /** The state a run begins in, and the services it asks for. */
-export function initial(started: RunStarted): Step {
-  const [state, actions] = initialTransition(agentMachine, started);
-  return { state, effects: lower(actions.map(({ type, params }) => ({ type, params }))), handled: true };
+export const initial = chart.initial;
+
+export const next = chart.next;
+
+type Node = AgentMachine['root'];
+type Transition = NonNullable<Node['always']>[number];
+
+/** Every edge of the chart. */
+export function listEdges(machine: AgentMachine = agentMachine): Edge[] {
+  return listNodes(machine.root).flatMap(node =>
+    [...[...node.transitions.values()].flat(), ...(node.always ?? [])].map(describeEdge),
+  );
 }
 
-export function next(state: ChartState, event: ChartEvent): Step {
-  if (state.status !== 'active') return { state, effects: [], handled: false };
-  recorded.length = 0;
-  const after = agentMachine.transition(state, event, inertScope);
-  const effects = lower(recorded);
-  return { state: after, effects, handled: after !== state };
+/** Every state of the chart, by its path, inner states included. */
+export function listStates(): string[] {
+  return listNodes(agentMachine.root).flatMap(({ path }) => (path.length === 0 ? [] : [path.join('.')]));
 }
 
-function lower(actions: readonly RecordedAction[]): Effect[] {
+function listNodes(node: Node): Node[] {
+  return [node, ...Object.values(node.states).flatMap(listNodes)];
+}
+
+function describeEdge({ source, eventType, guard, target, actions }: Transition): Edge {
+  return {
+    from: source.path.join('.'),
+    event: eventType,
+    ...(guard === undefined ? {} : { guard }),
+    to: (target ?? []).map(({ path }) => path.join('.')),
+    actions: actions.map(String),
+  };
+}
+
+/** `isStrict`: an action that is no effect throws; otherwise it is left out. */
+function lower(actions: readonly RecordedAction[], isStrict: boolean): Effect[] {
   const effects: Effect[] = [];
   for (const { type, params } of actions) {
-    const effect = lowerAction(type, params);
+    const effect = lowerAction(type, params, isStrict);
     if (effect !== null) effects.push(effect);
   }
   return effects;
 }
 
-function lowerAction(type: string, params: unknown): Effect | null {
+function lowerAction(type: string, params: unknown, isStrict: boolean): Effect | null {
   switch (type) {
     case 'xstate.spawnChild': {
       const { id, src, input } = params as { id: string; src: unknown; input: ServiceInput };
@@ -82,6 +158,7 @@ function lowerAction(type: string, params: unknown): Effect | null {
     case 'xstate.emit':
       return { type: 'publish', notice: (params as { event: Notice }).event };
     default:
+      if (!isStrict) return null;
       throw new Error(`The chart has an action that is no effect: ${type}`);
   }
 }

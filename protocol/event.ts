@@ -49,17 +49,31 @@ export const failureSchema = z.object({
 });
 export type Failure = z.infer<typeof failureSchema>;
 
+/** What a sub-agent's run spent for the call it answers; times in ms. */
+export const spentSchema = z.object({
+  turns: z.number().int(),
+  toolCalls: z.number().int(),
+  usage: usageSchema.nullable(),
+  cost: z.number(),
+  activeMs: z.number(),
+});
+export type Spent = z.infer<typeof spentSchema>;
+
 export const runStartedSchema = event('run.started', {
   runId: text,
   format: z.number().int(),
   chart: z.object({ version: z.number().int(), hash: text }),
   agent: z.object({ name: text, version: optionalText }),
+  /** The tools the agent had, and a digest of what the model and a recovery depend on in each. */
+  tools: z.exactOptional(z.array(z.object({ name: text, digest: text }))),
   config: runConfigSchema,
   input: z.array(itemSchema),
   continues: optionalText,
   /** The run whose journal this one begins with, and its last entry that counts here. */
   forkOf: z.exactOptional(z.object({ runId: text, at: z.number().int() })),
   stream: z.boolean(),
+  /** The call of another run that this one answers: it is a sub-agent's. */
+  parent: z.exactOptional(z.object({ runId: text, callId: text })),
   /** The run begins paused. */
   paused: z.exactOptional(z.boolean()),
   /** What a later process needs to make the agent again. */
@@ -90,6 +104,7 @@ export const inputEventSchema = z.discriminatedUnion('type', [
     callId: text,
     output: json,
     isError: z.boolean(),
+    spent: z.exactOptional(spentSchema),
     by: optionalText,
   }),
   event('doubt.resolved', {
@@ -118,6 +133,8 @@ export const inputEventSchema = z.discriminatedUnion('type', [
   event('pause.requested', { by: optionalText }),
   event('step.requested', { by: optionalText }),
   event('run.unpaused', { by: optionalText }),
+  /** The engine paused the run, in the middle of its work: one process after another died of it. */
+  event('run.parked', { reason: text }),
   /** `unsettled`: the ids of the calls that have no result. */
   event('run.cancelled', { by: optionalText, reason: optionalText, unsettled: z.array(text) }),
 ]);
@@ -156,6 +173,7 @@ export const reportEventSchema = z.discriminatedUnion('type', [
     output: json,
     isError: z.boolean(),
     shown: optionalText,
+    spent: z.exactOptional(spentSchema),
   }),
   /** Found started and unsettled by a new process. */
   report('tool.interrupted', { callId: text }),
@@ -170,7 +188,8 @@ export type ReportEvent = z.infer<typeof reportEventSchema>;
 
 /** Journaled and never folded into the chart. */
 export const bookkeepingEventSchema = z.discriminatedUnion('type', [
-  event('run.claimed', { by: text, epoch: z.number().int() }),
+  /** `replaces`: whose lease it took over, who had not let go of it. */
+  event('run.claimed', { by: text, epoch: z.number().int(), replaces: optionalText }),
   /** What a call gave after its run had moved on: evidence. */
   event('tool.late', { callId: text, output: json, isError: z.boolean() }),
   /** What a surface keeps with a run it serves; `by` is the surface, and `note` is in its own words. */
@@ -193,8 +212,6 @@ export type RunEvent = z.infer<typeof runEventSchema>;
 export const RESERVED_EVENTS = [
   'turn.edited',
   'call.edited',
-  'transcript.edited',
-  'params.changed',
   'breakpoints.set',
   'transcript.compacted',
   'handed.off',

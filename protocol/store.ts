@@ -1,3 +1,4 @@
+import type { EngineError } from './error.ts';
 import type { JournalEntry, RunEvent, RunStarted } from './event.ts';
 import type { Item } from './item.ts';
 import type { JsonValue } from './json.ts';
@@ -33,7 +34,7 @@ export type AppendGuard = { after: number; epoch: number } | { after: number; in
 
 export type AppendResult =
   | { type: 'appended'; seq: number }
-  /** The journal is longer than `after`: read on from there and decide again. */
+  /** The journal is longer than `after`: read on from there and decide again. A shorter one has lost entries. */
   | { type: 'conflict' }
   /** The epoch is not the run's current one any more. */
   | { type: 'superseded' };
@@ -53,6 +54,13 @@ export type ClaimResult =
 
 /** What a journal begins with behind its `run.started`, and the status that all of it leads to. */
 export type JournalRest = { events: readonly RunEvent[]; status: RunStatus };
+
+export type ListFilter = {
+  status?: RunStatus;
+  limit?: number;
+  /** Is told of each record that cannot be read, which is left out; without it one such record refuses the list. */
+  onDamaged?(error: EngineError): void;
+};
 
 export type StoredSnapshot = { seq: number; state: JsonValue };
 
@@ -93,6 +101,11 @@ export interface Store {
   ): Promise<AppendResult>;
   /** The entries behind `after` (default 0), in order; of an adopted run, those the store has. */
   read(runId: string, after?: number): Promise<JournalEntry[]>;
+  /**
+   * The entries the store has, or only the first `limit`, as JSON whose words nobody has looked at. A store
+   * without it cannot tell a journal of another release from a damaged one.
+   */
+  readJson?(runId: string, limit?: number): Promise<{ seq: number; event: JsonValue }[]>;
   /** Takes the lease and appends `run.claimed` in one commit. An expired or dead owner is replaced. */
   claim(runId: string, request: ClaimRequest): Promise<ClaimResult>;
   /** False when the epoch is not current any more. */
@@ -103,7 +116,7 @@ export interface Store {
   loadSnapshot(runId: string): Promise<StoredSnapshot | undefined>;
   get(runId: string): Promise<RunRecord | undefined>;
   /** Newest first. */
-  list(filter?: { status?: RunStatus; limit?: number }): Promise<RunRecord[]>;
+  list(filter?: ListFilter): Promise<RunRecord[]>;
   /** The item with this id, and where its event stands. */
   findItem(itemId: string): Promise<{ runId: string; seq: number; item: Item } | undefined>;
   /** The runs this one continues, oldest first, itself last. */

@@ -46,6 +46,10 @@ export interface Tool {
   readonly timeoutMs?: number;
   /** Attempts after the first, for `none` and `idempotent` only. */
   readonly retries: number;
+  /** What `approval` says of every call; absent where it is a function of the call. */
+  readonly fixedApproval?: Approval;
+  /** The agent whose runs its calls are. */
+  readonly subAgent?: { readonly name: string };
   /** Only for the tools of a server. */
   readonly origin?: ToolOrigin;
   validate(input: JsonValue): Validation | Promise<Validation>;

@@ -3,27 +3,35 @@ import { type ChartState, initial, next, type Step } from '../../machines/step.t
 import type { Limits, RunConfig } from '../../protocol/config.ts';
 import type { Effect, NextAction, ServiceName } from '../../protocol/effect.ts';
 import {
-  type ChartEvent,
   JOURNAL_FORMAT,
   type QualifiedCall,
   type ReportEvent,
   type RunStarted,
-  reportEventSchema,
 } from '../../protocol/event.ts';
-import type { Item, ToolResultItem } from '../../protocol/item.ts';
+import type { ToolResultItem } from '../../protocol/item.ts';
 import { textOf, userMessage } from '../../protocol/message.ts';
+import {
+  REPORTS,
+  START,
+  settling,
+  stamp,
+  starting,
+  type Told,
+} from '../../surfaces/testing/explore/make-events.ts';
 
-/** When every run of these tests starts, ms since the epoch. */
-export const START = 1_000_000;
-
-type Untimed<Event> = Event extends ChartEvent ? Omit<Event, 'at' | 'generation'> : never;
-
-/** An event as a test writes it: time and generation come from the run, unless the test is about them. */
-export type Told = Untimed<ChartEvent> & { at?: number; generation?: number };
-
-const REPORTS: ReadonlySet<string> = new Set(
-  reportEventSchema.options.map(option => option.shape.type.value),
-);
+export {
+  answering,
+  calling,
+  failing,
+  makeTurn,
+  START,
+  saying,
+  settling,
+  stamp,
+  starting,
+  type Told,
+  type TurnChange,
+} from '../../surfaces/testing/explore/make-events.ts';
 
 export function isReport(event: { type: string }): event is ReportEvent {
   return REPORTS.has(event.type);
@@ -81,62 +89,6 @@ export const gated = (callId: string, change: Partial<QualifiedCall> = {}) =>
 
 export const forClient = (callId: string, change: Partial<QualifiedCall> = {}) =>
   makeCall(callId, { name: 'ask', executedBy: 'client', ...change });
-
-export type TurnChange = Partial<Omit<Extract<Told, { type: 'turn.completed' }>, 'type' | 'items'>>;
-
-/** A turn that made `calls`, or answered with `text`; its items are those of text and calls. */
-export function makeTurn({ calls = [], text = '', ...change }: TurnChange = {}) {
-  const spoken: Item[] =
-    text === '' ? [] : [{ type: 'message', role: 'assistant', content: [{ type: 'text', text }] }];
-  const called = calls.map(
-    ({ callId, name, input }): Item => ({
-      type: 'tool_call',
-      callId,
-      name,
-      arguments: JSON.stringify(input),
-    }),
-  );
-  return {
-    type: 'turn.completed',
-    provider: 'test',
-    model: 'first',
-    finishReason: calls.length > 0 ? 'tool_calls' : 'stop',
-    text,
-    calls,
-    usage: null,
-    startedAt: START,
-    items: [...spoken, ...called],
-    ...change,
-  } as const satisfies Told;
-}
-
-export const answering = (text: string, change: TurnChange = {}) => makeTurn({ text, ...change });
-
-export const calling = (...calls: QualifiedCall[]) => makeTurn({ calls });
-
-export const saying = (text: string): Told => ({ type: 'message.received', items: [userMessage(text)] });
-
-export const failing = (change: { retryable?: boolean; retryAt?: number; code?: string } = {}): Told => ({
-  type: 'turn.failed',
-  error: { code: change.code ?? 'overloaded', message: 'the provider is busy' },
-  retryable: change.retryable ?? true,
-  startedAt: START,
-  ...(change.retryAt === undefined ? {} : { retryAt: change.retryAt }),
-});
-
-export const starting = (callId: string, attempt = 1): Told => ({
-  type: 'tool.started',
-  callId,
-  attempt,
-  key: `key of ${callId}`,
-});
-
-export const settling = (callId: string, output = `output of ${callId}`, isError = false): Told => ({
-  type: 'tool.settled',
-  callId,
-  output,
-  isError,
-});
 
 export const approving = (callId: string, change: { sticky?: boolean; digest?: string } = {}): Told => ({
   type: 'approval.decided',
@@ -237,13 +189,6 @@ export class ChartRun {
 
 export function begin(change: ConfigChange = {}): ChartRun {
   return new ChartRun(makeStarted(makeConfig(change)));
-}
-
-/** The event as a host would send it: 1 ms after the latest, from the service that was started last. */
-export function stamp(context: Context, told: Told): ChartEvent {
-  const at = told.at ?? context.now + 1;
-  if (!REPORTS.has(told.type)) return { ...told, at } as ChartEvent;
-  return { ...told, at, generation: told.generation ?? context.generation } as ChartEvent;
 }
 
 export function placeOf({ value }: ChartState): string {

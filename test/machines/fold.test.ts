@@ -4,10 +4,11 @@ import { fromStored, toStored } from '../../machines/snapshot.ts';
 import { type ChartState, initial, next } from '../../machines/step.ts';
 import type { RunConfig } from '../../protocol/config.ts';
 import type { ChartEvent } from '../../protocol/event.ts';
+import { generateEvents } from '../../surfaces/testing/explore/generate-events.ts';
 import { makeConfig, makeStarted } from './builders.ts';
-import { everyCall, generateEvents, MIXED_ROUNDS, type World } from './generate-events.ts';
+import { everyCall, MIXED_ROUNDS, makeWorld } from './worlds.ts';
 
-const WORLD: World = { rounds: [...MIXED_ROUNDS, ...everyCall()], sticky: true };
+const WORLD = makeWorld({ rounds: [...MIXED_ROUNDS, ...everyCall()], sticky: true });
 
 const configs: fc.Arbitrary<RunConfig> = fc
   .record({
@@ -33,11 +34,11 @@ function play(config: RunConfig, picks: readonly number[]): { state: ChartState;
   let { state } = initial(makeStarted(config));
   const journal: ChartEvent[] = [];
   for (const pick of picks) {
-    const offers = generateEvents(state, WORLD).filter(({ event }) => event.type !== 'run.cancelled');
+    const offers = generateEvents(state, WORLD).filter(({ type }) => type !== 'run.cancelled');
     const offered = offers[pick % offers.length];
     if (offered === undefined || state.status !== 'active') break;
-    const step = next(state, offered.event);
-    if (step.handled) journal.push(offered.event);
+    const step = next(state, offered);
+    if (step.handled) journal.push(offered);
     state = step.state;
   }
   return { state, journal };
@@ -84,8 +85,9 @@ describe('state is a fold of its events', () => {
         const { state, journal } = play(config, picks);
         let again = initial(makeStarted(config)).state;
         for (const event of journal) {
-          for (const { event: strange, fits } of generateEvents(again, WORLD)) {
-            if (!fits) again = next(again, strange).state;
+          for (const strange of generateEvents(again, WORLD)) {
+            const step = next(again, strange);
+            if (!step.handled) again = step.state;
           }
           again = next(again, event).state;
         }
@@ -100,7 +102,7 @@ describe('state is a fold of its events', () => {
       fc.property(configs, choices, (config, picks) => {
         const { state } = play(config, picks);
         const before = textOf(state);
-        for (const { event } of generateEvents(state, WORLD)) next(state, event);
+        for (const event of generateEvents(state, WORLD)) next(state, event);
         expect(textOf(state)).toBe(before);
       }),
       { seed: 4, numRuns: 100 },

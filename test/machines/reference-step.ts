@@ -1,9 +1,8 @@
-import { type AnyActorScope, createActor, createMachine, transition } from 'xstate';
+import { transition } from 'xstate';
 import { agentMachine } from '../../machines/agent.ts';
 import type { ChartState } from '../../machines/step.ts';
 import type { Effect, ServiceInput } from '../../protocol/effect.ts';
 import type { ChartEvent } from '../../protocol/event.ts';
-import { nameEdge, type Transition } from './chart-edges.ts';
 
 type Action = { type: string; params: unknown };
 
@@ -13,42 +12,6 @@ export type ReferenceStep = { state: ChartState; effects: string[] };
 export function transitionOf(state: ChartState, event: ChartEvent): ReferenceStep {
   const [after, actions] = transition(agentMachine, state, event);
   return { state: after, effects: nameActions(actions) };
-}
-
-/** The chart in a scope that is watched: the same step, and the edges it took, by name. */
-export class WatchedChart {
-  readonly #actions: Action[] = [];
-  readonly #scope: AnyActorScope;
-  #edges: Transition[] = [];
-
-  constructor() {
-    const self = createActor(createMachine({}));
-    const { system, sessionId } = self;
-    system.inspect(inspection => {
-      if (inspection.type !== '@xstate.microstep') return;
-      this.#edges.push(...(inspection._transitions as Transition[]));
-    });
-    this.#scope = {
-      self,
-      id: 'watched',
-      sessionId,
-      system,
-      logger: () => {},
-      defer: () => {},
-      stopChild: () => {},
-      emit: () => {},
-      actionExecutor: ({ type, params }) => {
-        this.#actions.push({ type, params });
-      },
-    };
-  }
-
-  step(state: ChartState, event: ChartEvent): ReferenceStep & { edges: string[] } {
-    this.#actions.length = 0;
-    this.#edges = [];
-    const after = agentMachine.transition(state, event, this.#scope);
-    return { state: after, effects: nameActions(this.#actions), edges: this.#edges.map(nameEdge) };
-  }
 }
 
 function nameActions(actions: readonly Action[]): string[] {

@@ -1,40 +1,35 @@
-import { type ConfigChange, forClient, gated, makeCall } from './builders.ts';
-import { everyCall, MIXED_ROUNDS, type World } from './generate-events.ts';
+import type { World } from '../../surfaces/testing/explore/world.ts';
+import type { ConfigChange } from './builders.ts';
+import { call, clientCall, everyCall, gatedCall, MIXED_ROUNDS, makeWorld } from './worlds.ts';
 
 /** A configuration with small limits, and the world it is walked over in. */
 export type Walk = { name: string; config: ConfigChange; world: World };
 
 const SMALL = { limits: { turns: 2, toolCalls: 3 }, attempts: 1 } as const;
 const MODELS = ['first', 'second'].map(model => ({ provider: 'test', model }));
-const THREE = [makeCall('safe'), makeCall('once', { sideEffect: 'once' }), gated('pay')];
-const PLAIN: World = { rounds: [], sticky: false };
-
-const EDITED: World = {
-  rounds: [[makeCall('safe'), gated('pay')], [forClient('ask')], [makeCall('once', { sideEffect: 'once' })]],
-  sticky: false,
-  edits: true,
-};
+const THREE = [call(), call({ sideEffect: 'once' }), gatedCall()];
+const PLAIN = makeWorld();
 
 export const WALKS: readonly Walk[] = [
   {
     name: 'a run that is looked at turn by turn, and edited',
     config: { ...SMALL, holdsAtEnd: true, onLimit: 'stop' },
-    world: EDITED,
+    world: makeWorld({
+      rounds: [[call(), gatedCall()], [clientCall()], [call({ sideEffect: 'once' })]],
+      edits: true,
+    }),
   },
-  { name: 'every kind of call', config: SMALL, world: { rounds: everyCall(), sticky: true } },
-  { name: 'mixed rounds', config: SMALL, world: { rounds: MIXED_ROUNDS, sticky: false } },
+  { name: 'every kind of call', config: SMALL, world: makeWorld({ rounds: everyCall(), sticky: true }) },
+  { name: 'mixed rounds', config: SMALL, world: makeWorld({ rounds: MIXED_ROUNDS }) },
   {
     name: 'messages that wait',
     config: { ...SMALL, onMessage: 'queue', onLimit: 'stop' },
-    world: {
-      rounds: [[makeCall('safe'), gated('pay', { expiresAt: 500 }), forClient('ask')]],
-      sticky: false,
-    },
+    world: makeWorld({ rounds: [[call(), gatedCall({ expiresInMs: 500 }), clientCall()]] }),
   },
   {
     name: 'more calls than the limit lets through',
     config: { ...SMALL, limits: { turns: 2, toolCalls: 2 } },
-    world: { rounds: [THREE], sticky: true },
+    world: makeWorld({ rounds: [THREE], sticky: true }),
   },
   { name: 'finishers', config: { ...SMALL, finishers: true }, world: PLAIN },
   {

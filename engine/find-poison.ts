@@ -1,0 +1,54 @@
+import { statePath } from '../machines/state-path.ts';
+import type { JournalEntry } from '../protocol/event.ts';
+import type { Store } from '../protocol/store.ts';
+import { hasEnded, isAtRest, type LoadedRun } from './load-run.ts';
+
+/** So many processes in a row may die of a run that does not get further. */
+export const MOST_CRASHES = 5;
+
+/** How many entries are looked at first; more only while all of them are beginnings. */
+const WINDOW = 64;
+
+/** What every new attempt leaves behind, whether it gets anywhere or not. */
+const BEGINNINGS: ReadonlySet<JournalEntry['event']['type']> = new Set([
+  'run.claimed',
+  'text.started',
+  'calls.started',
+  'tool.started',
+  'tool.interrupted',
+  'tool.late',
+  'run.noted',
+]);
+
+/**
+ * Why the run must not be driven again by itself, for a person; `null` if it may. It must not once
+ * `MOST_CRASHES` processes in a row took it over from one that died, and nothing came of any of them.
+ */
+export async function findPoison(store: Store, loaded: LoadedRun, runId: string): Promise<string | null> {
+  const { state, seq } = loaded;
+  if (hasEnded(state) || isAtRest(state)) return null;
+  let last: string | undefined;
+  let crashes = 0;
+  for (let end = seq, window = WINDOW; end > 0; end -= window, window *= 2) {
+    const entries = await store.read(runId, Math.max(0, end - window));
+    for (const { event } of entries.filter(entry => entry.seq <= end).reverse()) {
+      if (!BEGINNINGS.has(event.type)) return null;
+      if (event.type !== 'run.claimed') continue;
+      if (event.replaces === undefined) return null;
+      last ??= event.replaces;
+      crashes += 1;
+      if (crashes === MOST_CRASHES) return explain(loaded, last);
+    }
+  }
+  return null;
+}
+
+function explain({ state }: LoadedRun, last: string): string {
+  const running = state.context.calls.filter(({ status }) => status === 'running');
+  const calls = running.map(({ name, callId }) => `${name} (${callId})`).join(', ');
+  const where = calls === '' ? statePath(state) : `${statePath(state)}, running ${calls}`;
+  return (
+    `${MOST_CRASHES} processes in a row died while they drove this run and got no further, the last of them ` +
+    `${last}; it stands in ${where}. It is not tried again by itself: unpause it to try, or cancel it.`
+  );
+}

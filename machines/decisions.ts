@@ -1,0 +1,69 @@
+import type { ChartEvent } from '../protocol/event.ts';
+import { changeCall, findCall, settleCall } from './calls.ts';
+import type { Call, Context } from './context.ts';
+
+type Of<Type extends ChartEvent['type']> = Extract<ChartEvent, { type: Type }>;
+
+/** What a person says of a gated call: it may run, it may not, or this is its result. */
+export function decideApproval(context: Context, event: Of<'approval.decided'>): Context {
+  const { callId, decision } = event;
+  const call = findCall(context, callId);
+  if (call === undefined) return context;
+  const ruled = event.sticky === true ? addStickyRule(context, call.name, decision) : context;
+  switch (decision.type) {
+    case 'approve':
+      return approveCall(ruled, call, decision);
+    case 'reject':
+      return settleCall(ruled, callId, { output: rejection(decision.reason), isError: true });
+    case 'answer':
+      return settleCall(ruled, callId, { output: decision.output, isError: false });
+  }
+}
+
+type Decision = Of<'approval.decided'>['decision'];
+
+function approveCall(
+  context: Context,
+  call: Call,
+  { input, editDigest }: Extract<Decision, { type: 'approve' }>,
+) {
+  const status = call.executedBy === 'client' ? 'waiting' : 'ready';
+  if (input === undefined) return changeCall(context, call.callId, { status });
+  const edited = changeCall(context, call.callId, {
+    status,
+    input,
+    digest: editDigest ?? call.digest,
+    edited: true,
+  });
+  return { ...edited, edits: [...edited.edits, { callId: call.callId, input }] };
+}
+
+/** A rule holds for calls that come after it; an answer belongs to its own call. */
+function addStickyRule(context: Context, tool: string, decision: Decision): Context {
+  if (decision.type === 'answer') return context;
+  const rule = {
+    tool,
+    decision: decision.type,
+    ...(decision.type === 'reject' && decision.reason !== undefined ? { reason: decision.reason } : {}),
+  };
+  return { ...context, sticky: [...context.sticky.filter(other => other.tool !== tool), rule] };
+}
+
+/** What the model reads of a rejected call. */
+export function rejection(reason: string | undefined): string {
+  return reason === undefined
+    ? 'Not run: the call was rejected.'
+    : `Not run: the call was rejected: ${reason}`;
+}
+
+/** What a person says of a call that may or may not have happened. */
+export function resolveDoubt(context: Context, { callId, resolution }: Of<'doubt.resolved'>): Context {
+  switch (resolution.type) {
+    case 'retry':
+      return changeCall(context, callId, { status: 'ready' });
+    case 'happened':
+      return settleCall(context, callId, { output: resolution.output, isError: false });
+    case 'failed':
+      return settleCall(context, callId, { output: resolution.reason, isError: true });
+  }
+}
