@@ -1,6 +1,7 @@
 import { EngineError, messageOf } from '../protocol/error.ts';
 import type { JournalEntry, RunEvent } from '../protocol/event.ts';
 import { runEventSchema } from '../protocol/event.ts';
+import type { JsonValue } from '../protocol/json.ts';
 
 /**
  * The JSON a journal keeps for an event. Throws `input-invalid` for an event that could not be read
@@ -16,14 +17,18 @@ export function encodeEvent(event: RunEvent): string {
 
 /** An entry from the JSON a journal kept. Throws `journal-damaged`, naming the run and the entry. */
 export function decodeEntry(runId: string, seq: number, text: string): JournalEntry {
-  let event: unknown;
+  const { event } = decodeJson(runId, seq, text);
+  if (isRunEvent(event)) return { seq, event };
+  throw describeDamage(runId, seq, `is no event this version knows: ${describeFault(event)}`);
+}
+
+/** An entry whose words may be another release's. Throws `journal-damaged` for what is no JSON. */
+export function decodeJson(runId: string, seq: number, text: string): { seq: number; event: JsonValue } {
   try {
-    event = JSON.parse(text);
+    return { seq, event: JSON.parse(text) };
   } catch (cause) {
     throw describeDamage(runId, seq, `is not JSON: ${messageOf(cause)}`);
   }
-  if (isRunEvent(event)) return { seq, event };
-  throw describeDamage(runId, seq, `is no event this version knows: ${describeFault(event)}`);
 }
 
 /** The error for a journal that cannot be read in full; `fault` continues "entry n …". */
@@ -33,6 +38,11 @@ export function describeDamage(runId: string, seq: number, fault: string): Engin
     `The journal of run "${runId}" cannot be read: entry ${seq} ${fault}. Restore the store from a backup, or read it with the version that wrote it.`,
     { runId, seq },
   );
+}
+
+/** The error for a journal that ends at `last` although somebody has seen its entry `seen`. */
+export function lostEntries(runId: string, last: number, seen: number): EngineError {
+  return describeDamage(runId, last + 1, `is missing, and there were ${seen}`);
 }
 
 function stringify(event: RunEvent): string {

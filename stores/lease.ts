@@ -14,10 +14,19 @@ export function refuseClaim(
   return { type: 'held', owner: lease.owner, until: lease.until };
 }
 
-/** What a claim leaves in the journal; of the host only its name, not which boot of it. */
-export function recordClaim(request: ClaimRequest, epoch: number): BookkeepingEvent {
-  const { host, pid } = request.owner;
-  return { type: 'run.claimed', at: request.now, by: `${host.split('/')[0]}:${pid}`, epoch };
+/** What a claim leaves in the journal; of the host only its name, not which boot of it. `replaced`: the lease nobody let go of. */
+export function recordClaim(
+  request: ClaimRequest,
+  epoch: number,
+  replaced: Lease | undefined,
+): BookkeepingEvent {
+  const event = { type: 'run.claimed', at: request.now, by: nameOwner(request.owner), epoch } as const;
+  if (replaced === undefined || replaced.owner.id === request.owner.id) return event;
+  return { ...event, replaces: nameOwner(replaced.owner) };
+}
+
+function nameOwner({ host, pid }: Owner): string {
+  return `${host.split('/')[0]}:${pid}`;
 }
 
 /** The lease a granted claim gives. */

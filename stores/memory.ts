@@ -1,5 +1,6 @@
 import type { JournalEntry, RunEvent, RunStarted } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
+import type { JsonValue } from '../protocol/json.ts';
 import type {
   AdoptedRun,
   AppendGuard,
@@ -7,13 +8,14 @@ import type {
   ClaimRequest,
   ClaimResult,
   JournalRest,
+  ListFilter,
   RunRecord,
   RunStatus,
   Store,
   StoredSnapshot,
 } from '../protocol/store.ts';
 import { itemsOf } from '../protocol/store.ts';
-import { decodeEntry, encodeEvent } from './journal-text.ts';
+import { decodeEntry, decodeJson, encodeEvent, lostEntries } from './journal-text.ts';
 import type { Lease } from './lease.ts';
 import { grantLease, recordClaim, refuseClaim } from './lease.ts';
 import { closedStore, existingRun, followChain, missingRun } from './run-record.ts';
@@ -64,7 +66,7 @@ class MemoryStore implements Store {
       ...(event.continues !== undefined && { continues: event.continues }),
     };
     const run: Run = { record, epoch: 0, base: 0, journal: [] };
-    const claimed = claim && encodeEvent(recordClaim(claim, 1));
+    const claimed = claim && encodeEvent(recordClaim(claim, 1, undefined));
     this.#runs.set(runId, run);
     events.forEach((written, index) => {
       this.#write(run, written, texts[index] ?? '');
@@ -91,6 +93,7 @@ class MemoryStore implements Store {
     const texts = events.map(encodeEvent);
     const run = this.#find(runId);
     if ('epoch' in guard && guard.epoch !== run.epoch) return { type: 'superseded' };
+    if (guard.after > lengthOf(run)) throw lostEntries(runId, lengthOf(run), guard.after);
     if (guard.after !== lengthOf(run)) return { type: 'conflict' };
     events.forEach((event, index) => {
       this.#write(run, event, texts[index] ?? '');
@@ -106,12 +109,18 @@ class MemoryStore implements Store {
     return journal.slice(from - base).map((text, index) => decodeEntry(runId, from + index + 1, text));
   }
 
+  async readJson(runId: string, limit?: number): Promise<{ seq: number; event: JsonValue }[]> {
+    this.#refuseIfClosed();
+    const { base, journal } = this.#find(runId);
+    return journal.slice(0, limit).map((text, index) => decodeJson(runId, base + index + 1, text));
+  }
+
   async claim(runId: string, request: ClaimRequest): Promise<ClaimResult> {
     this.#refuseIfClosed();
     const run = this.#find(runId);
     const refusal = refuseClaim(run.lease, request);
     if (refusal !== undefined) return structuredClone(refusal);
-    this.#grant(run, request, encodeEvent(recordClaim(request, run.epoch + 1)));
+    this.#grant(run, request, encodeEvent(recordClaim(request, run.epoch + 1, run.lease)));
     return { type: 'claimed', epoch: run.epoch, seq: lengthOf(run) };
   }
 
@@ -148,7 +157,7 @@ class MemoryStore implements Store {
     return this.#describe(runId);
   }
 
-  async list(filter: { status?: RunStatus; limit?: number } = {}): Promise<RunRecord[]> {
+  async list(filter: ListFilter = {}): Promise<RunRecord[]> {
     this.#refuseIfClosed();
     return [...this.#runs.values()]
       .map(run => run.record)
@@ -208,7 +217,7 @@ class MemoryStore implements Store {
   #grant(run: Run, request: ClaimRequest, text: string): void {
     run.epoch += 1;
     run.lease = grantLease(request);
-    this.#write(run, recordClaim(request, run.epoch), text);
+    this.#write(run, recordClaim(request, run.epoch, undefined), text);
   }
 }
 

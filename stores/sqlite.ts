@@ -1,6 +1,8 @@
 import { resolve } from 'node:path';
+import { EngineError } from '../protocol/error.ts';
 import type { JournalEntry, RunEvent, RunStarted } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
+import type { JsonValue } from '../protocol/json.ts';
 import type {
   AdoptedRun,
   AppendGuard,
@@ -8,18 +10,28 @@ import type {
   ClaimRequest,
   ClaimResult,
   JournalRest,
+  ListFilter,
   RunRecord,
   RunStatus,
   Store,
   StoredSnapshot,
 } from '../protocol/store.ts';
 import { itemsOf } from '../protocol/store.ts';
-import { decodeEntry, describeDamage, encodeEvent } from './journal-text.ts';
+import { describeDamage, encodeEvent, lostEntries } from './journal-text.ts';
 import { refuseClaim } from './lease.ts';
 import { existingRun, followChain } from './run-record.ts';
+import { sumOfRecord, sumOfSnapshot } from './sqlite/checksum.ts';
 import { Connection } from './sqlite/connection.ts';
-import { describeRun, locateRun, readEntries, writeClaim, writeEvents } from './sqlite/journal.ts';
-import { escapeText, toLease, toPlace, toRecord, toSnapshot } from './sqlite/rows.ts';
+import {
+  describeRun,
+  locateRun,
+  readEntries,
+  readJsonEntries,
+  readSnapshot,
+  writeClaim,
+  writeEvents,
+} from './sqlite/journal.ts';
+import { escapeText, type Row, toLease, toPlace, toRecord } from './sqlite/rows.ts';
 
 export type SqliteOptions = {
   /** How long to wait for another process's lock, in ms. Default 5000. This process stands still meanwhile. */
@@ -29,7 +41,8 @@ export type SqliteOptions = {
 /**
  * A store in one SQLite file that any number of processes of one machine may share. The file and its
  * folder are made when first used; a path that is not absolute is taken from the working directory of
- * this call. A commit is on the disk before its promise settles.
+ * this call. A commit is on the disk before its promise settles. What is read is what was written, or is
+ * refused as damaged. A file of an older release is brought to the present one when it is first used.
  */
 export function sqlite(file = '.agentchart/runs.db', options: SqliteOptions = {}): Store {
   const path = file === ':memory:' ? file : resolve(file);
@@ -42,7 +55,7 @@ const NO_REST: JournalRest = { events: [], status: 'running' };
  * 1. A method is one transaction, or reads only what is never changed again.
  * 2. Entries `runs.base` + 1 to `runs.seq` exist, and a reader checks that they do; `base` is 0 but for
  *    runs that were adopted.
- * 3. An entry's JSON is written once and never again.
+ * 3. An entry's JSON is written once and never again; a reader checks that it is what was written (`checksum.ts`).
  */
 class SqliteStore implements Store {
   readonly #connection: Connection;
@@ -59,22 +72,25 @@ class SqliteStore implements Store {
     const events = [event, ...rest];
     const texts = events.map(encodeEvent);
     const { runId, at, agent } = event;
+    const record = { run_id: escapeText(runId), agent: escapeText(agent.name), created_at: at, base: 0 };
     const continues = event.continues === undefined ? null : escapeText(event.continues);
+    const sum = sumOfRecord({ ...record, continues });
     return this.#connection.transact('write', sql => {
       if (describeRun(sql, runId) !== undefined) throw existingRun(runId);
-      sql.insertRun.run(escapeText(runId), escapeText(agent.name), status, at, at, 0, 0, continues);
-      writeEvents(sql, runId, 0, events, texts);
-      const begun = { epoch: 0, seq: events.length };
-      return claim === undefined ? begun : writeClaim(sql, runId, claim, begun);
+      sql.insertRun.run(record.run_id, record.agent, status, at, at, 0, 0, continues, sum);
+      const end = writeEvents(sql, runId, { seq: 0, sum }, events, texts);
+      if (claim !== undefined) return writeClaim(sql, runId, claim, { epoch: 0, ...end });
+      return { epoch: 0, seq: end.seq };
     });
   }
 
   async adopt({ runId, agent, status, createdAt, seq, state }: AdoptedRun): Promise<void> {
-    const [key, text] = [escapeText(runId), JSON.stringify(state)];
+    const [key, name, text] = [escapeText(runId), escapeText(agent), JSON.stringify(state)];
+    const sum = sumOfRecord({ run_id: key, agent: name, created_at: createdAt, base: seq, continues: null });
     this.#connection.transact('write', sql => {
       if (describeRun(sql, runId) !== undefined) throw existingRun(runId);
-      sql.insertRun.run(key, escapeText(agent), status, createdAt, createdAt, seq, seq, null);
-      sql.saveSnapshot.run(key, seq, text);
+      sql.insertRun.run(key, name, status, createdAt, createdAt, seq, seq, null, sum);
+      sql.saveSnapshot.run(key, seq, text, sumOfSnapshot(key, seq, text));
     });
   }
 
@@ -86,12 +102,13 @@ class SqliteStore implements Store {
   ): Promise<AppendResult> {
     const texts = events.map(encodeEvent);
     return this.#connection.transact<AppendResult>('write', sql => {
-      const { seq, epoch } = locateRun(sql, runId);
+      const { seq, epoch, sum } = locateRun(sql, runId);
       if ('epoch' in guard && guard.epoch !== epoch) return { type: 'superseded' };
+      if (guard.after > seq) throw lostEntries(runId, seq, guard.after);
       if (guard.after !== seq) return { type: 'conflict' };
-      writeEvents(sql, runId, seq, events, texts);
+      const end = writeEvents(sql, runId, { seq, sum }, events, texts);
       sql.setStatus.run(status, escapeText(runId), status);
-      return { type: 'appended', seq: seq + events.length };
+      return { type: 'appended', seq: end.seq };
     });
   }
 
@@ -99,11 +116,20 @@ class SqliteStore implements Store {
     return this.#connection.query(sql => readEntries(sql, runId, Math.max(0, after)));
   }
 
+  async readJson(runId: string, limit?: number): Promise<{ seq: number; event: JsonValue }[]> {
+    return this.#connection.query(sql => readJsonEntries(sql, runId, limit));
+  }
+
   async claim(runId: string, request: ClaimRequest): Promise<ClaimResult> {
     return this.#connection.transact<ClaimResult>('write', sql => {
       const { row, ...position } = locateRun(sql, runId);
       const refusal = refuseClaim(toLease(row), request);
-      return refusal ?? { type: 'claimed', ...writeClaim(sql, runId, request, position) };
+      return (
+        refusal ?? {
+          type: 'claimed',
+          ...writeClaim(sql, runId, request, { ...position, lease: toLease(row) }),
+        }
+      );
     });
   }
 
@@ -122,26 +148,28 @@ class SqliteStore implements Store {
   }
 
   async saveSnapshot(runId: string, snapshot: StoredSnapshot): Promise<void> {
+    const key = escapeText(runId);
     const state = JSON.stringify(snapshot.state);
     this.#connection.transact('write', sql => {
       locateRun(sql, runId);
-      sql.saveSnapshot.run(escapeText(runId), snapshot.seq, state);
+      sql.saveSnapshot.run(key, snapshot.seq, state, sumOfSnapshot(key, snapshot.seq, state));
     });
   }
 
   async loadSnapshot(runId: string): Promise<StoredSnapshot | undefined> {
-    return this.#connection.query(sql => toSnapshot(sql.snapshot.get(escapeText(runId))));
+    return this.#connection.query(sql => readSnapshot(sql, runId));
   }
 
   async get(runId: string): Promise<RunRecord | undefined> {
     return this.#connection.query(sql => describeRun(sql, runId));
   }
 
-  async list({ status, limit }: { status?: RunStatus; limit?: number } = {}): Promise<RunRecord[]> {
+  async list({ status, limit, onDamaged }: ListFilter = {}): Promise<RunRecord[]> {
     const rows = limit === undefined ? -1 : Math.max(0, limit);
-    return this.#connection.query(sql =>
-      (status === undefined ? sql.runs.all(rows) : sql.runsByStatus.all(status, rows)).map(toRecord),
+    const found = this.#connection.query(sql =>
+      status === undefined ? sql.runs.all(rows) : sql.runsByStatus.all(status, rows),
     );
+    return found.flatMap(row => readRecord(row, onDamaged));
   }
 
   async findItem(itemId: string): Promise<{ runId: string; seq: number; item: Item } | undefined> {
@@ -149,10 +177,11 @@ class SqliteStore implements Store {
       const row = sql.item.get(escapeText(itemId));
       if (row === undefined) return undefined;
       const { runId, seq } = toPlace(row);
-      if (row.json === null) throw describeDamage(runId, seq, 'is missing');
-      const { event } = decodeEntry(runId, seq, String(row.json));
-      const item = itemsOf(event).find(({ id }) => id === itemId);
-      return item && { runId, seq, item };
+      const [entry] = readEntries(sql, runId, seq - 1, 1);
+      const item = entry && itemsOf(entry.event).find(({ id }) => id === itemId);
+      if (item === undefined)
+        throw describeDamage(runId, seq, `has no item "${itemId}", which is listed there`);
+      return { runId, seq, item };
     });
   }
 
@@ -162,5 +191,15 @@ class SqliteStore implements Store {
 
   async close(): Promise<void> {
     this.#connection.close();
+  }
+}
+
+function readRecord(row: Row, onDamaged: ListFilter['onDamaged']): RunRecord[] {
+  try {
+    return [toRecord(row)];
+  } catch (error) {
+    if (!(error instanceof EngineError) || onDamaged === undefined) throw error;
+    onDamaged(error);
+    return [];
   }
 }

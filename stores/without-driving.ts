@@ -8,6 +8,7 @@ export function withoutDriving(store: Store): Store {
     adopt: run => store.adopt(run),
     append: (runId, guard, events, status) => store.append(runId, guard, events, status),
     read: (runId, after) => store.read(runId, after),
+    ...(store.readJson === undefined ? {} : { readJson: store.readJson.bind(store) }),
     claim: async () => ({ type: 'held', owner: nobody, until: Number.MAX_SAFE_INTEGER }),
     renew: async () => false,
     release: async () => {},

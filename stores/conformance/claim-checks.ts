@@ -47,6 +47,18 @@ export const claimChecks: readonly Check[] = [
     },
   },
   {
+    name: 'a claim says in the journal whom it replaces, if nobody had let go of the lease',
+    async run(store) {
+      await store.create(begin('a'), request('one'));
+      await store.claim('a', request('two', { now: 6000 }));
+      await store.claim('a', request('two', { now: 6500 }));
+      await store.release('a', 3);
+      await store.claim('a', request('three', { now: 6600 }));
+      const claims = (await store.read('a', 2)).map(({ event }) => 'replaces' in event && event.replaces);
+      assert.deepEqual(claims, ['host:7', false, false]);
+    },
+  },
+  {
     name: 'a dead owner is replaced before its lease expires',
     async run(store) {
       await store.create(begin('a'), request('one'));

@@ -63,7 +63,11 @@ export const lookupChecks: readonly Check[] = [
     name: 'an append that was refused leaves no item behind',
     async run(store) {
       await store.create(begin('a'));
-      await store.append('a', { after: 5, input: true }, [message], 'running');
+      await store.append('a', { after: 0, input: true }, [message], 'running');
+      await rejectsWith(
+        'journal-damaged',
+        store.append('a', { after: 5, input: true }, [message], 'running'),
+      );
       await store.append('a', { after: 1, epoch: 5 }, [message], 'running');
       assert.equal(await store.findItem('i1'), undefined);
     },
@@ -94,7 +98,8 @@ export const lookupChecks: readonly Check[] = [
   {
     name: 'the latest snapshot comes back, and an older one does not replace it',
     async run(store) {
-      await store.create(begin('a'));
+      const rest = { events: [receive('2'), receive('3')], status: 'running' } as const;
+      await store.create(begin('a'), undefined, rest);
       assert.equal(await store.loadSnapshot('a'), undefined);
       assert.equal(await store.loadSnapshot('unknown'), undefined);
       await store.saveSnapshot('a', { seq: 1, state: { value: 'turn' } });
@@ -102,7 +107,7 @@ export const lookupChecks: readonly Check[] = [
       await store.saveSnapshot('a', { seq: 2, state: { value: 'older' } });
       const expected = { seq: 3, state: { value: 'resting', list: [null, 'x\ud800'] } };
       assert.deepEqual(await store.loadSnapshot('a'), expected);
-      assert.equal((await store.read('a')).length, 1);
+      assert.equal((await store.read('a')).length, 3);
     },
   },
   {

@@ -1,19 +1,21 @@
 import type { JournalEntry, RunEvent } from '../../protocol/event.ts';
-import type { ClaimRequest, RunRecord } from '../../protocol/store.ts';
+import type { JsonValue } from '../../protocol/json.ts';
+import type { ClaimRequest, RunRecord, StoredSnapshot } from '../../protocol/store.ts';
 import { itemsOf } from '../../protocol/store.ts';
-import { decodeEntry, describeDamage, encodeEvent } from '../journal-text.ts';
-import { grantLease, recordClaim } from '../lease.ts';
+import { decodeEntry, decodeJson, describeDamage, encodeEvent } from '../journal-text.ts';
+import { grantLease, type Lease, recordClaim } from '../lease.ts';
 import { missingRun } from '../run-record.ts';
+import { sumOfEntry, sumOfRecord, sumOfSnapshot } from './checksum.ts';
 import { escapeText, type Row, toRecord } from './rows.ts';
 import type { Statements } from './statements.ts';
 
-export type Position = { seq: number; epoch: number };
+export type Position = { seq: number; epoch: number; sum: string };
 
 /** How long a journal is and who may write it; `row` has the lease. Throws `run-unknown`. */
 export function locateRun(sql: Statements, runId: string): Position & { row: Row } {
   const row = sql.position.get(escapeText(runId));
   if (row === undefined) throw missingRun(runId);
-  return { row, seq: Number(row.seq), epoch: Number(row.epoch) };
+  return { row, seq: Number(row.seq), epoch: Number(row.epoch), sum: String(row.sum) };
 }
 
 export function describeRun(sql: Statements, runId: string): RunRecord | undefined {
@@ -21,35 +23,97 @@ export function describeRun(sql: Statements, runId: string): RunRecord | undefin
   return row && toRecord(row);
 }
 
-/** The entries behind `after`, all of them: a gap or a missing end is `journal-damaged`. */
-export function readEntries(sql: Statements, runId: string, after: number): JournalEntry[] {
-  const { seq: end, row } = locateRun(sql, runId);
+/** The entries behind `after`, all of them or the first `limit`. What is not as it was written is `journal-damaged`. */
+export function readEntries(sql: Statements, runId: string, after: number, limit?: number): JournalEntry[] {
+  return readTexts(sql, runId, after, limit).map(({ seq, text }) => decodeEntry(runId, seq, text));
+}
+
+/** The entries there are, or the first `limit` of them, as JSON. */
+export function readJsonEntries(
+  sql: Statements,
+  runId: string,
+  limit?: number,
+): { seq: number; event: JsonValue }[] {
+  return readTexts(sql, runId, 0, limit).map(({ seq, text }) => decodeJson(runId, seq, text));
+}
+
+function readTexts(
+  sql: Statements,
+  runId: string,
+  after: number,
+  limit = Number.POSITIVE_INFINITY,
+): { seq: number; text: string }[] {
+  const { seq: last, sum: lastSum, row } = locateRun(sql, runId);
   const from = Math.max(after, Number(row.base));
+  const end = Math.min(last, from + limit);
   if (from >= end) return [];
   const rows = sql.entries.all(escapeText(runId), from, end);
   const gap = rows.findIndex(({ seq }, index) => seq !== from + index + 1);
   const whole = from + (gap === -1 ? rows.length : gap);
   if (whole < end) throw describeDamage(runId, whole + 1, 'is missing');
-  return rows.map(({ json }, index) => decodeEntry(runId, from + index + 1, String(json)));
+  let sum = readSum(sql, runId, from, Number(row.base));
+  const texts = rows.map(({ json, sum: written }, index) => {
+    const seq = from + index + 1;
+    const text = String(json);
+    sum = sumOfEntry(sum, text);
+    if (sum !== written) throw describeDamage(runId, seq, 'is not what was written there');
+    return { seq, text };
+  });
+  if (end === last && sum !== lastSum)
+    throw describeDamage(runId, last, 'is not the last one that was written');
+  return texts;
 }
 
-/** Writes `events` behind `after`; `texts` are their JSON, in the same order. */
+/** What the entry behind `seq` is bound to. */
+function readSum(sql: Statements, runId: string, seq: number, base: number): string {
+  const key = escapeText(runId);
+  if (seq === base) return sumOfRecord(sql.run.get(key) ?? {});
+  const row = sql.entrySum.get(key, seq);
+  if (row === undefined) throw describeDamage(runId, seq, 'is missing');
+  return String(row.sum);
+}
+
+/**
+ * The snapshot as it was written. A damaged one is none where the journal has all it had; of a run that was
+ * adopted it is `journal-damaged`.
+ */
+export function readSnapshot(sql: Statements, runId: string): StoredSnapshot | undefined {
+  const key = escapeText(runId);
+  const row = sql.snapshot.get(key);
+  if (row === undefined) return undefined;
+  const [seq, base] = [Number(row.seq), Number(row.base)];
+  if (row.sum === sumOfSnapshot(key, seq, String(row.state))) {
+    return { seq, state: JSON.parse(String(row.state)) };
+  }
+  if (base === 0) return undefined;
+  throw describeDamage(
+    runId,
+    base,
+    'and those before it are only in a snapshot, which is not what was written',
+  );
+}
+
+/** Writes `events` behind `after`, whose checksum is `sum`; `texts` are their JSON, in the same order. */
 export function writeEvents(
   sql: Statements,
   runId: string,
-  after: number,
+  { seq: after, sum: before }: Pick<Position, 'seq' | 'sum'>,
   events: readonly RunEvent[],
   texts: readonly string[],
-): void {
+): Pick<Position, 'seq' | 'sum'> {
   const key = escapeText(runId);
   let seq = after;
+  let sum = before;
   for (const [index, event] of events.entries()) {
+    const text = texts[index] ?? '';
     seq += 1;
-    sql.insertEvent.run(key, seq, event.type, event.at, texts[index] ?? null);
+    sum = sumOfEntry(sum, text);
+    sql.insertEvent.run(key, seq, event.type, event.at, text, sum);
     for (const { id } of itemsOf(event)) if (id !== undefined) sql.insertItem.run(escapeText(id), key, seq);
   }
   const last = events.at(-1);
-  if (last !== undefined) sql.advance.run(seq, last.at, key);
+  if (last !== undefined) sql.advance.run(seq, last.at, sum, key);
+  return { seq, sum };
 }
 
 /** Gives the lease and journals the claim. */
@@ -57,11 +121,11 @@ export function writeClaim(
   sql: Statements,
   runId: string,
   request: ClaimRequest,
-  { seq, epoch }: Position,
-): Position {
-  const event = recordClaim(request, epoch + 1);
+  { epoch, lease, ...end }: Position & { lease?: Lease | undefined },
+): { epoch: number; seq: number } {
+  const event = recordClaim(request, epoch + 1, lease);
   const { owner, until } = grantLease(request);
-  writeEvents(sql, runId, seq, [event], [encodeEvent(event)]);
+  const { seq } = writeEvents(sql, runId, end, [event], [encodeEvent(event)]);
   sql.setLease.run(epoch + 1, JSON.stringify(owner), until, escapeText(runId));
-  return { epoch: epoch + 1, seq: seq + 1 };
+  return { epoch: epoch + 1, seq };
 }

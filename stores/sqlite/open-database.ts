@@ -3,10 +3,12 @@ import { dirname } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { EngineError } from '../../protocol/error.ts';
 import { loadSqlite } from './load-module.ts';
+import { migrateDatabase, VERSION_WITHOUT_SUMS } from './migrate-database.ts';
 import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from './schema.ts';
 
 /**
- * Opens `file`, with its folder and tables made if they are missing. A commit is on disk when it
+ * Opens `file`, with its folder and tables made if they are missing, and those of an older release brought to
+ * the present schema. A commit is on disk when it
  * returns; a lock is waited for up to `busyTimeoutMs`. No handle stays open when it throws.
  */
 export function openDatabase(file: string, busyTimeoutMs: number): DatabaseSync {
@@ -15,13 +17,14 @@ export function openDatabase(file: string, busyTimeoutMs: number): DatabaseSync 
   const db = new DatabaseSync(file);
   try {
     db.exec(`PRAGMA busy_timeout = ${Math.max(0, Math.trunc(busyTimeoutMs))}`);
+    db.exec('PRAGMA foreign_keys = OFF');
     db.exec('BEGIN DEFERRED');
-    const known = isKnown(db, file);
+    const found = identify(db, file);
     db.exec('COMMIT');
     if (readPragma(db, 'journal_mode') !== 'wal') db.exec('PRAGMA journal_mode = WAL');
     db.exec('PRAGMA synchronous = FULL');
+    if (found !== 'present') prepareTables(db, file);
     db.exec('PRAGMA foreign_keys = ON');
-    if (!known) createTables(db, file);
     return db;
   } catch (error) {
     db.close();
@@ -29,29 +32,32 @@ export function openDatabase(file: string, busyTimeoutMs: number): DatabaseSync 
   }
 }
 
-function createTables(db: DatabaseSync, file: string): void {
+function prepareTables(db: DatabaseSync, file: string): void {
   db.exec('BEGIN IMMEDIATE');
-  if (!isKnown(db, file)) db.exec(SCHEMA);
+  const found = identify(db, file);
+  if (found === 'empty') db.exec(SCHEMA);
+  if (found === 'without-sums') migrateDatabase(db);
   db.exec('COMMIT');
 }
 
 /**
- * Whether the tables are there; false for an empty database. Throws for one that is not ours to write.
+ * Whose tables are there. Throws for a database that is not ours to write.
  * Needs a transaction: another process may make the tables between two of its reads.
  */
-function isKnown(db: DatabaseSync, file: string): boolean {
+function identify(db: DatabaseSync, file: string): 'present' | 'without-sums' | 'empty' {
   const version = readPragma(db, 'user_version');
   const application = readPragma(db, 'application_id');
-  if (application === APPLICATION_ID && version === SCHEMA_VERSION) return true;
   if (application === APPLICATION_ID) {
+    if (version === SCHEMA_VERSION) return 'present';
+    if (version === VERSION_WITHOUT_SUMS) return 'without-sums';
     throw new EngineError(
       'store-unavailable',
-      `${file} has schema version ${version}; this version of agentchart reads ${SCHEMA_VERSION}. Open it with the version that wrote it, or name another file.`,
+      `${file} has schema version ${version}; this version of agentchart reads up to ${SCHEMA_VERSION}. Open it with the version that wrote it, or name another file.`,
       { file, version: Number(version) },
     );
   }
   const tables = db.prepare('SELECT count(*) AS count FROM sqlite_schema').get()?.count;
-  if (tables === 0 && version === 0 && application === 0) return false;
+  if (tables === 0 && version === 0 && application === 0) return 'empty';
   throw new EngineError(
     'store-unavailable',
     `${file} is a database of another program: expected an empty one or a store of runs. Name another file.`,

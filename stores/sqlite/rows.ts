@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { EngineError } from '../../protocol/error.ts';
-import type { RunRecord, RunStatus, StoredSnapshot } from '../../protocol/store.ts';
+import type { RunRecord, RunStatus } from '../../protocol/store.ts';
 import type { Lease } from '../lease.ts';
 
 /** A row of `runs`, or of a query that leaves some of its columns out. */
@@ -57,15 +57,6 @@ export function toPlace(row: Row): { runId: string; seq: number } {
     runId: unescapeText(z.string().parse(row.run_id)),
     seq: z.number().parse(row.seq),
   }));
-}
-
-/** `undefined` for a state that is not JSON: a damaged snapshot is none, since the journal has all it had. */
-export function toSnapshot(row: Row | undefined): StoredSnapshot | undefined {
-  try {
-    return row && { seq: z.number().parse(row.seq), state: JSON.parse(String(row.state)) };
-  } catch {
-    return undefined;
-  }
 }
 
 function readLease(row: Row): Lease | undefined {

@@ -1,10 +1,13 @@
 /** Of the tables below; kept in the file as `user_version`. */
-export const SCHEMA_VERSION = 1;
+export const SCHEMA_VERSION = 2;
 
 /** Marks a file as a store of runs; kept in it as `application_id`. The letters "agct". */
 export const APPLICATION_ID = 0x61676374;
 
-/** A commit needs one look-up and one insert an event; ids and names are held as `escapeText` makes them. */
+/**
+ * A commit needs one look-up and one insert an event; ids and names are held as `escapeText` makes them.
+ * `sum` is the checksum of an entry or a snapshot, and in `runs` that of the journal's last entry.
+ */
 export const SCHEMA = `
 CREATE TABLE runs (
   run_id TEXT PRIMARY KEY,
@@ -16,6 +19,7 @@ CREATE TABLE runs (
   seq INTEGER NOT NULL,
   continues TEXT,
   epoch INTEGER NOT NULL,
+  sum TEXT NOT NULL,
   owner TEXT,
   lease_until REAL
 ) STRICT, WITHOUT ROWID;
@@ -28,6 +32,7 @@ CREATE TABLE events (
   type TEXT NOT NULL,
   at REAL NOT NULL,
   json TEXT NOT NULL,
+  sum TEXT NOT NULL,
   PRIMARY KEY (run_id, seq)
 ) STRICT;
 
@@ -41,7 +46,8 @@ CREATE TABLE items (
 CREATE TABLE snapshots (
   run_id TEXT PRIMARY KEY REFERENCES runs (run_id),
   seq INTEGER NOT NULL,
-  state TEXT NOT NULL
+  state TEXT NOT NULL,
+  sum TEXT NOT NULL
 ) STRICT;
 
 PRAGMA application_id = ${APPLICATION_ID};

@@ -44,5 +44,7 @@ function classifyError(error: Error): StoreFault | undefined {
   if ('errcode' in error && typeof error.errcode === 'number') {
     return FAULTS[error.errcode & 0xff] ?? 'store-unavailable';
   }
+  // A number in a column that none of ours could have become.
+  if ('code' in error && error.code === 'ERR_OUT_OF_RANGE') return 'store-damaged';
   return 'syscall' in error ? 'store-unavailable' : undefined;
 }

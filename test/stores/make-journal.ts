@@ -24,10 +24,10 @@ export async function makeJournal(length: number): Promise<string> {
   return file;
 }
 
-/** Appends entry `seq` of some 1.5 KB to run "a". */
-export async function appendOne(store: Store, seq: number): Promise<void> {
+/** Appends entry `seq` of some 1.5 KB. */
+export async function appendOne(store: Store, seq: number, runId = 'a'): Promise<void> {
   const text = `${seq} ${'text '.repeat(300)}`;
-  await store.append('a', { after: seq - 1, input: true }, [receive(text)], 'running');
+  await store.append(runId, { after: seq - 1, input: true }, [receive(text)], 'running');
 }
 
 /** Changes a database behind the store's back. */

@@ -1,10 +1,19 @@
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import type { EngineError } from '../../protocol/error.ts';
-import { begin, receive } from '../../stores/conformance/samples.ts';
+import { begin, receive, request, say } from '../../stores/conformance/samples.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { makeFile } from './make-file.ts';
 import { appendOne, change, fail, makeJournal } from './make-journal.ts';
+
+function swap(column: string, one: number, other: number): string {
+  return `UPDATE events SET ${column} = (SELECT ${column} FROM events AS other
+    WHERE other.seq = ${one} + ${other} - events.seq) WHERE seq IN (${one}, ${other})`;
+}
+
+function copy(columns: string, from: number, to: number): string {
+  return `UPDATE events SET (${columns}) = (SELECT ${columns} FROM events WHERE seq = ${from}) WHERE seq = ${to}`;
+}
 
 describe('a damaged journal', () => {
   test.each([
@@ -19,6 +28,23 @@ describe('a damaged journal', () => {
     ['a missing start', 'DELETE FROM events WHERE seq = 1', 1],
     ['a missing end', 'DELETE FROM events WHERE seq >= 4', 4],
     ['a renumbered entry', 'UPDATE events SET seq = 9 WHERE seq = 4', 4],
+    ['another word in an entry', `UPDATE events SET json = replace(json, '"3 text', '"8 text')`, 3],
+    ['another time in an entry', `UPDATE events SET json = json_set(json, '$.at', 2001) WHERE seq = 3`, 3],
+    ['two entries in each other’s place', swap('json', 2, 4), 2],
+    [
+      'two entries and their checksums in each other’s place',
+      `${swap('json', 2, 4)}; ${swap('sum', 2, 4)}`,
+      2,
+    ],
+    ['an entry repeated in the place of the next', copy('json, sum', 3, 4), 4],
+    ['the last entries gone', 'DELETE FROM events WHERE seq > 3; UPDATE runs SET seq = 3', 3],
+    ['its first entries cut off', 'DELETE FROM events WHERE seq < 3; UPDATE runs SET base = 2', 3],
+    ['a checksum that is not its own', `UPDATE events SET sum = '0123456789abcdef' WHERE seq = 3`, 3],
+    ['another agent in its record', `UPDATE runs SET agent = 'other'`, 1],
+    ['another time in its record', 'UPDATE runs SET created_at = created_at + 1', 1],
+    ['another start in its record', 'UPDATE runs SET base = 2', 3],
+    ['an earlier end in its record', 'UPDATE runs SET seq = 3', 3],
+    ['a later end in its record', 'UPDATE runs SET seq = 7', 6],
   ])('with %s is refused whole, naming run and entry', async (_, sql, seq) => {
     const file = await makeJournal(5);
     change(file, sql);
@@ -26,6 +52,37 @@ describe('a damaged journal', () => {
     expect(error).toMatchObject({ code: 'journal-damaged', details: { runId: 'a', seq } });
     expect(error.message).toContain('"a"');
     expect(error.message).toContain(`entry ${seq}`);
+  });
+
+  test('with an entry of another run is refused, also where the other is as long', async () => {
+    const file = await makeJournal(4);
+    const store = sqlite(file);
+    await store.create(begin('b', { input: [say('hello')] }));
+    for (let seq = 2; seq <= 4; seq += 1) await appendOne(store, seq, 'b');
+    await store.close();
+    for (const seq of [1, 3]) {
+      change(
+        file,
+        `UPDATE events SET (json, sum) = (SELECT json, sum FROM events WHERE run_id = 'b' AND seq = ${seq})
+         WHERE run_id = 'a' AND seq = ${seq}`,
+      );
+      const damaged = sqlite(file);
+      const expected = { code: 'journal-damaged', details: { runId: 'a' } };
+      expect(await fail(damaged.read('a'))).toMatchObject(expected);
+      expect(await damaged.read('b')).toHaveLength(4);
+      await damaged.close();
+    }
+  });
+
+  test('is refused by those who read only its end, or its words, too', async () => {
+    const file = await makeJournal(5);
+    change(file, `UPDATE events SET json = replace(json, '"4 text', '"8 text')`);
+    const store = sqlite(file);
+    expect(await fail(store.read('a', 3))).toMatchObject({ details: { runId: 'a', seq: 4 } });
+    expect(await store.read('a', 4)).toHaveLength(1);
+    expect(await store.readJson?.('a', 3)).toHaveLength(3);
+    const words = store.readJson?.('a') ?? Promise.resolve();
+    expect(await fail(words)).toMatchObject({ details: { runId: 'a', seq: 4 } });
   });
 
   test('does not keep other runs from being read', async () => {
@@ -75,11 +132,11 @@ describe('a damaged journal', () => {
 
   test('with an entry behind its recorded end is not written over', async () => {
     const file = await makeJournal(3);
-    change(file, 'UPDATE runs SET seq = 2');
+    change(file, 'UPDATE runs SET seq = 2, sum = (SELECT sum FROM events WHERE seq = 2)');
     const store = sqlite(file);
     const append = store.append('a', { after: 2, input: true }, [receive('x')], 'running');
     expect((await fail(append)).code).toBe('store-damaged');
-    change(file, 'UPDATE runs SET seq = 3');
+    change(file, 'UPDATE runs SET seq = 3, sum = (SELECT sum FROM events WHERE seq = 3)');
     expect(await store.read('a')).toHaveLength(3);
   });
 
@@ -90,12 +147,66 @@ describe('a damaged journal', () => {
     expect(error).toMatchObject({ code: 'store-damaged', details: { runId: 'a' } });
   });
 
+  test('with a record that makes no sense is told of and left out where the others are listed', async () => {
+    const file = await makeJournal(1);
+    const store = sqlite(file);
+    await store.create(begin('b'));
+    change(file, `UPDATE runs SET owner = '{"id"', lease_until = 5 WHERE run_id = 'a'`);
+    const damaged: EngineError[] = [];
+    const listed = await store.list({ onDamaged: error => damaged.push(error) });
+    expect(listed.map(({ runId }) => runId)).toEqual(['b']);
+    expect(damaged).toMatchObject([{ code: 'store-damaged', details: { runId: 'a' } }]);
+    expect((await fail(store.get('a'))).message).toContain('"a"');
+  });
+
+  test('with a number in its record that no count can be is refused', async () => {
+    const file = await makeJournal(1);
+    change(file, 'UPDATE runs SET epoch = 9223372036854775807');
+    expect((await fail(sqlite(file).claim('a', request('one')))).code).toBe('store-damaged');
+  });
+
   test('loses nothing by a damaged snapshot: there is none', async () => {
     const file = await makeJournal(2);
     const store = sqlite(file);
     await store.saveSnapshot('a', { seq: 2, state: { value: 'resting' } });
     change(file, `UPDATE snapshots SET state = '{'`);
     expect(await store.loadSnapshot('a')).toBeUndefined();
+    await store.saveSnapshot('a', { seq: 2, state: { value: 'resting' } });
+    expect(await store.loadSnapshot('a')).toEqual({ seq: 2, state: { value: 'resting' } });
+  });
+
+  test.each([
+    ['another word', `UPDATE snapshots SET state = '{"value":"testing"}'`],
+    ['another place', 'UPDATE snapshots SET seq = 1'],
+    [
+      'the state of another run',
+      `UPDATE snapshots SET (state, sum) = (SELECT state, sum FROM snapshots WHERE run_id = 'b')`,
+    ],
+  ])('does not believe a snapshot with %s', async (_, sql) => {
+    const file = await makeJournal(2);
+    const store = sqlite(file);
+    await store.create(begin('b'));
+    await store.saveSnapshot('a', { seq: 2, state: { value: 'resting' } });
+    await store.saveSnapshot('b', { seq: 1, state: { value: 'turn' } });
+    change(file, sql);
+    expect(await store.loadSnapshot('a')).toBeUndefined();
+  });
+
+  test('that is only in a snapshot, which is damaged, is refused by name', async () => {
+    const file = makeFile();
+    const store = sqlite(file);
+    const run = { runId: 'a', agent: 'refunds', status: 'waiting', createdAt: 1, seq: 7 } as const;
+    await store.adopt({ ...run, state: { value: 'resting' } });
+    change(file, `UPDATE snapshots SET state = '{"value":"testing"}'`);
+    const expected = { code: 'journal-damaged', details: { runId: 'a', seq: 7 } };
+    expect(await fail(store.loadSnapshot('a'))).toMatchObject(expected);
+  });
+
+  test('is found when an item leads to the wrong entry', async () => {
+    const file = await makeJournal(3);
+    change(file, 'UPDATE items SET seq = 2');
+    const expected = { code: 'journal-damaged', details: { runId: 'a', seq: 2 } };
+    expect(await fail(sqlite(file).findItem('i0'))).toMatchObject(expected);
   });
 
   test('with garbage in its pages is refused, never half read', async () => {

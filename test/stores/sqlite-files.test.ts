@@ -23,7 +23,7 @@ describe('a file the sqlite store makes', () => {
     await store.create(begin('a'));
     await store.close();
     expect(query(file, 'PRAGMA journal_mode')).toBe('wal');
-    expect(query(file, 'PRAGMA user_version')).toBe(1);
+    expect(query(file, 'PRAGMA user_version')).toBe(2);
   });
 
   test('holds everything after close, without its log', async () => {
@@ -53,10 +53,10 @@ describe('a file the sqlite store cannot use', () => {
 
   test('is named as unavailable when its schema is newer', async () => {
     const file = await makeJournal(1);
-    change(file, 'PRAGMA user_version = 2');
+    change(file, 'PRAGMA user_version = 3');
     const error = await fail(sqlite(file).read('a'));
     expect(error.code).toBe('store-unavailable');
-    expect(error.message).toContain('schema version 2');
+    expect(error.message).toContain('schema version 3');
     expect(error.message).toContain(file);
   });
 

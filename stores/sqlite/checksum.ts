@@ -1,0 +1,27 @@
+import { hash } from 'node:crypto';
+import type { Row } from './rows.ts';
+
+/**
+ * Checksums bind each entry of a journal to all before it and to the record of its run, so that an entry
+ * that was changed, moved, repeated or brought from another run is told from one that was written. They
+ * are against accidents: whoever can write the file can write them too.
+ */
+
+/** The first 64 bits of a SHA-256, in hex. */
+function digest(text: string): string {
+  return hash('sha256', text, 'hex').slice(0, 16);
+}
+
+/** What a journal's first entry is bound to: what is in the record of its run and never changes. */
+export function sumOfRecord({ run_id, agent, created_at, base, continues }: Row): string {
+  return digest(JSON.stringify([run_id, agent, created_at, base, continues]));
+}
+
+/** Of an entry, given the checksum of what it stands behind. */
+export function sumOfEntry(before: string, text: string): string {
+  return digest(before + text);
+}
+
+export function sumOfSnapshot(key: string, seq: number, text: string): string {
+  return digest(`${key} ${seq} ${text}`);
+}

@@ -1,0 +1,83 @@
+import { mkdirSync, readFileSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, expect, test } from 'vitest';
+import { calling, Desk, REFUND } from './desk.ts';
+
+/** Changes a database behind everybody's back. */
+function change(file: string, sql: string): void {
+  const db = new DatabaseSync(file, { enableForeignKeyConstraints: false });
+  db.exec(sql);
+  db.close();
+}
+
+/** Two runs that rest before a refund; the second one's journal or record is damaged. */
+async function makeDamaged(damage: (runId: string) => string) {
+  const desk = new Desk([calling(REFUND), { text: 'Done.' }]);
+  const [whole, damaged] = [await desk.begin(), await desk.begin()];
+  change(desk.store, damage(damaged.runId));
+  return { desk, whole: whole.runId, damaged: damaged.runId, bytes: readFileSync(desk.store) };
+}
+
+describe.concurrent('a damaged run in a database of several', () => {
+  test('is told by run and entry, nothing is written, and the others are listed, shown and resumed', async () => {
+    const { desk, whole, damaged, bytes } = await makeDamaged(
+      runId => `UPDATE events SET json = replace(json, '4200', '9200') WHERE run_id = '${runId}'`,
+    );
+    const refused = await Promise.all([
+      desk.run(['show', damaged]),
+      desk.run(['show', damaged, '--events']),
+      desk.run(['resume', damaged], desk.model),
+      desk.run(['approve', damaged, 'call_0_0'], desk.model),
+    ]);
+    for (const { code, stdout, stderr } of refused) {
+      expect([code, stdout]).toEqual([1, '']);
+      expect(stderr).toContain(`"${damaged}"`);
+      expect(stderr).toMatch(/entry \d+ is not what was written there/);
+      expect(stderr).toContain('backup');
+    }
+    const [listed, shown] = await Promise.all([desk.run(['runs']), desk.run(['show', whole])]);
+    expect(listed).toMatchObject({ code: 0, stderr: '' });
+    expect(listed.stdout).toContain(whole);
+    expect(listed.stdout).toContain(damaged);
+    expect(shown).toMatchObject({ code: 0, stderr: '' });
+    expect(readFileSync(desk.store).equals(bytes)).toBe(true);
+    const approved = await desk.run(['approve', whole, 'call_0_0'], desk.model);
+    expect(approved.code, approved.stderr).toBe(0);
+    expect((await desk.run(['show', damaged])).code).toBe(1);
+  });
+
+  test('whose record makes no sense is named by the list, which has the others', async () => {
+    const { desk, whole, damaged } = await makeDamaged(
+      runId => `UPDATE runs SET status = 'dancing' WHERE run_id = '${runId}'`,
+    );
+    const listed = await desk.run(['runs']);
+    expect(listed.code).toBe(1);
+    expect(listed.stdout).toContain(whole);
+    expect(listed.stdout).not.toContain(damaged);
+    expect(listed.stderr).toContain(`"${damaged}"`);
+    const shown = await desk.run(['show', whole.slice(0, -1)]);
+    expect(shown.code, shown.stderr).toBe(0);
+    expect((await desk.run(['show', damaged])).code).toBe(1);
+  });
+});
+
+describe.concurrent('a database nobody here can use', () => {
+  test('because a newer release made it is refused with what to do, and left as it is', async () => {
+    const { desk, whole, bytes } = await makeDamaged(() => 'PRAGMA user_version = 99');
+    for (const args of [['runs'], ['show', whole], ['resume', whole]]) {
+      const ended = await desk.run(args, desk.model);
+      expect(ended).toMatchObject({ code: 1, stdout: '' });
+      expect(ended.stderr).toContain('schema version 99');
+      expect(ended.stderr).toContain('the version that wrote it');
+    }
+    expect(readFileSync(desk.store).equals(bytes)).toBe(true);
+  });
+
+  test('because it is a folder is named', async () => {
+    const desk = new Desk([]);
+    mkdirSync(desk.path('runs.db'));
+    const ended = await desk.run(['runs', '--db', 'runs.db']);
+    expect(ended).toMatchObject({ code: 1, stdout: '' });
+    expect(ended.stderr).toContain('runs.db cannot be opened');
+  });
+});

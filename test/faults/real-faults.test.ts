@@ -1,0 +1,152 @@
+import { spawnSync } from 'node:child_process';
+import { chmodSync, readFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, expect, test } from 'vitest';
+import { scripted } from '../../adapters/scripted.ts';
+import { receive } from '../../stores/conformance/samples.ts';
+import { sqlite } from '../../stores/sqlite.ts';
+import { createAgent } from '../../surfaces/library/create-agent.ts';
+import { calls, makeTool, makeTracedTool } from '../engine/agents.ts';
+import { ManualHost } from '../engine/manual-host.ts';
+import { makeFile } from '../stores/make-file.ts';
+import { fail, makeJournal } from '../stores/make-journal.ts';
+
+const FIXTURE = resolve('test/faults/full-disk-fixture.ts');
+const IS_ROOT = process.getuid?.() === 0;
+
+type Line = {
+  paid?: string;
+  failed?: string;
+  message?: string;
+  read?: number;
+  doubted?: string;
+  ended?: string;
+};
+
+function shell(command: string, environment: Record<string, string> = {}) {
+  const env = { ...process.env, NODE: process.execPath, FIXTURE, ...environment };
+  return spawnSync('sh', ['-c', command], { env, encoding: 'utf8' });
+}
+
+function linesOf(stdout: string): Line[] {
+  return stdout
+    .split('\n')
+    .filter(line => line !== '')
+    .map((line): Line => JSON.parse(line));
+}
+
+function expectEachPaidOnce(lines: readonly Line[]): void {
+  const keys = lines.flatMap(({ paid }) => paid ?? []);
+  expect(keys).toHaveLength(12);
+  expect(new Set(keys).size).toBe(12);
+}
+
+/** A file system of 6 MB that is gone with the process; where the machine lets nobody make one, `false`. */
+const SMALL_DISK = 'mkdir -p "$DISK" && mount -t tmpfs -o size=6m tmpfs "$DISK"';
+const canMount = shell(`unshare -rm sh -c '${SMALL_DISK}'`, { DISK: dirname(makeFile()) }).status === 0;
+
+describe('a full disk', () => {
+  test('ends the driving with an error that says so, and a later process goes on from what was acknowledged', () => {
+    const FILE = makeFile();
+    const first = shell('ulimit -f 500; exec "$NODE" "$FIXTURE" "$FILE"', { FILE });
+    const before = linesOf(first.stdout);
+    const failure = before.find(({ failed }) => failed !== undefined);
+    expect(failure, first.stderr).toMatchObject({ failed: 'store-unavailable' });
+    expect(failure?.message).toContain(FILE);
+    expect(failure?.message).toContain('space');
+    expect(failure?.read).toBeGreaterThan(5);
+    const PAID = before.flatMap(({ paid }) => paid?.split(':').at(-1) ?? []).join(' ');
+    const second = shell('exec "$NODE" "$FIXTURE" "$FILE"', { FILE, PAID });
+    const after = linesOf(second.stdout);
+    expect(after.at(-1), second.stderr).toEqual({ ended: 'finished' });
+    expectEachPaidOnce([...before, ...after]);
+  });
+
+  test.skipIf(!canMount)('that gets room again is gone on with by the same process', () => {
+    const fill = 'head -c 5800000 /dev/zero > "$DISK/ballast"';
+    const ended = shell(
+      `unshare -rm sh -c '${SMALL_DISK} && ${fill} && "$NODE" "$FIXTURE" "$DISK/runs.db" "$DISK/ballast"'`,
+      { DISK: dirname(makeFile()) },
+    );
+    const lines = linesOf(ended.stdout);
+    expect(
+      lines.find(({ failed }) => failed !== undefined),
+      ended.stderr,
+    ).toMatchObject({
+      failed: 'store-unavailable',
+      message: expect.stringContaining('full'),
+    });
+    expect(lines.filter(({ failed }) => failed !== undefined)).toHaveLength(1);
+    expect(lines.at(-1)).toEqual({ ended: 'finished' });
+    expectEachPaidOnce(lines);
+  });
+});
+
+describe('a lock that another process does not let go of', () => {
+  test('ends the driving with an error that says so, and what was done under it is not done again', async () => {
+    const file = makeFile();
+    const store = sqlite(file, { busyTimeoutMs: 20 });
+    const host = new ManualHost();
+    const keys: string[] = [];
+    const other = new DatabaseSync(file);
+    let locks = 0;
+    const lock = () => {
+      locks += 1;
+      if (locks === 1) other.exec('BEGIN IMMEDIATE');
+    };
+    const agent = createAgent({
+      name: 'a',
+      host,
+      store,
+      model: scripted([calls('lock', 'pay'), { text: 'done' }]),
+      tools: [makeTool('lock', { sideEffect: 'none', run: lock }), makeTracedTool('pay', keys)],
+    });
+    const run = await agent.start('go');
+    const error = await fail(host.settle(run.settled()));
+    expect(error).toMatchObject({ name: 'EngineError', code: 'store-locked', details: { file } });
+    expect(error.message).toContain('another process');
+    expect(await fail(host.settle(run.settled()))).toMatchObject({ code: 'store-locked' });
+    expect(await store.read(run.id)).not.toHaveLength(0);
+    other.exec('ROLLBACK');
+    let settled = await host.settle(run.settled());
+    if (settled.status === 'waiting') {
+      for (const { callId } of settled.doubts) await run.resolve(callId, { happened: true, output: 'found' });
+      other.close();
+      settled = await host.settle(run.settled());
+    }
+    expect(settled.status).toBe('finished');
+    expect(keys).toHaveLength(1);
+    await store.close();
+  });
+});
+
+describe('a file that may only be read', () => {
+  test.skipIf(IS_ROOT)('is read, and refuses what would write to it', async () => {
+    const file = await makeJournal(3);
+    const bytes = readFileSync(file);
+    chmodSync(file, 0o400);
+    const store = sqlite(file);
+    expect(await store.read('a')).toHaveLength(3);
+    const append = store.append('a', { after: 3, input: true }, [receive('x')], 'running');
+    expect(await fail(append)).toMatchObject({ code: 'store-unavailable', details: { file } });
+    await store.close();
+    expect(readFileSync(file).equals(bytes)).toBe(true);
+  });
+
+  const canBind = shell(`unshare -rm true`).status === 0;
+  test.skipIf(!canBind)('because its whole disk is so is refused by name, and stays as it is', async () => {
+    const file = await makeJournal(3);
+    const bytes = readFileSync(file);
+    const DISK = dirname(file);
+    const ended = shell(
+      `unshare -rm sh -c 'mount --bind "$DISK" "$DISK" && mount -o remount,ro,bind "$DISK" && "$NODE" "$FIXTURE" "$FILE"'`,
+      { DISK, FILE: join(DISK, 'runs.db') },
+    );
+    expect(linesOf(ended.stdout).at(-1), ended.stderr).toMatchObject({
+      failed: 'store-unavailable',
+      message: expect.stringMatching(/runs\.db .* writable/),
+    });
+    expect(readFileSync(file).equals(bytes)).toBe(true);
+  });
+});

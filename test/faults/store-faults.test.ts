@@ -1,0 +1,101 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { memory } from '../../stores/memory.ts';
+import { sqlite } from '../../stores/sqlite.ts';
+import { makeFile } from '../stores/make-file.ts';
+import { type FaultDrill, type Recovery, runFaultDrill } from './fault-drill.ts';
+import { FAULT_KINDS, type Fault, type Method } from './fault-store.ts';
+
+/** `AGENTCHART_FAULTS=all` tries each fault with each recovery and on both stores; it takes minutes. */
+const ALL = process.env.AGENTCHART_FAULTS === 'all';
+const RECOVERIES: Recovery[] = ['same-process', 'later-process'];
+
+const unhandled: unknown[] = [];
+const note = (reason: unknown) => unhandled.push(reason);
+beforeAll(() => void process.on('unhandledRejection', note));
+afterAll(() => void process.off('unhandledRejection', note));
+afterEach(() => expect(unhandled.splice(0)).toEqual([]));
+
+type Place = { method: Method; nth: number };
+type Case = { fault: Fault; recovery: Recovery };
+
+/** Every call the first process, or the `attempt`-th, makes of the store when all goes well. */
+function placesIn({ counts }: FaultDrill, attempt = 0): Place[] {
+  return [...(counts[attempt] ?? [])].flatMap(([method, count]) =>
+    Array.from({ length: count }, (_, index) => ({ method, nth: index + 1 })),
+  );
+}
+
+/** Every kind of fault at every place; both recoveries in turn. */
+function casesAt(places: readonly Place[]): Case[] {
+  return places.flatMap((place, at) =>
+    FAULT_KINDS.flatMap((kind, number) =>
+      RECOVERIES.filter((_, index) => ALL || index === (at + number) % 2).map(recovery => ({
+        fault: { ...place, kind },
+        recovery,
+      })),
+    ),
+  );
+}
+
+/** What went wrong, other than what was meant to. */
+function judge(drill: FaultDrill, fired: number): string[] {
+  const surprises = drill.told.filter(({ error, fired }) => error !== fired);
+  return [
+    ...drill.faults,
+    ...surprises.map(({ error }) => `somebody was told ${String(error)}`),
+    ...(drill.fired === fired ? [] : [`${drill.fired} of ${fired} faults happened`]),
+    ...unhandled.splice(0).map(reason => `unhandled: ${String(reason)}`),
+  ];
+}
+
+describe('a store that fails once', () => {
+  test('in any call, in any way, ends in the error, and in a run that goes on and loses and repeats nothing', async () => {
+    const clean = await runFaultDrill(memory(), 'same-process');
+    expect(clean).toMatchObject({ settled: { status: 'finished' }, faults: [], told: [] });
+    const places = placesIn(clean);
+    const told = new Map<Method, number>();
+    const cases = casesAt(places);
+    for (const { fault, recovery } of cases) {
+      const drill = await runFaultDrill(memory(), recovery, fault);
+      expect(judge(drill, 1), `${JSON.stringify(fault)}, ${recovery}`).toEqual([]);
+      if (fault.kind === 'outage') expect(drill.told, JSON.stringify(fault)).toHaveLength(1);
+      if (drill.told.length > 0) told.set(fault.method, (told.get(fault.method) ?? 0) + 1);
+    }
+    // The others happen where nobody waits, and are made good by the next who asks for the run.
+    for (const method of ['create', 'append'] as const) {
+      const tried = cases.filter(({ fault }) => fault.method === method).length;
+      expect(told.get(method), method).toBeGreaterThan(tried * 0.7);
+    }
+    for (const method of ['read', 'renew', 'release', 'claim', 'get'] as const)
+      expect(told.get(method), method).toBeGreaterThan(0);
+    expect(places.length).toBeGreaterThan(80);
+  }, 300_000);
+
+  test.each([4, 9, 15])(
+    'and once more while somebody goes on (first at append %i) is survived as well',
+    async nth => {
+      const first = { method: 'append', nth, kind: 'outage' } as const;
+      const { counts } = await runFaultDrill(memory(), 'later-process', first);
+      expect(counts).toHaveLength(2);
+      const second = placesIn({ counts } as FaultDrill, 1);
+      const cases = casesAt(second).filter((_, index) => ALL || (index + nth) % 11 === 0);
+      expect(cases.length).toBeGreaterThan(20);
+      for (const { fault } of cases) {
+        const drill = await runFaultDrill(memory(), 'later-process', first, fault);
+        expect(judge(drill, 2), JSON.stringify(fault)).toEqual([]);
+      }
+    },
+  );
+
+  test('is survived on sqlite too', async () => {
+    const clean = await runFaultDrill(sqlite(makeFile()), 'same-process');
+    const cases = casesAt(placesIn(clean)).filter((_, index) => ALL || index % 29 === 0);
+    expect(cases.length).toBeGreaterThan(15);
+    for (const { fault, recovery } of cases) {
+      const store = sqlite(makeFile());
+      const drill = await runFaultDrill(store, recovery, fault);
+      await store.close();
+      expect(judge(drill, 1), `${JSON.stringify(fault)}, ${recovery}`).toEqual([]);
+    }
+  });
+});
