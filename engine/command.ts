@@ -21,11 +21,15 @@ export type Command = Unstamped<InputEvent>;
 /** `by` is who says it, for the journal and for whoever decides second. */
 export type Said = { by?: string };
 
+/** `runId`: the run the call belongs to, of the run itself and its sub-agents'; needed only where ids of calls are alike. */
+type AboutCall = Said & { runId?: string };
+
 /** `digest` is that of the call that was seen; without it, of the call as it is now. */
-export type ApproveOptions = Said & { input?: unknown; digest?: string; sticky?: boolean };
-export type RejectOptions = Said & { reason?: string; digest?: string; sticky?: boolean };
-export type AnswerOptions = Said & { output: unknown; isError?: boolean; digest?: string };
-export type Resolution = Said & ({ retry: true } | { happened: true; output: unknown } | { failed: string });
+export type ApproveOptions = AboutCall & { input?: unknown; digest?: string; sticky?: boolean };
+export type RejectOptions = AboutCall & { reason?: string; digest?: string; sticky?: boolean };
+export type AnswerOptions = AboutCall & { output: unknown; isError?: boolean; digest?: string };
+export type Resolution = AboutCall &
+  ({ retry: true } | { happened: true; output: unknown } | { failed: string });
 
 /** An edited input is validated before anything is said: it is refused if the tool does not take it. */
 export async function approveCall(

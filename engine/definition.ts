@@ -5,6 +5,7 @@ import type { Item } from '../protocol/item.ts';
 import type { JsonObject, JsonValue } from '../protocol/json.ts';
 import type { Tool, ToolSource, Validation } from '../protocol/tool.ts';
 import type { OutputFormat, Settings, ToolChoice } from '../protocol/turn.ts';
+import type { JournalMigration } from './migrate-journal.ts';
 import type { TextFilter } from './text-filter.ts';
 
 export type ToolResult = {
@@ -80,6 +81,7 @@ export type AgentDefinition = {
   finishers: readonly Finisher[];
   output?: OutputContract;
   retry: Retry;
+  migrations: readonly JournalMigration[];
 };
 
 /** What one run may have otherwise than its agent. */

@@ -7,10 +7,10 @@ import type { JsonValue } from '../protocol/json.ts';
 import type { Store } from '../protocol/store.ts';
 import { appendEvidence } from './append-evidence.ts';
 import type { Channel } from './channel.ts';
-import { type Host, sleep } from './host.ts';
+import { elapsedSince, type Host, type Moment, momentOf, sleep } from './host.ts';
 import { Journal } from './journal.ts';
 import { hasEnded, isAtRest, type LoadedRun, makeImage } from './load-run.ts';
-import { type Report, type Service, type ServiceScope, Stopped } from './service.ts';
+import { Cancelled, type Report, type Service, type ServiceScope, Stopped } from './service.ts';
 
 /**
  * Drives one run while this process holds its lease.
@@ -19,6 +19,8 @@ import { type Report, type Service, type ServiceScope, Stopped } from './service
  *    checked against the state whenever somebody else's events came in between.
  * D2 A service touches the outside only behind `durable()` (E1), and a tool only behind
  *    `assertDriving()` too (E2).
+ *    A process that is stopped between that check and the end of the call, for longer than its lease, cannot
+ *    be held back: what another then starts again has the same key, and a `once` call is in doubt there.
  * D3 A driver that lost its lease reports nothing more (E4).
  * D4 Driving ends when the run rests or has ended, everything is durable, and nobody has said anything since.
  */
@@ -32,6 +34,8 @@ export type DriverOptions = {
   runId: string;
   epoch: number;
   leaseMs: number;
+  /** Right before the lease was asked for: it holds from then. */
+  leasedAt: Moment;
   durability: 'strict' | 'relaxed';
   /** How long aborted tools may take to settle on cancel, in ms. */
   graceMs: number;
@@ -40,6 +44,9 @@ export type DriverOptions = {
   loaded: LoadedRun;
   inherited: readonly Item[];
 };
+
+/** Entries behind the latest snapshot of a run that does not rest, before there is another. */
+const FAR = 512;
 
 /** `at-rest`: nothing more to do now; `superseded`: another process drives the run. */
 export type DriveOutcome = 'at-rest' | 'superseded';
@@ -58,16 +65,16 @@ export class Driver {
   #fail: (error: unknown) => void = () => {};
   #over = false;
   #cancelling = false;
-  #renewedAt: number;
+  #renewedAt: Moment;
   #snapshotSeq: number;
   #cancelTick = () => {};
   #flushScheduled = false;
   #checking = false;
 
   constructor(options: DriverOptions) {
-    const { store, host, runId, epoch, loaded } = options;
+    const { store, host, runId, epoch, loaded, leasedAt } = options;
     this.#options = options;
-    this.#renewedAt = host.monotonic();
+    this.#renewedAt = leasedAt;
     this.#snapshotSeq = loaded.snapshotSeq;
     this.#journal = new Journal({
       store,
@@ -144,7 +151,7 @@ export class Driver {
     if (this.#over) return 'gone';
     this.#cancelling = true;
     const running = [...this.#running.values()];
-    for (const { abort } of running) abort.abort(new Stopped('The run was cancelled.'));
+    for (const { abort } of running) abort.abort(new Cancelled('The run was cancelled.'));
     const settled = Promise.allSettled(running.map(({ done }) => done));
     const grace = new AbortController();
     await Promise.race([settled, sleep(this.#options.host, this.#options.graceMs, grace.signal)]);
@@ -180,12 +187,14 @@ export class Driver {
 
   #start(effect: Extract<Effect, { type: 'start' }>): void {
     if (this.#over || this.#cancelling) return;
+    this.#options.host.reach?.('effect.before');
     const abort = new AbortController();
     const scope = this.#makeScope(effect, abort.signal);
     const done = Promise.resolve()
       .then(() => this.#options.services[effect.service](scope))
       .catch(error => this.#serviceFailed(error, abort.signal));
     this.#running.set(effect.id, { generation: effect.input.generation, abort, done });
+    this.#options.host.reach?.('effect.after');
   }
 
   #stop(id: string): void {
@@ -218,12 +227,14 @@ export class Driver {
 
   #report(report: Report, generation: number): boolean {
     if (this.#over) return false;
+    this.#options.host.reach?.('report.before');
     const event = { ...report, at: this.#options.host.now(), generation } as ReportEvent;
     const admitted = this.#journal.admit(event);
     if (admitted === null) return false;
     admitted.settled.catch(() => {});
     this.#apply(admitted.effects);
     if (event.type !== 'text.started' && event.type !== 'calls.started') this.#commitInBackground();
+    this.#options.host.reach?.('report.after');
     return true;
   }
 
@@ -243,6 +254,7 @@ export class Driver {
     this.#throwIfStopped(signal);
     if (this.#options.durability === 'relaxed') this.#commitInBackground();
     else await this.#journal.commit();
+    this.#saveSnapshotOnTheWay();
     await this.#renewIfDue(this.#options.leaseMs / 2);
     this.#throwIfStopped(signal);
   }
@@ -252,7 +264,8 @@ export class Driver {
   }
 
   #assertDriving(): void {
-    if (!this.#over && this.#options.host.monotonic() - this.#renewedAt < this.#options.leaseMs) return;
+    const { host, leaseMs } = this.#options;
+    if (!this.#over && elapsedSince(this.#renewedAt, host) < leaseMs) return;
     this.#end('superseded');
     throw new Stopped('The lease ran out before the tool was called.');
   }
@@ -265,7 +278,10 @@ export class Driver {
       this.#flushScheduled = false;
       this.#journal
         .commit()
-        .then(() => this.#endIfQuiet())
+        .then(() => {
+          this.#saveSnapshotOnTheWay();
+          return this.#endIfQuiet();
+        })
         .catch(error => this.#giveUp(error));
     });
   }
@@ -287,10 +303,12 @@ export class Driver {
 
   async #renewIfDue(afterMs: number): Promise<void> {
     const { store, host, runId, epoch, leaseMs } = this.#options;
-    const asked = host.monotonic();
-    if (this.#over || asked - this.#renewedAt < afterMs) return;
-    if (await store.renew(runId, epoch, host.now() + leaseMs)) this.#renewedAt = asked;
+    if (this.#over || elapsedSince(this.#renewedAt, host) < afterMs) return;
+    const asked = momentOf(host);
+    host.reach?.('renew.before');
+    if (await store.renew(runId, epoch, asked.wall + leaseMs)) this.#renewedAt = asked;
     else this.#end('superseded');
+    host.reach?.('renew.after');
   }
 
   /** Nothing left to do: snapshot, release, and one more look for what was said meanwhile. */
@@ -319,12 +337,26 @@ export class Driver {
 
   /** Snapshots are spaced geometrically, so that all of them together stay linear in the journal. */
   async #saveSnapshot(): Promise<void> {
-    const { store, host, runId, loaded } = this.#options;
     const { seq } = this.#journal;
     const due = seq - this.#snapshotSeq >= Math.max(16, this.#snapshotSeq / 2);
-    if (!due && !hasEnded(this.state)) return;
+    if (due || hasEnded(this.state)) await this.#writeSnapshot(this.state, seq);
+  }
+
+  /**
+   * While it is driven on and on too: whoever takes the run over folds a part of its journal, not all of it.
+   * A cache that cannot be kept is no reason to stop.
+   */
+  #saveSnapshotOnTheWay(): void {
+    const { state, seq } = this.#journal.durable;
+    if (this.#over || seq - this.#snapshotSeq < Math.max(FAR, this.#snapshotSeq / 3)) return;
+    this.#snapshotSeq = seq;
+    this.#writeSnapshot(state, seq).catch(() => {});
+  }
+
+  async #writeSnapshot(state: ChartState, seq: number): Promise<void> {
+    const { store, host, runId, loaded } = this.#options;
     host.reach?.('snapshot.before');
-    await store.saveSnapshot(runId, { seq, state: makeImage(this.state, loaded.inherited) });
+    await store.saveSnapshot(runId, { seq, state: makeImage(state, loaded.inherited) });
     this.#snapshotSeq = seq;
     host.reach?.('snapshot.after');
   }

@@ -2,10 +2,16 @@ import type { Call } from '../machines/context.ts';
 import { type ChartState, next } from '../machines/step.ts';
 import { EngineError } from '../protocol/error.ts';
 import type { ChartEvent, RunEvent } from '../protocol/event.ts';
+import type { Item } from '../protocol/item.ts';
 import type { Store } from '../protocol/store.ts';
+import { findFault, type Said, sendMessage, stampCommand } from './command.ts';
 import type { Host } from './host.ts';
-import { beginFold, foldEntry, hasEnded, type LoadedRun, statusOf } from './load-run.ts';
-import { readFromStart } from './read-from-start.ts';
+import { beginFold, foldEntry, hasEnded, isAtRest, type LoadedRun, statusOf } from './load-run.ts';
+import { readFromStart, type WholeJournal } from './read-from-start.ts';
+import { assertReadable } from './version-mismatch.ts';
+
+/** What a fork hears first, of whom. */
+export type ForkMessage = Said & { message?: string | readonly Item[] | undefined };
 
 /**
  * Begins a run, in one commit, whose journal is that of `runId` up to entry `at`, without its claims and
@@ -13,22 +19,33 @@ import { readFromStart } from './read-from-start.ts';
  *
  * Whatever a batch of `runId` had started and not settled at that entry is in doubt in the fork, also what
  * could be run again: the other run may have done it, or may yet. Such a call keeps its idempotency key.
+ * A message is the fork's last entry: it is never found without it.
  *
- * Throws `input-invalid` when `at` is not an entry of the run, `refused` for a run that came from another
- * store, `run-unknown`.
+ * Throws `input-invalid` when `at` is not an entry of the run or the message none, `run-ended` for a message
+ * to a fork that has ended, `refused` for a run that came from another store, `run-unknown`.
  */
 export async function forkRun(
   { store, host }: { store: Store; host: Host },
   runId: string,
   at: number,
+  { message, by }: ForkMessage = {},
 ): Promise<{ runId: string; loaded: LoadedRun }> {
   const entries = await readFromStart(store, runId, 'Fork');
+  assertReadable(runId, entries[0].event);
   assertEntry(at, entries.length, runId);
   const started = { ...entries[0].event, runId: host.newId('run'), forkOf: { runId, at } };
-  const copied = entries.slice(1, at).filter(({ event }) => !isBookkeeping(event));
-  const before = copied.reduce((state, entry) => foldEntry(state, entry, runId), beginFold(started));
-  const { state, doubts } = doubtStartedCalls(before, runId, at);
-  const events = [...copied.map(({ event }) => event), ...doubts];
+  const end = entries
+    .slice(1, at)
+    .reduce((state, entry) => foldEntry(state, entry, runId), beginFold(started));
+  const copied = entries.slice(1, at).flatMap(({ event }) => (isOfChart(event) ? [event] : []));
+  const { state: doubted, events: begun } = beginDoubting(
+    { begun: beginFold(started), copied, end },
+    `run ${runId}, of which this is a fork at entry ${at}, had started it and recorded no outcome`,
+  );
+  const said = message === undefined ? [] : [makeMessage(message, by, host)];
+  if (said.length > 0 && hasEnded(doubted)) throw describeEnded(entries, at, doubted);
+  const state = said.reduce(takeEvent, doubted);
+  const events = [...begun, ...said];
   const { seq } = await store.create(started, undefined, { events, status: statusOf(state) });
   return { runId: started.runId, loaded: { state, seq, snapshotSeq: 0 } };
 }
@@ -42,18 +59,75 @@ function assertEntry(at: number, last: number, runId: string): void {
   );
 }
 
-function isBookkeeping({ type }: RunEvent): boolean {
-  return type === 'run.claimed' || type === 'tool.late' || type === 'run.noted';
+function makeMessage(message: string | readonly Item[], by: string | undefined, host: Host): ChartEvent {
+  const command = sendMessage(message, by === undefined ? {} : { by }, host);
+  const event = stampCommand(command, host.now());
+  const fault = findFault(event);
+  if (fault !== null) throw new EngineError('input-invalid', `The message cannot be sent. ${fault.message}`);
+  return event;
+}
+
+function describeEnded([first, ...rest]: WholeJournal, at: number, ended: ChartState): EngineError {
+  const { runId } = first.event;
+  let state = beginFold(first.event);
+  let last = first.seq;
+  for (const entry of rest) {
+    state = foldEntry(state, entry, runId);
+    if (hasEnded(state)) break;
+    last = entry.seq;
+  }
+  return new EngineError(
+    'run-ended',
+    `Run ${runId} has ended (${statusOf(ended)}) at entry ${at}, and takes no message there. Fork it at entry ` +
+      `${last} or before, or begin a run that continues it (--continues ${runId}).`,
+    { runId, last },
+  );
+}
+
+export function isOfChart(event: RunEvent): event is ChartEvent {
+  const { type } = event;
+  return type !== 'run.started' && type !== 'run.claimed' && type !== 'tool.late' && type !== 'run.noted';
 }
 
 /**
- * The events carry the time of the last entry that was copied: what passed since then in the other run
- * is no activity of this one.
+ * The copied events, with what was under way behind them in doubt. Only a batch has calls that can be
+ * doubted: where the run was paused in the middle of one, they are doubted before that. A call in doubt that
+ * somebody wants to be run again, and that has not begun, stays in doubt: that word was for the other run.
  */
-function doubtStartedCalls(state: ChartState, runId: string, at: number) {
+export function beginDoubting(
+  { begun, copied, end }: { begun: ChartState; copied: readonly ChartEvent[]; end: ChartState },
+  reason: string,
+) {
+  const again = end.context.calls.filter(isReadyAgain).map(({ callId }) => callId);
+  const events = copied.filter((event, place) => !isLastRetry(again, copied, event, place));
+  const isLeft = isAtRest(end) && end.context.batch > 0;
+  const place = isLeft ? events.findLastIndex(({ type }) => type === 'run.parked') : events.length;
+  const head = events.slice(0, place);
+  const { state, doubts } = doubtStartedCalls(head.reduce(takeEvent, begun), reason);
+  const tail = events.slice(place).map((event): ChartEvent => {
+    const isTaken = event.type !== 'run.parked' || state.value === 'executingTools';
+    return isTaken ? event : { type: 'pause.requested', at: event.at };
+  });
+  return { state: tail.reduce(takeEvent, state), events: [...head, ...doubts, ...tail] };
+}
+
+function isLastRetry(
+  again: readonly string[],
+  events: readonly ChartEvent[],
+  event: ChartEvent,
+  place: number,
+): boolean {
+  if (event.type !== 'doubt.resolved' || !again.includes(event.callId)) return false;
+  return events.findLastIndex(later => later.type === event.type && later.callId === event.callId) === place;
+}
+
+/**
+ * What puts in doubt whatever a batch had started and not settled, and the state it leads to. The events
+ * carry the time of the last entry: what passed since then in the other run is no activity of this one.
+ */
+function doubtStartedCalls(state: ChartState, reason: string): { state: ChartState; doubts: ChartEvent[] } {
   const { calls, now, generation } = state.context;
   const started = hasEnded(state) ? [] : calls.filter(isUnderWay);
-  const reason = `run ${runId}, of which this is a fork at entry ${at}, had started it and recorded no outcome`;
   const doubts: ChartEvent[] = [
     ...started.filter(({ status }) => status === 'queued').map(call => startAgain(call, now, generation)),
     ...started.map(({ callId }) => ({ type: 'tool.doubted', at: now, generation, callId, reason }) as const),
@@ -64,6 +138,10 @@ function doubtStartedCalls(state: ChartState, runId: string, at: number) {
 /** Started, not settled, and owed by a batch: `queued` after an interruption, or after a person's word to retry. */
 function isUnderWay({ attempt, status }: Call): boolean {
   return attempt > 0 && (status === 'queued' || status === 'running' || status === 'reconciling');
+}
+
+function isReadyAgain({ attempt, status }: Call): boolean {
+  return attempt > 0 && status === 'ready';
 }
 
 /** The chart doubts only what runs: the call gets a start that touches nothing. */

@@ -1,9 +1,15 @@
 /** Where a process can die or stall, as tests and crash drills name it. */
 export type FaultPoint =
+  | 'create.before'
+  | 'create.after'
   | 'append.before'
   | 'append.after'
   | 'claim.before'
   | 'claim.after'
+  | 'renew.before'
+  | 'renew.after'
+  | 'effect.before'
+  | 'effect.after'
   | 'model.before'
   | 'model.after'
   | 'tool.before'
@@ -11,6 +17,7 @@ export type FaultPoint =
   | 'reconcile.before'
   | 'reconcile.after'
   | 'report.before'
+  | 'report.after'
   | 'snapshot.before'
   | 'snapshot.after'
   | 'input.before'
@@ -27,11 +34,19 @@ export interface Host {
   /** 0 ≤ n < 1. */
   random(): number;
   newId(prefix: string): string;
+  /** How long a lease on a run holds without being renewed, in ms. Default 10 000. */
+  leaseMs?: number;
   /** Runs `fire` once after `ms`; gives back what cancels it. `keepAlive: false` lets the process end meanwhile. */
   setTimer(ms: number, fire: () => void, options?: { keepAlive: boolean }): () => void;
   /** Called at each fault point; a test may end the process here, or wait. */
   reach?(point: FaultPoint): void;
 }
+
+/**
+ * Longer waits for a time of the wall clock are made of naps of this length: timers stand still while the
+ * machine sleeps.
+ */
+export const LONGEST_NAP_MS = 60_000;
 
 /** The longest a platform timer can wait; longer waits are made of several. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
@@ -47,6 +62,21 @@ export const systemHost: Host = {
     return () => clearTimeout(timer);
   },
 };
+
+/** A moment on both clocks. */
+export type Moment = { wall: number; monotonic: number };
+
+export function momentOf(host: Host): Moment {
+  return { wall: host.now(), monotonic: host.monotonic() };
+}
+
+/**
+ * How much time has passed since, in ms, by the clock that says more: the monotonic one may stand still
+ * while the machine sleeps, and the wall clock may be set back.
+ */
+export function elapsedSince(moment: Moment, host: Host): number {
+  return Math.max(host.monotonic() - moment.monotonic, host.now() - moment.wall);
+}
 
 /** Resolves after `ms`, or at once when `signal` is aborted. */
 export function sleep(host: Host, ms: number, signal?: AbortSignal): Promise<void> {

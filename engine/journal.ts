@@ -149,12 +149,14 @@ export class Journal {
   }
 
   #takeEvidence(): BookkeepingEvent[] {
-    const evidence = this.#pending.flatMap(({ event }) => lateEvidence(this.#state, event) ?? []);
+    const evidence = this.#pending.flatMap(({ event }) => lateEvidence(this.#durable.state, event) ?? []);
     this.drop();
     return evidence;
   }
 
   #refold(entries: readonly JournalEntry[]): void {
+    const isLost = entries.some(({ event }) => event.type === 'run.claimed' && event.epoch > this.#epoch);
+    if (isLost) return this.#listener.onSuperseded(this.#takeEvidence());
     let { state, seq } = this.#durable;
     for (const entry of entries) {
       state = foldEntry(state, entry, this.#runId);

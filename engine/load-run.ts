@@ -1,10 +1,13 @@
-import { assertChart, fromStored, type StoredState, toStored } from '../machines/snapshot.ts';
+import { fromStored, type StoredState, toStored } from '../machines/snapshot.ts';
 import { type ChartState, initial, next } from '../machines/step.ts';
 import { EngineError } from '../protocol/error.ts';
 import { JOURNAL_FORMAT, type JournalEntry, type RunStarted } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
 import { isJsonObject, type JsonValue } from '../protocol/json.ts';
 import type { RunStatus, Store } from '../protocol/store.ts';
+import { compareJournal, type WrittenBy } from './compare-versions.ts';
+import { readJournal } from './read-journal.ts';
+import { assertReadable } from './version-mismatch.ts';
 
 /** A run as its store has it: the fold of its journal. */
 export type LoadedRun = {
@@ -16,38 +19,63 @@ export type LoadedRun = {
   inherited?: readonly Item[];
 };
 
-/** What is cached of a fold. `inherited` is there when the store has not the runs it comes from. */
-export type RunImage = { state: StoredState; inherited?: readonly Item[] };
+/**
+ * What is cached of a fold: the format of its journal, and the state. `inherited` is there when the store
+ * has not the runs it comes from.
+ */
+export type RunImage = { format?: number; state: StoredState; inherited?: readonly Item[] };
 
+/** Of images that do not say. */
+const FIRST_FORMAT = 1;
+
+/** Throws `chart-mismatch` for a run of another chart or format, `journal-damaged`, `run-unknown`. */
 export async function loadRun(store: Store, runId: string): Promise<LoadedRun> {
   const snapshot = await store.loadSnapshot(runId);
-  const image = snapshot === undefined ? undefined : readImage(snapshot.state, runId);
-  const snapshotSeq = snapshot?.seq ?? 0;
-  const entries = await store.read(runId, snapshotSeq);
-  const inherited = image?.inherited === undefined ? {} : { inherited: image.inherited };
-  if (image !== undefined) {
-    return {
-      ...foldEntries(fromStored(image.state), snapshotSeq, entries, runId),
-      snapshotSeq,
-      ...inherited,
-    };
-  }
-  const [first, ...rest] = entries;
-  if (first?.event.type !== 'run.started') throw damaged(runId, 1, 'does not begin with run.started');
-  return { ...foldEntries(beginFold(first.event), 1, rest, runId), snapshotSeq };
+  if (snapshot === undefined) return loadFromStart(await readJournal(store, runId), runId);
+  const image = readImage(snapshot.state, runId);
+  if (!compareJournal(runId, writerOf(image)).opens) return await loadBehindForeign(store, runId, image);
+  const { seq } = snapshot;
+  const entries = await readJournal(store, runId, seq);
+  if (entries.length === 0) await assertReaches(store, runId, seq);
+  const inherited = image.inherited === undefined ? {} : { inherited: image.inherited };
+  return { ...foldEntries(fromStored(image.state), seq, entries, runId), snapshotSeq: seq, ...inherited };
 }
 
-/** The state after a run's first entry. Refuses journals of another chart or format. */
+/** A journal that lost what its snapshot has is not gone on with: its next entries would never fit. */
+async function assertReaches(store: Store, runId: string, seq: number): Promise<void> {
+  const last = (await store.get(runId))?.seq ?? 0;
+  if (last < seq) throw damagedJournal(runId, last + 1, `is missing, and its snapshot is of entry ${seq}`);
+}
+
+function loadFromStart([first, ...rest]: readonly JournalEntry[], runId: string): LoadedRun {
+  if (first?.event.type !== 'run.started') throw damagedJournal(runId, 1, 'does not begin with run.started');
+  return { ...foldEntries(beginFold(first.event), 1, rest, runId), snapshotSeq: 0 };
+}
+
+/** What another program cached is left aside where the journal is whole, and judged by itself. */
+async function loadBehindForeign(store: Store, runId: string, image: RunImage): Promise<LoadedRun> {
+  const entries = await readJournal(store, runId);
+  if (entries[0]?.event.type !== 'run.started') assertReadable(runId, writerOf(image));
+  return loadFromStart(entries, runId);
+}
+
+/** What wrote an image. */
+export function writerOf({ format = FIRST_FORMAT, state }: RunImage): WrittenBy {
+  return { format, chart: state.chart };
+}
+
+/** The state an image holds. Throws `chart-mismatch` for one of another chart or format. */
+export function restoreImage(image: RunImage, runId: string): ChartState {
+  assertReadable(runId, writerOf(image));
+  return fromStored(image.state);
+}
+
+/**
+ * The state after a run's first entry. A journal of another chart or format is refused with
+ * `chart-mismatch`, whose details are a `VersionReport`.
+ */
 export function beginFold(started: RunStarted): ChartState {
-  if (started.format !== JOURNAL_FORMAT) {
-    throw new EngineError(
-      'chart-mismatch',
-      `Run ${started.runId} has journal format ${started.format}; this program reads format ${JOURNAL_FORMAT}. ` +
-        'Open it with the version of agentchart that wrote it.',
-      { found: started.format, expected: JOURNAL_FORMAT },
-    );
-  }
-  assertChart(started.chart);
+  assertReadable(started.runId, started);
   return initial(started).state;
 }
 
@@ -64,16 +92,21 @@ export function foldEntry(state: ChartState, { seq, event }: JournalEntry, runId
     case 'run.noted':
       return state;
     case 'run.started':
-      throw damaged(runId, seq, 'is a second run.started');
+      throw damagedJournal(runId, seq, 'is a second run.started');
     default: {
       const step = next(state, event);
       if (step.handled) return step.state;
-      throw damaged(runId, seq, `(${event.type}) does not fit the state ${JSON.stringify(state.value)}`);
+      throw damagedJournal(
+        runId,
+        seq,
+        `(${event.type}) does not fit the state ${JSON.stringify(state.value)}`,
+      );
     }
   }
 }
 
-function damaged(runId: string, seq: number, problem: string): EngineError {
+/** The error for a journal that cannot be this engine's; `problem` continues "entry n …". */
+export function damagedJournal(runId: string, seq: number, problem: string): EngineError {
   return new EngineError(
     'journal-damaged',
     `The journal of run ${runId} is damaged: entry ${seq} ${problem}.`,
@@ -86,8 +119,8 @@ function damaged(runId: string, seq: number, problem: string): EngineError {
 
 /** The image shares its parts with the state, which never changes. */
 export function makeImage(state: ChartState, inherited?: readonly Item[]): JsonValue {
-  const stored = toStored(state);
-  return (inherited === undefined ? { state: stored } : { state: stored, inherited }) as JsonValue;
+  const image = { format: JOURNAL_FORMAT, state: toStored(state) };
+  return (inherited === undefined ? image : { ...image, inherited }) as JsonValue;
 }
 
 export function readImage(image: JsonValue, runId: string): RunImage {

@@ -1,22 +1,38 @@
 import type { RunEvent } from '../protocol/event.ts';
 import { type JsonValue, toJson } from '../protocol/json.ts';
+import { cutJournal } from './cut-journal.ts';
 import { hashEvent, hashState } from './export-run.ts';
 import { findDifference } from './find-difference.ts';
 import type { UncheckedExport, UncheckedRun } from './read-export.ts';
-import { isRunEvent, type Look, type Recording, replayJournal, type Verdict } from './replay-journal.ts';
+import {
+  isRunEvent,
+  type Look,
+  type Recording,
+  type ReplayOptions,
+  replayJournal,
+  type Verdict,
+} from './replay-journal.ts';
 
 /**
  * Replays an export, the runs it continues first. The verdict is that of the first run that is not equal,
- * else that of the exported one. Throws `chart-mismatch`.
+ * else that of the exported one, of which `until` is an entry. Throws `chart-mismatch`, `input-invalid`.
  */
-export function replayExport({ chain = [], ...exported }: UncheckedExport, look: Look = () => {}): Verdict {
+export function replayExport(
+  { chain = [], ...exported }: UncheckedExport,
+  look: Look = () => {},
+  { until }: ReplayOptions = {},
+): Verdict {
+  const last = { ...exported, journal: [...cutJournal(exported.journal, until, exported.run.runId)] };
   let continued: string | undefined;
   for (const run of chain) {
     const verdict = replayJournal(recordingOf(run, continued), look);
     if (!verdict.equal) return verdict;
     continued = run.run.runId;
   }
-  return replayJournal(recordingOf(exported, continued), look);
+  const recording = recordingOf(last, continued);
+  if (last.journal.length === exported.journal.length) return replayJournal(recording, look);
+  const { checkEnd: _, ...checks } = recording;
+  return replayJournal({ ...checks, of: exported.journal.length }, look);
 }
 
 function recordingOf(
@@ -26,6 +42,7 @@ function recordingOf(
   return {
     runId: run.runId,
     entries: journal,
+    of: journal.length,
     comparedWith: 'the hashes of the export',
     checkEntry: ({ seq, event }, place) => {
       if (seq !== place) return `is missing: entry ${seq} stands in its place`;

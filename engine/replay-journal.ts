@@ -28,6 +28,8 @@ export type Verdict = {
   equal: boolean;
   /** How many were replayed. */
   entries: number;
+  /** How many there are: more, when only the beginning was to be replayed. */
+  of: number;
   /** What the fold was held against; `null` when only the journal is stored. */
   comparedWith: string | null;
   /** Behind the last entry that was replayed; `null` when there is none. */
@@ -36,12 +38,16 @@ export type Verdict = {
   problem?: Problem;
 };
 
+/** `until`: the last entry that is replayed. */
+export type ReplayOptions = { until?: number | undefined };
 export type Look = (entry: ReplayedEntry) => void;
 export type Recorded = { seq: number; event: RunEvent | JsonValue };
 /** A journal, and what it is held against. */
 export type Recording = {
   runId: string;
   entries: readonly Recorded[];
+  /** How many the whole journal has. */
+  of: number;
   comparedWith: string | null;
   /** What is wrong with an entry, before it is replayed. */
   checkEntry?(entry: Recorded, place: number): string | null;
@@ -53,13 +59,17 @@ export type Recording = {
 export type Problem = { seq: number; message: string };
 
 /** Throws `chart-mismatch` for a journal of another chart or format. */
-export function replayJournal({ runId, entries, comparedWith, ...checks }: Recording, look: Look): Verdict {
+export function replayJournal(
+  { runId, entries, of, comparedWith, ...checks }: Recording,
+  look: Look,
+): Verdict {
   let state: ChartState | null = null;
   let replayed = 0;
   const end = (problem: Problem | null): Verdict => ({
     runId,
     equal: problem === null,
     entries: replayed,
+    of,
     comparedWith,
     end: state === null ? null : { state, hash: hashState(state) },
     ...(problem === null ? {} : { problem }),

@@ -3,25 +3,36 @@ import type { ChartState } from '../machines/step.ts';
 import type { JournalEntry } from '../protocol/event.ts';
 import { canonicalJson, type JsonValue, toJson } from '../protocol/json.ts';
 import type { Store } from '../protocol/store.ts';
+import { cutJournal } from './cut-journal.ts';
 import { findDifference } from './find-difference.ts';
 import { foldEntry, readImage } from './load-run.ts';
 import { readFromStart } from './read-from-start.ts';
-import { type Look, replayJournal, type Verdict } from './replay-journal.ts';
+import { type Look, type ReplayOptions, replayJournal, type Verdict } from './replay-journal.ts';
 
 /**
  * Replays a run of the store: its fold has to be the stored snapshot where that was taken, and what the
- * snapshot becomes at the end. Throws what `readFromStart` throws, and `chart-mismatch`.
+ * snapshot becomes at the end. Throws what `readFromStart` throws, `chart-mismatch`, and `input-invalid` for
+ * an `until` that is no entry of it.
  */
-export async function replayRun(store: Store, runId: string, look: Look = () => {}): Promise<Verdict> {
+export async function replayRun(
+  store: Store,
+  runId: string,
+  look: Look = () => {},
+  { until }: ReplayOptions = {},
+): Promise<Verdict> {
   const snapshot = await store.loadSnapshot(runId);
-  const entries = await readFromStart(store, runId, 'Replay');
-  if (snapshot === undefined) return replayJournal({ runId, entries, comparedWith: null }, look);
+  const whole = await readFromStart(store, runId, 'Replay');
+  const entries = cutJournal(whole, until, runId);
+  const of = whole.length;
+  if (snapshot === undefined || snapshot.seq > (until ?? Number.POSITIVE_INFINITY))
+    return replayJournal({ runId, entries, of, comparedWith: null }, look);
   const { seq } = snapshot;
   const compare = (state: ChartState) => compareStates(readStored(snapshot.state, runId), toStored(state));
   return replayJournal(
     {
       runId,
       entries,
+      of,
       comparedWith: `the snapshot at entry ${seq}`,
       checkState: (state, at) => (at === seq ? compare(state) : null),
       checkEnd: state => {

@@ -1,9 +1,10 @@
 import { findCall } from '../machines/calls.ts';
-import type { Call, Context } from '../machines/context.ts';
+import type { Call, CallStatus, Context } from '../machines/context.ts';
 import type { ChartState } from '../machines/step.ts';
 import type { RunParams } from '../protocol/config.ts';
 import type { Item } from '../protocol/item.ts';
 import type { Tool } from '../protocol/tool.ts';
+import type { SoughtCall } from './child-runs.ts';
 import {
   type AnswerOptions,
   type ApproveOptions,
@@ -22,10 +23,18 @@ import { editTranscript, retryCall } from './edit-transcript.ts';
 import type { CommandResult, Refusal } from './explain-refusal.ts';
 import type { Host } from './host.ts';
 
+const GATED: readonly CallStatus[] = ['gated'];
+const ANSWERABLE: readonly CallStatus[] = ['gated', 'waiting'];
+const DOUBTED: readonly CallStatus[] = ['doubted'];
+
 type Surroundings = { host: Host; connectTools(): Promise<ReadonlyMap<string, Tool>> };
 
-/** What people and clients say to a run. Each tells whether the run took it, and if not, why and who was first. */
+/**
+ * What people and clients say to a run. Each tells whether the run took it, and if not, why and who was first.
+ * What is said about an open call of a sub-agent goes to the sub-agent's run.
+ */
 export abstract class RunInputs {
+  abstract readonly id: string;
   readonly #surroundings: Surroundings;
 
   constructor({ host, connectTools }: Surroundings) {
@@ -36,25 +45,49 @@ export abstract class RunInputs {
   protected abstract look(): Promise<Context>;
   /** Puts what `make` makes of the state to the run. */
   protected abstract put(make: (state: ChartState) => Command): Promise<CommandResult>;
+  /** The run of a sub-agent with such an open call; with `ever`, or that had one of this id. */
+  protected abstract findChild(sought: SoughtCall, ever: boolean): Promise<RunInputs | undefined>;
+  /** Drives the run on in the background. */
+  protected abstract goOn(): void;
 
   async approve(callId: string, options: ApproveOptions = {}): Promise<CommandResult> {
     const { connectTools } = this.#surroundings;
-    return await this.#decide(callId, call => approveCall(callId, call, options, connectTools));
+    return await this.#decide(
+      callId,
+      { ...options, fitting: GATED },
+      call => approveCall(callId, call, options, connectTools),
+      child => child.approve(callId, options),
+    );
   }
 
   /** The model reads the reason as the call's result. */
   async reject(callId: string, options: RejectOptions = {}): Promise<CommandResult> {
-    return await this.#decide(callId, call => rejectCall(callId, call, options));
+    return await this.#decide(
+      callId,
+      { ...options, fitting: GATED },
+      call => rejectCall(callId, call, options),
+      child => child.reject(callId, options),
+    );
   }
 
   /** Gives a gated call, or one the client runs, its result. */
   async answer(callId: string, options: AnswerOptions): Promise<CommandResult> {
-    return await this.#decide(callId, call => answerCall(callId, call, options));
+    return await this.#decide(
+      callId,
+      { ...options, fitting: ANSWERABLE },
+      call => answerCall(callId, call, options),
+      child => child.answer(callId, options),
+    );
   }
 
   /** Says what became of a call in doubt. */
   async resolve(callId: string, resolution: Resolution): Promise<CommandResult> {
-    return await this.#decide(callId, () => resolveDoubt(callId, resolution));
+    return await this.#decide(
+      callId,
+      { runId: resolution.runId, fitting: DOUBTED },
+      () => resolveDoubt(callId, resolution),
+      child => child.resolve(callId, resolution),
+    );
   }
 
   /** Queues a message for the next turn; under `supersede` it also refuses the calls that wait for approval. */
@@ -94,11 +127,28 @@ export abstract class RunInputs {
     return await this.put(() => steer('step.requested', said));
   }
 
+  /**
+   * Ids of calls are the providers': a sub-agent may have an open call of the same id. It goes to the run
+   * whose call waits for this, this one first; a call that waits for a sub-agent comes after the sub-agent's,
+   * unless the digest says that it is meant.
+   */
   async #decide(
     callId: string,
+    { fitting, digest, runId }: Omit<SoughtCall, 'callId'>,
     make: (call: Call | undefined) => Command | Refusal | Promise<Command | Refusal>,
+    pass: (child: RunInputs) => Promise<CommandResult>,
   ): Promise<CommandResult> {
-    return await this.#putIfSound(await make(findCall(await this.look(), callId)));
+    const call = findCall(await this.look(), callId);
+    const fits = call !== undefined && fitting.includes(call.status);
+    const isOwn = fits && (call.childRunId === undefined || call.digest === digest);
+    const stays = runId === undefined ? isOwn : runId === this.id;
+    const child = stays
+      ? undefined
+      : await this.findChild({ callId, fitting, digest, runId }, call === undefined);
+    if (child === undefined) return await this.#putIfSound(await make(call));
+    const result = await pass(child);
+    if (result.accepted) this.goOn();
+    return result;
   }
 
   async #putIfSound(command: Command | Refusal): Promise<CommandResult> {

@@ -7,12 +7,23 @@ import { type JsonValue, toJson } from '../protocol/json.ts';
 import type { Owner, Store } from '../protocol/store.ts';
 import type { Tool } from '../protocol/tool.ts';
 import { Channel } from './channel.ts';
+import { type ChildRuns, type SoughtCall, suspendedCalls } from './child-runs.ts';
 import { type Command, cancelRun, findFault, type Said, stampCommand } from './command.ts';
 import { type DriveOutcome, Driver, POLL_MS } from './driver.ts';
 import { type CommandResult, explainRefusal } from './explain-refusal.ts';
-import { forkRun } from './fork-run.ts';
-import { type Host, sleep } from './host.ts';
-import { foldEntry, hasEnded, isAtRest, type LoadedRun, makeImage, statusOf } from './load-run.ts';
+import { findPoison } from './find-poison.ts';
+import { type ForkMessage, forkRun } from './fork-run.ts';
+import { type Host, LONGEST_NAP_MS, type Moment, momentOf, sleep } from './host.ts';
+import {
+  damagedJournal,
+  foldEntry,
+  hasEnded,
+  isAtRest,
+  type LoadedRun,
+  makeImage,
+  statusOf,
+} from './load-run.ts';
+import { deliverToParent, findOrphan, RunChildren, withChildren } from './run-children.ts';
 import { RunInputs } from './run-inputs.ts';
 import { readEvents, readText } from './run-streams.ts';
 import type { Service } from './service.ts';
@@ -33,6 +44,11 @@ export type RunOptions = {
   /** The transcript of the runs that `continues` leads to. */
   loadInherited(continues: string | null): Promise<readonly Item[]>;
   showText(text: string): string;
+  children: ChildRuns;
+  /** Of a sub-agent's run: attaches to the run that made it, in case its agent is here. */
+  openParent?(runId: string): Promise<Run>;
+  /** Whether somebody waits for this run's end right here. */
+  isAwaited?(): boolean;
 };
 
 /** What is journaled, with its place, and what only passes by. */
@@ -46,10 +62,13 @@ export type RunHappening = (RunEvent & { runId: string; seq: number }) | Delta;
  * R3 Who reads its events or its text until it settles is told when driving it here fails, as `settled()` is;
  *    who follows it to its end waits for somebody else to go on.
  * R4 A process that holds a run at rest wakes it when an approval expires, and does not stay alive for it.
+ * R5 A process that lost its lease takes the run again if nobody else has it, and follows it otherwise; its
+ *    events tell who has it (`run.claimed`, whose `replaces` names the loser).
  */
 export class Run extends RunInputs {
   readonly id: string;
   readonly #options: RunOptions;
+  readonly #children: RunChildren;
   readonly #channel = new Channel();
   #loaded: LoadedRun;
   /** The transcript this run continues. */
@@ -65,6 +84,7 @@ export class Run extends RunInputs {
     super(options);
     this.id = options.runId;
     this.#options = options;
+    this.#children = new RunChildren(options);
     this.#loaded = loaded;
     this.#inherited = inherited;
   }
@@ -77,9 +97,14 @@ export class Run extends RunInputs {
   }
 
   /** A run that was just created and claimed: driving begins at once. */
-  static begin(options: RunOptions, loaded: LoadedRun, inherited: readonly Item[], epoch: number): Run {
+  static begin(
+    options: RunOptions,
+    loaded: LoadedRun,
+    inherited: readonly Item[],
+    { epoch, leasedAt }: { epoch: number; leasedAt: Moment },
+  ): Run {
     const run = new Run(options, loaded, inherited);
-    run.#driveUnder(epoch);
+    run.#driveUnder(epoch, leasedAt);
     return run;
   }
 
@@ -89,9 +114,21 @@ export class Run extends RunInputs {
       await this.#driving;
       if (this.#driver === null) await this.#catchUp();
       const settled = this.#driver === null ? this.#describe() : null;
+      if (settled?.status === 'waiting' && suspendedCalls(this.context).length > 0) {
+        const withTheirs = await this.#settleChildren(settled);
+        if (withTheirs !== null) return withTheirs;
+        continue;
+      }
       if (settled !== null) return settled;
       if (this.#driver === null && !(await this.#tryToDrive())) await sleep(this.#options.host, POLL_MS);
     }
+  }
+
+  /** What is waited for once all sub-agents rest; `null` when one of them has ended, and the run goes on. */
+  async #settleChildren(settled: Extract<Settled, { status: 'waiting' }>): Promise<Settled | null> {
+    const ended = await this.#children.settle(this.context);
+    for (const command of ended) await this.put(() => command);
+    return ended.length > 0 ? null : await withChildren(this.#options.store, this.context, settled);
   }
 
   /** Drives the run until it settles; journals nothing but the claim. */
@@ -113,6 +150,13 @@ export class Run extends RunInputs {
 
   /** Aborts what runs, gives it the grace time, and ends the run. */
   async cancel(options: Said & { reason?: string } = {}): Promise<CommandResult> {
+    const result = await this.#cancel(options);
+    if (result.accepted)
+      await this.#children.cancel(this.context, `run ${this.id}, which it worked for, was cancelled`);
+    return result;
+  }
+
+  async #cancel(options: Said & { reason?: string }): Promise<CommandResult> {
     if (this.#driver !== null) {
       const answer = await this.#driver.cancel(state => this.#stamp(cancelRun(state, options)));
       if (answer === 'accepted') return { accepted: true };
@@ -121,12 +165,13 @@ export class Run extends RunInputs {
   }
 
   /**
-   * A new run that begins as this one did up to its entry `at`; what was under way there is in doubt. It is
-   * attached, and driven once `settled()`, `resume()` or a command asks for it. Throws what `forkRun` throws.
+   * A new run that begins as this one did up to its entry `at`, and with `message` behind it; what was under
+   * way there is in doubt. It is attached, and driven once `settled()`, `resume()` or a command asks for it.
+   * Throws what `forkRun` throws.
    */
-  async fork({ at }: { at: number }): Promise<Run> {
+  async fork({ at, ...said }: { at: number } & ForkMessage): Promise<Run> {
     const options = this.#options;
-    const { runId, loaded } = await forkRun(options, this.id, at);
+    const { runId, loaded } = await forkRun(options, this.id, at, said);
     const owner = { ...options.owner, id: options.host.newId('driver') };
     return Run.attach({ ...options, runId, owner }, loaded, this.#inherited);
   }
@@ -147,6 +192,15 @@ export class Run extends RunInputs {
   protected async look(): Promise<Context> {
     if (this.#driver === null) await this.#catchUp();
     return this.#state.context;
+  }
+
+  protected async findChild(sought: SoughtCall, ever: boolean): Promise<RunInputs | undefined> {
+    const open = await this.#children.findWith(this.context, sought);
+    return open ?? (ever ? await this.#children.findPast(this.id, sought.callId) : undefined);
+  }
+
+  protected goOn(): void {
+    this.settled().catch(() => {});
   }
 
   get #state(): ChartState {
@@ -235,12 +289,47 @@ export class Run extends RunInputs {
   async #claim(): Promise<boolean> {
     const { store, host, owner, leaseMs, isDead } = this.#options;
     host.reach?.('claim.before');
-    const claim = await store.claim(this.id, { owner, leaseMs, now: host.now(), isDead });
+    const asked = momentOf(host);
+    const { seq: seen } = this.#loaded;
+    const claim = await store.claim(this.id, { owner, leaseMs, now: asked.wall, isDead });
     host.reach?.('claim.after');
     if (claim.type === 'held') return false;
+    if (claim.seq <= seen)
+      throw damagedJournal(this.id, claim.seq, `is a claim, where ${seen} entries were seen before`);
     await this.#catchUp();
-    this.#driveUnder(claim.epoch);
+    await this.#endIfOrphaned(claim.epoch);
+    await this.#parkIfPoisoned(claim.epoch);
+    this.#driveUnder(claim.epoch, asked);
     return true;
+  }
+
+  /** A sub-agent does nothing more for a run that does not wait for it. */
+  async #endIfOrphaned(epoch: number): Promise<void> {
+    const reason = hasEnded(this.#state) ? null : await findOrphan(this.#options.store, this.context);
+    if (reason !== null) await this.#appendUnder(epoch, state => cancelRun(state, { reason }));
+  }
+
+  /** A run that ends one process after another is paused instead of driven. */
+  async #parkIfPoisoned(epoch: number): Promise<void> {
+    const reason = await findPoison(this.#options.store, this.#loaded, this.id);
+    if (reason !== null) await this.#appendUnder(epoch, () => ({ type: 'run.parked', reason }));
+  }
+
+  /** Before there is a driver. */
+  async #appendUnder(epoch: number, make: (state: ChartState) => Command): Promise<void> {
+    const { store, host } = this.#options;
+    for (;;) {
+      const { state, seq } = this.#loaded;
+      const event = this.#stamp(make(state));
+      const step = next(state, event);
+      if (!step.handled) return;
+      host.reach?.('append.before');
+      const { type } = await store.append(this.id, { after: seq, epoch }, [event], statusOf(step.state));
+      host.reach?.('append.after');
+      if (type === 'superseded') return;
+      await this.#catchUp();
+      if (type === 'appended') return;
+    }
   }
 
   #driveInBackground(): void {
@@ -248,24 +337,27 @@ export class Run extends RunInputs {
     this.#tryToDrive().catch(() => {});
   }
 
-  #driveUnder(epoch: number): void {
+  #driveUnder(epoch: number, leasedAt: Moment): void {
     this.#cancelWake();
     this.#trouble = null;
-    this.#driving = this.#drive(epoch)
+    this.#driving = this.#drive(epoch, leasedAt)
       .catch(error => {
         this.#trouble = { error };
         throw error;
       })
       .finally(() => this.#afterDriving());
     this.#driving.then(
-      outcome => this.#lookAgain(outcome),
+      () => this.#lookAgain(),
       () => {},
     );
   }
 
-  /** What somebody said after the driver's last look, and before it let go of the run, is not left lying. */
-  async #lookAgain(outcome: DriveOutcome): Promise<void> {
-    if (outcome === 'superseded' || hasEnded(this.#state)) return;
+  /**
+   * What somebody said after the driver's last look, and before it let go of the run, is not left lying; nor
+   * is a run whose lease this process let run out, if nobody else took it.
+   */
+  async #lookAgain(): Promise<void> {
+    if (hasEnded(this.#state)) return;
     try {
       await this.#catchUp();
     } catch {
@@ -274,14 +366,14 @@ export class Run extends RunInputs {
     if (this.#driving === null) this.#driveInBackground();
   }
 
-  async #drive(epoch: number): Promise<DriveOutcome> {
+  async #drive(epoch: number, leasedAt: Moment): Promise<DriveOutcome> {
     const { store, host, leaseMs, graceMs, durability, services, runId } = this.#options;
     this.#inherited ??= await this.#options.loadInherited(this.#loaded.state.context.continues);
     const inherited = this.#inherited;
     const loaded = this.#loaded;
     const channel = this.#channel;
     this.#driver = new Driver({
-      ...{ store, host, runId, epoch, leaseMs, graceMs, durability },
+      ...{ store, host, runId, epoch, leaseMs, leasedAt, graceMs, durability },
       ...{ services, channel, loaded, inherited },
     });
     return await this.#driver.drive();
@@ -295,6 +387,17 @@ export class Run extends RunInputs {
     this.#driving = null;
     this.#wakeAtExpiry();
     this.#channel.nudge();
+    void this.#tellParent().catch(() => {});
+  }
+
+  /** The run that waits for this one is told how it ended, and driven on where its agent is here. */
+  async #tellParent(): Promise<void> {
+    const { store, host, openParent, isAwaited } = this.#options;
+    const settled = hasEnded(this.#state) ? this.#describe() : null;
+    if (this.context.parent === null || settled === null || settled.status === 'waiting') return;
+    if (isAwaited?.() === true) return;
+    if (!(await deliverToParent({ store, host }, this.context, settled))) return;
+    await (await openParent?.(this.context.parent.runId))?.settled();
   }
 
   #wakeAtExpiry(): void {
@@ -306,7 +409,8 @@ export class Run extends RunInputs {
       if (host.now() < timer) return this.#wakeAtExpiry();
       this.#tryToDrive().catch(() => {});
     };
-    this.#cancelWake = host.setTimer(timer - host.now(), wake, { keepAlive: false });
+    const nap = Math.min(timer - host.now(), LONGEST_NAP_MS);
+    this.#cancelWake = host.setTimer(nap, wake, { keepAlive: false });
   }
 
   #streamSource() {

@@ -40,5 +40,10 @@ export type Service = (scope: ServiceScope) => Promise<void>;
 
 /** Ends a service whose work is not wanted any more. Never reported. */
 export class Stopped extends Error {
-  override readonly name = 'Stopped';
+  override readonly name: string = 'Stopped';
+}
+
+/** Ends a service because somebody cancelled its run. */
+export class Cancelled extends Stopped {
+  override readonly name = 'Cancelled';
 }

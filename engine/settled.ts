@@ -18,6 +18,8 @@ export type OpenCall = {
   digest: string;
   sideEffect: SideEffect;
   status: Exclude<Call['status'], 'settled'>;
+  /** The run of a sub-agent that will give its result. */
+  waitsFor?: string;
   /** Why a person is asked, or why nobody knows whether it happened. */
   reason?: string;
   /** ms since the epoch. */
@@ -35,7 +37,15 @@ export type Settled = { usage: Usage | null; turns: number } & (
       unread: Item[];
       incomplete?: { reason: string };
     }
-  | { status: 'waiting'; approvals: OpenCall[]; results: OpenCall[]; doubts: OpenCall[]; paused: boolean }
+  | {
+      status: 'waiting';
+      approvals: OpenCall[];
+      results: OpenCall[];
+      doubts: OpenCall[];
+      paused: boolean;
+      /** Why the engine paused the run by itself. */
+      reason?: string;
+    }
   | { status: 'failed'; error: { code: string; message: string } }
   | { status: 'cancelled'; unsettled: OpenCall[] }
 );
@@ -61,6 +71,7 @@ export function describeSettled(state: ChartState, showText: (text: string) => s
         results: callsWith(context, 'waiting').map(call => openCall(context, call)),
         doubts: callsWith(context, 'doubted').map(call => openCall(context, call)),
         paused: context.paused,
+        ...(context.parked === null ? {} : { reason: context.parked }),
       };
   }
 }
@@ -96,6 +107,7 @@ function openCall(context: Context, call: Call): OpenCall {
     digest: call.digest,
     sideEffect: call.sideEffect,
     status: call.status === 'settled' ? 'ready' : call.status,
+    ...(call.childRunId === undefined ? {} : { waitsFor: call.childRunId }),
     ...(reason === undefined ? {} : { reason }),
     ...(call.expiresAt === undefined ? {} : { expiresAt: call.expiresAt }),
   };

@@ -1,9 +1,18 @@
-import { sleep } from '../host.ts';
+import { LONGEST_NAP_MS, sleep } from '../host.ts';
 import type { Service } from '../service.ts';
 
-/** Reports `timer.fired` once its time has come by the wall clock, however long the process slept. */
+/**
+ * Reports `timer.fired` once its time has come by the wall clock, however long the machine slept. A wait
+ * before a retry is also over when it has lasted its time, whatever became of the wall clock.
+ */
 export const timer: Service = async scope => {
   const { host, signal, until = 0 } = scope;
-  while (host.now() < until && !signal.aborted) await sleep(host, until - host.now(), signal);
+  const isBackOff = scope.context().failure !== null;
+  const longest = host.monotonic() + Math.max(0, until - host.now());
+  while (host.now() < until && !signal.aborted) {
+    const left = isBackOff ? longest - host.monotonic() : until - host.now();
+    if (left <= 0) break;
+    await sleep(host, Math.min(left, until - host.now(), LONGEST_NAP_MS), signal);
+  }
   if (!signal.aborted) scope.report({ type: 'timer.fired' });
 };

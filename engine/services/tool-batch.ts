@@ -1,10 +1,6 @@
-import { findCall } from '../../machines/calls.ts';
 import type { Call } from '../../machines/context.ts';
-import { InDoubt, messageOf } from '../../protocol/error.ts';
-import { type JsonValue, toJson, toJsonText } from '../../protocol/json.ts';
-import type { Tool, ToolCallContext } from '../../protocol/tool.ts';
-import { sleep } from '../host.ts';
-import { type Service, type ServiceScope, Stopped } from '../service.ts';
+import { type Service, Stopped } from '../service.ts';
+import { becameOnce, CallRun, ONCE_NOW, type ToolBatchParts } from './call-run.ts';
 
 /**
  * One service for a whole batch of calls.
@@ -14,27 +10,22 @@ import { type Service, type ServiceScope, Stopped } from '../service.ts';
  * B2 `tool.started` is durable, and the process known to drive the run, before a tool's function is called.
  * B3 Every attempt of a call has the same key.
  * B4 A `once` call that may have acted and did not settle is never a result: it is reconciled or in doubt.
+ *    `once` is what was recorded so, and what its tool has become since.
  * B5 What a tool gives after its call was given up is kept as evidence.
  * B6 Somebody else's events may come in before a batch is durable, and change what it owes: a call is
  *    run only while the chart says that it runs, and the batch goes on until it owes nothing.
  */
 
-export type ToolBatchParts = {
-  connectTools(): Promise<ReadonlyMap<string, Tool>>;
-  concurrency: number;
-  /** The first wait before a call is tried again, in ms; it doubles. */
-  retryBaseMs: number;
-};
-
-/** Longer outputs are journaled whole, and cut for the model, in characters. */
-const LONGEST_SHOWN = 100_000;
-
 export function makeToolBatch(parts: ToolBatchParts): Service {
   return async scope => {
-    for (const { callId } of scope.context().calls.filter(call => call.status === 'running')) {
-      scope.report({ type: 'tool.interrupted', callId });
-    }
     const tools = await parts.connectTools();
+    for (const call of scope.context().calls.filter(({ status }) => status === 'running')) {
+      const { callId } = call;
+      const isOnceNow = becameOnce(call, tools.get(call.name));
+      scope.report(
+        isOnceNow ? { type: 'tool.doubted', callId, reason: ONCE_NOW } : { type: 'tool.interrupted', callId },
+      );
+    }
     const begun = new Set<string>();
     let place = 0;
     const takeNext = () => {
@@ -50,7 +41,7 @@ export function makeToolBatch(parts: ToolBatchParts): Service {
     const work = async () => {
       for (let call = takeNext(); call !== undefined; call = takeNext()) {
         begun.add(call.callId);
-        await settleCall(new CallRun(scope, call, tools.get(call.name), parts.retryBaseMs));
+        await settleCall(new CallRun(scope, call, tools.get(call.name), parts));
       }
     };
     const workers = Math.min(parts.concurrency, scope.context().batch);
@@ -67,210 +58,5 @@ async function settleCall(run: CallRun): Promise<void> {
     await (run.call.status === 'reconciling' ? run.recover() : run.execute());
   } catch (error) {
     if (!(error instanceof Stopped)) throw error;
-  }
-}
-
-/** How one attempt of a tool's function ended; `lost` means that nobody can know whether it acted. */
-type Outcome =
-  | { type: 'returned'; output: unknown }
-  | { type: 'threw'; error: unknown }
-  | { type: 'lost'; reason: string };
-
-class CallRun {
-  readonly call: Call;
-  readonly #scope: ServiceScope;
-  readonly #tool: Tool | undefined;
-  readonly #retryBaseMs: number;
-  readonly #key: string;
-  #attempt: number;
-
-  constructor(scope: ServiceScope, call: Call, tool: Tool | undefined, retryBaseMs: number) {
-    const { runId, turn } = scope.context();
-    this.#scope = scope;
-    this.call = call;
-    this.#tool = tool;
-    this.#retryBaseMs = retryBaseMs;
-    this.#key = call.key ?? `${runId}:${turn.number}:${call.callId}`;
-    this.#attempt = call.attempt;
-  }
-
-  async execute(): Promise<void> {
-    const tool = this.#tool;
-    const value = await this.#validate();
-    if (tool?.run === undefined || value === undefined) return;
-    for (let failures = 0; ; failures += 1) {
-      const outcome = await this.#attemptOnce(tool, value.input);
-      if (this.#scope.signal.aborted) return this.#keepEvidence(outcome);
-      if (outcome.type === 'returned') return this.#settle(outcome.output);
-      if (this.call.sideEffect === 'once') {
-        if (outcome.type === 'threw') return this.#fail(messageOf(outcome.error));
-        return await this.#reconcile(outcome.reason, () =>
-          this.#fail(`${outcome.reason} It did not happen.`),
-        );
-      }
-      if (failures >= tool.retries) {
-        return this.#fail(outcome.type === 'threw' ? messageOf(outcome.error) : outcome.reason);
-      }
-      await sleep(this.#scope.host, this.#retryBaseMs * 2 ** failures, this.#scope.signal);
-      if (this.#scope.signal.aborted) return;
-    }
-  }
-
-  /** For a call that another process started: asks the tool whether it happened, and runs it if it did not. */
-  async recover(): Promise<void> {
-    await this.#reconcile('Whoever ran it stopped before its outcome was recorded.', () => this.execute());
-  }
-
-  /** Without an answer the call is in doubt. */
-  async #reconcile(reason: string, whenNot: () => void | Promise<void>): Promise<void> {
-    const { callId, name, input } = this.call;
-    const tool = this.#tool;
-    if (tool?.reconcile === undefined) return this.#doubt(reason);
-    const validation = await tool.validate(input);
-    const { runId } = this.#scope.context();
-    const view = { callId, runId, name, input: validation.valid ? validation.value : input };
-    await this.#scope.durable();
-    if (!this.#is('reconciling') && !this.#is('running')) return;
-    this.#scope.host.reach?.('reconcile.before');
-    try {
-      const found = await tool.reconcile(view, this.#toolContext(this.#scope.signal));
-      this.#scope.host.reach?.('reconcile.after');
-      if (this.#scope.signal.aborted) return;
-      const happened = 'happened' in found ? found.happened : undefined;
-      if ('happened' in found && found.happened === true) return this.#settle(found.output);
-      // Only a plain no lets it run again: nothing else may count as one.
-      if (happened !== false) return this.#doubt(reason);
-    } catch (error) {
-      if (this.#scope.signal.aborted || error instanceof Stopped) return;
-      return this.#doubt(`${reason} Asking whether it happened failed: ${messageOf(error)}`);
-    }
-    await whenNot();
-  }
-
-  async #validate(): Promise<{ input: unknown } | undefined> {
-    if (this.#tool?.run === undefined) {
-      this.#refuse(`The agent has no tool "${this.call.name}" any more.`);
-      return undefined;
-    }
-    const validation = await this.#tool.validate(this.call.input);
-    if (validation.valid) return { input: validation.value };
-    this.#refuse(`The arguments are not valid: ${validation.message}`);
-    return undefined;
-  }
-
-  /** A call that cannot be started gets its result by way of a start that touches nothing. */
-  #refuse(message: string): void {
-    this.#reportStart();
-    this.#fail(`Not run: ${message}`);
-  }
-
-  #reportStart(): void {
-    this.#attempt += 1;
-    const { callId } = this.call;
-    this.#scope.report({ type: 'tool.started', callId, attempt: this.#attempt, key: this.#key });
-  }
-
-  /** Where the chart has the call by now. */
-  #is(status: Call['status']): boolean {
-    return findCall(this.#scope.context(), this.call.callId)?.status === status;
-  }
-
-  async #attemptOnce(tool: Tool, input: unknown): Promise<Outcome> {
-    this.#reportStart();
-    await this.#scope.durable();
-    if (!this.#is('running')) throw new Stopped('The run does not want this call now.');
-    this.#scope.assertDriving();
-    this.#scope.host.reach?.('tool.before');
-    const outcome = await this.#callWithin(tool, input);
-    this.#scope.host.reach?.('tool.after');
-    return outcome;
-  }
-
-  async #callWithin(tool: Tool, input: unknown): Promise<Outcome> {
-    const { host, signal } = this.#scope;
-    const { timeoutMs } = tool;
-    if (timeoutMs === undefined) return await callTool(tool, input, this.#toolContext(signal));
-    const timeout = new AbortController();
-    const called = callTool(tool, input, this.#toolContext(AbortSignal.any([signal, timeout.signal])));
-    let cancel = () => {};
-    const late = new Promise<Outcome>(resolve => {
-      cancel = host.setTimer(timeoutMs, () => {
-        const reason = `The tool did not answer within ${timeoutMs} ms.`;
-        resolve({ type: 'lost', reason });
-        timeout.abort(new Error(reason));
-      });
-    });
-    const outcome = await Promise.race([called, late]);
-    cancel();
-    if (outcome.type === 'lost' && timeout.signal.aborted) void called.then(rest => this.#keepEvidence(rest));
-    return outcome;
-  }
-
-  #toolContext(signal: AbortSignal): ToolCallContext {
-    const { callId } = this.call;
-    const { runId } = this.#scope.context();
-    const progress = (data: JsonValue) => this.#scope.publish({ type: 'tool.progress', callId, data });
-    return { signal, key: this.#key, callId, runId, progress };
-  }
-
-  #settle(output: unknown): void {
-    this.#scope.host.reach?.('report.before');
-    try {
-      const text = toJsonText(output);
-      const value: JsonValue = JSON.parse(text);
-      this.#reportResult(value, false, typeof value === 'string' ? value : text);
-    } catch (error) {
-      this.#fail(`The tool ran, but what it returned could not be recorded: ${messageOf(error)}`);
-    }
-  }
-
-  /** `text`: the output as the model would read it. */
-  #reportResult(output: JsonValue, isError: boolean, text: string): void {
-    const shown = this.#showFor(text);
-    const report = { type: 'tool.settled', callId: this.call.callId, output, isError } as const;
-    this.#scope.report(shown === undefined ? report : { ...report, shown });
-  }
-
-  #showFor(text: string): string | undefined {
-    const edited = findCall(this.#scope.context(), this.call.callId)?.edited === true;
-    if (text.length <= LONGEST_SHOWN && !edited) return undefined;
-    const note = edited ? `[A person changed the input to ${JSON.stringify(this.call.input)}.]\n` : '';
-    if (text.length <= LONGEST_SHOWN) return note + text;
-    const cut = text.length - LONGEST_SHOWN;
-    const kept = text.slice(0, LONGEST_SHOWN).replace(/[\ud800-\udbff]$/, '');
-    return `${note}${kept}\n[${cut} more characters were left out. Ask for less at a time.]`;
-  }
-
-  #fail(message: string): void {
-    this.#reportResult(message, true, message);
-  }
-
-  #doubt(reason: string): void {
-    this.#scope.report({ type: 'tool.doubted', callId: this.call.callId, reason });
-  }
-
-  /** The batch was stopped while the tool ran: its outcome is reported if the chart still wants it, else kept. */
-  #keepEvidence(outcome: Outcome): void {
-    if (outcome.type !== 'returned') return;
-    const { callId } = this.call;
-    let output: JsonValue;
-    try {
-      output = toJson(outcome.output);
-    } catch (error) {
-      output = `The tool ran, but what it returned could not be recorded: ${messageOf(error)}`;
-    }
-    if (this.#scope.report({ type: 'tool.settled', callId, output, isError: false })) return;
-    if (this.call.sideEffect === 'once') this.#scope.recordLate(callId, output, false);
-  }
-}
-
-async function callTool(tool: Tool, input: unknown, context: ToolCallContext): Promise<Outcome> {
-  try {
-    return { type: 'returned', output: await tool.run?.(input, context) };
-  } catch (error) {
-    if (error instanceof InDoubt) return { type: 'lost', reason: error.message };
-    return context.signal.aborted
-      ? { type: 'lost', reason: `The call was aborted: ${messageOf(error)}` }
-      : { type: 'threw', error };
   }
 }

@@ -81,7 +81,14 @@ function describeRuns(): JsonObject {
   const summaries: JsonObject = {
     type: 'object',
     required: ['runs'],
-    properties: { runs: { type: 'array', items: { $ref: '#/components/schemas/RunSummary' } } },
+    properties: {
+      runs: { type: 'array', items: { $ref: '#/components/schemas/RunSummary' } },
+      damaged: {
+        type: 'array',
+        items: { type: 'string' },
+        description: 'What is wrong with the records that cannot be read, if there are any.',
+      },
+    },
   };
   return {
     '/runs': {

@@ -1,7 +1,7 @@
 import type { Host } from '../../engine/host.ts';
 import { loadRun } from '../../engine/load-run.ts';
 import { isOwnerDead } from '../../engine/owner.ts';
-import { messageOf } from '../../protocol/error.ts';
+import { type EngineError, messageOf } from '../../protocol/error.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 
 export type PickUpOptions = {
@@ -18,9 +18,10 @@ export type PickUpOptions = {
  * Gives the ids of the runs it drives; what cannot be read is logged.
  */
 export async function pickUpRuns(options: PickUpOptions): Promise<string[]> {
-  const { store, isServed, drive } = options;
+  const { store, isServed, drive, log } = options;
+  const onDamaged = (error: EngineError) => log(`A run is not picked up: ${error.message}`);
   const picked: string[] = [];
-  for (const record of await store.list({ status: 'running' })) {
+  for (const record of await store.list({ status: 'running', onDamaged })) {
     if (!isServed(record.agent)) continue;
     if (isDriven(record, options.host)) lookAgain(record, options);
     else {
@@ -28,7 +29,7 @@ export async function pickUpRuns(options: PickUpOptions): Promise<string[]> {
       picked.push(record.runId);
     }
   }
-  for (const record of await store.list({ status: 'waiting' })) {
+  for (const record of await store.list({ status: 'waiting', onDamaged })) {
     if (isServed(record.agent) && (await hasDeadline(record, options))) drive(record.runId);
   }
   return picked;

@@ -34,7 +34,9 @@ export function addRunRoutes(app: Hono<RunsEnv>, options: RunRoutesOptions): voi
   app.get('/runs', async c => {
     const query = listQuery.safeParse(c.req.query());
     if (!query.success) throw describeIssues(query.error.issues);
-    return c.json({ runs: (await store.list(query.data)).map(summarizeRun) });
+    const damaged: string[] = [];
+    const records = await store.list({ ...query.data, onDamaged: ({ message }) => damaged.push(message) });
+    return c.json({ runs: records.map(summarizeRun), ...(damaged.length > 0 && { damaged }) });
   });
   app.get('/runs/:id', async c => c.json(await view(await findRecord(store, c.req.param('id')), options)));
   app.get('/runs/:id/events', c => streamEvents(c, c.req.param('id'), options));

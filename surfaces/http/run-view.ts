@@ -2,7 +2,8 @@ import { z } from 'zod';
 import type { Host } from '../../engine/host.ts';
 import { loadRun } from '../../engine/load-run.ts';
 import { isOwnerDead } from '../../engine/owner.ts';
-import { describeSettled, listOpenCalls, type Settled } from '../../engine/settled.ts';
+import { describeWithChildren } from '../../engine/run-children.ts';
+import { listOpenCalls, type Settled } from '../../engine/settled.ts';
 import { chartIdentity } from '../../machines/snapshot.ts';
 import { statePath } from '../../machines/state-path.ts';
 import type { ChartState } from '../../machines/step.ts';
@@ -32,6 +33,7 @@ export const openCallSchema = z.object({
   digest: z.string(),
   sideEffect: z.enum(['none', 'idempotent', 'once']),
   status: z.enum(['gated', 'ready', 'queued', 'running', 'reconciling', 'waiting', 'doubted']),
+  waitsFor: z.exactOptional(z.string()).meta({ description: 'The run that will give its result.' }),
   reason: z.exactOptional(z.string()),
   expiresAt: z.exactOptional(z.number()),
 });
@@ -45,8 +47,13 @@ export const runViewSchema = runSummarySchema.extend({
   limits: limitsSchema,
   usage: usageSchema.nullable(),
   cost: z.number(),
-  settled: z.custom<Settled | null>().meta({ description: 'null while there is something to do.' }),
-  calls: z.array(openCallSchema).meta({ description: 'Every call without a result.' }),
+  parent: z
+    .exactOptional(z.object({ runId: z.string(), callId: z.string() }))
+    .meta({ description: "The call of another run that this one, a sub-agent's, answers." }),
+  settled: z.custom<Settled | null>().meta({
+    description: "null while there is something to do. What sub-agents wait for is among the run's own.",
+  }),
+  calls: z.array(openCallSchema).meta({ description: "Every call without a result, of this run's own." }),
   driver: z
     .object({ host: z.string(), pid: z.number().int(), until: z.number() })
     .nullable()
@@ -75,7 +82,7 @@ export async function viewRun(record: RunRecord, options: ViewOptions): Promise<
   const { store, host, availableAgent, showText } = options;
   const { state, seq } = await loadRun(store, record.runId);
   const { context } = state;
-  const settled = describeSettled(state, showText);
+  const settled = await describeWithChildren(store, state, showText);
   return {
     ...summarizeRun(record),
     status: settled?.status ?? 'running',
@@ -88,6 +95,7 @@ export async function viewRun(record: RunRecord, options: ViewOptions): Promise<
     limits: context.config.limits,
     usage: context.usage,
     cost: context.cost,
+    ...(context.parent === null ? {} : { parent: context.parent }),
     settled,
     calls: listOpenCalls(context),
     driver: describeDriver(record, host.now()),

@@ -4,6 +4,7 @@ import type { RunRecord, Store } from '../../protocol/store.ts';
 import { withoutDriving } from '../../stores/without-driving.ts';
 import type { Agent } from '../library/agent.ts';
 import { createAgent } from '../library/create-agent.ts';
+import { agentNamed, namesOf } from '../library/sub-agents.ts';
 import { ApiError } from './error-envelope.ts';
 
 /** What a later process needs to make an agent again. */
@@ -41,7 +42,7 @@ export class ServedAgents {
   }
 
   has(name: string): boolean {
-    return this.#options.agents.has(name) || this.#options.agentsByRun?.has(name) === true;
+    return this.#find(name) !== undefined || this.#options.agentsByRun?.has(name) === true;
   }
 
   launchOf(name: string): Launch | undefined {
@@ -67,17 +68,24 @@ export class ServedAgents {
   }
 
   async open(record: RunRecord): Promise<Run> {
-    const { agents, agentsByRun, store, fallbackAgentFor } = this.#options;
+    const { agentsByRun, store, fallbackAgentFor } = this.#options;
     const made = await agentsByRun?.get(record.agent)?.(record);
     if (made !== undefined) return await made.open(record.runId);
     const standIn = () => createAgent({ name: record.agent, store: withoutDriving(store) });
-    const agent = agents.get(record.agent) ?? fallbackAgentFor?.(record) ?? standIn();
+    const agent = this.#find(record.agent) ?? fallbackAgentFor?.(record) ?? standIn();
     return await agent.open(record.runId);
   }
 
   /** What readers of an agent's runs get of a raw text; the text itself where the agent is not served. */
   showText(name: string, text: string): string {
-    return filterText(text, this.#options.agents.get(name)?.options.textFilters ?? []);
+    const agent = this.#find(name);
+    return filterText(text, (agent && agentNamed(agent, name))?.options.textFilters ?? []);
+  }
+
+  /** The agent of this name, or the one that has a sub-agent of this name. */
+  #find(name: string): Agent | undefined {
+    const { agents } = this.#options;
+    return agents.get(name) ?? [...agents.values()].find(agent => namesOf(agent).includes(name));
   }
 }
 

@@ -7,6 +7,7 @@ import type {
   Retry,
 } from '../../engine/definition.ts';
 import type { Host } from '../../engine/host.ts';
+import type { JournalMigration } from '../../engine/migrate-journal.ts';
 import type { TextFilter } from '../../engine/text-filter.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { type Limits, limitsSchema, type Prices } from '../../protocol/config.ts';
@@ -56,6 +57,8 @@ export type AgentOptions = {
   output?: OutputSchema;
   retry?: Partial<Retry>;
   version?: string;
+  /** Steps from journals of older versions to this one, for `migrate`. */
+  migrations?: readonly JournalMigration[];
   /** Time, ids and randomness. Default: the system's. */
   host?: Host;
 };
@@ -101,6 +104,7 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
     toolConcurrency,
     finishers: options.finishers ?? [],
     retry,
+    migrations: checkMigrations(options.migrations ?? []),
     ...(options.output === undefined ? {} : { output: outputContract(name, options.output) }),
     ...dropUndefined({ version, instructions, providerOptions, prices, prepareTurn }),
   };
@@ -123,6 +127,18 @@ function outputContract(agent: string, output: OutputSchema): OutputContract {
     format: { name: name ?? 'answer', schema: objectSchema, ...(strict === undefined ? {} : { strict }) },
     validate: value => validateWith(schema, value),
   };
+}
+
+/** A step leads from a version that it names to one that it names. */
+function checkMigrations(migrations: readonly JournalMigration[]): readonly JournalMigration[] {
+  for (const [index, step] of migrations.entries()) {
+    const named = (version: object) => Object.values(version ?? {}).some(value => value !== undefined);
+    check(
+      named(step?.from) && named(step?.to) && typeof step.migrate === 'function',
+      `migrations[${index}] is not a step: expected { from: { chart?, format?, agent? }, to: { … }, migrate(events) }.`,
+    );
+  }
+  return migrations;
 }
 
 /** Throws `agent-invalid` for a limit that is not a number of its kind. */

@@ -1,54 +1,49 @@
-import { type AgentDefinition, runConfigOf } from '../../engine/definition.ts';
-import { type Host, systemHost } from '../../engine/host.ts';
+import { checkRun } from '../../engine/check-run.ts';
+import { type ChildRequest, narrowLimits } from '../../engine/child-runs.ts';
+import type { VersionReport } from '../../engine/compare-versions.ts';
+import type { AgentDefinition } from '../../engine/definition.ts';
+import { type Host, momentOf, systemHost } from '../../engine/host.ts';
 import { loadInherited } from '../../engine/inherit.ts';
 import { actorsOf, type LiveOptions, type ServiceActors } from '../../engine/live.ts';
-import { loadRun, makeImage, readImage, statusOf } from '../../engine/load-run.ts';
+import {
+  type LoadedRun,
+  loadRun,
+  makeImage,
+  readImage,
+  restoreImage,
+  statusOf,
+} from '../../engine/load-run.ts';
+import { type MigrateOptions, migrateRun } from '../../engine/migrate-run.ts';
 import { isOwnerDead, makeOwner } from '../../engine/owner.ts';
 import { Run, type RunOptions } from '../../engine/run.ts';
 import type { Service } from '../../engine/service.ts';
-import { makeFinishers } from '../../engine/services/finishers.ts';
-import { makeModelTurn } from '../../engine/services/model-turn.ts';
-import { timer } from '../../engine/services/timer.ts';
-import { makeToolBatch } from '../../engine/services/tool-batch.ts';
+import { makeServices } from '../../engine/services/make-services.ts';
 import type { Settled } from '../../engine/settled.ts';
 import { filterText } from '../../engine/text-filter.ts';
+import { versionMismatch } from '../../engine/version-mismatch.ts';
 import { type AgentMachine, agentMachine } from '../../machines/agent.ts';
-import { chartIdentity, fromStored } from '../../machines/snapshot.ts';
 import { initial } from '../../machines/step.ts';
-import type { Limits } from '../../protocol/config.ts';
 import type { ServiceName } from '../../protocol/effect.ts';
 import { EngineError } from '../../protocol/error.ts';
-import { JOURNAL_FORMAT, type RunStarted } from '../../protocol/event.ts';
-import { type Item, itemSchema } from '../../protocol/item.ts';
-import { isJsonObject, type JsonValue } from '../../protocol/json.ts';
-import { userMessage } from '../../protocol/message.ts';
+import type { RunStarted } from '../../protocol/event.ts';
+import type { Item } from '../../protocol/item.ts';
+import type { JsonValue } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Tool } from '../../protocol/tool.ts';
-import { connectTools } from '../../tools/connect-tools.ts';
-import { type AgentOptions, checkLimits, checkPrices, dropUndefined } from './agent-options.ts';
-
-export type StartOptions = {
-  /** Stream the model's turns. Default true; the journal is the same either way. */
-  stream?: boolean;
-  /** A run that has ended: the new one's transcript begins with its. */
-  continues?: string;
-  limits?: Partial<Limits>;
-  onLimit?: 'answer' | 'stop';
-  /** Begin paused: nothing is spent before `step()` or `unpause()`. */
-  paused?: boolean;
-  /** While it is paused the run rests before its end too, so that its last turn can be looked at and answered. */
-  holdsAtEnd?: boolean;
-  /** Cancels the run when aborted. */
-  signal?: AbortSignal;
-  runId?: string;
-  /** What another process needs to make this agent again: the CLI's `--agent` and model. */
-  launch?: { module?: string; model?: string; request?: JsonValue };
-};
+import { connectTools, listTools } from '../../tools/connect-tools.ts';
+import { type AgentOptions, defineAgent, dropUndefined } from './agent-options.ts';
+import { type AsToolOptions, asTool } from './as-tool.ts';
+import { type Beginning, beginJournal, type StartOptions } from './begin-journal.ts';
+import { describeMismatch, readSnapshot } from './read-snapshot.ts';
+import { SubAgents } from './sub-agents.ts';
 
 const LEASE_MS = 10_000;
 const GRACE_MS = 5_000;
 
 const AGENT = Symbol.for('agentchart.agent');
+
+/** How an agent begins a run for a call of another agent's run. */
+export const BEGIN_CHILD = Symbol('agentchart.beginChild');
 
 /** An agent: everything its runs have in common. Make one with `createAgent`. */
 export class Agent {
@@ -61,16 +56,26 @@ export class Agent {
   readonly #durability: 'strict' | 'relaxed';
   readonly #services: Readonly<Record<ServiceName, Service>>;
   readonly #inherited = new Map<string, Promise<readonly Item[]>>();
+  readonly #subAgents: SubAgents;
+  readonly #above: Agent | undefined;
   #connected: Promise<{ tools: ReadonlyMap<string, Tool>; close(): Promise<void> }> | undefined;
 
-  constructor(definition: AgentDefinition, options: AgentOptions, store: Store) {
+  /** `above`: the agent that has this one as a tool, and its runs in the same store. */
+  constructor(definition: AgentDefinition, options: AgentOptions, store: Store, above?: Agent) {
     this.name = definition.name;
     this.store = store;
     this.#definition = definition;
     this.#options = options;
+    this.#above = above;
     this.#host = options.host ?? systemHost;
     this.#durability = options.durability ?? 'strict';
-    this.#services = this.#makeServices();
+    this.#subAgents = new SubAgents({ name: this.name, store, tools: definition.tools }, agent =>
+      this.#place(agent),
+    );
+    this.#services = makeServices(definition, {
+      connectTools: () => this.#connectTools(),
+      children: this.#subAgents,
+    });
   }
 
   /** What this agent was made of, to make another like it: `createAgent({ ...agent.options, store })`. */
@@ -84,19 +89,42 @@ export class Agent {
    */
   async start(input: string | readonly Item[], options: StartOptions = {}): Promise<Run> {
     const { continues, signal } = options;
-    const runId = options.runId ?? this.#host.newId('run');
     if (continues !== undefined) await this.#assertEnded(continues);
-    const inherited = await this.#loadInherited(continues ?? null);
-    await this.#connectTools();
-    const started = this.#makeStarted(input, { ...options, runId });
-    const runOptions = this.#runOptions(runId);
-    const { owner, isDead, leaseMs } = runOptions;
-    const claim = { owner, isDead, leaseMs, now: this.#host.now() };
-    const { epoch, seq } = await this.store.create(started, claim);
-    const loaded = { state: initial(started).state, seq, snapshotSeq: 0 };
-    const run = Run.begin(runOptions, loaded, inherited, epoch);
+    const run = await this.#begin(input, options);
     this.#cancelOn(signal, run);
     return run;
+  }
+
+  async [BEGIN_CHILD]({ input, limits, isAwaited, ...request }: ChildRequest): Promise<Run> {
+    const narrowed = narrowLimits(this.#definition.limits, limits);
+    const known = await this.store.get(request.runId);
+    try {
+      if (known === undefined)
+        return await this.#begin(input, { ...request, limits: narrowed }, { isAwaited });
+    } catch (error) {
+      if (!(error instanceof EngineError) || error.code !== 'run-exists') throw error;
+    }
+    return await this.#attach(request.runId, { isAwaited });
+  }
+
+  async #begin(
+    input: string | readonly Item[],
+    options: StartOptions & Pick<RunStarted, 'parent'>,
+    awaited: Pick<RunOptions, 'isAwaited'> = {},
+  ): Promise<Run> {
+    const runId = options.runId ?? this.#host.newId('run');
+    const inherited = await this.#loadInherited(options.continues ?? null);
+    const tools = await this.#connectTools();
+    const started = this.#describeStart(input, { ...options, runId, tools });
+    const runOptions = { ...this.#runOptions(runId), ...awaited };
+    const { owner, isDead, leaseMs } = runOptions;
+    const leasedAt = momentOf(this.#host);
+    const claim = { owner, isDead, leaseMs, now: leasedAt.wall };
+    this.#host.reach?.('create.before');
+    const { epoch, seq } = await this.store.create(started, claim);
+    this.#host.reach?.('create.after');
+    const loaded = { state: initial(started).state, seq, snapshotSeq: 0 };
+    return Run.begin(runOptions, loaded, inherited, { epoch, leasedAt });
   }
 
   /** `start`, then `settled`. */
@@ -105,12 +133,48 @@ export class Agent {
     return await run.settled();
   }
 
-  /** Attaches to a run of the store. `settled()`, `resume()` or an accepted command drives it if nobody else does. */
+  /**
+   * Attaches to a run of the store. `settled()`, `resume()` or an accepted command drives it if nobody else
+   * does. A sub-agent's run is opened as well. A run of another chart or format is refused with `chart-mismatch`: see `check`.
+   */
   async open(runId: string): Promise<Run> {
-    const loaded = await loadRun(this.store, runId);
+    const agent = (await this.store.get(runId))?.agent ?? this.name;
+    const below = agent === this.name ? undefined : this.#subAgents.findAbove(agent);
+    return below === undefined ? await this.#attach(runId) : await below.open(runId);
+  }
+
+  async #attach(runId: string, awaited: Pick<RunOptions, 'isAwaited'> = {}): Promise<Run> {
+    const loaded = await this.#load(runId);
     const { continues } = loaded.state.context;
     const inherited = loaded.inherited ?? (await this.#loadInherited(continues).catch(() => undefined));
-    return Run.attach(this.#runOptions(runId), loaded, inherited);
+    return Run.attach({ ...this.#runOptions(runId), ...awaited }, loaded, inherited);
+  }
+
+  /** The agent as a tool of others: a sub-agent. */
+  asTool(options: AsToolOptions): Tool {
+    return asTool(this, options);
+  }
+
+  /** How a run of the store stands to this program and this agent: what differs, and what to do about it. */
+  async check(runId: string): Promise<VersionReport> {
+    const { name, version, models } = this.#definition;
+    const present = {
+      agent: { name, ...(version === undefined ? {} : { version }) },
+      models: models.map(({ provider, model }) => ({ provider, model })),
+      tools: await this.#connectTools(),
+    };
+    return await checkRun(this.store, runId, present, this.#definition.migrations);
+  }
+
+  /**
+   * A new run that goes on where an old one stands, made of its journal by the agent's `migrations` and
+   * those of this release. The old journal stays as it is. Nobody drives the new run yet. `as`: its id, to
+   * migrate a run a second time. Rejects, with nothing written, as `migrateRun` does.
+   */
+  async migrate(runId: string, options: MigrateOptions = {}): Promise<Run> {
+    const { migrations } = this.#definition;
+    const parts = { store: this.store, host: this.#host, isDead: isOwnerDead, migrations };
+    return await this.open(await migrateRun(parts, runId, options));
   }
 
   /**
@@ -135,7 +199,8 @@ export class Agent {
     input: string | readonly Item[],
     options: Omit<StartOptions, 'signal' | 'continues'> = {},
   ): RunStarted {
-    return this.#makeStarted(input, { ...options, runId: options.runId ?? this.#host.newId('run') });
+    const runId = options.runId ?? this.#host.newId('run');
+    return this.#describeStart(input, { ...options, runId, tools: listTools(this.#definition.tools) });
   }
 
   /** The actors for `agentMachine.provide({ actors })`. */
@@ -147,33 +212,21 @@ export class Agent {
   async close(): Promise<void> {
     const connected = this.#connected;
     this.#connected = undefined;
-    await (await connected)?.close();
+    await Promise.all([(await connected)?.close(), this.#subAgents.close()]);
   }
 
-  #makeServices(): Readonly<Record<ServiceName, Service>> {
-    const { models, instructions, settings, providerOptions, prepareTurn, textFilters, retry, output } =
-      this.#definition;
-    const connect = () => this.#connectTools();
-    return {
-      modelTurn: makeModelTurn({
-        models,
-        connectTools: connect,
-        settings,
-        textFilters,
-        retry,
-        ...(instructions === undefined ? {} : { instructions }),
-        ...(providerOptions === undefined ? {} : { providerOptions }),
-        ...(prepareTurn === undefined ? {} : { prepareTurn }),
-        ...(output === undefined ? {} : { output: output.format }),
-      }),
-      toolBatch: makeToolBatch({
-        connectTools: connect,
-        concurrency: this.#definition.toolConcurrency,
-        retryBaseMs: retry.baseMs,
-      }),
-      timer,
-      finishers: makeFinishers(this.#definition.finishers, output),
+  /** A sub-agent, on this agent's store and clock. What it lacks it has from this agent. */
+  #place(agent: Agent): Agent {
+    const { durability, host } = this.#options;
+    const { options } = agent;
+    const model = options.model ?? this.#options.model;
+    const prices = options.prices ?? this.#options.prices;
+    const placed: AgentOptions = {
+      ...options,
+      store: this.store,
+      ...dropUndefined({ model, prices, durability, host }),
     };
+    return new Agent(defineAgent(placed), placed, this.store, this);
   }
 
   async #connectTools(): Promise<ReadonlyMap<string, Tool>> {
@@ -187,56 +240,40 @@ export class Agent {
     }
   }
 
-  #makeStarted(input: string | readonly Item[], options: StartOptions & { runId: string }): RunStarted {
-    const { name, version, models, prices } = this.#definition;
-    if (models.length === 0) {
-      throw new EngineError(
-        'model-missing',
-        `Agent "${name}" has no model. Give it one, or set AGENTCHART_MODEL, such as openai:gpt-5-mini.`,
-      );
+  /** `chart-mismatch` tells all that `check` would. */
+  async #load(runId: string): Promise<LoadedRun> {
+    try {
+      return await loadRun(this.store, runId);
+    } catch (error) {
+      if (!(error instanceof EngineError) || error.code !== 'chart-mismatch') throw error;
+      const report = await checkRun(this.store, runId, undefined, this.#definition.migrations);
+      throw report.opens ? error : versionMismatch(report);
     }
-    const config = runConfigOf(this.#definition, {
-      limits: dropUndefined(options.limits ?? {}),
-      ...(options.onLimit === undefined ? {} : { onLimit: options.onLimit }),
-      ...(options.holdsAtEnd === undefined ? {} : { holdsAtEnd: options.holdsAtEnd }),
-    });
-    checkLimits(config.limits);
-    checkPrices(config.limits, prices, models);
-    return {
-      type: 'run.started',
-      at: this.#host.now(),
-      runId: options.runId,
-      format: JOURNAL_FORMAT,
-      chart: chartIdentity(),
-      agent: { name, ...(version === undefined ? {} : { version }) },
-      config,
-      input: this.#readInput(input),
-      stream: options.stream ?? true,
-      ...(options.paused === true ? { paused: true } : {}),
-      ...(options.continues === undefined ? {} : { continues: options.continues }),
-      ...(options.launch === undefined ? {} : { launch: options.launch }),
-    };
   }
 
-  #readInput(input: string | readonly Item[]): Item[] {
-    const items = typeof input === 'string' ? [userMessage(input)] : input.map(readItem);
-    return items.map(item => (item.id === undefined ? { ...item, id: this.#host.newId('item') } : item));
+  #describeStart(input: string | readonly Item[], beginning: Beginning): RunStarted {
+    const started = beginJournal(this.#definition, this.#host, input, beginning);
+    if (started.config.limits.cost !== undefined) this.#subAgents.assertPriced();
+    return started;
   }
 
   #runOptions(runId: string): RunOptions {
+    const above = this.#above;
     return {
       runId,
       store: this.store,
       host: this.#host,
       owner: makeOwner(this.#host.newId('driver')),
       isDead: isOwnerDead,
-      leaseMs: LEASE_MS,
+      leaseMs: this.#host.leaseMs ?? LEASE_MS,
       graceMs: GRACE_MS,
       durability: this.#durability,
       services: this.#services,
       connectTools: () => this.#connectTools(),
       loadInherited: continues => this.#loadInherited(continues),
       showText: text => filterText(text, this.#definition.textFilters),
+      children: this.#subAgents,
+      ...(above === undefined ? {} : { openParent: id => above.open(id) }),
     };
   }
 
@@ -263,10 +300,10 @@ export class Agent {
   }
 
   async #adopt(runId: string, seq: number, image: JsonValue): Promise<void> {
-    const { state, inherited } = readImage(image, runId);
-    const restored = fromStored(state);
-    const { context } = state;
-    const older = inherited ?? (await this.#loadInherited(context.continues));
+    const read = readImage(image, runId);
+    const restored = restoreImage(read, runId);
+    const { context } = read.state;
+    const older = read.inherited ?? (await this.#loadInherited(context.continues));
     await this.store.adopt({
       runId,
       agent: context.agent.name,
@@ -293,37 +330,4 @@ export class Agent {
 
 export function isAgent(value: unknown): value is Agent {
   return typeof value === 'object' && value !== null && AGENT in value;
-}
-
-function describeMismatch(runId: string, stored: number, snapshot: number): EngineError {
-  const where = `The store has run ${runId} up to event ${stored}, the snapshot up to ${snapshot}.`;
-  return stored > snapshot
-    ? new EngineError('snapshot-outdated', `${where} Use agent.open('${runId}').`, { stored, snapshot })
-    : new EngineError('run-exists', `${where} Restore it into a store that does not have this run.`, {
-        stored,
-        snapshot,
-      });
-}
-
-function readItem(item: unknown, index: number): Item {
-  const parsed = itemSchema.safeParse(item);
-  if (parsed.success) return parsed.data;
-  const issue = parsed.error.issues[0];
-  const where = [index, ...(issue?.path ?? [])].join('.');
-  throw new EngineError(
-    'input-invalid',
-    `Item ${where} of the input is not valid: ${issue?.message ?? 'unknown'}`,
-  );
-}
-
-function readSnapshot(snapshot: JsonValue): { runId: string; seq: number; image: JsonValue } {
-  if (isJsonObject(snapshot)) {
-    const { runId, seq, image } = snapshot;
-    if (typeof runId === 'string' && typeof seq === 'number' && image !== undefined)
-      return { runId, seq, image };
-  }
-  throw new EngineError(
-    'input-invalid',
-    'This is not a snapshot of a run: expected the JSON of run.snapshot().',
-  );
 }

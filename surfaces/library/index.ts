@@ -16,6 +16,11 @@ export {
   type Source,
 } from '../../engine/citations.ts';
 export type {
+  VersionDifference,
+  VersionReport,
+  VersionVerdict,
+} from '../../engine/compare-versions.ts';
+export type {
   Finisher,
   FinisherInput,
   FinisherOutcome,
@@ -28,6 +33,8 @@ export type { CommandResult } from '../../engine/explain-refusal.ts';
 export { hideHtmlComments } from '../../engine/hide-html-comments.ts';
 export { type FaultPoint, type Host, systemHost } from '../../engine/host.ts';
 export type { LiveOptions } from '../../engine/live.ts';
+export type { JournalMigration, JournalVersion } from '../../engine/migrate-journal.ts';
+export type { MigrateOptions } from '../../engine/migrate-run.ts';
 export { toolResults } from '../../engine/results.ts';
 export type { Run, RunHappening } from '../../engine/run.ts';
 export type { OpenCall, Settled } from '../../engine/settled.ts';
@@ -71,6 +78,8 @@ export type {
 } from '../../protocol/turn.ts';
 export { memory } from '../../stores/memory.ts';
 export { type ToolOptions, tool } from '../../tools/tool.ts';
-export { Agent, isAgent, type StartOptions } from './agent.ts';
+export { Agent, isAgent } from './agent.ts';
 export type { AgentOptions, OutputSchema } from './agent-options.ts';
+export type { AsToolOptions } from './as-tool.ts';
+export type { StartOptions } from './begin-journal.ts';
 export { createAgent } from './create-agent.ts';

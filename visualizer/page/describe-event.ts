@@ -27,6 +27,8 @@ export function describeEvent(event: RunEvent, nameOf: (callId: string) => strin
     case 'step.requested':
     case 'run.unpaused':
       return by(event).trim();
+    case 'run.parked':
+      return shorten(event.reason, SHORT);
     case 'run.cancelled':
       return [shorten(event.reason ?? '', SHORT), by(event).trim()].filter(Boolean).join(' ');
     case 'turn.completed':

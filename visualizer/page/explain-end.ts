@@ -1,6 +1,12 @@
-import type { RunView } from './runs-api.ts';
+import type { OpenCall, RunView } from './runs-api.ts';
 
-export type Notice = { tone: 'waits' | 'fails' | 'ends' | 'cuts'; title: string; text: string };
+/** `run`: the run to go to. */
+export type Notice = {
+  tone: 'waits' | 'fails' | 'ends' | 'cuts';
+  title: string;
+  text: string;
+  run?: string;
+};
 
 const INCOMPLETE: Readonly<Record<string, string>> = {
   length: 'The reply was cut off at its length limit. Allow more output tokens, or continue it in a new run.',
@@ -42,9 +48,15 @@ export function explainStanding(view: RunView): Notice[] {
     };
     say(count('doubted'), 'A call is in doubt', 'calls are in doubt');
     say(count('gated'), 'A call waits for your decision', 'calls wait for a decision');
-    say(count('waiting'), 'A call waits for its result', 'calls wait for their results');
+    const results = view.calls.filter(call => call.status === 'waiting' && call.waitsFor === undefined);
+    say(results.length, 'A call waits for its result', 'calls wait for their results');
+    notices.push(...explainSubAgents(view));
     if (view.paused)
-      notices.push({ tone: 'cuts', title: 'Paused', text: 'before the next action that spends' });
+      notices.push({
+        tone: settled?.reason === undefined ? 'cuts' : 'fails',
+        title: 'Paused',
+        text: settled?.reason ?? 'before the next action that spends',
+      });
   }
   if (settled?.error !== undefined) {
     const { code, message } = settled.error;
@@ -80,4 +92,21 @@ export function explainStanding(view: RunView): Notice[] {
     notices.push({ tone: 'cuts', title: 'Its agent is not loaded here', text });
   }
   return notices;
+}
+
+/** What sub-agents wait for: one notice for each of their runs. */
+function explainSubAgents({ runId, settled }: RunView): Notice[] {
+  const theirs = (calls: readonly OpenCall[] = []): OpenCall[] =>
+    calls.filter(call => call.runId !== runId && call.waitsFor === undefined);
+  const open = [
+    ...theirs(settled?.doubts).map(call => ({ ...call, needs: 'is in doubt' })),
+    ...theirs(settled?.approvals).map(call => ({ ...call, needs: 'waits for your decision' })),
+    ...theirs(settled?.results).map(call => ({ ...call, needs: 'waits for its result' })),
+  ];
+  return [...new Set(open.map(call => call.runId))].map(run => ({
+    tone: 'waits',
+    title: 'A sub-agent waits',
+    text: open.flatMap(call => (call.runId === run ? [`${call.name} ${call.needs}`] : [])).join(', '),
+    run,
+  }));
 }

@@ -84,7 +84,7 @@ function drawWhere({ status }: RunView, path: string, why: string): HTMLElement[
 }
 
 function listFacts(view: RunView): [string, string][] {
-  const { usage, limits, cost, driver, continues } = view;
+  const { usage, limits, cost, driver, continues, parent } = view;
   return [
     ['turns', withLimit(view.turns, limits.turns)],
     ['calls', withLimit(view.toolCalls, limits.toolCalls)],
@@ -98,6 +98,7 @@ function listFacts(view: RunView): [string, string][] {
     ['began', formatDay(view.createdAt)],
     ['driven by', driver === null ? 'nobody' : `process ${driver.pid} on ${showSafely(driver.host)}`],
     ...(continues === undefined ? [] : [['continues', continues] satisfies [string, string]]),
+    ...(parent === undefined ? [] : [['works for', parent.runId] satisfies [string, string]]),
   ];
 }
 
@@ -106,7 +107,8 @@ function withLimit(spent: number, limit: number | undefined): string {
 }
 
 function drawFact(name: string, value: string): HTMLElement {
-  const shown = name === 'continues' ? h('a', { href: `/runs/${encodeURIComponent(value)}` }, value) : value;
+  const isRun = name === 'continues' || name === 'works for';
+  const shown = isRun ? h('a', { href: `/runs/${encodeURIComponent(value)}` }, value) : value;
   return h('div', {}, h('dt', {}, name), h('dd', {}, shown));
 }
 
@@ -114,15 +116,17 @@ function drawNotices(view: RunView): HTMLElement[] {
   const first = view.calls.find(
     ({ status }) => status === 'gated' || status === 'doubted' || status === 'waiting',
   );
-  return explainStanding(view).map(({ tone, title, text }) =>
+  return explainStanding(view).map(({ tone, title, text, run }) =>
     h(
       'div',
       { class: `notice ${tone}` },
       h('strong', {}, showSafely(title)),
       text === '' ? null : h('bdi', {}, ` ${showSafely(text)}`),
-      tone === 'waits' && first !== undefined
-        ? h('a', { href: `#call-${encodeURIComponent(first.callId)}` }, 'Show it')
-        : null,
+      run !== undefined
+        ? h('a', { href: `/runs/${encodeURIComponent(run)}` }, 'Go there')
+        : tone === 'waits' && first !== undefined
+          ? h('a', { href: `#call-${encodeURIComponent(first.callId)}` }, 'Show it')
+          : null,
     ),
   );
 }

@@ -25,6 +25,8 @@ export type OpenCall = {
   digest: string;
   sideEffect: 'none' | 'idempotent' | 'once';
   status: string;
+  /** The run of a sub-agent that will give its result. */
+  waitsFor?: string;
   reason?: string;
   expiresAt?: number;
 };
@@ -32,12 +34,18 @@ export type OpenCall = {
 export type Settled = {
   status: string;
   error?: { code: string; message: string };
+  /** Why the engine paused the run by itself. */
+  reason?: string;
   incomplete?: { reason: string };
   unread?: Item[];
+  approvals?: OpenCall[];
+  results?: OpenCall[];
+  doubts?: OpenCall[];
 };
 
 export type RunView = RunSummary & {
   state: string;
+  parent?: { runId: string; callId: string };
   next: NextAction | null;
   paused: boolean;
   turns: number;

@@ -1,0 +1,121 @@
+import { callsWith, isOwed } from '../machines/calls.ts';
+import type { Call, CallStatus, Context } from '../machines/context.ts';
+import { limitsOf } from '../machines/limits.ts';
+import type { Limits } from '../protocol/config.ts';
+import type { Spent } from '../protocol/event.ts';
+import type { JsonValue } from '../protocol/json.ts';
+import { digestOf } from './digest.ts';
+import type { Run } from './run.ts';
+import type { Settled } from './settled.ts';
+
+/**
+ * Sub-agents: a call of one is a run of its own, a child of the run that made the call, in the same store.
+ *
+ * C1 The child's id follows from the call's key: whoever drives the call finds the one child there is.
+ * C2 While the child works it is driven inside its parent's batch; once it rests, the call waits.
+ * C3 What the child may spend is a share of what its parent has left, and counts as spent by the parent.
+ * C4 A child whose parent does not wait for it any more is cancelled before it does anything else.
+ */
+export interface ChildRuns {
+  /** Whether calls of this tool are runs of another agent. */
+  has(tool: string): boolean;
+  /** Begins the run of a call and drives it; attaches to it where it has begun. */
+  begin(tool: string, request: ChildRequest): Promise<Run>;
+  /** Attaches to a run of any agent below. */
+  open(runId: string): Promise<Run>;
+}
+
+export type ChildRequest = {
+  runId: string;
+  parent: { runId: string; callId: string };
+  input: string;
+  limits: Partial<Limits>;
+  stream: boolean;
+  /** Whether somebody waits for the child's end right here: then nobody else has to be told. */
+  isAwaited(): boolean;
+};
+
+/** What a child's end is for the call it answers. */
+export type ChildAnswer = { output: JsonValue; isError: boolean };
+
+export const NO_CHILDREN: ChildRuns = {
+  has: () => false,
+  begin: () => Promise.reject(new Error('This agent has no sub-agents.')),
+  open: runId => Promise.reject(new Error(`This agent has no sub-agent with a run ${runId}.`)),
+};
+
+export function childRunIdOf(key: string): string {
+  return `run_${digestOf({ childOf: key })}`;
+}
+
+/** An open call somebody speaks of; `digest` and `runId` tell it from others with its id. */
+export type SoughtCall = {
+  callId: string;
+  fitting: readonly CallStatus[];
+  digest?: string | undefined;
+  runId?: string | undefined;
+};
+
+/** A call that waits for a run of another agent. */
+export type SuspendedCall = Call & { childRunId: string };
+
+export function suspendedCalls(context: Context): SuspendedCall[] {
+  return callsWith(context, 'waiting').filter(call => call.childRunId !== undefined) as SuspendedCall[];
+}
+
+/** Whether the run still waits for what this call's child will say. */
+export function isAwaitedBy(context: Context, callId: string): boolean {
+  const call = context.calls.find(other => other.callId === callId);
+  return call !== undefined && (isOwed(call) || call.status === 'waiting');
+}
+
+export function answerOfChild(agent: string, settled: Exclude<Settled, { status: 'waiting' }>): ChildAnswer {
+  switch (settled.status) {
+    case 'finished':
+      return { output: settled.output ?? settled.text, isError: false };
+    case 'failed':
+      return failed(`${agent} failed: ${settled.error.code}: ${settled.error.message}`);
+    case 'cancelled':
+      return failed(`${agent} was cancelled before it answered.`);
+  }
+}
+
+function failed(output: string): ChildAnswer {
+  return { output, isError: true };
+}
+
+/** `outside`: whether the parent's own clock did not run while the child worked. */
+export function spentBy({ turns, toolCalls, usage, cost, activeMs }: Context, outside: boolean): Spent {
+  return { turns, toolCalls, usage, cost, activeMs: outside ? activeMs : 0 };
+}
+
+/**
+ * What one child may spend: an equal share of what is left, among the children the round has open.
+ * `null` when nothing is left of something.
+ */
+export function shareLimits(context: Context, isChild: (tool: string) => boolean): Partial<Limits> | null {
+  const open = context.calls.filter(call => call.status !== 'settled' && isChild(call.name)).length;
+  const { turns, toolCalls, tokens, cost, activeMs } = limitsOf(context);
+  const share = (left: number) => left / Math.max(1, open);
+  const usedTokens = (context.usage?.inputTokens ?? 0) + (context.usage?.outputTokens ?? 0);
+  const limits = {
+    turns: Math.floor(share(turns - context.turns)),
+    toolCalls: Math.max(0, Math.floor(share(toolCalls - context.toolCalls))),
+    ...(tokens === undefined ? {} : { tokens: share(tokens - usedTokens) }),
+    ...(cost === undefined ? {} : { cost: share(cost - context.cost) }),
+    ...(activeMs === undefined ? {} : { activeMs: share(activeMs - context.activeMs) }),
+  };
+  const isSpent =
+    limits.turns < 1 ||
+    [limits.tokens, limits.cost, limits.activeMs].some(left => left !== undefined && left <= 0);
+  return isSpent ? null : limits;
+}
+
+/** The stricter of the two, limit by limit. */
+export function narrowLimits(own: Limits, share: Partial<Limits>): Limits {
+  const narrowed = { ...own };
+  for (const [limit, allowed] of Object.entries(share) as [keyof Limits, number | undefined][]) {
+    if (allowed !== undefined) narrowed[limit] = Math.min(narrowed[limit] ?? allowed, allowed);
+  }
+  return narrowed;
+}

@@ -1,0 +1,63 @@
+import type { Call } from '../machines/context.ts';
+import type { ChartState } from '../machines/step.ts';
+import type { Item } from '../protocol/item.ts';
+import type { JsonValue } from '../protocol/json.ts';
+import type { RunStatus } from '../protocol/store.ts';
+import type { ToolResult } from './definition.ts';
+import { statusOf } from './load-run.ts';
+import { toolResults } from './results.ts';
+import { describeSettled, listOpenCalls } from './settled.ts';
+
+/** What came of a run, or has come of it so far: what has to be the same when it is played again. */
+export type Outcome = {
+  status: RunStatus;
+  /** The raw answer of a finished run. */
+  text?: string;
+  output?: JsonValue;
+  incomplete?: string;
+  error?: { code: string; message: string };
+  paused: boolean;
+  /** The ids of the calls that have no result. */
+  open: string[];
+  /** In transcript order, then those of the round that is not over. */
+  results: ToolResult[];
+  transcript: Item[];
+  /** Messages that no model call has read. */
+  unread: Item[];
+};
+
+export function describeOutcome(state: ChartState): Outcome {
+  const { context } = state;
+  const settled = describeSettled(state, text => text);
+  // The engine's own pause is about processes that died: played again, the work just stands where it was left.
+  const isParked = context.parked !== null;
+  return {
+    status: isParked ? 'running' : statusOf(state),
+    ...(settled?.status === 'finished' ? describeAnswer(settled) : {}),
+    ...(settled?.status === 'failed' ? { error: settled.error } : {}),
+    paused: context.paused && !isParked,
+    open: listOpenCalls(context).map(({ callId }) => callId),
+    results: [...toolResults(context), ...context.calls.flatMap(resultOf)],
+    transcript: context.transcript,
+    unread: context.inbox,
+  };
+}
+
+function resultOf({ callId, name, input, result }: Call): ToolResult[] {
+  if (result === undefined) return [];
+  return [{ callId, name, input, output: result.output, isError: result.isError }];
+}
+
+type Finished = Extract<NonNullable<ReturnType<typeof describeSettled>>, { status: 'finished' }>;
+
+function describeAnswer({
+  text,
+  output,
+  incomplete,
+}: Finished): Pick<Outcome, 'text' | 'output' | 'incomplete'> {
+  return {
+    text,
+    ...(output === undefined ? {} : { output }),
+    ...(incomplete === undefined ? {} : { incomplete: incomplete.reason }),
+  };
+}

@@ -1,0 +1,39 @@
+import { z } from 'zod';
+import { answerOfChild } from '../../engine/child-runs.ts';
+import type { Tool } from '../../protocol/tool.ts';
+import type { ApprovalRule } from '../../tools/approval-rule.ts';
+import { tool } from '../../tools/tool.ts';
+import type { Agent } from './agent.ts';
+
+export type AsToolOptions = {
+  /** The tool's name: 1 to 64 letters, digits, `_` or `-`. */
+  name: string;
+  /** What the agent does and when to ask it, for the model. */
+  description: string;
+  approval?: ApprovalRule<{ input: string }>;
+};
+
+const task = z.object({
+  input: z.string().describe('What is to be done, with everything needed to do it: nothing else is seen.'),
+});
+
+/**
+ * An agent as a tool: a call of it is a run of that agent, on the store of the run that calls it, with a
+ * share of what that run may still spend. Repeating the call after a crash finds the same run again.
+ */
+export function asTool(agent: Agent, options: AsToolOptions): Tool {
+  const made = tool({
+    ...options,
+    input: task,
+    sideEffect: 'idempotent',
+    /** Where no engine runs the call. */
+    run: async ({ input }, { signal }) => {
+      const settled = await agent.run(input, { signal });
+      if (settled.status === 'waiting') throw new Error(`${agent.name} waits for somebody.`);
+      const { output, isError } = answerOfChild(agent.name, settled);
+      if (isError) throw new Error(String(output));
+      return output;
+    },
+  });
+  return { ...made, subAgent: agent };
+}

@@ -1,0 +1,89 @@
+import { type AgentDefinition, runConfigOf } from '../../engine/definition.ts';
+import { digestTools } from '../../engine/digest-tools.ts';
+import type { Host } from '../../engine/host.ts';
+import { chartIdentity } from '../../machines/snapshot.ts';
+import type { Limits } from '../../protocol/config.ts';
+import { EngineError } from '../../protocol/error.ts';
+import { JOURNAL_FORMAT, type RunStarted } from '../../protocol/event.ts';
+import { type Item, itemSchema } from '../../protocol/item.ts';
+import type { JsonValue } from '../../protocol/json.ts';
+import { userMessage } from '../../protocol/message.ts';
+import type { Tool } from '../../protocol/tool.ts';
+import { checkLimits, checkPrices, dropUndefined } from './agent-options.ts';
+
+export type StartOptions = {
+  /** Stream the model's turns. Default true; the journal is the same either way. */
+  stream?: boolean;
+  /** A run that has ended: the new one's transcript begins with its. */
+  continues?: string;
+  limits?: Partial<Limits>;
+  onLimit?: 'answer' | 'stop';
+  /** Begin paused: nothing is spent before `step()` or `unpause()`. */
+  paused?: boolean;
+  /** While it is paused the run rests before its end too, so that its last turn can be looked at and answered. */
+  holdsAtEnd?: boolean;
+  /** Cancels the run when aborted. */
+  signal?: AbortSignal;
+  runId?: string;
+  /** What another process needs to make this agent again: the CLI's `--agent` and model. */
+  launch?: { module?: string; model?: string; request?: JsonValue };
+};
+
+/** What a run is begun with, all told. `tools` are those that are known by now. */
+export type Beginning = StartOptions &
+  Pick<RunStarted, 'parent'> & { runId: string; tools: ReadonlyMap<string, Tool> | undefined };
+
+/** The first entry of a run's journal. Throws `model-missing`, `agent-invalid` for limits, `input-invalid`. */
+export function beginJournal(
+  definition: AgentDefinition,
+  host: Host,
+  input: string | readonly Item[],
+  { tools, ...options }: Beginning,
+): RunStarted {
+  const { name, version, models, prices } = definition;
+  if (models.length === 0) {
+    throw new EngineError(
+      'model-missing',
+      `Agent "${name}" has no model. Give it one, or set AGENTCHART_MODEL, such as openai:gpt-5-mini.`,
+    );
+  }
+  const config = runConfigOf(definition, {
+    limits: dropUndefined(options.limits ?? {}),
+    ...(options.onLimit === undefined ? {} : { onLimit: options.onLimit }),
+    ...(options.holdsAtEnd === undefined ? {} : { holdsAtEnd: options.holdsAtEnd }),
+  });
+  checkLimits(config.limits);
+  checkPrices(config.limits, prices, models);
+  return {
+    type: 'run.started',
+    at: host.now(),
+    runId: options.runId,
+    format: JOURNAL_FORMAT,
+    chart: chartIdentity(),
+    agent: { name, ...(version === undefined ? {} : { version }) },
+    ...(tools === undefined ? {} : { tools: digestTools(tools) }),
+    config,
+    input: readInput(input, host),
+    stream: options.stream ?? true,
+    ...(options.paused === true ? { paused: true } : {}),
+    ...(options.continues === undefined ? {} : { continues: options.continues }),
+    ...(options.launch === undefined ? {} : { launch: options.launch }),
+    ...(options.parent === undefined ? {} : { parent: options.parent }),
+  };
+}
+
+function readInput(input: string | readonly Item[], host: Host): Item[] {
+  const items = typeof input === 'string' ? [userMessage(input)] : input.map(readItem);
+  return items.map(item => (item.id === undefined ? { ...item, id: host.newId('item') } : item));
+}
+
+function readItem(item: unknown, index: number): Item {
+  const parsed = itemSchema.safeParse(item);
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0];
+  const where = [index, ...(issue?.path ?? [])].join('.');
+  throw new EngineError(
+    'input-invalid',
+    `Item ${where} of the input is not valid: ${issue?.message ?? 'unknown'}`,
+  );
+}

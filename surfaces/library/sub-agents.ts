@@ -1,0 +1,101 @@
+import type { ChildRequest, ChildRuns } from '../../engine/child-runs.ts';
+import type { Run } from '../../engine/run.ts';
+import { EngineError } from '../../protocol/error.ts';
+import type { Store } from '../../protocol/store.ts';
+import type { Tool, ToolSource } from '../../protocol/tool.ts';
+import { type Agent, BEGIN_CHILD } from './agent.ts';
+import { defineAgent } from './agent-options.ts';
+
+type Tools = readonly (Tool | ToolSource)[];
+
+/** The agents behind an agent's tools, each made anew on that agent's store when it is first needed. */
+export class SubAgents implements ChildRuns {
+  readonly #store: Store;
+  readonly #byTool: ReadonlyMap<string, Agent>;
+  readonly #place: (agent: Agent) => Agent;
+  readonly #placed = new Map<Agent, Agent>();
+
+  /** `place` makes an agent like the given one, for a parent. Throws `agent-invalid` for two of one name. */
+  constructor(own: { name: string; store: Store; tools: Tools }, place: (agent: Agent) => Agent) {
+    this.#store = own.store;
+    this.#byTool = agentsBehind(own.tools);
+    this.#place = place;
+    assertNamesDiffer(own.name, [...new Set(this.#byTool.values())]);
+  }
+
+  has(tool: string): boolean {
+    return this.#byTool.has(tool);
+  }
+
+  async begin(tool: string, request: ChildRequest): Promise<Run> {
+    const agent = this.#byTool.get(tool);
+    if (agent === undefined) throw new EngineError('agent-invalid', `No agent is behind the tool "${tool}".`);
+    return await this.#on(agent)[BEGIN_CHILD](request);
+  }
+
+  async open(runId: string): Promise<Run> {
+    const record = await this.#store.get(runId);
+    const agent = record && this.findAbove(record.agent);
+    if (agent === undefined) throw new EngineError('run-unknown', `No sub-agent here has a run ${runId}.`);
+    return await agent.open(runId);
+  }
+
+  /** The agent right below that has this name, or has one of this name below it. */
+  findAbove(name: string): Agent | undefined {
+    const agent = [...this.#byTool.values()].find(one => namesOf(one).includes(name));
+    return agent && this.#on(agent);
+  }
+
+  /** Throws `agent-invalid` where an agent right below could not keep to a limit on the cost. */
+  assertPriced(): void {
+    for (const agent of new Set(this.#byTool.values())) {
+      const { options } = this.#on(agent);
+      defineAgent({ ...options, limits: { ...options.limits, cost: 1 } });
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#placed.values()].map(agent => agent.close()));
+  }
+
+  #on(agent: Agent): Agent {
+    const placed = this.#placed.get(agent) ?? this.#place(agent);
+    this.#placed.set(agent, placed);
+    return placed;
+  }
+}
+
+/** The names of an agent and of all agents below it: its runs and theirs are found by them. */
+export function namesOf({ name, options }: Agent): string[] {
+  return [name, ...[...agentsBehind(options.tools ?? []).values()].flatMap(namesOf)];
+}
+
+/** The agent itself or one below it, by its name. */
+export function agentNamed(agent: Agent, name: string): Agent | undefined {
+  if (agent.name === name) return agent;
+  for (const below of agentsBehind(agent.options.tools ?? []).values()) {
+    const found = agentNamed(below, name);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function agentsBehind(tools: Tools): Map<string, Agent> {
+  return new Map(
+    tools.flatMap(tool =>
+      'name' in tool && 'subAgent' in tool && tool.subAgent !== undefined
+        ? [[tool.name, tool.subAgent as Agent]]
+        : [],
+    ),
+  );
+}
+
+function assertNamesDiffer(own: string, agents: readonly Agent[]): void {
+  const names = [own, ...agents.flatMap(namesOf)];
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice === undefined) return;
+  throw new EngineError(
+    'agent-invalid',
+    `Agent "${own}" and its sub-agents need names of their own: "${twice}" is there twice.`,
+  );
+}
