@@ -30,6 +30,14 @@ export async function connectTools(given: readonly (Tool | ToolSource)[]): Promi
   }
 }
 
+/** The tools by name where all are at hand; `undefined` where some have to be fetched. Throws as `connectTools` rejects. */
+export function listTools(given: readonly (Tool | ToolSource)[]): ReadonlyMap<string, Tool> | undefined {
+  const groups = given.flatMap((entry, index) =>
+    isToolSource(entry) ? [] : [{ from: `tools[${index}]`, tools: [entry] }],
+  );
+  return groups.length === given.length ? nameTools(groups) : undefined;
+}
+
 function isToolSource(entry: Tool | ToolSource): entry is ToolSource {
   return 'connect' in entry && typeof entry.connect === 'function';
 }

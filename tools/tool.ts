@@ -89,6 +89,7 @@ export function tool<
     retries,
     ...(options.strict === undefined ? {} : { strict: options.strict }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    ...(typeof approval === 'function' ? {} : { fixedApproval: approval }),
     validate: value => validateWith(input, value),
     approval: call => {
       if (typeof approval !== 'function') return approval;

@@ -22,11 +22,11 @@ export async function askAbout({ run, output, by, after }: Asking, settled: Wait
   const terminal = new Questions(output);
   const elsewhere = watchFor(run, after, () => terminal.stop());
   const decisions: Decision[] = [];
-  const mine = (calls: readonly OpenCall[]) => calls.filter(({ runId }) => runId === run.id);
+  const results = settled.results.filter(({ waitsFor }) => waitsFor === undefined);
   try {
-    for (const call of mine(settled.approvals)) decisions.push(await askApproval(terminal, run, call, by));
-    for (const call of mine(settled.doubts)) decisions.push(await askDoubt(terminal, run, call, by));
-    for (const call of mine(settled.results)) decisions.push(await askResult(terminal, run, call, by));
+    for (const call of settled.approvals) decisions.push(await askApproval(terminal, run, call, by));
+    for (const call of settled.doubts) decisions.push(await askDoubt(terminal, run, call, by));
+    for (const call of results) decisions.push(await askResult(terminal, run, call, by));
     if (settled.paused && decisions.length === 0) decisions.push(await askPaused(terminal, run));
   } catch (error) {
     if (!(error instanceof Quit)) throw error;
@@ -63,32 +63,32 @@ function watchFor(run: Run, after: number, tell: () => void) {
 }
 
 async function askApproval(terminal: Questions, run: Run, call: OpenCall, by: string): Promise<Decision> {
-  const { callId, digest } = call;
+  const { callId, digest, runId } = call;
   terminal.show(call, HEADINGS.approval);
   const choice = await terminal.choose('[a]pprove  [r]eject  [q]uit', ['a', 'r']);
-  if (choice === 'a') return () => run.approve(callId, { digest, by });
+  if (choice === 'a') return () => run.approve(callId, { digest, runId, by });
   const reason = await terminal.ask('reason, for the model (may be empty): ');
-  return () => run.reject(callId, { digest, by, ...(reason === '' ? {} : { reason }) });
+  return () => run.reject(callId, { digest, runId, by, ...(reason === '' ? {} : { reason }) });
 }
 
 async function askDoubt(terminal: Questions, run: Run, call: OpenCall, by: string): Promise<Decision> {
-  const { callId } = call;
+  const { callId, runId } = call;
   terminal.show(call, HEADINGS.doubt);
   const choice = await terminal.choose('[t]ry again  [h]appened  [f]ailed  [q]uit', ['t', 'h', 'f']);
-  if (choice === 't') return () => run.resolve(callId, { retry: true, by });
+  if (choice === 't') return () => run.resolve(callId, { retry: true, runId, by });
   if (choice === 'h') {
     const output = await terminal.askJson('what it gave, as JSON: ');
-    return () => run.resolve(callId, { happened: true, output, by });
+    return () => run.resolve(callId, { happened: true, output, runId, by });
   }
   const failed = await terminal.ask('why, for the model: ');
-  return () => run.resolve(callId, { failed, by });
+  return () => run.resolve(callId, { failed, runId, by });
 }
 
 async function askResult(terminal: Questions, run: Run, call: OpenCall, by: string): Promise<Decision> {
-  const { callId } = call;
+  const { callId, digest, runId } = call;
   terminal.show(call, HEADINGS.result);
   const output = await terminal.askJson('its result, as JSON ([q]uit leaves it waiting): ');
-  return () => run.answer(callId, { output, by });
+  return () => run.answer(callId, { output, digest, runId, by });
 }
 
 async function askPaused(terminal: Questions, run: Run): Promise<Decision> {

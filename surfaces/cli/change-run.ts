@@ -11,14 +11,17 @@ import { EXIT, exitCodeOfError } from './exit-codes.ts';
 import { findRun } from './find-run.ts';
 import { guardExit } from './guard-exit.ts';
 import { orderEvent } from './json-view.ts';
-import { agentFor, bareAgent, readLaunch } from './launch.ts';
+import { agentFor, bareAgent, findTop, readLaunch } from './launch.ts';
 import { makeView } from './make-view.ts';
 import { storeFile, withExistingStore } from './open-store.ts';
 import type { DriveOptions, ShowOptions } from './options.ts';
 import { Output } from './output.ts';
 import { userName } from './user-name.ts';
 
-/** Says something to a run, then drives it until it settles. `change` is given who says it. */
+/**
+ * Says something to a run, then drives it until it settles; after a sub-agent's run the one it works for.
+ * `change` is given who says it.
+ */
 export async function changeRun(
   id: string,
   options: DriveOptions,
@@ -30,15 +33,16 @@ export async function changeRun(
   return await guardExit(() =>
     withExistingStore(file, async store => {
       const record = await findRun(store, id);
-      const { runId } = record;
-      const { state, seq } = await loadRun(store, runId);
+      const top = await findTop(store, record.runId);
+      const { state, seq } = await loadRun(store, top);
       const agent = await agentFor(record, store, readLaunch(options.agent));
       return await closing(agent, output, async () => {
-        const run = await agent.open(runId);
-        const result = await change(run, by);
+        const told = await agent.open(record.runId);
+        const result = await change(told, by);
         const commands = new CommandLines(file);
         if (!result.accepted) return await refuse(result, store, record, output, commands);
-        const view = makeView({ output, runId, agent, deltas: options.deltas === true, state });
+        const run = top === record.runId ? told : await agent.open(top);
+        const view = makeView({ output, runId: top, agent, deltas: options.deltas === true, state });
         return await driveRun({
           run,
           store,

@@ -29,6 +29,8 @@ export function describeEvent(event: RunEvent): string {
     case 'step.requested':
     case 'run.unpaused':
       return by(event).trim();
+    case 'run.parked':
+      return shorten(event.reason, SHORT);
     case 'run.cancelled':
       return [event.reason ?? '', describeUnsettled(event.unsettled), by(event).trim()]
         .filter(Boolean)
@@ -57,7 +59,7 @@ export function describeEvent(event: RunEvent): string {
     case 'finishers.rejected':
       return shorten(event.feedback, SHORT);
     case 'run.claimed':
-      return `epoch ${event.epoch}, ${event.by}`;
+      return `epoch ${event.epoch}, ${event.by}${event.replaces === undefined ? '' : `, in place of ${event.replaces}`}`;
     case 'run.noted':
       return `by ${event.by}`;
   }

@@ -101,11 +101,24 @@ async function settle(drive: Drive, position: { seq: number }): Promise<Settled 
 }
 
 /** Ends when the run settles, and when the store is closed. */
-async function watch({ run, view }: Drive, position: { seq: number }): Promise<void> {
+async function watch({ run, view, output }: Drive, position: { seq: number }): Promise<void> {
   for await (const happening of run.events({ after: position.seq })) {
     view.take(happening);
     if ('seq' in happening) position.seq = happening.seq;
+    if (happening.type === 'run.claimed') announceTakeover(happening, output);
   }
+}
+
+function announceTakeover({ by, replaces }: { by: string; replaces?: string }, output: Output): void {
+  const { host, pid } = makeOwner('');
+  const name = host.split('/')[0];
+  if (replaces !== `${name}:${pid}` || by === replaces) return;
+  const split = by.lastIndexOf(':');
+  const winner = `Process ${by.slice(split + 1)} on ${by.slice(0, split)}`;
+  output.problem(
+    `${winner} took this run over: this process (${pid}) did not renew its lease in time, because it was ` +
+      'stopped, stood still or slept. Nothing it reports counts any more; following the run.',
+  );
 }
 
 async function interrupt({ run, store, output, by, commands }: Drive, leave: () => void): Promise<void> {
@@ -142,7 +155,7 @@ async function decide(
   let accepted = false;
   for (const call of settled.approvals) {
     showCall(output, call, 'is approved by --yes', systemHost.now());
-    const result = await run.approve(call.callId, { digest: call.digest, by });
+    const result = await run.approve(call.callId, { digest: call.digest, runId: call.runId, by });
     if (!result.accepted) output.problem(result.message);
     accepted ||= result.accepted;
   }

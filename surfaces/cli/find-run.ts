@@ -7,7 +7,8 @@ const LISTED = 10;
 export async function findRun(store: Store, id: string): Promise<RunRecord> {
   const exact = await store.get(id);
   if (exact !== undefined) return exact;
-  const matches = id === '' ? [] : (await store.list()).filter(({ runId }) => runId.startsWith(id));
+  const listed = id === '' ? [] : await store.list({ onDamaged: () => {} });
+  const matches = listed.filter(({ runId }) => runId.startsWith(id));
   const [only, second] = matches;
   if (only !== undefined && second === undefined) return only;
   if (only === undefined) {

@@ -21,7 +21,8 @@ Environment:
 
 Exit codes:
   0  finished (reading commands, pause and cancel: done)
-  1  failed or cancelled, a replay that is not equal, or the store cannot be used
+  1  failed or cancelled, a replay that is not equal, an explored agent that
+     breaks what it must keep, or the store cannot be used
   2  bad usage: also an unknown run or call, an agent or scripted file that does not load, a missing key
   3  waiting: for an approval, a result, a word on a call in doubt, or paused
   4  refused: decided already, another digest, expired, ended

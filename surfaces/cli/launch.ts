@@ -1,10 +1,12 @@
 import { resolve } from 'node:path';
+import { readStart } from '../../engine/read-journal.ts';
 import { EngineError } from '../../protocol/error.ts';
-import type { JsonValue } from '../../protocol/json.ts';
+import { isJsonObject, type JsonValue } from '../../protocol/json.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import { withoutDriving } from '../../stores/without-driving.ts';
 import type { Agent } from '../library/agent.ts';
 import { createAgent } from '../library/create-agent.ts';
+import { namesOf } from '../library/sub-agents.ts';
 import { loadAgent } from './load-agent.ts';
 
 /** What a run is made from: kept in `run.started`, so that a later command need not be told. */
@@ -19,10 +21,18 @@ export function readLaunch(module: string | undefined): Launch {
   };
 }
 
-/** What the run's first event says; nothing for a run that came from elsewhere. */
+/** What the run's first event says, of a sub-agent's run that of the run at the top; nothing for one that came from elsewhere. */
 export async function recallLaunch(store: Store, runId: string): Promise<Launch> {
-  const [first] = await store.read(runId);
-  return first?.event.type === 'run.started' ? (first.event.launch ?? {}) : {};
+  const start = await readStart(store, await findTop(store, runId));
+  return isJsonObject(start?.launch) ? start.launch : {};
+}
+
+/** The run that a sub-agent's run works for, directly or through others; any other run itself. */
+export async function findTop(store: Store, runId: string): Promise<string> {
+  const { parent } = (await readStart(store, runId)) ?? {};
+  const above = isJsonObject(parent) ? parent.runId : undefined;
+  if (typeof above !== 'string' || (await store.get(above)) === undefined) return runId;
+  return await findTop(store, above);
 }
 
 /** The agent a launch describes, on this store. Without a module, a plain one that only has a model. */
@@ -46,7 +56,7 @@ export async function agentFor(record: RunRecord, store: Store, said: Launch): P
     );
   }
   const agent = await makeAgent({ ...recalled, ...said }, store);
-  if (said.module === undefined || agent.name === record.agent) return agent;
+  if (said.module === undefined || namesOf(agent).includes(record.agent)) return agent;
   throw new EngineError(
     'agent-module-invalid',
     `Run ${record.runId} is one of "${record.agent}", and ${said.module} is "${agent.name}". Leave --agent out, or name the agent's own module.`,

@@ -130,6 +130,7 @@ export class PeopleView implements View {
       case 'pause.requested':
       case 'step.requested':
       case 'run.unpaused':
+      case 'run.parked':
       case 'run.cancelled':
       case 'tool.late':
       case 'tool.suspended':

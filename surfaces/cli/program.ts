@@ -4,8 +4,10 @@ import { Command, CommanderError } from 'commander';
 import type { AnswerOptions } from './commands/answer.ts';
 import type { ApproveOptions } from './commands/approve.ts';
 import type { DiagramOptions } from './commands/diagram.ts';
+import type { ExploreCommandOptions } from './commands/explore.ts';
 import type { ExportOptions } from './commands/export.ts';
 import type { ForkOptions } from './commands/fork.ts';
+import type { MigrateCommandOptions } from './commands/migrate.ts';
 import type { RejectOptions } from './commands/reject.ts';
 import type { ReplayOptions } from './commands/replay.ts';
 import type { ResolveOptions } from './commands/resolve.ts';
@@ -91,9 +93,21 @@ function addRunning(program: Command, end: (exitCode: number) => void): void {
     )
     .argument('<run>', RUN)
     .requiredOption('--at <seq>', 'the last entry that counts; `show RUN --events` lists them')
+    .option('--message <text>', 'what the new run is told right behind that entry')
     .option('--no-drive', 'leave it where it begins')
     .action(async (id: string, options: ForkOptions) =>
       end(await (await import('./commands/fork.ts')).fork(id, options)),
+    );
+  reading(program.command('migrate'))
+    .summary('go on with a run of an older version')
+    .description(
+      'Begins a run that goes on where one of an older version stands, by the migrations of its agent and of this release. The old run stays as it is; what was under way there is in doubt.',
+    )
+    .argument('<run>', RUN)
+    .option('--agent <module>', 'a module whose default export is the agent')
+    .option('--as <id>', 'the id of the new run, to migrate a run once more')
+    .action(async (id: string, options: MigrateCommandOptions) =>
+      end(await (await import('./commands/migrate.ts')).migrate(id, options)),
     );
   program
     .command('serve')
@@ -206,6 +220,10 @@ function addLooking(program: Command, end: (exitCode: number) => void): void {
     .description('Shows a run: where it stands and why, its conversation, what it waits for.')
     .argument('<run>', RUN)
     .option('--events', 'list its journal instead')
+    .option(
+      '--agent <module>',
+      'compare it with the agent of this module: what differs, and what comes of it',
+    )
     .action(async (id: string, options: ShowCommandOptions) =>
       end(await (await import('./commands/show.ts')).show(id, options)),
     );
@@ -213,9 +231,12 @@ function addLooking(program: Command, end: (exitCode: number) => void): void {
     .summary('write a run as a file')
     .description('Writes a run as JSON, with the runs it continues: its journal, and the hash of its state.')
     .argument('<run>', RUN)
+    .option('--test', 'write a vitest file that plays it again, without keys, instead')
     .option('--out <file>', 'write it there instead of to stdout')
-    .action(async (id: string, options: ExportOptions) =>
-      end(await (await import('./commands/export.ts')).exportToFile(id, options)),
+    .action(async (id: string, options: Omit<ExportOptions, 'version'>) =>
+      end(
+        await (await import('./commands/export.ts')).exportToFile(id, { ...options, version: readVersion() }),
+      ),
     );
   reading(program.command('replay'))
     .summary('prove that a journal leads to its state')
@@ -223,8 +244,22 @@ function addLooking(program: Command, end: (exitCode: number) => void): void {
       'Folds a run again with the results it recorded, and compares. Executes nothing and writes nothing. Exits 1 if it is not equal.',
     )
     .argument('<run>', `${RUN}, or a file that export wrote`)
+    .option('--until <seq>', 'stop behind this entry, and show where the run stood there')
     .action(async (named: string, options: ReplayOptions) =>
       end(await (await import('./commands/replay.ts')).replay(named, options)),
+    );
+  program
+    .command('explore')
+    .summary('walk everything an agent can do')
+    .description(
+      "Walks every path of the chart with an agent's own tools, approvals and limits, and checks every step. Executes nothing. Exits 1 if something breaks.",
+    )
+    .requiredOption('--agent <module>', 'a module whose default export is the agent')
+    .option('--max-states <number>', 'stop after so many states')
+    .option('--connect', "start the agent's tool servers, to know their tools; none is called")
+    .option('--json', 'the report as JSON')
+    .action(async (options: ExploreCommandOptions) =>
+      end(await (await import('./commands/explore.ts')).exploreAgent(options)),
     );
   program
     .command('diagram')

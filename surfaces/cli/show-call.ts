@@ -47,11 +47,18 @@ export function showWaiting(
     command(commands.resolve(call));
   }
   for (const call of settled.results) {
-    showCall(output, call, call.runId === runId ? HEADINGS.result : `waits for run ${call.runId}`, now);
-    command(call.runId === runId ? commands.answer(call) : commands.of('show', call.runId));
+    const { waitsFor } = call;
+    if (waitsFor === undefined) {
+      showCall(output, call, HEADINGS.result, now);
+      command(commands.answer(call));
+    } else {
+      output.line({ style: 'yellow', text: call.name }, ` is a run of its own: ${waitsFor}`);
+      command(commands.of('show', waitsFor));
+    }
   }
   if (!settled.paused) return;
-  output.line({ style: 'yellow', text: 'The run is paused.' });
+  const why = settled.reason === undefined ? '.' : `: ${settled.reason}`;
+  output.line({ style: 'yellow', text: `The run is paused${why}` });
   command(commands.of('step', runId));
   command(commands.of('unpause', runId));
 }

@@ -1,6 +1,6 @@
 import { systemHost } from '../../engine/host.ts';
 import { isOwnerDead } from '../../engine/owner.ts';
-import { describeSettled, listOpenCalls } from '../../engine/settled.ts';
+import { listOpenCalls, type Settled } from '../../engine/settled.ts';
 import { statePath } from '../../machines/state-path.ts';
 import type { ChartState } from '../../machines/step.ts';
 import type { RunEvent } from '../../protocol/event.ts';
@@ -19,6 +19,8 @@ import { shorten } from './show-safely.ts';
 export type ShownRun = {
   record: RunRecord;
   state: ChartState;
+  /** With what its sub-agents wait for; `null` while it has something to do. */
+  settled: Settled | null;
   launch: Launch;
   commands: CommandLines;
   /** What calls gave after their run had stopped to wait for them. */
@@ -50,6 +52,8 @@ function showFacts(output: Output, { record, state, launch }: ShownRun): void {
   );
   fact('model', launch.model ?? nameModels(config.models));
   if (record.continues !== undefined) fact('continues', record.continues);
+  const { parent } = state.context;
+  if (parent !== null) fact('works for', `${parent.runId} (call ${parent.callId})`);
   fact('began', `${formatDistance(record.createdAt, now)}, ${record.seq} events`);
   fact('state', [statePath(state), explainState(state)].filter(Boolean).join(' — '));
   if (record.status === 'running') fact('driven by', describeDriver(record, now));
@@ -94,9 +98,8 @@ function describeItem(item: Item): string {
   }
 }
 
-function showStanding(output: Output, { record, state, commands, late }: ShownRun): void {
+function showStanding(output: Output, { record, state, settled, commands, late }: ShownRun): void {
   const { runId } = record;
-  const settled = describeSettled(state, text => text);
   if (settled === null) {
     const { usage, turns } = state.context;
     for (const { callId, name, status } of listOpenCalls(state.context))

@@ -17,4 +17,11 @@ export {
   splitAt,
   startReplayServer,
 } from '../../adapters/conformance.ts';
+export type { Outcome } from '../../engine/describe-outcome.ts';
+export type { RecordedEvent, RecordedRun, RecordedTool, Recording } from '../../engine/record-run.ts';
 export { type StoreCheck, type StoreUnderTest, storeChecks } from '../../stores/conformance.ts';
+export type { ToolSamples } from './explore/describe-agent.ts';
+export { type ExploreOptions, explore } from './explore/explore.ts';
+export type { Invariant, Invariants, Moment } from './explore/invariant.ts';
+export type { BreachReport, ExplorationReport, PathEntry } from './explore/report.ts';
+export { playRun } from './play/play-run.ts';

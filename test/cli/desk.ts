@@ -119,8 +119,8 @@ export class Started {
     });
   }
 
-  /** Settles when `text` was printed; rejects when the process ends without it. */
-  async printed(text: string): Promise<void> {
+  /** Everything printed so far, once `text` was; rejects when the process ends without it. */
+  async printed(text: string): Promise<string> {
     const hasIt = () => this.#stdout.includes(text) || this.#stderr.includes(text);
     await new Promise<void>((settle, reject) => {
       const look = () => hasIt() && settle();
@@ -131,6 +131,7 @@ export class Started {
       );
       look();
     });
+    return this.#stdout + this.#stderr;
   }
 }
 

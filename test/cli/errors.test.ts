@@ -1,5 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
+import { rewriteJournal } from '../versions/rewrite-journal.ts';
 import { AGENT, calling, Desk, REFUND } from './desk.ts';
 
 const done = { text: 'Done.' };
@@ -200,7 +201,7 @@ describe.concurrent('a store that cannot be used exits 1 and says what to do', (
   test('a journal of another version of the chart, whose events can still be listed', async () => {
     const desk = new Desk([calling(REFUND), done]);
     const { runId } = await desk.begin();
-    changeFirstEvent(desk.store, json => json.replace(/"hash":"[^"]*"/, '"hash":"other"'));
+    rewriteJournal(desk.store, runId, json => json.replace(/"hash":"[^"]*"/, '"hash":"other"'));
     const [approved, shown, listed] = await Promise.all([
       desk.run(['approve', runId, 'call_0_0']),
       desk.run(['show', runId]),

@@ -79,6 +79,45 @@ describe.concurrent('replay', () => {
     expect(changed.stdout).toMatch(/equal +no/);
   });
 
+  test('--until shows where the run stood, what it waited for and why, and that it is not the end', async () => {
+    const { desk, runId, journal } = await finish();
+    const until = String(Number(seqOf(journal, 'approval.decided')) - 1);
+    const { code, stdout } = await desk.run(['replay', runId, '--until', until]);
+    expect(code).toBe(0);
+    expect(stdout).toContain('resting.awaitingApproval');
+    expect(stdout).toContain('why      1 call(s) of refund need a decision');
+    expect(stdout).toContain('refund waits for approval');
+    expect(stdout).toContain(`This is not the end: the journal goes on to entry ${journal.length}.`);
+    expect(stdout).toContain(`fork ${runId} --at ${until}`);
+    expect(stdout).not.toContain('approval.decided');
+
+    expect((await desk.run(['export', runId, '--out', 'run.json'])).code).toBe(0);
+    for (const named of [runId, 'run.json']) {
+      const json = await desk.run(['replay', named, '--until', until, '--json']);
+      const last = JSON.parse(json.stdout.trim().split('\n').at(-1) ?? '');
+      expect(last).toMatchObject({
+        ...{ equal: true, entries: Number(until), of: journal.length, isEnd: false },
+        state: 'resting.awaitingApproval',
+        next: { type: 'interruptForApproval' },
+        settled: { status: 'waiting', approvals: [{ callId: 'call_0_1' }] },
+      });
+    }
+    const end = await desk.run(['replay', runId, '--until', String(journal.length)]);
+    expect(end.stdout).toMatch(/status +finished/);
+    expect(end.stdout).not.toContain('not the end');
+  });
+
+  test.each(['0', '-1', '1.5', '999', 'x', ''])('--until %j exits 2 with the range', async until => {
+    const desk = new Desk([{ text: 'Done.' }]);
+    const { runId } = await desk.begin();
+    await desk.run(['export', runId, '--out', 'run.json']);
+    for (const named of [runId, 'run.json']) {
+      const { code, stdout, stderr } = await desk.run(['replay', named, '--until', until]);
+      expect([code, stdout]).toEqual([2, '']);
+      expect(stderr).toMatch(/^-?\d+$/.test(until) ? /a whole number from 1 to \d/ : /takes the number/);
+    }
+  });
+
   test.each([
     ['is not there', 'missing.json', undefined],
     ['is not JSON', 'text.json', 'not json'],
@@ -99,6 +138,28 @@ describe.concurrent('replay', () => {
       ['export', runId, '--out', 'no/such/folder.json'],
     ])
       expect((await desk.run(args)).code, args.join(' ')).toBe(2);
+  });
+});
+
+describe.concurrent('export --test', () => {
+  test('writes a test of the run, to stdout or to a file, without an agent', async () => {
+    const { desk, runId } = await finish();
+    const printed = await desk.run(['export', runId, '--test']);
+    expect(printed.code).toBe(0);
+    expect(printed.stdout).toContain("from 'agentchart/testing'");
+    expect(printed.stdout).toContain('"refunded": 4200');
+    const { code, stdout } = await desk.run(['export', runId.slice(0, 12), '--test', '--out', 'run.test.ts']);
+    expect(code).toBe(0);
+    expect(stdout).toContain('npx vitest run run.test.ts');
+    expect(readFileSync(desk.path('run.test.ts'), 'utf8')).toBe(printed.stdout);
+    const json = await desk.run(['export', runId, '--test', '--out', 'run.test.ts', '--json']);
+    expect(JSON.parse(json.stdout)).toEqual({ runId, file: 'run.test.ts' });
+  });
+
+  test('of an unknown run, or to where nothing can be written, exits 2', async () => {
+    const { desk, runId } = await finish();
+    expect((await desk.run(['export', 'run_x', '--test'])).code).toBe(2);
+    expect((await desk.run(['export', runId, '--test', '--out', 'no/such/run.test.ts'])).code).toBe(2);
   });
 });
 
@@ -139,6 +200,29 @@ describe.concurrent('fork', () => {
     const events = eventsOf(forked.stdout);
     expect(events.at(-1)?.type).toBe('turn.completed');
     expect((await desk.run(['resume', events[0]?.runId ?? ''])).code).toBe(3);
+  });
+
+  test('with --message is told it at once, and refuses one behind the end of a run', async () => {
+    const { desk, runId, journal } = await finish();
+    const at = seqOf(journal, 'turn.completed');
+    const forked = await desk.run([
+      'fork',
+      runId,
+      '--at',
+      at,
+      '--message',
+      'In euros.',
+      '--by',
+      'ann',
+      '--json',
+    ]);
+    expect(forked.code).toBe(0);
+    const events = eventsOf(forked.stdout);
+    expect(events[Number(at) - 1]).toMatchObject({ type: 'message.received', by: 'ann' });
+
+    const refused = await desk.run(['fork', runId, '--at', String(journal.length), '--message', 'More.']);
+    expect([refused.code, refused.stdout]).toEqual([4, '']);
+    expect(refused.stderr).toMatch(/Fork it at entry \d+ or before/);
   });
 
   test.each(['0', '-1', '1.5', '999', 'x', ''])('--at %j exits 2 and begins nothing', async at => {

@@ -109,6 +109,7 @@ export function createServerTool(described: McpTool, options: ServerToolOptions)
     origin: { label: server, tool: copyTool(described) },
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     validate: createArgumentsCheck(schema),
+    ...(typeof approval === 'function' ? {} : { fixedApproval: approval }),
     approval: call => applyApprovalRule(approval, call),
     run,
     ...(reconcile && {

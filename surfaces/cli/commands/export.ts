@@ -1,19 +1,28 @@
 import { writeFileSync } from 'node:fs';
 import { exportRun } from '../../../engine/export-run.ts';
+import { findDifference } from '../../../engine/find-difference.ts';
+import { recordRun } from '../../../engine/record-run.ts';
 import { EngineError, messageOf } from '../../../protocol/error.ts';
+import { toJson } from '../../../protocol/json.ts';
+import type { Store } from '../../../protocol/store.ts';
+import { playRun } from '../../testing/play/play-run.ts';
 import { EXIT } from '../exit-codes.ts';
 import { findRun } from '../find-run.ts';
 import { formatSafeJson } from '../format-safe-json.ts';
+import { formatTest } from '../format-test.ts';
 import { storeFile, withExistingStore } from '../open-store.ts';
 import { Output } from '../output.ts';
 
-export type ExportOptions = { db?: string; json?: boolean; out?: string };
+export type ExportOptions = { db?: string; json?: boolean; out?: string; test?: boolean; version: string };
 
-/** Writes a run as one JSON document, with the runs it continues: what `replay` takes. */
+type Recorded = Awaited<ReturnType<typeof recordRun>>;
+
+/** Writes a run as one JSON document, with the runs it continues: what `replay` takes; or as a test. */
 export async function exportToFile(id: string, options: ExportOptions): Promise<number> {
   const output = new Output({ json: options.json === true });
   return await withExistingStore(storeFile(options.db), async store => {
     const { runId } = await findRun(store, id);
+    if (options.test === true) return await writeTest(store, runId, options, output);
     const exported = await exportRun(store, runId);
     const { out } = options;
     if (out === undefined) {
@@ -26,6 +35,40 @@ export async function exportToFile(id: string, options: ExportOptions): Promise<
     else output.line(`${runId} is in ${out}: ${entries} entries, state ${exported.stateHash}`);
     return EXIT.done;
   });
+}
+
+/** A test that fails as soon as it is written is not written. */
+async function writeTest(
+  store: Store,
+  runId: string,
+  options: ExportOptions,
+  output: Output,
+): Promise<number> {
+  const { out, version } = options;
+  const recorded = await recordRun(store, runId);
+  await assertPlayable(recorded, runId);
+  const agent = recorded.recording.at(-1)?.started.agent.name ?? '';
+  const text = formatTest(recorded, { runId, agent, version });
+  if (out === undefined) {
+    process.stdout.write(text);
+    return EXIT.done;
+  }
+  write(out, text);
+  if (output.json) output.data({ runId, file: out });
+  else output.line(`${runId} is a test in ${out}: npx vitest run ${out}`);
+  return EXIT.done;
+}
+
+async function assertPlayable({ recording, outcome }: Recorded, runId: string): Promise<void> {
+  const reason = await playRun(recording).then(
+    played => {
+      const difference = findDifference(toJson(played), toJson(outcome));
+      return difference === null ? null : `Played again, run ${runId} comes to another ${difference}.`;
+    },
+    error => messageOf(error),
+  );
+  if (reason === null) return;
+  throw new EngineError('refused', `${reason} No test is written; export it without --test.`, { runId });
 }
 
 function write(file: string, text: string): void {

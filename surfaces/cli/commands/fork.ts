@@ -1,7 +1,6 @@
 import { forkRun } from '../../../engine/fork-run.ts';
 import { systemHost } from '../../../engine/host.ts';
 import type { LoadedRun } from '../../../engine/load-run.ts';
-import { EngineError } from '../../../protocol/error.ts';
 import type { Store } from '../../../protocol/store.ts';
 import type { Agent } from '../../library/agent.ts';
 import { closing } from '../change-run.ts';
@@ -15,23 +14,25 @@ import { makeView } from '../make-view.ts';
 import { storeFile, withExistingStore } from '../open-store.ts';
 import type { DriveOptions } from '../options.ts';
 import { Output } from '../output.ts';
+import { readEntryNumber } from '../read-entry-number.ts';
 import { userName } from '../user-name.ts';
 
-export type ForkOptions = DriveOptions & { at: string; drive: boolean };
+export type ForkOptions = DriveOptions & { at: string; drive: boolean; message?: string };
 
 type Fork = { runId: string; loaded: LoadedRun; store: Store; output: Output; commands: CommandLines };
 
 /** Begins a run with another's journal up to an entry, and drives it until it settles. */
 export async function fork(id: string, options: ForkOptions): Promise<number> {
   const output = new Output({ json: options.json === true });
-  const at = readEntry(options.at);
+  const at = readEntryNumber('--at', options.at);
   const file = storeFile(options.db);
   return await withExistingStore(file, async store => {
     const source = await findRun(store, id);
     const launch = { ...(await recallLaunch(store, source.runId)), ...readLaunch(options.agent) };
     const agent = options.drive ? await makeAgent(launch, store) : bareAgent(source, store);
     return await closing(agent, output, async () => {
-      const forked = await forkRun({ store, host: systemHost }, source.runId, at);
+      const said = { message: options.message, by: options.by ?? userName() };
+      const forked = await forkRun({ store, host: systemHost }, source.runId, at, said);
       const shown = { ...forked, store, output, commands: new CommandLines(file) };
       if (!output.json)
         output.line({ style: 'bold', text: forked.runId }, `  fork of ${source.runId} at entry ${at}`);
@@ -58,12 +59,4 @@ async function leaveFork({ runId, store, output, commands }: Fork): Promise<numb
   else
     for (const { seq, event } of await store.read(runId)) output.data(orderEvent({ ...event, runId, seq }));
   return EXIT.done;
-}
-
-function readEntry(text: string): number {
-  if (/^-?\d+$/.test(text)) return Number(text);
-  throw new EngineError(
-    'input-invalid',
-    `--at takes the number of an entry, and ${JSON.stringify(text)} is none. \`agentchart show RUN --events\` lists them.`,
-  );
 }

@@ -3,26 +3,34 @@ import { readExport } from '../../../engine/read-export.ts';
 import { replayExport } from '../../../engine/replay-export.ts';
 import type { ReplayedEntry, Verdict } from '../../../engine/replay-journal.ts';
 import { replayRun } from '../../../engine/replay-run.ts';
+import { describeSettled } from '../../../engine/settled.ts';
 import { statePath } from '../../../machines/state-path.ts';
 import { EngineError, messageOf } from '../../../protocol/error.ts';
+import { CommandLines } from '../command-lines.ts';
 import { EXIT } from '../exit-codes.ts';
 import { findRun } from '../find-run.ts';
 import { storeFile, withExistingStore } from '../open-store.ts';
 import { Output } from '../output.ts';
+import { readEntryNumber } from '../read-entry-number.ts';
+import { showPlace } from '../show-place.ts';
 
-export type ReplayOptions = { db?: string; json?: boolean };
+export type ReplayOptions = { db?: string; json?: boolean; until?: string };
 
 /** Folds a run again, or an export of one, with what it recorded: executes nothing, loads no agent, writes nothing. */
 export async function replay(named: string, options: ReplayOptions): Promise<number> {
   const output = new Output({ json: options.json === true });
+  const until = options.until === undefined ? undefined : readEntryNumber('--until', options.until);
   const look = output.json ? makeJsonLook(output) : makePeopleLook(output);
   const verdict = isFile(named)
-    ? replayExport(readExport(readText(named), named), look)
+    ? replayExport(readExport(readText(named), named), look, { until })
     : await withExistingStore(storeFile(options.db), async store =>
-        replayRun(store, (await findRun(store, named)).runId, look),
+        replayRun(store, (await findRun(store, named)).runId, look, { until }),
       );
-  if (output.json) output.data(toLine(verdict));
+  const commands = new CommandLines(storeFile(options.db));
+  if (output.json) output.data(toLine(verdict, until !== undefined));
   else showVerdict(output, verdict);
+  if (!output.json && until !== undefined && verdict.equal)
+    showPlace(output, verdict, isFile(named) ? null : commands);
   if (verdict.problem !== undefined)
     output.problem(`Run ${verdict.runId}: entry ${verdict.problem.seq} ${verdict.problem.message}.`);
   return verdict.equal ? EXIT.done : EXIT.failed;
@@ -68,16 +76,29 @@ function makePeopleLook(output: Output) {
   };
 }
 
-function toLine({ end, ...verdict }: Verdict): object {
-  return { ...verdict, state: end === null ? null : statePath(end.state), hash: end?.hash ?? null };
+/** With `isPlace`, also what the run waited for there: `settled` is `null` while it had something to do. */
+function toLine({ end, ...verdict }: Verdict, isPlace: boolean): object {
+  const state = end === null ? null : statePath(end.state);
+  const line = { ...verdict, state, hash: end?.hash ?? null };
+  if (!isPlace || end === null) return line;
+  return {
+    ...line,
+    isEnd: verdict.entries === verdict.of,
+    next: end.state.context.next,
+    settled: describeSettled(end.state, text => text),
+  };
 }
 
-function showVerdict(output: Output, { equal, entries, comparedWith, end }: Verdict): void {
-  const fact = (label: string, text: string) => output.line({ style: 'dim', text: label.padEnd(9) }, text);
-  fact('entries', String(entries));
+function showVerdict(output: Output, { equal, entries, of, comparedWith, end }: Verdict): void {
+  const fact = makeFact(output);
+  fact('entries', entries === of ? String(entries) : `${entries} of ${of}`);
   fact('state', end === null ? 'none' : statePath(end.state));
   fact('hash', end?.hash ?? 'none');
   const held =
     comparedWith === null ? 'every entry fits; no snapshot is stored' : `held against ${comparedWith}`;
   fact('equal', `${equal ? 'yes' : 'no'}, ${held}`);
+}
+
+function makeFact(output: Output) {
+  return (label: string, text: string) => output.line({ style: 'dim', text: label.padEnd(9) }, text);
 }

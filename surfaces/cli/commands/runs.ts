@@ -18,17 +18,20 @@ const STYLES: Readonly<Record<RunStatus, Style>> = {
   cancelled: 'dim',
 };
 
-/** Lists the runs of the store, newest first. */
+/** Lists the runs of the store, newest first. A record that cannot be read is told of; the others are listed. */
 export async function runs(options: RunsOptions): Promise<number> {
   const output = new Output({ json: options.json === true });
-  const filter = { limit: readLimit(options.limit), ...readStatus(options.status) };
+  const damaged: EngineError[] = [];
+  const onDamaged = (error: EngineError) => damaged.push(error);
+  const filter = { onDamaged, limit: readLimit(options.limit), ...readStatus(options.status) };
   const file = storeFile(options.db);
   const records = existsSync(file) ? await withExistingStore(file, store => store.list(filter)) : [];
   if (output.json) for (const record of records) output.data(record);
-  else if (records.length === 0)
+  else if (records.length === 0 && damaged.length === 0)
     output.line(`No runs in ${file}${options.status === undefined ? '' : ` are ${options.status}`}.`);
-  else showTable(output, records);
-  return EXIT.done;
+  else if (records.length > 0) showTable(output, records);
+  for (const { message } of damaged) output.problem(message);
+  return damaged.length === 0 ? EXIT.done : EXIT.failed;
 }
 
 function showTable(output: Output, records: readonly RunRecord[]): void {

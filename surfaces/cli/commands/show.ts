@@ -1,8 +1,11 @@
 import { loadRun, statusOf } from '../../../engine/load-run.ts';
-import { describeSettled, listOpenCalls } from '../../../engine/settled.ts';
+import { readJournal } from '../../../engine/read-journal.ts';
+import { describeWithChildren } from '../../../engine/run-children.ts';
+import { listOpenCalls, type Settled } from '../../../engine/settled.ts';
 import { statePath } from '../../../machines/state-path.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import type { RunRecord, Store } from '../../../protocol/store.ts';
+import { checkVersions } from '../check-versions.ts';
 import { CommandLines } from '../command-lines.ts';
 import { describeEvent } from '../describe-event.ts';
 import { EXIT } from '../exit-codes.ts';
@@ -13,8 +16,9 @@ import { type Launch, recallLaunch } from '../launch.ts';
 import { storeFile, withExistingStore } from '../open-store.ts';
 import { Output } from '../output.ts';
 import { type LateResult, showRun } from '../show-run.ts';
+import { showUnread, showVersions } from '../show-versions.ts';
 
-export type ShowCommandOptions = { db?: string; json?: boolean; events?: boolean };
+export type ShowCommandOptions = { db?: string; json?: boolean; events?: boolean; agent?: string };
 
 /** Shows a run from its journal alone: what it is, where it stands and why, what it waits for. */
 export async function show(id: string, options: ShowCommandOptions): Promise<number> {
@@ -23,22 +27,28 @@ export async function show(id: string, options: ShowCommandOptions): Promise<num
   return await withExistingStore(file, async store => {
     const record = await findRun(store, id);
     if (options.events === true) return await showEvents(store, record, output);
+    const versions = await checkVersions(store, record, options.agent, output);
+    if (!versions.opens) return showUnread(output, record, versions);
     const { state } = await loadRun(store, record.runId);
     const launch = await recallLaunch(store, record.runId);
-    if (output.json) output.data(summarize(record, state, launch));
+    const settled = await describeWithChildren(store, state, text => text);
+    if (output.json) output.data({ ...summarize({ record, state, settled, launch }), versions });
     else {
       const late = await readLateResults(store, record);
-      showRun(output, { record, state, launch, commands: new CommandLines(file), late });
+      showRun(output, { record, state, settled, launch, commands: new CommandLines(file), late });
+      showVersions(output, versions);
     }
     return EXIT.done;
   });
 }
 
-function summarize(record: RunRecord, state: ChartState, launch: Launch): object {
-  const { usage, turns, next } = state.context;
-  const settled = describeSettled(state, text => text) ?? { usage, turns };
+type Summary = { record: RunRecord; state: ChartState; settled: Settled | null; launch: Launch };
+
+function summarize({ record, state, settled, launch }: Summary): object {
+  const { usage, turns, next, parent } = state.context;
+  const stands = { ...(parent === null ? {} : { parent }), ...(settled ?? { usage, turns }) };
   const calls = listOpenCalls(state.context);
-  return { ...record, state: statePath(state), next, launch, ...settled, status: statusOf(state), calls };
+  return { ...record, state: statePath(state), next, launch, ...stands, status: statusOf(state), calls };
 }
 
 async function readLateResults(store: Store, { runId }: RunRecord): Promise<LateResult[]> {
@@ -47,7 +57,7 @@ async function readLateResults(store: Store, { runId }: RunRecord): Promise<Late
 }
 
 async function showEvents(store: Store, { runId }: RunRecord, output: Output): Promise<number> {
-  for (const { seq, event } of await store.read(runId)) {
+  for (const { seq, event } of await readJournal(store, runId)) {
     if (output.json) output.data(orderEvent({ ...event, runId, seq }));
     else {
       const place = `${String(seq).padStart(5)}  ${formatClock(event.at)}  `;

@@ -1,0 +1,124 @@
+import type { Call, Context } from '../../../machines/context.ts';
+import { isAnswered } from '../../../machines/decide-next-action.ts';
+import { statePath } from '../../../machines/state-path.ts';
+import type { ChartState } from '../../../machines/step.ts';
+import type { Limits } from '../../../protocol/config.ts';
+import type { Ledger, LedgerCall } from './ledger.ts';
+import { findSpentLimit, mostFailures, type Spending } from './spending.ts';
+
+/**
+ * How much of a run two places must have in common to be one.
+ * - `chart`: what the chart can still tell apart;
+ * - `calls`: also which calls are open, and what became of them;
+ * - `history`: also what became of the calls before.
+ */
+export type Detail = 'chart' | 'calls' | 'history';
+
+/**
+ * What of a state can still matter, as a key. Left out is what only grows (times, generations, texts,
+ * usage, how far a limit is while it is far), what the next turn overwrites before it is read, and of a
+ * call what its status has made irrelevant. The ledger's part keeps apart what only a defect makes differ.
+ */
+export function abstractState(state: ChartState, ledger: Ledger, detail: Detail = 'chart'): string {
+  const { context } = state;
+  const place = statePath(state);
+  const seen = detail === 'history' ? summarize(ledger.done) : '';
+  if (state.status !== 'active') return `${place}|${seen}`;
+  const inTurn = place.startsWith('turn') || context.failure !== null;
+  return [
+    place,
+    context.inbox.length,
+    inTurn ? abstractTurn(context) : abstractLastTurn(context),
+    context.turn.model,
+    context.calls.map(call => abstractCall(call, context, detail)),
+    context.sticky.map(({ tool, decision }) => `${decision} ${tool}`),
+    [
+      abstractSpending(ledger.spending, context.config.limits),
+      context.deniedCalls > 0,
+      context.closing !== null,
+    ],
+    [Math.min(context.rejections, context.config.finisherRejections + 1), context.sentBack !== null],
+    context.paused ? context.steps : 'runs',
+    [context.finishersDone, context.timer !== null],
+    [context.edited && isAnswered(context), context.edited, context.resultsAt !== null],
+    abstractLedger(ledger),
+    seen,
+  ].join('|');
+}
+
+function abstractTurn({ turn, failure, now }: Context): string {
+  if (failure?.unfinished === true) return `${turn.attempt} ${turn.final} given up`;
+  const failed = failure === null ? 'runs' : `${failure.retryable} ${(failure.retryAt ?? 0) > now}`;
+  return `${turn.attempt} ${turn.final} ${turn.shown} ${failed}`;
+}
+
+function abstractLastTurn({ lastTurn }: Context): string {
+  if (lastTurn === null) return 'none';
+  const { finishReason, calls, final, draft } = lastTurn;
+  if (calls > 0 && !final && finishReason !== 'content_filter') return 'calls';
+  const cutOff = finishReason === 'length' || finishReason === 'content_filter';
+  const paused = finishReason === 'pause' && !final;
+  return `${cutOff || paused ? finishReason : 'over'} ${final} ${draft}`;
+}
+
+function abstractCall(call: Call, context: Context, detail: Detail): string {
+  return detail === 'chart'
+    ? abstractStatus(call, context)
+    : `${abstractStatus(call, context)} ${nameCall(call)}`;
+}
+
+function nameCall({ name, input, edited, result }: Call): string {
+  return JSON.stringify([name, input, edited, result]);
+}
+
+function abstractStatus(call: Call, { now }: Context): string {
+  if (call.status === 'settled') return 'settled';
+  const by = call.executedBy === 'client' ? 'client' : riskOf(call);
+  if (call.status !== 'gated') return `${call.status} ${by}`;
+  const expiry = call.expiresAt === undefined ? 'open' : call.expiresAt <= now ? 'expired' : 'expires';
+  return `gated ${call.name} ${by} ${expiry}`;
+}
+
+function riskOf({ sideEffect, reconcilable }: Call): string {
+  if (sideEffect !== 'once') return 'safe';
+  return reconcilable ? 'reconcilable' : 'once';
+}
+
+/** A limit is near when the next turn can reach it, or a round of two calls can pass it. */
+function abstractSpending(spending: Spending, limits: Limits): string {
+  const { turns, toolCalls } = spending;
+  const far = (used: number, limit: number, near: number) => Math.max(-2, Math.min(near, limit - used));
+  const failures =
+    limits.repeatedFailures === undefined ? 0 : Math.min(mostFailures(spending), limits.repeatedFailures);
+  return [
+    far(turns, limits.turns, 2),
+    far(toolCalls, limits.toolCalls, 3),
+    findSpentLimit(spending, limits) !== null,
+    failures,
+  ].join();
+}
+
+/** The same for every run the chart leads rightly, once its own part is the same. */
+function abstractLedger({ calls, inbox, paused, steps, closing, final, unfinished, shown }: Ledger): string {
+  const open = calls.map(({ stage, approved, mayStart, call }) =>
+    stage === 'settled' ? 'settled' : `${stage}${call.gate && !approved ? '!' : ''}${mayStart ? '' : '1'}`,
+  );
+  return `${open} ${inbox.length} ${paused ? steps : ''} ${closing} ${final} ${unfinished} ${shown}`;
+}
+
+/** More of one kind than two is two. */
+const MOST_ALIKE = 2;
+
+/** What became of the calls of finished rounds, by kind. */
+function summarize(done: readonly LedgerCall[]): string {
+  const kinds = new Map<string, number>();
+  for (const { call, input, starts, result } of done) {
+    const outcome = result === null ? 'refused' : result.isError ? 'error' : result.output;
+    const kind = JSON.stringify([call.name, input, starts > 0, outcome]);
+    kinds.set(kind, Math.min(MOST_ALIKE, (kinds.get(kind) ?? 0) + 1));
+  }
+  return [...kinds]
+    .map(([kind, count]) => `${count} ${kind}`)
+    .sort()
+    .join();
+}
