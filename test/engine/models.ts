@@ -1,5 +1,6 @@
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import type { Item } from '../../protocol/item.ts';
+import type { JsonValue } from '../../protocol/json.ts';
 import type { ModelRequest, ModelTurn, ToolCall } from '../../protocol/turn.ts';
 
 /** The adapter as it is, with every request it is given. */
@@ -19,7 +20,9 @@ export function recordRequests(adapter: ModelAdapter): { model: ModelAdapter; re
   return { model, requests };
 }
 
-type Turn = Partial<Omit<ModelTurn, 'toolCalls'>> & { toolCalls?: { callId: string; name: string }[] };
+type Turn = Partial<Omit<ModelTurn, 'toolCalls'>> & {
+  toolCalls?: { callId: string; name: string; input?: JsonValue | undefined }[];
+};
 
 /** A model whose turns are a function of the request and of how often it was called before. */
 export function answerWith(
@@ -51,7 +54,10 @@ export function answerWith(
 
 function complete({ toolCalls = [], text = '', ...given }: Turn, model: string): ModelTurn {
   const made = toolCalls.map(
-    ({ callId, name }): ToolCall => ({ callId, name, arguments: '{}', input: {}, executedBy: 'engine' }),
+    ({ callId, name, input = {} }): ToolCall => ({
+      ...{ callId, name, input, executedBy: 'engine' },
+      arguments: JSON.stringify(input),
+    }),
   );
   const message: Item[] =
     text === '' ? [] : [{ type: 'message', role: 'assistant', content: [{ type: 'text', text }] }];
@@ -64,7 +70,9 @@ function complete({ toolCalls = [], text = '', ...given }: Turn, model: string):
     model,
     items: [
       ...message,
-      ...made.map(({ callId, name }): Item => ({ type: 'tool_call', callId, name, arguments: '{}' })),
+      ...made.map(
+        ({ callId, name, arguments: text }): Item => ({ type: 'tool_call', callId, name, arguments: text }),
+      ),
     ],
     ...given,
   };

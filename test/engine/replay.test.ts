@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { exportRun, type RunExport } from '../../engine/export-run.ts';
+import { exportRun, hashState, type RunExport } from '../../engine/export-run.ts';
 import { loadRun } from '../../engine/load-run.ts';
 import { readExport } from '../../engine/read-export.ts';
 import { replayExport } from '../../engine/replay-export.ts';
@@ -134,6 +134,57 @@ describe('a replay', () => {
     await expect(exportRun(store, run.id)).rejects.toMatchObject(refused);
   });
 });
+
+describe('a replay until an entry', () => {
+  test('ends in the state that the run had there, from the store and from an export', async () => {
+    await fc.assert(
+      fc.asyncProperty(recipes, fc.nat(), async (recipe, place) => {
+        const { store, run } = await recordRun(recipe);
+        const entries = await store.read(run.id);
+        const until = (place % entries.length) + 1;
+        const seen: ReplayedEntry[] = [];
+        const verdict = await replayRun(store, run.id, entry => seen.push(entry), { until });
+        expect(verdict).toMatchObject({ equal: true, entries: until, of: entries.length });
+        expect(seen.map(({ seq }) => seq)).toEqual(entries.slice(0, until).map(({ seq }) => seq));
+        const whole: ReplayedEntry[] = [];
+        await replayRun(store, run.id, entry => whole.push(entry));
+        expect(verdict.end?.hash).toBe(hashState(whole[until - 1]?.state ?? fail()));
+        const text = asFile(await exportRun(store, run.id));
+        const fromFile = replayExport(readExport(text, 'the file'), () => {}, { until });
+        expect(fromFile).toMatchObject({ equal: true, entries: until, of: entries.length });
+        expect(fromFile.end?.hash).toBe(verdict.end?.hash);
+      }),
+      { numRuns: 40 },
+    );
+  });
+
+  test.each([0, -1, 1.5, Number.NaN, 1000])(
+    '%s, which it has not, is refused with the range',
+    async until => {
+      const { store, run } = await recordRun(RECIPE);
+      const { seq } = await loadRun(store, run.id);
+      const refused = { code: 'input-invalid', message: expect.stringContaining(`from 1 to ${seq}`) };
+      await expect(replayRun(store, run.id, () => {}, { until })).rejects.toMatchObject(refused);
+      const exported = readExport(asFile(await exportRun(store, run.id)), 'the file');
+      expect(() => replayExport(exported, () => {}, { until })).toThrow(`from 1 to ${seq}`);
+    },
+  );
+
+  test('says what is wrong before that entry, and nothing of what is wrong behind it', async () => {
+    const { store, run } = await recordRun(RECIPE);
+    const text = tamper(await exportRun(store, run.id), ({ journal }) => {
+      const entry = journal[5];
+      if (entry !== undefined) entry.event.at += 1;
+    });
+    const replay = (until: number) => replayExport(readExport(text, 'the file'), () => {}, { until });
+    expect(replay(5)).toMatchObject({ equal: true, entries: 5 });
+    expect(replay(6)).toMatchObject({ equal: false, problem: { seq: 6 } });
+  });
+});
+
+function fail(): never {
+  throw new Error('there is no such entry');
+}
 
 describe('an export', () => {
   test('is the same each time, and names run, agent and chart', async () => {

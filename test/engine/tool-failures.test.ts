@@ -299,7 +299,7 @@ describe('a call that cannot run', () => {
     expect(await host.settle(opened.settled())).toMatchObject({
       status: 'finished',
       results: [
-        { isError: true, output: 'Not run: The agent has no tool "act" any more.' },
+        { isError: true, output: 'Not run again: The agent has no tool "act" any more.' },
         { isError: true, output: 'Not run: The agent has no tool "gone" any more.' },
       ],
     });

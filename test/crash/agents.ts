@@ -1,0 +1,253 @@
+import { scripted } from '../../adapters/scripted.ts';
+import { InDoubt } from '../../protocol/error.ts';
+import { createAgent } from '../../surfaces/library/create-agent.ts';
+import { calls, clientTool, makeTool } from '../engine/agents.ts';
+import { actIn, type CrashAgent } from './crash-agent.ts';
+import { makeAsk, makeFlaky } from './make-crash-tools.ts';
+
+const BUSY = { error: { code: 'overloaded', times: 1 } } as const;
+const GONE = { error: { code: 'authentication' } } as const;
+
+/** Tools of every side effect, side by side; a model that is busy once; a tool that is tried again. */
+const batch: CrashAgent = {
+  name: 'batch',
+  makeModels: () => [
+    scripted([
+      calls('read', 'put', 'pay', 'ask', 'pay'),
+      BUSY,
+      calls('ask', 'flaky', 'pay', 'ask'),
+      { text: 'done' },
+    ]),
+  ],
+  makeTools: world => [
+    makeTool('read', { sideEffect: 'none', run: actIn(world, 'read') }),
+    makeTool('put', { sideEffect: 'idempotent', run: actIn(world, 'put', 'later') }),
+    makeTool('pay', { run: actIn(world, 'pay') }),
+    makeAsk(world),
+    makeFlaky(world, 'idempotent'),
+  ],
+  options: { toolConcurrency: 3 },
+};
+
+/** Every decision a person can take, in one round, and a rule that holds for the next. */
+const gates: CrashAgent = {
+  name: 'gates',
+  decidesEarly: true,
+  makeModels: () => [
+    scripted([
+      calls(['refund', { to: 'ann' }], ['refund', { to: 'eve' }], ['wire', { to: 'bob' }], 'deploy', 'read', [
+        'refund',
+        { to: 'clerk' },
+      ]),
+      calls('deploy', ['refund', { to: 'ann' }], 'wire'),
+      { text: 'done' },
+    ]),
+  ],
+  makeTools: world => [
+    makeTool('read', { sideEffect: 'none', run: actIn(world, 'read') }),
+    makeTool('refund', { approval: true, run: actIn(world, 'refund') }),
+    makeTool('wire', { approval: true, sideEffect: 'idempotent', run: actIn(world, 'wire') }),
+    makeTool('deploy', { approval: true, run: actIn(world, 'deploy', 'later') }),
+  ],
+  decide({ name, input }) {
+    const to = typeof input === 'object' && input !== null && 'to' in input ? input.to : undefined;
+    if (to === 'eve') return { type: 'reject', reason: 'not to her' };
+    if (to === 'bob') return { type: 'approve', input: { to: 'bobby' } };
+    if (to === 'clerk') return { type: 'answer', output: 'paid by hand' };
+    return { type: 'approve', sticky: name === 'deploy' };
+  },
+};
+
+/** Calls that clients run, beside one that acts here. */
+const clients: CrashAgent = {
+  name: 'clients',
+  makeModels: () => [scripted([calls('show', 'pay', 'pick'), calls('pick', 'ask'), { text: 'done' }])],
+  makeTools: world => [
+    makeTool('pay', { run: actIn(world, 'pay') }),
+    makeAsk(world),
+    clientTool('show'),
+    clientTool('pick'),
+  ],
+};
+
+/** The first model is busy, then gone; the answer is a call of its own, and something is checked before the end. */
+const fallback: CrashAgent = {
+  name: 'fallback',
+  makeModels: () => [
+    scripted([BUSY, calls('pay', 'flaky'), GONE]),
+    scripted([calls('pay', 'flaky'), calls('pay', 'ask'), { text: 'done' }]),
+  ],
+  makeTools: world => [
+    makeTool('pay', { run: actIn(world, 'pay') }),
+    makeAsk(world),
+    makeFlaky(world, 'none'),
+  ],
+  options: { finalAnswer: 'separate', finishers: [({ text }) => ({ text: `${text}, and checked` })] },
+};
+
+/** People talk while it runs, by two handles; a message refuses what waits for approval; it begins paused. */
+const talk: CrashAgent = {
+  name: 'talk',
+  makeModels: () => [
+    scripted([calls('read', 'pay'), calls('refund', 'put'), calls('pay'), { text: 'done' }]),
+  ],
+  makeTools: world => [
+    makeTool('read', { sideEffect: 'none', run: actIn(world, 'read') }),
+    makeTool('put', { sideEffect: 'idempotent', run: actIn(world, 'put', 'later') }),
+    makeTool('pay', { run: actIn(world, 'pay') }),
+    makeTool('refund', { approval: true, run: actIn(world, 'refund') }),
+  ],
+  start: { paused: true },
+  decide: () => ({ type: 'send', text: 'no refund today' }),
+  messages: [
+    { text: 'hurry up', when: 'started', elsewhere: false },
+    { text: 'and be kind', when: { acts: 'read' }, elsewhere: true },
+    { text: 'still there?', when: { acts: 'put' }, elsewhere: false },
+  ],
+};
+
+/** Calls that nobody can know the outcome of, and the three things a person can say of them; messages wait. */
+const doubt: CrashAgent = {
+  name: 'doubt',
+  makeModels: () => [scripted([calls('blind', 'pay', 'blank'), calls('refund', 'pay'), { text: 'done' }])],
+  makeTools: world => {
+    const act = actIn(world, 'blind');
+    return [
+      makeTool('pay', { run: actIn(world, 'pay') }),
+      makeTool('blind', {
+        run: async (input, context) => {
+          await act(input, context);
+          throw new InDoubt('The line went dead.');
+        },
+      }),
+      makeTool('blank', {
+        run: () => {
+          throw new InDoubt('The line was dead.');
+        },
+      }),
+      makeTool('refund', { approval: true, run: actIn(world, 'refund') }),
+    ];
+  },
+  options: { onMessage: 'queue' },
+  messages: [{ text: 'well?', when: { acts: 'pay' }, elsewhere: true }],
+  writtenOff: ['blank'],
+};
+
+/** Nobody streams; the answer is held and sent back once; a limit brings the closing call. */
+const held: CrashAgent = {
+  name: 'held',
+  makeModels: () => [
+    scripted([
+      calls('pay', 'read'),
+      BUSY,
+      calls('refund', 'pay', 'ask'),
+      { text: 'no number' },
+      calls('pay', 'pay'),
+      { text: 'number 7' },
+    ]),
+  ],
+  makeTools: world => [
+    makeTool('read', { sideEffect: 'none', run: actIn(world, 'read', 'later') }),
+    makeTool('pay', { run: actIn(world, 'pay') }),
+    makeTool('refund', { approval: true, run: actIn(world, 'refund') }),
+    makeAsk(world),
+  ],
+  start: { stream: false, limits: { turns: 4 } },
+  options: {
+    finalAnswer: 'held',
+    finishers: [({ text }) => (text.includes('7') ? undefined : { reject: 'give the number' })],
+  },
+};
+
+/** Tools that act and then do not answer in time, or are slow to begin, many at once. */
+const slow: CrashAgent = {
+  name: 'slow',
+  makeModels: () => [
+    scripted([calls('hang', 'put', 'hold', 'put', 'pay'), calls('hold', 'pay'), { text: 'done' }]),
+  ],
+  makeTools: world => {
+    const [hang, hold] = [actIn(world, 'hang'), actIn(world, 'hold')];
+    const forever = new Promise<string>(() => {});
+    return [
+      makeTool('put', { sideEffect: 'idempotent', run: actIn(world, 'put', 'later') }),
+      makeTool('pay', { run: actIn(world, 'pay', 'later') }),
+      makeTool('hang', { timeoutMs: 20, run: (input, context) => hang(input, context).then(() => forever) }),
+      makeTool('hold', {
+        timeoutMs: 20,
+        run: (input, context) => hold(input, context).then(() => forever),
+        reconcile: call =>
+          world.outside.hasActed(call)
+            ? { happened: true, output: 'found by the tool' }
+            : { happened: false },
+      }),
+    ];
+  },
+  options: { toolConcurrency: 2 },
+};
+
+/** A run of many rounds, which is gone on with from its snapshots. */
+const rounds: CrashAgent = {
+  name: 'rounds',
+  makeModels: () => [
+    scripted([
+      calls('pay'),
+      calls('refund', 'put'),
+      calls('pay', 'read'),
+      calls('refund'),
+      calls('ask', 'put'),
+      calls('refund', 'pay'),
+      calls('put'),
+      { text: 'done' },
+    ]),
+  ],
+  makeTools: world => [
+    makeTool('read', { sideEffect: 'none', run: actIn(world, 'read') }),
+    makeTool('put', { sideEffect: 'idempotent', run: actIn(world, 'put') }),
+    makeTool('pay', { run: actIn(world, 'pay') }),
+    makeTool('refund', { approval: true, run: actIn(world, 'refund') }),
+    makeAsk(world),
+  ],
+};
+
+/** Two agents work for another, side by side, and people are asked by one of them, on its own run. */
+const nested: CrashAgent = {
+  name: 'nested',
+  decidesBelow: true,
+  makeModels: () => [
+    scripted([
+      calls('pay', ['helper', { input: 'help' }], ['clerk', { input: 'write' }]),
+      calls(['clerk', { input: 'write again' }], 'refund'),
+      { text: 'done' },
+    ]),
+  ],
+  makeTools: world => {
+    const pay = makeTool('pay', { run: actIn(world, 'pay') });
+    const refund = makeTool('refund', { approval: true, run: actIn(world, 'refund') });
+    const helper = createAgent({
+      name: 'helper',
+      model: scripted([calls('ask', 'refund', 'pay'), calls('pay'), { text: 'helped' }]),
+      tools: [pay, refund, makeAsk(world)],
+    });
+    const clerk = createAgent({
+      name: 'clerk',
+      model: scripted([calls('put', 'pay'), { text: 'written' }]),
+      tools: [pay, makeTool('put', { sideEffect: 'idempotent', run: actIn(world, 'put', 'later') })],
+    });
+    return [
+      ...[pay, refund],
+      helper.asTool({ name: 'helper', description: 'helps' }),
+      clerk.asTool({ name: 'clerk', description: 'writes' }),
+    ];
+  },
+};
+
+export const AGENTS: readonly CrashAgent[] = [
+  ...[batch, gates, clients, fallback, talk],
+  ...[doubt, held, slow, rounds, nested],
+];
+
+export function findAgent(name: string): CrashAgent {
+  const agent = AGENTS.find(known => known.name === name);
+  if (agent !== undefined) return agent;
+  throw new Error(`There is no agent "${name}". There are: ${AGENTS.map(known => known.name).join(', ')}.`);
+}

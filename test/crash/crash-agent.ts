@@ -1,0 +1,57 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import type { ModelAdapter } from '../../protocol/adapter.ts';
+import type { JsonObject, JsonValue } from '../../protocol/json.ts';
+import type { Tool, ToolCallContext } from '../../protocol/tool.ts';
+import type { AgentOptions } from '../../surfaces/library/agent-options.ts';
+import type { StartOptions } from '../../surfaces/library/begin-journal.ts';
+import type { Outside } from './outside.ts';
+import type { CrashPoint } from './scenario.ts';
+
+/** What a person does about a call that asks. `send` says something else instead, which refuses the call. */
+export type Decision =
+  | { type: 'approve'; input?: JsonObject; sticky?: boolean }
+  | { type: 'reject'; reason: string }
+  | { type: 'answer'; output: JsonValue }
+  | { type: 'send'; text: string };
+
+/** A message for a run that is under way: once it started, or once a tool acts; by another handle on the same run. */
+export type Message = { text: string; when: 'started' | { acts: string }; elsewhere: boolean };
+
+/** Who holds one of these holds the whole story: the agent, and the people around it. */
+export type CrashAgent = {
+  name: string;
+  makeModels(): readonly ModelAdapter[];
+  makeTools(world: World): readonly Tool[];
+  options?: Partial<AgentOptions>;
+  start?: StartOptions;
+  decide?(call: { name: string; input: JsonValue }): Decision;
+  messages?: readonly Message[];
+  /** People decide as soon as they see anything happen, while other calls run. */
+  decidesEarly?: boolean;
+  /** Calls of its sub-agents are decided on their own runs, by another handle. */
+  decidesBelow?: boolean;
+  /** Calls in doubt of these tools are resolved as failed, whatever the world says. */
+  writtenOff?: readonly string[];
+};
+
+export type World = {
+  outside: Outside;
+  reach(point: CrashPoint): void;
+  onAct(tool: string): void;
+};
+
+/**
+ * A tool's function that acts, and writes down what it did, itself: as soon as it is called, or `later`
+ * in the turn of the event loop that follows. It answers a turn after it acted.
+ */
+export function actIn(world: World, tool: string, pace: 'at once' | 'later' = 'at once') {
+  return async (input: unknown, { runId, callId, key }: ToolCallContext): Promise<string> => {
+    if (pace === 'later') await turn();
+    world.reach('act.before');
+    world.outside.act({ tool, runId, callId, key, input: input as JsonValue });
+    world.reach('act.after');
+    world.onAct(tool);
+    await turn();
+    return `${tool} ran`;
+  };
+}

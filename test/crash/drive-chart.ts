@@ -1,0 +1,225 @@
+import { join } from 'node:path';
+import type { Host } from '../../engine/host.ts';
+import type { Run } from '../../engine/run.ts';
+import type { OpenCall } from '../../engine/settled.ts';
+import type { JsonValue } from '../../protocol/json.ts';
+import type { Store } from '../../protocol/store.ts';
+import { sqlite } from '../../stores/sqlite.ts';
+import type { Agent } from '../../surfaces/library/agent.ts';
+import { createAgent } from '../../surfaces/library/create-agent.ts';
+import type { CrashAgent, Message, World } from './crash-agent.ts';
+import { isSame, type Outside, type Place, type Told } from './outside.ts';
+
+export const RUN = 'run_killed';
+export const DATABASE = 'runs.db';
+
+/** A model that is busy once is busy once in each process. */
+const RETRY = { baseMs: 1, attempts: 8 };
+
+/** More questions than any agent here asks in one process: people are asked the same again and again. */
+const MOST_ROUNDS = 60;
+
+/** Begins the run of a folder, or goes on with it, and does what its people do, until it has ended; gives its status. */
+export async function driveChart(
+  scripted: CrashAgent,
+  { folder, host, outside, reach }: { folder: string; host: Host; outside: Outside } & Pick<World, 'reach'>,
+): Promise<string> {
+  const store = sqlite(join(folder, DATABASE));
+  const elsewhere = sqlite(join(folder, DATABASE));
+  let onAct = (_tool: string) => {};
+  const world: World = { outside, reach, onAct: tool => onAct(tool) };
+  const make = (shared: Store) =>
+    createAgent({
+      ...scripted.options,
+      name: scripted.name,
+      host,
+      store: shared,
+      retry: RETRY,
+      model: scripted.makeModels(),
+      tools: scripted.makeTools(world),
+    });
+  const agent = make(store);
+  const known = await store.get(RUN);
+  const run =
+    known === undefined ? await agent.start('go', { ...scripted.start, runId: RUN }) : await agent.open(RUN);
+  const people = new People({ scripted, run, store, outside, reach, other: make(elsewhere) });
+  onAct = tool => people.notice(tool);
+  const status = await people.work();
+  await store.close();
+  await elsewhere.close();
+  return status;
+}
+
+type Around = {
+  scripted: CrashAgent;
+  run: Run;
+  store: Store;
+  outside: Outside;
+  reach: World['reach'];
+  other: Agent;
+};
+
+/**
+ * The people of a run. They write down what they were told, right after they were. After a crash they say
+ * again what they have not written down, unless the run has it, and never what they have.
+ */
+class People {
+  readonly #around: Around;
+  #talking: Promise<void> = Promise.resolve();
+  /** Runs as the other process's agent holds them. */
+  readonly #elsewhere = new Map<string, Promise<Run>>();
+
+  constructor(around: Around) {
+    this.#around = around;
+  }
+
+  async work(): Promise<string> {
+    const { run, scripted } = this.#around;
+    for (const message of scripted.messages ?? []) if (this.#isDue(message)) this.#say(message);
+    for (let round = 0; round < MOST_ROUNDS; round += 1) {
+      const talk = this.#talking;
+      await talk;
+      const settled = await run.settled();
+      if (this.#talking !== talk) continue;
+      if (settled.status !== 'waiting') {
+        for (const opened of this.#elsewhere.values()) await (await opened).settled();
+        return settled.status;
+      }
+      if (settled.paused) await this.#steer(settled.turns === 0);
+      await Promise.all([...settled.approvals].reverse().map(call => this.#decide(call)));
+      const clients = settled.results.filter(call => call.waitsFor === undefined);
+      await Promise.all(clients.map(call => this.#answer(call, 'from the client')));
+      for (const call of settled.doubts) await this.#resolve(call);
+    }
+    throw new Error(`People were asked ${MOST_ROUNDS} times and the run still waits.`);
+  }
+
+  /** Somebody sees a tool act, and may have something to say about it. */
+  notice(tool: string): void {
+    for (const message of this.#around.scripted.messages ?? [])
+      if (message.when !== 'started' && message.when.acts === tool) this.#say(message);
+    if (this.#around.scripted.decidesEarly === true)
+      this.#talking = this.#talking.then(() => this.#decideEarly());
+  }
+
+  async #decideEarly(): Promise<void> {
+    const { runId, calls } = this.#around.run.context;
+    const gated = calls.filter(({ status }) => status === 'gated');
+    for (const { callId, name, input } of gated) await this.#decide({ runId, callId, name, input });
+  }
+
+  /** At the start, and after a crash also what was about to be said. */
+  #isDue({ when }: Message): boolean {
+    return when === 'started' || this.#around.outside.acts.some(({ tool }) => tool === when.acts);
+  }
+
+  #say({ text, elsewhere }: Message): void {
+    this.#talking = this.#talking.then(async () => {
+      const { run } = this.#around;
+      if (await this.#isSaid(text)) return;
+      const handle = elsewhere ? await this.#openElsewhere(run.id) : run;
+      const answer = await handle.send(text, { by: 'zoe' });
+      if (answer.accepted) this.#write({ type: 'sent', text });
+    });
+  }
+
+  async #isSaid(text: string): Promise<boolean> {
+    if (this.#around.outside.told.some(told => told.type === 'sent' && told.text === text)) return true;
+    const entries = await this.#around.store.read(this.#around.run.id);
+    return entries.some(
+      ({ event }) => event.type === 'message.received' && JSON.stringify(event.items).includes(text),
+    );
+  }
+
+  #openElsewhere(runId: string): Promise<Run> {
+    const opened = this.#elsewhere.get(runId) ?? this.#around.other.open(runId);
+    this.#elsewhere.set(runId, opened);
+    return opened;
+  }
+
+  /** Whether somebody was told already that it is; then nobody may be asked. */
+  #isDone(call: Place, by: 'decision' | 'resolution'): boolean {
+    const done = this.#around.outside.told.some(told => {
+      switch (told.type) {
+        case 'approved':
+        case 'rejected':
+        case 'answered':
+          return by === 'decision' && isSame(told, call);
+        case 'resolved':
+          return by === 'resolution' && isSame(told, call) && told.as !== 'retry';
+        default:
+          return false;
+      }
+    });
+    if (done) this.#around.outside.tell({ type: 'asked again', ...call });
+    return done;
+  }
+
+  async #decide({
+    runId,
+    callId,
+    name,
+    input,
+  }: Pick<OpenCall, 'runId' | 'callId' | 'name' | 'input'>): Promise<void> {
+    if (this.#isDone({ runId, callId }, 'decision')) return;
+    const { scripted } = this.#around;
+    const isBelow = scripted.decidesBelow === true && runId !== RUN;
+    const run = isBelow ? await this.#openElsewhere(runId) : this.#around.run;
+    const decision = scripted.decide?.({ name, input }) ?? { type: 'approve' };
+    switch (decision.type) {
+      case 'approve': {
+        const { type: _, ...how } = decision;
+        const { accepted } = await run.approve(callId, { by: 'ann', ...how });
+        if (accepted) this.#write({ type: 'approved', runId, callId, ...how });
+        return;
+      }
+      case 'reject': {
+        const { accepted } = await run.reject(callId, { by: 'ann', reason: decision.reason });
+        if (accepted) this.#write({ type: 'rejected', runId, callId });
+        return;
+      }
+      case 'answer':
+        return await this.#answer({ runId, callId }, decision.output);
+      case 'send':
+        this.#say({ text: decision.text, when: 'started', elsewhere: false });
+        return await this.#talking;
+    }
+  }
+
+  async #steer(byStep: boolean): Promise<void> {
+    const { run } = this.#around;
+    const { accepted } = await (byStep ? run.step() : run.unpause());
+    if (accepted) this.#write({ type: 'steered', by: byStep ? 'step.requested' : 'run.unpaused' });
+  }
+
+  async #answer({ runId, callId }: Place, output: JsonValue): Promise<void> {
+    if (this.#isDone({ runId, callId }, 'decision')) return;
+    const { accepted } = await this.#around.run.answer(callId, { output, by: 'bob' });
+    if (accepted) this.#write({ type: 'answered', runId, callId, output });
+  }
+
+  /** Looks whether it happened, outside, and says so. */
+  async #resolve({ runId, callId, name, reason = '' }: OpenCall): Promise<void> {
+    if (this.#isDone({ runId, callId }, 'resolution')) return;
+    const { run, outside, scripted } = this.#around;
+    outside.tell({ type: 'doubted', runId, callId, name, reason });
+    const as = scripted.writtenOff?.includes(name)
+      ? 'failed'
+      : outside.hasActed({ runId, callId })
+        ? 'happened'
+        : 'retry';
+    const resolution =
+      as === 'retry'
+        ? ({ retry: true } as const)
+        : as === 'failed'
+          ? { failed: 'written off' }
+          : ({ happened: true, output: 'found outside' } as const);
+    const { accepted } = await run.resolve(callId, { ...resolution, by: 'ann' });
+    if (accepted) this.#write({ type: 'resolved', runId, callId, as });
+  }
+
+  #write(told: Told): void {
+    this.#around.reach('told.before');
+    this.#around.outside.tell(told);
+  }
+}

@@ -1,0 +1,128 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { messageOf } from '../../protocol/error.ts';
+import { buildWorker } from './build-worker.ts';
+import { type Proof, prove, tallyOf } from './prove.ts';
+import { describeFaults, Matrix } from './run-matrix.ts';
+import { readScenario } from './scenario.ts';
+
+const HELP = `Kills processes at every point of a run and looks what became of it.
+
+  npm run crash -- [--scenarios N] [--seed N] [--lanes N] [--json]
+  npm run crash -- --only SCENARIO [--json]      such as batch:tool.after#1+append.before#2
+
+  --scenarios N  how many in all, besides the control's (default 2050): all single kills, the rest double
+  --seed N       which double kills are taken (default 1)
+  --lanes N      processes at a time (default: one a core, at least 2)
+  --only         one scenario, whose folder is kept
+  --json         a line of JSON at the end`;
+
+const { values: options } = parseArgs({
+  options: {
+    scenarios: { type: 'string', default: '2050' },
+    seed: { type: 'string', default: '1' },
+    lanes: { type: 'string', default: String(Math.max(2, availableParallelism())) },
+    only: { type: 'string' },
+    json: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
+  },
+});
+
+/** Single kills of the naive engine: it fails at one in three. */
+const CONTROLS = 240;
+
+/** Fewer that fired and went on to their end prove too little. */
+const LEAST_SCENARIOS = 2000;
+
+function readCount(name: 'scenarios' | 'seed' | 'lanes'): number {
+  const value = Number(options[name]);
+  if (Number.isInteger(value) && value > 0) return value;
+  throw new Error(`--${name}: expected a whole number above 0, and got "${options[name]}".`);
+}
+
+async function runOne(name: string): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'agentchart-crash-'));
+  const matrix = new Matrix({ worker: await buildWorker(folder), folder, lanes: 1, keep: true });
+  const results = await matrix.run([readScenario(name)]);
+  const { lost, doubles, doubted, notFired } = tallyOf(results);
+  for (const fault of results.flatMap(describeFaults)) console.error(fault);
+  if (options.json) console.log(JSON.stringify({ scenario: name, lost, doubles, doubted, notFired }));
+  else
+    console.log(
+      `lost ${lost}, silent doubles ${doubles}, in doubt ${doubted}; kept in ${results[0]?.folder}`,
+    );
+  process.exitCode = lost + doubles + notFired > 0 ? 1 : 0;
+}
+
+async function runAll(): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'agentchart-crash-'));
+  const scenarios = readCount('scenarios');
+  const progress = new Progress();
+  const proof = await prove({
+    worker: await buildWorker(folder),
+    folder,
+    lanes: readCount('lanes'),
+    scenarios,
+    seed: readCount('seed'),
+    controls: CONTROLS,
+    onPhase: (phase, planned) => progress.begin(phase, planned),
+    onResult: () => progress.advance(),
+  });
+  progress.end();
+  const tooFew = proof.scenarios < Math.min(LEAST_SCENARIOS, scenarios);
+  if (tooFew) proof.problems.push(`only ${proof.scenarios} scenarios were killed and went on to their end`);
+  for (const problem of proof.problems) console.error(problem);
+  console.log(options.json ? JSON.stringify(proof) : describe(proof));
+  if (proof.problems.length === 0) return rmSync(folder, { recursive: true, force: true });
+  console.error('Rerun one of them: npm run crash -- --only SCENARIO');
+  process.exitCode = 1;
+}
+
+/** How far it is, on a terminal. */
+class Progress {
+  #phase = '';
+  #planned = 0;
+  #done = 0;
+
+  begin(phase: string, planned: number): void {
+    this.end();
+    [this.#phase, this.#planned, this.#done] = [phase, planned, 0];
+    this.#show();
+  }
+
+  advance(): void {
+    this.#done += 1;
+    this.#show();
+  }
+
+  end(): void {
+    if (process.stderr.isTTY && this.#planned > 0) process.stderr.write('\n');
+  }
+
+  #show(): void {
+    if (process.stderr.isTTY) process.stderr.write(`\r${this.#phase}: ${this.#done} of ${this.#planned}`);
+  }
+}
+
+function describe({ control, ...proof }: Proof): string {
+  return [
+    `scenarios      ${proof.scenarios}`,
+    `processes      ${proof.processes}`,
+    `lost           ${proof.lost}`,
+    `silent doubles ${proof.doubles}`,
+    `in doubt       ${proof.doubted}`,
+    `seconds        ${proof.seconds.toFixed(0)}`,
+    `control        ${control.doubles} silent doubles in ${control.scenarios} scenarios of the naive engine`,
+  ].join('\n');
+}
+
+try {
+  if (options.help) console.log(HELP);
+  else if (options.only !== undefined) await runOne(options.only);
+  else await runAll();
+} catch (error) {
+  console.error(messageOf(error));
+  process.exitCode = 2;
+}

@@ -1,0 +1,27 @@
+import type { Tool } from '../../protocol/tool.ts';
+import { makeTool } from '../engine/agents.ts';
+import { actIn, type World } from './crash-agent.ts';
+
+/** Two attempts in each process, the first of which fails. */
+export function makeFlaky(world: World, sideEffect: 'none' | 'idempotent'): Tool {
+  const act = actIn(world, 'flaky');
+  let attempts = 0;
+  return makeTool('flaky', {
+    sideEffect,
+    retries: 2,
+    run: async (input, context) => {
+      attempts += 1;
+      if (attempts === 1) throw new Error('busy');
+      return await act(input, context);
+    },
+  });
+}
+
+/** Must happen once, and can find out whether it did. */
+export function makeAsk(world: World): Tool {
+  return makeTool('ask', {
+    run: actIn(world, 'ask', 'later'),
+    reconcile: call =>
+      world.outside.hasActed(call) ? { happened: true, output: 'found by the tool' } : { happened: false },
+  });
+}

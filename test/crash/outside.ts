@@ -1,0 +1,72 @@
+import { appendFileSync, existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { JsonValue } from '../../protocol/json.ts';
+import type { CrashPoint } from './scenario.ts';
+
+/** A call: its id is its run's own. */
+export type Place = { runId: string; callId: string };
+
+/** What a tool did, as it wrote down itself. */
+export type Act = Place & { tool: string; key: string; input: JsonValue };
+
+/** What a person was told, or saw. */
+export type Told =
+  | { type: 'killed'; point: CrashPoint }
+  | (Place & { type: 'approved'; input?: JsonValue; sticky?: boolean })
+  | (Place & { type: 'rejected' })
+  | (Place & { type: 'answered'; output: JsonValue })
+  | { type: 'sent'; text: string }
+  /** A call that was decided, answered or resolved is open again. */
+  | (Place & { type: 'asked again' })
+  | { type: 'steered'; by: 'step.requested' | 'run.unpaused' }
+  | (Place & { type: 'doubted'; name: string; reason: string })
+  | (Place & { type: 'resolved'; as: 'retry' | 'happened' | 'failed' });
+
+/**
+ * The world outside the engine: files that only grow, a line for each thing that happened, each written in
+ * one call. A process that is killed leaves a line whole or not at all.
+ */
+export class Outside {
+  readonly #folder: string;
+
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  act(act: Act): void {
+    this.#write('acts', act);
+  }
+
+  tell(told: Told): void {
+    this.#write('told', told);
+  }
+
+  get acts(): Act[] {
+    return this.#read('acts') as Act[];
+  }
+
+  get told(): Told[] {
+    return this.#read('told') as Told[];
+  }
+
+  hasActed(call: Place): boolean {
+    return this.acts.some(act => isSame(act, call));
+  }
+
+  #write(file: string, line: Act | Told): void {
+    appendFileSync(join(this.#folder, file), `${JSON.stringify(line)}\n`);
+  }
+
+  #read(file: string): unknown[] {
+    const path = join(this.#folder, file);
+    if (!existsSync(path)) return [];
+    return readFileSync(path, 'utf8')
+      .split('\n')
+      .filter(Boolean)
+      .map(line => JSON.parse(line));
+  }
+}
+
+export function isSame(one: Place, other: Place): boolean {
+  return one.runId === other.runId && one.callId === other.callId;
+}

@@ -1,0 +1,57 @@
+import type { Result } from './run-matrix.ts';
+import type { CrashPoint, Engine, Kill, Scenario } from './scenario.ts';
+
+/** An agent's run without a kill: what it passes is where it can be killed. */
+export function planCensus(engine: Engine, agents: readonly { name: string }[]): Scenario[] {
+  return agents.map(({ name }) => ({ engine, agent: name, kills: [] }));
+}
+
+/** A scenario for every occurrence of every point that a run passed, with the kills it already had before. */
+export function planNext(results: readonly Result[]): Scenario[] {
+  return results.flatMap(({ scenario, passed }) =>
+    listKills(passed).map(kill => ({ ...scenario, kills: [...scenario.kills, kill] })),
+  );
+}
+
+function listKills(passed: readonly CrashPoint[]): Kill[] {
+  const counts = new Map<CrashPoint, number>();
+  return passed.map(point => {
+    const nth = (counts.get(point) ?? 0) + 1;
+    counts.set(point, nth);
+    return { point, nth };
+  });
+}
+
+/**
+ * `count` of the scenarios, spread evenly over all of them, the same for the same seed. Every point that
+ * is the last kill of any is the last kill of at least one that is taken.
+ */
+export function sample(scenarios: readonly Scenario[], count: number, seed: number): Scenario[] {
+  const size = scenarios.length / Math.min(count, scenarios.length);
+  const random = makeRandom(seed);
+  const taken = new Set<Scenario>();
+  for (let start = 0; start < scenarios.length - 1e-6; start += size) {
+    const scenario = scenarios[Math.min(scenarios.length - 1, Math.floor(start + random() * size))];
+    if (scenario !== undefined) taken.add(scenario);
+  }
+  const covered = new Set([...taken].map(lastPoint));
+  for (const scenario of scenarios) {
+    if (covered.has(lastPoint(scenario))) continue;
+    covered.add(lastPoint(scenario));
+    taken.add(scenario);
+  }
+  return [...taken];
+}
+
+function lastPoint({ kills }: Scenario): CrashPoint | undefined {
+  return kills.at(-1)?.point;
+}
+
+/** 0 ≤ n < 1, the same sequence for the same seed. */
+export function makeRandom(seed: number): () => number {
+  let state = (seed * 2_654_435_761 + 1) % 2_147_483_647;
+  return () => {
+    state = (state * 48_271) % 2_147_483_647;
+    return state / 2_147_483_647;
+  };
+}

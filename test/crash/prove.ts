@@ -1,0 +1,83 @@
+import { AGENTS } from './agents.ts';
+import { planCensus, planNext, sample } from './plan.ts';
+import { describeFaults, Matrix, type MatrixOptions, type Result } from './run-matrix.ts';
+import { type CrashPoint, POINTS, type Scenario } from './scenario.ts';
+
+export type ProofOptions = MatrixOptions & {
+  /** How many of the single kills; all of them by default. */
+  singles?: number;
+  /** How many scenarios in all, without the control's: what singles leave is doubles. */
+  scenarios: number;
+  /** How many single kills of the naive engine; all of them by default. */
+  controls?: number;
+  seed: number;
+  onPhase?(phase: string, scenarios: number): void;
+};
+
+export type Tally = { scenarios: number; lost: number; doubles: number; doubted: number; notFired: number };
+
+export type Proof = Tally & {
+  processes: number;
+  seconds: number;
+  control: Pick<Tally, 'scenarios' | 'doubles'>;
+  /** Why the proof does not hold; empty when it does. */
+  problems: string[];
+};
+
+/**
+ * Kills runs at every point they pass, and again while they recover; then does the same to the naive
+ * engine, which has to fail.
+ */
+export async function prove(options: ProofOptions): Promise<Proof> {
+  const startedAt = performance.now();
+  const { seed, singles, scenarios, controls, onPhase } = options;
+  const matrix = new Matrix(options);
+  const run = async (phase: string, planned: readonly Scenario[]) => {
+    onPhase?.(phase, planned.length);
+    return await matrix.run(planned);
+  };
+  const census = await run('no kill', planCensus('chart', AGENTS));
+  const allSingles = planNext(census);
+  const once = await run('one kill', sample(allSingles, singles ?? allSingles.length, seed));
+  const pairs = planNext(once.filter(({ fired }) => fired));
+  const twice = await run('two kills', sample(pairs, Math.max(1, scenarios - once.length), seed));
+  const naiveCensus = await run('naive, no kill', planCensus('naive', AGENTS));
+  const naive = planNext(naiveCensus);
+  const control = await run('naive, one kill', sample(naive, controls ?? naive.length, seed));
+  const killed = [...once, ...twice];
+  const controlTally = tallyOf(control);
+  return {
+    ...tallyOf(killed),
+    processes: matrix.processes,
+    seconds: (performance.now() - startedAt) / 1000,
+    control: { scenarios: controlTally.scenarios, doubles: controlTally.doubles },
+    problems: [
+      ...[...census, ...killed].flatMap(describeFaults),
+      ...naiveCensus.flatMap(describeFaults),
+      ...control.filter(({ findings }) => findings.lost.length > 0).flatMap(describeFaults),
+      ...findUntried(killed).map(point => `${point}: no process was killed there`),
+      ...(controlTally.doubles > 0 ? [] : ['the naive engine did nothing twice: this matrix proves nothing']),
+      ...(killed.some(({ findings }) => findings.doubted > 0)
+        ? []
+        : ['no call was ever in doubt: this matrix does not hit calls while they run']),
+    ],
+  };
+}
+
+export function tallyOf(results: readonly Result[]): Tally {
+  const fired = results.filter(result => result.fired);
+  return {
+    scenarios: fired.length,
+    lost: fired.filter(({ findings }) => findings.lost.length > 0).length,
+    doubles: fired.filter(({ findings }) => findings.doubles.length > 0).length,
+    doubted: fired.filter(({ findings }) => findings.doubted > 0).length,
+    notFired: results.length - fired.length,
+  };
+}
+
+function findUntried(results: readonly Result[]): CrashPoint[] {
+  const tried = new Set(
+    results.flatMap(({ fired, scenario }) => (fired ? scenario.kills.map(kill => kill.point) : [])),
+  );
+  return POINTS.filter(point => !tried.has(point));
+}

@@ -1,0 +1,186 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { checkScenario, type Findings, findDoubles } from './check-scenario.ts';
+import { Outside } from './outside.ts';
+import { type CrashPoint, type Job, nameScenario, type Outcome, type Scenario } from './scenario.ts';
+
+/**
+ * Runs scenarios in processes that are really killed.
+ *
+ * M1 A scenario has as many processes as kills, and one that goes on to its end.
+ * M2 The process that ends one scenario begins the next: a kill costs one process start.
+ * M3 A scenario counts only if each of its kills fired, at its point, by SIGKILL. One whose points did not
+ *    come up is begun anew, up to `MOST_TRIES` times. A process that fails has lost its run.
+ * M4 What is found is found by this process, in the files, after the run has ended.
+ */
+
+export type Result = {
+  scenario: Scenario;
+  /** Whether every kill did. */
+  fired: boolean;
+  findings: Findings;
+  /** What its last process passed. */
+  passed: readonly CrashPoint[];
+  folder: string;
+};
+
+export type MatrixOptions = {
+  /** The built worker. */
+  worker: string;
+  /** Each scenario gets a folder in here; it stays if something is wrong with it, or if `keep` says so. */
+  folder: string;
+  lanes: number;
+  keep?: boolean;
+  onResult?(result: Result): void;
+};
+
+const MOST_TRIES = 4;
+
+/** Far longer than any process here works, in ms: one that hangs has lost its run. */
+const LONGEST_PROCESS_MS = 60_000;
+
+/** What makes so short a process cheaper. */
+const FLAGS = ['--single-threaded-gc'];
+
+type Attempt = { scenario: Scenario; folder: string; deaths: number; tries: number };
+
+export class Matrix {
+  readonly #options: MatrixOptions;
+  #folders = 0;
+  processes = 0;
+
+  constructor(options: MatrixOptions) {
+    this.#options = options;
+  }
+
+  /** The results, in the order of the scenarios. */
+  async run(scenarios: readonly Scenario[]): Promise<Result[]> {
+    const results = new Map<Scenario, Result>();
+    const queue = [...scenarios];
+    const checks: Promise<void>[] = [];
+    const finish = (attempt: Attempt, end: End) => {
+      checks.push(
+        this.#check(attempt, end).then(result => {
+          results.set(attempt.scenario, result);
+          this.#options.onResult?.(result);
+        }),
+      );
+    };
+    const lane = async () => {
+      let current: Attempt | undefined;
+      for (;;) {
+        const attempts = current === undefined ? [] : [current];
+        if (current === undefined || killOf(current) === null) {
+          const scenario = queue.shift();
+          if (scenario !== undefined) attempts.push(this.#begin(scenario, 1));
+        }
+        if (attempts.length === 0) return;
+        current = await this.#runProcess(attempts, finish);
+      }
+    };
+    await Promise.all(Array.from({ length: this.#options.lanes }, lane));
+    await Promise.all(checks);
+    return scenarios.flatMap(scenario => results.get(scenario) ?? []);
+  }
+
+  #begin(scenario: Scenario, tries: number): Attempt {
+    this.#folders += 1;
+    const folder = join(this.#options.folder, String(this.#folders));
+    mkdirSync(folder);
+    return { scenario, folder, deaths: 0, tries };
+  }
+
+  /** Works on the attempts one after the other until one is killed; gives back which has to go on. */
+  async #runProcess(
+    attempts: readonly Attempt[],
+    finish: (attempt: Attempt, end: End) => void,
+  ): Promise<Attempt | undefined> {
+    const { outcomes, signal, errors } = await this.#spawn(attempts.map(jobOf));
+    for (const [place, attempt] of attempts.entries()) {
+      const kill = killOf(attempt);
+      const outcome = outcomes[place];
+      if (outcome !== undefined) {
+        if (kill === null) {
+          finish(attempt, { fired: true, passed: outcome.passed, status: outcome.status });
+          continue;
+        }
+        if (attempt.tries === MOST_TRIES) {
+          finish(attempt, { fired: false, passed: outcome.passed, status: outcome.status });
+          continue;
+        }
+        rmSync(attempt.folder, { recursive: true, force: true });
+        return this.#begin(attempt.scenario, attempt.tries + 1);
+      }
+      if (signal === 'SIGKILL' && kill !== null && countKills(attempt, kill.point) > 0)
+        return { ...attempt, deaths: attempt.deaths + 1 };
+      finish(attempt, { fired: true, passed: [], status: `${signal ?? 'an error'}: ${errors}` });
+      return attempts[place + 1];
+    }
+    return undefined;
+  }
+
+  async #spawn(jobs: readonly Job[]) {
+    this.processes += 1;
+    const { folder, worker } = this.#options;
+    const child = spawn(process.execPath, [...FLAGS, worker, JSON.stringify(jobs)], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, NODE_COMPILE_CACHE: join(folder, 'compiled') },
+    });
+    let output = '';
+    let errors = '';
+    child.stdout.on('data', chunk => {
+      output += chunk;
+    });
+    child.stderr.on('data', chunk => {
+      errors += chunk;
+    });
+    const timer = setTimeout(() => child.kill('SIGTERM'), LONGEST_PROCESS_MS);
+    const [, signal] = await once(child, 'close');
+    clearTimeout(timer);
+    const outcomes: Outcome[] = output
+      .split('\n')
+      .filter(Boolean)
+      .map(line => JSON.parse(line));
+    return { outcomes, signal: signal as NodeJS.Signals | null, errors };
+  }
+
+  async #check({ scenario, folder }: Attempt, { fired, passed, status }: End): Promise<Result> {
+    const naive = scenario.engine === 'naive';
+    const found: Findings = naive
+      ? { doubles: findDoubles(new Outside(folder).acts), lost: [], doubted: 0 }
+      : await checkScenario(folder);
+    const lost =
+      status === 'finished' ? found.lost : [`the last process ended with ${status}`, ...found.lost];
+    const findings = { ...found, lost: fired ? lost : [] };
+    const sound = fired && findings.lost.length === 0 && (naive || findings.doubles.length === 0);
+    if (sound && this.#options.keep !== true) rmSync(folder, { recursive: true, force: true });
+    return { scenario, fired, findings, passed, folder };
+  }
+}
+
+type End = { fired: boolean; passed: readonly CrashPoint[]; status: string };
+
+function killOf({ scenario, deaths }: Attempt) {
+  return scenario.kills[deaths] ?? null;
+}
+
+function jobOf(attempt: Attempt): Job {
+  const { engine, agent } = attempt.scenario;
+  return { engine, agent, folder: attempt.folder, kill: killOf(attempt) };
+}
+
+/** How many more kills at `point` were written down than earlier processes of the scenario died of. */
+function countKills({ scenario, folder, deaths }: Attempt, point: CrashPoint): number {
+  const before = scenario.kills.slice(0, deaths).filter(kill => kill.point === point).length;
+  const written = new Outside(folder).told.filter(told => told.type === 'killed' && told.point === point);
+  return written.length - before;
+}
+
+/** What is wrong with a result, in a line each, beginning with the scenario's name. */
+export function describeFaults({ scenario, fired, findings, folder }: Result): string[] {
+  const name = nameScenario(scenario);
+  if (!fired) return [`${name}: its kill never fired (${folder})`];
+  return [...findings.doubles, ...findings.lost].map(fault => `${name}: ${fault} (${folder})`);
+}

@@ -1,0 +1,62 @@
+import type { FaultPoint } from '../../engine/host.ts';
+
+/**
+ * Where a process of the matrix can be killed: the engine's own points, inside a tool right before and
+ * right after it acted, and when a person was told something and has not yet written it down.
+ */
+export type CrashPoint = FaultPoint | 'act.before' | 'act.after' | 'told.before';
+
+const EVERY_POINT: Readonly<Record<CrashPoint, true>> = {
+  ...{ 'create.before': true, 'create.after': true, 'claim.before': true, 'claim.after': true },
+  ...{ 'append.before': true, 'append.after': true, 'renew.before': true, 'renew.after': true },
+  ...{ 'effect.before': true, 'effect.after': true, 'report.before': true, 'report.after': true },
+  ...{ 'model.before': true, 'model.after': true, 'tool.before': true, 'tool.after': true },
+  ...{ 'reconcile.before': true, 'reconcile.after': true, 'input.before': true, 'input.after': true },
+  ...{ 'snapshot.before': true, 'snapshot.after': true, 'release.before': true, 'release.after': true },
+  ...{ 'act.before': true, 'act.after': true, 'told.before': true },
+};
+
+export const POINTS = Object.keys(EVERY_POINT) as readonly CrashPoint[];
+
+/** The process is killed when it reaches `point` for the `nth` time, counted from 1. */
+export type Kill = { point: CrashPoint; nth: number };
+
+export type Engine = 'chart' | 'naive';
+
+/** One run of an agent: the n-th process that works on it is killed at the n-th kill, the last goes on to the end. */
+export type Scenario = { engine: Engine; agent: string; kills: readonly Kill[] };
+
+/** Such as `batch:tool.after#2+reconcile.before#1`; of the naive engine `naive/batch:…`. */
+export function nameScenario({ engine, agent, kills }: Scenario): string {
+  const places = kills.map(({ point, nth }) => `${point}#${nth}`).join('+');
+  return `${engine === 'naive' ? 'naive/' : ''}${agent}:${places}`;
+}
+
+/** The scenario of a name. Throws for anything else. */
+export function readScenario(name: string): Scenario {
+  const [, naive, agent, places] = /^(naive\/)?(\w+):(.*)$/.exec(name) ?? [];
+  if (agent === undefined || places === undefined) throw new Error(describeName(name));
+  const kills = places
+    .split('+')
+    .filter(Boolean)
+    .map(place => readKill(place, name));
+  return { engine: naive === undefined ? 'chart' : 'naive', agent, kills };
+}
+
+function readKill(place: string, name: string): Kill {
+  const [word, count] = place.split('#');
+  const point = POINTS.find(known => known === word);
+  const nth = Number(count);
+  if (point === undefined || !Number.isInteger(nth) || nth < 1) throw new Error(describeName(name));
+  return { point, nth };
+}
+
+function describeName(name: string): string {
+  return `"${name}" is no scenario: expected AGENT:POINT#N or AGENT:POINT#N+POINT#N, such as batch:tool.after#1.`;
+}
+
+/** What a worker process is told to do: scenarios, one after the other, each in its folder. */
+export type Job = { engine: Engine; agent: string; folder: string; kill: Kill | null };
+
+/** What it says of a job that it went through to the end: the points it passed, in order. */
+export type Outcome = { folder: string; status: string; passed: CrashPoint[] };

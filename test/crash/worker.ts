@@ -1,0 +1,35 @@
+import { findAgent } from './agents.ts';
+import { CrashHost } from './crash-host.ts';
+import { driveChart } from './drive-chart.ts';
+import { driveNaively } from './naive-loop.ts';
+import { Outside } from './outside.ts';
+import type { CrashPoint, Job, Outcome } from './scenario.ts';
+
+/**
+ * A process of the matrix: `node worker.mjs JOBS`, where JOBS is the JSON of a list of jobs. It works on
+ * one after the other, writes a line of JSON for each that it went through, and kills itself where a job
+ * says so.
+ */
+async function work({ engine, agent, folder, kill }: Job): Promise<Outcome> {
+  const outside = new Outside(folder);
+  const passed: CrashPoint[] = [];
+  let left = kill?.nth ?? 0;
+  const reach = (point: CrashPoint) => {
+    passed.push(point);
+    if (point !== kill?.point) return;
+    left -= 1;
+    if (left > 0) return;
+    outside.tell({ type: 'killed', point });
+    process.kill(process.pid, 'SIGKILL');
+  };
+  const scripted = findAgent(agent);
+  const status =
+    engine === 'naive'
+      ? await driveNaively(scripted, { folder, outside, reach })
+      : await driveChart(scripted, { folder, outside, reach, host: new CrashHost(reach) });
+  return { folder, status, passed };
+}
+
+const jobs: Job[] = JSON.parse(process.argv[2] ?? '[]');
+for (const job of jobs) process.stdout.write(`${JSON.stringify(await work(job))}\n`);
+process.exit();

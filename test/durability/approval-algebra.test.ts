@@ -1,0 +1,435 @@
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { scripted } from '../../adapters/scripted.ts';
+import type { ScriptedTurn } from '../../adapters/scripted-turns.ts';
+import { digestCall } from '../../engine/digest.ts';
+import type { Settled } from '../../engine/settled.ts';
+import type { Tool } from '../../protocol/tool.ts';
+import { memory } from '../../stores/memory.ts';
+import type { AgentOptions } from '../../surfaces/library/agent-options.ts';
+import { createAgent } from '../../surfaces/library/create-agent.ts';
+import { tool } from '../../tools/tool.ts';
+import {
+  calls,
+  clientTool,
+  countEvents,
+  eventsOf,
+  makeGate,
+  makeTool,
+  resultsIn,
+  wordsOf,
+} from '../engine/agents.ts';
+import { ManualHost } from '../engine/manual-host.ts';
+import { recordRequests } from '../engine/models.ts';
+
+const HOUR = 3_600_000;
+
+/** One run's world: processes that share a store, and what its gated tool `pay` was called with. */
+function makeDesk(turns: readonly ScriptedTurn[], options: Partial<AgentOptions> = {}, tools: Tool[] = []) {
+  const store = memory();
+  const paid: unknown[] = [];
+  const pay = tool({
+    name: 'pay',
+    description: 'Pays.',
+    input: z.object({ cents: z.number().int().positive() }),
+    approval: { required: true, expiresInMs: HOUR },
+    run: input => {
+      paid.push(input);
+      return 'paid';
+    },
+  });
+  const make = (host: ManualHost) => {
+    const recorded = recordRequests(scripted(turns));
+    const agent = createAgent({
+      ...{ name: 'desk', store, host, model: recorded.model },
+      ...{ tools: [pay, ...tools], ...options },
+    });
+    /** What the model read as results when it was called last in this process. */
+    const read = () => resultsIn(recorded.requests.at(-1)?.transcript ?? []);
+    const readOrder = () =>
+      (recorded.requests.at(-1)?.transcript ?? []).flatMap(item =>
+        item.type === 'tool_result' ? [item.callId] : [],
+      );
+    return { agent, read, readOrder, requests: recorded.requests };
+  };
+  const host = new ManualHost();
+  return { store, paid, host, make, ...make(host) };
+}
+
+const PAYS = (...cents: number[]): ScriptedTurn =>
+  calls(...cents.map((amount): [string, { cents: number }] => ['pay', { cents: amount }]));
+
+const openIds = (settled: Settled) =>
+  settled.status === 'waiting' ? settled.approvals.map(({ callId }) => callId) : settled.status;
+
+/** A process that died at rest, and one that comes after it. */
+const later = (host: ManualHost, ms = 20_000) => new ManualHost({ now: host.now() + ms, name: 'b' });
+
+describe('of two calls that wait for a decision', () => {
+  test('the approved one starts, and the other stays open', async () => {
+    const { agent, store, host, paid } = makeDesk([PAYS(1, 2), { text: 'done' }]);
+    const run = await agent.start('go');
+    await run.settled();
+    expect(await run.approve('call_0_1')).toEqual({ accepted: true });
+    expect(openIds(await host.settle(run.settled()))).toEqual(['call_0_0']);
+    expect(paid).toEqual([{ cents: 2 }]);
+    expect(await wordsOf(store, run.id)).not.toContain('tool.started call_0_0');
+  });
+
+  test('one is approved and one rejected, and the model reads both results in the order of its calls', async () => {
+    for (const order of [
+      [0, 1],
+      [1, 0],
+    ]) {
+      const { agent, host, paid, read, readOrder } = makeDesk([PAYS(1, 2), { text: 'done' }]);
+      const run = await agent.start('go');
+      await run.settled();
+      for (const call of order) {
+        if (call === 0) await run.reject('call_0_0', { reason: 'too much' });
+        else await run.approve('call_0_1');
+      }
+      expect((await host.settle(run.settled())).status).toBe('finished');
+      expect(paid).toEqual([{ cents: 2 }]);
+      expect(readOrder()).toEqual(['call_0_0', 'call_0_1']);
+      expect(read()).toEqual({
+        call_0_0: 'Not run: the call was rejected: too much',
+        call_0_1: 'paid',
+      });
+    }
+  });
+
+  test('a sticky decision about one does not decide the other', async () => {
+    for (const decide of ['approve', 'reject'] as const) {
+      const { agent, host } = makeDesk([PAYS(1, 2), { text: 'done' }]);
+      const run = await agent.start('go');
+      await run.settled();
+      await run[decide]('call_0_0', { sticky: true });
+      expect(openIds(await host.settle(run.settled()))).toEqual(['call_0_1']);
+    }
+  });
+});
+
+describe('edited arguments', () => {
+  test('that validate are journaled with a digest of their own, run, and are told to the model', async () => {
+    const { agent, store, host, paid, read } = makeDesk([PAYS(500), { text: 'done' }]);
+    const run = await agent.start('go');
+    const waiting = await run.settled();
+    const seen = waiting.status === 'waiting' ? waiting.approvals[0]?.digest : undefined;
+    expect(await run.approve('call_0_0', { input: { cents: 300 }, by: 'ann' })).toEqual({ accepted: true });
+    const settled = await host.settle(run.settled());
+    expect(paid).toEqual([{ cents: 300 }]);
+    const decided = (await eventsOf(store, run.id)).find(({ type }) => type === 'approval.decided');
+    const editDigest = digestCall('pay', { cents: 300 });
+    expect(decided).toMatchObject({ digest: seen, decision: { input: { cents: 300 }, editDigest } });
+    expect(editDigest).not.toBe(seen);
+    expect(read().call_0_0).toBe('[A person changed the input to {"cents":300}.]\npaid');
+    expect(settled).toMatchObject({ results: [{ input: { cents: 300 }, output: 'paid' }] });
+  });
+
+  test('that do not validate are refused, and nothing is journaled', async () => {
+    const { agent, store, paid } = makeDesk([PAYS(500), { text: 'done' }]);
+    const run = await agent.start('go');
+    await run.settled();
+    const before = await eventsOf(store, run.id);
+    for (const input of [{ cents: -1 }, { cents: '300' }, {}, null, 7]) {
+      expect(await run.approve('call_0_0', { input })).toMatchObject({
+        accepted: false,
+        code: 'input-invalid',
+        message: expect.stringContaining('pay'),
+      });
+    }
+    expect(await eventsOf(store, run.id)).toEqual(before);
+    expect(paid).toEqual([]);
+  });
+
+  test('survive a crash between the decision and the call', async () => {
+    const { agent, host, make, paid } = makeDesk([PAYS(500), { text: 'done' }]);
+    const run = await agent.start('go');
+    await run.settled();
+    host.reach = point => {
+      if (point === 'input.after') throw new Error('the process ended here');
+    };
+    await expect(run.approve('call_0_0', { input: { cents: 300 } })).rejects.toThrow('ended here');
+    const next = later(host);
+    const resumed = await make(next).agent.open(run.id);
+    expect((await next.settle(resumed.settled())).status).toBe('finished');
+    expect(paid).toEqual([{ cents: 300 }]);
+  });
+});
+
+describe('an answer instead of running', () => {
+  test('is the result of the call, which never starts, and counts once', async () => {
+    const { agent, store, host, paid, read } = makeDesk([PAYS(1), { text: 'done' }]);
+    const run = await agent.start('go');
+    await run.settled();
+    expect(await run.answer('call_0_0', { output: { receipt: 7 }, by: 'ann' })).toEqual({ accepted: true });
+    expect(await run.approve('call_0_0', { by: 'bob' })).toMatchObject({
+      code: 'already-decided',
+      by: 'ann',
+    });
+    expect((await host.settle(run.settled())).status).toBe('finished');
+    expect(paid).toEqual([]);
+    expect(read()).toEqual({ call_0_0: { receipt: 7 } });
+    expect(await countEvents(store, run.id, 'tool.started')).toBe(0);
+  });
+});
+
+describe('a decision is refused', () => {
+  test('for a call of another run, which stays as it is', async () => {
+    const { agent, store, paid } = makeDesk([PAYS(1), PAYS(2), { text: 'done' }]);
+    const [one, two] = [await agent.start('go'), await agent.start('go')];
+    await Promise.all([one.settled(), two.settled()]);
+    await one.reject('call_0_0');
+    expect(openIds(await one.settled())).toEqual(['call_1_0']);
+    for (const refused of [
+      await two.approve('call_1_0'),
+      await two.reject('call_1_0'),
+      await two.answer('call_1_0', { output: 1 }),
+    ]) {
+      expect(refused).toMatchObject({
+        accepted: false,
+        code: 'call-unknown',
+        message: expect.stringContaining(two.id),
+      });
+    }
+    expect(openIds(await one.settled())).toEqual(['call_1_0']);
+    expect(openIds(await two.settled())).toEqual(['call_0_0']);
+    expect(await countEvents(store, two.id, 'approval.decided')).toBe(0);
+    expect(paid).toEqual([]);
+  });
+
+  test('for a call that has settled: with who decided it, or as not open if nobody had to', async () => {
+    const free = makeTool('free', { sideEffect: 'none' });
+    const { agent, host, store } = makeDesk([calls('free', ['pay', { cents: 1 }]), { text: 'done' }], {}, [
+      free,
+    ]);
+    const run = await agent.start('go');
+    await run.settled();
+    expect(await run.approve('call_0_0')).toMatchObject({ accepted: false, code: 'call-not-open' });
+    expect(await run.answer('call_0_0', { output: 1 })).toMatchObject({ code: 'call-not-open' });
+    await run.approve('call_0_1', { by: 'ann' });
+    await host.settle(run.settled());
+    const before = await eventsOf(store, run.id);
+    expect(await run.reject('call_0_1', { by: 'bob' })).toMatchObject({ code: 'already-decided', by: 'ann' });
+    expect(await run.approve('call_0_0')).toMatchObject({ code: 'run-ended' });
+    expect(await eventsOf(store, run.id)).toEqual(before);
+  });
+
+  test('for arguments that were changed since they were seen', async () => {
+    const { agent, host, paid, store } = makeDesk([PAYS(500), { text: 'done' }]);
+    const run = await agent.start('go');
+    const waiting = await run.settled();
+    const seen = waiting.status === 'waiting' ? (waiting.approvals[0]?.digest ?? '') : '';
+    await run.pause();
+    await run.settled();
+    const edited = run.context.transcript.map(item =>
+      item.type === 'tool_call' ? { ...item, arguments: '{"cents":900}', input: { cents: 900 } } : item,
+    );
+    expect(await run.editTranscript(edited)).toEqual({ accepted: true });
+    await run.unpause();
+    await host.settle(run.settled());
+    expect(await run.approve('call_0_0', { digest: seen })).toMatchObject({
+      accepted: false,
+      code: 'wrong-digest',
+      message: expect.stringContaining(digestCall('pay', { cents: 900 })),
+    });
+    expect(paid).toEqual([]);
+    expect(await countEvents(store, run.id, 'approval.decided')).toBe(0);
+    expect(await run.approve('call_0_0', { digest: digestCall('pay', { cents: 900 }) })).toEqual({
+      accepted: true,
+    });
+    await host.settle(run.settled());
+    expect(paid).toEqual([{ cents: 900 }]);
+  });
+
+  test('after its deadline, whether or not anybody noticed that it has passed', async () => {
+    const { agent, host, paid } = makeDesk([PAYS(1, 2), { text: 'done' }]);
+    const run = await agent.start('go');
+    await run.settled();
+    host.jump(HOUR);
+    expect(await run.approve('call_0_0')).toMatchObject({ accepted: false, code: 'expired' });
+    expect(await run.answer('call_0_1', { output: 1 })).toMatchObject({ accepted: false, code: 'expired' });
+    expect((await host.settle(run.settled())).status).toBe('finished');
+    expect(await run.approve('call_0_0')).toMatchObject({ accepted: false });
+    expect(paid).toEqual([]);
+  });
+});
+
+describe('a sticky rule', () => {
+  test.each(['approve', 'reject'] as const)(
+    'to %s holds for later calls in a process that comes later',
+    async decide => {
+      const { agent, host, make, paid } = makeDesk([PAYS(1, 2), PAYS(3), { text: 'done' }]);
+      const run = await agent.start('go');
+      await run.settled();
+      await run[decide]('call_0_0', { sticky: true });
+      await host.settle(run.settled());
+      const next = later(host);
+      const { agent: other, read } = make(next);
+      const resumed = await other.open(run.id);
+      expect(openIds(await next.settle(resumed.settled()))).toEqual(['call_0_1']);
+      await resumed.answer('call_0_1', { output: 'by hand' });
+      expect((await next.settle(resumed.settled())).status).toBe('finished');
+      expect(paid).toEqual(decide === 'approve' ? [{ cents: 1 }, { cents: 3 }] : []);
+      expect(read().call_1_0).toBe(decide === 'approve' ? 'paid' : 'Not run: the call was rejected.');
+    },
+  );
+});
+
+describe('an approval that expires while no process is there', () => {
+  test('has expired for the one that comes later, once, and the model is told', async () => {
+    const { agent, host, make, store, paid } = makeDesk([PAYS(1), { text: 'done' }]);
+    const run = await agent.start('go');
+    await run.settled();
+    const next = later(host, 2 * HOUR);
+    const { agent: other, read } = make(next);
+    const resumed = await other.open(run.id);
+    expect(await resumed.approve('call_0_0')).toMatchObject({ code: 'expired' });
+    expect((await next.settle(resumed.settled())).status).toBe('finished');
+    expect(paid).toEqual([]);
+    expect(read().call_0_0).toBe('Not run: the approval expired before anybody decided.');
+    expect(await countEvents(store, run.id, 'timer.fired')).toBe(1);
+  });
+});
+
+describe('a message while calls are open', () => {
+  test('supersedes what waits for a decision, leaves what the client runs, and is read after both', async () => {
+    const { agent, host, read, requests, paid } = makeDesk(
+      [calls(['pay', { cents: 1 }], 'show'), { text: 'done' }],
+      { onMessage: 'supersede' },
+      [clientTool('show')],
+    );
+    const run = await agent.start('go');
+    await run.settled();
+    expect(await run.send('Stop!')).toEqual({ accepted: true });
+    expect(await host.settle(run.settled())).toMatchObject({
+      approvals: [],
+      results: [{ callId: 'call_0_1' }],
+    });
+    expect(await run.approve('call_0_0')).toMatchObject({ accepted: false, code: 'call-not-open' });
+    await run.answer('call_0_1', { output: 'shown' });
+    expect(await host.settle(run.settled())).toMatchObject({ status: 'finished', unread: [] });
+    expect(paid).toEqual([]);
+    expect(read()).toEqual({ call_0_0: 'Not run: superseded by a new message.', call_0_1: 'shown' });
+    expect(requests.at(-1)?.transcript.at(-1)).toMatchObject({ content: [{ text: 'Stop!' }] });
+  });
+
+  test('waits under queue: the call is decided as if nothing was said, and the message is read after it', async () => {
+    const { agent, host, make, paid } = makeDesk([PAYS(1), { text: 'done' }], { onMessage: 'queue' });
+    const run = await agent.start('go');
+    await run.settled();
+    await run.send('Also…');
+    expect(openIds(await host.settle(run.settled()))).toEqual(['call_0_0']);
+    const next = later(host);
+    const { agent: other, requests } = make(next);
+    const resumed = await other.open(run.id);
+    await resumed.approve('call_0_0');
+    expect(await next.settle(resumed.settled())).toMatchObject({ status: 'finished', unread: [] });
+    expect(paid).toEqual([{ cents: 1 }]);
+    expect(requests).toHaveLength(1);
+    expect(requests[0]?.transcript.map(({ type }) => type)).toEqual([
+      'message',
+      'tool_call',
+      'tool_result',
+      'message',
+    ]);
+  });
+});
+
+describe('a decision that comes while siblings run', () => {
+  test('is taken at once, and its call starts in the next batch, not before the siblings are done', async () => {
+    const slow = makeGate<string>();
+    const sibling = makeTool('slow', { sideEffect: 'none', run: () => slow.promise });
+    const { agent, host, paid, store } = makeDesk(
+      [calls('slow', ['pay', { cents: 1 }]), { text: 'done' }],
+      {},
+      [sibling],
+    );
+    const run = await agent.start('go');
+    await host.idle();
+    expect(await run.approve('call_0_1')).toEqual({ accepted: true });
+    await host.advance(1_000);
+    expect(paid).toEqual([]);
+    slow.open('x');
+    expect((await host.settle(run.settled())).status).toBe('finished');
+    const order = ['approval.decided call_0_1', 'tool.settled call_0_0', 'tool.started call_0_1'];
+    expect((await wordsOf(store, run.id)).filter(word => order.includes(word))).toEqual(order);
+    expect(paid).toEqual([{ cents: 1 }]);
+  });
+
+  test('and refuses its call gives it its result at once', async () => {
+    const slow = makeGate<string>();
+    const sibling = makeTool('slow', { sideEffect: 'none', run: () => slow.promise });
+    const { agent, host, read } = makeDesk([calls('slow', ['pay', { cents: 1 }]), { text: 'done' }], {}, [
+      sibling,
+    ]);
+    const run = await agent.start('go');
+    await host.idle();
+    expect(await run.reject('call_0_1')).toEqual({ accepted: true });
+    slow.open('x');
+    expect((await host.settle(run.settled())).status).toBe('finished');
+    expect(read()).toEqual({ call_0_0: 'x', call_0_1: 'Not run: the call was rejected.' });
+  });
+});
+
+describe('a gated call that the client runs', () => {
+  const desk = () =>
+    makeDesk([calls(['show', { page: 1 }]), { text: 'done' }], {}, [clientTool('show', { approval: true })]);
+
+  test('waits for its result once approved, with the arguments as they were edited', async () => {
+    const { agent, host } = desk();
+    const run = await agent.start('go');
+    await run.settled();
+    await run.approve('call_0_0', { input: { page: 2 } });
+    expect(await host.settle(run.settled())).toMatchObject({
+      approvals: [],
+      results: [{ callId: 'call_0_0', input: { page: 2 }, digest: digestCall('show', { page: 2 }) }],
+    });
+    expect(await run.approve('call_0_0')).toMatchObject({ code: 'already-decided' });
+    await run.answer('call_0_0', { output: 'shown' });
+    expect(await host.settle(run.settled())).toMatchObject({
+      status: 'finished',
+      results: [{ output: 'shown' }],
+    });
+  });
+
+  test('has its result once it is rejected or answered, and the client is not asked', async () => {
+    for (const decide of ['reject', 'answer'] as const) {
+      const { agent, host } = desk();
+      const run = await agent.start('go');
+      await run.settled();
+      await (decide === 'reject' ? run.reject('call_0_0') : run.answer('call_0_0', { output: 'by hand' }));
+      const result = decide === 'reject' ? { isError: true } : { isError: false, output: 'by hand' };
+      expect(await host.settle(run.settled())).toMatchObject({ status: 'finished', results: [result] });
+    }
+  });
+});
+
+describe('a decision that was accepted before a crash', () => {
+  const DECISIONS = {
+    approve: { paid: [{ cents: 1 }], result: 'paid' },
+    reject: { paid: [], result: 'Not run: the call was rejected.' },
+    answer: { paid: [], result: 'by hand' },
+  };
+
+  test.each(['approve', 'reject', 'answer'] as const)(
+    '(%s) has its effect in the process that comes later',
+    async kind => {
+      const { agent, host, make, paid } = makeDesk([PAYS(1), { text: 'done' }]);
+      const run = await agent.start('go');
+      await run.settled();
+      host.reach = point => {
+        if (point === 'claim.before') throw new Error('the process ended here');
+      };
+      const answer =
+        kind === 'answer' ? run.answer('call_0_0', { output: 'by hand' }) : run[kind]('call_0_0');
+      expect(await answer).toEqual({ accepted: true });
+      const next = later(host);
+      const { agent: other, read } = make(next);
+      const resumed = await other.open(run.id);
+      expect(await resumed.reject('call_0_0')).toMatchObject({ code: 'already-decided' });
+      expect((await next.settle(resumed.settled())).status).toBe('finished');
+      expect({ paid, result: read().call_0_0 }).toEqual(DECISIONS[kind]);
+    },
+  );
+});

@@ -1,0 +1,40 @@
+import { hostname } from 'node:os';
+import { expect, test } from 'vitest';
+import { scripted } from '../../adapters/scripted.ts';
+import { systemHost } from '../../engine/host.ts';
+import { sqlite } from '../../stores/sqlite.ts';
+import { createAgent } from '../../surfaces/library/create-agent.ts';
+import { AGENT, calling, Desk, eventsOf, typesOf } from '../cli/desk.ts';
+import desk from '../cli/fixtures/desk.ts';
+
+test('a command whose run another process took over says so and why, follows it, and reports the same end', async () => {
+  const turns = [calling('wait'), { text: 'done' }];
+  const place = new Desk(turns);
+  const first = place.start(['run', '--agent', AGENT, '--json', 'go'], place.model);
+  await first.printed('"tool.started"');
+
+  const store = sqlite(place.store);
+  const [record] = await store.list();
+  const runId = record?.runId ?? '';
+  /** Its clock says that the first has not renewed its lease. */
+  const host = { ...systemHost, now: () => Date.now() + 11_000 };
+  const second = await createAgent({ ...desk.options, store, host, model: scripted(turns) }).open(runId);
+  const settled = await second.settled();
+  expect(settled).toMatchObject({ status: 'waiting', doubts: [{ name: 'wait' }] });
+
+  const { code, stdout, stderr } = await first.ended;
+  await store.close();
+  expect(code).toBe(3);
+  expect(stderr).toContain(
+    `Process ${process.pid} on ${hostname()} took this run over: this process (${first.child.pid}) did not renew its lease in time`,
+  );
+  expect(stderr).toContain('following the run');
+  const events = eventsOf(stdout);
+  const claims = events.filter(({ type }) => type === 'run.claimed');
+  expect(claims.slice(0, 2)).toMatchObject([
+    { epoch: 1 },
+    { epoch: 2, replaces: `${hostname()}:${first.child.pid}` },
+  ]);
+  expect(typesOf(events)).toContain('tool.interrupted');
+  expect(typesOf(events)).not.toContain('tool.settled');
+});

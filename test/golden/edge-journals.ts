@@ -1,0 +1,87 @@
+import { agentMachine } from '../../machines/agent.ts';
+import { chartIdentity } from '../../machines/snapshot.ts';
+import { type ChartState, makeStepper } from '../../machines/step.ts';
+import type { ChartEvent, RunEvent, RunStarted } from '../../protocol/event.ts';
+import { abstractState } from '../../surfaces/testing/explore/abstract-state.ts';
+import { generateEvents } from '../../surfaces/testing/explore/generate-events.ts';
+import { beginLedger, followLedger, type Ledger } from '../../surfaces/testing/explore/ledger.ts';
+import { nameEdge } from '../../surfaces/testing/explore/name-edge.ts';
+import type { World } from '../../surfaces/testing/explore/world.ts';
+import { makeConfig, makeStarted } from '../machines/builders.ts';
+import { WALKS } from '../machines/walks.ts';
+
+export type EdgeJournal = { edges: string[]; events: RunEvent[] };
+
+type Place = { state: ChartState; ledger: Ledger; from: { place: Place; event: ChartEvent } | null };
+
+const chart = makeStepper(agentMachine);
+
+/** For every edge that a walk can take: a shortest journal that takes it, and from there a shortest way to an end. */
+export function findEdgeJournals(): EdgeJournal[] {
+  const found = new Map<string, RunEvent[]>();
+  for (const { config, world } of WALKS) {
+    const started = { ...makeStarted(makeConfig(config)), chart: chartIdentity() };
+    for (const [edge, taken] of findFirstTaken(started, world)) {
+      const events = [started, ...eventsTo(taken), ...eventsToEnd(taken, world)];
+      const known = found.get(edge);
+      if (known === undefined || events.length < known.length) found.set(edge, events);
+    }
+  }
+  const byJournal = new Map<string, EdgeJournal>();
+  for (const [edge, events] of found) {
+    const key = JSON.stringify(events);
+    const { edges } = byJournal.get(key) ?? { edges: [] };
+    byJournal.set(key, { edges: [...edges, edge].sort(), events });
+  }
+  return [...byJournal.values()];
+}
+
+/** Breadth first, each abstract state once: by edge, where it is first taken to. */
+function findFirstTaken(started: RunStarted, world: World): Map<string, Place> {
+  const taken = new Map<string, Place>();
+  const step = chart.initial(started);
+  const first: Place = { state: step.state, ledger: beginLedger(started, step), from: null };
+  for (const place of walkFrom(first, world)) {
+    for (const event of generateEvents(place.state, world)) {
+      const after = take(place, event);
+      if (after === null) continue;
+      for (const edge of chart.trace(place.state, event).edges.map(nameEdge))
+        if (!taken.has(edge)) taken.set(edge, after);
+    }
+  }
+  return taken;
+}
+
+function* walkFrom(first: Place, world: World): Generator<Place> {
+  const known = new Set([abstractState(first.state, first.ledger)]);
+  const queue = [first];
+  for (const place of queue) {
+    yield place;
+    for (const event of generateEvents(place.state, world)) {
+      const after = event.type === 'run.cancelled' ? null : take(place, event);
+      const key = after === null ? '' : abstractState(after.state, after.ledger);
+      if (after === null || known.has(key)) continue;
+      known.add(key);
+      queue.push(after);
+    }
+  }
+}
+
+function take(place: Place, event: ChartEvent): Place | null {
+  const step = chart.next(place.state, event);
+  if (!step.handled) return null;
+  return { state: step.state, ledger: followLedger(place.ledger, event, step), from: { place, event } };
+}
+
+function eventsTo(place: Place): ChartEvent[] {
+  const events: ChartEvent[] = [];
+  for (let here = place; here.from !== null; here = here.from.place) events.unshift(here.from.event);
+  return events;
+}
+
+/** A shortest way to an end on which nobody cancels. */
+function eventsToEnd(start: Place, world: World): ChartEvent[] {
+  for (const place of walkFrom({ ...start, from: null }, world))
+    if (place.state.status !== 'active') return eventsTo(place);
+  throw new Error(`no end can be reached from ${JSON.stringify(start.state.value)}`);
+}
