@@ -1,0 +1,33 @@
+// In a project of your own: from 'agentchart' and 'agentchart/adapters/scripted'.
+import { scripted } from '../../adapters/scripted.ts';
+import { type Agent, createAgent, type Store, tool } from '../../surfaces/library/index.ts';
+import { refund, refundInput } from './refund.ts';
+import type { Pace } from './setup.ts';
+import { modelScript } from './story.ts';
+
+/** The right side: the refund as a tool of an agent. What it must not do twice it says, and no more. */
+export function makeRefundAgent({
+  store,
+  ledger,
+  pace,
+}: {
+  store: Store;
+  ledger: string;
+  pace: Pace;
+}): Agent {
+  return createAgent({
+    name: 'refunds',
+    model: scripted(modelScript(pace.model)),
+    store,
+    tools: [
+      tool({
+        name: 'refund',
+        description: 'Pays an order back.',
+        input: refundInput,
+        sideEffect: 'once',
+        approval: true,
+        run: (input, { signal }) => refund(input, { ledger, pace, signal }),
+      }),
+    ],
+  });
+}

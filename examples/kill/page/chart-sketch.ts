@@ -1,0 +1,46 @@
+export type SketchBox = { x: number; y: number; width: number; height: number; frame?: true };
+
+/** Between `deciding` and the states that go with one arrow: a way out to them, and mostly one back. */
+export type SketchArrow = { x: number; from: number; to: number; states: readonly string[]; back: boolean };
+
+export const SKETCH_SIZE = { width: 552, height: 318 };
+
+/** The chart across instead of down: where each of its states stands, by id. A test holds it to the machine. */
+export const SKETCH_BOXES: Readonly<Record<string, SketchBox>> = {
+  turn: { x: 2, y: 2, width: 176, height: 106, frame: true },
+  'turn.planning': { x: 12, y: 32, width: 156, height: 30 },
+  'turn.finalStreaming': { x: 12, y: 69, width: 156, height: 30 },
+  executingTools: { x: 188, y: 2, width: 146, height: 106 },
+  backingOff: { x: 344, y: 2, width: 104, height: 106 },
+  finishing: { x: 458, y: 2, width: 92, height: 106 },
+  deciding: { x: 2, y: 142, width: 548, height: 36 },
+  resting: { x: 2, y: 212, width: 404, height: 104, frame: true },
+  'resting.awaitingApproval': { x: 12, y: 241, width: 187, height: 30 },
+  'resting.awaitingResults': { x: 209, y: 241, width: 187, height: 30 },
+  'resting.inDoubt': { x: 12, y: 278, width: 187, height: 30 },
+  'resting.paused': { x: 209, y: 278, width: 187, height: 30 },
+  finished: { x: 420, y: 212, width: 130, height: 30 },
+  failed: { x: 420, y: 249, width: 130, height: 30 },
+  cancelled: { x: 420, y: 286, width: 130, height: 30 },
+};
+
+const ABOVE = { from: 142, to: 108 };
+const BELOW = { from: 178, to: 212 };
+
+export const SKETCH_ARROWS: readonly SketchArrow[] = [
+  { x: 90, ...ABOVE, states: ['turn', 'turn.planning', 'turn.finalStreaming'], back: true },
+  { x: 261, ...ABOVE, states: ['executingTools'], back: true },
+  { x: 396, ...ABOVE, states: ['backingOff'], back: true },
+  { x: 504, ...ABOVE, states: ['finishing'], back: true },
+  {
+    ...{ x: 204, ...BELOW, back: true },
+    states: [
+      'resting',
+      'resting.awaitingApproval',
+      'resting.awaitingResults',
+      'resting.inDoubt',
+      'resting.paused',
+    ],
+  },
+  { x: 485, ...BELOW, states: ['finished', 'failed'], back: false },
+];

@@ -1,0 +1,63 @@
+import { fill, h } from '../../../visualizer/page/element.ts';
+import type { RunModel } from '../../../visualizer/page/run-model.ts';
+import type { DemoState } from '../demo-state.ts';
+import { ORDER } from '../order.ts';
+
+export type DoubtQuestion = {
+  element: HTMLElement;
+  update(model: RunModel | null, chart: DemoState['chart']): void;
+};
+
+/** Sends a command of the run. */
+export type TellRun = (command: string, body?: object) => void;
+
+const PARKED = 'One process after another died of it and got no further';
+
+/** What a run in doubt asks, and what a person can say; also the way on for a run that was parked. */
+export function makeDoubtQuestion(tell: TellRun): DoubtQuestion {
+  const element = h('div', { class: 'question', 'aria-live': 'polite' });
+  let payments = 0;
+
+  const happened = (callId: string): void =>
+    tell('resolve', { callId, happened: true, output: { refundedCents: ORDER.cents } });
+  const again = (callId: string): void => tell('resolve', { callId, retry: true });
+
+  const ask = (callId: string): HTMLElement[] => [
+    h('p', {}, 'Its process died inside this call. Was it paid?'),
+    h(
+      'p',
+      { class: 'answers' },
+      h(
+        'button',
+        { type: 'button', class: 'primary', onclick: () => (payments > 0 ? happened : again)(callId) },
+        'Ask the ledger',
+      ),
+      h('button', { type: 'button', onclick: () => happened(callId) }, 'It happened'),
+      h('button', { type: 'button', onclick: () => again(callId) }, 'It did not'),
+    ),
+  ];
+  const goOn = (reason: string): HTMLElement[] => [
+    h('p', {}, `${reason}.`),
+    h(
+      'p',
+      { class: 'answers' },
+      h('button', { type: 'button', class: 'primary', onclick: () => tell('unpause') }, 'Go on'),
+    ),
+  ];
+
+  return {
+    element,
+    update(model, { ledger }) {
+      payments = ledger.lines.length;
+      const path = model?.path;
+      const callId = model?.fold.context?.calls.find(({ status }) => status === 'doubted')?.callId;
+      const isParked = path === 'resting.paused';
+      const [reason = ''] = (model?.view?.settled?.reason ?? PARKED).split(';');
+      element.hidden = !isParked && callId === undefined;
+      fill(element, [callId, isParked, reason], () => {
+        if (isParked) return goOn(reason);
+        return callId === undefined ? null : ask(callId);
+      });
+    },
+  };
+}

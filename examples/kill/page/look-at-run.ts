@@ -1,0 +1,29 @@
+import type { RunModel } from '../../../visualizer/page/run-model.ts';
+import type { DemoState } from '../demo-state.ts';
+import { countPayments, type Verdict } from './ledger-view.ts';
+import type { SideLook } from './side-panel.ts';
+
+const SHOWN_ENTRIES = 3;
+
+/** What the page says of the run. */
+export function lookAtRun(model: RunModel | null, { ledger }: DemoState['chart']): SideLook {
+  const path = model?.path ?? '';
+  return {
+    at: path === '' ? 'not begun' : path,
+    said: lastSaid(model),
+    record: (model?.entries ?? []).slice(-SHOWN_ENTRIES).map(({ event }) => event.type),
+    verdict: judge(path, ledger.cents, ledger.lines.length),
+  };
+}
+
+function lastSaid(model: RunModel | null): string {
+  const replies = model?.conversation.filter(block => block.kind === 'reply') ?? [];
+  return replies.at(-1)?.text ?? '';
+}
+
+function judge(path: string, cents: number, payments: number): Verdict {
+  if (path === 'resting.inDoubt') return { is: 'asks', text: 'in doubt: it asks' };
+  if (payments > 1) return { is: 'bad', text: `${countPayments(cents)}: told that the first was none` };
+  if (payments === 1) return { is: path === 'finished' ? 'good' : 'open', text: countPayments(cents) };
+  return { is: 'open', text: '' };
+}

@@ -1,0 +1,128 @@
+import { h } from '../../../visualizer/page/element.ts';
+import { followRun } from '../../../visualizer/page/follow-run.ts';
+import { RunModel } from '../../../visualizer/page/run-model.ts';
+import { request } from '../../../visualizer/page/runs-api.ts';
+import type { DemoState, Side } from '../demo-state.ts';
+import { makeChartPicture } from './chart-picture.ts';
+import { makeDesk } from './desk.ts';
+import { makeDoubtQuestion } from './doubt-question.ts';
+import { lookAtLoop } from './look-at-loop.ts';
+import { lookAtRun } from './look-at-run.ts';
+import { makeLoopPicture } from './loop-picture.ts';
+import { makeSidePanel } from './side-panel.ts';
+
+let state: DemoState | null = null;
+let model: RunModel | null = null;
+let look = (): void => {};
+let scheduled = false;
+
+const problem = h('p', { class: 'problem', role: 'alert' });
+const wholePage = h('a', { hidden: true }, 'The run’s own page');
+const loop = makeLoopPicture();
+const chart = makeChartPicture();
+const question = makeDoubtQuestion((command, body) => void send(tellRun(command, body)));
+const unasked = h(
+  'p',
+  { class: 'told', hidden: true },
+  'No record that refund(call) had begun: it ran again.',
+);
+const plainPanel = makeSidePanel({
+  side: 'plain',
+  title: 'A plain loop',
+  claim: 'acts, then records',
+  recordName: 'On record',
+  picture: loop.element,
+  question: unasked,
+  kill: () => kill(['plain']),
+});
+const chartPanel = makeSidePanel({
+  side: 'chart',
+  title: 'agentchart',
+  claim: 'records, then acts',
+  recordName: 'Journal',
+  picture: chart.element,
+  question: question.element,
+  kill: () => kill(['chart']),
+});
+const desk = makeDesk({
+  approve,
+  kill: () => kill(['plain', 'chart']),
+  again: () => void send(request('/demo/again', {})),
+});
+
+document.body.append(
+  h('header', { class: 'top' }, h('h1', {}, 'A $99 refund. Kill it whenever you like.'), problem, wholePage),
+  h('main', {}, plainPanel.element, desk.element, chartPanel.element),
+);
+const source = new EventSource('/demo/state');
+source.addEventListener('message', ({ data }) => {
+  problem.textContent = '';
+  state = JSON.parse(data);
+  follow(state?.chart.runId ?? null);
+  drawSoon();
+});
+source.addEventListener('error', () => {
+  problem.textContent = 'npm run demo:kill has ended.';
+});
+
+function follow(runId: string | null): void {
+  if (runId === (model?.runId ?? null)) return;
+  model = runId === null ? null : new RunModel(runId, drawSoon);
+  look = model === null ? () => {} : followRun(model, () => {}).look;
+  wholePage.hidden = runId === null;
+  if (runId !== null) wholePage.href = `/runs/${encodeURIComponent(runId)}`;
+}
+
+function drawSoon(): void {
+  if (scheduled) return;
+  scheduled = true;
+  requestAnimationFrame(draw);
+}
+
+function draw(): void {
+  scheduled = false;
+  if (state === null) return;
+  const { plain, chart: ours } = state;
+  loop.update(plain);
+  unasked.hidden = plain.ledger.lines.length < 2;
+  chart.update(model);
+  question.update(model, ours);
+  plainPanel.update(plain, lookAtLoop(plain));
+  chartPanel.update(ours, lookAtRun(model, ours));
+  const asking = Number(asksPlain()) + Number(gatedCall() !== undefined);
+  desk.update({ asking, kills: plain.kills + ours.kills });
+}
+
+function asksPlain(): boolean {
+  return state?.plain.loop?.at === 'askPerson';
+}
+
+function gatedCall(): string | undefined {
+  return model?.fold.context?.calls.find(({ status }) => status === 'gated')?.callId;
+}
+
+/** Yes to both sides at once. */
+function approve(): void {
+  const callId = gatedCall();
+  if (asksPlain()) void send(request('/demo/approve-plain', {}));
+  if (callId !== undefined) void send(tellRun('approve', { callId }));
+}
+
+function kill(sides: readonly Side[]): void {
+  void send(request('/demo/kill', { sides }));
+}
+
+async function tellRun(command: string, body: object = {}): Promise<void> {
+  if (model === null) return;
+  await request(`/runs/${encodeURIComponent(model.runId)}/${command}`, { ...body, by: 'you' });
+  look();
+}
+
+async function send(sent: Promise<unknown>): Promise<void> {
+  try {
+    await sent;
+    problem.textContent = '';
+  } catch (error) {
+    problem.textContent = error instanceof Error ? error.message : String(error);
+  }
+}

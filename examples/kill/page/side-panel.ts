@@ -1,0 +1,79 @@
+import { fill, h } from '../../../visualizer/page/element.ts';
+import type { ProcessState, Side, SideState } from '../demo-state.ts';
+import { type LedgerView, makeLedgerView, type Verdict } from './ledger-view.ts';
+
+export type SideLook = {
+  /** Where it is, in its own words: a line of the loop, a state of the chart. */
+  at: string;
+  said: string;
+  /** What it knows of itself after a crash, oldest first. */
+  record: readonly string[];
+  verdict: Verdict;
+};
+
+export type SidePanel = { element: HTMLElement; update(side: SideState, look: SideLook): void };
+
+export type SidePanelOptions = {
+  side: Side;
+  title: string;
+  claim: string;
+  recordName: string;
+  picture: Element;
+  /** Stands below what it says: what it asks a person. */
+  question: HTMLElement;
+  kill(): void;
+};
+
+/** A side: its picture, where it is, what it says, what it has on record, and its ledger. */
+export function makeSidePanel(options: SidePanelOptions): SidePanel {
+  const { side, title, claim, recordName, picture, question, kill } = options;
+  const process = h('span', { class: 'process' });
+  const only = h('button', { type: 'button', class: 'kill-one', onclick: kill }, 'kill -9');
+  only.setAttribute('aria-label', `kill -9: ${title} only`);
+  const at = h('strong', { class: 'at' });
+  const said = h('p', { class: 'said' });
+  const record = h('ol', { class: 'record', 'aria-label': recordName });
+  const ledger: LedgerView = makeLedgerView();
+  const element = h(
+    'section',
+    { class: 'side', 'data-side': side, 'aria-label': title },
+    h(
+      'header',
+      {},
+      h('h2', {}, title),
+      h('p', { class: 'claim' }, claim),
+      h('p', { class: 'right' }, process, only),
+    ),
+    h('p', { class: 'now' }, at),
+    h('div', { class: 'picture' }, picture),
+    h('div', { class: 'known' }, h('h3', {}, recordName), record),
+    h('div', { class: 'talk' }, said, question),
+    ledger.element,
+  );
+  return {
+    element,
+    update(state, look) {
+      element.dataset.process = state.process.is;
+      process.textContent = describeProcess(state.process);
+      at.textContent = look.at;
+      said.textContent = look.said;
+      fill(record, look.record, () => look.record.map(entry => h('li', {}, entry)));
+      ledger.update(state, look.verdict);
+    },
+  };
+}
+
+function describeProcess(state: ProcessState): string {
+  switch (state.is) {
+    case 'starting':
+      return `pid ${state.pid} starts`;
+    case 'running':
+      return `pid ${state.pid}`;
+    case 'killed':
+      return `pid ${state.pid} killed`;
+    case 'broken':
+      return state.message;
+    case 'off':
+      return '';
+  }
+}

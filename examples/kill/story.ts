@@ -1,0 +1,18 @@
+import type { ScriptedTurn } from '../../adapters/scripted-turns.ts';
+import { userMessage } from '../../protocol/message.ts';
+import { ORDER } from './order.ts';
+
+/** What both sides are asked. */
+export const REQUEST = userMessage(`${ORDER.orderId} arrived broken. Please pay the customer back.`);
+
+/** What the model says on both: nothing differs between them but the loop. `modelMs`: how long a model call takes, in ms. */
+export function modelScript(modelMs: number): ScriptedTurn[] {
+  return [
+    {
+      text: 'Paid, broken, within 30 days: the customer gets $99.00 back.',
+      toolCalls: [{ name: 'refund', arguments: ORDER }],
+      delayMs: modelMs,
+    },
+    { text: 'Done: $99.00 is on its way back to the customer.', delayMs: modelMs },
+  ];
+}
