@@ -4,6 +4,7 @@ import { growth } from './workloads/growth.ts';
 import { importing } from './workloads/import.ts';
 import { inFlight } from './workloads/in-flight.ts';
 import { parallel } from './workloads/parallel.ts';
+import { steps } from './workloads/steps.ts';
 import { stream } from './workloads/stream.ts';
 import { turns } from './workloads/turns.ts';
 
@@ -13,6 +14,7 @@ export const workloads: readonly Workload[] = [
   parallel,
   stream,
   growth,
+  steps,
   conversation,
   inFlight,
   importing,
