@@ -182,7 +182,12 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     const watched = await visit(await startAtRest('reader'));
     const { page } = watched;
     await page.locator('#state-finished.current').waitFor();
-    for (const summary of await page.locator('.call summary').all()) await summary.click();
+    const folded = page.locator('.call details:not([open]) > summary');
+    const unfold = async () => {
+      while ((await folded.count()) > 0) await folded.first().click();
+      return await page.getByText('\\u001b[31mred').first().isVisible();
+    };
+    await expect.poll(unfold, { timeout: 20_000 }).toBe(true);
     await page.getByText(HOSTILE.markup).first().waitFor();
     await page.getByText('\\u001b[31mred').first().waitFor();
     await page.getByText('safe\\u{202e}txt.exe\\u{2066}\\u{200f} ␛[31mred␛[0m').first().waitFor();
