@@ -11,7 +11,7 @@ import type { Settled } from './settled.ts';
 /**
  * Sub-agents: a call of one is a run of its own, a child of the run that made the call, in the same store.
  *
- * C1 The child's id follows from the call's key: whoever drives the call finds the one child there is.
+ * C1 The child's id follows from the call's key and run: whoever drives the call finds the one child there is.
  * C2 While the child works it is driven inside its parent's batch; once it rests, the call waits.
  * C3 What the child may spend is a share of what its parent has left, and counts as spent by the parent.
  * C4 A child whose parent does not wait for it any more is cancelled before it does anything else.
@@ -23,6 +23,8 @@ export interface ChildRuns {
   begin(tool: string, request: ChildRequest): Promise<Run>;
   /** Attaches to a run of any agent below. */
   open(runId: string): Promise<Run>;
+  /** Whether the store has a child; `unknown` where it has not, and its parent came from another store. */
+  lookFor(runId: string, parentId: string): Promise<'there' | 'none' | 'unknown'>;
 }
 
 export type ChildRequest = {
@@ -38,14 +40,17 @@ export type ChildRequest = {
 /** What a child's end is for the call it answers. */
 export type ChildAnswer = { output: JsonValue; isError: boolean };
 
-export const NO_CHILDREN: ChildRuns = {
-  has: () => false,
-  begin: () => Promise.reject(new Error('This agent has no sub-agents.')),
-  open: runId => Promise.reject(new Error(`This agent has no sub-agent with a run ${runId}.`)),
-};
+/** `key` is the call's; a fork keeps it, and has children of its own. */
+export function childRunIdOf(key: string, parentId: string): string {
+  return `run_${digestOf({ childOf: key, parentId })}`;
+}
 
-export function childRunIdOf(key: string): string {
-  return `run_${digestOf({ childOf: key })}`;
+/** The children that calls of the open round have, or may have. */
+export function childIdsOf({ calls, runId }: Context): string[] {
+  return calls.flatMap(call => {
+    if (call.status === 'settled') return [];
+    return call.childRunId ?? (call.key === undefined ? [] : childRunIdOf(call.key, runId));
+  });
 }
 
 /** An open call somebody speaks of; `digest` and `runId` tell it from others with its id. */
@@ -89,6 +94,9 @@ export function spentBy({ turns, toolCalls, usage, cost, activeMs }: Context, ou
   return { turns, toolCalls, usage, cost, activeMs: outside ? activeMs : 0 };
 }
 
+/** Kept back for the call that a child at its limits answers with. */
+const CLOSING_TURN = 1;
+
 /**
  * What one child may spend: an equal share of what is left, among the children the round has open.
  * `null` when nothing is left of something.
@@ -97,16 +105,17 @@ export function shareLimits(context: Context, isChild: (tool: string) => boolean
   const open = context.calls.filter(call => call.status !== 'settled' && isChild(call.name)).length;
   const { turns, toolCalls, tokens, cost, activeMs } = limitsOf(context);
   const share = (left: number) => left / Math.max(1, open);
+  const turnsLeft = Math.floor(share(turns - context.turns));
   const usedTokens = (context.usage?.inputTokens ?? 0) + (context.usage?.outputTokens ?? 0);
   const limits = {
-    turns: Math.floor(share(turns - context.turns)),
+    turns: Math.max(1, turnsLeft - CLOSING_TURN),
     toolCalls: Math.max(0, Math.floor(share(toolCalls - context.toolCalls))),
     ...(tokens === undefined ? {} : { tokens: share(tokens - usedTokens) }),
     ...(cost === undefined ? {} : { cost: share(cost - context.cost) }),
     ...(activeMs === undefined ? {} : { activeMs: share(activeMs - context.activeMs) }),
   };
   const isSpent =
-    limits.turns < 1 ||
+    turnsLeft < 1 ||
     [limits.tokens, limits.cost, limits.activeMs].some(left => left !== undefined && left <= 0);
   return isSpent ? null : limits;
 }

@@ -49,6 +49,11 @@ export async function retryCall(callId: string, run: EditedRun, said: Said = {})
     return refuse('call-not-open', `Call ${callId} is none of the last round: only those can be retried.`);
   }
   if (failed?.isError !== true) return refuse('call-not-open', `Call ${callId} has not failed.`);
+  const made = round.find(item => item.type === 'tool_call' && item.callId === callId);
+  const tool = made?.type === 'tool_call' ? (await run.connectTools()).get(made.name) : undefined;
+  if (tool?.subAgent !== undefined) {
+    return refuse('refused', `Call ${callId} is a run of another agent, which has ended: ask it anew.`);
+  }
   const ofRound = new Set(round.flatMap(item => (item.type === 'tool_call' ? [item.callId] : [])));
   const without = transcript.filter(item => item.type !== 'tool_result' || !ofRound.has(item.callId));
   const edit = await editTranscript(without, run, said);

@@ -1,7 +1,9 @@
+import type { Context } from '../machines/context.ts';
 import { statePath } from '../machines/state-path.ts';
 import type { JournalEntry } from '../protocol/event.ts';
 import type { Store } from '../protocol/store.ts';
-import { hasEnded, isAtRest, type LoadedRun } from './load-run.ts';
+import { childIdsOf } from './child-runs.ts';
+import { hasEnded, isAtRest, type LoadedRun, loadRun } from './load-run.ts';
 
 /** So many processes in a row may die of a run that does not get further. */
 export const MOST_CRASHES = 5;
@@ -22,7 +24,8 @@ const BEGINNINGS: ReadonlySet<JournalEntry['event']['type']> = new Set([
 
 /**
  * Why the run must not be driven again by itself, for a person; `null` if it may. It must not once
- * `MOST_CRASHES` processes in a row took it over from one that died, and nothing came of any of them.
+ * `MOST_CRASHES` processes in a row took it over from one that died, and nothing came of any of them, nor of
+ * the sub-agents it is busy with.
  */
 export async function findPoison(store: Store, loaded: LoadedRun, runId: string): Promise<string | null> {
   const { state, seq } = loaded;
@@ -37,10 +40,24 @@ export async function findPoison(store: Store, loaded: LoadedRun, runId: string)
       if (event.replaces === undefined) return null;
       last ??= event.replaces;
       crashes += 1;
-      if (crashes === MOST_CRASHES) return explain(loaded, last);
+      if (crashes < MOST_CRASHES) continue;
+      const hasMoved = await hasMovedSince(store, state.context, event.at);
+      return hasMoved ? null : explain(loaded, last);
     }
   }
   return null;
+}
+
+/** Whether a sub-agent that the run is busy with got further, itself or one of its own. */
+async function hasMovedSince(store: Store, context: Context, since: number): Promise<boolean> {
+  for (const childId of childIdsOf(context)) {
+    if ((await store.get(childId)) === undefined) continue;
+    const entries = await store.read(childId);
+    if (entries.some(({ event }) => event.at >= since && !BEGINNINGS.has(event.type))) return true;
+    const { state } = await loadRun(store, childId);
+    if (await hasMovedSince(store, state.context, since)) return true;
+  }
+  return false;
 }
 
 function explain({ state }: LoadedRun, last: string): string {

@@ -19,7 +19,7 @@ export type ForkMessage = Said & { message?: string | readonly Item[] | undefine
  *
  * Whatever a batch of `runId` had started and not settled at that entry is in doubt in the fork, also what
  * could be run again: the other run may have done it, or may yet. Such a call keeps its idempotency key.
- * A message is the fork's last entry: it is never found without it.
+ * The fork of a sub-agent's run works for nobody. A message is the fork's last entry: it is never found without it.
  *
  * Throws `input-invalid` when `at` is not an entry of the run or the message none, `run-ended` for a message
  * to a fork that has ended, `refused` for a run that came from another store, `run-unknown`.
@@ -33,7 +33,8 @@ export async function forkRun(
   const entries = await readFromStart(store, runId, 'Fork');
   assertReadable(runId, entries[0].event);
   assertEntry(at, entries.length, runId);
-  const started = { ...entries[0].event, runId: host.newId('run'), forkOf: { runId, at } };
+  const { parent: _, ...begins } = entries[0].event;
+  const started = { ...begins, runId: host.newId('run'), forkOf: { runId, at } };
   const end = entries
     .slice(1, at)
     .reduce((state, entry) => foldEntry(state, entry, runId), beginFold(started));

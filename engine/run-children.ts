@@ -6,6 +6,7 @@ import type { Store } from '../protocol/store.ts';
 import {
   answerOfChild,
   type ChildRuns,
+  childIdsOf,
   isAwaitedBy,
   type SoughtCall,
   type SuspendedCall,
@@ -16,7 +17,7 @@ import { type Command, cancelRun, stampCommand } from './command.ts';
 import type { Host } from './host.ts';
 import { hasEnded, loadRun, statusOf } from './load-run.ts';
 import type { Run } from './run.ts';
-import { describeSettled, type Settled } from './settled.ts';
+import { describeSettled, listOpenCalls, type OpenCall, type Settled } from './settled.ts';
 
 type Stored = { store: Store; host: Host };
 type Surroundings = Stored & { children: ChildRuns };
@@ -35,30 +36,36 @@ export class RunChildren {
     return (await Promise.all(settling)).filter(command => command !== undefined);
   }
 
-  /** The child with such an open call, or that has such a child: by its digest if there is one, else the first. */
-  async findWith(context: Context, sought: SoughtCall): Promise<Run | undefined> {
-    const alike = sought.digest === undefined ? undefined : await this.#findFirst(context, sought, true);
-    return alike ?? (await this.#findFirst(context, sought, false));
+  /**
+   * The children with such an open call, or that have such a child: by its digest if there is one that
+   * matches, else by its id. More than one means that the id alone does not tell.
+   */
+  async findWith(context: Context, sought: SoughtCall): Promise<Run[]> {
+    const alike = sought.digest === undefined ? [] : await this.#findAll(context, sought, true);
+    return alike.length > 0 ? alike : await this.#findAll(context, sought, false);
   }
 
-  async #findFirst(context: Context, sought: SoughtCall, exactly: boolean): Promise<Run | undefined> {
+  /** Those right below that have such an open call, or have such a child. */
+  async #findAll(context: Context, sought: SoughtCall, exactly: boolean): Promise<Run[]> {
     const { callId, fitting, digest, runId } = sought;
+    const found: Run[] = [];
     for (const suspended of suspendedCalls(context)) {
       const child = await this.#openOwn(context, suspended);
       if (child === undefined) continue;
       const call = findCall(child.context, callId);
       const fits = call !== undefined && fitting.includes(call.status);
       const isIt = runId === undefined ? fits && (!exactly || call.digest === digest) : child.id === runId;
-      if (isIt || (await this.#findFirst(child.context, sought, exactly)) !== undefined) return child;
+      if (isIt || (await this.#findAll(child.context, sought, exactly)).length > 0) found.push(child);
     }
-    return undefined;
+    return found;
   }
 
   /** A child that once made this call, of whatever became of it. */
-  async findPast(runId: string, callId: string): Promise<Run | undefined> {
+  async findPast(parentId: string, { callId, runId }: SoughtCall): Promise<Run | undefined> {
     const { store, children } = this.#surroundings;
-    for (const { event } of await store.read(runId)) {
+    for (const { event } of await store.read(parentId)) {
       if (event.type !== 'tool.suspended' || (await store.get(event.childRunId)) === undefined) continue;
+      if (runId !== undefined && runId !== event.childRunId) continue;
       const made = (await store.read(event.childRunId)).some(
         ({ event: its }) => its.type === 'turn.completed' && its.calls.some(call => call.callId === callId),
       );
@@ -67,10 +74,21 @@ export class RunChildren {
     return undefined;
   }
 
+  /** The child, at any depth, that rests because it is paused. */
+  async findPaused(context: Context): Promise<Run | undefined> {
+    for (const suspended of suspendedCalls(context)) {
+      const child = await this.#openOwn(context, suspended);
+      if (child?.context.paused === true) return child;
+      const below = child && (await this.findPaused(child.context));
+      if (below !== undefined) return below;
+    }
+    return undefined;
+  }
+
   /** Ends the children of a run that was cancelled, and theirs. Needs no agent. */
   async cancel(context: Context, reason: string): Promise<void> {
-    for (const { childRunId } of suspendedCalls(context)) {
-      await cancelStored(this.#surroundings, childRunId, context.runId, reason);
+    for (const childId of childIdsOf(context)) {
+      await cancelStored(this.#surroundings, childId, context.runId, reason);
     }
   }
 
@@ -133,9 +151,7 @@ async function cancelStored(where: Stored, runId: string, parentId: string, reas
     state.context.parent?.runId === parentId ? cancelRun(state, { reason }) : null,
   );
   if (before === null) return;
-  for (const { childRunId } of suspendedCalls(before.context)) {
-    await cancelStored(where, childRunId, runId, reason);
-  }
+  for (const childId of childIdsOf(before.context)) await cancelStored(where, childId, runId, reason);
 }
 
 /** Puts an input to a run of the store that nobody here holds. Gives the state it met; `null` if it was not taken. */
@@ -159,32 +175,68 @@ async function tellStored(
   }
 }
 
-/** Why a child must not go on: the run that made it has ended, or has its answer from elsewhere. */
+/** Why a child must not go on: a run above it has ended, or has its answer from elsewhere. */
 export async function findOrphan(store: Store, { parent }: Context): Promise<string | null> {
   if (parent === null || (await store.get(parent.runId)) === undefined) return null;
   const { state } = await loadRun(store, parent.runId);
   if (hasEnded(state)) return `run ${parent.runId}, which it worked for, has ended`;
-  if (isAwaitedBy(state.context, parent.callId)) return null;
-  return `run ${parent.runId}, which it worked for, does not wait for it any more`;
+  if (!isAwaitedBy(state.context, parent.callId))
+    return `run ${parent.runId}, which it worked for, does not wait for it any more`;
+  return await findOrphan(store, state.context);
 }
 
 type Waiting = Extract<Settled, { status: 'waiting' }>;
 
-/** What the run waits for, with what its children wait for, as the store has them. */
+/** What the run waits for, with what its children wait for, as the store has them. One that is paused pauses it too. */
 export async function withChildren(store: Store, context: Context, settled: Waiting): Promise<Waiting> {
   const { approvals, results, doubts } = settled;
   const merged = { ...settled, approvals: [...approvals], results: [...results], doubts: [...doubts] };
   for (const { childRunId } of suspendedCalls(context)) {
-    if ((await store.get(childRunId)) === undefined) continue;
-    const { state } = await loadRun(store, childRunId);
+    const state = await loadChild(store, childRunId, context.runId);
+    if (state === undefined) continue;
     const own = describeSettled(state, text => text);
     if (own?.status !== 'waiting') continue;
     const child = await withChildren(store, state.context, own);
     merged.approvals.push(...child.approvals);
     merged.results.push(...child.results);
     merged.doubts.push(...child.doubts);
+    merged.paused ||= child.paused;
+    if (child.reason !== undefined) merged.reason ??= `run ${childRunId}: ${child.reason}`;
   }
   return merged;
+}
+
+/** The calls without a result in the children of a run that was cancelled. */
+async function listUnsettledBelow(store: Store, context: Context): Promise<OpenCall[]> {
+  const unsettled: OpenCall[] = [];
+  for (const childId of childIdsOf(context)) {
+    const state = await loadChild(store, childId, context.runId);
+    if (state === undefined) continue;
+    unsettled.push(...listOpenCalls(state.context), ...(await listUnsettledBelow(store, state.context)));
+  }
+  return unsettled;
+}
+
+/** A fork of the parent has nothing to say of the child. */
+async function loadChild(store: Store, childId: string, parentId: string): Promise<ChartState | undefined> {
+  if ((await store.get(childId)) === undefined) return undefined;
+  const { state } = await loadRun(store, childId);
+  return state.context.parent?.runId === parentId ? state : undefined;
+}
+
+/** As the run stands, with what its children wait for or have left. */
+export async function addChildren(store: Store, context: Context, settled: Settled): Promise<Settled> {
+  switch (settled.status) {
+    case 'waiting':
+      return await withChildren(store, context, settled);
+    case 'cancelled':
+      return {
+        ...settled,
+        unsettled: [...settled.unsettled, ...(await listUnsettledBelow(store, context))],
+      };
+    default:
+      return settled;
+  }
 }
 
 /** How the run stands by its store alone, its children's open calls among its own; `null` while it has something to do. */
@@ -194,5 +246,5 @@ export async function describeWithChildren(
   showText: (text: string) => string,
 ): Promise<Settled | null> {
   const settled = describeSettled(state, showText);
-  return settled?.status === 'waiting' ? await withChildren(store, state.context, settled) : settled;
+  return settled === null ? null : await addChildren(store, state.context, settled);
 }

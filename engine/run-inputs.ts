@@ -20,7 +20,7 @@ import {
   steer,
 } from './command.ts';
 import { editTranscript, retryCall } from './edit-transcript.ts';
-import type { CommandResult, Refusal } from './explain-refusal.ts';
+import { type CommandResult, type Refusal, refuse } from './explain-refusal.ts';
 import type { Host } from './host.ts';
 
 const GATED: readonly CallStatus[] = ['gated'];
@@ -45,8 +45,11 @@ export abstract class RunInputs {
   protected abstract look(): Promise<Context>;
   /** Puts what `make` makes of the state to the run. */
   protected abstract put(make: (state: ChartState) => Command): Promise<CommandResult>;
-  /** The run of a sub-agent with such an open call; with `ever`, or that had one of this id. */
-  protected abstract findChild(sought: SoughtCall, ever: boolean): Promise<RunInputs | undefined>;
+  /** The runs of sub-agents with such an open call; with `ever`, or that had one of this id. */
+  protected abstract findChildren(sought: SoughtCall, ever: boolean): Promise<RunInputs[]>;
+  protected abstract findPausedChild(): Promise<RunInputs | undefined>;
+  /** Whether somebody has said something about a call of this run's own that had this id. */
+  protected abstract wasToldOf(callId: string): Promise<boolean>;
   /** Drives the run on in the background. */
   protected abstract goOn(): void;
 
@@ -118,19 +121,31 @@ export abstract class RunInputs {
     return await this.put(() => steer('pause.requested', said));
   }
 
+  /** Also of a sub-agent's run that is paused, where this one is not. */
   async unpause(said: Said = {}): Promise<CommandResult> {
-    return await this.put(() => steer('run.unpaused', said));
+    return await this.#steer('run.unpaused', said, child => child.unpause(said));
   }
 
-  /** Lets one spending action through and pauses before the next. */
+  /** Lets one spending action through and pauses before the next; in the sub-agent's run where that is what is paused. */
   async step(said: Said = {}): Promise<CommandResult> {
-    return await this.put(() => steer('step.requested', said));
+    return await this.#steer('step.requested', said, child => child.step(said));
+  }
+
+  async #steer(
+    type: 'run.unpaused' | 'step.requested',
+    said: Said,
+    pass: (child: RunInputs) => Promise<CommandResult>,
+  ): Promise<CommandResult> {
+    const { paused } = await this.look();
+    const child = paused ? undefined : await this.findPausedChild();
+    if (child === undefined) return await this.put(() => steer(type, said));
+    return await this.#passOn(child, pass);
   }
 
   /**
    * Ids of calls are the providers': a sub-agent may have an open call of the same id. It goes to the run
    * whose call waits for this, this one first; a call that waits for a sub-agent comes after the sub-agent's,
-   * unless the digest says that it is meant.
+   * unless the digest says that it is meant. Where the id alone does not tell, nothing is taken.
    */
   async #decide(
     callId: string,
@@ -141,11 +156,21 @@ export abstract class RunInputs {
     const call = findCall(await this.look(), callId);
     const fits = call !== undefined && fitting.includes(call.status);
     const isOwn = fits && (call.childRunId === undefined || call.digest === digest);
-    const stays = runId === undefined ? isOwn : runId === this.id;
-    const child = stays
-      ? undefined
-      : await this.findChild({ callId, fitting, digest, runId }, call === undefined);
-    if (child === undefined) return await this.#putIfSound(await make(call));
+    if (runId === undefined ? isOwn : runId === this.id) return await this.#putIfSound(await make(call));
+    const sought = { callId, fitting, digest, runId };
+    const [child, other] = await this.findChildren(sought, call === undefined || runId !== undefined);
+    const isNamed = digest !== undefined || runId !== undefined;
+    if (child !== undefined && (isNamed || !(await this.wasToldOf(callId)))) {
+      return other === undefined ? await this.#passOn(child, pass) : refuseUnclear(callId, [child, other]);
+    }
+    if (runId !== undefined && child === undefined) return refuseStranger(this.id, runId, callId);
+    return await this.#putIfSound(await make(call));
+  }
+
+  async #passOn(
+    child: RunInputs,
+    pass: (child: RunInputs) => Promise<CommandResult>,
+  ): Promise<CommandResult> {
     const result = await pass(child);
     if (result.accepted) this.goOn();
     return result;
@@ -158,4 +183,16 @@ export abstract class RunInputs {
   async #edited() {
     return { context: await this.look(), ...this.#surroundings };
   }
+}
+
+function refuseUnclear(callId: string, runs: readonly RunInputs[]): Refusal {
+  const ids = runs.map(({ id }) => id).join(' and ');
+  return refuse(
+    'refused',
+    `More than one sub-agent has an open call ${callId}, among them ${ids}: say which with { runId } or { digest }, or tell that run itself.`,
+  );
+}
+
+function refuseStranger(id: string, runId: string, callId: string): Refusal {
+  return refuse('call-unknown', `Run ${id} has no sub-agent's run ${runId} with a call ${callId}.`);
 }

@@ -23,7 +23,7 @@ import {
   makeImage,
   statusOf,
 } from './load-run.ts';
-import { deliverToParent, findOrphan, RunChildren, withChildren } from './run-children.ts';
+import { addChildren, deliverToParent, findOrphan, RunChildren } from './run-children.ts';
 import { RunInputs } from './run-inputs.ts';
 import { readEvents, readText } from './run-streams.ts';
 import type { Service } from './service.ts';
@@ -119,6 +119,8 @@ export class Run extends RunInputs {
         if (withTheirs !== null) return withTheirs;
         continue;
       }
+      if (settled?.status === 'cancelled')
+        return await addChildren(this.#options.store, this.context, settled);
       if (settled !== null) return settled;
       if (this.#driver === null && !(await this.#tryToDrive())) await sleep(this.#options.host, POLL_MS);
     }
@@ -128,7 +130,7 @@ export class Run extends RunInputs {
   async #settleChildren(settled: Extract<Settled, { status: 'waiting' }>): Promise<Settled | null> {
     const ended = await this.#children.settle(this.context);
     for (const command of ended) await this.put(() => command);
-    return ended.length > 0 ? null : await withChildren(this.#options.store, this.context, settled);
+    return ended.length > 0 ? null : await addChildren(this.#options.store, this.context, settled);
   }
 
   /** Drives the run until it settles; journals nothing but the claim. */
@@ -194,9 +196,22 @@ export class Run extends RunInputs {
     return this.#state.context;
   }
 
-  protected async findChild(sought: SoughtCall, ever: boolean): Promise<RunInputs | undefined> {
+  protected async findChildren(sought: SoughtCall, ever: boolean): Promise<RunInputs[]> {
     const open = await this.#children.findWith(this.context, sought);
-    return open ?? (ever ? await this.#children.findPast(this.id, sought.callId) : undefined);
+    if (open.length > 0 || !ever) return open;
+    return [(await this.#children.findPast(this.id, sought)) ?? []].flat();
+  }
+
+  protected async findPausedChild(): Promise<RunInputs | undefined> {
+    return await this.#children.findPaused(this.context);
+  }
+
+  protected async wasToldOf(callId: string): Promise<boolean> {
+    const told = ['approval.decided', 'result.received', 'doubt.resolved'];
+    const entries = await this.#options.store.read(this.id);
+    return entries.some(
+      ({ event }) => told.includes(event.type) && 'callId' in event && event.callId === callId,
+    );
   }
 
   protected goOn(): void {

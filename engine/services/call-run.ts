@@ -68,6 +68,7 @@ export class CallRun {
       if (outcome.type === 'returned') return this.#settle(outcome.output);
       if (outcome.type === 'answered') return this.#settleAnswer(outcome.answer, outcome.spent);
       if (outcome.type === 'suspended') return this.#suspend(outcome.childRunId);
+      if (outcome.type === 'unknown') return this.#doubt(outcome.reason);
       if (this.#isOnce) {
         if (outcome.type === 'threw') return this.#fail(messageOf(outcome.error));
         return await this.#reconcile(outcome.reason, () =>

@@ -15,7 +15,9 @@ import type { Settled } from '../settled.ts';
 /** A sub-agent's run has ended, or rests and will go on some other time. */
 export type ChildOutcome =
   | { type: 'answered'; answer: ChildAnswer; spent: Spent }
-  | { type: 'suspended'; childRunId: string };
+  | { type: 'suspended'; childRunId: string }
+  /** There may be a child that this store knows nothing of. */
+  | { type: 'unknown'; reason: string };
 
 /**
  * Drives the run of a sub-agent's call until it rests or has ended; `null` when there is nothing left that
@@ -27,9 +29,12 @@ export async function runChild(
   { call, key, input }: { call: Call; key: string; input: unknown },
 ): Promise<ChildOutcome | null> {
   const parent = context();
-  const limits = shareLimits(parent, name => children.has(name));
-  if (limits === null) return null;
-  const runId = childRunIdOf(key);
+  const runId = childRunIdOf(key, parent.runId);
+  const found = await children.lookFor(runId, parent.runId);
+  if (found === 'unknown' && call.attempt > 0) return { type: 'unknown', reason: ELSEWHERE };
+  const share = shareLimits(parent, name => children.has(name));
+  if (share === null && found !== 'there') return null;
+  const limits = share ?? {};
   let isAwaited = true;
   try {
     const child = await children.begin(call.name, {
@@ -46,6 +51,9 @@ export async function runChild(
     isAwaited = false;
   }
 }
+
+const ELSEWHERE =
+  'It was started where this run was before, and what its own run did there is not known in this store.';
 
 function taskOf(input: unknown): string {
   return typeof input === 'object' && input !== null && 'input' in input ? String(input.input) : '';

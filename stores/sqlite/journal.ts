@@ -108,12 +108,24 @@ export function writeEvents(
     const text = texts[index] ?? '';
     seq += 1;
     sum = sumOfEntry(sum, text);
-    sql.insertEvent.run(key, seq, event.type, event.at, text, sum);
+    insertEntry(sql, runId, [key, seq, event.type, event.at, text, sum]);
     for (const { id } of itemsOf(event)) if (id !== undefined) sql.insertItem.run(escapeText(id), key, seq);
   }
   const last = events.at(-1);
   if (last !== undefined) sql.advance.run(seq, last.at, sum, key);
   return { seq, sum };
+}
+
+type EntryRow = [key: string, seq: number, type: string, at: number, json: string, sum: string];
+
+function insertEntry(sql: Statements, runId: string, row: EntryRow): void {
+  try {
+    sql.insertEvent.run(...row);
+  } catch (error) {
+    const [key, seq] = row;
+    if (sql.entrySum.get(key, seq) === undefined) throw error;
+    throw describeDamage(runId, seq, 'is there already, behind the last one that was written');
+  }
 }
 
 /** Gives the lease and journals the claim. */

@@ -40,6 +40,12 @@ export class SubAgents implements ChildRuns {
     return await agent.open(runId);
   }
 
+  async lookFor(runId: string, parentId: string): Promise<'there' | 'none' | 'unknown'> {
+    if ((await this.#store.get(runId)) !== undefined) return 'there';
+    const [first] = await this.#store.read(parentId);
+    return first?.event.type === 'run.started' ? 'none' : 'unknown';
+  }
+
   /** The agent right below that has this name, or has one of this name below it. */
   findAbove(name: string): Agent | undefined {
     const agent = [...this.#byTool.values()].find(one => namesOf(one).includes(name));
@@ -90,12 +96,18 @@ function agentsBehind(tools: Tools): Map<string, Agent> {
   );
 }
 
+/** One agent may be a tool of several; two agents may not have one name. */
 function assertNamesDiffer(own: string, agents: readonly Agent[]): void {
-  const names = [own, ...agents.flatMap(namesOf)];
-  const twice = names.find((name, index) => names.indexOf(name) !== index);
-  if (twice === undefined) return;
-  throw new EngineError(
-    'agent-invalid',
-    `Agent "${own}" and its sub-agents need names of their own: "${twice}" is there twice.`,
-  );
+  const known = new Map<string, Agent>();
+  const meet = (agent: Agent) => {
+    if (agent.name === own || (known.get(agent.name) ?? agent) !== agent) {
+      throw new EngineError(
+        'agent-invalid',
+        `Agent "${own}" and its sub-agents need names of their own: "${agent.name}" is there twice.`,
+      );
+    }
+    known.set(agent.name, agent);
+    for (const below of agentsBehind(agent.options.tools ?? []).values()) meet(below);
+  };
+  for (const agent of agents) meet(agent);
 }

@@ -135,7 +135,7 @@ describe('a damaged journal', () => {
     change(file, 'UPDATE runs SET seq = 2, sum = (SELECT sum FROM events WHERE seq = 2)');
     const store = sqlite(file);
     const append = store.append('a', { after: 2, input: true }, [receive('x')], 'running');
-    expect((await fail(append)).code).toBe('store-damaged');
+    expect(await fail(append)).toMatchObject({ code: 'journal-damaged', details: { runId: 'a', seq: 3 } });
     change(file, 'UPDATE runs SET seq = 3, sum = (SELECT sum FROM events WHERE seq = 3)');
     expect(await store.read('a')).toHaveLength(3);
   });
