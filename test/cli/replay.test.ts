@@ -220,6 +220,7 @@ describe.concurrent('fork', () => {
     const events = eventsOf(forked.stdout);
     expect(events[Number(at) - 1]).toMatchObject({ type: 'message.received', by: 'ann' });
 
+    expect((await desk.run(['fork', runId, '--at', at, '--message', ''])).code).toBe(2);
     const refused = await desk.run(['fork', runId, '--at', String(journal.length), '--message', 'More.']);
     expect([refused.code, refused.stdout]).toEqual([4, '']);
     expect(refused.stderr).toMatch(/Fork it at entry \d+ or before/);

@@ -210,6 +210,7 @@ const PLANTED: readonly Planted[] = [
       beginTurn: assign(({ context }) => ({ ...beginTurn(context), closing: null })),
     }),
     breaks: WITHIN_LIMITS,
+    maxStates: 2_000,
   },
   {
     name: 'an interrupted call that must not happen twice is queued again',

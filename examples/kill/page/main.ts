@@ -1,7 +1,7 @@
 import { h } from '../../../visualizer/page/element.ts';
 import { followRun } from '../../../visualizer/page/follow-run.ts';
 import { RunModel } from '../../../visualizer/page/run-model.ts';
-import { request } from '../../../visualizer/page/runs-api.ts';
+import { ApiError, request } from '../../../visualizer/page/runs-api.ts';
 import type { DemoState, Side } from '../demo-state.ts';
 import { makeChartPicture } from './chart-picture.ts';
 import { makeDesk } from './desk.ts';
@@ -123,6 +123,7 @@ async function send(sent: Promise<unknown>): Promise<void> {
     await sent;
     problem.textContent = '';
   } catch (error) {
+    if (error instanceof ApiError && error.status === 409) return look();
     problem.textContent = error instanceof Error ? error.message : String(error);
   }
 }

@@ -50,7 +50,8 @@ async function writeTest(
   const agent = recorded.recording.at(-1)?.started.agent.name ?? '';
   const text = formatTest(recorded, { runId, agent, version });
   if (out === undefined) {
-    process.stdout.write(text);
+    if (output.json) output.data({ runId, test: text });
+    else process.stdout.write(text);
     return EXIT.done;
   }
   write(out, text);

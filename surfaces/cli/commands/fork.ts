@@ -1,6 +1,7 @@
 import { forkRun } from '../../../engine/fork-run.ts';
 import { systemHost } from '../../../engine/host.ts';
 import type { LoadedRun } from '../../../engine/load-run.ts';
+import { EngineError } from '../../../protocol/error.ts';
 import type { Store } from '../../../protocol/store.ts';
 import type { Agent } from '../../library/agent.ts';
 import { closing } from '../change-run.ts';
@@ -25,6 +26,8 @@ type Fork = { runId: string; loaded: LoadedRun; store: Store; output: Output; co
 export async function fork(id: string, options: ForkOptions): Promise<number> {
   const output = new Output({ json: options.json === true });
   const at = readEntryNumber('--at', options.at);
+  if (options.message?.trim() === '')
+    throw new EngineError('input-invalid', '--message takes a text, and this one is empty.');
   const file = storeFile(options.db);
   return await withExistingStore(file, async store => {
     const source = await findRun(store, id);

@@ -10,9 +10,10 @@ import { findSpentLimit, mostFailures, type Spending } from './spending.ts';
  * How much of a run two places must have in common to be one.
  * - `chart`: what the chart can still tell apart;
  * - `calls`: also which calls are open, and what became of them;
- * - `history`: also what became of the calls before.
+ * - `history`: also what became of the calls before;
+ * - `changed`: what the chart as it is cannot tell apart, and one with other actions or guards could.
  */
-export type Detail = 'chart' | 'calls' | 'history';
+export type Detail = 'chart' | 'calls' | 'history' | 'changed';
 
 /**
  * What of a state can still matter, as a key. Left out is what only grows (times, generations, texts,
@@ -22,7 +23,7 @@ export type Detail = 'chart' | 'calls' | 'history';
 export function abstractState(state: ChartState, ledger: Ledger, detail: Detail = 'chart'): string {
   const { context } = state;
   const place = statePath(state);
-  const seen = detail === 'history' ? summarize(ledger.done) : '';
+  const seen = lookBack(context, ledger, detail);
   if (state.status !== 'active') return `${place}|${seen}`;
   const inTurn = place.startsWith('turn') || context.failure !== null;
   return [
@@ -62,9 +63,35 @@ function abstractLastTurn({ lastTurn }: Context): string {
 }
 
 function abstractCall(call: Call, context: Context, detail: Detail): string {
-  return detail === 'chart'
-    ? abstractStatus(call, context)
-    : `${abstractStatus(call, context)} ${nameCall(call)}`;
+  const status = abstractStatus(call, context);
+  if (detail === 'chart') return status;
+  if (detail !== 'changed') return `${status} ${nameCall(call)}`;
+  return `${status} ${call.name} ${call.edited === true} ${Math.min(MOST_ALIKE, call.attempt)} ${call.result?.isError}`;
+}
+
+function lookBack(context: Context, ledger: Ledger, detail: Detail): string {
+  if (detail === 'history') return summarize(ledger.done);
+  return detail === 'changed' ? summarizeForChanged(context, ledger) : '';
+}
+
+/** The beginnings of what a run can have behind it, and where the chart's counts are not the events'. */
+function summarizeForChanged({ turns, toolCalls, edits, sticky }: Context, ledger: Ledger): string {
+  const { spending, messages, done, calls } = ledger;
+  const ends = new Set(
+    [...done, ...calls].map(({ call, starts, result, approved }) =>
+      [call.gate, approved, starts > 0, result === null, result?.isError].join(),
+    ),
+  );
+  const most = (count: number) => Math.min(MOST_ALIKE, count);
+  return [
+    most(spending.turns),
+    most(messages.length),
+    most(edits.length),
+    most(sticky.length),
+    [...ends].sort().join(' '),
+    turns - spending.turns,
+    toolCalls - spending.toolCalls,
+  ].join();
 }
 
 function nameCall({ name, input, edited, result }: Call): string {

@@ -72,6 +72,7 @@ export function explore(agent: Agent, options: ExploreOptions = {}): Exploration
     },
   });
   const unfinished = walkOver(explorer, explored, invariants.length > 0, maxStates);
+  if (machine !== agentMachine) unfinished.push(...walkChanged(explorer, explored, maxStates));
   return makeReport(explorer, explored, unfinished, { machine, invariants });
 }
 
@@ -106,15 +107,14 @@ function walkOver(
   drive.tryProbes();
   const near = drive.listPlacesNearLimits();
   const simple = listKinds(agent).map(call => [call]);
-  const pair = listKinds(agent)
-    .slice(0, 1)
-    .flatMap(call => [[call, call]]);
+  const pair = listKinds(agent).flatMap((call, index) => (index === 0 || call.gate ? [[call, call]] : []));
   const narrow: World = {
     ...world,
     firstRounds: [...simple, ...pair],
     rounds: [...simple, ...pair],
     unfit: false,
     sticky: false,
+    mostUnread: 2,
   };
   run('the ways past the limits', SHARES.limits, mostPlaces =>
     explorer.walk(near, { world: narrow, detail: 'chart', mostPlaces }),
@@ -150,6 +150,38 @@ function walkOver(
     explorer.walk([explorer.start], { world, detail, mostPlaces }),
   );
   return [...new Set(unfinished)];
+}
+
+/** Of the most states, for each of the two walks that a chart with other actions or guards gets besides. */
+const CHANGED_SHARE = 0.3;
+
+/**
+ * What leads to one place in the chart as it is can be two in a changed one: these walks keep apart what such
+ * a chart could look at. They are seldom complete.
+ */
+function walkChanged(explorer: Explorer, agent: ExploredAgent, maxStates: number): string[] {
+  const world = makeWorld(agent, false);
+  const kinds = listKinds(agent);
+  const gated = kinds.filter(({ gate }) => gate);
+  const rounds = [
+    ...kinds.map(call => [call]),
+    ...gated.flatMap(call => [
+      [call, call],
+      [call, call, call],
+    ]),
+  ];
+  const wide: World = { ...world, firstRounds: rounds, rounds, unfit: false, mostUnread: 2 };
+  const deep: World = { ...wide, people: false, sticky: false, endings: ['stop'], cutOff: [] };
+  const walks = [deep, wide].map(one =>
+    explorer.walk([explorer.start], {
+      world: one,
+      detail: 'changed',
+      mostPlaces: Math.max(1, Math.floor(maxStates * CHANGED_SHARE)),
+    }),
+  );
+  return walks.every(({ isComplete }) => isComplete)
+    ? []
+    : ['the ways that only a changed chart could tell apart'];
 }
 
 /** Worlds in which one turn uses up a limit that is no count of turns or calls. */

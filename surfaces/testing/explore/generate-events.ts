@@ -16,7 +16,7 @@ export function generateEvents(state: ChartState, world: World): ChartEvent[] {
   const told = [
     ...listReports(place, context, world),
     ...context.calls.flatMap(call => listDecisions(context, call, world)),
-    ...(world.people ? listWishes(context) : []),
+    ...(world.people ? listWishes(context, world) : []),
     ...(world.edits ? listEdits(place, context) : []),
     ...(world.unfit ? listStrangers(context, place) : []),
   ];

@@ -9,15 +9,23 @@ import { makeTurn, saying, type Told, type ToldOf } from './make-events.ts';
 import type { World } from './world.ts';
 
 /** What people may want of any run. */
-export function listWishes({ inbox, paused, steps, turn, now, calls }: Context): Told[] {
+export function listWishes(context: Context, { mostUnread = 1 }: World): Told[] {
+  const { inbox, paused, steps, turn, now, calls } = context;
+  const said = `message ${turn.number}, ${now}, ${inbox.length}`;
   const unsettled = calls.filter(({ status }) => status !== 'settled').map(({ callId }) => callId);
   return [
-    ...(inbox.length === 0 ? [saying(`message ${turn.number}, ${now}`)] : []),
+    ...(inbox.length < mostUnread ? [saying(said)] : []),
+    ...(inbox.length + 2 <= mostUnread ? [sayingTwice(said)] : []),
     { type: paused ? 'run.unpaused' : 'pause.requested' },
     ...(steps === 0 ? [{ type: 'step.requested' } as const] : []),
     { type: 'run.cancelled', unsettled },
   ];
 }
+
+const sayingTwice = (text: string): Told => ({
+  type: 'message.received',
+  items: [userMessage(text), userMessage(`${text}, and more`)],
+});
 
 /** Edits are for runs at rest, and leave out no call that was handed over or may have happened. */
 export function listEdits(place: string, context: Context): Told[] {
@@ -79,20 +87,28 @@ function listApprovals({ now, sticky }: Context, call: Call, world: World): Told
   const { callId, name, digest, expiresAt } = call;
   const input = world.editedInput(call);
   const decided = { type: 'approval.decided', callId, digest } as const;
-  return [
+  const decisions: ToldOf<'approval.decided'>[] = [
     approving(call),
     { ...decided, decision: { type: 'reject', reason: 'no' } },
     { ...decided, decision: { type: 'answer', output: 'a person answered' } },
     { ...decided, decision: { type: 'approve', input, editDigest: digestCall(name, input) } },
+  ];
+  return [
+    ...decisions,
     ...(world.sticky && sticky.length === 0
       ? [
           { ...approving(call), sticky: true },
           { ...approving(call), decision: { type: 'reject' as const }, sticky: true },
         ]
       : []),
-    ...(world.unfit ? [{ ...approving(call), digest: 'of something else' }] : []),
-    ...(expiresAt === undefined ? [] : [{ ...approving(call), at: Math.max(expiresAt, now + 1) }]),
+    ...(world.unfit ? decisions.map(decision => ({ ...decision, digest: 'of something else' })) : []),
+    ...(expiresAt === undefined ? [] : listLate(decisions, Math.max(expiresAt, now + 1), world)),
   ];
+}
+
+/** Too late by the clock, for a call that nobody has taken back yet. */
+function listLate(decisions: readonly Told[], at: number, { unfit }: World): Told[] {
+  return decisions.slice(0, unfit ? undefined : 1).map(decision => ({ ...decision, at }));
 }
 
 export const approving = ({ callId, digest }: QualifiedCall): ToldOf<'approval.decided'> => ({

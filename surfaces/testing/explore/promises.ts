@@ -28,6 +28,19 @@ export const PROMISES: Properties = {
     return wrong === undefined ? null : `${wrong.name} (${wrong.callId}) is ${wrong.status} without approval`;
   },
 
+  'a call runs as it was proposed, or as the person who approved it changed it': ({ after, ledger }) => {
+    for (const { callId, name, input, digest } of after.context.calls) {
+      const called = find(ledger, callId);
+      if (called === undefined) continue;
+      const [is, must] = [
+        [name, input, digest],
+        [called.call.name, called.input, called.digest],
+      ].map(parts => JSON.stringify(parts));
+      if (is !== must) return `${callId} is ${is}, and should be ${must}`;
+    }
+    return null;
+  },
+
   'a decision counts once: for the open call, as it was seen, before it expires': ({ before, event }) => {
     if (event?.type !== 'approval.decided' || before === null) return null;
     const { callId, decision, digest, at } = event;

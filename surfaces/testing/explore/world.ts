@@ -37,6 +37,8 @@ export type World = {
   edits: boolean;
   /** Whether people write, pause, step and cancel, besides saying what the run asks for. */
   people: boolean;
+  /** How many unread messages there may be. Default 1. */
+  mostUnread?: number;
   /** Whether what must not be taken is offered too: stale, unknown, decided, expired. */
   unfit: boolean;
 };
