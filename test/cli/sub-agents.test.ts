@@ -52,7 +52,7 @@ describe.concurrent('a run whose sub-agent waits for an approval', () => {
     expect((await desk.run(['approve', child, 'call_0_0'])).code).toBe(4);
   });
 
-  test('is decided over HTTP, on either run', async () => {
+  test('is decided over HTTP, on either run', async ({ expect }) => {
     const { desk, parent, child } = await beginWaiting();
     const server = desk.start(['serve', '--agent', FAMILY, '--port', '0'], desk.model);
     const address = /http:\/\/127\.0\.0\.1:\d+/.exec(await server.printed('http://127.0.0.1:'))?.[0] ?? '';

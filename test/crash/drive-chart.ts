@@ -169,12 +169,12 @@ class People {
     switch (decision.type) {
       case 'approve': {
         const { type: _, ...how } = decision;
-        const { accepted } = await run.approve(callId, { by: 'ann', ...how });
+        const { accepted } = await run.approve(callId, { by: 'ann', runId, ...how });
         if (accepted) this.#write({ type: 'approved', runId, callId, ...how });
         return;
       }
       case 'reject': {
-        const { accepted } = await run.reject(callId, { by: 'ann', reason: decision.reason });
+        const { accepted } = await run.reject(callId, { by: 'ann', runId, reason: decision.reason });
         if (accepted) this.#write({ type: 'rejected', runId, callId });
         return;
       }
@@ -194,7 +194,7 @@ class People {
 
   async #answer({ runId, callId }: Place, output: JsonValue): Promise<void> {
     if (this.#isDone({ runId, callId }, 'decision')) return;
-    const { accepted } = await this.#around.run.answer(callId, { output, by: 'bob' });
+    const { accepted } = await this.#around.run.answer(callId, { output, runId, by: 'bob' });
     if (accepted) this.#write({ type: 'answered', runId, callId, output });
   }
 
@@ -214,7 +214,7 @@ class People {
         : as === 'failed'
           ? { failed: 'written off' }
           : ({ happened: true, output: 'found outside' } as const);
-    const { accepted } = await run.resolve(callId, { ...resolution, by: 'ann' });
+    const { accepted } = await run.resolve(callId, { ...resolution, runId, by: 'ann' });
     if (accepted) this.#write({ type: 'resolved', runId, callId, as });
   }
 
