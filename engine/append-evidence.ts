@@ -1,5 +1,6 @@
-import type { BookkeepingEvent } from '../protocol/event.ts';
+import type { BookkeepingEvent, JournalEntry } from '../protocol/event.ts';
 import type { Store } from '../protocol/store.ts';
+import type { LateOutcome } from './service.ts';
 
 /**
  * Appends what the chart knows nothing of: what came after a run was given up or had ended, and notes.
@@ -17,4 +18,47 @@ export async function appendEvidence(
     const result = await store.append(runId, guard, [event], record.status);
     if (result.type === 'appended') return result.seq;
   }
+}
+
+/** Keeps what an attempt gave after its run had moved on, with what it contradicts. */
+export async function appendLate(
+  store: Store,
+  runId: string,
+  outcome: LateOutcome,
+  at: number,
+): Promise<void> {
+  const contradicts = findContradiction(await store.read(runId), outcome);
+  const event = { type: 'tool.late', at, ...outcome } as const;
+  await appendEvidence(store, runId, contradicts === null ? event : { ...event, contradicts });
+}
+
+/**
+ * What a journal has recorded of a call that its late outcome contradicts, for people: that it did not happen,
+ * or that another attempt did it. An error contradicts nothing.
+ */
+export function findContradiction(entries: readonly JournalEntry[], late: LateOutcome): string | null {
+  if (late.isError) return null;
+  let recorded: string | null = null;
+  let attempt = 0;
+  for (const { event } of entries) {
+    if (!('callId' in event) || event.callId !== late.callId) continue;
+    switch (event.type) {
+      case 'tool.started':
+        attempt = event.attempt;
+        recorded =
+          attempt > late.attempt ? `attempt ${attempt} was started, so it may have happened twice` : null;
+        break;
+      case 'tool.settled':
+        if (attempt > late.attempt && !event.isError)
+          recorded = `attempt ${attempt} succeeded, so it has happened twice`;
+        else if (event.isError) recorded = `it is recorded as failed: ${JSON.stringify(event.output)}`;
+        break;
+      case 'doubt.resolved':
+        if (event.resolution.type === 'failed')
+          recorded = `${event.by ?? 'a person'} said that it failed: ${event.resolution.reason}`;
+        break;
+      default:
+    }
+  }
+  return recorded;
 }

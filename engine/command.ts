@@ -28,8 +28,9 @@ type AboutCall = Said & { runId?: string };
 export type ApproveOptions = AboutCall & { input?: unknown; digest?: string; sticky?: boolean };
 export type RejectOptions = AboutCall & { reason?: string; digest?: string; sticky?: boolean };
 export type AnswerOptions = AboutCall & { output: unknown; isError?: boolean; digest?: string };
-export type Resolution = AboutCall &
-  ({ retry: true } | { happened: true; output: unknown } | { failed: string });
+/** `force`: although an earlier attempt of the call may still act. */
+export type Retry = { retry: true; force?: boolean };
+export type Resolution = AboutCall & (Retry | { happened: true; output: unknown } | { failed: string });
 
 /** An edited input is validated before anything is said: it is refused if the tool does not take it. */
 export async function approveCall(
@@ -88,6 +89,11 @@ export function cancelRun({ context }: ChartState, { reason, by }: Said & { reas
   return { type: 'run.cancelled', unsettled, ...given('reason', reason), ...given('by', by) };
 }
 
+/** `deadline`: from when on, ms since the epoch, anybody may end the run. */
+export function requestCancel({ reason, by }: Said & { reason?: string }, deadline: number): Command {
+  return { type: 'cancel.requested', deadline, ...given('reason', reason), ...given('by', by) };
+}
+
 export function stampCommand(command: Command, at: number): ChartEvent {
   return { ...command, at } as ChartEvent;
 }
@@ -128,7 +134,11 @@ async function checkEdit(
 }
 
 function nameResolution(resolution: Resolution) {
-  if ('retry' in resolution) return { type: 'retry' } as const;
+  if ('retry' in resolution)
+    return {
+      type: 'retry',
+      ...given('force', resolution.force === true ? (true as const) : undefined),
+    } as const;
   if ('failed' in resolution) return { type: 'failed', reason: resolution.failed } as const;
   const read = readJson(resolution.output);
   return 'accepted' in read ? read : ({ type: 'happened', output: read.json } as const);

@@ -1,16 +1,24 @@
 import { pendingServices } from '../machines/snapshot.ts';
 import type { ChartState } from '../machines/step.ts';
 import type { Delta, Effect, ServiceName } from '../protocol/effect.ts';
-import type { BookkeepingEvent, ChartEvent, ReportEvent } from '../protocol/event.ts';
+import type { ChartEvent, ReportEvent } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
-import type { JsonValue } from '../protocol/json.ts';
 import type { Store } from '../protocol/store.ts';
-import { appendEvidence } from './append-evidence.ts';
+import { appendLate } from './append-evidence.ts';
 import type { Channel } from './channel.ts';
+import { cancelRun, stampCommand } from './command.ts';
+import { findLiveAttempt, type JudgeOwner } from './find-live-attempt.ts';
 import { elapsedSince, type Host, type Moment, momentOf, sleep } from './host.ts';
 import { Journal } from './journal.ts';
 import { hasEnded, isAtRest, type LoadedRun, makeImage } from './load-run.ts';
-import { Cancelled, type Report, type Service, type ServiceScope, Stopped } from './service.ts';
+import {
+  Cancelled,
+  type LateOutcome,
+  type Report,
+  type Service,
+  type ServiceScope,
+  Stopped,
+} from './service.ts';
 
 /**
  * Drives one run while this process holds its lease.
@@ -41,6 +49,7 @@ export type DriverOptions = {
   graceMs: number;
   services: Readonly<Record<ServiceName, Service>>;
   channel: Channel;
+  judgeOwner: JudgeOwner;
   loaded: LoadedRun;
   inherited: readonly Item[];
 };
@@ -50,6 +59,9 @@ const FAR = 512;
 
 /** `at-rest`: nothing more to do now; `superseded`: another process drives the run. */
 export type DriveOutcome = 'at-rest' | 'superseded';
+
+/** `refused`: the chart does not take it; `gone`: this driver drives no more. */
+export type InputAnswer = 'accepted' | 'refused' | 'gone';
 
 /** One for all: a stack trace of it would tell nobody anything. */
 const MOVED_ON = new Stopped('The run has moved on.');
@@ -64,7 +76,7 @@ export class Driver {
   #finish: (outcome: DriveOutcome) => void = () => {};
   #fail: (error: unknown) => void = () => {};
   #over = false;
-  #cancelling = false;
+  #cancelling: Promise<InputAnswer> | null = null;
   #renewedAt: Moment;
   #snapshotSeq: number;
   #cancelTick = () => {};
@@ -86,13 +98,12 @@ export class Driver {
       listener: {
         onEntry: entry => options.channel.publishEntry(entry),
         onRefolded: () => {
+          this.#honourCancel();
           this.#matchServices();
           this.#commitInBackground();
         },
-        onSuperseded: evidence => {
-          this.#end('superseded');
-          for (const event of evidence) this.#keepEvidence(event);
-        },
+        onSuperseded: () => this.#end('superseded'),
+        onLate: outcome => this.#recordLate(outcome),
         onFailed: error => this.#giveUp(error),
       },
     });
@@ -123,6 +134,7 @@ export class Driver {
 
   /** Starts what the state waits for and goes on until the run rests or has ended. Rejects with the store's error. */
   drive(): Promise<DriveOutcome> {
+    this.#honourCancel();
     this.#matchServices();
     this.#scheduleTick();
     void this.#endIfQuiet();
@@ -130,7 +142,7 @@ export class Driver {
   }
 
   /** Puts an input to the chart: `refused` if it does not take it, `gone` if this driver drives no more. */
-  async input(event: ChartEvent): Promise<'accepted' | 'refused' | 'gone'> {
+  async input(event: ChartEvent): Promise<InputAnswer> {
     if (this.#over) return 'gone';
     this.#options.host.reach?.('input.before');
     const admitted = this.#journal.admit(event);
@@ -147,9 +159,13 @@ export class Driver {
   }
 
   /** Aborts what runs, waits for it to settle within the grace time, then puts the cancellation to the chart. */
-  async cancel(makeEvent: (state: ChartState) => ChartEvent): Promise<'accepted' | 'refused' | 'gone'> {
+  async cancel(makeEvent: (state: ChartState) => ChartEvent): Promise<InputAnswer> {
     if (this.#over) return 'gone';
-    this.#cancelling = true;
+    this.#cancelling ??= this.#cancel(makeEvent);
+    return await this.#cancelling;
+  }
+
+  async #cancel(makeEvent: (state: ChartState) => ChartEvent): Promise<InputAnswer> {
     const running = [...this.#running.values()];
     for (const { abort } of running) abort.abort(new Cancelled('The run was cancelled.'));
     const settled = Promise.allSettled(running.map(({ done }) => done));
@@ -157,6 +173,16 @@ export class Driver {
     await Promise.race([settled, sleep(this.#options.host, this.#options.graceMs, grace.signal)]);
     grace.abort();
     return await this.input(makeEvent(this.state));
+  }
+
+  /** Another process asked this one to cancel the run: it does, with the grace time. */
+  #honourCancel(): void {
+    const { cancelling } = this.state.context;
+    if (cancelling === null || this.#cancelling !== null || hasEnded(this.state)) return;
+    const { deadline: _, ...said } = cancelling;
+    this.cancel(state => stampCommand(cancelRun(state, said), this.#options.host.now())).catch(error =>
+      this.#giveUp(error),
+    );
   }
 
   #apply(effects: readonly Effect[]): void {
@@ -186,7 +212,7 @@ export class Driver {
   }
 
   #start(effect: Extract<Effect, { type: 'start' }>): void {
-    if (this.#over || this.#cancelling) return;
+    if (this.#over || this.#cancelling !== null) return;
     this.#options.host.reach?.('effect.before');
     const abort = new AbortController();
     const scope = this.#makeScope(effect, abort.signal);
@@ -210,7 +236,7 @@ export class Driver {
   }
 
   #makeScope({ input }: Extract<Effect, { type: 'start' }>, signal: AbortSignal): ServiceScope {
-    const { host, inherited, channel } = this.#options;
+    const { host, inherited, channel, store, runId, judgeOwner } = this.#options;
     return {
       host,
       signal,
@@ -221,7 +247,8 @@ export class Driver {
       durable: () => this.#durable(signal),
       assertDriving: () => this.#assertDriving(),
       publish: (delta: Delta) => channel.publishDelta(delta),
-      recordLate: (callId, output, isError) => this.#recordLate(callId, output, isError),
+      recordLate: outcome => this.#recordLate(outcome),
+      findLiveAttempt: call => findLiveAttempt({ store, judgeOwner }, runId, call),
     };
   }
 
@@ -238,16 +265,10 @@ export class Driver {
     return true;
   }
 
-  #recordLate(callId: string, output: JsonValue, isError: boolean): void {
-    const evidence = { type: 'tool.late', at: this.#options.host.now(), callId, output, isError } as const;
-    if (this.#over) return this.#keepEvidence(evidence);
-    this.#journal.note(evidence);
-    this.#commitInBackground();
-  }
-
-  /** After the driving: nobody waits for it, and nothing depends on it. */
-  #keepEvidence(evidence: BookkeepingEvent): void {
-    void appendEvidence(this.#options.store, this.#options.runId, evidence).catch(() => {});
+  /** Whoever drives the run by now: nothing waits for it, and nothing depends on it. */
+  #recordLate(outcome: LateOutcome): void {
+    const { store, runId, host } = this.#options;
+    void appendLate(store, runId, outcome, host.now()).catch(() => {});
   }
 
   async #durable(signal: AbortSignal): Promise<void> {

@@ -1,9 +1,10 @@
 import { findCall } from '../machines/calls.ts';
 import { type ChartState, next, type Step } from '../machines/step.ts';
-import type { BookkeepingEvent, ChartEvent, JournalEntry, RunEvent } from '../protocol/event.ts';
+import type { ChartEvent, JournalEntry } from '../protocol/event.ts';
 import type { Store } from '../protocol/store.ts';
 import type { Host } from './host.ts';
 import { foldEntry, statusOf } from './load-run.ts';
+import type { LateOutcome } from './service.ts';
 
 /**
  * The journal of a run as its driver writes it.
@@ -61,18 +62,14 @@ export class Journal {
     if (this.#failure !== null) return null;
     const step = next(this.#state, event);
     if (!step.handled) return null;
+    const before = this.#state;
     this.#state = step.state;
-    return { ...step, settled: this.#push(event) };
+    return { ...step, settled: this.#push(event, before) };
   }
 
-  /** Appends an event the chart knows nothing of. */
-  note(event: RunEvent): void {
-    this.#push(event).catch(() => {});
-  }
-
-  #push(event: RunEvent): Promise<AppendOutcome> {
+  #push(event: ChartEvent, before: ChartState): Promise<AppendOutcome> {
     return new Promise((resolve, reject) => {
-      this.#pending.push({ event, after: this.#state, resolve, reject });
+      this.#pending.push({ event, before, after: this.#state, resolve, reject });
     });
   }
 
@@ -123,7 +120,7 @@ export class Journal {
       case 'conflict':
         return this.#refold(await this.#store.read(this.#runId, seq));
       case 'superseded':
-        return this.#listener.onSuperseded(this.#takeEvidence());
+        return this.#supersede();
     }
   }
 
@@ -148,15 +145,16 @@ export class Journal {
     this.#state = this.#durable.state;
   }
 
-  #takeEvidence(): BookkeepingEvent[] {
-    const evidence = this.#pending.flatMap(({ event }) => lateEvidence(this.#durable.state, event) ?? []);
+  #supersede(): void {
+    const late = this.#pending.flatMap(pending => lateOutcome(pending) ?? []);
     this.drop();
-    return evidence;
+    this.#listener.onSuperseded();
+    for (const outcome of late) this.#listener.onLate(outcome);
   }
 
   #refold(entries: readonly JournalEntry[]): void {
     const isLost = entries.some(({ event }) => event.type === 'run.claimed' && event.epoch > this.#epoch);
-    if (isLost) return this.#listener.onSuperseded(this.#takeEvidence());
+    if (isLost) return this.#supersede();
     let { state, seq } = this.#durable;
     for (const entry of entries) {
       state = foldEntry(state, entry, this.#runId);
@@ -171,15 +169,15 @@ export class Journal {
 
   #readmit(pending: Pending): void {
     const { event, resolve } = pending;
-    const step = isBookkeeping(event) ? { state: this.#state, handled: true } : next(this.#state, event);
+    const step = next(this.#state, event);
     if (step.handled) {
       this.#state = step.state;
       pending.after = step.state;
       this.#pending.push(pending);
       return;
     }
-    const evidence = lateEvidence(this.#state, event);
-    if (evidence !== null) this.note(evidence);
+    const late = lateOutcome(pending);
+    if (late !== null) this.#listener.onLate(late);
     resolve('dropped');
   }
 }
@@ -191,8 +189,10 @@ export type JournalListener = {
   onEntry(entry: JournalEntry): void;
   /** Somebody else's events came in between: the state may be another one than effects were drawn from. */
   onRefolded(): void;
-  /** Another process drives the run now; `evidence` is what `once` calls gave here meanwhile. */
-  onSuperseded(evidence: readonly BookkeepingEvent[]): void;
+  /** Another process drives the run now. */
+  onSuperseded(): void;
+  /** What a `once` call gave, and the chart does not take any more. */
+  onLate(outcome: LateOutcome): void;
   /** The store failed: nothing more can be made durable here. */
   onFailed(error: unknown): void;
 };
@@ -208,31 +208,19 @@ export type JournalOptions = {
 };
 
 type Pending = {
-  event: RunEvent;
+  event: ChartEvent;
+  /** Where the event was first admitted. */
+  before: ChartState;
   after: ChartState;
   resolve(outcome: AppendOutcome): void;
   reject(error: unknown): void;
 };
 
-type Bookkeeping = Exclude<RunEvent, ChartEvent>;
-
-function isBookkeeping(event: RunEvent): event is Bookkeeping {
-  switch (event.type) {
-    case 'run.started':
-    case 'run.claimed':
-    case 'tool.late':
-    case 'run.noted':
-      return true;
-    default:
-      return false;
-  }
-}
-
 /** What a `once` call gave although its run has moved on. */
-function lateEvidence(state: ChartState, event: RunEvent): BookkeepingEvent | null {
+function lateOutcome({ event, before }: Pending): LateOutcome | null {
   if (event.type !== 'tool.settled') return null;
-  const call = findCall(state.context, event.callId);
-  if (call !== undefined && call.sideEffect !== 'once') return null;
-  const { at, callId, output, isError } = event;
-  return { type: 'tool.late', at, callId, output, isError };
+  const call = findCall(before.context, event.callId);
+  if (call?.sideEffect !== 'once') return null;
+  const { callId, output, isError } = event;
+  return { callId, attempt: call.attempt, output, isError };
 }

@@ -102,6 +102,7 @@ function makeScope(
     assertDriving,
     publish: delta => onDelta?.(delta),
     recordLate: () => {},
+    findLiveAttempt: async () => 'an attempt in an earlier process',
   };
 }
 

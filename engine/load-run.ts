@@ -134,8 +134,9 @@ function isRunImage(image: unknown): image is RunImage {
   return isJsonObject(chart) && isJsonObject(context) && value !== undefined && status !== undefined;
 }
 
+/** Nothing is to be done until an input comes; a run that is being cancelled has to be ended yet. */
 export function isAtRest(state: ChartState): boolean {
-  return state.hasTag('rest');
+  return state.hasTag('rest') && state.context.cancelling === null;
 }
 
 export function hasEnded(state: ChartState): boolean {

@@ -34,6 +34,8 @@ export type JournalMigration = {
 export const OWN_MIGRATIONS: readonly JournalMigration[] = [
   /** Chart 3 takes everything chart 2 took, and leads where it led. */
   { from: { chart: 2 }, to: { chart: 3 }, migrate: events => events },
+  /** Chart 4 takes everything chart 3 took, and leads where it led. */
+  { from: { chart: 3 }, to: { chart: 4 }, migrate: events => events },
 ];
 
 /** What a journal says of itself. */

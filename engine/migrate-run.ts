@@ -7,6 +7,7 @@ import { checkRun, successorOf } from './check-run.ts';
 import { suspendedCalls } from './child-runs.ts';
 import { beginDoubting, isOfChart } from './fork-run.ts';
 import type { Host } from './host.ts';
+import { isDriven } from './is-driven.ts';
 import { beginFold, foldEntry, statusOf } from './load-run.ts';
 import { findSteps, type JournalMigration, migrateJournal, versionsOf } from './migrate-journal.ts';
 import { describeRestored } from './read-from-start.ts';
@@ -136,7 +137,7 @@ function nameChild(event: RunEvent, successors: ReadonlyMap<string, string>): Ru
 
 async function assertUndriven({ store, host, isDead }: MigrateParts, runId: string): Promise<void> {
   const record = await store.get(runId);
-  if (record?.owner === undefined || (record.leaseUntil ?? 0) <= host.now() || isDead(record.owner)) return;
+  if (record?.owner === undefined || !isDriven(record, host.now(), isDead)) return;
   throw new EngineError(
     'lease-held',
     `Run ${runId} is driven by process ${record.owner.pid}: end that, or wait until the run rests, then migrate it.`,

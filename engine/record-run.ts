@@ -10,7 +10,8 @@ import { readFromStart, type WholeJournal } from './read-from-start.ts';
 /**
  * A run as a play: what the model said, what tools gave and what people said, in that order.
  *
- * L1 Left out is what follows from the rest: that text or calls began, that a tool was started.
+ * L1 Left out is what follows from the rest: that text or calls began, that a tool was started, that the
+ *    end was asked for.
  * L2 A call gives at once what it gave in the end: its attempts, and processes that died of it, are not played.
  * L3 A sub-agent's call is played as one the client runs, its run's answer as the client's.
  */
@@ -19,6 +20,7 @@ type Unmarked<Event> = Event extends ReportEvent ? Omit<Event, 'generation'> : E
 type LeftOut =
   | RunStarted['type']
   | 'run.parked'
+  | 'cancel.requested'
   | 'text.started'
   | 'calls.started'
   | 'tool.started'
@@ -97,6 +99,7 @@ class Recorder {
       case 'calls.started':
       case 'tool.started':
       case 'tool.suspended':
+      case 'cancel.requested':
         return;
       case 'run.parked':
         this.#isParked = true;

@@ -2,7 +2,7 @@ import { findCall } from '../machines/calls.ts';
 import type { Context } from '../machines/context.ts';
 import { type ChartState, next } from '../machines/step.ts';
 import { EngineError } from '../protocol/error.ts';
-import type { Store } from '../protocol/store.ts';
+import type { Owner, Store } from '../protocol/store.ts';
 import {
   answerOfChild,
   type ChildRuns,
@@ -13,14 +13,16 @@ import {
   spentBy,
   suspendedCalls,
 } from './child-runs.ts';
-import { type Command, cancelRun, stampCommand } from './command.ts';
+import { type Command, cancelRun, requestCancel, type Said, stampCommand } from './command.ts';
 import type { Host } from './host.ts';
-import { hasEnded, loadRun, statusOf } from './load-run.ts';
+import { isDriven } from './is-driven.ts';
+import { hasEnded, isAtRest, loadRun, statusOf } from './load-run.ts';
 import type { Run } from './run.ts';
 import { describeSettled, listOpenCalls, type OpenCall, type Settled } from './settled.ts';
 
 type Stored = { store: Store; host: Host };
-type Surroundings = Stored & { children: ChildRuns };
+type Cancelling = Stored & { isDead(owner: Owner): boolean; graceMs: number };
+type Surroundings = Cancelling & { children: ChildRuns };
 
 /** The runs of sub-agents that a run's suspended calls wait for. */
 export class RunChildren {
@@ -144,11 +146,35 @@ export async function deliverToParent(
   return delivered !== null;
 }
 
+/** Beyond the grace time of the tools, for the request to be seen and the end to be recorded, in ms. */
+const CANCEL_SLACK_MS = 2_000;
+
+/** The command that ends a run: a request, where another process drives it and still has time to. */
+export async function endRun(
+  { store, host, isDead, graceMs }: Cancelling,
+  runId: string,
+  options: Said & { reason?: string },
+): Promise<(state: ChartState) => Command> {
+  const record = await store.get(runId);
+  const isElsewhere = record !== undefined && isDriven(record, host.now(), isDead);
+  return state => {
+    const deadline = state.context.cancelling?.deadline ?? host.now() + graceMs + CANCEL_SLACK_MS;
+    const isAsked = isElsewhere && !isAtRest(state) && host.now() < deadline;
+    return isAsked ? requestCancel(options, deadline) : cancelRun(state, options);
+  };
+}
+
 /** Ends a child, and its own, whoever drives it. */
-async function cancelStored(where: Stored, runId: string, parentId: string, reason: string): Promise<void> {
+async function cancelStored(
+  where: Cancelling,
+  runId: string,
+  parentId: string,
+  reason: string,
+): Promise<void> {
   if ((await where.store.get(runId)) === undefined) return;
+  const end = await endRun(where, runId, { reason });
   const before = await tellStored(where, runId, state =>
-    state.context.parent?.runId === parentId ? cancelRun(state, { reason }) : null,
+    state.context.parent?.runId === parentId ? end(state) : null,
   );
   if (before === null) return;
   for (const childId of childIdsOf(before.context)) await cancelStored(where, childId, runId, reason);

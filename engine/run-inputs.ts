@@ -3,6 +3,7 @@ import type { Call, CallStatus, Context } from '../machines/context.ts';
 import type { ChartState } from '../machines/step.ts';
 import type { RunParams } from '../protocol/config.ts';
 import type { Item } from '../protocol/item.ts';
+import type { Store } from '../protocol/store.ts';
 import type { Tool } from '../protocol/tool.ts';
 import type { SoughtCall } from './child-runs.ts';
 import {
@@ -21,13 +22,19 @@ import {
 } from './command.ts';
 import { editTranscript, retryCall } from './edit-transcript.ts';
 import { type CommandResult, type Refusal, refuse } from './explain-refusal.ts';
+import { findLiveAttempt, type JudgeOwner } from './find-live-attempt.ts';
 import type { Host } from './host.ts';
 
 const GATED: readonly CallStatus[] = ['gated'];
 const ANSWERABLE: readonly CallStatus[] = ['gated', 'waiting'];
 const DOUBTED: readonly CallStatus[] = ['doubted'];
 
-type Surroundings = { host: Host; connectTools(): Promise<ReadonlyMap<string, Tool>> };
+type Surroundings = {
+  store: Store;
+  host: Host;
+  judgeOwner: JudgeOwner;
+  connectTools(): Promise<ReadonlyMap<string, Tool>>;
+};
 
 /**
  * What people and clients say to a run. Each tells whether the run took it, and if not, why and who was first.
@@ -37,8 +44,8 @@ export abstract class RunInputs {
   abstract readonly id: string;
   readonly #surroundings: Surroundings;
 
-  constructor({ host, connectTools }: Surroundings) {
-    this.#surroundings = { host, connectTools };
+  constructor({ store, host, judgeOwner, connectTools }: Surroundings) {
+    this.#surroundings = { store, host, judgeOwner, connectTools };
   }
 
   /** The run's context as of now. */
@@ -88,7 +95,7 @@ export abstract class RunInputs {
     return await this.#decide(
       callId,
       { runId: resolution.runId, fitting: DOUBTED },
-      () => resolveDoubt(callId, resolution),
+      async call => (await this.#refuseRetry(call, resolution)) ?? resolveDoubt(callId, resolution),
       child => child.resolve(callId, resolution),
     );
   }
@@ -107,9 +114,13 @@ export abstract class RunInputs {
     return await this.#putIfSound(await editTranscript(items, await this.#edited(), said));
   }
 
-  /** Runs a failed call of the last round again, under the same key. */
-  async retry(callId: string, said: Said = {}): Promise<CommandResult> {
-    return await this.#putIfSound(await retryCall(callId, await this.#edited(), said));
+  /** Runs a failed call of the last round again, under the same key. `force`: although an attempt may still act. */
+  async retry(callId: string, { force, ...said }: Said & { force?: boolean } = {}): Promise<CommandResult> {
+    const edited = await this.#edited();
+    const alive =
+      force === true ? null : await findLiveAttempt(this.#surroundings, this.id, { callId, attempt: 0 });
+    if (alive !== null) return refuseLive(callId, alive);
+    return await this.#putIfSound(await retryCall(callId, edited, said));
   }
 
   /** For the turns to come, instead of what the agent says; replaces what was set before. */
@@ -167,6 +178,13 @@ export abstract class RunInputs {
     return await this.#putIfSound(await make(call));
   }
 
+  /** Nothing is run again, unless it is forced, while an attempt of it may still act. */
+  async #refuseRetry(call: Call | undefined, resolution: Resolution): Promise<Refusal | null> {
+    if (call?.status !== 'doubted' || !('retry' in resolution) || resolution.force === true) return null;
+    const alive = await findLiveAttempt(this.#surroundings, this.id, call);
+    return alive === null ? null : refuseLive(call.callId, alive);
+  }
+
   async #passOn(
     child: RunInputs,
     pass: (child: RunInputs) => Promise<CommandResult>,
@@ -183,6 +201,13 @@ export abstract class RunInputs {
   async #edited() {
     return { context: await this.look(), ...this.#surroundings };
   }
+}
+
+function refuseLive(callId: string, alive: string): Refusal {
+  return refuse(
+    'attempt-alive',
+    `An earlier attempt of call ${callId} may still act: ${alive}. End that process, or wait until it is done, and retry; or force the retry (--force, { force: true }), which may do it twice.`,
+  );
 }
 
 function refuseUnclear(callId: string, runs: readonly RunInputs[]): Refusal {

@@ -11,6 +11,7 @@ import { type ChildRuns, type SoughtCall, suspendedCalls } from './child-runs.ts
 import { type Command, cancelRun, findFault, type Said, stampCommand } from './command.ts';
 import { type DriveOutcome, Driver, POLL_MS } from './driver.ts';
 import { type CommandResult, explainRefusal } from './explain-refusal.ts';
+import type { JudgeOwner } from './find-live-attempt.ts';
 import { findPoison } from './find-poison.ts';
 import { type ForkMessage, forkRun } from './fork-run.ts';
 import { type Host, LONGEST_NAP_MS, type Moment, momentOf, sleep } from './host.ts';
@@ -23,7 +24,7 @@ import {
   makeImage,
   statusOf,
 } from './load-run.ts';
-import { addChildren, deliverToParent, findOrphan, RunChildren } from './run-children.ts';
+import { addChildren, deliverToParent, endRun, findOrphan, RunChildren } from './run-children.ts';
 import { RunInputs } from './run-inputs.ts';
 import { readEvents, readText } from './run-streams.ts';
 import type { Service } from './service.ts';
@@ -36,6 +37,7 @@ export type RunOptions = {
   host: Host;
   owner: Owner;
   isDead(owner: Owner): boolean;
+  judgeOwner: JudgeOwner;
   leaseMs: number;
   graceMs: number;
   durability: 'strict' | 'relaxed';
@@ -122,7 +124,8 @@ export class Run extends RunInputs {
       if (settled?.status === 'cancelled')
         return await addChildren(this.#options.store, this.context, settled);
       if (settled !== null) return settled;
-      if (this.#driver === null && !(await this.#tryToDrive())) await sleep(this.#options.host, POLL_MS);
+      if (this.#driver !== null || (await this.#endIfOverdue()) || (await this.#tryToDrive())) continue;
+      await sleep(this.#options.host, POLL_MS);
     }
   }
 
@@ -150,12 +153,18 @@ export class Run extends RunInputs {
     return readText(this.#streamSource(), this.#options.showText);
   }
 
-  /** Aborts what runs, gives it the grace time, and ends the run. */
+  /**
+   * Aborts what runs, gives it the grace time, and ends the run. Where another process drives it, that one is
+   * asked to: the promise resolves once the request is durable, and `settled()` once the run has ended.
+   */
   async cancel(options: Said & { reason?: string } = {}): Promise<CommandResult> {
     const result = await this.#cancel(options);
-    if (result.accepted)
-      await this.#children.cancel(this.context, `run ${this.id}, which it worked for, was cancelled`);
+    if (result.accepted && hasEnded(this.#state)) await this.#cancelChildren();
     return result;
+  }
+
+  async #cancelChildren(): Promise<void> {
+    await this.#children.cancel(this.context, `run ${this.id}, which it worked for, was cancelled`);
   }
 
   async #cancel(options: Said & { reason?: string }): Promise<CommandResult> {
@@ -163,7 +172,10 @@ export class Run extends RunInputs {
       const answer = await this.#driver.cancel(state => this.#stamp(cancelRun(state, options)));
       if (answer === 'accepted') return { accepted: true };
     }
-    return await this.put(state => cancelRun(state, options));
+    const end = await endRun(this.#options, this.id, options);
+    const result = await this.put(end);
+    const { cancelling } = this.context;
+    return cancelling === null || hasEnded(this.#state) ? result : { accepted: true };
   }
 
   /**
@@ -318,6 +330,13 @@ export class Run extends RunInputs {
     return true;
   }
 
+  /** A process that was asked to cancel the run, and has not by the deadline, is not waited for. */
+  async #endIfOverdue(): Promise<boolean> {
+    const { cancelling } = this.context;
+    if (cancelling === null || this.#options.host.now() < cancelling.deadline) return false;
+    return (await this.put(state => cancelRun(state, cancelling))).accepted;
+  }
+
   /** A sub-agent does nothing more for a run that does not wait for it. */
   async #endIfOrphaned(epoch: number): Promise<void> {
     const reason = hasEnded(this.#state) ? null : await findOrphan(this.#options.store, this.context);
@@ -382,13 +401,13 @@ export class Run extends RunInputs {
   }
 
   async #drive(epoch: number, leasedAt: Moment): Promise<DriveOutcome> {
-    const { store, host, leaseMs, graceMs, durability, services, runId } = this.#options;
+    const { store, host, leaseMs, graceMs, durability, services, runId, judgeOwner } = this.#options;
     this.#inherited ??= await this.#options.loadInherited(this.#loaded.state.context.continues);
     const inherited = this.#inherited;
     const loaded = this.#loaded;
     const channel = this.#channel;
     this.#driver = new Driver({
-      ...{ store, host, runId, epoch, leaseMs, leasedAt, graceMs, durability },
+      ...{ store, host, runId, epoch, leaseMs, leasedAt, graceMs, durability, judgeOwner },
       ...{ services, channel, loaded, inherited },
     });
     return await this.#driver.drive();
@@ -402,6 +421,7 @@ export class Run extends RunInputs {
     this.#driving = null;
     this.#wakeAtExpiry();
     this.#channel.nudge();
+    if (this.context.cancelling !== null) void this.#cancelChildren().catch(() => {});
     void this.#tellParent().catch(() => {});
   }
 

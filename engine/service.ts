@@ -5,6 +5,9 @@ import type { Item } from '../protocol/item.ts';
 import type { JsonValue } from '../protocol/json.ts';
 import type { Host } from './host.ts';
 
+/** What an attempt gave after its run had moved on. */
+export type LateOutcome = { callId: string; attempt: number; output: JsonValue; isError: boolean };
+
 type Unstamped<Event> = Event extends ReportEvent ? Omit<Event, 'at' | 'generation'> : never;
 
 /** A report without its time and generation: the scope adds them. */
@@ -31,8 +34,10 @@ export interface ServiceScope {
   /** Throws `Stopped` unless this process still drives the run. Called right before a tool is. */
   assertDriving(): void;
   publish(delta: Delta): void;
-  /** Keeps the outcome of a call that the chart does not wait for any more. */
-  recordLate(callId: string, output: JsonValue, isError: boolean): void;
+  /** Keeps the outcome of a call's attempt that the chart does not wait for any more. */
+  recordLate(outcome: LateOutcome): void;
+  /** An attempt of the call, of those made so far, that may still act, for people; `null` if none can. */
+  findLiveAttempt(call: { callId: string; attempt: number }): Promise<string | null>;
 }
 
 /** A service does one piece of work and reports; it ends quietly when its signal is aborted. */

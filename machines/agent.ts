@@ -8,7 +8,7 @@ import { fold } from './fold.ts';
 import { canDecide, canEdit, isCurrent, isInDoubt, isWaitingFor } from './guards.ts';
 
 /** Changes whenever the same events could lead elsewhere than before. */
-export const CHART_VERSION = 3;
+export const CHART_VERSION = 4;
 
 /** The form of every service: a callback actor that reports plain events. */
 const missing = fromCallback<ChartEvent, ServiceInput, Notice>(() => {
@@ -39,6 +39,7 @@ export const agentMachine = setup({
     isInDoubt: ({ context, event }) => event.type === 'doubt.resolved' && isInDoubt(context, event.callId),
     canEdit: ({ context, event }) => event.type === 'transcript.edited' && canEdit(context, event),
     isRunning: ({ context }) => !context.paused,
+    isNotCancelling: ({ context }) => context.cancelling === null,
     isPaused: ({ context }) => context.paused,
     batchIsOver: ({ context }) => context.batch === 0,
   },
@@ -75,6 +76,7 @@ export const agentMachine = setup({
     'result.received': { guard: 'isWaitedFor', actions: 'record' },
     'doubt.resolved': { guard: 'isInDoubt', actions: 'record' },
     'pause.requested': { guard: 'isRunning', actions: 'record' },
+    'cancel.requested': { guard: 'isNotCancelling', actions: 'record' },
     'step.requested': { actions: 'record' },
     'params.changed': { actions: 'record' },
     'run.unpaused': { guard: 'isPaused', actions: 'record' },
@@ -174,6 +176,7 @@ export const agentMachine = setup({
         'result.received': { guard: 'isWaitedFor', target: 'deciding', actions: 'record' },
         'doubt.resolved': { guard: 'isInDoubt', target: 'deciding', actions: 'record' },
         'pause.requested': { guard: 'isRunning', target: 'deciding', actions: 'record' },
+        'cancel.requested': { guard: 'isNotCancelling', target: 'deciding', actions: 'record' },
         'step.requested': { target: 'deciding', actions: 'record' },
         'transcript.edited': { guard: 'canEdit', target: 'deciding', actions: ['discardText', 'record'] },
         'run.unpaused': { guard: 'isPaused', target: 'deciding', actions: 'record' },

@@ -110,6 +110,8 @@ export type Context = {
   paused: boolean;
   /** Why the engine paused the run by itself; `null` if a person did, or nobody. */
   parked: string | null;
+  /** Somebody asked to end the run: nothing more is begun. */
+  cancelling: { deadline: number; by?: string; reason?: string } | null;
   /** Spending actions allowed while paused. */
   steps: number;
   /** The limit the closing call was made for. */
@@ -159,6 +161,7 @@ export function createContext(started: RunStarted): Context {
     failures: {},
     paused: started.paused ?? false,
     parked: null,
+    cancelling: null,
     steps: 0,
     closing: null,
     answer: null,

@@ -6,14 +6,21 @@ import { findReachedLimit } from './limits.ts';
 
 /**
  * What the run does next: a function of its context alone. Every way out of every wait leads here.
+ * A run that is being cancelled begins nothing more, and rests until `run.cancelled` ends it.
  * A run that is paused lets nothing through that spends, but for the steps it was given; one that is
  * looked at turn by turn does not end by itself either.
  */
 export function decideNextAction(context: Context): NextAction {
+  if (context.cancelling !== null) return { type: 'pause', why: describeCancel(context.cancelling) };
   const next = chooseAction(context);
   if (!context.paused || context.steps > 0) return next;
   if (!spends(next) && !(next.type === 'finish' && context.config.holdsAtEnd === true)) return next;
   return { type: 'pause', why: `paused before ${next.type} (${next.why})` };
+}
+
+function describeCancel({ by, reason }: NonNullable<Context['cancelling']>): string {
+  const who = by === undefined ? 'being cancelled' : `being cancelled by ${by}`;
+  return reason === undefined ? who : `${who}: ${reason}`;
 }
 
 /** Spending: a model call, tools, finishers. */

@@ -27,6 +27,8 @@ export function fold(context: Context, event: ChartEvent): Context {
       return { ...now, params: event.params };
     case 'pause.requested':
       return { ...now, paused: true };
+    case 'cancel.requested':
+      return requestCancel(now, event);
     case 'step.requested':
       return { ...now, paused: true, parked: null, steps: now.steps + 1 };
     case 'run.unpaused':
@@ -206,6 +208,10 @@ function failTurn(context: Context, event: Of<'turn.failed'>): Context {
     activeMs: context.activeMs + Math.max(0, event.at - event.startedAt),
     failure: { ...event.error, retryable: event.retryable, retryAt: retryAt > event.at ? retryAt : null },
   };
+}
+
+function requestCancel(context: Context, { type: _, at, ...cancelling }: Of<'cancel.requested'>): Context {
+  return { ...context, cancelling };
 }
 
 /** What was under way stays as it is: the model is called again as it was, the batch goes on with what it owes. */

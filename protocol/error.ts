@@ -13,6 +13,7 @@ export const ENGINE_ERRORS = {
   'already-decided': 'somebody decided this call before',
   'wrong-digest': 'the call is not the one that was decided on',
   expired: 'the decision came after the call expired',
+  'attempt-alive': 'an earlier attempt of the call may still act',
   refused: 'the run does not take this now',
   'chart-mismatch': 'the journal was written by another version of the chart',
   'state-unknown': 'the stored state does not exist in this chart',

@@ -110,7 +110,8 @@ export const inputEventSchema = z.discriminatedUnion('type', [
   event('doubt.resolved', {
     callId: text,
     resolution: z.discriminatedUnion('type', [
-      z.object({ type: z.literal('retry') }),
+      /** `force`: although an earlier attempt may still act. */
+      z.object({ type: z.literal('retry'), force: z.exactOptional(z.literal(true)) }),
       z.object({ type: z.literal('happened'), output: json }),
       z.object({ type: z.literal('failed'), reason: text }),
     ]),
@@ -131,6 +132,8 @@ export const inputEventSchema = z.discriminatedUnion('type', [
   /** For the turns to come; replaces what was set before. */
   event('params.changed', { params: runParamsSchema, by: optionalText }),
   event('pause.requested', { by: optionalText }),
+  /** Whoever drives the run ends it; from `deadline` on (ms since the epoch) anyone may, with `run.cancelled`. */
+  event('cancel.requested', { by: optionalText, reason: optionalText, deadline: z.number() }),
   event('step.requested', { by: optionalText }),
   event('run.unpaused', { by: optionalText }),
   /** The engine paused the run, in the middle of its work: one process after another died of it. */
@@ -177,7 +180,8 @@ export const reportEventSchema = z.discriminatedUnion('type', [
   }),
   /** Found started and unsettled by a new process. */
   report('tool.interrupted', { callId: text }),
-  report('tool.doubted', { callId: text, reason: text }),
+  /** `returned`: the tool's function has ended, so that this attempt cannot act any more. */
+  report('tool.doubted', { callId: text, reason: text, returned: z.exactOptional(z.literal(true)) }),
   report('tool.suspended', { callId: text, childRunId: text }),
   report('timer.fired', {}),
   report('finishers.completed', { text: optionalText, output: z.exactOptional(json) }),
@@ -190,8 +194,17 @@ export type ReportEvent = z.infer<typeof reportEventSchema>;
 export const bookkeepingEventSchema = z.discriminatedUnion('type', [
   /** `replaces`: whose lease it took over, who had not let go of it. */
   event('run.claimed', { by: text, epoch: z.number().int(), replaces: optionalText }),
-  /** What a call gave after its run had moved on: evidence. */
-  event('tool.late', { callId: text, output: json, isError: z.boolean() }),
+  /**
+   * What an attempt of a call gave after its run had moved on: evidence. `contradicts`: what the run has
+   * recorded of the call instead, in words for a person.
+   */
+  event('tool.late', {
+    callId: text,
+    output: json,
+    isError: z.boolean(),
+    attempt: z.exactOptional(z.number().int()),
+    contradicts: optionalText,
+  }),
   /** What a surface keeps with a run it serves; `by` is the surface, and `note` is in its own words. */
   event('run.noted', { by: text, note: json }),
 ]);

@@ -23,7 +23,14 @@ export type CallView<Input = JsonValue> = { callId: string; runId: string; name:
 
 export type Approval = boolean | { required: boolean; reason?: string; expiresInMs?: number };
 
-export type Reconciliation = { happened: true; output: JsonValue } | { happened: false } | { unknown: true };
+/**
+ * What became of a call. `happened: false` counts only once no attempt of the call can act any more, unless it
+ * is `final`: the tool has made sure outside, by the call's key, that it cannot happen later either.
+ */
+export type Reconciliation =
+  | { happened: true; output: JsonValue }
+  | { happened: false; final?: boolean }
+  | { unknown: true };
 
 export type Validation = { valid: true; value: unknown } | { valid: false; message: string };
 

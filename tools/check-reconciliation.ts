@@ -7,9 +7,14 @@ import type { Reconciliation } from '../protocol/tool.ts';
 export function checkReconciliation(name: string, found: Reconciliation): Reconciliation {
   if (typeof found === 'object' && found !== null) {
     if ('unknown' in found && found.unknown === true) return found;
-    if ('happened' in found && typeof found.happened === 'boolean') return found;
+    const isFinal = 'final' in found ? found.final : undefined;
+    if ('happened' in found && typeof found.happened === 'boolean' && isBooleanIfGiven(isFinal)) return found;
   }
   throw new Error(
-    `reconcile of "${name}" answered neither { happened: true, output }, { happened: false } nor { unknown: true }`,
+    `reconcile of "${name}" answered neither { happened: true, output }, { happened: false, final? } nor { unknown: true }`,
   );
+}
+
+function isBooleanIfGiven(value: unknown): boolean {
+  return value === undefined || typeof value === 'boolean';
 }

@@ -5,9 +5,10 @@ import type { Spent } from '../../protocol/event.ts';
 import { type JsonValue, toJson, toJsonText } from '../../protocol/json.ts';
 import type { Tool, ToolCallContext } from '../../protocol/tool.ts';
 import type { ChildAnswer, ChildRuns } from '../child-runs.ts';
-import { sleep } from '../host.ts';
-import { type ServiceScope, Stopped } from '../service.ts';
+import { type Host, sleep } from '../host.ts';
+import { Cancelled, type ServiceScope, Stopped } from '../service.ts';
 import { type ChildOutcome, runChild } from './run-child.ts';
+import { isCallRunning, trackCall } from './running-calls.ts';
 
 export type ToolBatchParts = {
   connectTools(): Promise<ReadonlyMap<string, Tool>>;
@@ -16,6 +17,9 @@ export type ToolBatchParts = {
   retryBaseMs: number;
   children: ChildRuns;
 };
+
+/** How long the function of a call that timed out may take to end, in ms, before the call is put in doubt. */
+const RETURN_GRACE_MS = 1_000;
 
 /** Longer outputs are journaled whole, and cut for the model, in characters. */
 const LONGEST_SHOWN = 100_000;
@@ -28,12 +32,12 @@ export function becameOnce({ sideEffect }: Call, tool: Tool | undefined): boolea
   return sideEffect !== 'once' && tool?.sideEffect === 'once';
 }
 
-/** How one attempt of a tool's function ended; `lost` means that nobody can know whether it acted. */
+/** How one attempt of a tool's function ended; `lost`: whether it acted is unknown, and it may still act until it has `returned`. */
 type Outcome =
   | { type: 'returned'; output: unknown }
   | ChildOutcome
   | { type: 'threw'; error: unknown }
-  | { type: 'lost'; reason: string };
+  | { type: 'lost'; reason: string; returned: boolean };
 
 /** One call of a batch, from its start to its result, its doubt or its rest. The batch's invariants are here. */
 export class CallRun {
@@ -83,12 +87,18 @@ export class CallRun {
     }
   }
 
-  /** For a call that another process started: asks the tool whether it happened, and runs it if it did not. */
+  /**
+   * For a call that another process started: asks the tool whether it happened, and runs it if it did not and
+   * cannot any more.
+   */
   async recover(): Promise<void> {
     await this.#reconcile('Whoever ran it stopped before its outcome was recorded.', () => this.execute());
   }
 
-  /** Without an answer the call is in doubt. */
+  /**
+   * Without an answer the call is in doubt. That it has not happened is an answer only if no attempt could act
+   * when the tool was asked, or if the tool has made it final.
+   */
   async #reconcile(reason: string, whenNot: () => void | Promise<void>): Promise<void> {
     const { callId, name, input } = this.call;
     const tool = this.#tool;
@@ -100,18 +110,26 @@ export class CallRun {
     if (!this.#is('reconciling') && !this.#is('running')) return;
     this.#scope.host.reach?.('reconcile.before');
     try {
+      const alive = await this.#findLiveAttempt();
       const found = await tool.reconcile(view, this.#toolContext(this.#scope.signal));
       this.#scope.host.reach?.('reconcile.after');
       if (this.#scope.signal.aborted) return;
-      const happened = 'happened' in found ? found.happened : undefined;
-      if ('happened' in found && found.happened === true) return this.#settle(found.output);
-      // Only a plain no lets it run again: nothing else may count as one.
-      if (happened !== false) return this.#doubt(reason);
+      if ('unknown' in found) return this.#doubt(reason);
+      if (found.happened) return this.#settle(found.output);
+      if (alive !== null && found.final !== true)
+        return this.#doubt(`${reason} It has not happened so far, but may yet: ${alive}.`);
     } catch (error) {
       if (this.#scope.signal.aborted || error instanceof Stopped) return;
       return this.#doubt(`${reason} Asking whether it happened failed: ${messageOf(error)}`);
     }
     await whenNot();
+  }
+
+  async #findLiveAttempt(): Promise<string | null> {
+    const { callId, attempt } = this.call;
+    if (isCallRunning(this.#scope.context().runId, callId))
+      return `attempt ${this.#attempt} still runs in this process`;
+    return attempt === 0 ? null : await this.#scope.findLiveAttempt({ callId, attempt });
   }
 
   async #validate(): Promise<{ input: unknown } | undefined> {
@@ -166,21 +184,31 @@ export class CallRun {
     const { host, signal } = this.#scope;
     const { timeoutMs } = tool;
     if (this.#parts.children.has(tool.name)) return await this.#askSubAgent(input);
-    if (timeoutMs === undefined) return await callTool(tool, input, this.#toolContext(signal));
+    if (timeoutMs === undefined) return await this.#track(callTool(tool, input, this.#toolContext(signal)));
     const timeout = new AbortController();
-    const called = callTool(tool, input, this.#toolContext(AbortSignal.any([signal, timeout.signal])));
+    const called = this.#track(
+      callTool(tool, input, this.#toolContext(AbortSignal.any([signal, timeout.signal]))),
+    );
     let cancel = () => {};
     const late = new Promise<Outcome>(resolve => {
       cancel = host.setTimer(timeoutMs, () => {
         const reason = `The tool did not answer within ${timeoutMs} ms.`;
-        resolve({ type: 'lost', reason });
+        resolve({ type: 'lost', reason, returned: false });
         timeout.abort(new Error(reason));
       });
     });
     const outcome = await Promise.race([called, late]);
     cancel();
-    if (outcome.type === 'lost' && timeout.signal.aborted) void called.then(rest => this.#keepEvidence(rest));
-    return outcome;
+    if (outcome.type !== 'lost' || outcome.returned) return outcome;
+    const ended = this.#isOnce ? await endWithin(called, host, signal) : null;
+    if (ended === null) void called.then(rest => this.#keepEvidence(rest));
+    if (ended?.type === 'returned') return ended;
+    return { ...outcome, returned: ended !== null };
+  }
+
+  #track(called: Promise<Outcome>): Promise<Outcome> {
+    trackCall(this.#scope.context().runId, this.call.callId, called);
+    return called;
   }
 
   async #askSubAgent(input: unknown): Promise<Outcome> {
@@ -242,31 +270,68 @@ export class CallRun {
   }
 
   #doubt(reason: string): void {
-    this.#scope.report({ type: 'tool.doubted', callId: this.call.callId, reason });
+    const { callId, attempt } = this.call;
+    const { runId } = this.#scope.context();
+    const hasReturned = this.#attempt > attempt && !isCallRunning(runId, callId);
+    this.#scope.report({
+      ...({ type: 'tool.doubted', callId, reason } as const),
+      ...(hasReturned ? { returned: true } : {}),
+    });
   }
 
-  /** The batch was stopped while the tool ran: its outcome is reported if the chart still wants it, else kept. */
+  /**
+   * The attempt was given up while the tool ran: its outcome is reported if the chart still wants it, else kept.
+   * That an attempt of a `once` call failed after all tells that it cannot act any more.
+   */
   #keepEvidence(outcome: Outcome): void {
-    if (outcome.type !== 'returned') return;
+    if (!hasEnded(outcome)) return;
     const { callId } = this.call;
-    let output: JsonValue;
-    try {
-      output = toJson(outcome.output);
-    } catch (error) {
-      output = `The tool ran, but what it returned could not be recorded: ${messageOf(error)}`;
-    }
-    if (this.#scope.report({ type: 'tool.settled', callId, output, isError: false })) return;
-    if (this.#isOnce) this.#scope.recordLate(callId, output, false);
+    const late = { callId, attempt: this.#attempt, ...describeLate(outcome) };
+    if (
+      !late.isError &&
+      this.#scope.report({ type: 'tool.settled', callId, output: late.output, isError: false })
+    )
+      return;
+    const isWanted = !late.isError || !(this.#scope.signal.reason instanceof Cancelled);
+    if (this.#isOnce && isWanted) this.#scope.recordLate(late);
   }
+}
+
+type Ended = Extract<Outcome, { type: 'returned' | 'threw' | 'lost' }>;
+
+function hasEnded(outcome: Outcome): outcome is Ended {
+  return (
+    outcome.type === 'returned' || outcome.type === 'threw' || (outcome.type === 'lost' && outcome.returned)
+  );
+}
+
+function describeLate(outcome: Ended): { output: JsonValue; isError: boolean } {
+  if (outcome.type === 'threw') return { output: messageOf(outcome.error), isError: true };
+  if (outcome.type === 'lost') return { output: outcome.reason, isError: true };
+  try {
+    return { output: toJson(outcome.output), isError: false };
+  } catch (error) {
+    const output = `The tool ran, but what it returned could not be recorded: ${messageOf(error)}`;
+    return { output, isError: false };
+  }
+}
+
+/** How the function ended, if it does within its grace time; `null` otherwise. */
+async function endWithin(called: Promise<Outcome>, host: Host, signal: AbortSignal): Promise<Outcome | null> {
+  const stop = new AbortController();
+  const late = sleep(host, RETURN_GRACE_MS, AbortSignal.any([signal, stop.signal])).then(() => null);
+  const ended = await Promise.race([called, late]);
+  stop.abort();
+  return ended;
 }
 
 async function callTool(tool: Tool, input: unknown, context: ToolCallContext): Promise<Outcome> {
   try {
     return { type: 'returned', output: await tool.run?.(input, context) };
   } catch (error) {
-    if (error instanceof InDoubt) return { type: 'lost', reason: error.message };
+    if (error instanceof InDoubt) return { type: 'lost', reason: error.message, returned: true };
     return context.signal.aborted
-      ? { type: 'lost', reason: `The call was aborted: ${messageOf(error)}` }
+      ? { type: 'lost', reason: `The call was aborted: ${messageOf(error)}`, returned: true }
       : { type: 'threw', error };
   }
 }

@@ -63,7 +63,7 @@ export async function tellRun(
   id: string,
   options: ShowOptions & { by?: string },
   change: (run: Run, by: string) => Promise<CommandResult>,
-  told: string,
+  told: (run: Run) => string,
 ): Promise<number> {
   const output = new Output({ json: options.json === true });
   const file = storeFile(options.db);
@@ -72,7 +72,7 @@ export async function tellRun(
     const run = await bareAgent(record, store).open(record.runId);
     const result = await change(run, options.by ?? userName());
     if (!result.accepted) return await refuse(result, store, record, output, new CommandLines(file));
-    if (!output.json) output.line(`${record.runId} ${told}`);
+    if (!output.json) output.line(`${record.runId} ${told(run)}`);
     else
       for (const { seq, event } of await store.read(record.runId, record.seq)) {
         output.data(orderEvent({ ...event, runId: record.runId, seq }));

@@ -25,7 +25,7 @@ export class CommandLines {
   }
 
   resolve({ runId, callId }: OpenCall): string {
-    return `${this.of('resolve', runId, callId)} --retry | --happened JSON | --failed TEXT`;
+    return `${this.of('resolve', runId, callId)} --retry [--force] | --happened JSON | --failed TEXT`;
   }
 
   of(...words: string[]): string {

@@ -30,6 +30,10 @@ export function describeEvent(event: RunEvent): string {
     case 'step.requested':
     case 'run.unpaused':
       return by(event).trim();
+    case 'cancel.requested':
+      return [event.reason ?? '', `until ${formatClock(event.deadline)} at the latest`, by(event).trim()]
+        .filter(Boolean)
+        .join(', ');
     case 'run.parked':
       return shorten(event.reason, SHORT);
     case 'run.cancelled':
@@ -47,8 +51,9 @@ export function describeEvent(event: RunEvent): string {
     case 'tool.started':
       return `${event.callId} attempt ${event.attempt}`;
     case 'tool.settled':
-    case 'tool.late':
       return `${event.callId} ${event.isError ? 'error ' : ''}${showValue(event.output)}`;
+    case 'tool.late':
+      return `${event.callId} ${event.isError ? 'error ' : ''}${showValue(event.output)}${event.contradicts === undefined ? '' : `; CONTRADICTS what was recorded: ${event.contradicts}`}`;
     case 'tool.interrupted':
       return `${event.callId} whoever ran it stopped before its outcome was recorded`;
     case 'tool.doubted':
@@ -129,7 +134,7 @@ function describeDecision({ decision }: Extract<RunEvent, { type: 'approval.deci
 function describeResolution(resolution: Extract<RunEvent, { type: 'doubt.resolved' }>['resolution']): string {
   switch (resolution.type) {
     case 'retry':
-      return 'is tried again';
+      return resolution.force === true ? 'is tried again, although it may still act' : 'is tried again';
     case 'happened':
       return `happened: ${showValue(resolution.output)}`;
     case 'failed':

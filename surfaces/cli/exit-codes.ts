@@ -16,6 +16,7 @@ const BY_ERROR: Readonly<Record<EngineErrorCode, number>> = {
   'already-decided': EXIT.refused,
   'wrong-digest': EXIT.refused,
   expired: EXIT.refused,
+  'attempt-alive': EXIT.refused,
   refused: EXIT.refused,
   'chart-mismatch': EXIT.failed,
   'state-unknown': EXIT.failed,

@@ -130,6 +130,7 @@ export class PeopleView implements View {
       case 'pause.requested':
       case 'step.requested':
       case 'run.unpaused':
+      case 'cancel.requested':
       case 'run.parked':
       case 'run.cancelled':
       case 'tool.late':

@@ -168,6 +168,7 @@ function addDecisions(program: Command, end: (exitCode: number) => void): void {
     .argument('<run>', RUN)
     .argument('<call>', CALL)
     .option('--retry', 'it did not happen: run it')
+    .option('--force', 'with --retry: although an earlier attempt may still act')
     .option('--happened <json>', 'it happened, and gave this')
     .option('--failed <text>', 'it failed; the model reads why')
     .action(async (id: string, callId: string, options: ResolveOptions) =>

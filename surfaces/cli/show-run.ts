@@ -107,14 +107,30 @@ function showStanding(output: Output, { record, state, settled, commands, late }
     const spent = describeSpent({ usage, turns });
     return output.line({ style: 'cyan', text: 'running' }, { style: 'dim', text: ` · ${spent}` });
   }
-  if (settled.status !== 'waiting') return showEnd(output, settled, { runId, isTextShown: false });
-  showWaiting(output, settled, commands, runId, systemHost.now());
-  for (const { callId, name } of settled.doubts) {
-    for (const { isError, output: given } of late.filter(result => result.callId === callId))
-      output.line(
-        { style: 'yellow', text: 'reported late: ' },
-        `${name} (${callId}) gave ${isError ? 'the error ' : ''}${showValue(given, LINE)}`,
-      );
+  if (settled.status !== 'waiting') {
+    showEnd(output, settled, { runId, isTextShown: false });
+    return showLate(
+      output,
+      late.filter(({ contradicts }) => contradicts !== undefined),
+    );
   }
+  showWaiting(output, settled, commands, runId, systemHost.now());
+  const doubted = new Set(settled.doubts.map(({ callId }) => callId));
+  showLate(
+    output,
+    late.filter(({ callId, contradicts }) => doubted.has(callId) || contradicts !== undefined),
+  );
   output.line({ style: 'yellow', text: 'waiting' }, { style: 'dim', text: ` · ${describeSpent(settled)}` });
+}
+
+function showLate(output: Output, late: readonly LateResult[]): void {
+  for (const { callId, isError, output: given, contradicts } of late) {
+    const gave = `${callId} gave ${isError ? 'the error ' : ''}${showValue(given, LINE)}`;
+    output.line({ style: 'yellow', text: 'reported late: ' }, gave);
+    if (contradicts === undefined) continue;
+    output.line(
+      { style: 'red', text: 'CONTRADICTION: ' },
+      `the result of ${callId} came late, and ${contradicts}`,
+    );
+  }
 }

@@ -41,6 +41,7 @@ const STATUS: Readonly<Record<ApiErrorCode, ErrorStatus>> = {
   'already-decided': 409,
   'wrong-digest': 409,
   expired: 409,
+  'attempt-alive': 409,
   refused: 409,
   'snapshot-outdated': 409,
   'lease-held': 409,

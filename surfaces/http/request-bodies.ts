@@ -54,11 +54,11 @@ export const answerBody = z.strictObject({ callId, output: json, isError: z.exac
 
 export const resolveBody = z.union(
   [
-    z.strictObject({ callId, retry: z.literal(true), by }),
+    z.strictObject({ callId, retry: z.literal(true), force: z.exactOptional(z.boolean()), by }),
     z.strictObject({ callId, happened: z.literal(true), output: json, by }),
     z.strictObject({ callId, failed: z.string(), by }),
   ],
-  'expected callId with exactly one of { retry: true }, { happened: true, output } and { failed: "why" }',
+  'expected callId with exactly one of { retry: true, force? }, { happened: true, output } and { failed: "why" }',
 );
 
 export const sendBody = z.strictObject({ message: input, by });

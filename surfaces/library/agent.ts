@@ -14,7 +14,7 @@ import {
   statusOf,
 } from '../../engine/load-run.ts';
 import { type MigrateOptions, migrateRun } from '../../engine/migrate-run.ts';
-import { isOwnerDead, makeOwner } from '../../engine/owner.ts';
+import { isOwnerDead, judgeOwnerName, makeOwner } from '../../engine/owner.ts';
 import { Run, type RunOptions } from '../../engine/run.ts';
 import type { Service } from '../../engine/service.ts';
 import { makeServices } from '../../engine/services/make-services.ts';
@@ -265,6 +265,7 @@ export class Agent {
       host: this.#host,
       owner: makeOwner(this.#host.newId('driver')),
       isDead: isOwnerDead,
+      judgeOwner: judgeOwnerName,
       leaseMs: this.#host.leaseMs ?? LEASE_MS,
       graceMs: GRACE_MS,
       durability: this.#durability,

@@ -112,7 +112,7 @@ describe('E5: decisions are consumed once', () => {
   });
 
   test('a second answer about a doubt is told who resolved it, not who approved the call', async () => {
-    const host = new ManualHost();
+    const host = new ManualHost({ name: 'doubted_' });
     const agent = createAgent({
       name: 'a',
       host,
@@ -128,7 +128,7 @@ describe('E5: decisions are consumed once', () => {
     const run = await agent.start('go');
     await run.settled();
     await run.approve('call_0_0', { by: 'ann' });
-    await host.advance(200);
+    await host.advance(1_200);
     expect(await run.settled()).toMatchObject({ status: 'waiting', doubts: [{ callId: 'call_0_0' }] });
     expect(await run.resolve('call_0_0', { happened: true, output: 1, by: 'bob' })).toEqual({
       accepted: true,

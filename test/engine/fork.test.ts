@@ -441,7 +441,7 @@ describe('a fork of a paused run', () => {
   });
 
   test('takes no word over that a call may run again', async () => {
-    const [host, store] = [new ManualHost(), memory()];
+    const [host, store] = [new ManualHost({ name: 'again_' }), memory()];
     let ran = 0;
     const run = await createAgent({
       ...{ name: 'a', host, store },

@@ -10,8 +10,15 @@ import { recordRequests } from './models.ts';
 
 const hang = () => new Promise<never>(() => {});
 
+/** Ends as soon as it is told to stop. */
+const stop = (_: unknown, { signal }: { signal: AbortSignal }) =>
+  new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+
+let runs = 0;
+
 async function callOnce(made: Tool, input: Record<string, number> | string = {}) {
-  const host = new ManualHost();
+  runs += 1;
+  const host = new ManualHost({ name: `${runs}_` });
   const store = memory();
   const { model, requests } = recordRequests(scripted([calls([made.name, input]), { text: 'done' }]));
   const run = await createAgent({ name: 'a', host, store, model, tools: [made] }).start('go');
@@ -152,9 +159,9 @@ describe('reconcile', () => {
 
   test.each(outcomes)('after a timeout %s', async (_, reconcile, expected) => {
     let runs = 0;
-    const run = () => {
+    const run: typeof stop = (...given) => {
       runs += 1;
-      return hang();
+      return stop(...given);
     };
     const { settled } = await callOnce(makeTool('act', { timeoutMs: 50, run, reconcile }));
     expect(settled).toMatchObject(expected);
@@ -294,7 +301,7 @@ describe('a call that cannot run', () => {
     await host.settle(run.settled());
     const other = createAgent({ name: 'a', host, store, model, tools: [] });
     const opened = await other.open(run.id);
-    await opened.resolve('call_0_0', { retry: true });
+    await opened.resolve('call_0_0', { retry: true, force: true });
     await opened.approve('call_0_1');
     expect(await host.settle(opened.settled())).toMatchObject({
       status: 'finished',

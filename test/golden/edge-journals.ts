@@ -58,7 +58,8 @@ function* walkFrom(first: Place, world: World): Generator<Place> {
   for (const place of queue) {
     yield place;
     for (const event of generateEvents(place.state, world)) {
-      const after = event.type === 'run.cancelled' ? null : take(place, event);
+      const isUnasked = event.type === 'run.cancelled' && place.state.context.cancelling === null;
+      const after = isUnasked ? null : take(place, event);
       const key = after === null ? '' : abstractState(after.state, after.ledger);
       if (after === null || known.has(key)) continue;
       known.add(key);
@@ -79,7 +80,7 @@ function eventsTo(place: Place): ChartEvent[] {
   return events;
 }
 
-/** A shortest way to an end on which nobody cancels. */
+/** A shortest way to an end on which nobody cancels without asking first. */
 function eventsToEnd(start: Place, world: World): ChartEvent[] {
   for (const place of walkFrom({ ...start, from: null }, world))
     if (place.state.status !== 'active') return eventsTo(place);

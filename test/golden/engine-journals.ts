@@ -342,6 +342,22 @@ const SCENES: Readonly<Record<string, Scene>> = {
       return run.id;
     },
   },
+  'cancel-requested': {
+    about: 'A process asks the one that drives the run to cancel it: its tool has the grace time.',
+    async play(begin) {
+      const [process, other] = [begin(), begin()];
+      const gate = makeGate();
+      const options = { tools: [makeTool('pay', { run: () => gate.promise.then(() => 'paid') })] };
+      const run = await agentOf(process, [calls('pay')], options).start('pay');
+      await process.host.idle();
+      const seen = await agentOf(other, [calls('pay')], options).open(run.id);
+      await seen.cancel({ by: 'ann', reason: 'changed my mind' });
+      await process.host.advance(1_000);
+      gate.open();
+      await rest(process, run);
+      return run.id;
+    },
+  },
   'late-evidence': {
     about:
       'A once call goes on after its run was cancelled: what it gave is kept beside, and a surface left a note.',

@@ -22,6 +22,11 @@ const answered = 'the model answered';
 const spent = { turns: 1, config: { limits: { turns: 1 } } };
 
 const TABLE: readonly [when: string, change: Change, next: NextAction][] = [
+  [
+    'somebody asked to cancel, whatever else there is to do',
+    { paused: true, calls: [call('a', 'ready')], cancelling: { deadline: 5, by: 'ann', reason: 'enough' } },
+    { type: 'pause', why: 'being cancelled by ann: enough' },
+  ],
   ['nothing has happened', {}, { type: 'callModel', why: 'the run begins' }],
   [
     'calls may run, whatever else is open',

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
-import { loadRun } from '../../engine/load-run.ts';
-import type { JournalMigration } from '../../engine/migrate-journal.ts';
+import { beginFold, foldEntry, loadRun } from '../../engine/load-run.ts';
+import { type JournalMigration, migrateJournal, OWN_MIGRATIONS } from '../../engine/migrate-journal.ts';
 import { chartIdentity } from '../../machines/snapshot.ts';
 import { statePath } from '../../machines/state-path.ts';
 import type { RunEvent } from '../../protocol/event.ts';
@@ -13,6 +13,7 @@ import { createAgent } from '../../surfaces/library/create-agent.ts';
 import { calls, eventsOf, makeTracedTool } from '../engine/agents.ts';
 import { ManualHost } from '../engine/manual-host.ts';
 import { watchStore } from '../engine/watched-store.ts';
+import { readGolden } from '../golden/golden-journal.ts';
 import { OLD, oldEvents, put, storeOfOld, written } from './old-journals.ts';
 
 const CHART = chartIdentity();
@@ -277,5 +278,16 @@ describe('migrations of an agent', () => {
       const migrations = [step] as unknown as JournalMigration[];
       expect(() => agentOn(memory(), { migrations })).toThrow('migrations[0] is not a step');
     }
+  });
+});
+
+describe('journals of chart version 3', () => {
+  test.each(readGolden('chart-3'))('%s leads where it led', (_, { entries }) => {
+    const journal = entries.map(({ event }) => event as RunEvent as JsonObject);
+    const { started, events } = migrateJournal(journal, OWN_MIGRATIONS.slice(-1));
+    const end = events
+      .map((event, place) => ({ seq: place + 2, event }))
+      .reduce((state, entry) => foldEntry(state, entry, started.runId), beginFold(started));
+    expect(statePath(end)).toBe(entries.at(-1)?.path);
   });
 });

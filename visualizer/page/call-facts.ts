@@ -20,7 +20,7 @@ export type CallFacts = QualifiedCall & {
   interrupted: boolean;
   childRunId: string | null;
   /** What came after the run had moved on. */
-  late: { output: JsonValue; isError: boolean } | null;
+  late: { output: JsonValue; isError: boolean; contradicts: string | null } | null;
   /** As the server has it while the call is open; what a decision is about. */
   open: OpenCall | null;
   progress: unknown;
@@ -87,7 +87,11 @@ export function addToCall(call: CallFacts | undefined, event: Extract<RunEvent, 
       call.childRunId = event.childRunId;
       return;
     case 'tool.late':
-      call.late = { output: event.output, isError: event.isError };
+      call.late = {
+        output: event.output,
+        isError: event.isError,
+        contradicts: event.contradicts ?? call.late?.contradicts ?? null,
+      };
   }
 }
 

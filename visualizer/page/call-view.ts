@@ -49,7 +49,10 @@ export function makeCallView(runId: string, act: Act): View<CallFacts> {
       fill(result, [call.result, call.late], () => [
         output === undefined ? null : makeOutput(failed ? 'error' : 'result', output),
         call.result?.shown === undefined ? null : makeOutput('the model read', call.result.shown),
-        call.late === null ? null : makeOutput('came late', call.late.output),
+        call.late === null
+          ? null
+          : makeOutput(call.late.isError ? 'failed late' : 'came late', call.late.output),
+        call.late?.contradicts == null ? null : makeContradiction(call.late.contradicts),
       ]);
       const open = call.open;
       fill(action, [open?.callId, open?.status, open?.digest, open?.runId], () =>
@@ -57,6 +60,11 @@ export function makeCallView(runId: string, act: Act): View<CallFacts> {
       );
     },
   };
+}
+
+function makeContradiction(contradicts: string): HTMLElement {
+  const text = `The late result contradicts what the run recorded: ${contradicts}.`;
+  return h('p', { class: 'problem', role: 'alert' }, h('bdi', {}, showSafely(text)));
 }
 
 function makeHead(call: CallFacts, failed: boolean): HTMLElement[] {

@@ -76,19 +76,22 @@ export function makeResolution(call: OpenCall, act: Act, problem: HTMLElement): 
       act('resolve', { callId, failed: reason.value.trim() }),
     );
   };
-  const retry = (): HTMLElement =>
-    makeForm(
+  const retry = (): HTMLElement => {
+    const force = h('input', { type: 'checkbox' });
+    return makeForm(
       [
         h(
           'p',
           {},
-          'The tool is called again, with the same idempotency key. If it did happen, only that key stands between it and a second time.',
+          'The tool is called again, with the same idempotency key. If it did happen, only that key prevents a second time.',
         ),
+        h('label', { class: 'check' }, force, ' even if an earlier attempt may still act'),
       ],
       'Try again',
       problem,
-      () => act('resolve', { callId, retry: true }),
+      () => act('resolve', { callId, retry: true, force: force.checked }),
     );
+  };
   const panels = [
     { label: 'It happened…', make: happened },
     { label: 'It failed…', make: failed },

@@ -28,6 +28,8 @@ export function describeEvent(event: RunEvent, nameOf: (callId: string) => strin
     case 'step.requested':
     case 'run.unpaused':
       return by(event).trim();
+    case 'cancel.requested':
+      return [shorten(event.reason ?? '', SHORT), by(event).trim()].filter(Boolean).join(' ');
     case 'run.parked':
       return shorten(event.reason, SHORT);
     case 'run.cancelled':
@@ -39,8 +41,9 @@ export function describeEvent(event: RunEvent, nameOf: (callId: string) => strin
     case 'tool.started':
       return `${nameOf(event.callId)}${event.attempt > 1 ? `, attempt ${event.attempt}` : ''}`;
     case 'tool.settled':
-    case 'tool.late':
       return `${nameOf(event.callId)} ${event.isError ? 'error ' : ''}${formatValue(event.output, SHORT)}`;
+    case 'tool.late':
+      return `${nameOf(event.callId)} ${event.isError ? 'error ' : ''}${formatValue(event.output, SHORT)}${event.contradicts === undefined ? '' : ` — contradicts what was recorded: ${shorten(event.contradicts, SHORT)}`}`;
     case 'tool.interrupted':
       return `${nameOf(event.callId)}, its process ended`;
     case 'tool.doubted':

@@ -1,4 +1,6 @@
+import type { Run } from '../../../engine/run.ts';
 import { changeRun, tellRun } from '../change-run.ts';
+import { formatClock } from '../format-time.ts';
 import type { DriveOptions, ShowOptions } from '../options.ts';
 
 export async function pause(id: string, options: ShowOptions): Promise<number> {
@@ -6,7 +8,7 @@ export async function pause(id: string, options: ShowOptions): Promise<number> {
     id,
     options,
     (run, by) => run.pause({ by }),
-    'will pause before it spends anything more.',
+    () => 'will pause before it spends anything more.',
   );
 }
 
@@ -16,7 +18,14 @@ export async function cancel(
 ): Promise<number> {
   const { reason } = options;
   const why = reason === undefined ? {} : { reason };
-  return await tellRun(id, options, (run, by) => run.cancel({ by, ...why }), 'is cancelled.');
+  return await tellRun(id, options, (run, by) => run.cancel({ by, ...why }), describeCancel);
+}
+
+/** Where another process drives the run, that one ends it. */
+function describeCancel({ context }: Run): string {
+  const { cancelling } = context;
+  if (cancelling === null) return 'is cancelled.';
+  return `is being cancelled by the process that drives it, by ${formatClock(cancelling.deadline)} at the latest.`;
 }
 
 export async function unpause(id: string, options: DriveOptions): Promise<number> {

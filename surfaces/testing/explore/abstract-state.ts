@@ -39,7 +39,7 @@ export function abstractState(state: ChartState, ledger: Ledger, detail: Detail 
       context.closing !== null,
     ],
     [Math.min(context.rejections, context.config.finisherRejections + 1), context.sentBack !== null],
-    context.paused ? context.steps : 'runs',
+    context.cancelling !== null ? 'cancelling' : context.paused ? context.steps : 'runs',
     [context.finishersDone, context.timer !== null],
     [context.edited && isAnswered(context), context.edited, context.resultsAt !== null],
     abstractLedger(ledger),

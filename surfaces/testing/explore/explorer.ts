@@ -158,7 +158,8 @@ export class Explorer {
         }
         if (merged === undefined && places.length >= mostPlaces) return { places, moves, isComplete: false };
         const to = merged ?? discover(after.place, key);
-        if (event.type !== 'run.cancelled') moves.push([index, to]);
+        if (event.type !== 'run.cancelled' || before.state.context.cancelling !== null)
+          moves.push([index, to]);
       }
     }
     return { places, moves, isComplete: true };

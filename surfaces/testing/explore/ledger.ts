@@ -35,6 +35,7 @@ export type Ledger = {
   done: readonly LedgerCall[];
   sticky: readonly { tool: string; decision: 'approve' | 'reject' }[];
   paused: boolean;
+  cancelling: boolean;
   steps: number;
   spending: Spending;
   /** The turn under way is made with tools off; it goes on after failures. */
@@ -86,6 +87,7 @@ export function beginLedger(started: RunStarted, step: Step): Ledger {
     done: [],
     sticky: [],
     paused: started.paused ?? false,
+    cancelling: false,
     steps: 0,
     spending: NOTHING_SPENT,
     final: false,
@@ -132,6 +134,8 @@ function followEvent(ledger: Ledger, event: ChartEvent, step: Step): Ledger {
       return followEdit(ledger, event);
     case 'pause.requested':
       return { ...ledger, paused: true };
+    case 'cancel.requested':
+      return { ...ledger, cancelling: true };
     case 'step.requested':
       return { ...ledger, paused: true, steps: ledger.steps + 1 };
     case 'run.unpaused':

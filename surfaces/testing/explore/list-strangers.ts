@@ -3,7 +3,7 @@ import { PARKED, receiving, resolving } from './list-wishes.ts';
 import { answering, failing, settling, starting, type Told } from './make-events.ts';
 
 /** Reports out of place or of an older start, and words about calls nobody knows. */
-export function listStrangers({ generation, calls, paused }: Context, place: string): Told[] {
+export function listStrangers({ generation, calls, paused, cancelling }: Context, place: string): Told[] {
   const callId = calls.find(({ status }) => status === 'running')?.callId ?? calls[0]?.callId ?? 'unknown';
   const reports: Told[] = [
     { type: 'text.started' },
@@ -26,6 +26,7 @@ export function listStrangers({ generation, calls, paused }: Context, place: str
     receiving('unknown', 'stale'),
     resolving('unknown', { type: 'retry' }),
     { type: paused ? 'pause.requested' : 'run.unpaused' },
+    ...(cancelling === null ? [] : [{ type: 'cancel.requested', deadline: cancelling.deadline } as const]),
     ...(belongs('run.parked', place) ? [] : [PARKED]),
   ];
 }

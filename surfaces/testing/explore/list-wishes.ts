@@ -10,14 +10,16 @@ import type { World } from './world.ts';
 
 /** What people may want of any run. */
 export function listWishes(context: Context, { mostUnread = 1 }: World): Told[] {
-  const { inbox, paused, steps, turn, now, calls } = context;
+  const { inbox, paused, steps, turn, now, calls, cancelling } = context;
   const said = `message ${turn.number}, ${now}, ${inbox.length}`;
   const unsettled = calls.filter(({ status }) => status !== 'settled').map(({ callId }) => callId);
+  if (cancelling !== null) return [{ type: 'run.cancelled', unsettled }];
   return [
     ...(inbox.length < mostUnread ? [saying(said)] : []),
     ...(inbox.length + 2 <= mostUnread ? [sayingTwice(said)] : []),
     { type: paused ? 'run.unpaused' : 'pause.requested' },
     ...(steps === 0 ? [{ type: 'step.requested' } as const] : []),
+    { type: 'cancel.requested', deadline: now + 1000 },
     { type: 'run.cancelled', unsettled },
   ];
 }

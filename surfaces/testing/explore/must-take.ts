@@ -15,6 +15,8 @@ export function mustTake(event: ChartEvent, ledger: Ledger, { status, value }: C
       return true;
     case 'pause.requested':
       return !ledger.paused;
+    case 'cancel.requested':
+      return !ledger.cancelling;
     case 'run.unpaused':
       return ledger.paused;
     case 'approval.decided':

@@ -138,6 +138,12 @@ export const PROMISES: Properties = {
     return !paused || steps === ledger.steps ? null : `${ledger.steps} steps are left, not ${steps}`;
   },
 
+  'a run that is being cancelled begins nothing more': ({ before, effects }) => {
+    if (before?.ledger.cancelling !== true) return null;
+    const begun = effects.find(effect => effect.type === 'start');
+    return begun === undefined ? null : `${begun.service} was started`;
+  },
+
   'the transcript is what happened, in order': ({ after, ledger }) => {
     const { transcript, inbox } = after.context;
     const place = ledger.transcript.findIndex((item, index) => !fits(item, transcript[index]));

@@ -56,7 +56,7 @@ async function decide(run: Run, { callId, decision, sticky }: Of<'approval.decid
 async function resolve(run: Run, { callId, resolution }: Of<'doubt.resolved'>, by: By) {
   switch (resolution.type) {
     case 'retry':
-      return await run.resolve(callId, { retry: true, ...by });
+      return await run.resolve(callId, { retry: true, force: true, ...by });
     case 'happened':
       return await run.resolve(callId, { happened: true, output: resolution.output, ...by });
     case 'failed':
