@@ -31,8 +31,11 @@ export async function findLiveAttempt(
     return describeAttempt(number, by, standing);
   }
   if (forkOf === undefined) return null;
-  if ((await store.get(forkOf.runId)) === undefined) return `an attempt of run ${forkOf.runId}`;
-  return await findLiveAttempt(journals, forkOf.runId, { callId, attempt: 0 });
+  try {
+    return await findLiveAttempt(journals, forkOf.runId, { callId, attempt: 0 });
+  } catch {
+    return `an attempt of run ${forkOf.runId}, whose journal cannot be read here`;
+  }
 }
 
 /** `by`: who held the run when it started; `undefined` where the journal does not say, as for what a fork copied. */

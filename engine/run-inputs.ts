@@ -24,6 +24,7 @@ import { editTranscript, retryCall } from './edit-transcript.ts';
 import { type CommandResult, type Refusal, refuse } from './explain-refusal.ts';
 import { findLiveAttempt, type JudgeOwner } from './find-live-attempt.ts';
 import type { Host } from './host.ts';
+import { becameOnce } from './services/call-run.ts';
 
 const GATED: readonly CallStatus[] = ['gated'];
 const ANSWERABLE: readonly CallStatus[] = ['gated', 'waiting'];
@@ -178,10 +179,12 @@ export abstract class RunInputs {
     return await this.#putIfSound(await make(call));
   }
 
-  /** Nothing is run again, unless it is forced, while an attempt of it may still act. */
+  /** What must not happen twice is not run again, unless it is forced, while an attempt of it may still act. */
   async #refuseRetry(call: Call | undefined, resolution: Resolution): Promise<Refusal | null> {
     if (call?.status !== 'doubted' || !('retry' in resolution) || resolution.force === true) return null;
-    const alive = await findLiveAttempt(this.#surroundings, this.id, call);
+    const { connectTools } = this.#surroundings;
+    const isOnce = call.sideEffect === 'once' || becameOnce(call, (await connectTools()).get(call.name));
+    const alive = isOnce ? await findLiveAttempt(this.#surroundings, this.id, call) : null;
     return alive === null ? null : refuseLive(call.callId, alive);
   }
 

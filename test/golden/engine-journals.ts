@@ -4,6 +4,7 @@ import { MOST_CRASHES } from '../../engine/find-poison.ts';
 import type { FaultPoint } from '../../engine/host.ts';
 import type { Run } from '../../engine/run.ts';
 import type { RunEvent } from '../../protocol/event.ts';
+import { shortenOwnerName } from '../../protocol/owner-name.ts';
 import type { Store } from '../../protocol/store.ts';
 import { memory } from '../../stores/memory.ts';
 import type { AgentOptions } from '../../surfaces/library/agent-options.ts';
@@ -52,9 +53,9 @@ export async function recordScene(name: string): Promise<EngineJournal> {
 function hideProcess(events: readonly RunEvent[]): RunEvent[] {
   const name = events.flatMap(event => (event.type === 'run.claimed' ? [event.by] : []))[0];
   const text = JSON.stringify(events);
-  return JSON.parse(
-    name === undefined ? text : text.replaceAll(JSON.stringify(name).slice(1, -1), 'a process'),
-  );
+  if (name === undefined) return JSON.parse(text);
+  const names = [name, shortenOwnerName(name)].map(known => JSON.stringify(known).slice(1, -1));
+  return JSON.parse(names.reduce((hidden, known) => hidden.replaceAll(known, 'a process'), text));
 }
 
 export function listScenes(): string[] {
