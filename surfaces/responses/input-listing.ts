@@ -15,11 +15,12 @@ export function inputOf({ entries }: RunResponses, { seq, to, spec }: Span): Ite
     const input = started?.type === 'run.started' ? started.input : [];
     return input.filter(({ id = '' }) => !spec.lists.includes(id));
   }
+  const messages = new Set(spec.messages);
   return entries
     .slice(seq, to ?? undefined)
     .flatMap(({ event }) =>
       event.type === 'message.received' && event.by === RESPONSES
-        ? event.items.filter(({ id = '' }) => spec.messages.includes(id))
+        ? event.items.filter(({ id = '' }) => messages.has(id))
         : [],
     );
 }

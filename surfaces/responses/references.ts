@@ -1,4 +1,3 @@
-import type { RunEvent } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import { inputOf } from './input-listing.ts';
@@ -27,8 +26,12 @@ export class References {
   readonly #previous: FoundResponse | undefined;
   readonly #runs = new Map<string, Promise<RunResponses | undefined>>();
   readonly #shown = new Map<string, Map<string, { span: Span; item: JsonObject }[]>>();
-  readonly #inputs = new Map<string, Map<string, { span: Span; item: Item }[]>>();
-  readonly #chain: Reach[] = [];
+  /** The runs that the previous response stands in or behind, as far as they were needed, the nearest first. */
+  readonly #chain = new Map<string, Reach>();
+  /** What their responses were asked with, by id. */
+  readonly #inputs = new Map<string, Item>();
+  #last: Reach | undefined;
+  #isWhole = false;
 
   constructor(library: ResponseLibrary, previous: FoundResponse | undefined) {
     this.#library = library;
@@ -78,45 +81,43 @@ export class References {
   }
 
   async #resolveInput(id: string): Promise<readonly Item[] | undefined> {
-    for await (const reach of this.#walkChain()) {
-      const known = this.#inputsOf(reach.run).get(id);
-      const input = known?.find(({ span }) => isWithin(reach, span));
-      if (input !== undefined) return [input.item];
-    }
-    return undefined;
+    while (!this.#inputs.has(id) && !this.#isWhole) await this.#extendChain();
+    const input = this.#inputs.get(id);
+    return input && [input];
   }
 
   /** How much of a run counts here; `undefined` for nothing of it. */
   async #reachOf(runId: string): Promise<Reach | undefined> {
-    if (this.#previous !== undefined) {
-      for await (const reach of this.#walkChain()) if (reach.run.runId === runId) return reach;
-      return undefined;
+    if (this.#previous === undefined) {
+      const run = await this.#load(runId);
+      return run && { run, upTo: Infinity };
     }
-    const run = await this.#load(runId);
-    return run && { run, upTo: Infinity };
+    while (!this.#chain.has(runId) && !this.#isWhole) await this.#extendChain();
+    return this.#chain.get(runId);
   }
 
-  /** The runs that the previous response stands in or behind, the nearest first; each is read when it is needed. */
-  async *#walkChain(): AsyncGenerator<Reach> {
-    for (let at = 0; ; at += 1) {
-      const reach = this.#chain[at] ?? (await this.#extendChain());
-      if (reach === undefined) return;
-      yield reach;
+  /** By one run further back. */
+  async #extendChain(): Promise<void> {
+    const reach = await this.#nextReach();
+    if (reach === undefined || this.#chain.has(reach.run.runId)) {
+      this.#isWhole = true;
+      return;
     }
+    const { run } = reach;
+    this.#last = reach;
+    this.#chain.set(run.runId, reach);
+    for (const span of run.spans.filter(span => isWithin(reach, span)))
+      for (const item of inputOf(run, span))
+        if (item.id !== undefined && !this.#inputs.has(item.id)) this.#inputs.set(item.id, item);
   }
 
-  async #extendChain(): Promise<Reach | undefined> {
-    const last = this.#chain.at(-1);
-    const { run, span } = this.#previous ?? {};
-    const reach =
-      last === undefined
-        ? run && { run, upTo: span?.to ?? Infinity }
-        : await this.#reachBefore(last.run.entries[0]?.event);
-    if (reach !== undefined) this.#chain.push(reach);
-    return reach;
-  }
-
-  async #reachBefore(started: RunEvent | undefined): Promise<Reach | undefined> {
+  async #nextReach(): Promise<Reach | undefined> {
+    const last = this.#last;
+    if (last === undefined) {
+      const { run, span } = this.#previous ?? {};
+      return run && { run, upTo: span?.to ?? Infinity };
+    }
+    const started = last.run.entries[0]?.event;
     if (started?.type !== 'run.started') return undefined;
     const { forkOf, continues } = started;
     const before = forkOf?.runId ?? continues;
@@ -136,15 +137,6 @@ export class References {
     this.#shown.set(run.runId, known);
     for (const { span, output } of tellResponses(run))
       for (const item of output) if (typeof item.id === 'string') addTo(known, item.id, { span, item });
-    return known;
-  }
-
-  #inputsOf(run: RunResponses) {
-    const known = this.#inputs.get(run.runId) ?? new Map<string, { span: Span; item: Item }[]>();
-    if (this.#inputs.has(run.runId)) return known;
-    this.#inputs.set(run.runId, known);
-    for (const span of run.spans)
-      for (const item of inputOf(run, span)) if (item.id !== undefined) addTo(known, item.id, { span, item });
     return known;
   }
 }

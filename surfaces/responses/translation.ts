@@ -270,7 +270,9 @@ export function isAnswered(state: ChartState, { decisions, messages }: ResponseS
   const isUndecided = ({ callId, status }: Call) =>
     (status === 'gated' || status === 'waiting') && decisions.some(decision => decision.callId === callId);
   if (calls.some(isUndecided)) return false;
-  return messages.every(id => [...inbox, ...transcript].some(item => item.id === id));
+  if (messages.length === 0) return true;
+  const known = new Set([...inbox, ...transcript].map(({ id }) => id));
+  return messages.every(id => known.has(id));
 }
 
 /** The result that a call of the run has by now. */
