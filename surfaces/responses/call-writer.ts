@@ -1,5 +1,6 @@
 import type { JsonObject, JsonValue } from '../../protocol/json.ts';
-import type { Exposed } from './response-spec.ts';
+import type { CallTools } from './call-tools.ts';
+import type { ServerTool } from './response-spec.ts';
 import type { ResponseWriter } from './response-writer.ts';
 import { itemIdOf } from './wire-ids.ts';
 
@@ -20,12 +21,12 @@ export type CallEnd = { output: JsonValue } | { error: string };
 /** Writes calls as output items. Calls of hidden servers, and of tools there are not, are never written. */
 export class CallWriter {
   readonly #writer: ResponseWriter;
-  readonly #exposed: Exposed;
+  readonly #tools: CallTools;
   readonly #running = new Map<string, { index: number; call: PlacedCall }>();
 
-  constructor(writer: ResponseWriter, exposed: Exposed) {
+  constructor(writer: ResponseWriter, tools: CallTools) {
     this.#writer = writer;
-    this.#exposed = exposed;
+    this.#tools = tools;
   }
 
   /** The call is being executed, or would have been. */
@@ -102,13 +103,13 @@ export class CallWriter {
     this.#writer.close(index, item);
   }
 
-  #serverOf({ name }: PlacedCall): { label: string; name: string } | undefined {
-    const server = Object.hasOwn(this.#exposed, name) ? this.#exposed[name] : undefined;
-    return server?.hidden === true ? undefined : server;
+  #serverOf({ callId }: PlacedCall): ServerTool | undefined {
+    const tool = this.#tools.of(callId);
+    return tool?.hidden === true ? undefined : tool;
   }
 }
 
-function mcpCall(call: PlacedCall, server: { label: string; name: string }) {
+function mcpCall(call: PlacedCall, server: ServerTool) {
   const item = {
     id: itemIdOf({ ...call, kind: 'mcp' }),
     type: 'mcp_call',

@@ -1,3 +1,4 @@
+import { digestOf } from '../../engine/digest.ts';
 import { messageOf } from '../../protocol/error.ts';
 import type { Tool, ToolSource } from '../../protocol/tool.ts';
 import { mcp } from '../../tools/mcp.ts';
@@ -10,6 +11,8 @@ import type { McpTool } from './request-body.ts';
 export type ConnectedServer = {
   label: string;
   hidden: boolean;
+  /** Tells servers of one label apart: a digest, since a URL may hold a secret, or `process`. */
+  target: string;
   config: McpServerConfig | undefined;
   asked: McpTool | undefined;
   tools: readonly Tool[];
@@ -43,14 +46,16 @@ export class GatewayServers {
     const hidden = Object.entries(mcpServers)
       .filter(([, config]) => config.hidden === true)
       .map(([label, config]) =>
-        this.#listTools({ label, hidden: true, config, asked: undefined }, () =>
-          this.#sourceOf(label, config),
+        this.#listTools(
+          { label, hidden: true, target: targetOf(config.transport), config, asked: undefined },
+          () => this.#sourceOf(label, config),
         ),
       );
     const named = asked.map(tool => {
       const label = tool.server_label;
       const config = this.#configOf(label);
-      return this.#listTools({ label, hidden: false, config, asked: tool }, () => {
+      const target = targetOf(config?.transport ?? { url: tool.server_url ?? '' });
+      return this.#listTools({ label, hidden: false, target, config, asked: tool }, () => {
         if (config !== undefined) return this.#sourceOf(label, config);
         const source = openNamed(tool);
         own.push(source);
@@ -114,6 +119,14 @@ export class GatewayServers {
       return { ...server, tools: [], error: messageOf(error) };
     }
   }
+}
+
+/**
+ * Two servers of one label are the same if they have the same URL, whatever gives access to it. A process is
+ * what the configuration calls by its label: how it is started may change from one start to the next.
+ */
+function targetOf(transport: McpServerConfig['transport']): string {
+  return 'url' in transport ? digestOf({ url: new URL(transport.url).href }) : 'process';
 }
 
 function openNamed({ server_label: name, server_url: url, authorization, headers }: McpTool): ToolSource {

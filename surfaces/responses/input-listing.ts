@@ -1,57 +1,69 @@
+import type { Item } from '../../protocol/item.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import { invalid } from './api-error.ts';
 import { asText } from './call-writer.ts';
 import type { FoundResponse } from './response-library.ts';
 import { RESPONSES } from './response-spec.ts';
-import type { RunResponses } from './run-responses.ts';
+import type { RunResponses, Span } from './run-responses.ts';
 import { itemIdOf } from './wire-ids.ts';
 import { wireInput } from './wire-input.ts';
 
+/** The items that a response was asked with, but for decisions and outputs: those are about calls. */
+export function inputOf({ entries }: RunResponses, { seq, to, spec }: Span): Item[] {
+  if (seq === 1) {
+    const started = entries[0]?.event;
+    const input = started?.type === 'run.started' ? started.input : [];
+    return input.filter(({ id = '' }) => !spec.lists.includes(id));
+  }
+  const messages = new Set(spec.messages);
+  return entries
+    .slice(seq, to ?? undefined)
+    .flatMap(({ event }) =>
+      event.type === 'message.received' && event.by === RESPONSES
+        ? event.items.filter(({ id = '' }) => messages.has(id))
+        : [],
+    );
+}
+
 /** The input items of one response alone, in the order they came. */
 export function inputItemsOf({ run, span }: FoundResponse): JsonObject[] {
-  if (span.seq === 1) {
-    const started = run.entries[0]?.event;
-    const input = started?.type === 'run.started' ? started.input : [];
-    return input.filter(({ id = '' }) => !span.spec.lists.includes(id)).flatMap(wireInput);
-  }
+  if (span.seq === 1) return inputOf(run, span).flatMap(wireInput);
   const { decisions, messages } = span.spec;
-  return run.entries
-    .filter(({ seq }) => seq > span.seq)
-    .flatMap(({ seq, event }): JsonObject[] => {
-      if (!('by' in event) || event.by !== RESPONSES) return [];
-      switch (event.type) {
-        case 'approval.decided': {
-          const { callId, decision } = event;
-          if (!decisions.some(made => made.callId === callId)) return [];
-          const response = {
-            id: `mcpa_${run.runId.replace(/^run_/, '')}_${seq}`,
-            type: 'mcp_approval_response',
-            approval_request_id: requestIdOf(run, callId),
-            approve: decision.type !== 'reject',
-            reason: decision.type === 'reject' ? (decision.reason ?? null) : null,
-          };
-          return [response];
-        }
-        case 'result.received': {
-          const { callId, output } = event;
-          if (!decisions.some(made => made.callId === callId)) return [];
-          const id = `fco_${run.runId.replace(/^run_/, '')}_${seq}`;
-          return [
-            {
-              id,
-              type: 'function_call_output',
-              status: 'completed',
-              call_id: callId,
-              output: asText(output),
-            },
-          ];
-        }
-        case 'message.received':
-          return event.items.filter(({ id = '' }) => messages.includes(id)).flatMap(wireInput);
-        default:
-          return [];
+  return run.entries.slice(span.seq, span.to ?? undefined).flatMap(({ seq, event }): JsonObject[] => {
+    if (!('by' in event) || event.by !== RESPONSES) return [];
+    switch (event.type) {
+      case 'approval.decided': {
+        const { callId, decision } = event;
+        if (!decisions.some(made => made.callId === callId)) return [];
+        const response = {
+          id: `mcpa_${run.runId.replace(/^run_/, '')}_${seq}`,
+          type: 'mcp_approval_response',
+          approval_request_id: requestIdOf(run, callId),
+          approve: decision.type !== 'reject',
+          reason: decision.type === 'reject' ? (decision.reason ?? null) : null,
+        };
+        return [response];
       }
-    });
+      case 'result.received': {
+        const { callId, output } = event;
+        if (!decisions.some(made => made.callId === callId)) return [];
+        const id = `fco_${run.runId.replace(/^run_/, '')}_${seq}`;
+        return [
+          {
+            id,
+            type: 'function_call_output',
+            status: 'completed',
+            call_id: callId,
+            output: asText(output),
+          },
+        ];
+      }
+      case 'message.received':
+        return event.items.filter(({ id = '' }) => messages.includes(id)).flatMap(wireInput);
+      default:
+        return [];
+    }
+  });
 }
 
 /** A page of a list, as OpenAI's clients ask for it: newest first unless they say otherwise. */

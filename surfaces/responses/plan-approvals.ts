@@ -1,31 +1,37 @@
 import { callsWith } from '../../machines/calls.ts';
+import type { Call } from '../../machines/context.ts';
 import type { Item } from '../../protocol/item.ts';
 import { invalid, type ResponsesError } from './api-error.ts';
 import type { Plan } from './plan.ts';
-import { entryOfTurn, type FoundResponse, type ResponseLibrary, spanAt } from './response-library.ts';
+import type { AskedApproval, References } from './references.ts';
+import type { FoundResponse } from './response-library.ts';
 import type { RunResponses } from './run-responses.ts';
 import { isTheirs, messagesIn, outputsFor } from './said-items.ts';
-import { readItemId } from './wire-ids.ts';
 
 export type ApprovalRequest = {
   items: readonly Item[];
   previous: FoundResponse | undefined;
-  library: ResponseLibrary;
+  references: References;
 };
 
 type Approval = Extract<Item, { type: 'approval_response' }>;
+type Request = Extract<Item, { type: 'approval_request' }>;
 
 /** A decision, and the call it is about. */
-type Located = { approval: Approval; run: RunResponses; callId: string };
+type Located = AskedApproval & { approval: Approval };
 
 /**
  * Decisions on calls that wait are put to the run they wait in. Those on calls that were decided before are
  * history, or the same request once more; nothing runs a second time. `undefined` when there is no decision
- * that counts. Throws a `ResponsesError` for a decision on something that was never asked.
+ * that counts. Throws a `ResponsesError` for a decision on something that was never asked, or that was asked
+ * in other words than it comes back in.
  */
 export async function planApprovals(request: ApprovalRequest): Promise<Plan | undefined> {
-  const located = await Promise.all(approvalsIn(request.items).map(approval => locate(approval, request)));
-  const open = located.filter(({ run, callId }) => isGated(run, callId));
+  const passed = requestsIn(request.items);
+  const located: Located[] = [];
+  for (const approval of approvalsIn(request.items))
+    located.push(await locate(approval, passed.get(approval.callId) ?? [], request.references));
+  const open = located.filter(({ run, callId }) => gatedCall(run, callId) !== undefined);
   const [first] = open;
   if (first !== undefined) return decide(first.run, open, request);
   const [settled] = located;
@@ -41,26 +47,40 @@ function approvalsIn(items: readonly Item[]): Approval[] {
   return [...approvals.values()];
 }
 
-async function locate(approval: Approval, request: ApprovalRequest): Promise<Located> {
-  const { items, previous, library } = request;
-  const id = approval.callId;
-  const place = readItemId(id);
-  if (place?.kind !== 'mcpr') throw orphan(id);
-  const isPassed = items.some(item => item.type === 'approval_request' && item.callId === id);
-  const isKnown =
-    isPassed ||
-    (previous !== undefined &&
-      (await library.store.chain(previous.run.runId)).some(({ runId }) => runId === place.runId));
-  const run = isKnown ? await library.load(place.runId) : undefined;
-  const entry = run && entryOfTurn(run, place.turn);
-  if (run === undefined || entry === undefined) throw orphan(id);
-  const call = entry.event.calls[place.place];
-  if (call === undefined || spanAt(run, entry.seq)?.deleted === true) throw orphan(id);
-  return { approval, run, callId: call.callId };
+/** The requests for approval that came along, by their ids. */
+function requestsIn(items: readonly Item[]): Map<string, Request[]> {
+  const requests = new Map<string, Request[]>();
+  for (const item of items) {
+    if (item.type !== 'approval_request') continue;
+    const known = requests.get(item.callId);
+    if (known === undefined) requests.set(item.callId, [item]);
+    else known.push(item);
+  }
+  return requests;
 }
 
-function isGated({ state }: RunResponses, callId: string): boolean {
-  return callsWith(state.context, 'gated').some(call => call.callId === callId);
+/** The decision is on the call as it was shown: its server, its tool and its arguments. */
+async function locate(
+  approval: Approval,
+  passed: readonly Request[],
+  references: References,
+): Promise<Located> {
+  const id = approval.callId;
+  const asked = await references.findApproval(id, { passed: passed.length > 0 });
+  if (asked === undefined) throw orphan(id);
+  const { run, callId, digest } = asked;
+  const gated = gatedCall(run, callId);
+  const isChanged = gated !== undefined && gated.digest !== digest;
+  if (isChanged || !passed.every(request => isAsAsked(request, asked))) throw changed(id);
+  return { ...asked, approval };
+}
+
+function isAsAsked({ label = '', name, arguments: written }: Request, { item }: AskedApproval): boolean {
+  return label === item.server_label && name === item.name && written === item.arguments;
+}
+
+function gatedCall({ state }: RunResponses, callId: string): Call | undefined {
+  return callsWith(state.context, 'gated').find(call => call.callId === callId);
 }
 
 function decide(run: RunResponses, open: readonly Located[], request: ApprovalRequest): Plan {
@@ -123,5 +143,13 @@ function orphan(id: string): ResponsesError {
     'input',
     'approval_continuation_invalid',
     `The following MCP approval requests have approval responses but weren't passed as input: ${id}`,
+  );
+}
+
+function changed(id: string): ResponsesError {
+  return invalid(
+    'input',
+    'approval_request_changed',
+    `The MCP approval request ${id} is not as it was asked: hand back its server_label, name and arguments unchanged.`,
   );
 }

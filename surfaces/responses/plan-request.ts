@@ -6,6 +6,7 @@ import { invalid, ResponsesError } from './api-error.ts';
 import { readInputItems } from './input-items.ts';
 import type { Plan } from './plan.ts';
 import { planApprovals } from './plan-approvals.ts';
+import { References } from './references.ts';
 import type { CreateBody } from './request-body.ts';
 import type { FoundResponse, ResponseLibrary } from './response-library.ts';
 import type { RunResponses, Span } from './run-responses.ts';
@@ -13,9 +14,10 @@ import { assertPaired, isTheirs, messagesIn, noOutput, nothingSaid, outputsFor }
 
 /** Throws a `ResponsesError` for a request that leads nowhere. */
 export async function planRequest(body: CreateBody, library: ResponseLibrary): Promise<Plan> {
-  const items = await readInputItems(body.input, library.resolver());
   const previous = await findPrevious(body.previous_response_id, library);
-  const decided = await planApprovals({ items, previous, library });
+  const references = new References(library, previous);
+  const items = await readInputItems(body.input, id => references.resolve(id));
+  const decided = await planApprovals({ items, previous, references });
   if (decided !== undefined) return decided;
   return previous === undefined ? planNew(items) : planBehind(previous, items);
 }

@@ -72,8 +72,8 @@ function readChoice(
     case 'allowed_tools':
       return {
         first: choice.mode,
-        tools: choice.tools.flatMap(({ type, name, server_label: label }) =>
-          type === 'mcp' ? namesOf(exposed, label ?? '', name) : [name ?? ''],
+        tools: choice.tools.flatMap(tool =>
+          tool.type === 'mcp' ? namesOf(exposed, tool.server_label, tool.name) : [tool.name],
         ),
       };
   }
@@ -81,7 +81,9 @@ function readChoice(
 
 function namesOf(exposed: Exposed, label: string, name: string | null | undefined): string[] {
   return Object.entries(exposed)
-    .filter(([, tool]) => tool.label === label && (name == null || tool.name === name))
+    .filter(
+      ([, tool]) => tool.hidden !== true && tool.label === label && (name == null || tool.name === name),
+    )
     .map(([known]) => known);
 }
 

@@ -43,20 +43,22 @@ const mcpTool = z.looseObject({
 });
 export type McpTool = z.infer<typeof mcpTool>;
 
+const chosenTool = z.discriminatedUnion('type', [
+  z.looseObject({ type: z.literal('function'), name: z.string() }),
+  z.looseObject({ type: z.literal('mcp'), server_label: z.string(), name: maybe(z.string()) }),
+]);
+
 const toolChoice = z.union(
   [
     z.enum(['none', 'auto', 'required']),
-    z.looseObject({ type: z.literal('function'), name: z.string() }),
-    z.looseObject({ type: z.literal('mcp'), server_label: z.string(), name: maybe(z.string()) }),
+    chosenTool,
     z.looseObject({
       type: z.literal('allowed_tools'),
       mode: z.enum(['auto', 'required']),
-      tools: z.array(
-        z.looseObject({ type: z.string(), name: maybe(z.string()), server_label: maybe(z.string()) }),
-      ),
+      tools: z.array(chosenTool).max(MOST_TOOLS),
     }),
   ],
-  'expected "none", "auto", "required", or a function, mcp or allowed_tools choice',
+  'expected "none", "auto", "required", or a function, mcp or allowed_tools choice of function and mcp tools',
 );
 export type WireToolChoice = z.infer<typeof toolChoice>;
 

@@ -1,11 +1,8 @@
-import type { JournalEntry } from '../../protocol/event.ts';
-import type { Item } from '../../protocol/item.ts';
+import type { JsonObject } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
-import type { ResolveItem } from './input-items.ts';
 import { divideJournal, type RunResponses, type Span } from './run-responses.ts';
 import { Translation } from './translation.ts';
-import { saidIn } from './turn-writer.ts';
-import { type ItemPlace, readItemId, readResponseId } from './wire-ids.ts';
+import { readResponseId } from './wire-ids.ts';
 
 export type FoundResponse = { run: RunResponses; span: Span };
 
@@ -56,32 +53,9 @@ export class ResponseLibrary {
     const named = readResponseId(responseId);
     if (named === undefined || !this.isStored(named.runId)) return undefined;
     const run = await this.load(named.runId);
-    const span = run?.spans.find(({ seq }) => seq === named.seq);
+    const span = run?.spans.find(({ id }) => id === responseId);
     if (run === undefined || span === undefined || span.deleted) return undefined;
     return span.spec.request.store === false ? undefined : { run, span };
-  }
-
-  /**
-   * Finds what items' ids lead to, reading each run once; items of deleted responses, and of those that are
-   * not stored, are not found.
-   */
-  resolver(): ResolveItem {
-    const runs = new Map<string, Promise<RunResponses | undefined>>();
-    return async id => {
-      const place = readItemId(id);
-      if (place === undefined) return await this.#findInput(id);
-      const { runId } = place;
-      if (!this.isStored(runId)) return undefined;
-      const loading = runs.get(runId) ?? this.load(runId);
-      runs.set(runId, loading);
-      const run = await loading;
-      return run && itemsAt(run, place, id);
-    };
-  }
-
-  async #findInput(id: string): Promise<readonly Item[] | undefined> {
-    const found = await this.store.findItem(id);
-    return found && [found.item];
   }
 }
 
@@ -92,40 +66,21 @@ export function tellResponse({ run, span }: FoundResponse): Translation {
   return translation;
 }
 
-/** The run's entry for one of its turns, counted from 1. */
-export function entryOfTurn({ entries }: RunResponses, turn: number) {
-  const completed = entries.filter(({ event }) => event.type === 'turn.completed');
-  const entry: JournalEntry | undefined = completed[turn - 1];
-  return entry?.event.type === 'turn.completed' ? { seq: entry.seq, event: entry.event } : undefined;
-}
-
-/** The response that tells an entry. */
-export function spanAt({ spans }: RunResponses, seq: number): Span | undefined {
-  return spans.find(({ from, to }) => seq >= from && seq <= (to ?? Infinity));
-}
-
-function itemsAt(run: RunResponses, { kind, turn, place }: ItemPlace, id: string): Item[] | undefined {
-  const entry = entryOfTurn(run, turn);
-  const span = entry && spanAt(run, entry.seq);
-  if (entry === undefined || span === undefined || span.deleted) return undefined;
-  const { items, calls } = entry.event;
-  if (kind === 'msg' || kind === 'rs') {
-    const { include } = span.spec.request;
-    const sealed = Array.isArray(include) && include.includes('reasoning.encrypted_content');
-    const wanted = kind === 'msg' ? 'message' : 'reasoning';
-    return saidIn(items, { sealed }).find(said => said.kind === wanted && said.place === place)?.items;
+/** Every response of a run and its output so far, in one walk through the journal. */
+export function* tellResponses({
+  runId,
+  entries,
+  spans,
+}: RunResponses): Generator<{ span: Span; output: JsonObject[] }> {
+  let behind: Translation | undefined;
+  for (const span of spans) {
+    const translation: Translation = new Translation(span, {
+      ...{ runId, from: span.from },
+      ...(behind === undefined ? {} : { behind }),
+    });
+    const begin = behind === undefined ? 0 : span.from - 1;
+    for (const entry of entries.slice(begin, span.to ?? undefined)) translation.takeEntry(entry);
+    yield { span, output: translation.output };
+    behind = translation;
   }
-  const callId = calls[place]?.callId;
-  const call = items.find(item => item.type === 'tool_call' && item.callId === callId);
-  if (call?.type !== 'tool_call') return undefined;
-  if (kind === 'fc') return [call];
-  if (kind === 'mcpr') {
-    const exposed = span.spec.exposed[call.name];
-    const { name = call.name, label = '' } = exposed ?? {};
-    return [{ id, type: 'approval_request', callId: id, name, arguments: call.arguments, label }];
-  }
-  const result = run.state.context.transcript.find(
-    item => item.type === 'tool_result' && item.callId === callId,
-  );
-  return result === undefined ? [call] : [call, result];
 }

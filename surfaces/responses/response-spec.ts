@@ -3,6 +3,18 @@ import { isJsonObject, type JsonObject, toJson } from '../../protocol/json.ts';
 import type { CreateBody } from './request-body.ts';
 
 /**
+ * A tool of an MCP server: the server's label, the tool's own name there, and `target`, which tells
+ * servers of one label apart. A tool of a hidden server is never shown.
+ */
+const serverTool = z.object({
+  label: z.string(),
+  name: z.string(),
+  target: z.exactOptional(z.string()),
+  hidden: z.exactOptional(z.literal(true)),
+});
+export type ServerTool = z.infer<typeof serverTool>;
+
+/**
  * What is journaled of a request for a response: enough to show the response again and to make its agent
  * again, and never a secret. `request` is the body without its input, authorizations and headers.
  */
@@ -11,10 +23,9 @@ const responseSpec = z.object({
   /** The model string that `request.model` came to. */
   model: z.string(),
   /** The MCP tools by the names the model knows them by. */
-  exposed: z.record(
-    z.string(),
-    z.object({ label: z.string(), name: z.string(), hidden: z.exactOptional(z.literal(true)) }),
-  ),
+  exposed: z.record(z.string(), serverTool),
+  /** The servers' tools that the open calls of its run were made for: a fork does not have the requests before it. */
+  openCalls: z.exactOptional(z.array(z.object({ callId: z.string(), tool: serverTool }))),
   /** What the request says of open calls of its run. */
   decisions: z.array(
     z.discriminatedUnion('type', [
@@ -42,6 +53,27 @@ export type ResponseNote = z.infer<typeof note>;
 
 /** Who notes it, and who decides. */
 export const RESPONSES = 'responses';
+
+/** Whether both are the same tool of the same server at the same place. */
+export function isSameTool(one: ServerTool | undefined, other: ServerTool | undefined): boolean {
+  if (one === undefined || other === undefined) return one === other;
+  return (
+    one.label === other.label &&
+    one.name === other.name &&
+    one.target === other.target &&
+    one.hidden === other.hidden
+  );
+}
+
+/** Whether the model was given tools that the client must not learn of. */
+export function hidesTools(exposed: Exposed): boolean {
+  return Object.values(exposed).some(({ hidden }) => hidden === true);
+}
+
+/** The tool that the model knows by this name, if it is a server's. */
+export function toolNamed(exposed: Exposed, name: string): ServerTool | undefined {
+  return Object.hasOwn(exposed, name) ? exposed[name] : undefined;
+}
 
 export function readSpec(value: unknown): ResponseSpec | undefined {
   return responseSpec.safeParse(value).data;

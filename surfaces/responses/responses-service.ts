@@ -9,7 +9,7 @@ import type { Item } from '../../protocol/item.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import { toJson } from '../../protocol/json.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
-import type { ToolSource } from '../../protocol/tool.ts';
+import type { Tool, ToolSource } from '../../protocol/tool.ts';
 import { memory } from '../../stores/memory.ts';
 import { withoutDriving } from '../../stores/without-driving.ts';
 import type { Agent } from '../library/agent.ts';
@@ -19,17 +19,25 @@ import { followResponse, type LiveResponse } from './follow-response.ts';
 import type { GatewayConfig } from './gateway-config.ts';
 import { GatewayModels } from './gateway-models.ts';
 import { GatewayServers } from './gateway-servers.ts';
+import { holdCalls } from './hold-calls.ts';
 import type { Plan, Verdict } from './plan.ts';
 import { planRequest } from './plan-request.ts';
 import { type AgentTools, budgetOf, makeRequestAgent } from './request-agent.ts';
 import { type CreateBody, readCreateBody } from './request-body.ts';
 import { type FoundResponse, ResponseLibrary, tellResponse } from './response-library.ts';
-import { RESPONSES, type ResponseSpec, withoutSecrets } from './response-spec.ts';
+import {
+  type Exposed,
+  isSameTool,
+  RESPONSES,
+  type ResponseSpec,
+  toolNamed,
+  withoutSecrets,
+} from './response-spec.ts';
 import { divideJournal, type RunResponses } from './run-responses.ts';
 import { tellRun } from './tell-run.ts';
 import { makeToolset, type Toolset } from './toolset.ts';
 import { Turns } from './turns.ts';
-import { responseIdOf } from './wire-ids.ts';
+import { itemIdOf, responseIdOf } from './wire-ids.ts';
 
 export type ResponsesServiceOptions = {
   store: Store;
@@ -95,6 +103,11 @@ export class ResponsesService {
 
   /** The journal stays, as the record of what was done; nobody finds the response in it any more. */
   async delete(responseId: string): Promise<void> {
+    const { run } = await this.find(responseId);
+    await this.#turns.take(run.runId, () => this.#delete(responseId));
+  }
+
+  async #delete(responseId: string): Promise<void> {
     const { run, span } = await this.find(responseId);
     const { store, host } = this.#options;
     const note = toJson({ type: 'deleted', responseId });
@@ -108,14 +121,15 @@ export class ResponsesService {
   async agentFor({ runId }: RunRecord): Promise<Agent | undefined> {
     const run = await this.#library.load(runId);
     const spec = run?.spans.at(-1)?.spec;
-    if (spec === undefined) return undefined;
+    if (run === undefined || spec === undefined) return undefined;
     const body = readCreateBody({ ...spec.request, input: [] });
     if (!this.#canOpen(spec.model)) return undefined;
     let equipment: Promise<Equipment> | undefined;
     const tools: ToolSource = {
       connect: async () => {
         equipment ??= this.#equip(body);
-        return (await equipment).toolset.tools;
+        const { toolset } = await equipment;
+        return holdCalls(sameTools(toolset, spec.exposed), spec.exposed, run.tools);
       },
       close: async () => await (await equipment)?.close(),
     };
@@ -158,7 +172,7 @@ export class ResponsesService {
     const store = isStored ? this.#options.store : memory();
     const inherited =
       continues === undefined ? [] : await loadInherited(this.#options.store, continues, () => undefined);
-    const lists = this.#newLists(toolset, [...inherited, ...items]);
+    const lists = this.#newLists(runId, toolset, [...inherited, ...items]);
     const spec: ResponseSpec = {
       ...this.#describe(body, model, toolset),
       lists: lists.map(list => list.id),
@@ -194,12 +208,14 @@ export class ResponsesService {
       ),
       messages: named.map(({ id }) => id),
       turnsBefore: turns,
+      openCalls: known.tools.openIn(state.context),
     };
+    const held = { ...toolset, tools: holdCalls(toolset.tools, toolset.exposed, known.tools) };
     const note = toJson({ type: 'asked', spec });
     await appendEvidence(source, runId, { type: 'run.noted', at: host.now(), by: RESPONSES, note });
     const span = divideJournal(runId, await source.read(runId))?.spans.at(-1);
     if (span === undefined) throw new Error('a run that was noted has a response');
-    const run = await this.#makeAgent(body, toolset, spec, source).open(runId);
+    const run = await this.#makeAgent(body, held, spec, source).open(runId);
     await tellRun(run, { verdicts, messages: named, limits: budgetOf(body, { toolCalls, turns }) });
     return this.#follow(run, span, { from: span.from, isStored, close });
   }
@@ -261,31 +277,36 @@ export class ResponsesService {
   }
 
   /** A conversation lists a server once; one that could not be reached is tried again. */
-  #newLists({ lists }: Toolset, transcript: readonly Item[]) {
+  #newLists(runId: string, { lists }: Toolset, transcript: readonly Item[]) {
     const listed = new Set(
       transcript.flatMap(item => (item.type === 'tool_list' && item.error === undefined ? [item.label] : [])),
     );
     return lists
       .filter(({ label }) => !listed.has(label))
-      .map(list => ({ ...list, type: 'tool_list' as const, id: this.#options.host.newId('mcpl') }));
+      .map((list, place) => {
+        const id = itemIdOf({ kind: 'mcpl', runId, turn: 0, place });
+        return { ...list, type: 'tool_list' as const, id };
+      });
   }
 }
 
-/** An approved call runs with the tools of the request that approves it. */
+/** The tools that still are what they were when the request was made: a name may be another server's by now. */
+function sameTools({ tools, exposed }: Toolset, before: Exposed): Tool[] {
+  return tools.filter(({ name }) => isSameTool(toolNamed(exposed, name), toolNamed(before, name)));
+}
+
+/** An approved call runs with the tool it was asked for, and the request that approves it must give that. */
 function assertToolsAreThere(run: RunResponses, verdicts: readonly Verdict[], { exposed }: Toolset): void {
   for (const verdict of verdicts) {
     if (verdict.type !== 'approval' || !verdict.approve) continue;
     const call = run.state.context.calls.find(({ callId }) => callId === verdict.callId);
-    const before = run.spans.findLast(
-      ({ spec }) => call !== undefined && Object.hasOwn(spec.exposed, call.name),
-    );
-    const wanted = call && before?.spec.exposed[call.name];
-    const now = call && Object.hasOwn(exposed, call.name) ? exposed[call.name] : undefined;
-    if (wanted !== undefined && now?.label === wanted.label && now.name === wanted.name) continue;
+    const wanted = run.tools.of(verdict.callId);
+    if (wanted !== undefined && call !== undefined && isSameTool(wanted, toolNamed(exposed, call.name)))
+      continue;
     throw invalid(
       'tools',
       'approval_continuation_invalid_tool',
-      `The approved call needs the tool "${wanted?.name ?? call?.name}" of the MCP server "${wanted?.label}", and 'tools' does not give it.`,
+      `The approved call needs the tool "${wanted?.name ?? call?.name}" of the MCP server "${wanted?.label}" that it was asked for, and 'tools' does not give it.`,
     );
   }
 }

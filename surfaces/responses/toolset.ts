@@ -4,7 +4,7 @@ import { nameExposed } from '../../tools/name-exposed.ts';
 import type { ApprovalPolicy } from './gateway-config.ts';
 import type { ConnectedServer } from './gateway-servers.ts';
 import type { FunctionTool, McpTool } from './request-body.ts';
-import type { Exposed } from './response-spec.ts';
+import type { Exposed, ServerTool } from './response-spec.ts';
 
 /** The tools of one request as its agent has them, and the lists that clients get to see. */
 export type Toolset = {
@@ -23,21 +23,32 @@ export function makeToolset(
 ): Toolset {
   const declared = functions.map(functionTool);
   const offered = servers.flatMap(server => offeredTools(server).map(tool => ({ server, tool })));
-  const visible = offered.filter(({ server }) => !server.hidden).map(({ tool }) => tool);
-  const hidden = offered.filter(({ server }) => server.hidden).map(({ tool }) => tool);
-  const nameVisible = nameExposed([...declared, ...visible]);
-  const nameHidden = nameExposed([...declared, ...visible, ...hidden]);
-  const named = offered.map(({ server, tool }) => {
-    const name = server.hidden ? nameHidden(tool) : nameVisible(tool);
-    const known = { label: server.label, name: ownName(tool) };
-    const exposed: Exposed[string] = server.hidden ? { ...known, hidden: true } : known;
-    return { exposed: [name, exposed] as const, tool: serverTool(tool, name, server) };
-  });
+  const visible = offered.filter(({ server }) => !server.hidden);
+  const hidden = offered.filter(({ server }) => server.hidden);
+  const seen = [...declared, ...toolsOf(visible)];
+  const shown = nameTools(visible, nameExposed(seen));
+  const unseen = nameTools(hidden, nameExposed([...seen, ...toolsOf(shown), ...toolsOf(hidden)]));
+  const named = [...shown, ...unseen];
   return {
-    tools: [...declared, ...named.map(({ tool }) => tool)],
-    exposed: Object.fromEntries(named.map(({ exposed }) => exposed)),
+    tools: [...declared, ...toolsOf(named)],
+    exposed: Object.fromEntries(named.map(({ tool, exposed }) => [tool.name, exposed])),
     lists: servers.filter(server => !server.hidden).map(listTools),
   };
+}
+
+type Offered = { server: ConnectedServer; tool: Tool };
+
+function toolsOf(offered: readonly { tool: Tool }[]): Tool[] {
+  return offered.map(({ tool }) => tool);
+}
+
+function nameTools(offered: readonly Offered[], nameOf: (tool: Tool) => string) {
+  return offered.map(({ server, tool }) => {
+    const { label, target, hidden } = server;
+    const known = { label, name: ownName(tool), target };
+    const exposed: ServerTool = hidden ? { ...known, hidden: true } : known;
+    return { exposed, tool: serverTool(tool, nameOf(tool), server) };
+  });
 }
 
 /** What the server itself calls the tool. */

@@ -4,9 +4,10 @@ import type { Call, CallResult, Context } from '../../machines/context.ts';
 import type { ChartState } from '../../machines/step.ts';
 import type { Delta } from '../../protocol/effect.ts';
 import type { JournalEntry, RunEvent } from '../../protocol/event.ts';
+import { CallTools } from './call-tools.ts';
 import { asText, CallWriter, type PlacedCall } from './call-writer.ts';
 import type { ResponseHead } from './response-object.ts';
-import { RESPONSES, type ResponseSpec } from './response-spec.ts';
+import { hidesTools, RESPONSES, type ResponseSpec } from './response-spec.ts';
 import { ResponseWriter, type WireEvent } from './response-writer.ts';
 import { toolListItem } from './tool-list.ts';
 import { TurnWriter } from './turn-writer.ts';
@@ -25,6 +26,7 @@ export class Translation {
   readonly #from: number;
   readonly #spec: ResponseSpec;
   readonly #writer: ResponseWriter;
+  readonly #tools: CallTools;
   readonly #calls: CallWriter;
   readonly #sealed: boolean;
   /** The open calls of the current round. */
@@ -38,12 +40,25 @@ export class Translation {
   #deniedBefore = 0;
   #begun = false;
 
-  constructor(head: ResponseHead, { runId, from }: { runId: string; from: number }) {
+  /**
+   * `behind` is the translation of the response before, which has taken every entry before `from`: this one
+   * goes on from there.
+   */
+  constructor(head: ResponseHead, options: { runId: string; from: number; behind?: Translation }) {
+    const { runId, from, behind } = options;
     this.#runId = runId;
     this.#from = from;
     this.#spec = head.spec;
     this.#writer = new ResponseWriter(head);
-    this.#calls = new CallWriter(this.#writer, head.spec.exposed);
+    this.#tools = behind === undefined ? new CallTools() : behind.#tools;
+    this.#calls = new CallWriter(this.#writer, this.#tools);
+    if (behind !== undefined) {
+      this.#state = behind.#state;
+      this.#turns = behind.#turns;
+      this.#lastTurn = behind.#lastTurn;
+      this.#deniedBefore = behind.#known().context.deniedCalls;
+      for (const [callId, call] of behind.#open) this.#open.set(callId, call);
+    }
     const { include } = head.spec.request;
     this.#sealed = Array.isArray(include) && include.includes('reasoning.encrypted_content');
   }
@@ -55,6 +70,10 @@ export class Translation {
   /** The response as it stands; what is said behind its end is not in it. */
   get response() {
     return this.#writer.response;
+  }
+
+  get output() {
+    return this.#writer.output;
   }
 
   /** The first two events. */
@@ -69,6 +88,7 @@ export class Translation {
       entry.event.type === 'run.started'
         ? beginFold(entry.event)
         : foldEntry(this.#known(), entry, this.#runId);
+    this.#tools.take(entry.event);
     const isMine = entry.seq >= this.#from;
     if (!isMine) this.#deniedBefore = this.#state.context.deniedCalls;
     if (isMine) this.#begin();
@@ -199,7 +219,8 @@ export class Translation {
     const { next } = context;
     if (next?.type === 'fail') {
       const { code, message } = next;
-      return this.#writer.end(at, { status: 'failed', error: { code: wireCode(code), message } });
+      const error = { code: wireCode(code), message: this.#tellable(code, message) };
+      return this.#writer.end(at, { status: 'failed', error });
     }
     if (event.type === 'run.cancelled') {
       if (event.by !== RESPONSES) return this.#writer.end(at, { status: 'cancelled' });
@@ -225,6 +246,12 @@ export class Translation {
     this.#writer.end(at, ending(isCut ? 'toolCalls' : undefined));
   }
 
+  /** A provider may quote what went to it, hidden tools too. */
+  #tellable(code: string, message: string): string {
+    if (!hidesTools(this.#spec.exposed)) return message;
+    return `The run ${this.#runId} failed (${code}). What is known of it is on the server.`;
+  }
+
   #abandon(error: string): void {
     this.#turn?.abandon();
     this.#turn = null;
@@ -243,10 +270,13 @@ export function isAnswered(state: ChartState, { decisions, messages }: ResponseS
   const isUndecided = ({ callId, status }: Call) =>
     (status === 'gated' || status === 'waiting') && decisions.some(decision => decision.callId === callId);
   if (calls.some(isUndecided)) return false;
-  return messages.every(id => [...inbox, ...transcript].some(item => item.id === id));
+  if (messages.length === 0) return true;
+  const known = new Set([...inbox, ...transcript].map(({ id }) => id));
+  return messages.every(id => known.has(id));
 }
 
-function resultOf({ calls, transcript }: Context, callId: string): CallResult | undefined {
+/** The result that a call of the run has by now. */
+export function resultOf({ calls, transcript }: Context, callId: string): CallResult | undefined {
   const call = calls.find(known => known.callId === callId);
   if (call !== undefined) return call.status === 'settled' ? call.result : undefined;
   return transcript.findLast(item => item.type === 'tool_result' && item.callId === callId) as

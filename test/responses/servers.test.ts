@@ -316,7 +316,14 @@ describe('whether a call needs approval', () => {
     const asked: McpTool = { type: 'mcp', server_label: 'a', require_approval };
     const own = tool({ name, description: '', input: z.object({}), run: () => '' });
     const origin = { label: 'a', tool: { name, inputSchema: {}, annotations: { readOnlyHint } } };
-    const server = { label: 'a', hidden: false, config: config && mcpServers.a, asked, tools: [] };
+    const server = {
+      label: 'a',
+      hidden: false,
+      target: 'a',
+      config: config && mcpServers.a,
+      asked,
+      tools: [],
+    };
     return needsApproval({ ...own, origin }, server);
   };
 
