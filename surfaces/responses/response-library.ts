@@ -1,3 +1,4 @@
+import { readJournal } from '../../engine/read-journal.ts';
 import type { JournalEntry } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { Store } from '../../protocol/store.ts';
@@ -48,7 +49,7 @@ export class ResponseLibrary {
   /** `undefined` for a run there is not, and for one that is none of this surface. */
   async load(runId: string): Promise<RunResponses | undefined> {
     const store = await this.storeOf(runId);
-    return store && divideJournal(runId, await store.read(runId));
+    return store && divideJournal(runId, await readJournal(store, runId));
   }
 
   /** A stored response that was not deleted. */
