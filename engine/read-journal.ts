@@ -17,22 +17,22 @@ const PAGE: Page = { entries: 256, chars: 256 * 1024 };
 const PAGES_AT_ONCE = 2;
 
 /**
- * The entries behind `after`, page by page. A journal with words that this program does not know is refused
- * with `chart-mismatch` where its start says that another one wrote it, else with `journal-damaged`.
+ * The entries behind `after`, page by page; those behind `last` may be left out. A journal with words that this
+ * program does not know is refused with `chart-mismatch` where its start says that another one wrote it, else
+ * with `journal-damaged`.
  */
 export async function* readPages(
   store: Store,
   runId: string,
   after = 0,
+  last = Number.POSITIVE_INFINITY,
 ): AsyncGenerator<JournalEntry[], void> {
   let seq = after;
-  for (let pages = 0; ; pages += 1) {
+  for (let pages = 0; seq < last; pages += 1) {
     if (pages >= PAGES_AT_ONCE) await giveWay();
     const page = await readPage(store, runId, seq);
-    const last = page.at(-1);
-    if (last === undefined) return;
-    yield page;
-    seq = last.seq;
+    if (page.length > 0) yield page;
+    seq = page.at(-1)?.seq ?? last;
   }
 }
 

@@ -278,9 +278,9 @@ export class Run extends RunInputs {
     return explainRefusal(state, event, await readJournal(this.#options.store, this.id));
   }
 
-  /** Folds what others appended while nobody drove here. */
-  async #catchUp(): Promise<void> {
-    for await (const page of readPages(this.#options.store, this.id, this.#loaded.seq)) {
+  /** Folds what others appended while nobody drove here; what came behind entry `last` may be left for later. */
+  async #catchUp(last?: number): Promise<void> {
+    for await (const page of readPages(this.#options.store, this.id, this.#loaded.seq, last)) {
       for (const entry of page) {
         if (this.#driver !== null) return;
         if (entry.seq <= this.#loaded.seq) continue;
@@ -310,7 +310,7 @@ export class Run extends RunInputs {
     if (claim.type === 'held') return false;
     if (claim.seq <= seen)
       throw damagedJournal(this.id, claim.seq, `is a claim, where ${seen} entries were seen before`);
-    await this.#catchUp();
+    await this.#catchUp(claim.seq);
     await this.#endIfOrphaned(claim.epoch);
     await this.#parkIfPoisoned(claim.epoch);
     this.#driveUnder(claim.epoch, asked);

@@ -23,6 +23,8 @@ export type RunRecord = {
   updatedAt: number;
   /** Of the last event. */
   seq: number;
+  /** Of the last claim; 0 before the first. */
+  epoch: number;
   continues?: string;
   /** Who holds the lease and until when (ms since the epoch), if anybody does. */
   owner?: Owner;

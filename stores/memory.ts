@@ -30,7 +30,7 @@ export function memory(): Store {
 const NO_REST: JournalRest = { events: [], status: 'running' };
 
 type Run = {
-  record: Omit<RunRecord, 'seq' | 'owner' | 'leaseUntil'>;
+  record: Omit<RunRecord, 'seq' | 'epoch' | 'owner' | 'leaseUntil'>;
   epoch: number;
   lease?: Lease;
   snapshot?: { seq: number; state: string };
@@ -204,7 +204,7 @@ class MemoryStore implements Store {
     const run = this.#runs.get(runId);
     if (run === undefined) return undefined;
     const lease = run.lease && { owner: { ...run.lease.owner }, leaseUntil: run.lease.until };
-    return { ...run.record, seq: lengthOf(run), ...lease };
+    return { ...run.record, seq: lengthOf(run), epoch: run.epoch, ...lease };
   }
 
   #write(run: Run, event: RunEvent, text: string): void {

@@ -37,6 +37,7 @@ export const journalChecks: readonly Check[] = [
         createdAt: 1000,
         updatedAt: 1000,
         seq: 1,
+        epoch: 0,
         continues: 'z',
       });
     },

@@ -26,7 +26,11 @@ export function describeRun(sql: Statements, runId: string): RunRecord | undefin
 
 /** The entries behind `after`, all of them or a page. What is not as it was written is `journal-damaged`. */
 export function readEntries(sql: Statements, runId: string, after: number, page?: Page): JournalEntry[] {
-  return readTexts(sql, runId, after, page).map(({ seq, text }) => decodeEntry(runId, seq, text));
+  return readTexts(sql, runId, after, page).map(({ seq, text, type, at }) => {
+    const entry = decodeEntry(runId, seq, text);
+    if (entry.event.type === type && entry.event.at === at) return entry;
+    throw describeDamage(runId, seq, 'stands beside another type or time than it was written with');
+  });
 }
 
 /** The entries there are, or the first `limit` of them, as JSON. */
@@ -45,7 +49,7 @@ function readTexts(
   runId: string,
   after: number,
   page = WHOLE,
-): { seq: number; text: string }[] {
+): { seq: number; text: string; type: unknown; at: unknown }[] {
   const { seq: last, sum: lastSum, row } = locateRun(sql, runId);
   const from = Math.max(after, Number(row.base));
   const limit = Math.min(last, from + page.entries);
@@ -57,12 +61,12 @@ function readTexts(
   const isPage = gap === -1 && rows.length > 0 && page.chars < WHOLE.chars;
   if (end < limit && !isPage) throw describeDamage(runId, end + 1, 'is missing');
   let sum = readSum(sql, runId, from, Number(row.base));
-  const texts = rows.map(({ json, sum: written }, index) => {
+  const texts = rows.map(({ json, type, at, sum: written }, index) => {
     const seq = from + index + 1;
     const text = String(json);
     sum = sumOfEntry(sum, text);
     if (sum !== written) throw describeDamage(runId, seq, 'is not what was written there');
-    return { seq, text };
+    return { seq, text, type, at };
   });
   if (end === last && sum !== lastSum)
     throw describeDamage(runId, last, 'is not the last one that was written');
