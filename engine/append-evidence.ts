@@ -1,5 +1,6 @@
 import type { BookkeepingEvent, JournalEntry } from '../protocol/event.ts';
 import type { Store } from '../protocol/store.ts';
+import { readJournal } from './read-journal.ts';
 import type { LateOutcome } from './service.ts';
 
 /**
@@ -27,7 +28,7 @@ export async function appendLate(
   outcome: LateOutcome,
   at: number,
 ): Promise<void> {
-  const contradicts = findContradiction(await store.read(runId), outcome);
+  const contradicts = findContradiction(await readJournal(store, runId), outcome);
   const event = { type: 'tool.late', at, ...outcome } as const;
   await appendEvidence(store, runId, contradicts === null ? event : { ...event, contradicts });
 }

@@ -10,7 +10,7 @@ import {
 } from './compare-versions.ts';
 import { hasEnded, loadRun, readImage, writerOf } from './load-run.ts';
 import { type JournalMigration, versionsOf } from './migrate-journal.ts';
-import { readStart, writerOfStart } from './read-journal.ts';
+import { readPage, readStart, writerOfStart } from './read-journal.ts';
 import { adviseOn } from './version-mismatch.ts';
 
 /**
@@ -52,7 +52,7 @@ async function compareWith(store: Store, runId: string, present: PresentAgent): 
   const { state } = await loadRun(store, runId);
   const { agent, config, calls } = state.context;
   const openCalls = hasEnded(state) ? [] : calls.filter(({ status }) => status !== 'settled');
-  const [first] = await store.read(runId);
+  const [first] = await readPage(store, runId, 0, { entries: 1 });
   const tools = first?.event.type === 'run.started' ? first.event.tools : undefined;
   const recorded = { agent, models: config.models, openCalls, ...(tools === undefined ? {} : { tools }) };
   return await compareAgents(runId, recorded, present);

@@ -1,6 +1,7 @@
 import type { RunEvent } from '../protocol/event.ts';
 import { shortenOwnerName } from '../protocol/owner-name.ts';
 import type { Store } from '../protocol/store.ts';
+import { readJournal } from './read-journal.ts';
 import { isCallRunning } from './services/running-calls.ts';
 
 /** What is known of the process that `run.claimed` names: see `engine/owner.ts`. */
@@ -19,7 +20,7 @@ export async function findLiveAttempt(
   { callId, attempt }: { callId: string; attempt: number },
 ): Promise<string | null> {
   const { store, judgeOwner } = journals;
-  const events = (await store.read(runId)).map(({ event }) => event);
+  const events = (await readJournal(store, runId)).map(({ event }) => event);
   const [first] = events;
   const forkOf = first?.type === 'run.started' ? first.forkOf : undefined;
   const starts = events.filter(event => event.type === 'tool.started' && event.callId === callId);

@@ -5,6 +5,7 @@ import { shortenOwnerName } from '../protocol/owner-name.ts';
 import type { Store } from '../protocol/store.ts';
 import { childIdsOf } from './child-runs.ts';
 import { hasEnded, isAtRest, type LoadedRun, loadRun } from './load-run.ts';
+import { readJournal } from './read-journal.ts';
 
 /** So many processes in a row may die of a run that does not get further. */
 export const MOST_CRASHES = 5;
@@ -34,7 +35,7 @@ export async function findPoison(store: Store, loaded: LoadedRun, runId: string)
   let last: string | undefined;
   let crashes = 0;
   for (let end = seq, window = WINDOW; end > 0; end -= window, window *= 2) {
-    const entries = await store.read(runId, Math.max(0, end - window));
+    const entries = await readJournal(store, runId, Math.max(0, end - window));
     for (const { event } of entries.filter(entry => entry.seq <= end).reverse()) {
       if (!BEGINNINGS.has(event.type)) return null;
       if (event.type !== 'run.claimed') continue;
@@ -53,7 +54,7 @@ export async function findPoison(store: Store, loaded: LoadedRun, runId: string)
 async function hasMovedSince(store: Store, context: Context, since: number): Promise<boolean> {
   for (const childId of childIdsOf(context)) {
     if ((await store.get(childId)) === undefined) continue;
-    const entries = await store.read(childId);
+    const entries = await readJournal(store, childId);
     if (entries.some(({ event }) => event.at >= since && !BEGINNINGS.has(event.type))) return true;
     const { state } = await loadRun(store, childId);
     if (await hasMovedSince(store, state.context, since)) return true;

@@ -6,7 +6,7 @@ import type { Item } from '../protocol/item.ts';
 import { isJsonObject, type JsonValue } from '../protocol/json.ts';
 import type { RunStatus, Store } from '../protocol/store.ts';
 import { compareJournal, type WrittenBy } from './compare-versions.ts';
-import { readJournal } from './read-journal.ts';
+import { readPage, readPages } from './read-journal.ts';
 import { assertReadable } from './version-mismatch.ts';
 
 /** A run as its store has it: the fold of its journal. */
@@ -31,14 +31,14 @@ const FIRST_FORMAT = 1;
 /** Throws `chart-mismatch` for a run of another chart or format, `journal-damaged`, `run-unknown`. */
 export async function loadRun(store: Store, runId: string): Promise<LoadedRun> {
   const snapshot = await store.loadSnapshot(runId);
-  if (snapshot === undefined) return loadFromStart(await readJournal(store, runId), runId);
+  if (snapshot === undefined) return await loadFromStart(store, runId);
   const image = readImage(snapshot.state, runId);
   if (!compareJournal(runId, writerOf(image)).opens) return await loadBehindForeign(store, runId, image);
   const { seq } = snapshot;
-  const entries = await readJournal(store, runId, seq);
-  if (entries.length === 0) await assertReaches(store, runId, seq);
+  const folded = await foldBehind(store, runId, { state: fromStored(image.state), seq });
+  if (folded.seq === seq) await assertReaches(store, runId, seq);
   const inherited = image.inherited === undefined ? {} : { inherited: image.inherited };
-  return { ...foldEntries(fromStored(image.state), seq, entries, runId), snapshotSeq: seq, ...inherited };
+  return { ...folded, snapshotSeq: seq, ...inherited };
 }
 
 /** A journal that lost what its snapshot has is not gone on with: its next entries would never fit. */
@@ -47,16 +47,18 @@ async function assertReaches(store: Store, runId: string, seq: number): Promise<
   if (last < seq) throw damagedJournal(runId, last + 1, `is missing, and its snapshot is of entry ${seq}`);
 }
 
-function loadFromStart([first, ...rest]: readonly JournalEntry[], runId: string): LoadedRun {
+async function loadFromStart(store: Store, runId: string): Promise<LoadedRun> {
+  const [first] = await readPage(store, runId, 0, { entries: 1 });
   if (first?.event.type !== 'run.started') throw damagedJournal(runId, 1, 'does not begin with run.started');
-  return { ...foldEntries(beginFold(first.event), 1, rest, runId), snapshotSeq: 0 };
+  const folded = await foldBehind(store, runId, { state: beginFold(first.event), seq: first.seq });
+  return { ...folded, snapshotSeq: 0 };
 }
 
 /** What another program cached is left aside where the journal is whole, and judged by itself. */
 async function loadBehindForeign(store: Store, runId: string, image: RunImage): Promise<LoadedRun> {
-  const entries = await readJournal(store, runId);
-  if (entries[0]?.event.type !== 'run.started') assertReadable(runId, writerOf(image));
-  return loadFromStart(entries, runId);
+  const [first] = await readPage(store, runId, 0, { entries: 1 });
+  if (first?.event.type !== 'run.started') assertReadable(runId, writerOf(image));
+  return await loadFromStart(store, runId);
 }
 
 /** What wrote an image. */
@@ -79,9 +81,19 @@ export function beginFold(started: RunStarted): ChartState {
   return initial(started).state;
 }
 
-function foldEntries(state: ChartState, seq: number, entries: readonly JournalEntry[], runId: string) {
-  const last = entries.at(-1)?.seq ?? seq;
-  return { state: entries.reduce((before, entry) => foldEntry(before, entry, runId), state), seq: last };
+type Folded = { state: ChartState; seq: number };
+
+/** The fold of all entries behind `seq`, page by page. */
+async function foldBehind(store: Store, runId: string, begun: Folded): Promise<Folded> {
+  let folded = begun;
+  for await (const page of readPages(store, runId, begun.seq)) {
+    folded = page.reduce((before, entry) => foldOn(before, entry, runId), folded);
+  }
+  return folded;
+}
+
+function foldOn({ state }: Folded, entry: JournalEntry, runId: string): Folded {
+  return { state: foldEntry(state, entry, runId), seq: entry.seq };
 }
 
 /** The state after one more entry. An entry the chart does not take was never written by this engine. */

@@ -1,22 +1,48 @@
 import { z } from 'zod';
 import { EngineError, messageOf } from '../protocol/error.ts';
 import type { JsonValue } from '../protocol/json.ts';
-import { EXPORT_FORMAT } from './export-run.ts';
+import type { RunStatus } from '../protocol/store.ts';
+import { EXPORT_FORMAT, UNCHAINED_FORMAT } from './export-run.ts';
 
-const runSchema = z.object({
-  run: z.object({
+const shape = {
+  run: z.strictObject({
     runId: z.string(),
-    agent: z.object({ name: z.string(), version: z.exactOptional(z.string()) }),
-    chart: z.object({ version: z.number(), hash: z.string() }),
+    agent: z.strictObject({ name: z.string(), version: z.exactOptional(z.string()) }),
+    chart: z.strictObject({ version: z.number(), hash: z.string() }),
   }),
   journal: z
-    .array(z.object({ seq: z.number().int(), event: z.custom<JsonValue>(event => event !== undefined) }))
+    .array(
+      z.strictObject({ seq: z.number().int(), event: z.custom<JsonValue>(event => event !== undefined) }),
+    )
     .min(1),
   hashes: z.array(z.string()),
-  stateHash: z.string(),
-});
+};
 
-const exportSchema = z.object({ ...runSchema.shape, chain: z.exactOptional(z.array(runSchema)) });
+const chained = {
+  ...shape,
+  end: z.strictObject({
+    status: z.enum(['running', 'waiting', 'finished', 'failed', 'cancelled'] satisfies RunStatus[]),
+    epoch: z.number(),
+    at: z.number(),
+    stateHash: z.string(),
+  }),
+  seal: z.string(),
+};
+
+const unchained = { ...shape, stateHash: z.string() };
+
+const exportSchema = z.discriminatedUnion('format', [
+  z.strictObject({
+    ...{ format: z.literal(EXPORT_FORMAT), ...chained },
+    chain: z.exactOptional(z.array(z.strictObject(chained))),
+  }),
+  z.strictObject({
+    ...{ format: z.literal(UNCHAINED_FORMAT), ...unchained },
+    chain: z.exactOptional(z.array(z.strictObject(unchained))),
+  }),
+]);
+
+const runSchema = z.union([z.object(chained), z.object(unchained)]);
 
 /** An exported run as a file has it: its events are not looked at yet. */
 export type UncheckedRun = z.infer<typeof runSchema>;
@@ -32,7 +58,7 @@ export function readExport(text: string, name: string): UncheckedExport {
     .looseObject({ format: z.exactOptional(z.unknown()) })
     .catch({})
     .parse(value);
-  if (format !== EXPORT_FORMAT) {
+  if (format !== EXPORT_FORMAT && format !== UNCHAINED_FORMAT) {
     const found = typeof format === 'string' ? `format ${JSON.stringify(format)}` : 'no format';
     throw invalid(name, `expected "format": "${EXPORT_FORMAT}", found ${found}`);
   }

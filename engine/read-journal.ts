@@ -1,17 +1,50 @@
 import { EngineError } from '../protocol/error.ts';
 import type { JournalEntry } from '../protocol/event.ts';
 import { isJsonObject, type JsonObject } from '../protocol/json.ts';
-import type { Store } from '../protocol/store.ts';
+import type { Page, Store } from '../protocol/store.ts';
 import type { WrittenBy } from './compare-versions.ts';
 import { assertReadable } from './version-mismatch.ts';
 
 /**
- * The entries behind `after`. A journal with words that this program does not know is refused with
- * `chart-mismatch` where its start says that another one wrote it, else with `journal-damaged`.
+ * Reading a journal for someone. A journal may be long, and a process that drives runs has leases to renew:
+ * it is read by pages, and other work gets its turn between them.
  */
-export async function readJournal(store: Store, runId: string, after = 0): Promise<JournalEntry[]> {
+
+/** A few ms of work. */
+const PAGE: Page = { entries: 256, chars: 256 * 1024 };
+
+/** So many pages are read at a stretch: a short journal costs no turn of the event loop. */
+const PAGES_AT_ONCE = 2;
+
+/**
+ * The entries behind `after`, page by page; those behind `last` may be left out. A journal with words that this
+ * program does not know is refused with `chart-mismatch` where its start says that another one wrote it, else
+ * with `journal-damaged`.
+ */
+export async function* readPages(
+  store: Store,
+  runId: string,
+  after = 0,
+  last = Number.POSITIVE_INFINITY,
+): AsyncGenerator<JournalEntry[], void> {
+  let seq = after;
+  for (let pages = 0; seq < last; pages += 1) {
+    if (pages >= PAGES_AT_ONCE) await giveWay();
+    const page = await readPage(store, runId, seq);
+    if (page.length > 0) yield page;
+    seq = page.at(-1)?.seq ?? last;
+  }
+}
+
+/** The first page behind `after`; empty at the end. Throws what `readPages` throws. */
+export async function readPage(
+  store: Store,
+  runId: string,
+  after: number,
+  bounds: Partial<Page> = {},
+): Promise<JournalEntry[]> {
   try {
-    return await store.read(runId, after);
+    return await store.read(runId, after, { ...PAGE, ...bounds });
   } catch (error) {
     if (!(error instanceof EngineError) || error.code !== 'journal-damaged') throw error;
     const start = await readStart(store, runId).catch(() => undefined);
@@ -20,9 +53,21 @@ export async function readJournal(store: Store, runId: string, after = 0): Promi
   }
 }
 
+/** All entries behind `after`, read by pages. Throws what `readPages` throws. */
+export async function readJournal(store: Store, runId: string, after = 0): Promise<JournalEntry[]> {
+  const entries: JournalEntry[] = [];
+  for await (const page of readPages(store, runId, after)) entries.push(...page);
+  return entries;
+}
+
+/** Lets whatever else is due in this process happen first. */
+export function giveWay(): Promise<void> {
+  return new Promise(resolve => setImmediate(resolve));
+}
+
 /** A `run.started` in words that may be another release's; `undefined` for a run that came from another store. */
 export async function readStart(store: Store, runId: string): Promise<JsonObject | undefined> {
-  const [first] = (await store.readJson?.(runId, 1)) ?? (await store.read(runId));
+  const [first] = (await store.readJson?.(runId, 1)) ?? (await store.read(runId, 0, { ...PAGE, entries: 1 }));
   if (first?.seq !== 1) return undefined;
   const { event } = first;
   if (isJsonObject(event) && event.type === 'run.started') return event;

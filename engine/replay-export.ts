@@ -1,12 +1,16 @@
-import type { RunEvent } from '../protocol/event.ts';
+import type { ChartState } from '../machines/step.ts';
+import type { JournalEntry, RunEvent } from '../protocol/event.ts';
 import { type JsonValue, toJson } from '../protocol/json.ts';
 import { cutJournal } from './cut-journal.ts';
-import { hashEvent, hashState } from './export-run.ts';
+import { describeEnd, hashEvent, hashState } from './export-run.ts';
 import { findDifference } from './find-difference.ts';
+import { hashHead, hashNext, hashSeal } from './hash-chain.ts';
 import type { UncheckedExport, UncheckedRun } from './read-export.ts';
 import {
   isRunEvent,
   type Look,
+  type Problem,
+  type Recorded,
   type Recording,
   type ReplayOptions,
   replayJournal,
@@ -18,46 +22,70 @@ import {
  * else that of the exported one, of which `until` is an entry. Throws `chart-mismatch`, `input-invalid`.
  */
 export function replayExport(
-  { chain = [], ...exported }: UncheckedExport,
+  exported: UncheckedExport,
   look: Look = () => {},
   { until }: ReplayOptions = {},
 ): Verdict {
-  const last = { ...exported, journal: [...cutJournal(exported.journal, until, exported.run.runId)] };
-  let continued: string | undefined;
+  const { chain = [] } = exported;
+  const journal = cutJournal(exported.journal, until, exported.run.runId);
+  let continued: UncheckedRun | undefined;
   for (const run of chain) {
-    const verdict = replayJournal(recordingOf(run, continued), look);
+    const verdict = replayJournal(recordingOf(run, run.journal, continued), look);
     if (!verdict.equal) return verdict;
-    continued = run.run.runId;
+    continued = run;
   }
-  const recording = recordingOf(last, continued);
-  if (last.journal.length === exported.journal.length) return replayJournal(recording, look);
-  const { checkEnd: _, ...checks } = recording;
-  return replayJournal({ ...checks, of: exported.journal.length }, look);
+  return replayJournal(recordingOf(exported, journal, continued), look);
 }
 
+/** Of the entries of a run that are replayed: all of them, or its first. */
 function recordingOf(
-  { run, journal, hashes, stateHash }: UncheckedRun,
-  continued: string | undefined,
+  exported: UncheckedRun,
+  entries: readonly Recorded[],
+  continued: UncheckedRun | undefined,
 ): Recording {
+  const { run, journal, hashes } = exported;
+  const hash = 'end' in exported ? chainHashes(run, continued) : ({ event }: Recorded) => hashEvent(event);
+  const isWhole = entries.length === journal.length;
   return {
     runId: run.runId,
-    entries: journal,
+    entries,
     of: journal.length,
-    comparedWith: 'the hashes of the export',
-    checkEntry: ({ seq, event }, place) => {
-      if (seq !== place) return `is missing: entry ${seq} stands in its place`;
-      if (hashEvent(event) !== hashes[place - 1]) return 'is not the one that was exported: its hash differs';
-      return place === 1 ? checkHead(run, event, continued) : null;
+    comparedWith: 'end' in exported ? 'the chain of hashes of the export' : 'the hashes of the export',
+    checkEntry: (entry, place) => {
+      if (entry.seq !== place) return `is missing: entry ${entry.seq} stands in its place`;
+      const unlike = place === 1 ? checkHead(run, entry.event, continued?.run.runId) : null;
+      if (unlike !== null) return unlike;
+      return hash(entry) === hashes[place - 1] ? null : 'is not the one that was exported: its hash differs';
     },
-    checkEnd: state => {
-      const { length } = journal;
-      if (hashes.length > length)
-        return { seq: length + 1, message: `is missing: ${hashes.length} were exported` };
-      const hash = hashState(state);
-      if (hash === stateHash) return null;
-      return { seq: length, message: `leads to a state with the hash ${hash}; exported was ${stateHash}` };
-    },
+    ...(isWhole && { checkEnd: state => checkEnd(exported, state) }),
   };
+}
+
+function chainHashes(run: UncheckedRun['run'], continued: UncheckedRun | undefined) {
+  let last = hashHead(run, continued !== undefined && 'seal' in continued ? continued.seal : undefined);
+  return ({ seq, event }: Recorded): string => {
+    last = hashNext(last, seq, event);
+    return last;
+  };
+}
+
+function checkEnd(exported: UncheckedRun, state: ChartState): Problem | null {
+  const { journal, hashes } = exported;
+  const { length } = journal;
+  if (hashes.length > length)
+    return { seq: length + 1, message: `is missing: ${hashes.length} were exported` };
+  const stateHash = 'end' in exported ? exported.end.stateHash : exported.stateHash;
+  const hash = hashState(state);
+  if (hash !== stateHash)
+    return { seq: length, message: `leads to a state with the hash ${hash}; exported was ${stateHash}` };
+  if (!('end' in exported)) return null;
+  const entries = journal.filter((entry): entry is JournalEntry => isRunEvent(entry.event));
+  const end = describeEnd(entries, state);
+  const difference = findDifference(toJson(exported.end), toJson(end));
+  if (difference !== null)
+    return { seq: length, message: `leads to another ${difference} than the export says` };
+  if (exported.seal === hashSeal(hashes.at(-1) ?? '', end)) return null;
+  return { seq: length, message: 'is not the last that was exported: the seal differs' };
 }
 
 /** What an export says of a run beside its journal is what the journal says. */

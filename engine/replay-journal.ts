@@ -3,6 +3,7 @@ import type { NextAction } from '../protocol/effect.ts';
 import { messageOf } from '../protocol/error.ts';
 import { type RunEvent, runEventSchema } from '../protocol/event.ts';
 import type { JsonValue } from '../protocol/json.ts';
+import { checkDigests } from './check-digests.ts';
 import { hashState } from './export-run.ts';
 import { beginFold } from './load-run.ts';
 
@@ -11,7 +12,8 @@ import { beginFold } from './load-run.ts';
  * what was stored of it.
  *
  * P1 Nothing is executed: no service starts, no agent is needed, no store is written.
- * P2 The first entry that is not the recorded one, or that the chart does not take, ends the replay.
+ * P2 The first entry that is not the recorded one, that the chart does not take, or whose digests are not of
+ *    the inputs they stand for, ends the replay.
  */
 
 /** An entry, and where the run stands behind it; `next` when something was decided there. */
@@ -80,6 +82,8 @@ export function replayJournal(
     if (fault !== null) return end({ seq: place, message: fault });
     const { event } = entry;
     if (!isRunEvent(event)) return end({ seq: place, message: 'is no event this version knows' });
+    const unlike = checkDigests(state, event);
+    if (unlike !== null) return end({ seq: place, message: unlike });
     const step = takeEvent(state, event);
     if (typeof step === 'string') return end({ seq: place, message: step });
     state = step.state;

@@ -3,6 +3,7 @@ import type { ChartState } from '../machines/step.ts';
 import type { JournalEntry } from '../protocol/event.ts';
 import { canonicalJson, type JsonValue, toJson } from '../protocol/json.ts';
 import type { Store } from '../protocol/store.ts';
+import { compareRecord, standingOf } from './check-record.ts';
 import { cutJournal } from './cut-journal.ts';
 import { findDifference } from './find-difference.ts';
 import { foldEntry, readImage } from './load-run.ts';
@@ -11,7 +12,7 @@ import { type Look, type ReplayOptions, replayJournal, type Verdict } from './re
 
 /**
  * Replays a run of the store: its fold has to be the stored snapshot where that was taken, and what the
- * snapshot becomes at the end. Throws what `readFromStart` throws, `chart-mismatch`, and `input-invalid` for
+ * snapshot becomes at the end, and the run's record has to say the same as the journal. Throws what `readFromStart` throws, `chart-mismatch`, and `input-invalid` for
  * an `until` that is no entry of it.
  */
 export async function replayRun(
@@ -20,21 +21,26 @@ export async function replayRun(
   look: Look = () => {},
   { until }: ReplayOptions = {},
 ): Promise<Verdict> {
+  const record = await store.get(runId);
   const snapshot = await store.loadSnapshot(runId);
   const whole = await readFromStart(store, runId, 'Replay');
   const entries = cutJournal(whole, until, runId);
-  const of = whole.length;
+  const checkRecord = (state: ChartState): string | null => {
+    const standing = standingOf(whole.slice(0, record?.seq), state);
+    const difference = record === undefined ? null : compareRecord(record, whole[0].event, standing);
+    return difference === null ? null : `leads elsewhere than the run's record says: ${difference}`;
+  };
+  const checkAt = (state: ChartState, at: number) => (at === record?.seq ? checkRecord(state) : null);
+  const recording = { runId, entries, of: whole.length, comparedWith: null, checkState: checkAt };
   if (snapshot === undefined || snapshot.seq > (until ?? Number.POSITIVE_INFINITY))
-    return replayJournal({ runId, entries, of, comparedWith: null }, look);
+    return replayJournal(recording, look);
   const { seq } = snapshot;
   const compare = (state: ChartState) => compareStates(readStored(snapshot.state, runId), toStored(state));
   return replayJournal(
     {
-      runId,
-      entries,
-      of,
+      ...recording,
       comparedWith: `the snapshot at entry ${seq}`,
-      checkState: (state, at) => (at === seq ? compare(state) : null),
+      checkState: (state, at) => (at === seq ? compare(state) : null) ?? checkAt(state, at),
       checkEnd: state => {
         if (seq > entries.length)
           return { seq: entries.length + 1, message: `is missing: a snapshot has ${seq}` };

@@ -17,6 +17,7 @@ import { type Command, cancelRun, requestCancel, type Said, stampCommand } from 
 import type { Host } from './host.ts';
 import { isDriven } from './is-driven.ts';
 import { hasEnded, isAtRest, loadRun, statusOf } from './load-run.ts';
+import { readJournal } from './read-journal.ts';
 import type { Run } from './run.ts';
 import { describeSettled, listOpenCalls, type OpenCall, type Settled } from './settled.ts';
 
@@ -65,10 +66,10 @@ export class RunChildren {
   /** A child that once made this call, of whatever became of it. */
   async findPast(parentId: string, { callId, runId }: SoughtCall): Promise<Run | undefined> {
     const { store, children } = this.#surroundings;
-    for (const { event } of await store.read(parentId)) {
+    for (const { event } of await readJournal(store, parentId)) {
       if (event.type !== 'tool.suspended' || (await store.get(event.childRunId)) === undefined) continue;
       if (runId !== undefined && runId !== event.childRunId) continue;
-      const made = (await store.read(event.childRunId)).some(
+      const made = (await readJournal(store, event.childRunId)).some(
         ({ event: its }) => its.type === 'turn.completed' && its.calls.some(call => call.callId === callId),
       );
       if (made) return await children.open(event.childRunId).catch(ignoreStrangers);

@@ -1,7 +1,7 @@
 import type { Context } from '../machines/context.ts';
 import { type ChartState, next } from '../machines/step.ts';
 import type { Delta, ServiceName } from '../protocol/effect.ts';
-import type { ChartEvent, JournalEntry, RunEvent } from '../protocol/event.ts';
+import type { ChartEvent, RunEvent } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
 import { type JsonValue, toJson } from '../protocol/json.ts';
 import type { Owner, Store } from '../protocol/store.ts';
@@ -24,6 +24,7 @@ import {
   makeImage,
   statusOf,
 } from './load-run.ts';
+import { readJournal, readPages } from './read-journal.ts';
 import { addChildren, deliverToParent, endRun, findOrphan, RunChildren } from './run-children.ts';
 import { RunInputs } from './run-inputs.ts';
 import { readEvents, readText } from './run-streams.ts';
@@ -220,7 +221,7 @@ export class Run extends RunInputs {
 
   protected async wasToldOf(callId: string): Promise<boolean> {
     const told = ['approval.decided', 'result.received', 'doubt.resolved'];
-    const entries = await this.#options.store.read(this.id);
+    const entries = await readJournal(this.#options.store, this.id);
     return entries.some(
       ({ event }) => told.includes(event.type) && 'callId' in event && event.callId === callId,
     );
@@ -286,21 +287,19 @@ export class Run extends RunInputs {
   }
 
   async #explain(state: ChartState, event: ChartEvent): Promise<CommandResult> {
-    return explainRefusal(state, event, await this.#options.store.read(this.id));
+    return explainRefusal(state, event, await readJournal(this.#options.store, this.id));
   }
 
-  /** Folds what others appended while nobody drove here. */
-  async #catchUp(): Promise<void> {
-    const entries = await this.#options.store.read(this.id, this.#loaded.seq);
-    for (const entry of entries) {
-      if (this.#driver !== null) return;
-      if (entry.seq <= this.#loaded.seq) continue;
-      this.#loaded = {
-        ...this.#loaded,
-        state: foldEntry(this.#loaded.state, entry, this.id),
-        seq: entry.seq,
-      };
-      this.#channel.publishEntry(entry);
+  /** Folds what others appended while nobody drove here; what came behind entry `last` may be left for later. */
+  async #catchUp(last?: number): Promise<void> {
+    for await (const page of readPages(this.#options.store, this.id, this.#loaded.seq, last)) {
+      for (const entry of page) {
+        if (this.#driver !== null) return;
+        if (entry.seq <= this.#loaded.seq) continue;
+        const state = foldEntry(this.#loaded.state, entry, this.id);
+        this.#loaded = { ...this.#loaded, state, seq: entry.seq };
+        this.#channel.publishEntry(entry);
+      }
     }
   }
 
@@ -323,7 +322,7 @@ export class Run extends RunInputs {
     if (claim.type === 'held') return false;
     if (claim.seq <= seen)
       throw damagedJournal(this.id, claim.seq, `is a claim, where ${seen} entries were seen before`);
-    await this.#catchUp();
+    await this.#catchUp(claim.seq);
     await this.#endIfOrphaned(claim.epoch);
     await this.#parkIfPoisoned(claim.epoch);
     this.#driveUnder(claim.epoch, asked);
@@ -453,7 +452,7 @@ export class Run extends RunInputs {
       runId: this.id,
       channel: this.#channel,
       host: this.#options.host,
-      read: (after: number): Promise<JournalEntry[]> => this.#options.store.read(this.id, after),
+      readPages: (after: number) => readPages(this.#options.store, this.id, after),
       trouble: () => (this.#driving === null ? this.#trouble : null),
       /** Catches up where nobody drives here, and tells whether there is more to come. */
       look: async (): Promise<'running' | 'at-rest' | 'ended'> => {

@@ -31,6 +31,8 @@ export type RunRecord = {
   updatedAt: number;
   /** Of the last event. */
   seq: number;
+  /** Of the last claim; 0 before the first. */
+  epoch: number;
   continues?: string;
   /** Who holds the lease and until when (ms since the epoch), if anybody does. */
   owner?: Owner;
@@ -70,6 +72,14 @@ export type ListFilter = {
   onDamaged?(error: EngineError): void;
 };
 
+/** How much one read gives: never less than one entry, if there is one. */
+export type Page = {
+  /** At most so many entries. */
+  entries: number;
+  /** Of their JSON: the entry that reaches it is the last of the page. */
+  chars: number;
+};
+
 export type StoredSnapshot = { seq: number; state: JsonValue };
 
 export type AdoptedRun = {
@@ -107,8 +117,11 @@ export interface Store {
     events: readonly RunEvent[],
     status: RunStatus,
   ): Promise<AppendResult>;
-  /** The entries behind `after` (default 0), in order; of an adopted run, those the store has. */
-  read(runId: string, after?: number): Promise<JournalEntry[]>;
+  /**
+   * The entries behind `after` (default 0), in order; of an adopted run, those the store has. With `page`
+   * only the first of them, and only they are read: an empty page is the end.
+   */
+  read(runId: string, after?: number, page?: Page): Promise<JournalEntry[]>;
   /**
    * The entries the store has, or only the first `limit`, as JSON whose words nobody has looked at. A store
    * without it cannot tell a journal of another release from a damaged one.

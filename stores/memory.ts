@@ -9,6 +9,7 @@ import type {
   ClaimResult,
   JournalRest,
   ListFilter,
+  Page,
   RunRecord,
   RunStatus,
   Store,
@@ -18,6 +19,7 @@ import { itemsOf } from '../protocol/store.ts';
 import { decodeEntry, decodeJson, encodeEvent, lostEntries } from './journal-text.ts';
 import type { Lease } from './lease.ts';
 import { grantLease, recordClaim, refuseClaim } from './lease.ts';
+import { takePage, WHOLE } from './page.ts';
 import { closedStore, existingRun, followChain, missingRun } from './run-record.ts';
 
 /** A store that lasts as long as its process. It keeps JSON, as a store on disk does. */
@@ -28,7 +30,7 @@ export function memory(): Store {
 const NO_REST: JournalRest = { events: [], status: 'running' };
 
 type Run = {
-  record: Omit<RunRecord, 'seq' | 'owner' | 'leaseUntil'>;
+  record: Omit<RunRecord, 'seq' | 'epoch' | 'owner' | 'leaseUntil'>;
   epoch: number;
   lease?: Lease;
   snapshot?: { seq: number; state: string };
@@ -102,11 +104,12 @@ class MemoryStore implements Store {
     return { type: 'appended', seq: lengthOf(run) };
   }
 
-  async read(runId: string, after = 0): Promise<JournalEntry[]> {
+  async read(runId: string, after = 0, page: Page = WHOLE): Promise<JournalEntry[]> {
     this.#refuseIfClosed();
     const { base, journal } = this.#find(runId);
     const from = Math.max(base, after);
-    return journal.slice(from - base).map((text, index) => decodeEntry(runId, from + index + 1, text));
+    const texts = takePage(journal.slice(from - base, from - base + page.entries), page, text => text.length);
+    return texts.map((text, index) => decodeEntry(runId, from + index + 1, text));
   }
 
   async readJson(runId: string, limit?: number): Promise<{ seq: number; event: JsonValue }[]> {
@@ -201,7 +204,7 @@ class MemoryStore implements Store {
     const run = this.#runs.get(runId);
     if (run === undefined) return undefined;
     const lease = run.lease && { owner: { ...run.lease.owner }, leaseUntil: run.lease.until };
-    return { ...run.record, seq: lengthOf(run), ...lease };
+    return { ...run.record, seq: lengthOf(run), epoch: run.epoch, ...lease };
   }
 
   #write(run: Run, event: RunEvent, text: string): void {

@@ -11,6 +11,7 @@ import type {
   ClaimResult,
   JournalRest,
   ListFilter,
+  Page,
   RunRecord,
   RunStatus,
   Store,
@@ -112,8 +113,8 @@ class SqliteStore implements Store {
     });
   }
 
-  async read(runId: string, after = 0): Promise<JournalEntry[]> {
-    return this.#connection.query(sql => readEntries(sql, runId, Math.max(0, after)));
+  async read(runId: string, after = 0, page?: Page): Promise<JournalEntry[]> {
+    return this.#connection.query(sql => readEntries(sql, runId, Math.max(0, after), page));
   }
 
   async readJson(runId: string, limit?: number): Promise<{ seq: number; event: JsonValue }[]> {
@@ -177,7 +178,7 @@ class SqliteStore implements Store {
       const row = sql.item.get(escapeText(itemId));
       if (row === undefined) return undefined;
       const { runId, seq } = toPlace(row);
-      const [entry] = readEntries(sql, runId, seq - 1, 1);
+      const [entry] = readEntries(sql, runId, seq - 1, { entries: 1, chars: 0 });
       const item = entry && itemsOf(entry.event).find(({ id }) => id === itemId);
       if (item === undefined)
         throw describeDamage(runId, seq, `has no item "${itemId}", which is listed there`);

@@ -7,7 +7,7 @@ export function withoutDriving(store: Store): Store {
     create: (event, claim, rest) => store.create(event, claim, rest),
     adopt: run => store.adopt(run),
     append: (runId, guard, events, status) => store.append(runId, guard, events, status),
-    read: (runId, after) => store.read(runId, after),
+    read: (runId, after, page) => store.read(runId, after, page),
     ...(store.readJson === undefined ? {} : { readJson: store.readJson.bind(store) }),
     claim: async () => ({ type: 'held', owner: nobody, until: Number.MAX_SAFE_INTEGER }),
     renew: async () => false,

@@ -57,6 +57,7 @@ export const claimChecks: readonly Check[] = [
       await store.create(begin('a'), request('one'));
       const result = await store.claim('a', request('two', { now: 6000 }));
       assert.deepEqual(result, { type: 'claimed', epoch: 2, seq: 3 });
+      assert.equal((await store.get('a'))?.epoch, 2);
       assert.deepEqual((await store.get('a'))?.owner, makeOwner('two'));
     },
   },

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { RunEvent } from '../../protocol/event.ts';
+import type { Page } from '../../protocol/store.ts';
 import type { Check } from './check.ts';
 import { begin, receive, rejectsWith, request, say } from './samples.ts';
 
@@ -36,6 +37,7 @@ export const journalChecks: readonly Check[] = [
         createdAt: 1000,
         updatedAt: 1000,
         seq: 1,
+        epoch: 0,
         continues: 'z',
       });
     },
@@ -101,6 +103,26 @@ export const journalChecks: readonly Check[] = [
       assert.deepEqual(await store.read('a', 2), [{ seq: 3, event: receive('3') }]);
       assert.deepEqual(await store.read('a', 3), []);
       assert.deepEqual(await store.read('a', 99), []);
+    },
+  },
+  {
+    name: 'a page ends with its last entry or the one that reaches its characters, and is empty only at the end',
+    async run(store) {
+      await store.create(begin('a'));
+      await store.append(
+        'a',
+        { after: 1, input: true },
+        ['2', '3', '4'].map(text => receive(text)),
+        'running',
+      );
+      const readSeqs = async (after: number, page: Page): Promise<number[]> =>
+        (await store.read('a', after, page)).map(({ seq }) => seq);
+      const chars = Number.POSITIVE_INFINITY;
+      assert.deepEqual(await readSeqs(0, { entries: 2, chars }), [1, 2]);
+      assert.deepEqual(await readSeqs(2, { entries: 9, chars }), [3, 4]);
+      assert.deepEqual(await readSeqs(0, { entries: 9, chars: 1 }), [1]);
+      assert.deepEqual(await readSeqs(1, { entries: 9, chars: 1 }), [2]);
+      assert.deepEqual(await readSeqs(4, { entries: 1, chars: 1 }), []);
     },
   },
   {

@@ -1,9 +1,10 @@
 import type { JournalEntry, RunEvent } from '../../protocol/event.ts';
 import type { JsonValue } from '../../protocol/json.ts';
-import type { ClaimRequest, RunRecord, StoredSnapshot } from '../../protocol/store.ts';
+import type { ClaimRequest, Page, RunRecord, StoredSnapshot } from '../../protocol/store.ts';
 import { itemsOf } from '../../protocol/store.ts';
 import { decodeEntry, decodeJson, describeDamage, encodeEvent } from '../journal-text.ts';
 import { grantLease, type Lease, recordClaim } from '../lease.ts';
+import { takePage, WHOLE } from '../page.ts';
 import { missingRun } from '../run-record.ts';
 import { sumOfEntry, sumOfRecord, sumOfSnapshot } from './checksum.ts';
 import { escapeText, type Row, toRecord } from './rows.ts';
@@ -23,9 +24,13 @@ export function describeRun(sql: Statements, runId: string): RunRecord | undefin
   return row && toRecord(row);
 }
 
-/** The entries behind `after`, all of them or the first `limit`. What is not as it was written is `journal-damaged`. */
-export function readEntries(sql: Statements, runId: string, after: number, limit?: number): JournalEntry[] {
-  return readTexts(sql, runId, after, limit).map(({ seq, text }) => decodeEntry(runId, seq, text));
+/** The entries behind `after`, all of them or a page. What is not as it was written is `journal-damaged`. */
+export function readEntries(sql: Statements, runId: string, after: number, page?: Page): JournalEntry[] {
+  return readTexts(sql, runId, after, page).map(({ seq, text, type, at }) => {
+    const entry = decodeEntry(runId, seq, text);
+    if (entry.event.type === type && entry.event.at === at) return entry;
+    throw describeDamage(runId, seq, 'stands beside another type or time than it was written with');
+  });
 }
 
 /** The entries there are, or the first `limit` of them, as JSON. */
@@ -34,30 +39,34 @@ export function readJsonEntries(
   runId: string,
   limit?: number,
 ): { seq: number; event: JsonValue }[] {
-  return readTexts(sql, runId, 0, limit).map(({ seq, text }) => decodeJson(runId, seq, text));
+  const page = { ...WHOLE, ...(limit === undefined ? {} : { entries: limit }) };
+  return readTexts(sql, runId, 0, page).map(({ seq, text }) => decodeJson(runId, seq, text));
 }
 
+/** What a page with a bound on its characters leaves out may be missing: the next read finds out. */
 function readTexts(
   sql: Statements,
   runId: string,
   after: number,
-  limit = Number.POSITIVE_INFINITY,
-): { seq: number; text: string }[] {
+  page = WHOLE,
+): { seq: number; text: string; type: unknown; at: unknown }[] {
   const { seq: last, sum: lastSum, row } = locateRun(sql, runId);
   const from = Math.max(after, Number(row.base));
-  const end = Math.min(last, from + limit);
-  if (from >= end) return [];
-  const rows = sql.entries.all(escapeText(runId), from, end);
+  const limit = Math.min(last, from + page.entries);
+  if (from >= limit) return [];
+  const found = sql.entries.iterate(escapeText(runId), from, limit);
+  const rows = takePage(found, page, ({ json }) => String(json).length);
   const gap = rows.findIndex(({ seq }, index) => seq !== from + index + 1);
-  const whole = from + (gap === -1 ? rows.length : gap);
-  if (whole < end) throw describeDamage(runId, whole + 1, 'is missing');
+  const end = from + (gap === -1 ? rows.length : gap);
+  const isPage = gap === -1 && rows.length > 0 && page.chars < WHOLE.chars;
+  if (end < limit && !isPage) throw describeDamage(runId, end + 1, 'is missing');
   let sum = readSum(sql, runId, from, Number(row.base));
-  const texts = rows.map(({ json, sum: written }, index) => {
+  const texts = rows.map(({ json, type, at, sum: written }, index) => {
     const seq = from + index + 1;
     const text = String(json);
     sum = sumOfEntry(sum, text);
     if (sum !== written) throw describeDamage(runId, seq, 'is not what was written there');
-    return { seq, text };
+    return { seq, text, type, at };
   });
   if (end === last && sum !== lastSum)
     throw describeDamage(runId, last, 'is not the last one that was written');

@@ -13,6 +13,7 @@ const runRowSchema = z.object({
   created_at: z.number(),
   updated_at: z.number(),
   seq: z.number(),
+  epoch: z.number(),
   continues: z.string().nullable(),
   owner: z.string().nullable(),
   lease_until: z.number().nullable(),
@@ -47,6 +48,7 @@ export function toRecord(row: Row): RunRecord {
       createdAt: run.created_at,
       updatedAt: run.updated_at,
       seq: run.seq,
+      epoch: run.epoch,
       ...(run.continues !== null && { continues: unescapeText(run.continues) }),
       ...(lease && { owner: lease.owner, leaseUntil: lease.until }),
     };

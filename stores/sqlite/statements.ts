@@ -14,7 +14,8 @@ const SQL = {
     ON CONFLICT DO UPDATE SET seq = excluded.seq, state = excluded.state, sum = excluded.sum
     WHERE excluded.seq >= seq`,
   position: 'SELECT run_id, base, seq, epoch, sum, owner, lease_until FROM runs WHERE run_id = ?',
-  entries: 'SELECT seq, json, sum FROM events WHERE run_id = ? AND seq > ? AND seq <= ? ORDER BY seq',
+  entries:
+    'SELECT seq, type, at, json, sum FROM events WHERE run_id = ? AND seq > ? AND seq <= ? ORDER BY seq',
   entrySum: 'SELECT sum FROM events WHERE run_id = ? AND seq = ?',
   snapshot: `SELECT snapshots.*, runs.base FROM snapshots
     LEFT JOIN runs ON runs.run_id = snapshots.run_id WHERE snapshots.run_id = ?`,

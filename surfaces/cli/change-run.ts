@@ -1,5 +1,6 @@
 import type { CommandResult } from '../../engine/explain-refusal.ts';
 import { loadRun } from '../../engine/load-run.ts';
+import { readJournal } from '../../engine/read-journal.ts';
 import type { Run } from '../../engine/run.ts';
 import { listOpenCalls } from '../../engine/settled.ts';
 import { EngineError } from '../../protocol/error.ts';
@@ -74,7 +75,7 @@ export async function tellRun(
     if (!result.accepted) return await refuse(result, store, record, output, new CommandLines(file));
     if (!output.json) output.line(`${record.runId} ${told(run)}`);
     else
-      for (const { seq, event } of await store.read(record.runId, record.seq)) {
+      for (const { seq, event } of await readJournal(store, record.runId, record.seq)) {
         output.data(orderEvent({ ...event, runId: record.runId, seq }));
       }
     return EXIT.done;

@@ -16,6 +16,7 @@ import { addRunRoutes, type RunsEnv } from './run-routes.ts';
 import { setSecurityHeaders } from './security-headers.ts';
 import { ServedAgents, type ServedAgentsOptions } from './served-agents.ts';
 import { Sessions } from './sessions.ts';
+import { SignInPace } from './sign-in-pace.ts';
 
 export type RunsAppOptions = ServedAgentsOptions & {
   store: Store;
@@ -62,7 +63,7 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
   const agents = new ServedAgents(options);
   const held = new HeldRuns({ host: clock, log, open: openRun });
   const bodyLimits = { ...BODY_LIMITS, ...options.bodyLimits };
-  const gate = new Gate(token, new Sessions(clock));
+  const gate = new Gate(token, new Sessions(clock), new SignInPace(clock));
   const app = new Hono<RunsEnv>();
 
   app.use(setSecurityHeaders, guardOrigin(options.host ?? '127.0.0.1'));
@@ -70,7 +71,7 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
   if (assets !== undefined) addPage(app, assets);
   app.post('/session', async c => {
     const { token: given } = await readBody(c.req.raw, sessionBody, bodyLimits);
-    gate.signIn(c, given);
+    await gate.signIn(c, given);
     return c.body(null, 204);
   });
   app.delete('/session', c => {
@@ -95,6 +96,8 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
     );
   });
   app.onError((error, c) => {
+    if (error instanceof ApiError && error.code === 'request-aborted')
+      log(`${c.req.method}: ${error.message}`);
     const other = mounted.find(({ prefix }) => c.req.path.startsWith(`${prefix}/`));
     if (other !== undefined) return other.answerError(c, error);
     const { status, envelope } = describeError(error);

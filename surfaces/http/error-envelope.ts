@@ -10,6 +10,8 @@ export type ApiErrorCode =
   | 'agent-unknown'
   | 'agent-unavailable'
   | 'too-large'
+  | 'too-many-attempts'
+  | 'request-aborted'
   | 'unsupported-media-type'
   | 'shutting-down'
   | 'internal';
@@ -19,7 +21,7 @@ export type ErrorEnvelope = {
   error: { code: ApiErrorCode; message: string; details?: JsonValue; by?: string };
 };
 
-export type ErrorStatus = 400 | 401 | 403 | 404 | 409 | 413 | 415 | 500 | 503;
+export type ErrorStatus = 400 | 401 | 403 | 404 | 409 | 413 | 415 | 429 | 500 | 503;
 
 const STATUS: Readonly<Record<ApiErrorCode, ErrorStatus>> = {
   unauthorized: 401,
@@ -28,6 +30,8 @@ const STATUS: Readonly<Record<ApiErrorCode, ErrorStatus>> = {
   'agent-unknown': 404,
   'agent-unavailable': 503,
   'too-large': 413,
+  'too-many-attempts': 429,
+  'request-aborted': 400,
   'unsupported-media-type': 415,
   'shutting-down': 503,
   internal: 500,

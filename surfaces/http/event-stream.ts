@@ -1,4 +1,5 @@
 import type { Host } from '../../engine/host.ts';
+import { giveWay, readPage } from '../../engine/read-journal.ts';
 import { messageOf } from '../../protocol/error.ts';
 import type { Store } from '../../protocol/store.ts';
 import { endFrame, type Frame, frameEntry, KEEP_ALIVE, OPENING, textFrame } from './frame.ts';
@@ -116,11 +117,12 @@ export class EventStream {
     return hold;
   }
 
-  /** From the store, as much as may wait; live once nothing is left that the feed has given already. */
+  /** One page from the store, whose frames are about as large as may wait; live once nothing is left that the feed has given already. */
   async #catchUp({ feed }: Hold): Promise<void> {
     const { store, runId, bounds } = this.#options;
-    for (const entry of await store.read(runId, this.#seq)) {
-      if (this.#queued > bounds.waiting) return;
+    if (this.#seq > this.#options.after) await giveWay();
+    for (const entry of await readPage(store, runId, this.#seq, { chars: bounds.waiting / 2 })) {
+      if (this.#queued > bounds.waiting) break;
       this.#push(frameEntry(entry, runId));
     }
     if (feed.lastSeq > this.#seq || this.#isOver) return;

@@ -4,6 +4,7 @@ import { deleteCookie, getCookie, setCookie } from 'hono/cookie';
 import { isOwnName } from './bind-address.ts';
 import { ApiError } from './error-envelope.ts';
 import type { Sessions } from './sessions.ts';
+import type { SignInPace } from './sign-in-pace.ts';
 
 /** Refuses requests that a foreign page made a browser send: under another name, or from another origin. */
 export function guardOrigin(bound: string): MiddlewareHandler {
@@ -30,10 +31,12 @@ export function guardOrigin(bound: string): MiddlewareHandler {
 export class Gate {
   readonly #digest: Buffer | null;
   readonly #sessions: Sessions;
+  readonly #pace: SignInPace;
 
-  constructor(token: string | undefined, sessions: Sessions) {
+  constructor(token: string | undefined, sessions: Sessions, pace: SignInPace) {
     this.#digest = token === undefined ? null : digestOf(token);
     this.#sessions = sessions;
+    this.#pace = pace;
   }
 
   readonly requireToken: MiddlewareHandler = async (c, next) => {
@@ -41,10 +44,19 @@ export class Gate {
     await next();
   };
 
-  /** Exchanges the token for a cookie that scripts cannot read. Throws `unauthorized` for another token. */
-  signIn(c: Context, token: string): void {
+  /**
+   * Exchanges the token for a cookie that scripts cannot read; slowly once others were wrong. Throws
+   * `unauthorized` for another token, `too-many-attempts`.
+   */
+  async signIn(c: Context, token: string): Promise<void> {
     if (this.#digest === null) return;
+    const turn = await this.#pace.takeTurn();
+    if (turn.type === 'refused') {
+      c.header('Retry-After', String(Math.ceil(turn.retryAfterMs / 1_000)));
+      throw new ApiError('too-many-attempts', 'Too many sign-ins were wrong. Wait a moment and try again.');
+    }
     if (!this.#isToken(token)) throw unauthorized();
+    this.#pace.forget();
     this.signOut(c);
     setCookie(c, cookieName(c), this.#sessions.begin(), { httpOnly: true, sameSite: 'Strict', path: '/' });
   }

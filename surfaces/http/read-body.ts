@@ -15,7 +15,8 @@ export const BODY_LIMITS: BodyLimits = { maxBytes: 1024 * 1024, maxDepth: 64, ma
 
 /**
  * The request's JSON body, checked; no body at all counts as `{}`. Nothing beyond a limit is held in
- * memory. Throws an `ApiError`: `unsupported-media-type`, `too-large` or `input-invalid`.
+ * memory. Throws an `ApiError`: `unsupported-media-type`, `too-large`,
+ * `input-invalid`, or `request-aborted` where the client left.
  */
 export async function readBody<Schema extends z.ZodType>(
   request: Request,
@@ -37,7 +38,7 @@ async function readText(request: Request, maxBytes: number): Promise<string> {
   let bytes = 0;
   try {
     for (;;) {
-      const { done, value } = (await reader?.read()) ?? { done: true, value: undefined };
+      const { done, value } = (await readPart(reader)) ?? { done: true, value: undefined };
       if (done) break;
       bytes += value.byteLength;
       if (bytes > maxBytes) throw tooLarge(maxBytes);
@@ -51,6 +52,15 @@ async function readText(request: Request, maxBytes: number): Promise<string> {
   }
   if (text !== '' && request.headers.get('content-type') === null) throw wrongMediaType('none');
   return text;
+}
+
+/** The next bytes. What fails here is the connection, whatever error it comes with. */
+async function readPart(reader: ReadableStreamDefaultReader<Uint8Array> | undefined) {
+  try {
+    return await reader?.read();
+  } catch {
+    throw new ApiError('request-aborted', 'The connection ended before the body was whole.');
+  }
 }
 
 function refuseMediaType(headers: Headers): void {

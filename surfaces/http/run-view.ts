@@ -73,7 +73,7 @@ export type ViewOptions = {
   showText(text: string): string;
 };
 
-export function summarizeRun({ owner, leaseUntil, ...summary }: RunRecord): RunSummary {
+export function summarizeRun({ owner, leaseUntil, epoch, ...summary }: RunRecord): RunSummary {
   return summary;
 }
 

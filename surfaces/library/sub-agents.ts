@@ -1,4 +1,5 @@
 import type { ChildRequest, ChildRuns } from '../../engine/child-runs.ts';
+import { readPage } from '../../engine/read-journal.ts';
 import type { Run } from '../../engine/run.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { Store } from '../../protocol/store.ts';
@@ -42,7 +43,7 @@ export class SubAgents implements ChildRuns {
 
   async lookFor(runId: string, parentId: string): Promise<'there' | 'none' | 'unknown'> {
     if ((await this.#store.get(runId)) !== undefined) return 'there';
-    const [first] = await this.#store.read(parentId);
+    const [first] = await readPage(this.#store, parentId, 0, { entries: 1 });
     return first?.event.type === 'run.started' ? 'none' : 'unknown';
   }
 

@@ -1,4 +1,7 @@
 import type { JsonObject } from '../../protocol/json.ts';
+import { readJournal } from '../../engine/read-journal.ts';
+import type { JournalEntry } from '../../protocol/event.ts';
+import type { Item } from '../../protocol/item.ts';
 import type { Store } from '../../protocol/store.ts';
 import { divideJournal, type RunResponses, type Span } from './run-responses.ts';
 import { Translation } from './translation.ts';
@@ -45,7 +48,7 @@ export class ResponseLibrary {
   /** `undefined` for a run there is not, and for one that is none of this surface. */
   async load(runId: string): Promise<RunResponses | undefined> {
     const store = await this.storeOf(runId);
-    return store && divideJournal(runId, await store.read(runId));
+    return store && divideJournal(runId, await readJournal(store, runId));
   }
 
   /** A stored response that was not deleted. */

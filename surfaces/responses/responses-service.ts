@@ -3,6 +3,7 @@ import { forkRun } from '../../engine/fork-run.ts';
 import type { Host } from '../../engine/host.ts';
 import { loadInherited } from '../../engine/inherit.ts';
 import { hasEnded } from '../../engine/load-run.ts';
+import { readJournal, readPage } from '../../engine/read-journal.ts';
 import type { Run } from '../../engine/run.ts';
 import { messageOf } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
@@ -184,7 +185,7 @@ export class ResponsesService {
       ...(isStored && continues !== undefined ? { continues } : {}),
     });
     if (!isStored) this.#library.rememberUnstored(runId, store);
-    const createdAt = (await store.read(runId))[0]?.event.at ?? host.now();
+    const createdAt = (await readPage(store, runId, 0, { entries: 1 }))[0]?.event.at ?? host.now();
     return this.#follow(run, { id: responseIdOf(runId, 1), createdAt, spec }, { from: 1, isStored, close });
   }
 
@@ -213,7 +214,7 @@ export class ResponsesService {
     const held = { ...toolset, tools: holdCalls(toolset.tools, toolset.exposed, known.tools) };
     const note = toJson({ type: 'asked', spec });
     await appendEvidence(source, runId, { type: 'run.noted', at: host.now(), by: RESPONSES, note });
-    const span = divideJournal(runId, await source.read(runId))?.spans.at(-1);
+    const span = divideJournal(runId, await readJournal(source, runId))?.spans.at(-1);
     if (span === undefined) throw new Error('a run that was noted has a response');
     const run = await this.#makeAgent(body, held, spec, source).open(runId);
     await tellRun(run, { verdicts, messages: named, limits: budgetOf(body, { toolCalls, turns }) });

@@ -69,7 +69,7 @@ describe.concurrent('replay', () => {
     const nowhere = { AGENTCHART_DB: 'nowhere.db' };
     const replayed = await desk.run(['replay', 'run.json', '--json'], nowhere);
     expect(replayed.code).toBe(0);
-    expect(replayed.stdout).toContain(`"hash":"${exported.stateHash}"`);
+    expect(replayed.stdout).toContain(`"hash":"${exported.end.stateHash}"`);
 
     desk.write('changed.json', printed.stdout.replace('"refunded": 4200', '"refunded": 42'));
     const changed = await desk.run(['replay', 'changed.json'], nowhere);

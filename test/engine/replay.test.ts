@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { exportRun, hashState, type RunExport } from '../../engine/export-run.ts';
+import { hashHead, hashNext, hashSeal } from '../../engine/hash-chain.ts';
 import { loadRun } from '../../engine/load-run.ts';
 import { readExport } from '../../engine/read-export.ts';
 import { replayExport } from '../../engine/replay-export.ts';
@@ -42,6 +43,16 @@ function tamper(exported: RunExport, change: (copy: RunExport) => void): string 
   return asFile(copy);
 }
 
+/** All hashes made anew, as somebody can who rewrites the whole file. */
+function rechain(copy: RunExport): void {
+  copy.hashes = [];
+  for (const { seq, event } of copy.journal) {
+    const before = copy.hashes.at(-1) ?? hashHead(copy.run, copy.chain?.at(-1)?.seal);
+    copy.hashes.push(hashNext(before, seq, event));
+  }
+  copy.seal = hashSeal(copy.hashes.at(-1) ?? '', copy.end);
+}
+
 /** A store that tells which of its methods were called. */
 function listen(store: Store): { store: Store; called: Set<string> } {
   const called = new Set<string>();
@@ -59,7 +70,7 @@ describe('a replay', () => {
         expect(fromStore.end?.state.value).toEqual(state.value);
         const exported = await exportRun(store, run.id);
         const fromFile = replayText(asFile(exported));
-        expect(fromFile).toMatchObject({ equal: true, entries: seq, end: { hash: exported.stateHash } });
+        expect(fromFile).toMatchObject({ equal: true, entries: seq, end: { hash: exported.end.stateHash } });
         expect(fromFile.end?.hash).toBe(fromStore.end?.hash);
       }),
       { numRuns: 60 },
@@ -192,7 +203,7 @@ describe('an export', () => {
     const exported = await exportRun(store, run.id);
     expect(asFile(await exportRun(store, run.id))).toBe(asFile(exported));
     expect(exported).toMatchObject({
-      format: 'agentchart-run/1',
+      format: 'agentchart-run/2',
       run: { runId: run.id, agent: { name: 'recorded' } },
     });
     expect(exported.journal).toEqual(await store.read(run.id));
@@ -262,30 +273,30 @@ describe('an export', () => {
     const { store, run } = await recordRun(RECIPE);
     const exported = await exportRun(store, run.id);
     const verdict = replayText(
-      tamper(exported, copy => void Object.assign(copy, { stateHash: '0'.repeat(64) })),
+      tamper(exported, copy => void Object.assign(copy.end, { stateHash: '0'.repeat(64) })),
     );
     expect(verdict).toMatchObject({ equal: false, problem: { seq: exported.journal.length } });
-    expect(verdict.problem?.message).toContain(exported.stateHash);
+    expect(verdict.problem?.message).toContain(exported.end.stateHash);
   });
 
   test('with an entry the chart does not take, hashes made to fit, is refused at that entry', async () => {
     const { store, run } = await recordRun(RECIPE);
     const exported = await exportRun(store, run.id);
-    const changed = tamper(exported, ({ journal, hashes }) => {
-      journal.splice(3);
-      hashes.splice(2, Number.POSITIVE_INFINITY, exported.hashes.at(-1) ?? '');
-      const last = exported.journal.at(-1);
-      if (last !== undefined) journal.splice(2, 1, { ...last, seq: 3 });
+    const last = exported.journal.at(-1);
+    const forged = tamper(exported, copy => {
+      if (last !== undefined) copy.journal.splice(2, Number.POSITIVE_INFINITY, { ...last, seq: 3 });
+      rechain(copy);
     });
-    expect(replayText(changed)).toMatchObject({ equal: false, entries: 2, problem: { seq: 3 } });
+    expect(replayText(forged)).toMatchObject({ equal: false, entries: 2, problem: { seq: 3 } });
   });
 
   test.each<[that: string, value: JsonValue]>([
     ['is no object', []],
     ['has no format', { journal: [] }],
     ['has another format', { format: 'agentchart-run/99' }],
-    ['lacks its journal', { format: 'agentchart-run/1' }],
+    ['lacks its journal', { format: 'agentchart-run/2' }],
     ['has an empty journal', { format: 'agentchart-run/1', journal: [], hashes: [], stateHash: '' }],
+    ['has something beside a run', { format: 'agentchart-run/2', extra: 1 }],
   ])('that %s is no export', (_, value) => {
     expect(() => readExport(JSON.stringify(value), 'x.json')).toThrow(/^x\.json is not the export of a run/);
   });

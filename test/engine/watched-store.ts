@@ -39,9 +39,9 @@ export function watchStore(store: Store, watch: Watch): Store {
       await before('adopt');
       await store.adopt(run);
     },
-    async read(runId, after) {
+    async read(runId, after, page) {
       await before('read');
-      return await store.read(runId, after);
+      return await store.read(runId, after, page);
     },
     async claim(runId, request) {
       await before('claim');

@@ -91,6 +91,12 @@ const faults: Fault[] = [
     change: store => ({ read: runId => store.read(runId) }),
   },
   {
+    that: 'has one page',
+    fails:
+      'a page ends with its last entry or the one that reaches its characters, and is empty only at the end',
+    change: store => ({ read: (runId, after) => store.read(runId, after) }),
+  },
+  {
     that: 'drops the claim made with a run',
     fails: 'a run may be created claimed, with the claim in its journal',
     change: store => ({ create: event => store.create(event) }),

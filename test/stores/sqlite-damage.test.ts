@@ -40,6 +40,8 @@ describe('a damaged journal', () => {
     ['the last entries gone', 'DELETE FROM events WHERE seq > 3; UPDATE runs SET seq = 3', 3],
     ['its first entries cut off', 'DELETE FROM events WHERE seq < 3; UPDATE runs SET base = 2', 3],
     ['a checksum that is not its own', `UPDATE events SET sum = '0123456789abcdef' WHERE seq = 3`, 3],
+    ['another type beside an entry', `UPDATE events SET type = 'run.noted' WHERE seq = 3`, 3],
+    ['another time beside an entry', 'UPDATE events SET at = at + 1 WHERE seq = 3', 3],
     ['another agent in its record', `UPDATE runs SET agent = 'other'`, 1],
     ['another time in its record', 'UPDATE runs SET created_at = created_at + 1', 1],
     ['another start in its record', 'UPDATE runs SET base = 2', 3],

@@ -53,7 +53,7 @@ function storeOfWords(events: readonly RunEvent[]): Store {
   const isHere = (runId: string) => runId === started.runId;
   const record = {
     ...{ runId: started.runId, agent: started.agent.name, status: 'waiting' as const },
-    ...{ createdAt: started.at, updatedAt: started.at, seq: events.length },
+    ...{ createdAt: started.at, updatedAt: started.at, seq: events.length, epoch: 0 },
   };
   store.get = async runId => (isHere(runId) ? record : await get(runId));
   store.read = async (runId, after) => {

@@ -31,8 +31,9 @@ export async function exportToFile(id: string, options: ExportOptions): Promise<
     }
     write(out, `${formatSafeJson(exported, 2)}\n`);
     const entries = exported.journal.length;
-    if (output.json) output.data({ runId, file: out, entries, stateHash: exported.stateHash });
-    else output.line(`${runId} is in ${out}: ${entries} entries, state ${exported.stateHash}`);
+    const { stateHash } = exported.end;
+    if (output.json) output.data({ runId, file: out, entries, stateHash });
+    else output.line(`${runId} is in ${out}: ${entries} entries, state ${stateHash}`);
     return EXIT.done;
   });
 }

@@ -1,6 +1,7 @@
 import { forkRun } from '../../../engine/fork-run.ts';
 import { systemHost } from '../../../engine/host.ts';
 import type { LoadedRun } from '../../../engine/load-run.ts';
+import { readJournal } from '../../../engine/read-journal.ts';
 import { EngineError } from '../../../protocol/error.ts';
 import type { Store } from '../../../protocol/store.ts';
 import type { Agent } from '../../library/agent.ts';
@@ -60,6 +61,7 @@ async function driveFork(forked: Fork, agent: Agent, { deltas, by, yes }: ForkOp
 async function leaveFork({ runId, store, output, commands }: Fork): Promise<number> {
   if (!output.json) output.line('To go on: ', { style: 'cyan', text: commands.of('resume', runId) });
   else
-    for (const { seq, event } of await store.read(runId)) output.data(orderEvent({ ...event, runId, seq }));
+    for (const { seq, event } of await readJournal(store, runId))
+      output.data(orderEvent({ ...event, runId, seq }));
   return EXIT.done;
 }

@@ -1,9 +1,10 @@
 import { loadRun, statusOf } from '../../../engine/load-run.ts';
-import { readJournal } from '../../../engine/read-journal.ts';
+import { readPages } from '../../../engine/read-journal.ts';
 import { describeWithChildren } from '../../../engine/run-children.ts';
 import { listOpenCalls, type Settled } from '../../../engine/settled.ts';
 import { statePath } from '../../../machines/state-path.ts';
 import type { ChartState } from '../../../machines/step.ts';
+import type { JournalEntry } from '../../../protocol/event.ts';
 import type { RunRecord, Store } from '../../../protocol/store.ts';
 import { checkVersions } from '../check-versions.ts';
 import { CommandLines } from '../command-lines.ts';
@@ -52,17 +53,19 @@ function summarize({ record, state, settled, launch }: Summary): object {
 }
 
 async function readLateResults(store: Store, { runId }: RunRecord): Promise<LateResult[]> {
-  const entries = await store.read(runId);
-  return entries.flatMap(({ event }) => (event.type === 'tool.late' ? [event] : []));
+  const late: LateResult[] = [];
+  for await (const page of readPages(store, runId))
+    late.push(...page.flatMap(({ event }) => (event.type === 'tool.late' ? [event] : [])));
+  return late;
 }
 
 async function showEvents(store: Store, { runId }: RunRecord, output: Output): Promise<number> {
-  for (const { seq, event } of await readJournal(store, runId)) {
-    if (output.json) output.data(orderEvent({ ...event, runId, seq }));
-    else {
-      const place = `${String(seq).padStart(5)}  ${formatClock(event.at)}  `;
-      output.line({ style: 'dim', text: place }, event.type.padEnd(20), describeEvent(event));
-    }
-  }
+  for await (const page of readPages(store, runId)) for (const entry of page) showEntry(entry, runId, output);
   return EXIT.done;
+}
+
+function showEntry({ seq, event }: JournalEntry, runId: string, output: Output): void {
+  if (output.json) return output.data(orderEvent({ ...event, runId, seq }));
+  const place = `${String(seq).padStart(5)}  ${formatClock(event.at)}  `;
+  output.line({ style: 'dim', text: place }, event.type.padEnd(20), describeEvent(event));
 }

@@ -1,0 +1,135 @@
+import { describe, expect, test } from 'vitest';
+import { scripted } from '../../adapters/scripted.ts';
+import { Channel } from '../../engine/channel.ts';
+import type { RunHappening } from '../../engine/run.ts';
+import { readEvents, readText, type StreamSource } from '../../engine/run-streams.ts';
+import type { JournalEntry } from '../../protocol/event.ts';
+import { memory } from '../../stores/memory.ts';
+import { createAgent } from '../../surfaces/library/create-agent.ts';
+import { ManualHost } from './manual-host.ts';
+
+/** A run that a test writes itself: what is durable, and what its channel says. */
+class Written {
+  readonly channel = new Channel();
+  readonly journal: JournalEntry[] = [];
+  ended = false;
+  readonly host = new ManualHost();
+  readonly source: StreamSource = {
+    runId: 'run_1',
+    channel: this.channel,
+    host: this.host,
+    readPages: after => this.#pages(after),
+    trouble: () => null,
+    look: async () => (this.ended ? 'ended' : 'running'),
+  };
+
+  async *#pages(after: number) {
+    for (let seq = after; seq < this.journal.length; seq += 100) yield this.journal.slice(seq, seq + 100);
+  }
+
+  /** A turn that streams this text, character by character, and is journaled. */
+  say(text: string, { turn, completes = true }: { turn: number; completes?: boolean }): void {
+    this.#append({ type: 'text.started', at: 1, generation: turn });
+    this.stream(text, turn);
+    if (completes) this.complete(text, turn);
+  }
+
+  stream(text: string, turn: number): void {
+    for (const char of text) this.channel.publishDelta({ type: 'text.delta', turn, attempt: 1, text: char });
+  }
+
+  complete(text: string, turn: number): void {
+    const said = { provider: 'p', model: 'm', finishReason: 'stop', text, items: [], calls: [] } as const;
+    this.#append({
+      ...{ type: 'turn.completed', at: 1, generation: turn, usage: null, startedAt: 1 },
+      ...{ ...said, items: [], calls: [] },
+    });
+  }
+
+  #append(event: JournalEntry['event']): void {
+    const entry = { seq: this.journal.length + 1, event };
+    this.journal.push(entry);
+    this.channel.publishEntry(entry);
+  }
+}
+
+const LONG = Array.from({ length: 3_000 }, (_, place) => String(place % 10)).join('');
+
+function seqsOf(happenings: readonly RunHappening[]): number[] {
+  return happenings.flatMap(happening => ('seq' in happening ? [happening.seq] : []));
+}
+
+describe('a reader that falls behind', () => {
+  test('gets every entry once and in order, and the running turn from where it stopped', async () => {
+    const run = new Written();
+    const reader = readEvents(run.source, { follow: true });
+    run.say('Before.', { turn: 1 });
+    const read: RunHappening[] = [];
+    const take = async () => {
+      const { value } = await reader.next();
+      if (value) read.push(value);
+    };
+    await take();
+    run.say(LONG, { turn: 2, completes: false });
+    for (let taken = 0; taken < 3; taken += 1) await take();
+    for (let turn = 3; turn < 6; turn += 1) run.say(LONG, { turn });
+    run.say(LONG.slice(0, 50), { turn: 6, completes: false });
+    run.ended = true;
+    for await (const happening of reader) read.push(happening);
+    expect(seqsOf(read)).toEqual(run.journal.map(({ seq }) => seq));
+    const last = read.flatMap(event => (event.type === 'text.delta' && event.turn === 6 ? [event.text] : []));
+    expect(last.join('')).toBe(LONG.slice(0, 50));
+  });
+
+  test('of the text gets all of it, each character once', async () => {
+    for (const taken of [0, 1, 10, 499]) {
+      const run = new Written();
+      const reader = readText(run.source, text => text);
+      const read: string[] = [];
+      const take = async () => void read.push((await reader.next()).value ?? '');
+      const first = take();
+      await run.host.idle();
+      run.say(LONG.slice(0, 500), { turn: 1, completes: false });
+      await first;
+      for (let count = 0; count < taken; count += 1) await take();
+      run.stream(LONG.slice(500), 1);
+      run.complete(LONG, 1);
+      run.say('x', { turn: 2 });
+      run.say(LONG, { turn: 3 });
+      run.ended = true;
+      for await (const text of reader) read.push(text);
+      expect(read.join('') === `${LONG}x${LONG}`, `${taken} taken`).toBe(true);
+    }
+  });
+
+  test('is told no more than so many happenings before it comes back', async () => {
+    const run = new Written();
+    const { channel } = run;
+    const subscribe = channel.subscribe.bind(channel);
+    let told = 0;
+    channel.subscribe = listen =>
+      subscribe(happening => {
+        told += 1;
+        listen(happening);
+      });
+    const reader = readEvents(run.source, { follow: true });
+    run.say('a', { turn: 1 });
+    await reader.next();
+    for (let data = 0; data < 30_000; data += 1)
+      channel.publishDelta({ type: 'tool.progress', callId: 'call_1', data });
+    expect(told).toBeLessThan(1_100);
+    await reader.return(undefined);
+  });
+});
+
+test('a run of many turns gives a reader that takes one event now and then its whole journal', async () => {
+  const store = memory();
+  const words = Array.from({ length: 40 }, (_, n) => `word ${n}`).join(' ');
+  const agent = createAgent({ name: 'a', store, model: scripted([{ text: words }]) });
+  const run = await agent.start('go');
+  const reader = run.events()[Symbol.asyncIterator]();
+  const read: RunHappening[] = [];
+  await run.settled();
+  for (let step = await reader.next(); step.done !== true; step = await reader.next()) read.push(step.value);
+  expect(seqsOf(read)).toEqual((await store.read(run.id)).map(({ seq }) => seq));
+});
