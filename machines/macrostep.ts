@@ -7,7 +7,10 @@ import type { ChartState, Step } from './step.ts';
 
 type Event = { type: string };
 
-/** The state a run begins in. `event` carries what the machine's context is made of. */
+/**
+ * The state a run begins in; `event.input` is what its context is made of.
+ * Throws what the machine's functions throw.
+ */
 export function beginRun({ createContext, start }: CompiledMachine, event: Event & { input: unknown }): Step {
   const step = new Macrostep(start.to, createContext(event), {}, event);
   step.take(start);
@@ -15,7 +18,7 @@ export function beginRun({ createContext, start }: CompiledMachine, event: Event
   return { state: step.state, effects: step.effects, handled: true };
 }
 
-/** An event in a state that has not ended. */
+/** An event in a state of this machine that has not ended. Throws what the machine's functions throw. */
 export function takeEvent({ places }: CompiledMachine, state: ChartState, event: Event): Step {
   const leaf = state._nodes.at(-1);
   const place = leaf === undefined ? undefined : places.get(leaf);
