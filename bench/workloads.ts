@@ -1,4 +1,5 @@
 import type { Workload } from './workload.ts';
+import { chart } from './workloads/chart.ts';
 import { conversation } from './workloads/conversation.ts';
 import { growth } from './workloads/growth.ts';
 import { importing } from './workloads/import.ts';
@@ -17,6 +18,7 @@ export const workloads: readonly Workload[] = [
   steps,
   conversation,
   inFlight,
+  chart,
   importing,
 ];
 

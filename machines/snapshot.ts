@@ -1,10 +1,11 @@
-import type { AnyActorRef, Snapshot } from 'xstate';
+import type { AnyActorRef } from 'xstate';
 import type { Effect, ServiceInput } from '../protocol/effect.ts';
 import { EngineError } from '../protocol/error.ts';
 import { isJsonObject } from '../protocol/json.ts';
 import { type AgentMachine, agentMachine, CHART_VERSION, serviceInput } from './agent.ts';
 import type { Context } from './context.ts';
-import { type ChartState, serviceNamed } from './step.ts';
+import { pendingService, serviceNamed } from './pending-service.ts';
+import type { ChartState } from './step.ts';
 import { structuralHash } from './structural-hash.ts';
 
 /** Where the chart stands, as JSON. What stores, exports and other processes see. */
@@ -33,7 +34,7 @@ export function fromStored(stored: StoredState, machine: AgentMachine = agentMac
   const { value, context, status } = stored;
   const state = resolve(value, context, status, machine);
   const children: Record<string, AnyActorRef> = {};
-  for (const service of pendingServices(state)) children[service.id] = stubFor(service);
+  for (const service of pendingServices(state)) children[service.id] = pendingService(service);
   return Object.assign(state, { children });
 }
 
@@ -100,18 +101,4 @@ export function pendingServices(state: ChartState): Extract<Effect, { type: 'sta
   );
   if (!state.hasTag('rest') || state.context.timer === null) return pending;
   return [...pending, { type: 'start', service: 'timer', id: 'timer', input }];
-}
-
-/** What stands for a pending service until the chart stops it, or an actor is made of the state. */
-function stubFor({ id, service, input }: ReturnType<typeof pendingServices>[number]): AnyActorRef {
-  const stub: Partial<AnyActorRef> = {
-    id,
-    src: service,
-    sessionId: id,
-    send: () => {},
-    getSnapshot: () => ({ status: 'active' }),
-    getPersistedSnapshot: () =>
-      ({ status: 'active', output: undefined, error: undefined, input }) as Snapshot<unknown>,
-  };
-  return stub as AnyActorRef;
 }

@@ -1,16 +1,14 @@
 import { type AnyActorScope, createActor, createMachine, initialTransition, type SnapshotFrom } from 'xstate';
-import {
-  type Effect,
-  type Notice,
-  SERVICE_NAMES,
-  type ServiceInput,
-  type ServiceName,
-} from '../protocol/effect.ts';
+import type { Effect, Notice, ServiceInput } from '../protocol/effect.ts';
 import type { ChartEvent, RunStarted } from '../protocol/event.ts';
 import { type AgentMachine, agentMachine } from './agent.ts';
+import { type CompiledMachine, compile } from './compile.ts';
+import { Refusal } from './compile-action.ts';
+import { beginRun, takeEvent } from './macrostep.ts';
+import { serviceNamed } from './pending-service.ts';
 
 /**
- * The chart as a pure function, and the only file that knows XState's private vocabulary.
+ * The chart as a pure function. XState's private vocabulary is here and in `compile-action.ts`.
  *
  * S1 Nothing is executed: what the chart asks for comes back as effects.
  * S2 An event that changes nothing gives back the very same state, and `handled: false`.
@@ -25,8 +23,10 @@ export type Step = { state: ChartState; effects: Effect[]; handled: boolean };
 /** One edge of the chart that a step took. `event` is `''` for an edge that needs none. */
 export type Edge = { from: string; event: string; guard?: unknown; to: string[]; actions: string[] };
 
-/** A machine of the chart as a pure function; `trace` is `next`, and tells the edges it took. */
+/** A machine of the chart as a pure function; `trace` is `next` as XState makes it, with the edges it took. */
 export type Stepper = {
+  /** Why XState's own transition makes the steps; `null` while the machine is compiled. */
+  readonly refused: string | null;
   initial(started: RunStarted): Step;
   next(state: ChartState, event: ChartEvent): Step;
   trace(state: ChartState, event: ChartEvent): Step & { edges: Edge[] };
@@ -56,8 +56,9 @@ function makeInertScope(record: (action: RecordedAction) => void): AnyActorScope
 /**
  * The chart's steps, or those of a machine made of it with `agentMachine.provide({ actions, guards })`,
  * whose actions that are plain functions are not run. A step that does not come to an end throws.
+ * `compiles`: the machine is compiled; where that is refused, XState's own transition makes the steps.
  */
-export function makeStepper(machine: AgentMachine): Stepper {
+export function makeStepper(machine: AgentMachine, { compiles = machine === agentMachine } = {}): Stepper {
   const recorded: RecordedAction[] = [];
   const isOwn = machine === agentMachine;
   const record = ({ type, params }: RecordedAction) => {
@@ -84,12 +85,38 @@ export function makeStepper(machine: AgentMachine): Stepper {
     return scope;
   };
 
+  let refused = compiles ? null : 'only the chart itself is compiled';
+  let tables: CompiledMachine | undefined;
+  /** `null` once anything is refused. Functions are pure: a step that is refused half-way is made again. */
+  const withTables = <Result>(work: (tables: CompiledMachine) => Result): Result | null => {
+    if (refused !== null) return null;
+    try {
+      tables ??= compile(machine);
+      return work(tables);
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      refused = error.message;
+      return null;
+    }
+  };
+
   return {
+    get refused() {
+      withTables(() => {});
+      return refused;
+    },
     initial(started) {
+      const step = withTables(compiled => beginRun(compiled, { type: 'xstate.init', input: started }));
+      if (step !== null) return step;
       const [state, actions] = initialTransition(machine, started);
       return { state, effects: lower(actions, isOwn), handled: true };
     },
-    next: (state, event) => stepIn(inertScope, state, event),
+    next(state, event) {
+      if (state.status !== 'active') return { state, effects: [], handled: false };
+      const isForeign = !Object.is(state.machine, machine);
+      const step = isForeign ? null : withTables(compiled => takeEvent(compiled, state, event));
+      return step ?? stepIn(inertScope, state, event);
+    },
     trace(state, event) {
       watchedScope ??= watch();
       transitions = [];
@@ -161,10 +188,4 @@ function lowerAction(type: string, params: unknown, isStrict: boolean): Effect |
       if (!isStrict) return null;
       throw new Error(`The chart has an action that is no effect: ${type}`);
   }
-}
-
-export function serviceNamed(name: unknown): ServiceName {
-  const known = SERVICE_NAMES.find(service => service === name);
-  if (known === undefined) throw new Error(`The chart has no service "${String(name)}"`);
-  return known;
 }

@@ -107,9 +107,9 @@ describe('the house', () => {
     expect(wrong).toEqual([]);
   });
 
-  it("XState's private vocabulary is only in machines/step.ts", () => {
+  it("XState's private vocabulary is only where steps are made and where actions are compiled", () => {
     const users = sources.filter(({ text }) => /['"`]@?xstate\.\w/.test(text)).map(({ file }) => file);
-    expect(users).toEqual(['machines/step.ts']);
+    expect(users.sort()).toEqual(['machines/compile-action.ts', 'machines/step.ts']);
   });
 
   it('the chart is pure: machines/ and protocol/ read no clock, no randomness, no environment and no timer', () => {

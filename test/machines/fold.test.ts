@@ -5,29 +5,8 @@ import { type ChartState, initial, next } from '../../machines/step.ts';
 import type { RunConfig } from '../../protocol/config.ts';
 import type { ChartEvent } from '../../protocol/event.ts';
 import { generateEvents } from '../../surfaces/testing/explore/generate-events.ts';
-import { makeConfig, makeStarted } from './builders.ts';
-import { everyCall, MIXED_ROUNDS, makeWorld } from './worlds.ts';
-
-const WORLD = makeWorld({ rounds: [...MIXED_ROUNDS, ...everyCall()], sticky: true });
-
-const configs: fc.Arbitrary<RunConfig> = fc
-  .record({
-    finalAnswer: fc.constantFrom('live', 'held', 'separate'),
-    onMessage: fc.constantFrom('supersede', 'queue'),
-    onLimit: fc.constantFrom('answer', 'stop'),
-    finishers: fc.boolean(),
-    attempts: fc.integer({ min: 1, max: 3 }),
-    limits: fc.record({
-      turns: fc.integer({ min: 1, max: 6 }),
-      toolCalls: fc.nat({ max: 6 }),
-      activeMs: fc.integer({ min: 5, max: 500 }),
-      repeatedFailures: fc.integer({ min: 1, max: 3 }),
-    }),
-  })
-  .map(change => makeConfig(change));
-
-/** Which of the events on offer happens, time after time. */
-const choices = fc.array(fc.nat(), { minLength: 1, maxLength: 60 });
+import { makeStarted } from './builders.ts';
+import { choices, configs, WORLD } from './random-runs.ts';
 
 /** Lets things happen until the run ends, and gives back what the chart took. */
 function play(config: RunConfig, picks: readonly number[]): { state: ChartState; journal: ChartEvent[] } {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { agentMachine, CHART_VERSION } from '../../machines/agent.ts';
+import { serviceNamed } from '../../machines/pending-service.ts';
 import {
   chartIdentity,
   fromStored,
@@ -7,7 +8,7 @@ import {
   type StoredState,
   toStored,
 } from '../../machines/snapshot.ts';
-import { next, serviceNamed } from '../../machines/step.ts';
+import { next } from '../../machines/step.ts';
 import { hashDefinition, structuralHash } from '../../machines/structural-hash.ts';
 import { EngineError } from '../../protocol/error.ts';
 import {
