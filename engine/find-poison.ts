@@ -1,6 +1,7 @@
 import type { Context } from '../machines/context.ts';
 import { statePath } from '../machines/state-path.ts';
 import type { JournalEntry } from '../protocol/event.ts';
+import { shortenOwnerName } from '../protocol/owner-name.ts';
 import type { Store } from '../protocol/store.ts';
 import { childIdsOf } from './child-runs.ts';
 import { hasEnded, isAtRest, type LoadedRun, loadRun } from './load-run.ts';
@@ -66,6 +67,6 @@ function explain({ state }: LoadedRun, last: string): string {
   const where = calls === '' ? statePath(state) : `${statePath(state)}, running ${calls}`;
   return (
     `${MOST_CRASHES} processes in a row died while they drove this run and got no further, the last of them ` +
-    `${last}; it stands in ${where}. It is not tried again by itself: unpause it to try, or cancel it.`
+    `${shortenOwnerName(last)}; it stands in ${where}. It is not tried again by itself: unpause it to try, or cancel it.`
   );
 }

@@ -1,62 +1,132 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { hash, randomUUID } from 'node:crypto';
+import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
+import { type NamedProcess, readOwnerName } from '../protocol/owner-name.ts';
 import type { Owner } from '../protocol/store.ts';
+
+/**
+ * What this process knows of an owner. `self`: this copy of the engine in this process. `dead`: it ran on this host,
+ * boot and PID namespace, and its process has ended. `unknown`: it ran elsewhere, or cannot be told; only the end
+ * of its lease says that it drives no more, and nothing says that it does not act.
+ */
+export type OwnerStanding = 'self' | 'alive' | 'dead' | 'unknown';
 
 /** This process as the owner of leases; each driver gets an id of its own. */
 export function makeOwner(id: string): Owner {
-  ownStart ??= startOf(process.pid) ?? '';
-  return { id, host: thisHost(), pid: process.pid, startedAt: ownStart };
+  self ??= describeSelf();
+  return { id, ...self };
+}
+
+/** Looks the owner's process up, if it ran where this one does. */
+export function judgeOwner(owner: NamedProcess): OwnerStanding {
+  return compareOwner(owner, makeOwner(''), findProcess);
+}
+
+/** The same of an owner as `run.claimed` names it in `by` or `replaces`; `unknown` for a name of an earlier release. */
+export function judgeOwnerName(name: string): OwnerStanding {
+  const owner = readOwnerName(name);
+  return owner === undefined ? 'unknown' : judgeOwner(owner);
+}
+
+/** Whether the owner is known to be gone; one that cannot be told is left to its lease. */
+export function isOwnerDead(owner: Owner): boolean {
+  return judgeOwner(owner) === 'dead';
+}
+
+/** A process by its id: none has it, or one that started then (empty where that cannot be known). */
+export type FoundProcess = { type: 'none' } | { type: 'found'; startedAt: string };
+
+/** Judges `owner` from where `here` runs. `find` is asked only for an id that means the same process in both places. */
+export function compareOwner(
+  owner: NamedProcess,
+  here: NamedProcess,
+  find: (pid: number) => FoundProcess,
+): OwnerStanding {
+  if (here.instance !== undefined && owner.instance === here.instance && owner.pid === here.pid)
+    return 'self';
+  if (owner.space === undefined || owner.space === '' || owner.space !== here.space) return 'unknown';
+  if (!Number.isInteger(owner.pid) || owner.pid < 1 || owner.pid > MAX_PID) return 'unknown';
+  const found = find(owner.pid);
+  if (found.type === 'none') return 'dead';
+  if (found.startedAt === '' || owner.startedAt === '') return 'unknown';
+  return found.startedAt === owner.startedAt ? 'alive' : 'dead';
+}
+
+const MAX_PID = 2 ** 31 - 1;
+
+let self: Omit<Owner, 'id'> | undefined;
+
+function describeSelf(): Omit<Owner, 'id'> {
+  const { pid } = process;
+  const found = findProcess(pid);
+  const startedAt = found.type === 'found' ? found.startedAt : '';
+  return { host: hostname(), pid, startedAt, space: findSpace(), instance: randomUUID().slice(0, 13) };
 }
 
 /**
- * Whether an owner is known to be gone: it ran on this machine, and no process has its id, or a
- * younger one does. An owner elsewhere, or one that cannot be told, is left to its lease.
+ * Where process ids mean the same processes as here. The boot id is the kernel's, and new at each boot: containers
+ * share it with their host and with each other, whatever they are called, and differ in their PID namespaces. An
+ * owner of an earlier boot has another space, because no identity of a machine across boots is safe from copies of
+ * its disk; it is left to its lease. Start times are counted in the time namespace of the reader.
+ * Source: proc(5), namespaces(7), time_namespaces(7); `kern.bootsessionuuid` is Darwin's.
  */
-export function isOwnerDead(owner: Owner): boolean {
-  if (owner.host !== thisHost()) return false;
-  if (!exists(owner.pid)) return true;
-  const started = startOf(owner.pid);
-  return started !== null && owner.startedAt !== '' && started !== owner.startedAt;
-}
-
-let host: string | undefined;
-let ownStart: string | undefined;
-
-/** The machine and its boot: after a reboot every earlier owner is another host's, and left to its lease. */
-function thisHost(): string {
-  host ??= [hostname(), readBootId()].filter(part => part !== '').join('/');
-  return host;
-}
-
-function readBootId(): string {
+function findSpace(): string {
   try {
-    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+    if (process.platform === 'linux') {
+      if (!isProcOurs()) return '';
+      const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+      return digest(boot, readlinkSync('/proc/self/ns/pid'), readTimeNamespace());
+    }
+    if (process.platform !== 'darwin') return '';
+    return digest(
+      execFileSync('/usr/sbin/sysctl', ['-n', 'kern.bootsessionuuid'], { encoding: 'utf8' }).trim(),
+    );
   } catch {
     return '';
   }
 }
 
-function exists(pid: number): boolean {
+/** In a PID namespace with no `/proc` of its own, the one that is mounted names other processes. */
+function isProcOurs(): boolean {
+  return readlinkSync('/proc/self') === String(process.pid);
+}
+
+/** Kernels before 5.6 have none. */
+function readTimeNamespace(): string {
   try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+    return readlinkSync('/proc/self/ns/time');
+  } catch {
+    return '';
   }
 }
 
-/** When a process started, in its platform's own unit; `null` where that cannot be found out. A zombie has ended. */
-function startOf(pid: number): string | null {
+function digest(boot: string, ...namespaces: string[]): string {
+  return boot === '' ? '' : hash('sha256', [hostname(), boot, ...namespaces].join('\n'), 'hex').slice(0, 16);
+}
+
+function findProcess(pid: number): FoundProcess {
+  try {
+    process.kill(pid, 0);
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ESRCH') return { type: 'none' };
+  }
+  return readProcess(pid);
+}
+
+/** A zombie has ended. */
+function readProcess(pid: number): FoundProcess {
   try {
     if (process.platform === 'linux') {
       const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
       const [state, ...fields] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-      return state === 'Z' ? 'zombie' : (fields[18] ?? null);
+      return state === 'Z' ? { type: 'none' } : { type: 'found', startedAt: fields[18] ?? '' };
     }
-    if (process.platform === 'win32') return null;
-    return execFileSync('ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8' }).trim() || null;
+    if (process.platform === 'win32') return { type: 'found', startedAt: '' };
+    const env = { ...process.env, LC_ALL: 'C', TZ: 'UTC0' };
+    const text = execFileSync('ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8', env });
+    return { type: 'found', startedAt: text.trim() };
   } catch {
-    return null;
+    return { type: 'found', startedAt: '' };
   }
 }

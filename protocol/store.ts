@@ -5,14 +5,22 @@ import type { JsonValue } from './json.ts';
 
 export type RunStatus = 'running' | 'waiting' | 'finished' | 'failed' | 'cancelled';
 
-/** Who drives a run. A process id is told from a later one of the same number by `startedAt`. */
+/** Who drives a run. */
 export type Owner = {
   /** Unique for each driver, also within a process. */
   id: string;
+  /** The name of the machine or container, for people: several may have the same one. */
   host: string;
   pid: number;
   /** When the process started, in the platform's own unit; empty where it cannot be known. */
   startedAt: string;
+  /**
+   * Where `pid` and `startedAt` mean this process: a digest of host, boot and PID namespace. Empty where the
+   * platform does not tell, absent from an earlier release; such an owner is never judged by its `pid`.
+   */
+  space?: string;
+  /** Unique for each copy of the engine that is loaded: a worker thread has one of its own. */
+  instance?: string;
 };
 
 export type RunRecord = {

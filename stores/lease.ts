@@ -1,10 +1,11 @@
 import type { BookkeepingEvent } from '../protocol/event.ts';
+import { nameOwner } from '../protocol/owner-name.ts';
 import type { ClaimRequest, ClaimResult, Owner } from '../protocol/store.ts';
 
 /** Who holds a run and until when, ms since the epoch. */
 export type Lease = { owner: Owner; until: number };
 
-/** Why a claim is refused: somebody else holds an unexpired lease and is not known to be gone. */
+/** Why a claim is refused: another owner holds an unexpired lease and is not known to be gone. */
 export function refuseClaim(
   lease: Lease | undefined,
   request: ClaimRequest,
@@ -14,7 +15,7 @@ export function refuseClaim(
   return { type: 'held', owner: lease.owner, until: lease.until };
 }
 
-/** What a claim leaves in the journal; of the host only its name, not which boot of it. `replaced`: the lease nobody let go of. */
+/** What a claim leaves in the journal. `replaced`: the lease that was not released. */
 export function recordClaim(
   request: ClaimRequest,
   epoch: number,
@@ -23,10 +24,6 @@ export function recordClaim(
   const event = { type: 'run.claimed', at: request.now, by: nameOwner(request.owner), epoch } as const;
   if (replaced === undefined || replaced.owner.id === request.owner.id) return event;
   return { ...event, replaces: nameOwner(replaced.owner) };
-}
-
-function nameOwner({ host, pid }: Owner): string {
-  return `${host.split('/')[0]}:${pid}`;
 }
 
 /** The lease a granted claim gives. */

@@ -28,6 +28,20 @@ export const claimChecks: readonly Check[] = [
     },
   },
   {
+    name: 'what tells an owner from others is kept with the lease and named in the journal',
+    async run(store) {
+      const owner = { ...makeOwner('one'), startedAt: 'a b', space: 'space', instance: 'copy' };
+      await store.create(begin('a'), request('one', { owner }));
+      assert.deepEqual((await store.get('a'))?.owner, owner);
+      const [claimed] = await store.read('a', 1);
+      assert.equal(claimed && 'by' in claimed.event && claimed.event.by, 'host:7@space/copy/a%20b');
+      const asked: unknown[] = [];
+      const isDead = (found: unknown) => asked.push(found) > 0;
+      assert.equal((await store.claim('a', request('two', { isDead }))).type, 'claimed');
+      assert.deepEqual(asked, [owner]);
+    },
+  },
+  {
     name: 'a held run is not claimed, and the claimant is told who holds it until when',
     async run(store) {
       await store.create(begin('a'), request('one'));

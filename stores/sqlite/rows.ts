@@ -18,7 +18,14 @@ const runRowSchema = z.object({
   lease_until: z.number().nullable(),
 });
 
-const ownerSchema = z.object({ id: z.string(), host: z.string(), pid: z.number(), startedAt: z.string() });
+const ownerSchema = z.object({
+  id: z.string(),
+  host: z.string(),
+  pid: z.number(),
+  startedAt: z.string(),
+  space: z.exactOptional(z.string()),
+  instance: z.exactOptional(z.string()),
+});
 
 /**
  * Text as a column can hold it. SQLite stores UTF-8, which has no lone surrogates, and its functions

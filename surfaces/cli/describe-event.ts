@@ -2,6 +2,7 @@ import type { RunEvent } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
+import { shortenOwnerName } from '../../protocol/owner-name.ts';
 import type { Usage } from '../../protocol/turn.ts';
 import { formatClock, formatSpan } from './format-time.ts';
 import { shorten } from './show-safely.ts';
@@ -59,10 +60,15 @@ export function describeEvent(event: RunEvent): string {
     case 'finishers.rejected':
       return shorten(event.feedback, SHORT);
     case 'run.claimed':
-      return `epoch ${event.epoch}, ${event.by}${event.replaces === undefined ? '' : `, in place of ${event.replaces}`}`;
+      return describeClaim(event);
     case 'run.noted':
       return `by ${event.by}`;
   }
+}
+
+function describeClaim({ epoch, by, replaces }: Extract<RunEvent, { type: 'run.claimed' }>): string {
+  const place = replaces === undefined ? '' : `, in place of ${shortenOwnerName(replaces)}`;
+  return `epoch ${epoch}, ${shortenOwnerName(by)}${place}`;
 }
 
 function describeFork({ forkOf }: Extract<RunEvent, { type: 'run.started' }>): string {

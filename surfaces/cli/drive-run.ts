@@ -1,8 +1,9 @@
 import { systemHost } from '../../engine/host.ts';
-import { isOwnerDead, makeOwner } from '../../engine/owner.ts';
+import { judgeOwner, judgeOwnerName } from '../../engine/owner.ts';
 import type { Run } from '../../engine/run.ts';
 import type { Settled } from '../../engine/settled.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
+import { shortenOwnerName } from '../../protocol/owner-name.ts';
 import type { Owner, Store } from '../../protocol/store.ts';
 import { askAbout } from './ask.ts';
 import type { CommandLines } from './command-lines.ts';
@@ -110,20 +111,19 @@ async function watch({ run, view, output }: Drive, position: { seq: number }): P
 }
 
 function announceTakeover({ by, replaces }: { by: string; replaces?: string }, output: Output): void {
-  const { host, pid } = makeOwner('');
-  const name = host.split('/')[0];
-  if (replaces !== `${name}:${pid}` || by === replaces) return;
-  const split = by.lastIndexOf(':');
-  const winner = `Process ${by.slice(split + 1)} on ${by.slice(0, split)}`;
+  if (replaces === undefined || judgeOwnerName(replaces) !== 'self' || judgeOwnerName(by) === 'self') return;
+  const name = shortenOwnerName(by);
+  const split = name.lastIndexOf(':');
+  const winner = `Process ${name.slice(split + 1)} on ${name.slice(0, split)}`;
   output.problem(
-    `${winner} took this run over: this process (${pid}) did not renew its lease in time, because it was ` +
+    `${winner} took this run over: this process (${process.pid}) did not renew its lease in time, because it was ` +
       'stopped, stood still or slept. Nothing it reports counts any more; following the run.',
   );
 }
 
 async function interrupt({ run, store, output, by, commands }: Drive, leave: () => void): Promise<void> {
   const owner = await findDriver(store, run.id);
-  if (owner !== null && !isThisProcess(owner)) {
+  if (owner !== null && judgeOwner(owner) !== 'self') {
     output.problem(
       `${nameOwner(owner)} goes on driving the run. To end it: ${commands.of('cancel', run.id)}`,
     );
@@ -164,7 +164,7 @@ async function decide(
 
 async function announceDriver({ run, store, output }: Drive): Promise<void> {
   const owner = await findDriver(store, run.id);
-  if (owner === null || isThisProcess(owner)) return;
+  if (owner === null || judgeOwner(owner) === 'self') return;
   output.line({ style: 'yellow', text: `${nameOwner(owner)} drives this run; following it.` });
 }
 
@@ -172,14 +172,9 @@ async function announceDriver({ run, store, output }: Drive): Promise<void> {
 async function findDriver(store: Store, runId: string): Promise<Owner | null> {
   const record = await store.get(runId);
   if (record?.owner === undefined || (record.leaseUntil ?? 0) <= systemHost.now()) return null;
-  return isOwnerDead(record.owner) ? null : record.owner;
-}
-
-function isThisProcess(owner: Owner): boolean {
-  const { host, pid, startedAt } = makeOwner('');
-  return owner.host === host && owner.pid === pid && owner.startedAt === startedAt;
+  return judgeOwner(record.owner) === 'dead' ? null : record.owner;
 }
 
 function nameOwner({ pid, host }: Owner): string {
-  return `Process ${pid} on ${host.split('/')[0]}`;
+  return `Process ${pid} on ${host}`;
 }

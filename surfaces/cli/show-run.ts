@@ -66,7 +66,7 @@ function explainState({ status, value, context }: ChartState): string {
 
 function describeDriver({ owner, leaseUntil = 0 }: RunRecord, now: number): string {
   if (owner === undefined) return 'nobody: resume it';
-  const name = `process ${owner.pid} on ${owner.host.split('/')[0]}`;
+  const name = `process ${owner.pid} on ${owner.host}`;
   return isOwnerDead(owner) || leaseUntil <= now ? `nobody (${name} is gone): resume it` : name;
 }
 

@@ -108,7 +108,7 @@ export async function viewRun(record: RunRecord, options: ViewOptions): Promise<
 
 function describeDriver({ owner, leaseUntil = 0 }: RunRecord, now: number): RunView['driver'] {
   if (owner === undefined || leaseUntil <= now || isOwnerDead(owner)) return null;
-  return { host: owner.host.split('/')[0] ?? '', pid: owner.pid, until: leaseUntil };
+  return { host: owner.host, pid: owner.pid, until: leaseUntil };
 }
 
 /** What the model said goes through the text filters; messages that no model call has read stand last. */

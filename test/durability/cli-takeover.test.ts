@@ -33,7 +33,7 @@ test('a command whose run another process took over says so and why, follows it,
   const claims = events.filter(({ type }) => type === 'run.claimed');
   expect(claims.slice(0, 2)).toMatchObject([
     { epoch: 1 },
-    { epoch: 2, replaces: `${hostname()}:${first.child.pid}` },
+    { epoch: 2, replaces: expect.stringContaining(`${hostname()}:${first.child.pid}@`) },
   ]);
   expect(typesOf(events)).toContain('tool.interrupted');
   expect(typesOf(events)).not.toContain('tool.settled');

@@ -173,7 +173,7 @@ test('the loser is told who has the run, in its events, and follows it to the sa
   })();
   const settled = await first.settle(run.settled());
   await first.settle(reading);
-  expect(claims).toMatchObject([{ epoch: 1 }, { epoch: 2, replaces: expect.stringMatching(/:\d+$/) }]);
+  expect(claims).toMatchObject([{ epoch: 1 }, { epoch: 2, replaces: expect.stringMatching(/:\d+@/) }]);
   expect((await eventsOf(inner, run.id)).at(-1)?.type).toBe('turn.completed');
   expect(settled).toMatchObject({ status: 'finished' });
 });

@@ -122,7 +122,7 @@ function expectTakenOver({ one, two, told }: Outcome): void {
   expect(one).toEqual(two);
   const claims = told.filter(line => line.startsWith('saw epoch '));
   expect(claims.length).toBeGreaterThan(1);
-  expect(claims.at(-1)).toMatch(/"replaces":".+:\d+"/);
+  expect(claims.at(-1)).toMatch(/"replaces":".+:\d+@/);
 }
 
 /** So many took the run to drive it; who follows may claim it once it is over, and journals nothing then. */

@@ -1,6 +1,7 @@
 import type { RunEvent } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import { textOf } from '../../protocol/message.ts';
+import { shortenOwnerName } from '../../protocol/owner-name.ts';
 import { formatNumber, formatSpan, formatValue } from './format.ts';
 import { shorten } from './show-safely.ts';
 
@@ -49,7 +50,7 @@ export function describeEvent(event: RunEvent, nameOf: (callId: string) => strin
     case 'finishers.rejected':
       return shorten(event.feedback, SHORT);
     case 'run.claimed':
-      return `epoch ${event.epoch}, ${shorten(event.by, 60)}`;
+      return `epoch ${event.epoch}, ${shorten(shortenOwnerName(event.by), 60)}`;
     case 'run.noted':
       return shorten(event.by, 60);
     case 'text.started':
