@@ -4,6 +4,7 @@ import { MOST_CRASHES } from '../../engine/find-poison.ts';
 import type { FaultPoint } from '../../engine/host.ts';
 import type { Run } from '../../engine/run.ts';
 import type { RunEvent } from '../../protocol/event.ts';
+import { shortenOwnerName } from '../../protocol/owner-name.ts';
 import type { Store } from '../../protocol/store.ts';
 import { memory } from '../../stores/memory.ts';
 import type { AgentOptions } from '../../surfaces/library/agent-options.ts';
@@ -51,10 +52,10 @@ export async function recordScene(name: string): Promise<EngineJournal> {
 /** The same on every machine. */
 function hideProcess(events: readonly RunEvent[]): RunEvent[] {
   const name = events.flatMap(event => (event.type === 'run.claimed' ? [event.by] : []))[0];
-  const text = JSON.stringify(events);
-  return JSON.parse(
-    name === undefined ? text : text.replaceAll(JSON.stringify(name).slice(1, -1), 'a process'),
-  );
+  if (name === undefined) return [...events];
+  const hide = (text: string, part: string) =>
+    text.replaceAll(JSON.stringify(part).slice(1, -1), 'a process');
+  return JSON.parse(hide(hide(JSON.stringify(events), name), shortenOwnerName(name)));
 }
 
 export function listScenes(): string[] {
