@@ -35,7 +35,10 @@ import {
 import { escapeText, type Row, toLease, toPlace, toRecord } from './sqlite/rows.ts';
 
 export type SqliteOptions = {
-  /** How long to wait for another process's lock, in ms. Default 5000. This process stands still meanwhile. */
+  /**
+   * How long a call waits for another process's lock before it is refused as `store-locked`, in ms. Default 5000.
+   * This process goes on meanwhile.
+   */
   busyTimeoutMs?: number;
 };
 
@@ -88,7 +91,7 @@ class SqliteStore implements Store {
   async adopt({ runId, agent, status, createdAt, seq, state }: AdoptedRun): Promise<void> {
     const [key, name, text] = [escapeText(runId), escapeText(agent), JSON.stringify(state)];
     const sum = sumOfRecord({ run_id: key, agent: name, created_at: createdAt, base: seq, continues: null });
-    this.#connection.transact('write', sql => {
+    await this.#connection.transact('write', sql => {
       if (describeRun(sql, runId) !== undefined) throw existingRun(runId);
       sql.insertRun.run(key, name, status, createdAt, createdAt, seq, seq, null, sum);
       sql.saveSnapshot.run(key, seq, text, sumOfSnapshot(key, seq, text));
@@ -142,7 +145,7 @@ class SqliteStore implements Store {
   }
 
   async release(runId: string, epoch: number): Promise<void> {
-    this.#connection.transact('write', sql => {
+    await this.#connection.transact('write', sql => {
       locateRun(sql, runId);
       sql.release.run(escapeText(runId), epoch);
     });
@@ -151,7 +154,7 @@ class SqliteStore implements Store {
   async saveSnapshot(runId: string, snapshot: StoredSnapshot): Promise<void> {
     const key = escapeText(runId);
     const state = JSON.stringify(snapshot.state);
-    this.#connection.transact('write', sql => {
+    await this.#connection.transact('write', sql => {
       locateRun(sql, runId);
       sql.saveSnapshot.run(key, snapshot.seq, state, sumOfSnapshot(key, snapshot.seq, state));
     });
@@ -167,7 +170,7 @@ class SqliteStore implements Store {
 
   async list({ status, limit, onDamaged }: ListFilter = {}): Promise<RunRecord[]> {
     const rows = limit === undefined ? -1 : Math.max(0, limit);
-    const found = this.#connection.query(sql =>
+    const found = await this.#connection.query(sql =>
       status === undefined ? sql.runs.all(rows) : sql.runsByStatus.all(status, rows),
     );
     return found.flatMap(row => readRecord(row, onDamaged));

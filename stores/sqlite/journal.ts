@@ -1,3 +1,4 @@
+import { EngineError } from '../../protocol/error.ts';
 import type { JournalEntry, RunEvent } from '../../protocol/event.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import type { ClaimRequest, Page, RunRecord, StoredSnapshot } from '../../protocol/store.ts';
@@ -12,16 +13,30 @@ import type { Statements } from './statements.ts';
 
 export type Position = { seq: number; epoch: number; sum: string };
 
-/** How long a journal is and who may write it; `row` has the lease. Throws `run-unknown`. */
+/** How long a journal is and who may write it; `row` has the lease. Throws `run-unknown`, and `store-damaged` as `describeRun`. */
 export function locateRun(sql: Statements, runId: string): Position & { row: Row } {
   const row = sql.position.get(escapeText(runId));
-  if (row === undefined) throw missingRun(runId);
+  if (row === undefined) {
+    refuseTraces(sql, runId);
+    throw missingRun(runId);
+  }
   return { row, seq: Number(row.seq), epoch: Number(row.epoch), sum: String(row.sum) };
 }
 
+/** The run's record. Throws `store-damaged` if it makes no sense, or is missing where the run has entries. */
 export function describeRun(sql: Statements, runId: string): RunRecord | undefined {
   const row = sql.run.get(escapeText(runId));
+  if (row === undefined) refuseTraces(sql, runId);
   return row && toRecord(row);
+}
+
+function refuseTraces(sql: Statements, runId: string): void {
+  if (sql.trace.get(escapeText(runId)) === undefined) return;
+  throw new EngineError(
+    'store-damaged',
+    `The record of run "${runId}" is missing, but its journal is not. Restore the store from a backup.`,
+    { runId },
+  );
 }
 
 /** The entries behind `after`, all of them or a page. What is not as it was written is `journal-damaged`. */

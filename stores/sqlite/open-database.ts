@@ -4,19 +4,22 @@ import type { DatabaseSync } from 'node:sqlite';
 import { EngineError } from '../../protocol/error.ts';
 import { loadSqlite } from './load-module.ts';
 import { migrateDatabase, VERSION_WITHOUT_SUMS } from './migrate-database.ts';
+import { refuseRemains } from './opened-file.ts';
 import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from './schema.ts';
 
 /**
  * Opens `file`, with its folder and tables made if they are missing, and those of an older release brought to
- * the present schema. A commit is on disk when it
- * returns; a lock is waited for up to `busyTimeoutMs`. No handle stays open when it throws.
+ * the present schema. A commit is on disk when it returns; a lock is not waited for, because SQLite waits with the
+ * whole process. No handle stays open when it throws.
  */
-export function openDatabase(file: string, busyTimeoutMs: number): DatabaseSync {
+export function openDatabase(file: string): DatabaseSync {
   const { DatabaseSync } = loadSqlite();
   mkdirSync(dirname(file), { recursive: true });
+  refuseRemains(file);
   const db = new DatabaseSync(file);
   try {
-    db.exec(`PRAGMA busy_timeout = ${Math.max(0, Math.trunc(busyTimeoutMs))}`);
+    db.exec('PRAGMA busy_timeout = 0');
+    db.exec('PRAGMA cell_size_check = ON');
     db.exec('PRAGMA foreign_keys = OFF');
     db.exec('BEGIN DEFERRED');
     const found = identify(db, file);

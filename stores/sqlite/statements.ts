@@ -20,6 +20,7 @@ const SQL = {
   snapshot: `SELECT snapshots.*, runs.base FROM snapshots
     LEFT JOIN runs ON runs.run_id = snapshots.run_id WHERE snapshots.run_id = ?`,
   run: 'SELECT * FROM runs WHERE run_id = ?',
+  trace: `SELECT 1 FROM events WHERE run_id = ?1 UNION ALL SELECT 1 FROM snapshots WHERE run_id = ?1 LIMIT 1`,
   runs: 'SELECT * FROM runs ORDER BY created_at DESC, run_id DESC LIMIT ?',
   runsByStatus: 'SELECT * FROM runs WHERE status = ? ORDER BY created_at DESC, run_id DESC LIMIT ?',
   item: 'SELECT run_id, seq FROM items WHERE item_id = ?',
@@ -44,6 +45,7 @@ export function prepareStatements(db: DatabaseSync): Statements {
     entrySum: db.prepare(SQL.entrySum),
     snapshot: db.prepare(SQL.snapshot),
     run: db.prepare(SQL.run),
+    trace: db.prepare(SQL.trace),
     runs: db.prepare(SQL.runs),
     runsByStatus: db.prepare(SQL.runsByStatus),
     item: db.prepare(SQL.item),

@@ -54,7 +54,11 @@ async function tell(error: unknown): Promise<void> {
     ({ length }) => length,
     () => 0,
   );
-  print({ failed: error.code, message: error.message, read });
+  const status = await store.get(RUN).then(
+    record => record?.status,
+    () => undefined,
+  );
+  print({ failed: error.code, message: error.message, status, read });
 }
 
 try {

@@ -19,6 +19,7 @@ type Line = {
   paid?: string;
   failed?: string;
   message?: string;
+  status?: string;
   read?: number;
   doubted?: string;
   ended?: string;
@@ -55,6 +56,7 @@ describe('a full disk', () => {
     expect(failure, first.stderr).toMatchObject({ failed: 'store-unavailable' });
     expect(failure?.message).toContain(FILE);
     expect(failure?.message).toContain('space');
+    expect(failure).toMatchObject({ status: 'running' });
     expect(failure?.read).toBeGreaterThan(5);
     const PAID = before.flatMap(({ paid }) => paid?.split(':').at(-1) ?? []).join(' ');
     const second = shell('exec "$NODE" "$FIXTURE" "$FILE"', { FILE, PAID });
@@ -74,8 +76,10 @@ describe('a full disk', () => {
       lines.find(({ failed }) => failed !== undefined),
       ended.stderr,
     ).toMatchObject({
-      failed: 'store-unavailable',
-      message: expect.stringContaining('full'),
+      failed: 'store-full',
+      message: expect.stringContaining('Make space'),
+      status: 'running',
+      read: expect.any(Number),
     });
     expect(lines.filter(({ failed }) => failed !== undefined)).toHaveLength(1);
     expect(lines.at(-1)).toEqual({ ended: 'finished' });

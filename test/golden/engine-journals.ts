@@ -52,10 +52,10 @@ export async function recordScene(name: string): Promise<EngineJournal> {
 /** The same on every machine. */
 function hideProcess(events: readonly RunEvent[]): RunEvent[] {
   const name = events.flatMap(event => (event.type === 'run.claimed' ? [event.by] : []))[0];
-  const text = JSON.stringify(events);
-  if (name === undefined) return JSON.parse(text);
-  const names = [name, shortenOwnerName(name)].map(known => JSON.stringify(known).slice(1, -1));
-  return JSON.parse(names.reduce((hidden, known) => hidden.replaceAll(known, 'a process'), text));
+  if (name === undefined) return [...events];
+  const hide = (text: string, part: string) =>
+    text.replaceAll(JSON.stringify(part).slice(1, -1), 'a process');
+  return JSON.parse(hide(hide(JSON.stringify(events), name), shortenOwnerName(name)));
 }
 
 export function listScenes(): string[] {

@@ -15,6 +15,15 @@ function copy(columns: string, from: number, to: number): string {
   return `UPDATE events SET (${columns}) = (SELECT ${columns} FROM events WHERE seq = ${from}) WHERE seq = ${to}`;
 }
 
+/** A fixed sequence of numbers from 0 to below 1. */
+function makeRandom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state * 48_271) % 2_147_483_647;
+    return state / 2_147_483_647;
+  };
+}
+
 describe('a damaged journal', () => {
   test.each([
     ['an entry that is not JSON', `UPDATE events SET json = '{"type":' WHERE seq = 3`, 3],
@@ -161,6 +170,23 @@ describe('a damaged journal', () => {
     expect((await fail(store.get('a'))).message).toContain('"a"');
   });
 
+  test('without its record is damaged, not unknown, to whoever asks for it', async () => {
+    const file = await makeJournal(3);
+    change(file, `UPDATE runs SET run_id = 'z'`);
+    const store = sqlite(file);
+    const calls = [
+      store.get('a'),
+      store.read('a'),
+      store.append('a', { after: 3, input: true }, [receive('x')], 'running'),
+      store.claim('a', request('one')),
+      store.chain('a'),
+      store.create(begin('a')),
+    ];
+    for (const call of calls)
+      expect(await fail(call)).toMatchObject({ code: 'store-damaged', details: { runId: 'a' } });
+    expect(await fail(store.read('b'))).toMatchObject({ code: 'run-unknown' });
+  });
+
   test('with a number in its record that no count can be is refused', async () => {
     const file = await makeJournal(1);
     change(file, 'UPDATE runs SET epoch = 9223372036854775807');
@@ -229,6 +255,29 @@ describe('a damaged journal', () => {
       if (!Array.isArray(result)) refused += 1;
     }
     expect(refused).toBeGreaterThan(10);
+  });
+
+  test('with random bytes anywhere is refused as damaged, or gives what was written: no run gets lost', async () => {
+    const whole = await makeJournal(12);
+    const bytes = readFileSync(whole);
+    const journal = await sqlite(whole).read('a');
+    const random = makeRandom(7);
+    let refused = 0;
+    for (let round = 0; round < 150; round += 1) {
+      const damaged = Buffer.from(bytes);
+      const at = Math.floor(random() * bytes.length);
+      const end = Math.min(bytes.length, at + 1 + Math.floor(random() * 5000));
+      for (let place = at; place < end; place += 1) damaged.writeUInt8(Math.floor(random() * 256), place);
+      const file = makeFile();
+      writeFileSync(file, damaged);
+      const store = sqlite(file);
+      const result = await store.read('a').catch((error: EngineError) => error.code);
+      await store.close();
+      if (typeof result !== 'string') expect(result).toEqual(journal);
+      else expect(['store-damaged', 'journal-damaged'], `bytes ${at} to ${end}`).toContain(result);
+      if (typeof result === 'string') refused += 1;
+    }
+    expect(refused).toBeGreaterThan(50);
   });
 
   test('with a torn log ends at a commit: no entry is half there', async () => {

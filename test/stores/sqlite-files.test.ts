@@ -1,8 +1,20 @@
-import { chmodSync, copyFileSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import {
+  chmodSync,
+  copyFileSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
-import { begin, receive } from '../../stores/conformance/samples.ts';
+import type { Store } from '../../protocol/store.ts';
+import { begin, receive, request } from '../../stores/conformance/samples.ts';
 import { translateError } from '../../stores/sqlite/translate-error.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { makeFile } from './make-file.ts';
@@ -51,6 +63,42 @@ describe('a file the sqlite store cannot use', () => {
     expect(readFileSync(file, 'utf8')).toBe(text);
   });
 
+  test.each([1, 2, 99, 511, 512, 4096, 10_000])('is damaged when it is %d random bytes', async length => {
+    const file = makeFile();
+    const bytes = randomBytes(length);
+    writeFileSync(file, bytes);
+    const store = sqlite(file);
+    for (const call of [store.get('a'), store.list(), store.read('a'), store.create(begin('a'))])
+      expect(await fail(call)).toMatchObject({ code: 'store-damaged', details: { file } });
+    expect(readFileSync(file).equals(bytes)).toBe(true);
+  });
+
+  test.each([1, 100, 511, 4096, 5000, 12_288])(
+    'is damaged when only its first %d bytes are left',
+    async length => {
+      const file = await makeJournal(12);
+      truncateSync(file, length);
+      expect(await fail(sqlite(file).read('a'))).toMatchObject({ code: 'store-damaged', details: { file } });
+    },
+  );
+
+  test('is damaged when it was emptied and its log was not, and the log is kept', async () => {
+    const file = makeFile();
+    const store = sqlite(file);
+    await store.create(begin('a'));
+    const copy = makeFile();
+    writeFileSync(copy, '');
+    copyFileSync(`${file}-wal`, `${copy}-wal`);
+    const { size } = statSync(`${copy}-wal`);
+    expect(size).toBeGreaterThan(0);
+    expect(await fail(sqlite(copy).read('a'))).toMatchObject({
+      code: 'store-damaged',
+      details: { file: copy },
+    });
+    expect(statSync(`${copy}-wal`).size).toBe(size);
+    await store.close();
+  });
+
   test('is named as unavailable when its schema is newer', async () => {
     const file = await makeJournal(1);
     change(file, 'PRAGMA user_version = 3');
@@ -94,7 +142,7 @@ describe('a file the sqlite store cannot use', () => {
     chmodSync(dirname(file), 0o700);
   });
 
-  test('is named as unavailable when the disk is full', () => {
+  test('is named as full when the disk is full, and what to do', () => {
     const db = new DatabaseSync(':memory:');
     db.exec('CREATE TABLE notes (text TEXT); PRAGMA max_page_count = 2');
     let full: unknown;
@@ -104,8 +152,8 @@ describe('a file the sqlite store cannot use', () => {
       full = error;
     }
     expect(translateError('/disk/runs.db', full)).toMatchObject({
-      code: 'store-unavailable',
-      message: expect.stringMatching(/^\/disk\/runs.db .* full.* space/),
+      code: 'store-full',
+      message: expect.stringMatching(/^\/disk\/runs.db .* full.* Make space .* go on/),
     });
   });
 
@@ -118,6 +166,75 @@ describe('a file the sqlite store cannot use', () => {
     expect(await store.list()).toEqual([]);
   });
 });
+
+describe('a file that is changed while it is open', () => {
+  const append = (store: Store, after: number) =>
+    store.append('a', { after, input: true }, [receive('x')], 'running');
+
+  async function open() {
+    const file = await makeJournal(2);
+    const store = sqlite(file);
+    expect(await append(store, 2)).toEqual({ type: 'appended', seq: 3 });
+    return { file, store };
+  }
+
+  test.each<[string, (file: string) => void]>([
+    ['deleted', file => rmSync(file)],
+    ['deleted with its log', file => rmSync(dirname(file), { recursive: true })],
+    ['moved away', file => renameSync(file, `${file}.old`)],
+    ['without its log', file => rmSync(`${file}-wal`)],
+    ['with the log of another', file => replaceFile(`${file}-wal`)],
+    ['replaced by a copy', file => replaceFile(file)],
+  ])('acknowledges no commit when it is %s, and no read', async (_, harm) => {
+    const { file, store } = await open();
+    harm(file);
+    const expected = { code: 'store-replaced', details: { file } };
+    expect(await fail(append(store, 3))).toMatchObject(expected);
+    expect(await fail(store.read('a'))).toMatchObject(expected);
+    expect(await fail(store.chain('a'))).toMatchObject(expected);
+    expect(await fail(append(store, 3))).toMatchObject(expected);
+    await store.close();
+  });
+
+  test('acknowledges no commit whose file goes while it is written', async () => {
+    const { file, store } = await open();
+    const isDead = () => {
+      rmSync(file);
+      return true;
+    };
+    await store.claim('a', request('one'));
+    expect(await fail(store.claim('a', request('two', { isDead })))).toMatchObject({
+      code: 'store-replaced',
+    });
+  });
+
+  test('is written again once it is back in its place', async () => {
+    const { file, store } = await open();
+    renameSync(file, `${file}.old`);
+    expect(await fail(store.get('a'))).toMatchObject({ code: 'store-replaced' });
+    renameSync(`${file}.old`, file);
+    expect(await append(store, 3)).toEqual({ type: 'appended', seq: 4 });
+    await store.close();
+  });
+
+  test('acknowledges no commit when it was emptied', async () => {
+    const { file, store } = await open();
+    truncateSync(file);
+    expect(await fail(append(store, 3))).toMatchObject({ code: 'store-damaged', details: { file } });
+  });
+
+  test('may be emptied of its log by another process, and goes on', async () => {
+    const { file, store } = await open();
+    change(file, 'PRAGMA wal_checkpoint(TRUNCATE); VACUUM');
+    expect(await append(store, 3)).toEqual({ type: 'appended', seq: 4 });
+    await store.close();
+  });
+});
+
+function replaceFile(file: string): void {
+  copyFileSync(file, `${file}.new`);
+  renameSync(`${file}.new`, file);
+}
 
 describe('a locked file', () => {
   test('is named as locked after the time to wait, can still be read, and is written once it is free', async () => {

@@ -1,0 +1,10 @@
+import { DatabaseSync } from 'node:sqlite';
+
+/** A process for the tests: `FILE` takes its write lock, prints `locked`, and lets go of it when its input ends. */
+const db = new DatabaseSync(process.argv[2] ?? '');
+db.exec('BEGIN IMMEDIATE');
+process.stdout.write('locked\n');
+process.stdin.resume().once('end', () => {
+  db.exec('COMMIT');
+  db.close();
+});

@@ -1,0 +1,129 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { afterAll, describe, expect, test } from 'vitest';
+import { scripted } from '../../adapters/scripted.ts';
+import { receive, request } from '../../stores/conformance/samples.ts';
+import { sqlite } from '../../stores/sqlite.ts';
+import { createAgent } from '../../surfaces/library/create-agent.ts';
+import { calls, eventsOf, makeTracedTool } from '../engine/agents.ts';
+import { fail, makeJournal } from './make-journal.ts';
+
+const script = fileURLToPath(new URL('hold-lock.ts', import.meta.url));
+const children = new Set<ChildProcess>();
+afterAll(() => {
+  for (const child of children) child.kill('SIGKILL');
+});
+
+/** Another process takes the write lock; gives what makes it let go. */
+async function lock(file: string): Promise<() => Promise<void>> {
+  const child = spawn(process.execPath, [script, file], { stdio: ['pipe', 'pipe', 'inherit'] });
+  children.add(child);
+  await once(child.stdout, 'data');
+  return async () => {
+    child.stdin.end();
+    await once(child, 'close');
+  };
+}
+
+/** So many timers of this process fire. */
+async function tick(count: number): Promise<void> {
+  for (let ticks = 0; ticks < count; ticks += 1) await delay(1);
+}
+
+/** Longer than any test: what is refused before is not refused for this. */
+const PATIENT = { busyTimeoutMs: 600_000 };
+
+const append = (store: ReturnType<typeof sqlite>, text: string, after: number) =>
+  store.append('a', { after, input: true }, [receive(text)], 'running');
+
+describe('a lock of another process', () => {
+  test('lets the timers of this one fire while a write waits, which is then done once', async () => {
+    const file = await makeJournal(1);
+    const store = sqlite(file, PATIENT);
+    const unlock = await lock(file);
+    let settled = false;
+    const appended = append(store, 'x', 1).finally(() => {
+      settled = true;
+    });
+    await tick(100);
+    expect(settled).toBe(false);
+    expect(await store.read('a')).toHaveLength(1);
+    await unlock();
+    expect(await appended).toEqual({ type: 'appended', seq: 2 });
+    expect(await store.read('a', 1)).toEqual([{ seq: 2, event: receive('x') }]);
+    await store.close();
+  });
+
+  test('keeps the order of the writes that wait for it, each done once', async () => {
+    const file = await makeJournal(1);
+    const store = sqlite(file, PATIENT);
+    const unlock = await lock(file);
+    const waiting = Promise.all([
+      append(store, 'one', 1),
+      append(store, 'two', 2),
+      append(store, 'too early', 2),
+      store.claim('a', request('one')),
+      store.renew('a', 1, 7000),
+      append(store, 'three', 4),
+    ]);
+    await tick(20);
+    await unlock();
+    expect(await waiting).toMatchObject([
+      { type: 'appended', seq: 2 },
+      { type: 'appended', seq: 3 },
+      { type: 'conflict' },
+      { type: 'claimed', epoch: 1, seq: 4 },
+      true,
+      { type: 'appended', seq: 5 },
+    ]);
+    const events = (await store.read('a', 1)).map(({ event }) => event);
+    expect(events).toMatchObject([receive('one'), receive('two'), { type: 'run.claimed' }, receive('three')]);
+    await store.close();
+  });
+
+  test('refuses all that wait for it once their own time is over, not one after the other', async () => {
+    const file = await makeJournal(1);
+    const store = sqlite(file, { busyTimeoutMs: 400 });
+    const unlock = await lock(file);
+    const calledAt = performance.now();
+    const errors = await Promise.all(Array.from({ length: 50 }, () => fail(append(store, 'x', 1))));
+    expect(new Set(errors.map(({ code }) => code))).toEqual(new Set(['store-locked']));
+    expect(performance.now() - calledAt).toBeLessThan((50 * 400) / 2);
+    await unlock();
+    expect(await append(store, 'x', 1)).toEqual({ type: 'appended', seq: 2 });
+    await store.close();
+  });
+
+  test('does not outlive the store: what waits is refused when it is closed', async () => {
+    const file = await makeJournal(1);
+    const store = sqlite(file, PATIENT);
+    const unlock = await lock(file);
+    const waiting = append(store, 'x', 1);
+    await tick(3);
+    await store.close();
+    expect(await fail(waiting)).toMatchObject({ code: 'store-unavailable' });
+    await unlock();
+  });
+
+  test('holds up a run and no more: its calls run once and it finishes when the lock is free', async () => {
+    const file = await makeJournal(1);
+    const store = sqlite(file, PATIENT);
+    const keys: string[] = [];
+    let unlock = async () => {};
+    const model = scripted([calls('pay'), calls('pay'), { text: 'done' }]);
+    const agent = createAgent({ name: 'a', store, model, tools: [makeTracedTool('pay', keys)] });
+    const run = await agent.start('go');
+    unlock = await lock(file);
+    const settled = run.settled();
+    await tick(100);
+    await unlock();
+    expect((await settled).status).toBe('finished');
+    expect(keys).toHaveLength(2);
+    expect(new Set(keys).size).toBe(2);
+    const started = (await eventsOf(store, run.id)).filter(({ type }) => type === 'tool.started');
+    expect(started).toHaveLength(2);
+    await store.close();
+  });
+});
