@@ -7,6 +7,7 @@ export const ENGINE_ERRORS = {
   'input-invalid': 'the value from outside is not what was asked for',
   'run-unknown': 'no run has this id',
   'run-exists': 'a run with this id exists already',
+  'run-foreign': 'the run belongs to another agent',
   'run-ended': 'the run has ended; start a new one that continues it',
   'call-unknown': 'the run has no call with this id',
   'call-not-open': 'the call does not wait for this',

@@ -10,7 +10,7 @@ import { driveRun } from '../drive-run.ts';
 import { EXIT } from '../exit-codes.ts';
 import { findRun } from '../find-run.ts';
 import { orderEvent } from '../json-view.ts';
-import { bareAgent, makeAgent, readLaunch, recallLaunch } from '../launch.ts';
+import { bareAgent, makeOwnAgent, readLaunch, recallLaunch } from '../launch.ts';
 import { makeView } from '../make-view.ts';
 import { storeFile, withExistingStore } from '../open-store.ts';
 import type { DriveOptions } from '../options.ts';
@@ -31,8 +31,9 @@ export async function fork(id: string, options: ForkOptions): Promise<number> {
   const file = storeFile(options.db);
   return await withExistingStore(file, async store => {
     const source = await findRun(store, id);
-    const launch = { ...(await recallLaunch(store, source.runId)), ...readLaunch(options.agent) };
-    const agent = options.drive ? await makeAgent(launch, store) : bareAgent(source, store);
+    const agent = options.drive
+      ? await makeOwnAgent(source, store, await recallLaunch(store, source.runId), readLaunch(options.agent))
+      : bareAgent(source, store);
     return await closing(agent, output, async () => {
       const said = { message: options.message, by: options.by ?? userName() };
       const forked = await forkRun({ store, host: systemHost }, source.runId, at, said);
