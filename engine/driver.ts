@@ -129,11 +129,11 @@ export class Driver {
     return this.#outcome;
   }
 
-  /** Puts an input to the chart: `refused` if it does not take it, `gone` if this driver drives no more. */
-  async input(event: ChartEvent): Promise<'accepted' | 'refused' | 'gone'> {
+  /** Puts inputs to the chart, all or none: `refused` if it does not take one, `gone` if this driver drives no more. */
+  async input(events: readonly ChartEvent[]): Promise<'accepted' | 'refused' | 'gone'> {
     if (this.#over) return 'gone';
     this.#options.host.reach?.('input.before');
-    const admitted = this.#journal.admit(event);
+    const admitted = this.#journal.admit(events);
     if (admitted === null) {
       await this.#journal.commit();
       return this.#over ? 'gone' : 'refused';
@@ -156,7 +156,7 @@ export class Driver {
     const grace = new AbortController();
     await Promise.race([settled, sleep(this.#options.host, this.#options.graceMs, grace.signal)]);
     grace.abort();
-    return await this.input(makeEvent(this.state));
+    return await this.input([makeEvent(this.state)]);
   }
 
   #apply(effects: readonly Effect[]): void {
@@ -229,7 +229,7 @@ export class Driver {
     if (this.#over) return false;
     this.#options.host.reach?.('report.before');
     const event = { ...report, at: this.#options.host.now(), generation } as ReportEvent;
-    const admitted = this.#journal.admit(event);
+    const admitted = this.#journal.admit([event]);
     if (admitted === null) return false;
     admitted.settled.catch(() => {});
     this.#apply(admitted.effects);

@@ -1,5 +1,6 @@
 import { findCall } from '../machines/calls.ts';
-import { type ChartState, next, type Step } from '../machines/step.ts';
+import { type ChartState, next } from '../machines/step.ts';
+import type { Effect } from '../protocol/effect.ts';
 import type { BookkeepingEvent, ChartEvent, JournalEntry, RunEvent } from '../protocol/event.ts';
 import type { Store } from '../protocol/store.ts';
 import type { Host } from './host.ts';
@@ -14,6 +15,7 @@ import { foldEntry, statusOf } from './load-run.ts';
  *    do not fit any more are dropped, and their senders told.
  * J4 Appends happen one at a time; whatever is pending when one begins shares its commit (E1).
  * J5 After a store that failed nothing more is admitted: what was pending may or may not be durable.
+ * J6 Events that are admitted together are appended together, or not at all.
  */
 export class Journal {
   readonly #store: Store;
@@ -56,23 +58,23 @@ export class Journal {
     return this.#pending.length === 0;
   }
 
-  /** Folds the event if the chart takes it. `settled` tells how its append went. */
-  admit(event: ChartEvent): (Step & { settled: Promise<AppendOutcome> }) | null {
+  /** Folds the events if the chart takes them all. `settled` tells how their append went. */
+  admit(events: readonly ChartEvent[]): Admitted | null {
     if (this.#failure !== null) return null;
-    const step = next(this.#state, event);
-    if (!step.handled) return null;
-    this.#state = step.state;
-    return { ...step, settled: this.#push(event) };
+    const folded = foldAll(this.#state, events);
+    if (folded === null) return null;
+    this.#state = folded.state;
+    return { effects: folded.effects, settled: this.#push(events) };
   }
 
   /** Appends an event the chart knows nothing of. */
-  note(event: RunEvent): void {
-    this.#push(event).catch(() => {});
+  note(event: BookkeepingEvent): void {
+    this.#push([event]).catch(() => {});
   }
 
-  #push(event: RunEvent): Promise<AppendOutcome> {
+  #push(events: readonly RunEvent[]): Promise<AppendOutcome> {
     return new Promise((resolve, reject) => {
-      this.#pending.push({ event, after: this.#state, resolve, reject });
+      this.#pending.push({ events, after: this.#state, resolve, reject });
     });
   }
 
@@ -115,11 +117,7 @@ export class Journal {
       case 'appended':
         this.#pending.splice(0, batch.length);
         this.#durable = { state: last.after, seq: result.seq };
-        for (const [index, { event, resolve }] of batch.entries()) {
-          this.#listener.onEntry({ seq: seq + index + 1, event });
-          resolve('appended');
-        }
-        return;
+        return this.#tellAppended(batch, seq);
       case 'conflict':
         return this.#refold(await this.#store.read(this.#runId, seq));
       case 'superseded':
@@ -127,10 +125,21 @@ export class Journal {
     }
   }
 
+  #tellAppended(batch: readonly Pending[], before: number): void {
+    let seq = before;
+    for (const { events, resolve } of batch) {
+      for (const event of events) {
+        seq += 1;
+        this.#listener.onEntry({ seq, event });
+      }
+      resolve('appended');
+    }
+  }
+
   async #appendOrFail(batch: Pending[], guard: { after: number; epoch: number }) {
     const last = batch.at(-1)?.after ?? this.#state;
     try {
-      const events = batch.map(({ event }) => event);
+      const events = batch.flatMap(pending => pending.events);
       return await this.#store.append(this.#runId, guard, events, statusOf(last));
     } catch (error) {
       this.#inFlight = 0;
@@ -149,7 +158,8 @@ export class Journal {
   }
 
   #takeEvidence(): BookkeepingEvent[] {
-    const evidence = this.#pending.flatMap(({ event }) => lateEvidence(this.#durable.state, event) ?? []);
+    const events = this.#pending.flatMap(pending => pending.events);
+    const evidence = events.flatMap(event => lateEvidence(this.#durable.state, event) ?? []);
     this.drop();
     return evidence;
   }
@@ -170,16 +180,18 @@ export class Journal {
   }
 
   #readmit(pending: Pending): void {
-    const { event, resolve } = pending;
-    const step = isBookkeeping(event) ? { state: this.#state, handled: true } : next(this.#state, event);
-    if (step.handled) {
-      this.#state = step.state;
-      pending.after = step.state;
+    const { events, resolve } = pending;
+    const folded = foldAll(this.#state, events);
+    if (folded !== null) {
+      this.#state = folded.state;
+      pending.after = folded.state;
       this.#pending.push(pending);
       return;
     }
-    const evidence = lateEvidence(this.#state, event);
-    if (evidence !== null) this.note(evidence);
+    for (const event of events) {
+      const evidence = lateEvidence(this.#state, event);
+      if (evidence !== null) this.note(evidence);
+    }
     resolve('dropped');
   }
 }
@@ -207,12 +219,28 @@ export type JournalOptions = {
   listener: JournalListener;
 };
 
+type Admitted = { effects: readonly Effect[]; settled: Promise<AppendOutcome> };
+
 type Pending = {
-  event: RunEvent;
+  events: readonly RunEvent[];
   after: ChartState;
   resolve(outcome: AppendOutcome): void;
   reject(error: unknown): void;
 };
+
+/** `null` when the chart does not take one of them. */
+function foldAll(before: ChartState, events: readonly RunEvent[]) {
+  let state = before;
+  const effects: Effect[] = [];
+  for (const event of events) {
+    if (isBookkeeping(event)) continue;
+    const step = next(state, event);
+    if (!step.handled) return null;
+    state = step.state;
+    effects.push(...step.effects);
+  }
+  return { state, effects };
+}
 
 type Bookkeeping = Exclude<RunEvent, ChartEvent>;
 
