@@ -60,14 +60,14 @@ export const FITTING: Readonly<Record<CallCommand['type'], readonly CallStatus[]
 export type MakeCommand = (state: ChartState) => Command;
 
 /** `call` is the one the command is about, as it stands. */
-export async function makeDecision(
+export function makeDecision(
   command: CallCommand,
   call: Call | undefined,
   connectTools: () => Promise<ReadonlyMap<string, Tool>>,
-): Promise<Command | Refusal> {
+): Command | Refusal | Promise<Command | Refusal> {
   switch (command.type) {
     case 'approve':
-      return await approveCall(command.callId, call, command, connectTools);
+      return approveCall(command.callId, call, command, connectTools);
     case 'reject':
       return rejectCall(command.callId, call, command);
     case 'answer':

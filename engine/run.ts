@@ -382,12 +382,15 @@ export class Run extends RunInputs {
 
   /**
    * What somebody said after the driver's last look, and before it let go of the run, is not left lying; nor
-   * is a run whose lease this process let run out, if nobody else took it.
+   * is a run whose lease this process let run out, if nobody else took it. A sub-agent's run that ended before
+   * this one waited for it could not tell it so.
    */
   async #lookAgain(): Promise<void> {
     if (hasEnded(this.#state)) return;
     try {
       await this.#catchUp();
+      if (this.#driving !== null) return;
+      for (const command of await this.#children.collect(this.context)) await this.put([() => command]);
     } catch {
       return;
     }
