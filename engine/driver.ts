@@ -1,6 +1,7 @@
 import { pendingServices } from '../machines/snapshot.ts';
 import type { ChartState } from '../machines/step.ts';
 import type { Delta, Effect, ServiceName } from '../protocol/effect.ts';
+import { isThrown } from '../protocol/error.ts';
 import type { BookkeepingEvent, ChartEvent, ReportEvent } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
 import type { JsonValue } from '../protocol/json.ts';
@@ -205,7 +206,7 @@ export class Driver {
 
   /** A service that throws is a defect, or a store that failed: the run stays as it is, resumable. */
   #serviceFailed(error: unknown, signal: AbortSignal): void {
-    if (error instanceof Stopped || signal.aborted) return;
+    if (isThrown(error, Stopped) || signal.aborted) return;
     this.#giveUp(error);
   }
 

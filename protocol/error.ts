@@ -114,7 +114,7 @@ export class ProviderError extends Error implements ProviderErrorDetails {
 
 /** The engine's own error for a `ProviderError` that says this process is not set up; `undefined` for any other. */
 export function setupError(error: unknown): EngineError | undefined {
-  if (!(error instanceof ProviderError)) return undefined;
+  if (!isThrown(error, ProviderError)) return undefined;
   const { code, message, provider, model } = error;
   const known = SETUP_CODES.find(setUp => setUp === code);
   return known && new EngineError(known, message, { provider, model }, { cause: error });
@@ -125,6 +125,35 @@ export class InDoubt extends Error {
   override readonly name = 'InDoubt';
 }
 
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+const UNREADABLE = 'what was thrown says nothing that can be read';
+
+/** What an error says. Never throws, whatever was thrown: foreign code throws `undefined`, proxies and getters that throw. */
+export function messageOf(thrown: unknown): string {
+  if (thrown === undefined || thrown === null) return UNREADABLE;
+  try {
+    return String(thrown instanceof Error ? thrown.message : thrown);
+  } catch {
+    return UNREADABLE;
+  }
+}
+
+/** `thrown instanceof kind`, for what foreign code threw: a proxy may throw even here. */
+export function isThrown<Kind>(
+  thrown: unknown,
+  kind: abstract new (...args: never[]) => Kind,
+): thrown is Kind {
+  try {
+    return thrown instanceof kind;
+  } catch {
+    return false;
+  }
+}
+
+/** The `code` of an error that has one. Never throws. */
+export function codeOf(thrown: unknown): string | undefined {
+  try {
+    return thrown instanceof Error && 'code' in thrown ? String(thrown.code) : undefined;
+  } catch {
+    return undefined;
+  }
 }

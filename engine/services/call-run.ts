@@ -1,10 +1,11 @@
 import { findCall } from '../../machines/calls.ts';
 import type { Call } from '../../machines/context.ts';
-import { InDoubt, messageOf } from '../../protocol/error.ts';
+import { InDoubt, isThrown, messageOf } from '../../protocol/error.ts';
 import type { Spent } from '../../protocol/event.ts';
 import { type JsonValue, toJson, toJsonText } from '../../protocol/json.ts';
 import type { Tool, ToolCallContext } from '../../protocol/tool.ts';
 import type { ChildAnswer, ChildRuns } from '../child-runs.ts';
+import { withinCall } from '../current-call.ts';
 import { sleep } from '../host.ts';
 import { type ServiceScope, Stopped } from '../service.ts';
 import { type ChildOutcome, runChild } from './run-child.ts';
@@ -108,7 +109,7 @@ export class CallRun {
       // Only a plain no lets it run again: nothing else may count as one.
       if (happened !== false) return this.#doubt(reason);
     } catch (error) {
-      if (this.#scope.signal.aborted || error instanceof Stopped) return;
+      if (this.#scope.signal.aborted || isThrown(error, Stopped)) return;
       return this.#doubt(`${reason} Asking whether it happened failed: ${messageOf(error)}`);
     }
     await whenNot();
@@ -262,9 +263,11 @@ export class CallRun {
 
 async function callTool(tool: Tool, input: unknown, context: ToolCallContext): Promise<Outcome> {
   try {
-    return { type: 'returned', output: await tool.run?.(input, context) };
+    const { callId, runId } = context;
+    const running = { runId, callId, tool: tool.name };
+    return { type: 'returned', output: await withinCall(running, () => tool.run?.(input, context)) };
   } catch (error) {
-    if (error instanceof InDoubt) return { type: 'lost', reason: error.message };
+    if (isThrown(error, InDoubt)) return { type: 'lost', reason: messageOf(error) };
     return context.signal.aborted
       ? { type: 'lost', reason: `The call was aborted: ${messageOf(error)}` }
       : { type: 'threw', error };

@@ -21,6 +21,7 @@ export type {
   VersionReport,
   VersionVerdict,
 } from '../../engine/compare-versions.ts';
+export { type CallStorage, type CurrentCall, currentCall, trackCalls } from '../../engine/current-call.ts';
 export type {
   Finisher,
   FinisherInput,
