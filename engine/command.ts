@@ -1,5 +1,6 @@
-import type { Call } from '../machines/context.ts';
-import type { ChartState } from '../machines/step.ts';
+import type { Call, CallStatus } from '../machines/context.ts';
+import { type ChartState, next } from '../machines/step.ts';
+import type { RunParams } from '../protocol/config.ts';
 import { messageOf } from '../protocol/error.ts';
 import { type ChartEvent, type InputEvent, inputEventSchema, type RunStarted } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
@@ -7,7 +8,7 @@ import { type JsonValue, toJson } from '../protocol/json.ts';
 import { userMessage } from '../protocol/message.ts';
 import type { Tool } from '../protocol/tool.ts';
 import { digestCall } from './digest.ts';
-import { type Refusal, refuse } from './explain-refusal.ts';
+import { type Refusal, refuse, type SubmitResult } from './explain-refusal.ts';
 import type { Host } from './host.ts';
 import { listOpenCalls } from './settled.ts';
 
@@ -32,8 +33,73 @@ export type AnswerOptions = AboutCall & { output: unknown; isError?: boolean; di
 export type Retry = { retry: true; force?: boolean };
 export type Resolution = AboutCall & (Retry | { happened: true; output: unknown } | { failed: string });
 
+/** A command about a call; its members are those of the method of that name. */
+export type CallCommand = { callId: string } & (
+  | ({ type: 'approve' } & ApproveOptions)
+  | ({ type: 'reject' } & RejectOptions)
+  | ({ type: 'answer' } & AnswerOptions)
+  | ({ type: 'resolve' } & Resolution)
+);
+
+/** What can be said to a run, as data: what `run.submit` takes, and what clients send. */
+export type RunCommand =
+  | CallCommand
+  | ({ type: 'send'; message: string | readonly Item[] } & Said)
+  | ({ type: 'set-params'; params: RunParams } & Said)
+  | ({ type: 'pause' | 'unpause' | 'step' } & Said)
+  | ({ type: 'cancel'; reason?: string } & Said);
+
+/** The calls that a command may be about, by where they stand. */
+export const FITTING: Readonly<Record<CallCommand['type'], readonly CallStatus[]>> = {
+  approve: ['gated'],
+  reject: ['gated'],
+  answer: ['gated', 'waiting'],
+  resolve: ['doubted'],
+};
+
+/** What makes a command an input of the state it meets. */
+export type MakeCommand = (state: ChartState) => Command;
+
+/** `call` is the one the command is about, as it stands. */
+export function makeDecision(
+  command: CallCommand,
+  call: Call | undefined,
+  connectTools: () => Promise<ReadonlyMap<string, Tool>>,
+): Command | Refusal | Promise<Command | Refusal> {
+  switch (command.type) {
+    case 'approve':
+      return approveCall(command.callId, call, command, connectTools);
+    case 'reject':
+      return rejectCall(command.callId, call, command);
+    case 'answer':
+      return answerCall(command.callId, call, command);
+    case 'resolve':
+      return resolveDoubt(command.callId, command);
+  }
+}
+
+export function makeInput(command: Exclude<RunCommand, CallCommand>, host: Host): MakeCommand {
+  const said = given('by', command.by);
+  switch (command.type) {
+    case 'send': {
+      const message = sendMessage(command.message, said, host);
+      return () => message;
+    }
+    case 'set-params':
+      return () => ({ type: 'params.changed', params: command.params, ...said });
+    case 'pause':
+      return () => ({ type: 'pause.requested', ...said });
+    case 'unpause':
+      return () => ({ type: 'run.unpaused', ...said });
+    case 'step':
+      return () => ({ type: 'step.requested', ...said });
+    case 'cancel':
+      return state => cancelRun(state, command);
+  }
+}
+
 /** An edited input is validated before anything is said: it is refused if the tool does not take it. */
-export async function approveCall(
+async function approveCall(
   callId: string,
   call: Call | undefined,
   { input, digest, by, sticky }: ApproveOptions,
@@ -45,7 +111,7 @@ export async function approveCall(
   return { ...decide(callId, call, digest, by), decision, ...given('sticky', sticky) };
 }
 
-export function rejectCall(
+function rejectCall(
   callId: string,
   call: Call | undefined,
   { reason, digest, by, sticky }: RejectOptions,
@@ -55,7 +121,7 @@ export function rejectCall(
 }
 
 /** A gated call is answered by a decision, one that the client runs by its result. */
-export function answerCall(
+function answerCall(
   callId: string,
   call: Call | undefined,
   { output, isError = false, digest, by }: AnswerOptions,
@@ -68,7 +134,7 @@ export function answerCall(
   return { ...decide(callId, call, digest, by), decision: { type: 'answer', output: read.json } };
 }
 
-export function resolveDoubt(callId: string, resolution: Resolution): Command | Refusal {
+function resolveDoubt(callId: string, resolution: Resolution): Command | Refusal {
   const named = nameResolution(resolution);
   if ('accepted' in named) return named;
   return { type: 'doubt.resolved', callId, resolution: named, ...given('by', resolution.by) };
@@ -78,10 +144,6 @@ export function sendMessage(message: string | readonly Item[], { by }: Said, hos
   const items = typeof message === 'string' ? [userMessage(message)] : message;
   const named = items.map(item => (item.id === undefined ? { ...item, id: host.newId('item') } : item));
   return { type: 'message.received', items: named, ...given('by', by) };
-}
-
-export function steer(type: 'pause.requested' | 'step.requested' | 'run.unpaused', { by }: Said): Command {
-  return { type, ...given('by', by) };
 }
 
 export function cancelRun({ context }: ChartState, { reason, by }: Said & { reason?: string }): Command {
@@ -96,6 +158,34 @@ export function requestCancel({ reason, by }: Said & { reason?: string }, deadli
 
 export function stampCommand(command: Command, at: number): ChartEvent {
   return { ...command, at } as ChartEvent;
+}
+
+/** Commands as inputs: each made of the state that those before it lead to. */
+export type FoldedCommands = {
+  events: ChartEvent[];
+  /** What all of them lead to; `null` when the chart does not take one of them. */
+  state: ChartState | null;
+};
+
+/** Gives a refusal instead for an input that could not be read back. */
+export function foldCommands(
+  before: ChartState,
+  makes: readonly MakeCommand[],
+  at: number,
+): FoldedCommands | Exclude<SubmitResult, { accepted: true }> {
+  const events: ChartEvent[] = [];
+  let state = before;
+  let isTaken = true;
+  for (const [index, make] of makes.entries()) {
+    const event = stampCommand(make(state), at);
+    const fault = findFault(event);
+    if (fault !== null) return { ...fault, index };
+    const step = next(state, event);
+    if (step.handled) state = step.state;
+    else isTaken = false;
+    events.push(event);
+  }
+  return { events, state: isTaken ? state : null };
 }
 
 /** What is journaled can be read back: nobody's input may end the driving for everybody. */

@@ -8,8 +8,8 @@ import { digestTools, type ToolDigest } from './digest-tools.ts';
  * How what a journal was written with stands to the code that opens it.
  *
  * V1 Format and chart decide whether the journal is read at all; nothing of one that is not is folded.
- * V2 Agent, models and tools never keep a run from being opened: people must be able to look at it,
- *    cancel it, and decide its calls.
+ * V2 The agent's version, models and tools never keep a run from being opened: people must be able to look
+ *    at it, cancel it, and decide its calls. Only another agent's run is not opened.
  * V3 What was recorded of a call and what its tool says now: the more careful of both holds.
  */
 
@@ -17,7 +17,7 @@ import { digestTools, type ToolDigest } from './digest-tools.ts';
  * - `same`: nothing differs;
  * - `compatible`: what differs concerns nothing that is under way;
  * - `needs-migration`: written by an older chart or format, or an open call does not fit its tool any more;
- * - `refused`: written by a newer program or by a chart that was changed without being counted up.
+ * - `refused`: another agent's, or written by a newer program, or by a chart that was changed without being counted up.
  */
 export type VersionVerdict = 'same' | 'compatible' | 'needs-migration' | 'refused';
 
@@ -120,6 +120,10 @@ export async function compareAgents(
     ...compareTools(recorded, digestTools(present.tools)),
     ...troubles,
   ];
+  if (recorded.agent.name !== present.agent.name) {
+    const reason = `it belongs to agent "${recorded.agent.name}", and this is agent "${present.agent.name}"`;
+    return { runId, verdict: 'refused', opens: false, differences, reason };
+  }
   if (troubles.length === 0) {
     const verdict = differences.length === 0 ? 'same' : 'compatible';
     return { runId, verdict, opens: true, differences };
@@ -134,7 +138,7 @@ export async function compareAgents(
 function compareNames(was: RunStarted['agent'], is: RunStarted['agent']): VersionDifference[] {
   const differences: VersionDifference[] = [];
   if (was.name !== is.name) {
-    const effect = 'this is another agent: it goes on with its own instructions and tools';
+    const effect = 'this is another agent: it does not open the run';
     differences.push({ what: 'agent', name: 'name', was: was.name, is: is.name, effect });
   }
   if (was.version !== is.version) {

@@ -1,6 +1,7 @@
 import { pendingServices } from '../machines/snapshot.ts';
 import type { ChartState } from '../machines/step.ts';
 import type { Delta, Effect, ServiceName } from '../protocol/effect.ts';
+import { isThrown } from '../protocol/error.ts';
 import type { ChartEvent, ReportEvent } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
 import type { Store } from '../protocol/store.ts';
@@ -141,11 +142,11 @@ export class Driver {
     return this.#outcome;
   }
 
-  /** Puts an input to the chart: `refused` if it does not take it, `gone` if this driver drives no more. */
-  async input(event: ChartEvent): Promise<InputAnswer> {
+  /** Puts inputs to the chart, all or none: `refused` if it does not take one, `gone` if this driver drives no more. */
+  async input(events: readonly ChartEvent[]): Promise<InputAnswer> {
     if (this.#over) return 'gone';
     this.#options.host.reach?.('input.before');
-    const admitted = this.#journal.admit(event);
+    const admitted = this.#journal.admit(events);
     if (admitted === null) {
       await this.#journal.commit();
       return this.#over ? 'gone' : 'refused';
@@ -172,7 +173,7 @@ export class Driver {
     const grace = new AbortController();
     await Promise.race([settled, sleep(this.#options.host, this.#options.graceMs, grace.signal)]);
     grace.abort();
-    return await this.input(makeEvent(this.state));
+    return await this.input([makeEvent(this.state)]);
   }
 
   /** Another process asked this one to cancel the run: it does, with the grace time. */
@@ -231,7 +232,7 @@ export class Driver {
 
   /** A service that throws is a defect, or a store that failed: the run stays as it is, resumable. */
   #serviceFailed(error: unknown, signal: AbortSignal): void {
-    if (error instanceof Stopped || signal.aborted) return;
+    if (isThrown(error, Stopped) || signal.aborted) return;
     this.#giveUp(error);
   }
 
@@ -256,7 +257,7 @@ export class Driver {
     if (this.#over) return false;
     this.#options.host.reach?.('report.before');
     const event = { ...report, at: this.#options.host.now(), generation } as ReportEvent;
-    const admitted = this.#journal.admit(event);
+    const admitted = this.#journal.admit([event]);
     if (admitted === null) return false;
     admitted.settled.catch(() => {});
     this.#apply(admitted.effects);

@@ -9,6 +9,9 @@ export type Refusal = { accepted: false; code: EngineErrorCode; message: string;
 
 export type CommandResult = { accepted: true } | Refusal;
 
+/** `index`: which of the submitted commands is refused, from 0; none of them was taken. */
+export type SubmitResult = { accepted: true } | (Refusal & { index: number });
+
 export function refuse(code: EngineErrorCode, message: string, by?: string): Refusal {
   return { accepted: false, code, message, ...(by === undefined ? {} : { by }) };
 }

@@ -1,5 +1,6 @@
 import { findCall } from '../machines/calls.ts';
-import { type ChartState, next, type Step } from '../machines/step.ts';
+import { type ChartState, next } from '../machines/step.ts';
+import type { Effect } from '../protocol/effect.ts';
 import type { ChartEvent, JournalEntry } from '../protocol/event.ts';
 import type { Store } from '../protocol/store.ts';
 import type { Host } from './host.ts';
@@ -15,6 +16,7 @@ import type { LateOutcome } from './service.ts';
  *    do not fit any more are dropped, and their senders told.
  * J4 Appends happen one at a time; whatever is pending when one begins shares its commit (E1).
  * J5 After a store that failed nothing more is admitted: what was pending may or may not be durable.
+ * J6 Events that are admitted together are appended together, or not at all.
  */
 export class Journal {
   readonly #store: Store;
@@ -57,19 +59,19 @@ export class Journal {
     return this.#pending.length === 0;
   }
 
-  /** Folds the event if the chart takes it. `settled` tells how its append went. */
-  admit(event: ChartEvent): (Step & { settled: Promise<AppendOutcome> }) | null {
+  /** Folds the events if the chart takes them all. `settled` tells how their append went. */
+  admit(events: readonly ChartEvent[]): Admitted | null {
     if (this.#failure !== null) return null;
-    const step = next(this.#state, event);
-    if (!step.handled) return null;
     const before = this.#state;
-    this.#state = step.state;
-    return { ...step, settled: this.#push(event, before) };
+    const folded = foldAll(before, events);
+    if (folded === null) return null;
+    this.#state = folded.state;
+    return { effects: folded.effects, settled: this.#push(events, before) };
   }
 
-  #push(event: ChartEvent, before: ChartState): Promise<AppendOutcome> {
+  #push(events: readonly ChartEvent[], before: ChartState): Promise<AppendOutcome> {
     return new Promise((resolve, reject) => {
-      this.#pending.push({ event, before, after: this.#state, resolve, reject });
+      this.#pending.push({ events, before, after: this.#state, resolve, reject });
     });
   }
 
@@ -112,11 +114,7 @@ export class Journal {
       case 'appended':
         this.#pending.splice(0, batch.length);
         this.#durable = { state: last.after, seq: result.seq };
-        for (const [index, { event, resolve }] of batch.entries()) {
-          this.#listener.onEntry({ seq: seq + index + 1, event });
-          resolve('appended');
-        }
-        return;
+        return this.#tellAppended(batch, seq);
       case 'conflict':
         return this.#refold(await this.#store.read(this.#runId, seq));
       case 'superseded':
@@ -124,10 +122,21 @@ export class Journal {
     }
   }
 
+  #tellAppended(batch: readonly Pending[], before: number): void {
+    let seq = before;
+    for (const { events, resolve } of batch) {
+      for (const event of events) {
+        seq += 1;
+        this.#listener.onEntry({ seq, event });
+      }
+      resolve('appended');
+    }
+  }
+
   async #appendOrFail(batch: Pending[], guard: { after: number; epoch: number }) {
     const last = batch.at(-1)?.after ?? this.#state;
     try {
-      const events = batch.map(({ event }) => event);
+      const events = batch.flatMap(pending => pending.events);
       return await this.#store.append(this.#runId, guard, events, statusOf(last));
     } catch (error) {
       this.#inFlight = 0;
@@ -146,7 +155,7 @@ export class Journal {
   }
 
   #supersede(): void {
-    const late = this.#pending.flatMap(pending => lateOutcome(pending) ?? []);
+    const late = this.#pending.flatMap(lateOutcomes);
     this.drop();
     this.#listener.onSuperseded();
     for (const outcome of late) this.#listener.onLate(outcome);
@@ -168,16 +177,15 @@ export class Journal {
   }
 
   #readmit(pending: Pending): void {
-    const { event, resolve } = pending;
-    const step = next(this.#state, event);
-    if (step.handled) {
-      this.#state = step.state;
-      pending.after = step.state;
+    const { events, resolve } = pending;
+    const folded = foldAll(this.#state, events);
+    if (folded !== null) {
+      this.#state = folded.state;
+      pending.after = folded.state;
       this.#pending.push(pending);
       return;
     }
-    const late = lateOutcome(pending);
-    if (late !== null) this.#listener.onLate(late);
+    for (const outcome of lateOutcomes(pending)) this.#listener.onLate(outcome);
     resolve('dropped');
   }
 }
@@ -207,20 +215,36 @@ export type JournalOptions = {
   listener: JournalListener;
 };
 
+type Admitted = { effects: readonly Effect[]; settled: Promise<AppendOutcome> };
+
 type Pending = {
-  event: ChartEvent;
-  /** Where the event was first admitted. */
+  events: readonly ChartEvent[];
+  /** Where the events were first admitted. */
   before: ChartState;
   after: ChartState;
   resolve(outcome: AppendOutcome): void;
   reject(error: unknown): void;
 };
 
-/** What a `once` call gave although its run has moved on. */
-function lateOutcome({ event, before }: Pending): LateOutcome | null {
-  if (event.type !== 'tool.settled') return null;
-  const call = findCall(before.context, event.callId);
-  if (call?.sideEffect !== 'once') return null;
-  const { callId, output, isError } = event;
-  return { callId, attempt: call.attempt, output, isError };
+/** `null` when the chart does not take one of them. */
+function foldAll(before: ChartState, events: readonly ChartEvent[]) {
+  let state = before;
+  const effects: Effect[] = [];
+  for (const event of events) {
+    const step = next(state, event);
+    if (!step.handled) return null;
+    state = step.state;
+    effects.push(...step.effects);
+  }
+  return { state, effects };
+}
+
+/** What `once` calls gave although their run has moved on. */
+function lateOutcomes({ events, before }: Pending): LateOutcome[] {
+  return events.flatMap(event => {
+    const call = event.type === 'tool.settled' ? findCall(before.context, event.callId) : undefined;
+    if (event.type !== 'tool.settled' || call?.sideEffect !== 'once') return [];
+    const { callId, output, isError } = event;
+    return { callId, attempt: call.attempt, output, isError };
+  });
 }

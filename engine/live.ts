@@ -1,7 +1,7 @@
 import { type AnyActorRef, type CallbackActorLogic, fromCallback } from 'xstate';
 import type { Context } from '../machines/context.ts';
 import type { Delta, Notice, ServiceInput, ServiceName } from '../protocol/effect.ts';
-import { EngineError } from '../protocol/error.ts';
+import { EngineError, isThrown } from '../protocol/error.ts';
 import type { ChartEvent, ReportEvent } from '../protocol/event.ts';
 import type { JsonValue } from '../protocol/json.ts';
 import { type Host, systemHost } from './host.ts';
@@ -50,7 +50,7 @@ export function actorOf(
     void Promise.resolve()
       .then(() => service(scope))
       .catch(error => {
-        if (error instanceof Stopped || abort.signal.aborted) return;
+        if (isThrown(error, Stopped) || abort.signal.aborted) return;
         const report = describe(error, scope.host);
         if (report === null) reportDefect(error);
         else scope.report(report);

@@ -30,6 +30,8 @@ export type MigrateParts = {
   host: Host;
   isDead(owner: Owner): boolean;
   migrations: readonly JournalMigration[];
+  /** Throws when the migrated run would be another agent's than the one that goes on with it. */
+  assertOwn?(agent: string): void;
 };
 
 export type MigrateOptions = {
@@ -43,7 +45,7 @@ export type MigrateOptions = {
  *
  * Throws `chart-mismatch` with the report when no steps lead here or the result does not fit this chart,
  * `input-invalid` for a step that gives what is no event, `refused` when there is nothing to migrate,
- * `run-exists` when it was migrated, `lease-held` while another process drives it.
+ * `run-exists` when it was migrated, what `assertOwn` throws, `lease-held` while another process drives it.
  */
 export async function migrateRun(
   parts: MigrateParts,
@@ -76,6 +78,7 @@ async function beginSuccessor(parts: MigrateParts, { runId, as, steps, parent }:
     entries.map(({ event }) => toJson(event)),
     steps,
   );
+  parts.assertOwn?.(migrated.started.agent.name);
   const started: RunStarted = { ...migrated.started, runId: as, forkOf: { runId, at: entries.length } };
   if (parent !== undefined) started.parent = parent;
   if (started.continues !== undefined) started.continues = await succeed(parts, started.continues);
@@ -94,7 +97,12 @@ async function beginSuccessor(parts: MigrateParts, { runId, as, steps, parent }:
 async function succeed(parts: MigrateParts, runId: string): Promise<string> {
   const report = await checkRun(parts.store, runId, undefined, parts.migrations);
   if (report.opens) return runId;
-  return report.migratedTo ?? (await migrateRun(parts, runId));
+  return report.migratedTo ?? (await migrateRun(anyAgents(parts), runId));
+}
+
+/** What a run continues, or waits for, may be another agent's. */
+function anyAgents({ assertOwn: _, ...parts }: MigrateParts): MigrateParts {
+  return parts;
 }
 
 /** The sub-agents' runs that the run's calls wait for get successors too, which are its own; by their old ids. */
@@ -113,7 +121,7 @@ async function succeedChildren(
     const parent = { runId: context.runId, callId };
     if ((await parts.store.get(as)) === undefined) {
       const steps = await stepsOfChild(parts, childRunId, start);
-      await beginSuccessor(parts, { runId: childRunId, as, steps, parent });
+      await beginSuccessor(anyAgents(parts), { runId: childRunId, as, steps, parent });
     }
     successors.set(childRunId, as);
   }

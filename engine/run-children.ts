@@ -39,6 +39,17 @@ export class RunChildren {
     return (await Promise.all(settling)).filter(command => command !== undefined);
   }
 
+  /** The results of the children that have ended; drives none. */
+  async collect(context: Context): Promise<Command[]> {
+    const { store } = this.#surroundings;
+    const suspended = suspendedCalls(context);
+    const ended: SuspendedCall[] = [];
+    for (const call of suspended)
+      if (await hasEndedChild(store, context.runId, [call.childRunId])) ended.push(call);
+    const settling = ended.map(call => this.#settleOne(context, call));
+    return (await Promise.all(settling)).filter(command => command !== undefined);
+  }
+
   /**
    * The children with such an open call, or that have such a child: by its digest if there is one that
    * matches, else by its id. More than one means that the id alone does not tell.
@@ -109,6 +120,20 @@ export class RunChildren {
     const child = await children.open(childRunId).catch(ignoreStrangers);
     return child?.context.parent?.runId === context.runId ? child : undefined;
   }
+}
+
+/** Whether one of these runs of sub-agents, which a run waits for, has ended. One that is a fork's original's does not count. */
+export async function hasEndedChild(
+  store: Store,
+  parentId: string,
+  childIds: readonly string[],
+): Promise<boolean> {
+  for (const childId of childIds) {
+    const status = (await store.get(childId))?.status;
+    if (status === undefined || status === 'running' || status === 'waiting') continue;
+    if ((await loadChild(store, childId, parentId)) !== undefined) return true;
+  }
+  return false;
 }
 
 function resultOf(

@@ -1,6 +1,5 @@
 import { findCall } from '../machines/calls.ts';
-import type { Call, CallStatus, Context } from '../machines/context.ts';
-import type { ChartState } from '../machines/step.ts';
+import type { Call, Context } from '../machines/context.ts';
 import type { RunParams } from '../protocol/config.ts';
 import type { Item } from '../protocol/item.ts';
 import type { Store } from '../protocol/store.ts';
@@ -9,26 +8,22 @@ import type { SoughtCall } from './child-runs.ts';
 import {
   type AnswerOptions,
   type ApproveOptions,
-  answerCall,
-  approveCall,
+  type CallCommand,
   type Command,
+  FITTING,
+  type MakeCommand,
+  makeDecision,
+  makeInput,
   type RejectOptions,
   type Resolution,
-  rejectCall,
-  resolveDoubt,
+  type RunCommand,
   type Said,
-  sendMessage,
-  steer,
 } from './command.ts';
 import { editTranscript, retryCall } from './edit-transcript.ts';
-import { type CommandResult, type Refusal, refuse } from './explain-refusal.ts';
+import { type CommandResult, type Refusal, refuse, type SubmitResult } from './explain-refusal.ts';
 import { findLiveAttempt, type JudgeOwner } from './find-live-attempt.ts';
 import type { Host } from './host.ts';
 import { becameOnce } from './services/call-run.ts';
-
-const GATED: readonly CallStatus[] = ['gated'];
-const ANSWERABLE: readonly CallStatus[] = ['gated', 'waiting'];
-const DOUBTED: readonly CallStatus[] = ['doubted'];
 
 type Surroundings = {
   store: Store;
@@ -51,8 +46,8 @@ export abstract class RunInputs {
 
   /** The run's context as of now. */
   protected abstract look(): Promise<Context>;
-  /** Puts what `make` makes of the state to the run. */
-  protected abstract put(make: (state: ChartState) => Command): Promise<CommandResult>;
+  /** Puts what is made of the state to the run, one after another, in one append: all or none. */
+  protected abstract put(makes: readonly MakeCommand[]): Promise<SubmitResult>;
   /** The runs of sub-agents with such an open call; with `ever`, or that had one of this id. */
   protected abstract findChildren(sought: SoughtCall, ever: boolean): Promise<RunInputs[]>;
   protected abstract findPausedChild(): Promise<RunInputs | undefined>;
@@ -60,51 +55,31 @@ export abstract class RunInputs {
   protected abstract wasToldOf(callId: string): Promise<boolean>;
   /** Drives the run on in the background. */
   protected abstract goOn(): void;
+  /** Aborts what runs, gives it the grace time, and ends the run. */
+  abstract cancel(options?: Said & { reason?: string }): Promise<CommandResult>;
 
   async approve(callId: string, options: ApproveOptions = {}): Promise<CommandResult> {
-    const { connectTools } = this.#surroundings;
-    return await this.#decide(
-      callId,
-      { ...options, fitting: GATED },
-      call => approveCall(callId, call, options, connectTools),
-      child => child.approve(callId, options),
-    );
+    return await this.#decide({ type: 'approve', callId, ...options });
   }
 
   /** The model reads the reason as the call's result. */
   async reject(callId: string, options: RejectOptions = {}): Promise<CommandResult> {
-    return await this.#decide(
-      callId,
-      { ...options, fitting: GATED },
-      call => rejectCall(callId, call, options),
-      child => child.reject(callId, options),
-    );
+    return await this.#decide({ type: 'reject', callId, ...options });
   }
 
   /** Gives a gated call, or one the client runs, its result. */
   async answer(callId: string, options: AnswerOptions): Promise<CommandResult> {
-    return await this.#decide(
-      callId,
-      { ...options, fitting: ANSWERABLE },
-      call => answerCall(callId, call, options),
-      child => child.answer(callId, options),
-    );
+    return await this.#decide({ type: 'answer', callId, ...options });
   }
 
   /** Says what became of a call in doubt. */
   async resolve(callId: string, resolution: Resolution): Promise<CommandResult> {
-    return await this.#decide(
-      callId,
-      { runId: resolution.runId, fitting: DOUBTED },
-      async call => (await this.#refuseRetry(call, resolution)) ?? resolveDoubt(callId, resolution),
-      child => child.resolve(callId, resolution),
-    );
+    return await this.#decide({ type: 'resolve', callId, ...resolution });
   }
 
   /** Queues a message for the next turn; under `supersede` it also refuses the calls that wait for approval. */
   async send(message: string | readonly Item[], said: Said = {}): Promise<CommandResult> {
-    const command = sendMessage(message, said, this.#surroundings.host);
-    return await this.put(() => command);
+    return await this.#putOne(makeInput({ type: 'send', message, ...said }, this.#surroundings.host));
   }
 
   /**
@@ -126,31 +101,95 @@ export abstract class RunInputs {
 
   /** For the turns to come, instead of what the agent says; replaces what was set before. */
   async setParams(params: RunParams, said: Said = {}): Promise<CommandResult> {
-    return await this.put(() => ({ type: 'params.changed', params, ...said }));
+    return await this.#putOne(makeInput({ type: 'set-params', params, ...said }, this.#surroundings.host));
   }
 
   async pause(said: Said = {}): Promise<CommandResult> {
-    return await this.put(() => steer('pause.requested', said));
+    return await this.#putOne(makeInput({ type: 'pause', ...said }, this.#surroundings.host));
   }
 
   /** Also of a sub-agent's run that is paused, where this one is not. */
   async unpause(said: Said = {}): Promise<CommandResult> {
-    return await this.#steer('run.unpaused', said, child => child.unpause(said));
+    return await this.#steer({ type: 'unpause', ...said }, child => child.unpause(said));
   }
 
   /** Lets one spending action through and pauses before the next; in the sub-agent's run where that is what is paused. */
   async step(said: Said = {}): Promise<CommandResult> {
-    return await this.#steer('step.requested', said, child => child.step(said));
+    return await this.#steer({ type: 'step', ...said }, child => child.step(said));
+  }
+
+  /**
+   * Several commands in one append: all are taken, in their order, or none is. A refusal names the place of
+   * the command that failed. Each meets the state that those before it lead to, so that approving two calls
+   * starts the first before the second is approved: with `pause` before them and `unpause` behind, both run
+   * in one batch. They are about this run's own calls: a call of a sub-agent's run is refused, and its run
+   * named. `cancel` among others ends the run without the grace time; a single command is what the method
+   * of its name is.
+   */
+  async submit(commands: readonly RunCommand[]): Promise<SubmitResult> {
+    const [only, second] = commands;
+    if (only === undefined) return { accepted: true };
+    if (second === undefined) return atPlace(await this.#tell(only), 0);
+    const context = await this.look();
+    const makes: MakeCommand[] = [];
+    for (const [index, command] of commands.entries()) {
+      const prepared = await this.#prepare(command, context);
+      if ('accepted' in prepared) return { ...prepared, index };
+      makes.push(prepared);
+    }
+    return await this.put(makes);
+  }
+
+  async #prepare(command: RunCommand, context: Context): Promise<MakeCommand | Refusal> {
+    if (!('callId' in command)) return makeInput(command, this.#surroundings.host);
+    const stranger = await this.#findStranger(command, context);
+    if (stranger !== undefined) return stranger;
+    const call = findCall(context, command.callId);
+    const decision = await this.#makeDecision(command, call);
+    return 'accepted' in decision ? decision : () => decision;
+  }
+
+  /** Why a command of a submission is not this run's to take. */
+  async #findStranger(command: CallCommand, context: Context): Promise<Refusal | undefined> {
+    const { callId, runId } = command;
+    const sought = soughtBy(command);
+    if (isOwn(sought, context, this.id)) return undefined;
+    const [child] = await this.findChildren(sought, false);
+    const whose = runId ?? child?.id;
+    if (whose === undefined || whose === this.id) return undefined;
+    return refuse(
+      'refused',
+      `Call ${callId} is one of run ${whose}, and these commands are one append to run ${this.id}: submit it to run ${whose}.`,
+    );
+  }
+
+  async #tell(command: RunCommand): Promise<CommandResult> {
+    switch (command.type) {
+      case 'approve':
+      case 'reject':
+      case 'answer':
+      case 'resolve':
+        return await this.#decide(command);
+      case 'unpause':
+        return await this.unpause(command);
+      case 'step':
+        return await this.step(command);
+      case 'cancel':
+        return await this.cancel(command);
+      case 'send':
+      case 'set-params':
+      case 'pause':
+        return await this.#putOne(makeInput(command, this.#surroundings.host));
+    }
   }
 
   async #steer(
-    type: 'run.unpaused' | 'step.requested',
-    said: Said,
+    command: { type: 'unpause' | 'step' } & Said,
     pass: (child: RunInputs) => Promise<CommandResult>,
   ): Promise<CommandResult> {
     const { paused } = await this.look();
     const child = paused ? undefined : await this.findPausedChild();
-    if (child === undefined) return await this.put(() => steer(type, said));
+    if (child === undefined) return await this.#putOne(makeInput(command, this.#surroundings.host));
     return await this.#passOn(child, pass);
   }
 
@@ -159,24 +198,26 @@ export abstract class RunInputs {
    * whose call waits for this, this one first; a call that waits for a sub-agent comes after the sub-agent's,
    * unless the digest says that it is meant. Where the id alone does not tell, nothing is taken.
    */
-  async #decide(
-    callId: string,
-    { fitting, digest, runId }: Omit<SoughtCall, 'callId'>,
-    make: (call: Call | undefined) => Command | Refusal | Promise<Command | Refusal>,
-    pass: (child: RunInputs) => Promise<CommandResult>,
-  ): Promise<CommandResult> {
-    const call = findCall(await this.look(), callId);
-    const fits = call !== undefined && fitting.includes(call.status);
-    const isOwn = fits && (call.childRunId === undefined || call.digest === digest);
-    if (runId === undefined ? isOwn : runId === this.id) return await this.#putIfSound(await make(call));
-    const sought = { callId, fitting, digest, runId };
+  async #decide(command: CallCommand): Promise<CommandResult> {
+    const { callId, runId } = command;
+    const sought = soughtBy(command);
+    const context = await this.look();
+    const call = findCall(context, callId);
+    const make = async () => await this.#putIfSound(await this.#makeDecision(command, call));
+    if (isOwn(sought, context, this.id)) return await make();
     const [child, other] = await this.findChildren(sought, call === undefined || runId !== undefined);
-    const isNamed = digest !== undefined || runId !== undefined;
+    const isNamed = sought.digest !== undefined || runId !== undefined;
     if (child !== undefined && (isNamed || !(await this.wasToldOf(callId)))) {
-      return other === undefined ? await this.#passOn(child, pass) : refuseUnclear(callId, [child, other]);
+      if (other !== undefined) return refuseUnclear(callId, [child, other]);
+      return await this.#passOn(child, one => one.#decide(command));
     }
     if (runId !== undefined && child === undefined) return refuseStranger(this.id, runId, callId);
-    return await this.#putIfSound(await make(call));
+    return await make();
+  }
+
+  async #makeDecision(command: CallCommand, call: Call | undefined): Promise<Command | Refusal> {
+    const refusal = command.type === 'resolve' ? await this.#refuseRetry(call, command) : null;
+    return refusal ?? (await makeDecision(command, call, this.#surroundings.connectTools));
   }
 
   /** What must not happen twice is not run again, unless it is forced, while an attempt of it may still act. */
@@ -198,7 +239,14 @@ export abstract class RunInputs {
   }
 
   async #putIfSound(command: Command | Refusal): Promise<CommandResult> {
-    return 'accepted' in command ? command : await this.put(() => command);
+    return 'accepted' in command ? command : await this.#putOne(() => command);
+  }
+
+  async #putOne(make: MakeCommand): Promise<CommandResult> {
+    const result = await this.put([make]);
+    if (result.accepted) return result;
+    const { index: _, ...refusal } = result;
+    return refusal;
   }
 
   async #edited() {
@@ -211,6 +259,23 @@ function refuseLive(callId: string, alive: string): Refusal {
     'attempt-alive',
     `An earlier attempt of call ${callId} may still act: ${alive}. End that process, or wait until it is done, and retry; or force the retry (--force, { force: true }), which may do it twice.`,
   );
+}
+
+function atPlace(result: CommandResult, index: number): SubmitResult {
+  return result.accepted ? result : { ...result, index };
+}
+
+function soughtBy(command: CallCommand): SoughtCall {
+  const { type, callId, runId } = command;
+  return { callId, fitting: FITTING[type], runId, digest: 'digest' in command ? command.digest : undefined };
+}
+
+/** Whether a command is about a call of the run itself, and not one of a sub-agent's. */
+function isOwn({ callId, fitting, digest, runId }: SoughtCall, context: Context, id: string): boolean {
+  if (runId !== undefined) return runId === id;
+  const call = findCall(context, callId);
+  const fits = call !== undefined && fitting.includes(call.status);
+  return fits && (call.childRunId === undefined || call.digest === digest);
 }
 
 function refuseUnclear(callId: string, runs: readonly RunInputs[]): Refusal {

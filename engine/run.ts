@@ -8,9 +8,17 @@ import type { Owner, Store } from '../protocol/store.ts';
 import type { Tool } from '../protocol/tool.ts';
 import { Channel } from './channel.ts';
 import { type ChildRuns, type SoughtCall, suspendedCalls } from './child-runs.ts';
-import { type Command, cancelRun, findFault, type Said, stampCommand } from './command.ts';
+import {
+  type Command,
+  cancelRun,
+  type FoldedCommands,
+  foldCommands,
+  type MakeCommand,
+  type Said,
+  stampCommand,
+} from './command.ts';
 import { type DriveOutcome, Driver, POLL_MS } from './driver.ts';
-import { type CommandResult, explainRefusal } from './explain-refusal.ts';
+import { type CommandResult, explainRefusal, type SubmitResult } from './explain-refusal.ts';
 import type { JudgeOwner } from './find-live-attempt.ts';
 import { findPoison } from './find-poison.ts';
 import { type ForkMessage, forkRun } from './fork-run.ts';
@@ -133,7 +141,7 @@ export class Run extends RunInputs {
   /** What is waited for once all sub-agents rest; `null` when one of them has ended, and the run goes on. */
   async #settleChildren(settled: Extract<Settled, { status: 'waiting' }>): Promise<Settled | null> {
     const ended = await this.#children.settle(this.context);
-    for (const command of ended) await this.put(() => command);
+    for (const command of ended) await this.put([() => command]);
     return ended.length > 0 ? null : await addChildren(this.#options.store, this.context, settled);
   }
 
@@ -174,7 +182,7 @@ export class Run extends RunInputs {
       if (answer === 'accepted') return { accepted: true };
     }
     const end = await endRun(this.#options, this.id, options);
-    const result = await this.put(end);
+    const result = await this.put([end]);
     const { cancelling } = this.context;
     return cancelling === null || hasEnded(this.#state) ? result : { accepted: true };
   }
@@ -242,52 +250,57 @@ export class Run extends RunInputs {
     return describeSettled(this.#state, this.#options.showText);
   }
 
-  /** Puts a command to the driver, or to the journal if nobody drives here; conflicts are tried again. */
-  protected async put(make: (state: ChartState) => Command): Promise<CommandResult> {
+  /** Puts commands to the driver, or to the journal if nobody drives here; conflicts are tried again. */
+  protected async put(makes: readonly MakeCommand[]): Promise<SubmitResult> {
     for (;;) {
       const driver = this.#driver;
-      if (driver !== null) {
-        const event = this.#stamp(make(driver.state));
-        const fault = findFault(event);
-        if (fault !== null) return fault;
-        const answer = await driver.input(event);
-        if (answer === 'accepted') return { accepted: true };
-        if (answer === 'refused') return await this.#explain(driver.state, event);
-        await this.#driving;
-        continue;
+      if (driver === null) await this.#catchUp();
+      if (driver !== this.#driver) continue;
+      const before = this.#state;
+      const folded = foldCommands(before, makes, this.#options.host.now());
+      if ('accepted' in folded) return folded;
+      const answer = driver === null ? await this.#appendInputs(folded) : await driver.input(folded.events);
+      if (answer === 'accepted') {
+        if (driver === null) this.#driveInBackground();
+        return { accepted: true };
       }
-      await this.#catchUp();
-      const event = this.#stamp(make(this.#loaded.state));
-      const fault = findFault(event);
-      if (fault !== null) return fault;
-      const answer = await this.#appendInput(event);
-      if (answer === 'refused') return await this.#explain(this.#loaded.state, event);
-      if (answer === 'conflict') continue;
-      this.#driveInBackground();
-      return { accepted: true };
+      if (answer === 'refused') {
+        const refusal = await this.#explain(driver?.state ?? before, folded.events);
+        if (refusal !== null) return refusal;
+      }
+      if (answer === 'gone') await this.#driving;
     }
   }
 
-  async #appendInput(event: ChartEvent): Promise<'appended' | 'refused' | 'conflict'> {
+  async #appendInputs({ events, state }: FoldedCommands): Promise<'accepted' | 'refused' | 'conflict'> {
     const { store, host } = this.#options;
-    const step = next(this.#loaded.state, event);
-    if (!step.handled) return 'refused';
+    if (state === null) return 'refused';
     host.reach?.('input.before');
     const { seq } = this.#loaded;
-    const result = await store.append(this.id, { after: seq, input: true }, [event], statusOf(step.state));
+    const result = await store.append(this.id, { after: seq, input: true }, events, statusOf(state));
     host.reach?.('input.after');
     if (result.type !== 'appended') return 'conflict';
-    this.#loaded = { ...this.#loaded, state: step.state, seq: result.seq };
-    this.#channel.publishEntry({ seq: result.seq, event });
-    return 'appended';
+    this.#loaded = { ...this.#loaded, state, seq: result.seq };
+    for (const [index, event] of events.entries())
+      this.#channel.publishEntry({ seq: seq + index + 1, event });
+    return 'accepted';
   }
 
   #stamp(command: Command): ChartEvent {
     return stampCommand(command, this.#options.host.now());
   }
 
-  async #explain(state: ChartState, event: ChartEvent): Promise<CommandResult> {
-    return explainRefusal(state, event, await readJournal(this.#options.store, this.id));
+  /** Why the chart does not take these inputs; `null` when it takes them by now. */
+  async #explain(state: ChartState, events: readonly ChartEvent[]) {
+    const journal = await readJournal(this.#options.store, this.id);
+    let before = state;
+    for (const [index, event] of events.entries()) {
+      const step = next(before, event);
+      if (!step.handled) return { ...explainRefusal(before, event, journal), index };
+      before = step.state;
+      journal.push({ seq: journal.length + 1, event });
+    }
+    return null;
   }
 
   /** Folds what others appended while nobody drove here; what came behind entry `last` may be left for later. */
@@ -333,7 +346,7 @@ export class Run extends RunInputs {
   async #endIfOverdue(): Promise<boolean> {
     const { cancelling } = this.context;
     if (cancelling === null || this.#options.host.now() < cancelling.deadline) return false;
-    return (await this.put(state => cancelRun(state, cancelling))).accepted;
+    return (await this.put([state => cancelRun(state, cancelling)])).accepted;
   }
 
   /** A sub-agent does nothing more for a run that does not wait for it. */
@@ -387,12 +400,15 @@ export class Run extends RunInputs {
 
   /**
    * What somebody said after the driver's last look, and before it let go of the run, is not left lying; nor
-   * is a run whose lease this process let run out, if nobody else took it.
+   * is a run whose lease this process let run out, if nobody else took it. A sub-agent's run that ended before
+   * this one waited for it could not tell it so.
    */
   async #lookAgain(): Promise<void> {
     if (hasEnded(this.#state)) return;
     try {
       await this.#catchUp();
+      if (this.#driving !== null) return;
+      for (const command of await this.#children.collect(this.context)) await this.put([() => command]);
     } catch {
       return;
     }

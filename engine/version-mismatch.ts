@@ -13,8 +13,11 @@ export function adviseOn(
   versions: Versions,
   migrations: readonly JournalMigration[] = [],
 ): string | undefined {
-  const { runId, verdict, opens, migratedTo } = report;
+  const { runId, verdict, opens, migratedTo, differences } = report;
   if (migratedTo !== undefined) return `It was migrated: go on with run ${migratedTo}.`;
+  const renamed = differences.find(({ what, name }) => what === 'agent' && name === 'name');
+  if (renamed !== undefined)
+    return `Open it with agent "${renamed.was}", or with an agent that has "${renamed.was}" as a sub-agent. If the agent was renamed, a migration can give the run its new name (${GUIDE}).`;
   if (verdict === 'refused') {
     return versions.chart > chartIdentity().version || versions.format > JOURNAL_FORMAT
       ? 'Open it with the release of agentchart that wrote it, or a later one.'

@@ -7,6 +7,7 @@ export const ENGINE_ERRORS = {
   'input-invalid': 'the value from outside is not what was asked for',
   'run-unknown': 'no run has this id',
   'run-exists': 'a run with this id exists already',
+  'run-foreign': 'the run belongs to another agent',
   'run-ended': 'the run has ended; start a new one that continues it',
   'call-unknown': 'the run has no call with this id',
   'call-not-open': 'the call does not wait for this',
@@ -116,7 +117,7 @@ export class ProviderError extends Error implements ProviderErrorDetails {
 
 /** The engine's own error for a `ProviderError` that says this process is not set up; `undefined` for any other. */
 export function setupError(error: unknown): EngineError | undefined {
-  if (!(error instanceof ProviderError)) return undefined;
+  if (!isThrown(error, ProviderError)) return undefined;
   const { code, message, provider, model } = error;
   const known = SETUP_CODES.find(setUp => setUp === code);
   return known && new EngineError(known, message, { provider, model }, { cause: error });
@@ -127,6 +128,35 @@ export class InDoubt extends Error {
   override readonly name = 'InDoubt';
 }
 
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+const UNREADABLE = 'what was thrown says nothing that can be read';
+
+/** What an error says. Never throws, whatever was thrown: foreign code throws `undefined`, proxies and getters that throw. */
+export function messageOf(thrown: unknown): string {
+  if (thrown === undefined || thrown === null) return UNREADABLE;
+  try {
+    return String(thrown instanceof Error ? thrown.message : thrown);
+  } catch {
+    return UNREADABLE;
+  }
+}
+
+/** `thrown instanceof kind`, for what foreign code threw: a proxy may throw even here. */
+export function isThrown<Kind>(
+  thrown: unknown,
+  kind: abstract new (...args: never[]) => Kind,
+): thrown is Kind {
+  try {
+    return thrown instanceof kind;
+  } catch {
+    return false;
+  }
+}
+
+/** The `code` of an error that has one. Never throws. */
+export function codeOf(thrown: unknown): string | undefined {
+  try {
+    return thrown instanceof Error && 'code' in thrown ? String(thrown.code) : undefined;
+  } catch {
+    return undefined;
+  }
 }

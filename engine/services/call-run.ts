@@ -1,10 +1,11 @@
 import { findCall } from '../../machines/calls.ts';
 import type { Call } from '../../machines/context.ts';
-import { InDoubt, messageOf } from '../../protocol/error.ts';
+import { InDoubt, isThrown, messageOf } from '../../protocol/error.ts';
 import type { Spent } from '../../protocol/event.ts';
 import { type JsonValue, toJson, toJsonText } from '../../protocol/json.ts';
 import type { Tool, ToolCallContext } from '../../protocol/tool.ts';
 import type { ChildAnswer, ChildRuns } from '../child-runs.ts';
+import { withinCall } from '../current-call.ts';
 import { type Host, sleep } from '../host.ts';
 import { Cancelled, type ServiceScope, Stopped } from '../service.ts';
 import { type ChildOutcome, runChild } from './run-child.ts';
@@ -114,12 +115,13 @@ export class CallRun {
       const found = await tool.reconcile(view, this.#toolContext(this.#scope.signal));
       this.#scope.host.reach?.('reconcile.after');
       if (this.#scope.signal.aborted) return;
-      if ('unknown' in found) return this.#doubt(reason);
-      if (found.happened) return this.#settle(found.output);
+      if ('happened' in found && found.happened === true) return this.#settle(found.output);
+      // Only a plain no may let it run again: nothing else counts as one.
+      if (!('happened' in found) || found.happened !== false) return this.#doubt(reason);
       if (alive !== null && found.final !== true)
         return this.#doubt(`${reason} It has not happened so far, but may yet: ${alive}.`);
     } catch (error) {
-      if (this.#scope.signal.aborted || error instanceof Stopped) return;
+      if (this.#scope.signal.aborted || isThrown(error, Stopped)) return;
       return this.#doubt(`${reason} Asking whether it happened failed: ${messageOf(error)}`);
     }
     await whenNot();
@@ -327,9 +329,11 @@ async function endWithin(called: Promise<Outcome>, host: Host, signal: AbortSign
 
 async function callTool(tool: Tool, input: unknown, context: ToolCallContext): Promise<Outcome> {
   try {
-    return { type: 'returned', output: await tool.run?.(input, context) };
+    const { callId, runId } = context;
+    const running = { runId, callId, tool: tool.name };
+    return { type: 'returned', output: await withinCall(running, () => tool.run?.(input, context)) };
   } catch (error) {
-    if (error instanceof InDoubt) return { type: 'lost', reason: error.message, returned: true };
+    if (isThrown(error, InDoubt)) return { type: 'lost', reason: messageOf(error), returned: true };
     return context.signal.aborted
       ? { type: 'lost', reason: `The call was aborted: ${messageOf(error)}`, returned: true }
       : { type: 'threw', error };

@@ -1,5 +1,5 @@
 import type { Context } from '../../machines/context.ts';
-import { EngineError, messageOf, ProviderError, setupError } from '../../protocol/error.ts';
+import { codeOf, EngineError, isThrown, messageOf, ProviderError, setupError } from '../../protocol/error.ts';
 import type { QualifiedCall } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { ModelTurn, ToolCall } from '../../protocol/turn.ts';
@@ -37,7 +37,7 @@ export function makeModelTurn(parts: ModelTurnParts): Service {
       if (!scope.signal.aborted) scope.report(await completeTurn(scope, turn, prepared, startedAt));
     } catch (error) {
       if (scope.signal.aborted) return;
-      const notSetUp = error instanceof EngineError ? error : setupError(error);
+      const notSetUp = isThrown(error, EngineError) ? error : setupError(error);
       if (notSetUp) throw notSetUp;
       scope.report(describeFailure(error, scope.context(), parts.retry, scope.host, startedAt));
     }
@@ -154,8 +154,8 @@ function describeFailure(
   host: Host,
   startedAt: number,
 ): Report {
-  if (!(error instanceof ProviderError)) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'internal';
+  if (!isThrown(error, ProviderError)) {
+    const code = codeOf(error) ?? 'internal';
     return { type: 'turn.failed', error: { code, message: messageOf(error) }, retryable: false, startedAt };
   }
   const { code, message, status, provider, model, retryable, retryAfterMs } = error;

@@ -1,4 +1,5 @@
 import type { Call } from '../../machines/context.ts';
+import { isThrown } from '../../protocol/error.ts';
 import { type Service, Stopped } from '../service.ts';
 import { becameOnce, CallRun, ONCE_NOW, type ToolBatchParts } from './call-run.ts';
 
@@ -57,6 +58,6 @@ async function settleCall(run: CallRun): Promise<void> {
   try {
     await (run.call.status === 'reconciling' ? run.recover() : run.execute());
   } catch (error) {
-    if (!(error instanceof Stopped)) throw error;
+    if (!isThrown(error, Stopped)) throw error;
   }
 }

@@ -13,9 +13,9 @@ export async function findRun(db: string): Promise<RunRecord> {
 
 /** The call the last run asks a person about. */
 export async function findOpenCall(db: string): Promise<{ runId: string; callId: string }> {
-  const { runId } = await findRun(db);
+  const { runId, agent } = await findRun(db);
   const store = sqlite(db);
-  const run = await createAgent({ name: 'reader', store }).open(runId);
+  const run = await createAgent({ name: agent, store }).open(runId);
   const settled = await run.settled();
   await store.close();
   const call = settled.status === 'waiting' ? settled.approvals[0] : undefined;

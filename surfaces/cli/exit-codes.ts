@@ -10,6 +10,7 @@ const BY_ERROR: Readonly<Record<EngineErrorCode, number>> = {
   'input-invalid': EXIT.usage,
   'run-unknown': EXIT.usage,
   'run-exists': EXIT.refused,
+  'run-foreign': EXIT.usage,
   'run-ended': EXIT.refused,
   'call-unknown': EXIT.usage,
   'call-not-open': EXIT.refused,

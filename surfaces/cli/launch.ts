@@ -55,11 +55,29 @@ export async function agentFor(record: RunRecord, store: Store, said: Launch): P
       `Run ${record.runId} was begun by a request to a server, which has its tools. Go on with it there: on the page of \`agentchart serve\`, or with POST /runs/${record.runId}/….`,
     );
   }
-  const agent = await makeAgent({ ...recalled, ...said }, store);
-  if (said.module === undefined || namesOf(agent).includes(record.agent)) return agent;
+  return await makeOwnAgent(record, store, recalled, said);
+}
+
+/** The agent of a run, and no other: throws `run-foreign` where what is said or remembered makes another. */
+export async function makeOwnAgent(
+  record: RunRecord,
+  store: Store,
+  recalled: Launch,
+  said: Launch,
+): Promise<Agent> {
+  const launch = { ...recalled, ...said };
+  const agent = await makeAgent(launch, store);
+  if (namesOf(agent).includes(record.agent)) return agent;
+  const { runId, agent: owner } = record;
+  const made = launch.module === undefined ? 'without --agent this' : launch.module;
+  const advice =
+    said.module === undefined || recalled.module === undefined
+      ? `Name the module of "${owner}" with --agent MODULE.`
+      : `Leave --agent out, or name the module of "${owner}".`;
   throw new EngineError(
-    'agent-module-invalid',
-    `Run ${record.runId} is one of "${record.agent}", and ${said.module} is "${agent.name}". Leave --agent out, or name the agent's own module.`,
+    'run-foreign',
+    `Run ${runId} belongs to agent "${owner}", and ${made} is "${agent.name}". ${advice}`,
+    { runId, owner, agent: agent.name },
   );
 }
 

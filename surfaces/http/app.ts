@@ -9,7 +9,7 @@ import { Gate, guardOrigin } from './guard-request.ts';
 import { HeldRuns } from './held-runs.ts';
 import { describeApi } from './openapi.ts';
 import { type PageAssets, prefersPage } from './page-assets.ts';
-import { pickUpRuns } from './pick-up-runs.ts';
+import { PickUp } from './pick-up.ts';
 import { BODY_LIMITS, type BodyLimits, readBody } from './read-body.ts';
 import { sessionBody } from './request-bodies.ts';
 import { addRunRoutes, type RunsEnv } from './run-routes.ts';
@@ -48,7 +48,7 @@ export type RunsApp = {
   hono: Hono<RunsEnv>;
   fetch: Hono<RunsEnv>['fetch'];
   request: Hono<RunsEnv>['request'];
-  /** Goes on with runs whose driver is gone; gives their ids. */
+  /** Goes on with runs whose driver is gone, now and again until it is closed; gives the ids of those found now. */
   pickUp(): Promise<string[]>;
   /** How many runs are in hand: watched, driven, or resting with a deadline. */
   countHeld(): number;
@@ -62,6 +62,11 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
   const log = options.log ?? (() => {});
   const agents = new ServedAgents(options);
   const held = new HeldRuns({ host: clock, log, open: openRun });
+  const pickUp = new PickUp({
+    ...{ store, log, host: clock },
+    isServed: name => agents.has(name),
+    drive: runId => held.drive(runId),
+  });
   const bodyLimits = { ...BODY_LIMITS, ...options.bodyLimits };
   const gate = new Gate(token, new Sessions(clock), new SignInPace(clock));
   const app = new Hono<RunsEnv>();
@@ -111,14 +116,12 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
     hono: app,
     fetch: app.fetch,
     request: app.request,
-    pickUp: () =>
-      pickUpRuns({
-        ...{ store, log, host: clock },
-        isServed: name => agents.has(name),
-        drive: runId => held.drive(runId),
-      }),
+    pickUp: () => pickUp.start(),
     countHeld: () => held.size,
-    close: () => held.close(),
+    close: () => {
+      pickUp.stop();
+      held.close();
+    },
   };
 
   async function openRun(runId: string) {

@@ -40,6 +40,7 @@ const STATUS: Readonly<Record<ApiErrorCode, ErrorStatus>> = {
   'run-unknown': 404,
   'call-unknown': 404,
   'run-exists': 409,
+  'run-foreign': 409,
   'run-ended': 409,
   'call-not-open': 409,
   'already-decided': 409,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { limitsSchema } from '../../protocol/config.ts';
+import { limitsSchema, runParamsSchema } from '../../protocol/config.ts';
 import { itemSchema } from '../../protocol/item.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 
@@ -66,6 +66,30 @@ export const sendBody = z.strictObject({ message: input, by });
 export const byBody = z.strictObject({ by });
 
 export const cancelBody = z.strictObject({ reason: z.exactOptional(z.string()), by });
+
+const MOST_COMMANDS = 100;
+
+const typed = <Type extends string>(type: Type) => ({ type: z.literal(type) });
+const [retryBody, happenedBody, failedBody] = resolveBody.options;
+
+/** Each is the body of the path of its type, with its type. */
+const commandBody = z.union(
+  [
+    z.strictObject({ ...typed('approve'), ...approveBody.shape }),
+    z.strictObject({ ...typed('reject'), ...rejectBody.shape }),
+    z.strictObject({ ...typed('answer'), ...answerBody.shape }),
+    z.strictObject({ ...typed('resolve'), ...retryBody.shape }),
+    z.strictObject({ ...typed('resolve'), ...happenedBody.shape }),
+    z.strictObject({ ...typed('resolve'), ...failedBody.shape }),
+    z.strictObject({ ...typed('send'), ...sendBody.shape }),
+    z.strictObject({ ...typed('set-params'), params: z.strictObject(runParamsSchema.shape), by }),
+    z.strictObject({ type: z.enum(['pause', 'unpause', 'step']), by }),
+    z.strictObject({ ...typed('cancel'), ...cancelBody.shape }),
+  ],
+  'expected a "type" (approve, reject, answer, resolve, send, set-params, pause, unpause, step or cancel) with what it takes',
+);
+
+export const commandsBody = z.array(commandBody).min(1).max(MOST_COMMANDS);
 
 export const sessionBody = z.strictObject({ token: z.string().max(10_000) });
 

@@ -1,11 +1,12 @@
 import type { z } from 'zod';
-import type { CommandResult } from '../../engine/explain-refusal.ts';
+import type { CommandResult, SubmitResult } from '../../engine/explain-refusal.ts';
 import type { Run } from '../../engine/run.ts';
 import {
   answerBody,
   approveBody,
   byBody,
   cancelBody,
+  commandsBody,
   rejectBody,
   resolveBody,
   sendBody,
@@ -17,7 +18,7 @@ export type RunCommand<Schema extends z.ZodType = z.ZodType> = {
   body: Schema;
   /** Whether it has its whole effect without the run being driven, so that its agent need not be served. */
   needsAgent: boolean;
-  apply(run: Run, body: z.output<Schema>): Promise<CommandResult>;
+  apply(run: Run, body: z.output<Schema>): Promise<CommandResult | SubmitResult>;
 };
 
 function command<Schema extends z.ZodType>(definition: RunCommand<Schema>): RunCommand<Schema> {
@@ -94,6 +95,13 @@ const resume = command({
   apply: async () => ({ accepted: true }),
 });
 
+const commands = command({
+  summary: 'Put several commands to the run at once, in their order: all are taken, or none is.',
+  body: commandsBody,
+  needsAgent: true,
+  apply: (run, all) => run.submit(all),
+});
+
 /** By the last part of their path. */
 export const RUN_COMMANDS = {
   approve,
@@ -106,4 +114,5 @@ export const RUN_COMMANDS = {
   step,
   cancel,
   resume,
+  commands,
 } as const;

@@ -72,7 +72,10 @@ async function tellRun(
   const { run, release } = await held.hold(runId);
   try {
     const result = await command.apply(run, body);
-    if (!result.accepted) throw new ApiError(result.code, result.message, { by: result.by });
+    if (!result.accepted) {
+      const place = 'index' in result ? { details: { index: result.index } } : {};
+      throw new ApiError(result.code, result.message, { by: result.by, ...place });
+    }
     held.drive(runId);
   } finally {
     release();

@@ -34,6 +34,7 @@ import { connectTools, listTools } from '../../tools/connect-tools.ts';
 import { type AgentOptions, defineAgent, dropUndefined } from './agent-options.ts';
 import { type AsToolOptions, asTool } from './as-tool.ts';
 import { type Beginning, beginJournal, type StartOptions } from './begin-journal.ts';
+import { foreignRun } from './foreign-run.ts';
 import { describeMismatch, readSnapshot } from './read-snapshot.ts';
 import { SubAgents } from './sub-agents.ts';
 
@@ -104,7 +105,7 @@ export class Agent {
     } catch (error) {
       if (!(error instanceof EngineError) || error.code !== 'run-exists') throw error;
     }
-    return await this.#attach(request.runId, { isAwaited });
+    return await (await this.#ownerOf(request.runId)).#attach(request.runId, { isAwaited });
   }
 
   async #begin(
@@ -135,12 +136,24 @@ export class Agent {
 
   /**
    * Attaches to a run of the store. `settled()`, `resume()` or an accepted command drives it if nobody else
-   * does. A sub-agent's run is opened as well. A run of another chart or format is refused with `chart-mismatch`: see `check`.
+   * does. A sub-agent's run is opened as well. A run of another agent is refused with `run-foreign`, one of
+   * another chart or format with `chart-mismatch`: see `check`.
    */
   async open(runId: string): Promise<Run> {
-    const agent = (await this.store.get(runId))?.agent ?? this.name;
-    const below = agent === this.name ? undefined : this.#subAgents.findAbove(agent);
-    return below === undefined ? await this.#attach(runId) : await below.open(runId);
+    return await (await this.#ownerOf(runId)).#attach(runId);
+  }
+
+  /** This agent, or the one below it that a run of the store belongs to. */
+  async #ownerOf(runId: string): Promise<Agent> {
+    return this.#agentNamed((await this.store.get(runId))?.agent ?? this.name, runId);
+  }
+
+  /** Throws `run-foreign` when neither this agent nor one below it has this name. */
+  #agentNamed(name: string, runId: string): Agent {
+    if (name === this.name) return this;
+    const above = this.#subAgents.findAbove(name);
+    if (above === undefined) throw foreignRun(runId, name, this.name);
+    return above.#agentNamed(name, runId);
   }
 
   async #attach(runId: string, awaited: Pick<RunOptions, 'isAwaited'> = {}): Promise<Run> {
@@ -157,6 +170,9 @@ export class Agent {
 
   /** How a run of the store stands to this program and this agent: what differs, and what to do about it. */
   async check(runId: string): Promise<VersionReport> {
+    const owner = (await this.store.get(runId))?.agent ?? this.name;
+    const below = owner === this.name ? undefined : this.#subAgents.findAbove(owner);
+    if (below !== undefined) return await below.check(runId);
     const { name, version, models } = this.#definition;
     const present = {
       agent: { name, ...(version === undefined ? {} : { version }) },
@@ -173,13 +189,14 @@ export class Agent {
    */
   async migrate(runId: string, options: MigrateOptions = {}): Promise<Run> {
     const { migrations } = this.#definition;
-    const parts = { store: this.store, host: this.#host, isDead: isOwnerDead, migrations };
+    const assertOwn = (name: string) => void this.#agentNamed(name, runId);
+    const parts = { store: this.store, host: this.#host, isDead: isOwnerDead, migrations, assertOwn };
     return await this.open(await migrateRun(parts, runId, options));
   }
 
   /**
    * Goes on from the JSON of `run.snapshot()` alone, in this agent's store. Refused with
-   * `snapshot-outdated` if the store knows a later state of that run.
+   * `snapshot-outdated` if the store knows a later state of that run, with `run-foreign` for another agent's.
    */
   async restore(snapshot: JsonValue): Promise<Run> {
     const { runId, seq, image } = readSnapshot(snapshot);
@@ -304,6 +321,7 @@ export class Agent {
     const read = readImage(image, runId);
     const restored = restoreImage(read, runId);
     const { context } = read.state;
+    this.#agentNamed(context.agent.name, runId);
     const older = read.inherited ?? (await this.#loadInherited(context.continues));
     await this.store.adopt({
       runId,

@@ -15,11 +15,13 @@ export {
   numberCitations,
   type Source,
 } from '../../engine/citations.ts';
+export type { RunCommand } from '../../engine/command.ts';
 export type {
   VersionDifference,
   VersionReport,
   VersionVerdict,
 } from '../../engine/compare-versions.ts';
+export { type CallStorage, type CurrentCall, currentCall, trackCalls } from '../../engine/current-call.ts';
 export type {
   Finisher,
   FinisherInput,
@@ -29,7 +31,7 @@ export type {
   ToolResult,
   TurnPreparation,
 } from '../../engine/definition.ts';
-export type { CommandResult } from '../../engine/explain-refusal.ts';
+export type { CommandResult, SubmitResult } from '../../engine/explain-refusal.ts';
 export { hideHtmlComments } from '../../engine/hide-html-comments.ts';
 export { type FaultPoint, type Host, systemHost } from '../../engine/host.ts';
 export type { LiveOptions } from '../../engine/live.ts';

@@ -1,7 +1,7 @@
-import type { JsonObject } from '../../protocol/json.ts';
 import { readJournal } from '../../engine/read-journal.ts';
 import type { JournalEntry } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
+import type { JsonObject } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import { divideJournal, type RunResponses, type Span } from './run-responses.ts';
 import { Translation } from './translation.ts';

@@ -1,10 +1,16 @@
+import type { RunCommand } from '../../engine/command.ts';
 import type { Run } from '../../engine/run.ts';
 import type { Item } from '../../protocol/item.ts';
 import { ResponsesError } from './api-error.ts';
 import type { Verdict } from './plan.ts';
 import { RESPONSES } from './response-spec.ts';
 
-/** What was decided by somebody else meanwhile stays as it was decided. */
+const by = RESPONSES;
+
+/**
+ * Tells a run all that a request says, in one append. What another person decided meanwhile stays as they
+ * decided it, and the rest is said without it. Throws a `ResponsesError` when the run does not take the messages.
+ */
 export async function tellRun(
   run: Run,
   said: {
@@ -14,22 +20,33 @@ export async function tellRun(
   },
 ): Promise<void> {
   const { verdicts, messages, limits } = said;
-  const by = RESPONSES;
-  await run.setParams({ limits }, { by });
-  // Nothing is spent on a part of what was said.
-  const inParts = verdicts.length + Math.min(messages.length, 1) > 1;
-  if (inParts) await run.pause({ by });
-  for (const verdict of verdicts) await tellVerdict(run, verdict);
-  const sent = messages.length === 0 ? undefined : await run.send(messages, { by });
-  if (inParts) await run.unpause({ by });
-  if (sent?.accepted === false)
-    throw new ResponsesError(sent.message, { status: 409, code: 'run_moved_on', param: 'input' });
+  let left: RunCommand[] = [
+    { type: 'set-params', params: { limits }, by },
+    ...verdicts.map(describeVerdict),
+    ...(messages.length === 0 ? [] : [{ type: 'send', message: messages, by } as const]),
+  ];
+  while (left.length > 0) {
+    const isInParts = left.filter(({ type }) => type !== 'set-params').length > 1;
+    const commands = isInParts && !run.context.paused ? together(left) : left;
+    const result = await run.submit(commands);
+    if (result.accepted) return;
+    const refused = commands[result.index];
+    const hasEnded = result.code === 'run-ended';
+    if (refused?.type === 'send' || (hasEnded && messages.length > 0))
+      throw new ResponsesError(result.message, { status: 409, code: 'run_moved_on', param: 'input' });
+    if (hasEnded) return;
+    left = left.filter(command => command !== refused);
+  }
 }
 
-async function tellVerdict(run: Run, verdict: Verdict): Promise<void> {
-  const by = RESPONSES;
+/** The run goes on once all is said: nothing is spent on a part of it. A pause of somebody else's stays. */
+function together(commands: readonly RunCommand[]): readonly RunCommand[] {
+  return [{ type: 'pause', by }, ...commands, { type: 'unpause', by }];
+}
+
+function describeVerdict(verdict: Verdict): RunCommand {
   const { callId } = verdict;
-  if (verdict.type === 'output') await run.answer(callId, { output: verdict.output, by });
-  else if (verdict.approve) await run.approve(callId, { by });
-  else await run.reject(callId, { by, ...(verdict.reason === undefined ? {} : { reason: verdict.reason }) });
+  if (verdict.type === 'output') return { type: 'answer', callId, output: verdict.output, by };
+  if (verdict.approve) return { type: 'approve', callId, by };
+  return { type: 'reject', callId, by, ...(verdict.reason === undefined ? {} : { reason: verdict.reason }) };
 }

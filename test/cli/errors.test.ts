@@ -1,5 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
+import { sqlite } from '../../stores/sqlite.ts';
 import { rewriteJournal } from '../versions/rewrite-journal.ts';
 import { AGENT, calling, Desk, REFUND } from './desk.ts';
 
@@ -56,7 +57,38 @@ describe.concurrent('bad usage exits 2 and says what to do', () => {
     const ended = await desk.run(['approve', runId, 'call_0_0', '--agent', 'other.mjs'], desk.model);
     expect(ended.code).toBe(2);
     expect(ended.stderr).toContain('is "other"');
+    expect(ended.stderr).toContain('belongs to agent');
     expect((await desk.journal(runId)).map(({ type }) => type)).not.toContain('approval.decided');
+  });
+
+  test("another agent than the run's own forks and migrates nothing, and a plain one does not resume it", async () => {
+    const desk = new Desk([calling(REFUND), done]);
+    const { runId } = await desk.begin();
+    const library = new URL('../../surfaces/library/index.ts', import.meta.url).href;
+    const general = '{ from: { chart: 3 }, to: { chart: 3, agent: "2" }, migrate: events => events }';
+    desk.write(
+      'other.mjs',
+      `import { createAgent } from '${library}';
+       export default createAgent({ name: 'other', version: '2', migrations: [${general}] });`,
+    );
+    const store = sqlite(desk.store);
+    const [first] = await store.read(runId);
+    if (first?.event.type !== 'run.started') throw new Error('a journal begins with run.started');
+    const { launch: _, ...start } = first.event;
+    await store.create({ ...start, runId: 'run_plain' });
+    await store.close();
+    for (const args of [
+      ['fork', runId, '--at', '2', '--agent', 'other.mjs'],
+      ['migrate', runId, '--agent', 'other.mjs'],
+      ['resume', 'run_plain'],
+    ]) {
+      const ended = await desk.run(args, desk.model);
+      expect(ended, args[0]).toMatchObject({ code: 2 });
+      expect(ended.stderr).toContain(`Run ${args[1]} belongs to agent "desk"`);
+    }
+    expect((await desk.run(['cancel', 'run_plain'])).code).toBe(0);
+    const runs = await desk.run(['runs', '--json']);
+    expect(runs.stdout.trim().split('\n')).toHaveLength(2);
   });
 
   test('an agent module that is not there', async () => {

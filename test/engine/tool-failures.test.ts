@@ -172,9 +172,9 @@ describe('reconcile', () => {
     let runs = 0;
     const made = makeTool('act', { timeoutMs: 50, reconcile: () => ({ unknown: true }) });
     const tool = Object.assign(Object.create(made), {
-      run: () => {
+      run: (...given: Parameters<typeof stop>) => {
         runs += 1;
-        return hang();
+        return stop(...given);
       },
       reconcile: () => ({ maybe: 1 }),
     });

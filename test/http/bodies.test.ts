@@ -6,7 +6,7 @@ import { sessionBody, startBody } from '../../surfaces/http/request-bodies.ts';
 import { RUN_COMMANDS } from '../../surfaces/http/run-commands.ts';
 import { errorOf, makeApp } from './runs-app.ts';
 
-type Target = { path: string; schema: z.ZodType; examples: { [key: string]: unknown }[] };
+type Target = { path: string; schema: z.ZodType; examples: object[] };
 
 const TARGETS: Target[] = [
   {
@@ -32,6 +32,15 @@ const TARGETS: Target[] = [
   target('step', [{ by: 'ada' }]),
   target('cancel', [{ reason: 'enough', by: 'ada' }]),
   target('resume', [{}, { by: 'ada' }]),
+  target('commands', [
+    [
+      { type: 'approve', callId: 'call_0_0', by: 'ada' },
+      { type: 'resolve', callId: 'call_0_1', failed: 'why' },
+      { type: 'set-params', params: { limits: { turns: 3 } } },
+      { type: 'send', message: 'hello' },
+      { type: 'cancel', reason: 'enough' },
+    ],
+  ]),
 ];
 
 function target(name: keyof typeof RUN_COMMANDS, examples: Target['examples']): Target {

@@ -280,3 +280,45 @@ test('a store that fails is 503 for the caller and does not end the server', asy
   });
   expect((await send('GET', '/healthz')).status).toBe(200);
 });
+
+describe('several commands in one request', () => {
+  const TWO = { toolCalls: [...(REFUND.toolCalls ?? []), ...(REFUND.toolCalls ?? [])] };
+
+  test('are taken together, and the run goes on', async () => {
+    const { send, begin, rest, store } = makeApp({ turns: [TWO, DONE] });
+    const { runId } = await begin();
+    const response = await send('POST', `/runs/${runId}/commands`, [
+      { type: 'approve', callId: 'call_0_0', by: 'ada' },
+      { type: 'reject', callId: 'call_0_1', reason: 'once is enough', by: 'ada' },
+    ]);
+    expect(response.status).toBe(200);
+    expect(await rest(runId)).toMatchObject({ status: 'finished', answer: 'Done.' });
+    const decided = (await store.read(runId)).filter(({ event }) => event.type === 'approval.decided');
+    expect(decided[1]?.seq).toBe((decided[0]?.seq ?? 0) + 1);
+  });
+
+  test('are none taken when one is refused, and the answer says which', async () => {
+    const { send, begin, store } = makeApp({ turns: [TWO, DONE] });
+    const { runId } = await begin();
+    const before = (await store.read(runId)).length;
+    const commands = [
+      { type: 'approve', callId: 'call_0_0' },
+      { type: 'resolve', callId: 'call_0_1', retry: true },
+    ];
+    expect(await errorOf(await send('POST', `/runs/${runId}/commands`, commands))).toMatchObject({
+      ...{ status: 409, code: 'call-not-open', details: { index: 1 } },
+    });
+    expect(await store.read(runId)).toHaveLength(before);
+  });
+
+  test('are bounded in number and of known types', async () => {
+    const { send, begin } = makeApp({ turns: [TWO, DONE] });
+    const { runId } = await begin();
+    const many = Array.from({ length: 101 }, () => ({ type: 'pause' }));
+    for (const body of [[], many, [{ type: 'explode' }], [{ type: 'approve' }], { type: 'pause' }])
+      expect(await errorOf(await send('POST', `/runs/${runId}/commands`, body))).toMatchObject({
+        status: 400,
+        code: 'input-invalid',
+      });
+  });
+});

@@ -95,7 +95,6 @@ describe('a run that is opened with another agent', () => {
   test.each<[string, Change, object]>([
     ['another version', { version: '2' }, { what: 'agent', name: 'version', was: '1', is: '2' }],
     ['no version', { version: undefined as never }, { what: 'agent', name: 'version', was: '1', is: null }],
-    ['another name', { name: 'b' }, { what: 'agent', name: 'name', was: 'a', is: 'b' }],
     ['a tool more', { tools: [READ, PAY, makeTool('new')] }, { what: 'tool', name: 'new', was: null }],
     ['a tool less that nothing waits for', { tools: [PAY] }, { what: 'tool', name: 'read', is: null }],
     [
@@ -116,6 +115,15 @@ describe('a run that is opened with another agent', () => {
     expect(report.differences).toHaveLength(1);
     expect(report.differences[0]).toMatchObject(difference);
     expect(report).not.toHaveProperty('reason');
+  });
+
+  test('that has another name is refused, and told whose it is', async () => {
+    const { store, runId } = await waiting();
+    const { agent } = agentOn(store, { name: 'b', tools: [READ, PAY] });
+    const report = await agent.check(runId);
+    expect(report).toMatchObject({ verdict: 'refused', opens: false });
+    expect(report.differences).toEqual([expect.objectContaining({ name: 'name', was: 'a', is: 'b' })]);
+    expect(report.advice).toContain('Open it with agent "a"');
   });
 
   test.each<[string, Tool[], string]>([

@@ -198,7 +198,7 @@ describe('migrations of an agent', () => {
       migrate: events => {
         seen.push(...events.map(({ type }) => type));
         for (const event of events)
-          if (event.type === 'run.started') (event.agent as JsonObject).name = 'other';
+          if (event.type === 'run.started') (event.agent as JsonObject).version = 'other';
         return events;
       },
     };
@@ -206,7 +206,7 @@ describe('migrations of an agent', () => {
     await agent.migrate('in-doubt');
     expect(seen).not.toContain('run.claimed');
     expect(await eventsOf(store, 'in-doubt')).toMatchObject([
-      { agent: { name: 'golden' } },
+      { agent: { version: '1' } },
       ...Array(6).fill({}),
     ]);
   });

@@ -10,8 +10,9 @@ import { CommandLines } from '../command-lines.ts';
 import { driveRun } from '../drive-run.ts';
 import { EXIT } from '../exit-codes.ts';
 import { findRun } from '../find-run.ts';
+import { guardExit } from '../guard-exit.ts';
 import { orderEvent } from '../json-view.ts';
-import { bareAgent, makeAgent, readLaunch, recallLaunch } from '../launch.ts';
+import { bareAgent, makeOwnAgent, readLaunch, recallLaunch } from '../launch.ts';
 import { makeView } from '../make-view.ts';
 import { storeFile, withExistingStore } from '../open-store.ts';
 import type { DriveOptions } from '../options.ts';
@@ -30,19 +31,27 @@ export async function fork(id: string, options: ForkOptions): Promise<number> {
   if (options.message?.trim() === '')
     throw new EngineError('input-invalid', '--message takes a text, and this one is empty.');
   const file = storeFile(options.db);
-  return await withExistingStore(file, async store => {
-    const source = await findRun(store, id);
-    const launch = { ...(await recallLaunch(store, source.runId)), ...readLaunch(options.agent) };
-    const agent = options.drive ? await makeAgent(launch, store) : bareAgent(source, store);
-    return await closing(agent, output, async () => {
-      const said = { message: options.message, by: options.by ?? userName() };
-      const forked = await forkRun({ store, host: systemHost }, source.runId, at, said);
-      const shown = { ...forked, store, output, commands: new CommandLines(file) };
-      if (!output.json)
-        output.line({ style: 'bold', text: forked.runId }, `  fork of ${source.runId} at entry ${at}`);
-      return options.drive ? await driveFork(shown, agent, options) : await leaveFork(shown);
-    });
-  });
+  return await guardExit(() =>
+    withExistingStore(file, async store => {
+      const source = await findRun(store, id);
+      const agent = options.drive
+        ? await makeOwnAgent(
+            source,
+            store,
+            await recallLaunch(store, source.runId),
+            readLaunch(options.agent),
+          )
+        : bareAgent(source, store);
+      return await closing(agent, output, async () => {
+        const said = { message: options.message, by: options.by ?? userName() };
+        const forked = await forkRun({ store, host: systemHost }, source.runId, at, said);
+        const shown = { ...forked, store, output, commands: new CommandLines(file) };
+        if (!output.json)
+          output.line({ style: 'bold', text: forked.runId }, `  fork of ${source.runId} at entry ${at}`);
+        return options.drive ? await driveFork(shown, agent, options) : await leaveFork(shown);
+      });
+    }),
+  );
 }
 
 /** For programs the whole journal is shown, for people what happens from here on. */

@@ -15,6 +15,7 @@ import { createResponsesApi } from '../../responses/responses-api.ts';
 import { EXIT } from '../exit-codes.ts';
 import { watchInterrupts } from '../interrupts.ts';
 import { bareAgent, type Launch, makeAgent, readLaunch } from '../launch.ts';
+import { nameUncaught } from '../name-uncaught.ts';
 import { storeFile, withStore } from '../open-store.ts';
 import { Output } from '../output.ts';
 
@@ -41,6 +42,7 @@ export async function serve(options: ServeOptions): Promise<number> {
   const port = readPort(options.port);
   const token = readToken(options.token);
   assertMayBind(options.host, token);
+  nameUncaught({ goesOn: true });
   const gateway = options.config === undefined ? EMPTY_GATEWAY : await readGatewayConfig(options.config);
   return await withStore(file, async store => {
     const { agents, launches } = await makeAgents(options.agent ?? [], store);

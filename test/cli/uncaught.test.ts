@@ -1,0 +1,81 @@
+import { describe, expect, test } from 'vitest';
+import { until } from '../http/runs-app.ts';
+import { ServedDesk } from '../http/served-desk.ts';
+import { calling, Desk } from './desk.ts';
+
+const LIBRARY = new URL('../../surfaces/library/index.ts', import.meta.url).href;
+
+/** An agent whose tool fails in the given way while its promise is not settled, or once it is. */
+function makeModule(failing: string): string {
+  return `import { createAgent, tool } from '${LIBRARY}';
+     const input = { '~standard': { version: 1, vendor: 'test', validate: value => ({ value }),
+       jsonSchema: { input: () => ({ type: 'object' }), output: () => ({ type: 'object' }) } } };
+     const leak = tool({ name: 'leak', description: 'Leaks.', input, sideEffect: 'idempotent', run: async () => {
+       ${failing}
+       await new Promise(resolve => setTimeout(resolve, 500));
+       return 'leaked';
+     } });
+     export default createAgent({ name: 'leaky', tools: [leak] });`;
+}
+
+function makeDesk(failing: string): Desk {
+  const desk = new Desk([calling('leak'), { text: 'Done.' }]);
+  desk.write('leaky.mjs', makeModule(failing));
+  return desk;
+}
+
+const WAYS: [string, string][] = [
+  ['a promise nobody awaits', `void Promise.reject(new Error('the pipe burst'));`],
+  ['a timer', `setTimeout(() => { throw new Error('the pipe burst'); }, 5);`],
+  [
+    'a timer of a promise nobody awaits',
+    `void (async () => { await new Promise(resolve => setTimeout(resolve, 5)); throw new Error('the pipe burst'); })();`,
+  ],
+];
+
+describe.concurrent.each(WAYS)('a tool that fails in %s', (_, failing) => {
+  test('ends the command with its name and its run, which stays resumable', async () => {
+    const desk = makeDesk(failing);
+    const ended = await desk.run(['run', '--agent', 'leaky.mjs', '--json', 'go'], desk.model);
+    const [, runId = ''] = /"runId":"(\w+)"/.exec(ended.stdout) ?? [];
+    expect(ended.code).toBe(1);
+    expect(ended.stderr).toContain(
+      `The tool "leak" failed outside its promise, in call call_0_0 of run ${runId}: the pipe burst`,
+    );
+    desk.write('leaky.mjs', makeModule(''));
+    const resumed = await desk.run(['resume', runId, '--agent', 'leaky.mjs'], desk.model);
+    expect(resumed.code).toBe(0);
+  });
+
+  test('does not end a server, which names it', async () => {
+    const desk = makeDesk(failing);
+    const served = await ServedDesk.start(desk, { args: ['--agent', 'leaky.mjs'] });
+    let stderr = '';
+    served.started.child.stderr.on('data', chunk => {
+      stderr += chunk;
+    });
+    const { runId } = (await (await served.post('/runs', { input: 'go' })).json()) as { runId: string };
+    await until(async () => {
+      const view = (await (await fetch(`${served.url}/runs/${runId}`)).json()) as { status: string };
+      return view.status === 'finished' ? true : undefined;
+    });
+    expect(stderr).toContain(`The tool "leak" failed outside its promise, in call call_0_0 of run ${runId}`);
+    served.started.child.kill('SIGTERM');
+    expect((await served.started.ended).code).toBe(0);
+  });
+});
+
+test('what another part of the program leaves uncaught ends the command as ever, with its stack', async () => {
+  const desk = new Desk([{ text: 'Done.' }]);
+  desk.write(
+    'other.mjs',
+    `import { createAgent } from '${LIBRARY}';
+     export default createAgent({ name: 'other', prepareTurn: () => {
+       void Promise.reject(null);
+       return new Promise(() => setTimeout(() => {}, 60_000));
+     } });`,
+  );
+  const ended = await desk.run(['run', '--agent', 'other.mjs', 'go'], desk.model);
+  expect(ended.code).toBe(1);
+  expect(ended.stderr).toContain('Uncaught: ');
+});
