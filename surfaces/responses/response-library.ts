@@ -1,6 +1,4 @@
 import { readJournal } from '../../engine/read-journal.ts';
-import type { JournalEntry } from '../../protocol/event.ts';
-import type { Item } from '../../protocol/item.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import { divideJournal, type RunResponses, type Span } from './run-responses.ts';

@@ -80,7 +80,7 @@ describe('settled', () => {
       host,
       model: scripted([calls('act', ['show', { page: 2 }], 'pay'), { text: 'done' }]),
       tools: [
-        makeTool('act', { approval: { required: true, reason: 'it costs', expiresInMs: 1000 } }),
+        makeTool('act', { approval: { required: true, reason: 'it costs', expiresInMs: 5000 } }),
         clientTool('show'),
         makeTool('pay', { timeoutMs: 10, run: () => new Promise(() => {}) }),
       ],
@@ -89,7 +89,7 @@ describe('settled', () => {
     await host.idle();
     await run.pause();
     const started = host.now();
-    await host.advance(20);
+    await host.advance(1_020);
     const digest = expect.stringMatching(/^[0-9a-f]{32}$/);
     const common = { runId: run.id, digest, sideEffect: 'once' };
     expect(await run.settled()).toEqual({
@@ -103,7 +103,7 @@ describe('settled', () => {
           input: {},
           status: 'gated',
           reason: 'it costs',
-          expiresAt: started + 1000,
+          expiresAt: started + 5000,
         },
       ],
       results: [{ ...common, callId: 'call_0_1', name: 'show', input: { page: 2 }, status: 'waiting' }],
