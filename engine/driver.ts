@@ -3,13 +3,13 @@ import type { ChartState } from '../machines/step.ts';
 import type { Delta, Effect, ServiceName } from '../protocol/effect.ts';
 import type { BookkeepingEvent, ChartEvent, ReportEvent } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
-import type { JsonValue } from '../protocol/json.ts';
 import type { Store } from '../protocol/store.ts';
 import { appendEvidence } from './append-evidence.ts';
 import type { Channel } from './channel.ts';
 import { elapsedSince, type Host, type Moment, momentOf, sleep } from './host.ts';
 import { Journal } from './journal.ts';
 import { hasEnded, isAtRest, type LoadedRun, makeImage } from './load-run.ts';
+import { type BoundOutput, RunBlobs } from './run-blobs.ts';
 import { Cancelled, type Report, type Service, type ServiceScope, Stopped } from './service.ts';
 
 /**
@@ -59,6 +59,7 @@ type Running = { generation: number; abort: AbortController; done: Promise<void>
 export class Driver {
   readonly #options: DriverOptions;
   readonly #journal: Journal;
+  readonly #blobs: RunBlobs;
   readonly #running = new Map<string, Running>();
   readonly #outcome: Promise<DriveOutcome>;
   #finish: (outcome: DriveOutcome) => void = () => {};
@@ -74,6 +75,7 @@ export class Driver {
   constructor(options: DriverOptions) {
     const { store, host, runId, epoch, loaded, leasedAt } = options;
     this.#options = options;
+    this.#blobs = new RunBlobs({ store, host, runId });
     this.#renewedAt = leasedAt;
     this.#snapshotSeq = loaded.snapshotSeq;
     this.#journal = new Journal({
@@ -221,7 +223,8 @@ export class Driver {
       durable: () => this.#durable(signal),
       assertDriving: () => this.#assertDriving(),
       publish: (delta: Delta) => channel.publishDelta(delta),
-      recordLate: (callId, output, isError) => this.#recordLate(callId, output, isError),
+      blobs: this.#blobs,
+      recordLate: (callId, result, isError) => this.#recordLate(callId, result, isError),
     };
   }
 
@@ -238,8 +241,8 @@ export class Driver {
     return true;
   }
 
-  #recordLate(callId: string, output: JsonValue, isError: boolean): void {
-    const evidence = { type: 'tool.late', at: this.#options.host.now(), callId, output, isError } as const;
+  #recordLate(callId: string, result: BoundOutput, isError: boolean): void {
+    const evidence = { type: 'tool.late', at: this.#options.host.now(), callId, ...result, isError } as const;
     if (this.#over) return this.#keepEvidence(evidence);
     this.#journal.note(evidence);
     this.#commitInBackground();

@@ -233,6 +233,6 @@ function lateEvidence(state: ChartState, event: RunEvent): BookkeepingEvent | nu
   if (event.type !== 'tool.settled') return null;
   const call = findCall(state.context, event.callId);
   if (call !== undefined && call.sideEffect !== 'once') return null;
-  const { at, callId, output, isError } = event;
-  return { type: 'tool.late', at, callId, output, isError };
+  const { at, callId, output, isError, blob } = event;
+  return { type: 'tool.late', at, callId, output, ...(blob === undefined ? {} : { blob }), isError };
 }

@@ -7,10 +7,17 @@ import { cutJournal } from './cut-journal.ts';
 import { findDifference } from './find-difference.ts';
 import { foldEntry, readImage } from './load-run.ts';
 import { readFromStart } from './read-from-start.ts';
-import { type Look, type ReplayOptions, replayJournal, type Verdict } from './replay-journal.ts';
+import {
+  type Look,
+  type Recorded,
+  type ReplayOptions,
+  replayJournal,
+  type Verdict,
+} from './replay-journal.ts';
+import { findBlobFaults, RunBlobs } from './run-blobs.ts';
 
 /**
- * Replays a run of the store: its fold has to be the stored snapshot where that was taken, and what the
+ * Replays a run of the store: each large result it names has to be there as it was, its fold has to be the stored snapshot where that was taken, and what the
  * snapshot becomes at the end. Throws what `readFromStart` throws, `chart-mismatch`, and `input-invalid` for
  * an `until` that is no entry of it.
  */
@@ -20,12 +27,15 @@ export async function replayRun(
   look: Look = () => {},
   { until }: ReplayOptions = {},
 ): Promise<Verdict> {
+  const blobs = new RunBlobs({ store, host: {}, runId });
   const snapshot = await store.loadSnapshot(runId);
   const whole = await readFromStart(store, runId, 'Replay');
   const entries = cutJournal(whole, until, runId);
   const of = whole.length;
+  const faults = await findBlobFaults(entries, blob => blobs.findFault(blob));
+  const checkEntry = ({ seq }: Recorded) => faults.get(seq) ?? null;
   if (snapshot === undefined || snapshot.seq > (until ?? Number.POSITIVE_INFINITY))
-    return replayJournal({ runId, entries, of, comparedWith: null }, look);
+    return replayJournal({ runId, entries, of, comparedWith: null, checkEntry }, look);
   const { seq } = snapshot;
   const compare = (state: ChartState) => compareStates(readStored(snapshot.state, runId), toStored(state));
   return replayJournal(
@@ -33,6 +43,7 @@ export async function replayRun(
       runId,
       entries,
       of,
+      checkEntry,
       comparedWith: `the snapshot at entry ${seq}`,
       checkState: (state, at) => (at === seq ? compare(state) : null),
       checkEnd: state => {

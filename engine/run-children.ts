@@ -17,6 +17,7 @@ import { type Command, cancelRun, stampCommand } from './command.ts';
 import type { Host } from './host.ts';
 import { hasEnded, loadRun, statusOf } from './load-run.ts';
 import type { Run } from './run.ts';
+import { boundCommand, RunBlobs } from './run-blobs.ts';
 import { describeSettled, listOpenCalls, type OpenCall, type Settled } from './settled.ts';
 
 type Stored = { store: Store; host: Host };
@@ -164,7 +165,8 @@ async function tellStored(
     const { state, seq } = await loadRun(store, runId);
     const command = hasEnded(state) ? null : make(state);
     if (command === null) return null;
-    const event = stampCommand(command, host.now());
+    const bound = await boundCommand(command, state.context, new RunBlobs({ store, host, runId }));
+    const event = stampCommand(bound, host.now());
     const step = next(state, event);
     if (!step.handled) return null;
     const guard = { after: seq, input: true } as const;

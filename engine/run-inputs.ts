@@ -50,6 +50,8 @@ export abstract class RunInputs {
   protected abstract findPausedChild(): Promise<RunInputs | undefined>;
   /** Whether somebody has said something about a call of this run's own that had this id. */
   protected abstract wasToldOf(callId: string): Promise<boolean>;
+  /** The command with an output that is too large for the journal kept beside it. */
+  protected abstract bound(command: Command): Promise<Command>;
   /** Drives the run on in the background. */
   protected abstract goOn(): void;
 
@@ -177,7 +179,9 @@ export abstract class RunInputs {
   }
 
   async #putIfSound(command: Command | Refusal): Promise<CommandResult> {
-    return 'accepted' in command ? command : await this.put(() => command);
+    if ('accepted' in command) return command;
+    const bound = await this.bound(command);
+    return await this.put(() => bound);
   }
 
   async #edited() {

@@ -2,8 +2,8 @@ import type { Context } from '../machines/context.ts';
 import type { Delta } from '../protocol/effect.ts';
 import type { ReportEvent } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
-import type { JsonValue } from '../protocol/json.ts';
 import type { Host } from './host.ts';
+import type { BoundOutput, RunBlobs } from './run-blobs.ts';
 
 type Unstamped<Event> = Event extends ReportEvent ? Omit<Event, 'at' | 'generation'> : never;
 
@@ -31,8 +31,10 @@ export interface ServiceScope {
   /** Throws `Stopped` unless this process still drives the run. Called right before a tool is. */
   assertDriving(): void;
   publish(delta: Delta): void;
+  /** Where large results are kept; `null` in a host that has no store: they are in the state, whole. */
+  readonly blobs: RunBlobs | null;
   /** Keeps the outcome of a call that the chart does not wait for any more. */
-  recordLate(callId: string, output: JsonValue, isError: boolean): void;
+  recordLate(callId: string, result: BoundOutput, isError: boolean): void;
 }
 
 /** A service does one piece of work and reports; it ends quietly when its signal is aborted. */

@@ -21,6 +21,13 @@ const SQL = {
   run: 'SELECT * FROM runs WHERE run_id = ?',
   runs: 'SELECT * FROM runs ORDER BY created_at DESC, run_id DESC LIMIT ?',
   runsByStatus: 'SELECT * FROM runs WHERE status = ? ORDER BY created_at DESC, run_id DESC LIMIT ?',
+  insertBlob: 'INSERT OR REPLACE INTO blobs (digest, start, bytes, sum) VALUES (?, ?, ?, ?)',
+  referBlob: 'INSERT OR IGNORE INTO run_blobs (run_id, digest) VALUES (?, ?)',
+  shareBlobs: 'INSERT INTO run_blobs (run_id, digest) SELECT ?, digest FROM run_blobs WHERE run_id = ?',
+  hasBlob: 'SELECT 1 FROM run_blobs WHERE run_id = ? AND digest = ?',
+  isBlobKept: 'SELECT 1 FROM run_blobs WHERE digest = ? LIMIT 1',
+  blobParts:
+    'SELECT start, bytes, sum FROM blobs WHERE digest = ? AND start >= ? AND start < ? ORDER BY start',
   item: 'SELECT run_id, seq FROM items WHERE item_id = ?',
 } as const;
 
@@ -45,6 +52,12 @@ export function prepareStatements(db: DatabaseSync): Statements {
     run: db.prepare(SQL.run),
     runs: db.prepare(SQL.runs),
     runsByStatus: db.prepare(SQL.runsByStatus),
+    insertBlob: db.prepare(SQL.insertBlob),
+    referBlob: db.prepare(SQL.referBlob),
+    shareBlobs: db.prepare(SQL.shareBlobs),
+    hasBlob: db.prepare(SQL.hasBlob),
+    isBlobKept: db.prepare(SQL.isBlobKept),
+    blobParts: db.prepare(SQL.blobParts),
     item: db.prepare(SQL.item),
   };
 }

@@ -17,6 +17,7 @@ const BY_ERROR: Readonly<Record<EngineErrorCode, number>> = {
   'wrong-digest': EXIT.refused,
   expired: EXIT.refused,
   refused: EXIT.refused,
+  'result-missing': EXIT.failed,
   'chart-mismatch': EXIT.failed,
   'state-unknown': EXIT.failed,
   'journal-damaged': EXIT.failed,
