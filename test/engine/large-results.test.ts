@@ -188,6 +188,16 @@ describe('what somebody says instead of a tool', () => {
     expect(await run.output('call_0_0')).toEqual(said);
   });
 
+  test('a reason beyond all bounds is refused, and changes nothing', async () => {
+    const { run } = await runToEnd({ tools: [makeTool('dump', { approval: true })] });
+    expect(await run.reject('call_0_0', { reason: 'no '.repeat(50_000) })).toMatchObject({
+      accepted: false,
+      code: 'input-invalid',
+      message: expect.stringContaining('may have 100000 bytes; it has 150000'),
+    });
+    expect(await run.reject('call_0_0', { reason: 'no' })).toEqual({ accepted: true });
+  });
+
   test('what happened to a call in doubt is bounded as well', async () => {
     const tool = makeTool('dump', {
       maxResultBytes: LIMIT,
