@@ -1,5 +1,5 @@
 import { EngineError } from '../protocol/error.ts';
-import type { Finisher, ToolResult } from './definition.ts';
+import type { Finisher, FinisherInput, ToolResult } from './definition.ts';
 import { toolResults } from './results.ts';
 import { filterText, type TextFilter } from './text-filter.ts';
 
@@ -32,13 +32,17 @@ export type CitationOptions = {
 export function numberCitations(options: CitationOptions): Finisher {
   const { format = describeSources, textFilters = [] } = options;
   const marker = markerOf(options);
-  return ({ text, results, transcript }) => {
+  return ({ text, results, transcript, wholeOutput }) => {
     const all = [...toolResults({ transcript, edits: [] }), ...results];
-    const numbering = new Numbering(findSources(all, options));
-    const numbered = filterText(filterText(text, textFilters), [() => new MarkerFilter(numbering, marker)]);
-    const { cited, dropped } = numbering;
-    if (cited.length === 0 && dropped.length === 0) return undefined;
-    return { text: numbered + gapAfter(numbered) + format(cited, dropped) };
+    const number = (sources: ReadonlyMap<string, Source>) => {
+      const numbering = new Numbering(sources);
+      const numbered = filterText(filterText(text, textFilters), [() => new MarkerFilter(numbering, marker)]);
+      const { cited, dropped } = numbering;
+      if (cited.length === 0 && dropped.length === 0) return undefined;
+      return { text: numbered + gapAfter(numbered) + format(cited, dropped) };
+    };
+    if (all.every(({ blob }) => blob === undefined)) return number(findSources(all, options));
+    return loadSources(all, options, wholeOutput).then(number);
   };
 }
 
@@ -53,6 +57,26 @@ export function citationFilter(results: readonly ToolResult[], options: Citation
 function markerOf({ marker = { before: '[doc:', after: ']' } }: CitationOptions) {
   if (marker.before !== '' && marker.after !== '') return marker;
   throw new EngineError('agent-invalid', 'A citation needs something before its id and something after it.');
+}
+
+/** The sources of the whole results, of which one is in memory at a time. What the store has not cannot be cited. */
+async function loadSources(
+  results: readonly ToolResult[],
+  options: CitationOptions,
+  wholeOutput: FinisherInput['wholeOutput'],
+): Promise<Map<string, Source>> {
+  const sources = new Map<string, Source>();
+  for (const result of results) {
+    const output = await wholeOutput(result).catch(ignoreMissing);
+    if (output === undefined) continue;
+    for (const [id, source] of findSources([{ ...result, output }], options)) sources.set(id, source);
+  }
+  return sources;
+}
+
+function ignoreMissing(error: unknown): undefined {
+  if (error instanceof EngineError && error.code === 'result-missing') return undefined;
+  throw error;
 }
 
 function findSources(results: readonly ToolResult[], { sources }: CitationOptions): Map<string, Source> {

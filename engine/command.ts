@@ -7,10 +7,14 @@ import type { Item } from '../protocol/item.ts';
 import { type JsonValue, toJson } from '../protocol/json.ts';
 import { userMessage } from '../protocol/message.ts';
 import type { Tool } from '../protocol/tool.ts';
+import { fitsBytes, utf8Length } from './cut-text.ts';
 import { digestCall } from './digest.ts';
 import { type Refusal, refuse, type SubmitResult } from './explain-refusal.ts';
 import type { Host } from './host.ts';
 import { listOpenCalls } from './settled.ts';
+
+/** In UTF-8. */
+const LONGEST_REASON_BYTES = 100_000;
 
 /** What people and clients say to a run, as the inputs the chart listens to. */
 
@@ -191,8 +195,21 @@ export function foldCommands(
 /** What is journaled can be read back: nobody's input may end the driving for everybody. */
 export function findFault(event: ChartEvent): Refusal | null {
   const issue = inputEventSchema.safeParse(event).error?.issues[0];
+  const reason = reasonOf(event);
+  if (!fitsBytes(reason, LONGEST_REASON_BYTES))
+    return refuse(
+      'input-invalid',
+      `${event.type}: the reason may have ${LONGEST_REASON_BYTES} bytes; it has ${utf8Length(reason)}.`,
+    );
   if (issue === undefined) return null;
   return refuse('input-invalid', `${event.type}: ${issue.path.join('.')} is not valid: ${issue.message}`);
+}
+
+/** Why a call was rejected, or has failed: the model reads it as the call's result. */
+function reasonOf(event: ChartEvent): string {
+  if (event.type === 'approval.decided' && event.decision.type === 'reject')
+    return event.decision.reason ?? '';
+  return event.type === 'doubt.resolved' && event.resolution.type === 'failed' ? event.resolution.reason : '';
 }
 
 function decide(callId: string, call: Call | undefined, digest: string | undefined, by: string | undefined) {

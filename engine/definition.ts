@@ -1,7 +1,7 @@
 import type { Context } from '../machines/context.ts';
 import type { ModelAdapter } from '../protocol/adapter.ts';
 import type { Limits, Prices, RunConfig } from '../protocol/config.ts';
-import type { Item } from '../protocol/item.ts';
+import type { BlobReference, Item } from '../protocol/item.ts';
 import type { JsonObject, JsonValue } from '../protocol/json.ts';
 import type { Tool, ToolSource, Validation } from '../protocol/tool.ts';
 import type { OutputFormat, Settings, ToolChoice } from '../protocol/turn.ts';
@@ -12,8 +12,11 @@ export type ToolResult = {
   callId: string;
   name: string;
   input: JsonValue;
+  /** Of a large result the head and the tail, with a note between them: see `blob`. */
   output: JsonValue;
   isError: boolean;
+  /** Where the whole is, if it is too large for the journal: `run.output(callId)` gives it. */
+  blob?: BlobReference;
 };
 
 /** What one turn may be given instead of what the agent says. `tools` are names of the agent's tools. */
@@ -35,6 +38,11 @@ export type FinisherInput = {
   text: string;
   results: ToolResult[];
   transcript: readonly Item[];
+  /**
+   * The whole output of one of the results, for the large ones read from the store: one at a time, since all
+   * together may be more than memory has. Rejects with `result-missing` where the store has it not.
+   */
+  wholeOutput(result: Pick<ToolResult, 'output' | 'blob'>): Promise<JsonValue>;
 };
 
 /** Looks at the answer before it is final: may change its text, or send it back with feedback for the model. */
@@ -75,6 +83,7 @@ export type AgentDefinition = {
   prices?: Prices;
   finalAnswer: RunConfig['finalAnswer'];
   onMessage: RunConfig['onMessage'];
+  maxResultBytes?: number;
   textFilters: readonly (() => TextFilter)[];
   toolConcurrency: number;
   prepareTurn?: PrepareTurn;
@@ -99,6 +108,7 @@ export function runConfigOf(definition: AgentDefinition, changes: RunChanges = {
     onMessage: definition.onMessage,
     onLimit: changes.onLimit ?? definition.onLimit,
     limits: { ...definition.limits, ...changes.limits },
+    ...(definition.maxResultBytes === undefined ? {} : { maxResultBytes: definition.maxResultBytes }),
     ...(definition.prices === undefined ? {} : { prices: definition.prices }),
     attempts: definition.retry.attempts,
     finishers: definition.finishers.length > 0 || definition.output !== undefined,

@@ -1,6 +1,6 @@
 import type { Call } from '../machines/context.ts';
 import type { ChartState } from '../machines/step.ts';
-import type { Item } from '../protocol/item.ts';
+import type { BlobReference, Item } from '../protocol/item.ts';
 import type { JsonValue } from '../protocol/json.ts';
 import type { RunStatus } from '../protocol/store.ts';
 import type { ToolResult } from './definition.ts';
@@ -37,10 +37,18 @@ export function describeOutcome(state: ChartState): Outcome {
     ...(settled?.status === 'failed' ? { error: settled.error } : {}),
     paused: context.paused && !isParked,
     open: listOpenCalls(context).map(({ callId }) => callId),
-    results: [...toolResults(context), ...context.calls.flatMap(resultOf)],
-    transcript: context.transcript,
+    results: [...toolResults(context), ...context.calls.flatMap(resultOf)].map(asPlayed),
+    transcript: context.transcript.map(item => (item.type === 'tool_result' ? asPlayed(item) : item)),
     unread: context.inbox,
   };
+}
+
+/** Played again, a large result is its head and its tail: what the journal has of it. */
+function asPlayed<Result extends { blob?: BlobReference }>({
+  blob: _,
+  ...result
+}: Result): Omit<Result, 'blob'> {
+  return result;
 }
 
 function resultOf({ callId, name, input, result }: Call): ToolResult[] {

@@ -12,6 +12,7 @@ import { findLiveAttempt, type JudgeOwner } from './find-live-attempt.ts';
 import { elapsedSince, type Host, type Moment, momentOf, sleep } from './host.ts';
 import { Journal } from './journal.ts';
 import { hasEnded, isAtRest, type LoadedRun, makeImage } from './load-run.ts';
+import { RunBlobs } from './run-blobs.ts';
 import {
   Cancelled,
   type LateOutcome,
@@ -72,6 +73,7 @@ type Running = { generation: number; abort: AbortController; done: Promise<void>
 export class Driver {
   readonly #options: DriverOptions;
   readonly #journal: Journal;
+  readonly #blobs: RunBlobs;
   readonly #running = new Map<string, Running>();
   readonly #outcome: Promise<DriveOutcome>;
   #finish: (outcome: DriveOutcome) => void = () => {};
@@ -87,6 +89,7 @@ export class Driver {
   constructor(options: DriverOptions) {
     const { store, host, runId, epoch, loaded, leasedAt } = options;
     this.#options = options;
+    this.#blobs = new RunBlobs({ store, host, runId });
     this.#renewedAt = leasedAt;
     this.#snapshotSeq = loaded.snapshotSeq;
     this.#journal = new Journal({
@@ -248,6 +251,7 @@ export class Driver {
       durable: () => this.#durable(signal),
       assertDriving: () => this.#assertDriving(),
       publish: (delta: Delta) => channel.publishDelta(delta),
+      blobs: this.#blobs,
       recordLate: outcome => this.#recordLate(outcome),
       findLiveAttempt: call => findLiveAttempt({ store, judgeOwner }, runId, call),
     };

@@ -1,3 +1,4 @@
+import { resultOf } from '../machines/calls.ts';
 import type { Context } from '../machines/context.ts';
 import type { QualifiedCall } from '../protocol/event.ts';
 import type { Item, ToolCallItem, ToolResultItem } from '../protocol/item.ts';
@@ -67,8 +68,8 @@ function knownResults({ transcript }: Pick<Context, 'transcript'>): ReadonlyMap<
   );
 }
 
-function keepResult({ callId, output, isError, shown }: ToolResultItem) {
-  return { callId, output, isError, ...(shown === undefined ? {} : { shown }) };
+function keepResult(item: ToolResultItem) {
+  return { callId: item.callId, ...resultOf(item) };
 }
 
 /** Results the run has for calls of earlier turns go right behind those turns. */

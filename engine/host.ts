@@ -20,6 +20,8 @@ export type FaultPoint =
   | 'report.after'
   | 'snapshot.before'
   | 'snapshot.after'
+  | 'blob.before'
+  | 'blob.after'
   | 'input.before'
   | 'input.after'
   | 'release.before'

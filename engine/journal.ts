@@ -244,7 +244,7 @@ function lateOutcomes({ events, before }: Pending): LateOutcome[] {
   return events.flatMap(event => {
     const call = event.type === 'tool.settled' ? findCall(before.context, event.callId) : undefined;
     if (event.type !== 'tool.settled' || call?.sideEffect !== 'once') return [];
-    const { callId, output, isError } = event;
-    return { callId, attempt: call.attempt, output, isError };
+    const { callId, output, isError, blob } = event;
+    return { callId, attempt: call.attempt, output, ...(blob === undefined ? {} : { blob }), isError };
   });
 }

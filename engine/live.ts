@@ -101,6 +101,7 @@ function makeScope(
     },
     assertDriving,
     publish: delta => onDelta?.(delta),
+    blobs: null,
     recordLate: () => {},
     findLiveAttempt: async () => 'an attempt in an earlier process',
   };

@@ -1,7 +1,8 @@
 import type { ChartState } from '../machines/step.ts';
-import type { JournalEntry, RunEvent } from '../protocol/event.ts';
+import { blobsOf, type JournalEntry, type RunEvent } from '../protocol/event.ts';
 import { type JsonValue, toJson } from '../protocol/json.ts';
 import { cutJournal } from './cut-journal.ts';
+import type { ExportedBlobs } from './export-blobs.ts';
 import { describeEnd, hashEvent, hashState } from './export-run.ts';
 import { findDifference } from './find-difference.ts';
 import { hashHead, hashNext, hashSeal } from './hash-chain.ts';
@@ -19,22 +20,22 @@ import {
 
 /**
  * Replays an export, the runs it continues first. The verdict is that of the first run that is not equal,
- * else that of the exported one, of which `until` is an entry. Throws `chart-mismatch`, `input-invalid`.
+ * else that of the exported one, of which `until` is an entry. With `blobs` the large results are checked too. Throws `chart-mismatch`, `input-invalid`.
  */
 export function replayExport(
   exported: UncheckedExport,
   look: Look = () => {},
-  { until }: ReplayOptions = {},
+  { until, blobs }: ReplayOptions & { blobs?: ExportedBlobs } = {},
 ): Verdict {
   const { chain = [] } = exported;
   const journal = cutJournal(exported.journal, until, exported.run.runId);
   let continued: UncheckedRun | undefined;
   for (const run of chain) {
-    const verdict = replayJournal(recordingOf(run, run.journal, continued), look);
+    const verdict = replayJournal(recordingOf(run, run.journal, continued, blobs), look);
     if (!verdict.equal) return verdict;
     continued = run;
   }
-  return replayJournal(recordingOf(exported, journal, continued), look);
+  return replayJournal(recordingOf(exported, journal, continued, blobs), look);
 }
 
 /** Of the entries of a run that are replayed: all of them, or its first. */
@@ -42,6 +43,7 @@ function recordingOf(
   exported: UncheckedRun,
   entries: readonly Recorded[],
   continued: UncheckedRun | undefined,
+  blobs: ExportedBlobs | undefined,
 ): Recording {
   const { run, journal, hashes } = exported;
   const hash = 'end' in exported ? chainHashes(run, continued) : ({ event }: Recorded) => hashEvent(event);
@@ -55,7 +57,8 @@ function recordingOf(
       if (entry.seq !== place) return `is missing: entry ${entry.seq} stands in its place`;
       const unlike = place === 1 ? checkHead(run, entry.event, continued?.run.runId) : null;
       if (unlike !== null) return unlike;
-      return hash(entry) === hashes[place - 1] ? null : 'is not the one that was exported: its hash differs';
+      if (hash(entry) !== hashes[place - 1]) return 'is not the one that was exported: its hash differs';
+      return findBlobFault(entry.event, blobs);
     },
     ...(isWhole && { checkEnd: state => checkEnd(exported, state) }),
   };
@@ -86,6 +89,15 @@ function checkEnd(exported: UncheckedRun, state: ChartState): Problem | null {
     return { seq: length, message: `leads to another ${difference} than the export says` };
   if (exported.seal === hashSeal(hashes.at(-1) ?? '', end)) return null;
   return { seq: length, message: 'is not the last that was exported: the seal differs' };
+}
+
+function findBlobFault(event: JsonValue | RunEvent, blobs: ExportedBlobs | undefined): string | null {
+  if (blobs === undefined || !isRunEvent(event)) return null;
+  return (
+    blobsOf(event)
+      .map(blob => blobs.findFault(blob))
+      .find(fault => fault !== null) ?? null
+  );
 }
 
 /** What an export says of a run beside its journal is what the journal says. */

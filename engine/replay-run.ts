@@ -8,11 +8,19 @@ import { cutJournal } from './cut-journal.ts';
 import { findDifference } from './find-difference.ts';
 import { foldEntry, readImage } from './load-run.ts';
 import { readFromStart } from './read-from-start.ts';
-import { type Look, type ReplayOptions, replayJournal, type Verdict } from './replay-journal.ts';
+import {
+  type Look,
+  type Recorded,
+  type ReplayOptions,
+  replayJournal,
+  type Verdict,
+} from './replay-journal.ts';
+import { findBlobFaults, RunBlobs } from './run-blobs.ts';
 
 /**
- * Replays a run of the store: its fold has to be the stored snapshot where that was taken, and what the
- * snapshot becomes at the end, and the run's record has to say the same as the journal. Throws what `readFromStart` throws, `chart-mismatch`, and `input-invalid` for
+ * Replays a run of the store: each large result it names has to be there as it was, its fold has to be the stored
+ * snapshot where that was taken, and what the snapshot becomes at the end, and the run's record has to say the same as
+ * the journal. Throws what `readFromStart` throws, `chart-mismatch`, and `input-invalid` for
  * an `until` that is no entry of it.
  */
 export async function replayRun(
@@ -21,6 +29,7 @@ export async function replayRun(
   look: Look = () => {},
   { until }: ReplayOptions = {},
 ): Promise<Verdict> {
+  const blobs = new RunBlobs({ store, host: {}, runId });
   const record = await store.get(runId);
   const snapshot = await store.loadSnapshot(runId);
   const whole = await readFromStart(store, runId, 'Replay');
@@ -31,7 +40,12 @@ export async function replayRun(
     return difference === null ? null : `leads elsewhere than the run's record says: ${difference}`;
   };
   const checkAt = (state: ChartState, at: number) => (at === record?.seq ? checkRecord(state) : null);
-  const recording = { runId, entries, of: whole.length, comparedWith: null, checkState: checkAt };
+  const faults = await findBlobFaults(entries, blob => blobs.findFault(blob));
+  const checkEntry = ({ seq }: Recorded) => faults.get(seq) ?? null;
+  const recording = {
+    ...{ runId, entries, of: whole.length, comparedWith: null },
+    ...{ checkEntry, checkState: checkAt },
+  };
   if (snapshot === undefined || snapshot.seq > (until ?? Number.POSITIVE_INFINITY))
     return replayJournal(recording, look);
   const { seq } = snapshot;

@@ -1,5 +1,7 @@
-import type { Context } from '../machines/context.ts';
-import type { Item } from '../protocol/item.ts';
+import { findCall } from '../machines/calls.ts';
+import type { CallResult, Context } from '../machines/context.ts';
+import { EngineError } from '../protocol/error.ts';
+import type { Item, ToolResultItem } from '../protocol/item.ts';
 import type { JsonValue } from '../protocol/json.ts';
 import type { ToolResult } from './definition.ts';
 
@@ -19,9 +21,22 @@ export function toolResults(context: {
     if (item.type !== 'tool_result') continue;
     const call = called.get(item.callId);
     if (call === undefined) continue;
-    results.push({ callId: item.callId, ...call, output: item.output, isError: item.isError });
+    const { callId, output, isError, blob } = item;
+    results.push({ callId, ...call, output, isError, ...(blob === undefined ? {} : { blob }) });
   }
   return results;
+}
+
+/** The result of a call, in an open round or before it. Throws `call-unknown`. */
+export function findResult(context: Context, callId: string): CallResult {
+  const open = findCall(context, callId)?.result;
+  const item = context.transcript.findLast(
+    (one): one is ToolResultItem => one.type === 'tool_result' && one.callId === callId,
+  );
+  const result = open ?? item;
+  if (result !== undefined) return result;
+  const message = `Run ${context.runId} has no result of a call ${callId}.`;
+  throw new EngineError('call-unknown', message, { runId: context.runId, callId });
 }
 
 function parseInput(text: string): JsonValue {

@@ -19,6 +19,7 @@ import { isDriven } from './is-driven.ts';
 import { hasEnded, isAtRest, loadRun, statusOf } from './load-run.ts';
 import { readJournal } from './read-journal.ts';
 import type { Run } from './run.ts';
+import { boundCommand, RunBlobs } from './run-blobs.ts';
 import { describeSettled, listOpenCalls, type OpenCall, type Settled } from './settled.ts';
 
 type Stored = { store: Store; host: Host };
@@ -216,7 +217,8 @@ async function tellStored(
     const { state, seq } = await loadRun(store, runId);
     const command = hasEnded(state) ? null : make(state);
     if (command === null) return null;
-    const event = stampCommand(command, host.now());
+    const bound = await boundCommand(command, state.context, new RunBlobs({ store, host, runId }));
+    const event = stampCommand(bound, host.now());
     const step = next(state, event);
     if (!step.handled) return null;
     const guard = { after: seq, input: true } as const;

@@ -53,6 +53,8 @@ export abstract class RunInputs {
   protected abstract findPausedChild(): Promise<RunInputs | undefined>;
   /** Whether somebody has said something about a call of this run's own that had this id. */
   protected abstract wasToldOf(callId: string): Promise<boolean>;
+  /** The command with an output that is too large for the journal kept beside it. */
+  protected abstract bound(command: Command): Promise<Command>;
   /** Drives the run on in the background. */
   protected abstract goOn(): void;
   /** Aborts what runs, gives it the grace time, and ends the run. */
@@ -146,7 +148,9 @@ export abstract class RunInputs {
     if (stranger !== undefined) return stranger;
     const call = findCall(context, command.callId);
     const decision = await this.#makeDecision(command, call);
-    return 'accepted' in decision ? decision : () => decision;
+    if ('accepted' in decision) return decision;
+    const bound = await this.bound(decision);
+    return () => bound;
   }
 
   /** Why a command of a submission is not this run's to take. */
@@ -239,7 +243,9 @@ export abstract class RunInputs {
   }
 
   async #putIfSound(command: Command | Refusal): Promise<CommandResult> {
-    return 'accepted' in command ? command : await this.#putOne(() => command);
+    if ('accepted' in command) return command;
+    const bound = await this.bound(command);
+    return await this.#putOne(() => bound);
   }
 
   async #putOne(make: MakeCommand): Promise<CommandResult> {

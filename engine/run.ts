@@ -33,6 +33,8 @@ import {
   statusOf,
 } from './load-run.ts';
 import { readJournal, readPages } from './read-journal.ts';
+import { findResult } from './results.ts';
+import { boundCommand, RunBlobs } from './run-blobs.ts';
 import { addChildren, deliverToParent, endRun, findOrphan, RunChildren } from './run-children.ts';
 import { RunInputs } from './run-inputs.ts';
 import { readEvents, readText } from './run-streams.ts';
@@ -79,6 +81,7 @@ export type RunHappening = (RunEvent & { runId: string; seq: number }) | Delta;
 export class Run extends RunInputs {
   readonly id: string;
   readonly #options: RunOptions;
+  readonly #blobs: RunBlobs;
   readonly #children: RunChildren;
   readonly #channel = new Channel();
   #loaded: LoadedRun;
@@ -95,6 +98,7 @@ export class Run extends RunInputs {
     super(options);
     this.id = options.runId;
     this.#options = options;
+    this.#blobs = new RunBlobs(options);
     this.#children = new RunChildren(options);
     this.#loaded = loaded;
     this.#inherited = inherited;
@@ -141,7 +145,10 @@ export class Run extends RunInputs {
   /** What is waited for once all sub-agents rest; `null` when one of them has ended, and the run goes on. */
   async #settleChildren(settled: Extract<Settled, { status: 'waiting' }>): Promise<Settled | null> {
     const ended = await this.#children.settle(this.context);
-    for (const command of ended) await this.put([() => command]);
+    for (const said of ended) {
+      const command = await this.bound(said);
+      await this.put([() => command]);
+    }
     return ended.length > 0 ? null : await addChildren(this.#options.store, this.context, settled);
   }
 
@@ -206,6 +213,15 @@ export class Run extends RunInputs {
     return { runId: this.id, seq, image: toJson(makeImage(state, inherited)) };
   }
 
+  /**
+   * The whole of a result, also of one that is too large for the journal. Throws `result-missing` where the
+   * store has only its head and tail, and `call-unknown` for a call that has no result in this run.
+   */
+  async output(callId: string): Promise<JsonValue> {
+    const result = findResult(await this.look(), callId);
+    return result.blob === undefined ? result.output : await this.#blobs.load(result.blob);
+  }
+
   /** What the chart knows of the run, as far as this process has seen. JSON; not to be changed. */
   get context(): Readonly<Context> {
     return this.#state.context;
@@ -233,6 +249,10 @@ export class Run extends RunInputs {
     return entries.some(
       ({ event }) => told.includes(event.type) && 'callId' in event && event.callId === callId,
     );
+  }
+
+  protected async bound(command: Command): Promise<Command> {
+    return await boundCommand(command, this.context, this.#blobs);
   }
 
   protected goOn(): void {

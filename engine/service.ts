@@ -2,11 +2,11 @@ import type { Context } from '../machines/context.ts';
 import type { Delta } from '../protocol/effect.ts';
 import type { ReportEvent } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
-import type { JsonValue } from '../protocol/json.ts';
 import type { Host } from './host.ts';
+import type { BoundOutput, RunBlobs } from './run-blobs.ts';
 
 /** What an attempt gave after its run had moved on. */
-export type LateOutcome = { callId: string; attempt: number; output: JsonValue; isError: boolean };
+export type LateOutcome = { callId: string; attempt: number; isError: boolean } & BoundOutput;
 
 type Unstamped<Event> = Event extends ReportEvent ? Omit<Event, 'at' | 'generation'> : never;
 
@@ -34,6 +34,8 @@ export interface ServiceScope {
   /** Throws `Stopped` unless this process still drives the run. Called right before a tool is. */
   assertDriving(): void;
   publish(delta: Delta): void;
+  /** Where large results are kept; `null` in a host that has no store: they are in the state, whole. */
+  readonly blobs: RunBlobs | null;
   /** Keeps the outcome of a call's attempt that the chart does not wait for any more. */
   recordLate(outcome: LateOutcome): void;
   /** An attempt of the call, of those made so far, that may still act, for people; `null` if none can. */

@@ -73,14 +73,27 @@ function closeRound(context: Context): Context {
   return { ...context, calls: [], resultsAt: null, transcript: answered };
 }
 
+/** What an event says a call gave, without the rest of the event. */
+export function resultOf({ output, isError = false, shown, blob }: Outcome): CallResult {
+  return {
+    output,
+    isError,
+    ...(shown === undefined ? {} : { shown }),
+    ...(blob === undefined ? {} : { blob }),
+  };
+}
+
+type Outcome = Omit<CallResult, 'isError'> & { isError?: boolean };
+
 function resultItem(call: Call): Item {
-  const { output = null, isError = true, shown } = call.result ?? {};
+  const { output = null, isError = true, shown, blob } = call.result ?? {};
   return {
     type: 'tool_result',
     callId: call.callId,
     output,
     isError,
     ...(shown === undefined ? {} : { shown }),
+    ...(blob === undefined ? {} : { blob }),
   };
 }
 

@@ -1,7 +1,7 @@
 import type { RunConfig, RunParams } from '../protocol/config.ts';
 import type { NextAction } from '../protocol/effect.ts';
 import type { Failure, QualifiedCall, RunStarted } from '../protocol/event.ts';
-import type { Item } from '../protocol/item.ts';
+import type { BlobReference, Item } from '../protocol/item.ts';
 import type { JsonValue } from '../protocol/json.ts';
 import type { FinishReason, Usage } from '../protocol/turn.ts';
 
@@ -22,7 +22,7 @@ export type CallStatus =
   | 'doubted'
   | 'settled';
 
-export type CallResult = { output: JsonValue; isError: boolean; shown?: string };
+export type CallResult = { output: JsonValue; isError: boolean; shown?: string; blob?: BlobReference };
 
 export type Call = QualifiedCall & {
   status: CallStatus;

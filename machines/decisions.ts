@@ -1,5 +1,5 @@
 import type { ChartEvent } from '../protocol/event.ts';
-import { changeCall, findCall, settleCall } from './calls.ts';
+import { changeCall, findCall, resultOf, settleCall } from './calls.ts';
 import type { Call, Context } from './context.ts';
 
 type Of<Type extends ChartEvent['type']> = Extract<ChartEvent, { type: Type }>;
@@ -16,7 +16,7 @@ export function decideApproval(context: Context, event: Of<'approval.decided'>):
     case 'reject':
       return settleCall(ruled, callId, { output: rejection(decision.reason), isError: true });
     case 'answer':
-      return settleCall(ruled, callId, { output: decision.output, isError: false });
+      return settleCall(ruled, callId, resultOf(decision));
   }
 }
 
@@ -62,7 +62,7 @@ export function resolveDoubt(context: Context, { callId, resolution }: Of<'doubt
     case 'retry':
       return changeCall(context, callId, { status: 'ready' });
     case 'happened':
-      return settleCall(context, callId, { output: resolution.output, isError: false });
+      return settleCall(context, callId, resultOf(resolution));
     case 'failed':
       return settleCall(context, callId, { output: resolution.reason, isError: true });
   }

@@ -1,7 +1,7 @@
 import type { ChartEvent, QualifiedCall } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
 import { textOf } from '../protocol/message.ts';
-import { callsWith, changeCall, findCall, isBusy, openRound, settleCall } from './calls.ts';
+import { callsWith, changeCall, findCall, isBusy, openRound, resultOf, settleCall } from './calls.ts';
 import type { Call, Context, LastTurn } from './context.ts';
 import { isAnswer } from './decide-next-action.ts';
 import { decideApproval, rejection, resolveDoubt } from './decisions.ts';
@@ -222,19 +222,15 @@ function park(context: Context, { reason }: Of<'run.parked'>): Context {
   return { ...parked, failure: { ...failure, unfinished: true } };
 }
 
-function receiveResult(context: Context, { callId, output, isError, spent }: Of<'result.received'>): Context {
-  return settleCall(addSpent(context, spent), callId, { output, isError });
+function receiveResult(context: Context, event: Of<'result.received'>): Context {
+  return settleCall(addSpent(context, event.spent), event.callId, resultOf(event));
 }
 
 function settleTool(context: Context, event: Of<'tool.settled'>): Context {
-  const { callId, output, isError, shown, spent } = event;
+  const { callId, isError, spent } = event;
   const digest = findCall(context, callId)?.digest;
   const counted = digest === undefined ? context : countOutcome(context, digest, isError);
-  return settleCall(addSpent(counted, spent), callId, {
-    output,
-    isError,
-    ...(shown === undefined ? {} : { shown }),
-  });
+  return settleCall(addSpent(counted, spent), callId, resultOf(event));
 }
 
 /** Found started and unsettled: run again with the same key, ask the tool, or leave it in doubt. */

@@ -79,6 +79,11 @@ export const runConfigSchema = z.object({
   /** Whether anything runs in `finishing`, and how often it may send the answer back. */
   finishers: z.boolean(),
   finisherRejections: z.number().int().nonnegative(),
+  /**
+   * The longest JSON text of one result, in bytes of UTF-8, that is kept in the journal; of a longer one the
+   * journal has the head and the tail, and the run's blobs the whole. Default 1 MiB.
+   */
+  maxResultBytes: z.exactOptional(z.number().int().positive()),
   /** A paused run rests before it finishes too, so that somebody can look at its last turn and go on. */
   holdsAtEnd: z.exactOptional(z.boolean()),
 });

@@ -16,6 +16,7 @@ export const ENGINE_ERRORS = {
   expired: 'the decision came after the call expired',
   'attempt-alive': 'an earlier attempt of the call may still act',
   refused: 'the run does not take this now',
+  'result-missing': 'the store has only the head and the tail of this result',
   'chart-mismatch': 'the journal was written by another version of the chart',
   'state-unknown': 'the stored state does not exist in this chart',
   'journal-damaged': 'the journal cannot be read in full',

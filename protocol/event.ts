@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { runConfigSchema, runParamsSchema } from './config.ts';
-import { itemSchema } from './item.ts';
+import { type BlobReference, blobSchema, itemSchema } from './item.ts';
 import type { JsonValue } from './json.ts';
 import { finishReasonSchema, usageSchema } from './turn.ts';
 
@@ -10,6 +10,8 @@ export const JOURNAL_FORMAT = 1;
 const json = z.custom<JsonValue>(value => value !== undefined);
 const text = z.string();
 const optionalText = z.exactOptional(text);
+/** With it, the `output` beside it is the head and the tail of a larger one. */
+const blob = z.exactOptional(blobSchema);
 
 function event<Type extends string, Shape extends z.ZodRawShape>(type: Type, shape: Shape) {
   return z.object({ type: z.literal(type), at: z.number(), ...shape });
@@ -35,6 +37,8 @@ export const qualifiedCallSchema = z.object({
   reason: optionalText,
   /** When the gate closes by itself, ms since the epoch. */
   expiresAt: z.exactOptional(z.number()),
+  /** The tool's own limit; see `RunConfig`. */
+  maxResultBytes: z.exactOptional(z.number().int().positive()),
   /** Why it cannot run; the model reads it as the call's result. */
   error: optionalText,
 });
@@ -93,7 +97,7 @@ export const inputEventSchema = z.discriminatedUnion('type', [
       /** `input` is the edited input, already validated, and `editDigest` its digest. */
       z.object({ type: z.literal('approve'), input: z.exactOptional(json), editDigest: optionalText }),
       z.object({ type: z.literal('reject'), reason: optionalText }),
-      z.object({ type: z.literal('answer'), output: json }),
+      z.object({ type: z.literal('answer'), output: json, blob }),
     ]),
     digest: text,
     /** Holds for later calls of the same tool too. */
@@ -103,6 +107,7 @@ export const inputEventSchema = z.discriminatedUnion('type', [
   event('result.received', {
     callId: text,
     output: json,
+    blob,
     isError: z.boolean(),
     spent: z.exactOptional(spentSchema),
     by: optionalText,
@@ -112,7 +117,7 @@ export const inputEventSchema = z.discriminatedUnion('type', [
     resolution: z.discriminatedUnion('type', [
       /** `force`: although an earlier attempt may still act. */
       z.object({ type: z.literal('retry'), force: z.exactOptional(z.literal(true)) }),
-      z.object({ type: z.literal('happened'), output: json }),
+      z.object({ type: z.literal('happened'), output: json, blob }),
       z.object({ type: z.literal('failed'), reason: text }),
     ]),
     by: optionalText,
@@ -125,7 +130,7 @@ export const inputEventSchema = z.discriminatedUnion('type', [
     items: z.array(itemSchema),
     calls: z.array(qualifiedCallSchema),
     results: z.exactOptional(
-      z.array(z.object({ callId: text, output: json, isError: z.boolean(), shown: optionalText })),
+      z.array(z.object({ callId: text, output: json, isError: z.boolean(), shown: optionalText, blob })),
     ),
     by: optionalText,
   }),
@@ -176,6 +181,7 @@ export const reportEventSchema = z.discriminatedUnion('type', [
     output: json,
     isError: z.boolean(),
     shown: optionalText,
+    blob,
     spent: z.exactOptional(spentSchema),
   }),
   /** Found started and unsettled by a new process. */
@@ -201,6 +207,7 @@ export const bookkeepingEventSchema = z.discriminatedUnion('type', [
   event('tool.late', {
     callId: text,
     output: json,
+    blob,
     isError: z.boolean(),
     attempt: z.exactOptional(z.number().int()),
     contradicts: optionalText,
@@ -232,3 +239,21 @@ export const RESERVED_EVENTS = [
 
 /** An event with its place in a journal; `seq` counts from 1 without gaps. */
 export type JournalEntry = { seq: number; event: RunEvent };
+
+/** The large results that an event brings to a run. Durable in the run's store before the event is. */
+export function blobsOf(event: RunEvent): readonly BlobReference[] {
+  switch (event.type) {
+    case 'tool.settled':
+    case 'tool.late':
+    case 'result.received':
+      return event.blob === undefined ? [] : [event.blob];
+    case 'approval.decided':
+      return event.decision.type === 'answer' && event.decision.blob ? [event.decision.blob] : [];
+    case 'doubt.resolved':
+      return event.resolution.type === 'happened' && event.resolution.blob ? [event.resolution.blob] : [];
+    case 'transcript.edited':
+      return event.results?.flatMap(({ blob: named }) => named ?? []) ?? [];
+    default:
+      return [];
+  }
+}

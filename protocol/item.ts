@@ -48,7 +48,19 @@ export const toolCallItemSchema = z.object({
 });
 export type ToolCallItem = z.infer<typeof toolCallItemSchema>;
 
-/** `shown` is what the model reads instead of an `output` that is too long for it. */
+/** Where the whole of a large result is: its JSON text lies in the run's blobs. */
+export const blobSchema = z.object({
+  /** SHA-256 over the canonical JSON of the output, as 64 hex digits. */
+  digest: z.string().regex(/^[0-9a-f]{64}$/),
+  /** Of that text in UTF-8. */
+  bytes: z.number().int().nonnegative(),
+});
+export type BlobReference = z.infer<typeof blobSchema>;
+
+/**
+ * `shown` is what the model reads instead of an `output` that is too long for it. With `blob`, `output` itself
+ * is only the head and the tail of a larger one, with a note between them.
+ */
 export const toolResultItemSchema = z.object({
   type: z.literal('tool_result'),
   id,
@@ -56,6 +68,7 @@ export const toolResultItemSchema = z.object({
   output: json,
   isError: z.boolean(),
   shown: z.exactOptional(z.string()),
+  blob: z.exactOptional(blobSchema),
 });
 export type ToolResultItem = z.infer<typeof toolResultItemSchema>;
 

@@ -138,6 +138,14 @@ export interface Store {
   get(runId: string): Promise<RunRecord | undefined>;
   /** Newest first. */
   list(filter?: ListFilter): Promise<RunRecord[]>;
+  /**
+   * Keeps `text` with the run, under its digest: a result that is too large for the journal. The same digest
+   * again changes nothing. A run that is created with `forkOf` has the blobs of that run too, whatever
+   * becomes of it. A text of well-formed Unicode.
+   */
+  putBlob(runId: string, digest: string, text: string): Promise<void>;
+  /** Up to `length` bytes of the text's UTF-8 from `offset` on; `undefined` where the run has no such blob. */
+  readBlob(runId: string, digest: string, offset: number, length: number): Promise<Uint8Array | undefined>;
   /** The item with this id, and where its event stands. */
   findItem(itemId: string): Promise<{ runId: string; seq: number; item: Item } | undefined>;
   /** The runs this one continues, oldest first, itself last. */

@@ -53,6 +53,8 @@ export interface Tool {
   readonly timeoutMs?: number;
   /** Attempts after the first, for `none` and `idempotent` only. */
   readonly retries: number;
+  /** How long a result may be in the journal, in bytes of its JSON; instead of the agent's `maxResultBytes`. */
+  readonly maxResultBytes?: number;
   /** What `approval` says of every call; absent where it is a function of the call. */
   readonly fixedApproval?: Approval;
   /** The agent whose runs its calls are. */

@@ -1,3 +1,4 @@
+import { blobChecks, blobDurabilityChecks } from './conformance/blob-checks.ts';
 import type { StoreCheck, StoreUnderTest } from './conformance/check.ts';
 import { claimChecks } from './conformance/claim-checks.ts';
 import { contentChecks } from './conformance/content-checks.ts';
@@ -15,7 +16,7 @@ export type { StoreCheck, StoreUnderTest };
  * for (const { name, run } of storeChecks({ open: async () => memory() })) test(name, run);
  */
 export function storeChecks({ open, reopen }: StoreUnderTest): StoreCheck[] {
-  const checks = [...journalChecks, ...claimChecks, ...contentChecks, ...lookupChecks];
+  const checks = [...journalChecks, ...claimChecks, ...contentChecks, ...lookupChecks, ...blobChecks];
   return [
     ...checks.map(({ name, run }) => ({
       name,
@@ -28,7 +29,7 @@ export function storeChecks({ open, reopen }: StoreUnderTest): StoreCheck[] {
         }
       },
     })),
-    ...(reopen === undefined ? [] : durabilityChecks).map(({ name, run }) => ({
+    ...(reopen === undefined ? [] : [...durabilityChecks, ...blobDurabilityChecks]).map(({ name, run }) => ({
       name,
       run: async () => {
         let store = await open();

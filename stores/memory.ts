@@ -37,6 +37,8 @@ type Run = {
   /** The journal begins behind this entry: not 0 for a run that was adopted. */
   base: number;
   journal: string[];
+  /** In UTF-8, by digest; the bytes of one that a fork has too are there once. */
+  blobs: Map<string, Uint8Array>;
 };
 
 /**
@@ -67,7 +69,8 @@ class MemoryStore implements Store {
       updatedAt: at,
       ...(event.continues !== undefined && { continues: event.continues }),
     };
-    const run: Run = { record, epoch: 0, base: 0, journal: [] };
+    const origin = event.forkOf && this.#runs.get(event.forkOf.runId);
+    const run: Run = { record, epoch: 0, base: 0, journal: [], blobs: new Map(origin?.blobs) };
     const claimed = claim && encodeEvent(recordClaim(claim, 1, undefined));
     this.#runs.set(runId, run);
     events.forEach((written, index) => {
@@ -82,7 +85,7 @@ class MemoryStore implements Store {
     if (this.#runs.has(runId)) throw existingRun(runId);
     const record = { runId, agent, status, createdAt, updatedAt: createdAt };
     const snapshot = { seq, state: JSON.stringify(state) };
-    this.#runs.set(runId, { record, epoch: 0, snapshot, base: seq, journal: [] });
+    this.#runs.set(runId, { record, epoch: 0, snapshot, base: seq, journal: [], blobs: new Map() });
   }
 
   async append(
@@ -168,6 +171,25 @@ class MemoryStore implements Store {
       .sort((a, b) => b.createdAt - a.createdAt || (a.runId < b.runId ? 1 : -1))
       .slice(0, filter.limit === undefined ? undefined : Math.max(0, filter.limit))
       .flatMap(({ runId }) => this.#describe(runId) ?? []);
+  }
+
+  async putBlob(runId: string, digest: string, text: string): Promise<void> {
+    this.#refuseIfClosed();
+    const { blobs } = this.#find(runId);
+    if (!blobs.has(digest)) blobs.set(digest, new TextEncoder().encode(text));
+  }
+
+  async readBlob(
+    runId: string,
+    digest: string,
+    offset: number,
+    length: number,
+  ): Promise<Uint8Array | undefined> {
+    this.#refuseIfClosed();
+    return this.#runs
+      .get(runId)
+      ?.blobs.get(digest)
+      ?.slice(offset, offset + length);
   }
 
   async findItem(itemId: string): Promise<{ runId: string; seq: number; item: Item } | undefined> {

@@ -21,6 +21,7 @@ import { itemsOf } from '../protocol/store.ts';
 import { describeDamage, encodeEvent, lostEntries } from './journal-text.ts';
 import { refuseClaim } from './lease.ts';
 import { existingRun, followChain } from './run-record.ts';
+import { readBytes, shareBlobs, writeBlob } from './sqlite/blobs.ts';
 import { sumOfRecord, sumOfSnapshot } from './sqlite/checksum.ts';
 import { Connection } from './sqlite/connection.ts';
 import {
@@ -82,6 +83,7 @@ class SqliteStore implements Store {
     return this.#connection.transact('write', sql => {
       if (describeRun(sql, runId) !== undefined) throw existingRun(runId);
       sql.insertRun.run(record.run_id, record.agent, status, at, at, 0, 0, continues, sum);
+      if (event.forkOf !== undefined) shareBlobs(sql, runId, { from: event.forkOf.runId });
       const end = writeEvents(sql, runId, { seq: 0, sum }, events, texts);
       if (claim !== undefined) return writeClaim(sql, runId, claim, { epoch: 0, ...end });
       return { epoch: 0, seq: end.seq };
@@ -174,6 +176,19 @@ class SqliteStore implements Store {
       status === undefined ? sql.runs.all(rows) : sql.runsByStatus.all(status, rows),
     );
     return found.flatMap(row => readRecord(row, onDamaged));
+  }
+
+  async putBlob(runId: string, digest: string, text: string): Promise<void> {
+    await this.#connection.transact('write', sql => writeBlob(sql, runId, digest, text));
+  }
+
+  async readBlob(
+    runId: string,
+    digest: string,
+    offset: number,
+    length: number,
+  ): Promise<Uint8Array | undefined> {
+    return this.#connection.query(sql => readBytes(sql, runId, digest, { offset, length }));
   }
 
   async findItem(itemId: string): Promise<{ runId: string; seq: number; item: Item } | undefined> {

@@ -12,6 +12,7 @@ export type ToolSettings = {
   sideEffect: SideEffect;
   retries: number;
   timeoutMs?: number | undefined;
+  maxResultBytes?: number | undefined;
   /** Anything; only checked where it is not a function. */
   approval?: unknown;
 };
@@ -42,6 +43,10 @@ export function checkToolSettings(tool: ToolSettings): void {
   }
   if (tool.timeoutMs !== undefined && !isTimeout(tool.timeoutMs)) {
     refuse(tool, `expected timeoutMs above 0 and up to ${LONGEST_TIMEOUT_MS}, got ${tool.timeoutMs}.`);
+  }
+  const { maxResultBytes } = tool;
+  if (maxResultBytes !== undefined && !(Number.isSafeInteger(maxResultBytes) && maxResultBytes > 0)) {
+    refuse(tool, `expected maxResultBytes to be a whole number above 0, got ${maxResultBytes}.`);
   }
   if (tool.approval !== undefined && typeof tool.approval !== 'function' && !isApproval(tool.approval)) {
     refuse(

@@ -37,6 +37,11 @@ export type ToolOptions<Input extends StandardSchemaV1, Output extends StandardS
   approval?: ApprovalRule<Out<Input>>;
   /** How long one attempt may take. */
   timeoutMs?: number;
+  /**
+   * The longest result that is kept in the journal, in bytes of its JSON. Of a longer one the model reads the
+   * head and the tail, and the whole is kept beside the journal. Default: the agent's, which is 1 MiB.
+   */
+  maxResultBytes?: number;
   /** Attempts after the first; refused for `once`. Default 0. */
   retries?: number;
   /** Finds out whether an interrupted `once` call happened. */
@@ -67,8 +72,8 @@ export function tool<
   Output extends StandardSchemaV1 = StandardSchemaV1<unknown>,
 >(options: ToolOptions<Input, Output>): Tool {
   const { name, input, output, run, reconcile, approval = false } = options;
-  const { sideEffect = 'once', retries = 0, timeoutMs } = options;
-  checkToolSettings({ name, sideEffect, retries, timeoutMs, approval });
+  const { sideEffect = 'once', retries = 0, timeoutMs, maxResultBytes } = options;
+  checkToolSettings({ name, sideEffect, retries, timeoutMs, maxResultBytes, approval });
   if (typeof input?.['~standard']?.validate !== 'function') {
     throw new EngineError(
       'agent-invalid',
@@ -89,6 +94,7 @@ export function tool<
     retries,
     ...(options.strict === undefined ? {} : { strict: options.strict }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    ...(maxResultBytes === undefined ? {} : { maxResultBytes }),
     ...(typeof approval === 'function' ? {} : { fixedApproval: approval }),
     validate: value => validateWith(input, value),
     approval: call => {

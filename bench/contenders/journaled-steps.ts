@@ -121,6 +121,8 @@ function bindAll(store: Store): Store {
     loadSnapshot: store.loadSnapshot.bind(store),
     get: store.get.bind(store),
     list: store.list.bind(store),
+    putBlob: store.putBlob.bind(store),
+    readBlob: store.readBlob.bind(store),
     findItem: store.findItem.bind(store),
     chain: store.chain.bind(store),
     close: store.close.bind(store),

@@ -1,12 +1,14 @@
 import { findCall } from '../../machines/calls.ts';
-import type { Call } from '../../machines/context.ts';
+import type { Call, CallResult } from '../../machines/context.ts';
 import { InDoubt, isThrown, messageOf } from '../../protocol/error.ts';
 import type { Spent } from '../../protocol/event.ts';
-import { type JsonValue, toJson, toJsonText } from '../../protocol/json.ts';
+import { type JsonValue, toJsonText } from '../../protocol/json.ts';
 import type { Tool, ToolCallContext } from '../../protocol/tool.ts';
 import type { ChildAnswer, ChildRuns } from '../child-runs.ts';
 import { withinCall } from '../current-call.ts';
+import { cutText, fitsBytes, MODEL_READS_BYTES } from '../cut-text.ts';
 import { type Host, sleep } from '../host.ts';
+import { maxResultBytesOf } from '../run-blobs.ts';
 import { Cancelled, type ServiceScope, Stopped } from '../service.ts';
 import { type ChildOutcome, runChild } from './run-child.ts';
 import { isCallRunning, trackCall } from './running-calls.ts';
@@ -22,8 +24,8 @@ export type ToolBatchParts = {
 /** How long the function of a call that timed out may take to end, in ms, before the call is put in doubt. */
 const RETURN_GRACE_MS = 1_000;
 
-/** Longer outputs are journaled whole, and cut for the model, in characters. */
-const LONGEST_SHOWN = 100_000;
+/** Of a doubt. */
+const LONGEST_REASON_BYTES = 10_000;
 
 export const ONCE_NOW =
   'Whoever ran it stopped before its outcome was recorded, and its tool is one by now that must not run twice.';
@@ -69,19 +71,19 @@ export class CallRun {
     if (tool?.run === undefined || value === undefined) return;
     for (let failures = 0; ; failures += 1) {
       const outcome = await this.#attemptOnce(tool, value.input);
-      if (this.#scope.signal.aborted) return this.#keepEvidence(outcome);
-      if (outcome.type === 'returned') return this.#settle(outcome.output);
-      if (outcome.type === 'answered') return this.#settleAnswer(outcome.answer, outcome.spent);
+      if (this.#scope.signal.aborted) return await this.#keepEvidence(outcome);
+      if (outcome.type === 'returned') return await this.#settle(outcome.output);
+      if (outcome.type === 'answered') return await this.#settleAnswer(outcome.answer, outcome.spent);
       if (outcome.type === 'suspended') return this.#suspend(outcome.childRunId);
       if (outcome.type === 'unknown') return this.#doubt(outcome.reason);
       if (this.#isOnce) {
-        if (outcome.type === 'threw') return this.#fail(messageOf(outcome.error));
+        if (outcome.type === 'threw') return await this.#fail(messageOf(outcome.error));
         return await this.#reconcile(outcome.reason, () =>
           this.#fail(`${outcome.reason} It did not happen.`),
         );
       }
       if (failures >= tool.retries) {
-        return this.#fail(outcome.type === 'threw' ? messageOf(outcome.error) : outcome.reason);
+        return await this.#fail(outcome.type === 'threw' ? messageOf(outcome.error) : outcome.reason);
       }
       await sleep(this.#scope.host, this.#parts.retryBaseMs * 2 ** failures, this.#scope.signal);
       if (this.#scope.signal.aborted) return;
@@ -115,7 +117,7 @@ export class CallRun {
       const found = await tool.reconcile(view, this.#toolContext(this.#scope.signal));
       this.#scope.host.reach?.('reconcile.after');
       if (this.#scope.signal.aborted) return;
-      if ('happened' in found && found.happened === true) return this.#settle(found.output);
+      if ('happened' in found && found.happened === true) return await this.#settle(found.output);
       // Only a plain no may let it run again: nothing else counts as one.
       if (!('happened' in found) || found.happened !== false) return this.#doubt(reason);
       if (alive !== null && found.final !== true)
@@ -136,19 +138,19 @@ export class CallRun {
 
   async #validate(): Promise<{ input: unknown } | undefined> {
     if (this.#tool?.run === undefined) {
-      this.#refuse(`The agent has no tool "${this.call.name}" any more.`);
+      await this.#refuse(`The agent has no tool "${this.call.name}" any more.`);
       return undefined;
     }
     const validation = await this.#tool.validate(this.call.input);
     if (validation.valid) return { input: validation.value };
-    this.#refuse(`The arguments are not valid: ${validation.message}`);
+    await this.#refuse(`The arguments are not valid: ${validation.message}`);
     return undefined;
   }
 
   /** A call that cannot be started gets its result by way of a start that touches nothing. */
-  #refuse(message: string): void {
+  async #refuse(message: string): Promise<void> {
     this.#reportStart();
-    this.#fail(`${this.call.attempt > 0 ? 'Not run again' : 'Not run'}: ${message}`);
+    await this.#fail(`${this.call.attempt > 0 ? 'Not run again' : 'Not run'}: ${message}`);
   }
 
   #reportStart(): void {
@@ -203,7 +205,7 @@ export class CallRun {
     cancel();
     if (outcome.type !== 'lost' || outcome.returned) return outcome;
     const ended = this.#isOnce ? await endWithin(called, host, signal) : null;
-    if (ended === null) void called.then(rest => this.#keepEvidence(rest));
+    if (ended === null) void called.then(rest => this.#keepEvidence(rest)).catch(() => {});
     if (ended?.type === 'returned') return ended;
     return { ...outcome, returned: ended !== null };
   }
@@ -222,8 +224,8 @@ export class CallRun {
     return outcome ?? { type: 'threw', error: new Error('Not run: nothing is left to spend.') };
   }
 
-  #settleAnswer({ output, isError }: ChildAnswer, spent: Spent): void {
-    this.#reportResult(output, isError, typeof output === 'string' ? output : JSON.stringify(output), spent);
+  async #settleAnswer({ output, isError }: ChildAnswer, spent: Spent): Promise<void> {
+    await this.#reportResult({ output, isError }, JSON.stringify(output), spent);
   }
 
   #suspend(childRunId: string): void {
@@ -237,38 +239,45 @@ export class CallRun {
     return { signal, key: this.#key, callId, runId, progress };
   }
 
-  #settle(output: unknown): void {
-    try {
-      const text = toJsonText(output);
-      const value: JsonValue = JSON.parse(text);
-      this.#reportResult(value, false, typeof value === 'string' ? value : text);
-    } catch (error) {
-      this.#fail(`The tool ran, but what it returned could not be recorded: ${messageOf(error)}`);
-    }
+  async #settle(output: unknown): Promise<void> {
+    const read = readOutput(output);
+    if ('fault' in read) return await this.#fail(read.fault);
+    await this.#reportResult({ output: read.value, isError: false }, read.text);
   }
 
-  /** `text`: the output as the model would read it. */
-  #reportResult(output: JsonValue, isError: boolean, text: string, spent?: Spent): void {
-    const shown = this.#showFor(text);
+  async #fail(message: string): Promise<void> {
+    await this.#reportResult({ output: message, isError: true }, JSON.stringify(message));
+  }
+
+  /** `text` is the output's JSON. What came too late, while it was being stored, is kept as evidence. */
+  async #reportResult(whole: Whole, text: string, spent?: Spent): Promise<void> {
+    const result = await this.#bound(whole, text);
+    const { callId } = this.call;
     const report = {
-      ...({ type: 'tool.settled', callId: this.call.callId, output, isError } as const),
+      type: 'tool.settled',
+      callId,
+      ...result,
       ...(spent === undefined ? {} : { spent }),
-    };
-    this.#scope.report(shown === undefined ? report : { ...report, shown });
+    } as const;
+    if (!this.#scope.report(report) && this.#isOnce) this.#recordLate(result);
   }
 
-  #showFor(text: string): string | undefined {
-    const edited = findCall(this.#scope.context(), this.call.callId)?.edited === true;
-    if (text.length <= LONGEST_SHOWN && !edited) return undefined;
+  /** The result as the journal has it: cut where it is too long, with what the model reads of it. */
+  async #bound({ output, isError }: Whole, text: string): Promise<CallResult> {
+    const context = this.#scope.context();
+    const { blobs } = this.#scope;
+    const maxBytes = maxResultBytesOf(context, this.call.callId);
+    const read = typeof output === 'string' ? output : text;
+    const isLarge = blobs !== null && !fitsBytes(text, maxBytes);
+    const bound = isLarge ? await blobs.put(output, read, maxBytes) : { output };
+    const edited = findCall(context, this.call.callId)?.edited === true;
+    if (!edited && (isLarge || fitsBytes(read, MODEL_READS_BYTES))) return { ...bound, isError };
     const note = edited ? `[A person changed the input to ${JSON.stringify(this.call.input)}.]\n` : '';
-    if (text.length <= LONGEST_SHOWN) return note + text;
-    const cut = text.length - LONGEST_SHOWN;
-    const kept = text.slice(0, LONGEST_SHOWN).replace(/[\ud800-\udbff]$/, '');
-    return `${note}${kept}\n[${cut} more characters were left out. Ask for less at a time.]`;
+    return { ...bound, isError, shown: note + cutText(read, Math.min(maxBytes, MODEL_READS_BYTES)) };
   }
 
-  #fail(message: string): void {
-    this.#reportResult(message, true, message);
+  #recordLate({ shown: _, ...result }: CallResult): void {
+    this.#scope.recordLate({ callId: this.call.callId, attempt: this.#attempt, ...result });
   }
 
   #doubt(reason: string): void {
@@ -276,7 +285,7 @@ export class CallRun {
     const { runId } = this.#scope.context();
     const hasReturned = this.#attempt > attempt && !isCallRunning(runId, callId);
     this.#scope.report({
-      ...({ type: 'tool.doubted', callId, reason } as const),
+      ...({ type: 'tool.doubted', callId, reason: cutText(reason, LONGEST_REASON_BYTES) } as const),
       ...(hasReturned ? { returned: true } : {}),
     });
   }
@@ -285,17 +294,27 @@ export class CallRun {
    * The attempt was given up while the tool ran: its outcome is reported if the chart still wants it, else kept.
    * That an attempt of a `once` call failed after all tells that it cannot act any more.
    */
-  #keepEvidence(outcome: Outcome): void {
+  async #keepEvidence(outcome: Outcome): Promise<void> {
     if (!hasEnded(outcome)) return;
     const { callId } = this.call;
-    const late = { callId, attempt: this.#attempt, ...describeLate(outcome) };
-    if (
-      !late.isError &&
-      this.#scope.report({ type: 'tool.settled', callId, output: late.output, isError: false })
-    )
-      return;
-    const isWanted = !late.isError || !(this.#scope.signal.reason instanceof Cancelled);
-    if (this.#isOnce && isWanted) this.#scope.recordLate(late);
+    const { output, text, isError } = describeLate(outcome);
+    const bound = await this.#bound({ output, isError }, text);
+    const { shown: _, ...result } = bound;
+    if (!isError && this.#scope.report({ type: 'tool.settled', callId, ...result })) return;
+    const isWanted = !isError || !(this.#scope.signal.reason instanceof Cancelled);
+    if (this.#isOnce && isWanted) this.#recordLate(bound);
+  }
+}
+
+type Whole = { output: JsonValue; isError: boolean };
+
+/** What a tool gave, as JSON and its text. */
+function readOutput(output: unknown): { value: JsonValue; text: string } | { fault: string } {
+  try {
+    const text = toJsonText(output);
+    return { value: JSON.parse(text), text };
+  } catch (error) {
+    return { fault: `The tool ran, but what it returned could not be recorded: ${messageOf(error)}` };
   }
 }
 
@@ -307,15 +326,15 @@ function hasEnded(outcome: Outcome): outcome is Ended {
   );
 }
 
-function describeLate(outcome: Ended): { output: JsonValue; isError: boolean } {
-  if (outcome.type === 'threw') return { output: messageOf(outcome.error), isError: true };
-  if (outcome.type === 'lost') return { output: outcome.reason, isError: true };
-  try {
-    return { output: toJson(outcome.output), isError: false };
-  } catch (error) {
-    const output = `The tool ran, but what it returned could not be recorded: ${messageOf(error)}`;
-    return { output, isError: false };
+/** `text` is the output's JSON. */
+function describeLate(outcome: Ended): Whole & { text: string } {
+  if (outcome.type !== 'returned') {
+    const output = outcome.type === 'threw' ? messageOf(outcome.error) : outcome.reason;
+    return { output, isError: true, text: JSON.stringify(output) };
   }
+  const read = readOutput(outcome.output);
+  if ('fault' in read) return { output: read.fault, isError: false, text: JSON.stringify(read.fault) };
+  return { output: read.value, isError: false, text: read.text };
 }
 
 /** How the function ended, if it does within its grace time; `null` otherwise. */

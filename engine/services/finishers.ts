@@ -1,5 +1,5 @@
 import { messageOf } from '../../protocol/error.ts';
-import type { Finisher, OutputContract } from '../definition.ts';
+import type { Finisher, OutputContract, ToolResult } from '../definition.ts';
 import { toolResults } from '../results.ts';
 import type { Service, ServiceScope } from '../service.ts';
 import { checkOutput } from './check-output.ts';
@@ -37,7 +37,11 @@ async function applyFinishers(
   const transcript = [...scope.inherited(), ...context.transcript];
   let text = context.answer?.text ?? '';
   for (const finish of finishers) {
-    const input = { runId: context.runId, text, results: toolResults(context), transcript };
+    const input = {
+      ...{ runId: context.runId, text, results: toolResults(context), transcript },
+      wholeOutput: async ({ output, blob }: Pick<ToolResult, 'output' | 'blob'>) =>
+        blob === undefined || scope.blobs === null ? output : await scope.blobs.load(blob),
+    };
     try {
       const outcome = await finish(input, { signal: scope.signal });
       if (scope.signal.aborted) return undefined;

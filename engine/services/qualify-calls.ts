@@ -36,6 +36,7 @@ async function qualifyCall(call: ToolCall, options: QualifyOptions): Promise<Qua
     reconcilable: tool.reconcile !== undefined,
     executedBy: tool.run === undefined ? 'client' : 'engine',
     gate: approval.required,
+    ...(tool.maxResultBytes === undefined ? {} : { maxResultBytes: tool.maxResultBytes }),
     ...(approval.reason === undefined ? {} : { reason: approval.reason }),
     ...(approval.expiresInMs === undefined ? {} : { expiresAt: options.now + approval.expiresInMs }),
   };

@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto';
+import { createHash, hash } from 'node:crypto';
 import type { Row } from './rows.ts';
 
 /**
@@ -21,6 +21,11 @@ export function sumOfRecord({ run_id, agent, created_at, base, continues }: Row)
 /** Of an entry, given the checksum of what it stands behind. */
 export function sumOfEntry(before: string, text: string): string {
   return digest(before + text);
+}
+
+/** Of a part of a blob. */
+export function sumOfPart(blob: string, start: number, bytes: Uint8Array): string {
+  return createHash('sha256').update(`${blob} ${start} `).update(bytes).digest('hex').slice(0, 16);
 }
 
 export function sumOfSnapshot(key: string, seq: number, text: string): string {

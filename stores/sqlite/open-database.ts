@@ -5,7 +5,7 @@ import { EngineError } from '../../protocol/error.ts';
 import { loadSqlite } from './load-module.ts';
 import { migrateDatabase, VERSION_WITHOUT_SUMS } from './migrate-database.ts';
 import { refuseRemains } from './opened-file.ts';
-import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from './schema.ts';
+import { APPLICATION_ID, BLOB_SCHEMA, SCHEMA, SCHEMA_VERSION } from './schema.ts';
 
 /**
  * Opens `file`, with its folder and tables made if they are missing, and those of an older release brought to
@@ -40,6 +40,7 @@ function prepareTables(db: DatabaseSync, file: string): void {
   const found = identify(db, file);
   if (found === 'empty') db.exec(SCHEMA);
   if (found === 'without-sums') migrateDatabase(db);
+  if (found === 'without-blobs') db.exec(BLOB_SCHEMA);
   db.exec('COMMIT');
 }
 
@@ -47,11 +48,11 @@ function prepareTables(db: DatabaseSync, file: string): void {
  * Whose tables are there. Throws for a database that is not ours to write.
  * Needs a transaction: another process may make the tables between two of its reads.
  */
-function identify(db: DatabaseSync, file: string): 'present' | 'without-sums' | 'empty' {
+function identify(db: DatabaseSync, file: string): 'present' | 'without-blobs' | 'without-sums' | 'empty' {
   const version = readPragma(db, 'user_version');
   const application = readPragma(db, 'application_id');
   if (application === APPLICATION_ID) {
-    if (version === SCHEMA_VERSION) return 'present';
+    if (version === SCHEMA_VERSION) return hasBlobs(db) ? 'present' : 'without-blobs';
     if (version === VERSION_WITHOUT_SUMS) return 'without-sums';
     throw new EngineError(
       'store-unavailable',
@@ -66,6 +67,10 @@ function identify(db: DatabaseSync, file: string): 'present' | 'without-sums' | 
     `${file} is a database of another program: expected an empty one or a store of runs. Name another file.`,
     { file },
   );
+}
+
+function hasBlobs(db: DatabaseSync): boolean {
+  return db.prepare(`SELECT 1 FROM sqlite_schema WHERE name = 'run_blobs_by_digest'`).get() !== undefined;
 }
 
 function readPragma(db: DatabaseSync, name: string): unknown {

@@ -5,6 +5,27 @@ export const SCHEMA_VERSION = 2;
 export const APPLICATION_ID = 0x61676374;
 
 /**
+ * Results that are too large for a journal, by digest, in parts of `PART_BYTES` that begin at `start`; runs
+ * refer to them, so that one is there once for all its runs. Not in files of earlier releases of this version.
+ */
+export const BLOB_SCHEMA = `
+CREATE TABLE IF NOT EXISTS blobs (
+  digest TEXT NOT NULL,
+  start INTEGER NOT NULL,
+  bytes BLOB NOT NULL,
+  sum TEXT NOT NULL,
+  PRIMARY KEY (digest, start)
+) STRICT;
+
+CREATE TABLE IF NOT EXISTS run_blobs (
+  run_id TEXT NOT NULL REFERENCES runs (run_id),
+  digest TEXT NOT NULL,
+  PRIMARY KEY (run_id, digest)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS run_blobs_by_digest ON run_blobs (digest);
+`;
+
+/**
  * A commit needs one look-up and one insert an event; ids and names are held as `escapeText` makes them.
  * `sum` is the checksum of an entry or a snapshot, and in `runs` that of the journal's last entry.
  */
@@ -50,6 +71,7 @@ CREATE TABLE snapshots (
   sum TEXT NOT NULL
 ) STRICT;
 
+${BLOB_SCHEMA}
 PRAGMA application_id = ${APPLICATION_ID};
 PRAGMA user_version = ${SCHEMA_VERSION};
 `;

@@ -23,6 +23,13 @@ const SQL = {
   trace: `SELECT 1 FROM events WHERE run_id = ?1 UNION ALL SELECT 1 FROM snapshots WHERE run_id = ?1 LIMIT 1`,
   runs: 'SELECT * FROM runs ORDER BY created_at DESC, run_id DESC LIMIT ?',
   runsByStatus: 'SELECT * FROM runs WHERE status = ? ORDER BY created_at DESC, run_id DESC LIMIT ?',
+  insertBlob: 'INSERT OR REPLACE INTO blobs (digest, start, bytes, sum) VALUES (?, ?, ?, ?)',
+  referBlob: 'INSERT OR IGNORE INTO run_blobs (run_id, digest) VALUES (?, ?)',
+  shareBlobs: 'INSERT INTO run_blobs (run_id, digest) SELECT ?, digest FROM run_blobs WHERE run_id = ?',
+  hasBlob: 'SELECT 1 FROM run_blobs WHERE run_id = ? AND digest = ?',
+  isBlobKept: 'SELECT 1 FROM run_blobs WHERE digest = ? LIMIT 1',
+  blobParts:
+    'SELECT start, bytes, sum FROM blobs WHERE digest = ? AND start >= ? AND start < ? ORDER BY start',
   item: 'SELECT run_id, seq FROM items WHERE item_id = ?',
 } as const;
 
@@ -48,6 +55,12 @@ export function prepareStatements(db: DatabaseSync): Statements {
     trace: db.prepare(SQL.trace),
     runs: db.prepare(SQL.runs),
     runsByStatus: db.prepare(SQL.runsByStatus),
+    insertBlob: db.prepare(SQL.insertBlob),
+    referBlob: db.prepare(SQL.referBlob),
+    shareBlobs: db.prepare(SQL.shareBlobs),
+    hasBlob: db.prepare(SQL.hasBlob),
+    isBlobKept: db.prepare(SQL.isBlobKept),
+    blobParts: db.prepare(SQL.blobParts),
     item: db.prepare(SQL.item),
   };
 }

@@ -28,6 +28,10 @@ export class CommandLines {
     return `${this.of('resolve', runId, callId)} --retry [--force] | --happened JSON | --failed TEXT`;
   }
 
+  result(runId: string, callId: string): string {
+    return this.of('show', runId, '--result', callId);
+  }
+
   of(...words: string[]): string {
     return [this.#program, ...[...words, ...this.#store].map(quoteWord)].join(' ');
   }

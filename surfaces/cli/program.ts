@@ -221,6 +221,7 @@ function addLooking(program: Command, end: (exitCode: number) => void): void {
     .description('Shows a run: where it stands and why, its conversation, what it waits for.')
     .argument('<run>', RUN)
     .option('--events', 'list its journal instead')
+    .option('--result <call>', "write the whole JSON of this call's result instead, also of a large one")
     .option(
       '--agent <module>',
       'compare it with the agent of this module: what differs, and what comes of it',

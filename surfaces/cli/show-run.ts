@@ -1,5 +1,6 @@
 import { systemHost } from '../../engine/host.ts';
 import { isOwnerDead } from '../../engine/owner.ts';
+import { describeSize } from '../../engine/read-result.ts';
 import { listOpenCalls, type Settled } from '../../engine/settled.ts';
 import { statePath } from '../../machines/state-path.ts';
 import type { ChartState } from '../../machines/step.ts';
@@ -35,7 +36,7 @@ const LINE = 160;
 
 export function showRun(output: Output, shown: ShownRun): void {
   showFacts(output, shown);
-  showConversation(output, shown.state.context.transcript);
+  showConversation(output, shown);
   showStanding(output, shown);
 }
 
@@ -70,11 +71,17 @@ function describeDriver({ owner, leaseUntil = 0 }: RunRecord, now: number): stri
   return isOwnerDead(owner) || leaseUntil <= now ? `nobody (${name} is gone): resume it` : name;
 }
 
-function showConversation(output: Output, transcript: readonly Item[]): void {
+function showConversation(output: Output, { record, state, commands }: ShownRun): void {
+  const { transcript } = state.context;
   output.line({ style: 'dim', text: 'conversation' });
   const left = transcript.length - SHOWN_ITEMS;
   if (left > 0) output.line(`  (${left} earlier items)`);
-  for (const item of transcript.slice(-SHOWN_ITEMS)) output.line('  ', describeItem(item));
+  for (const item of transcript.slice(-SHOWN_ITEMS)) {
+    output.line('  ', describeItem(item));
+    if (item.type !== 'tool_result' || item.blob === undefined) continue;
+    const whole = commands.result(record.runId, item.callId);
+    output.line({ style: 'dim', text: `    ${describeSize(item.blob)}; in full: ${whole}` });
+  }
 }
 
 function describeItem(item: Item): string {

@@ -39,6 +39,7 @@ const STATUS: Readonly<Record<ApiErrorCode, ErrorStatus>> = {
   'input-invalid': 400,
   'run-unknown': 404,
   'call-unknown': 404,
+  'result-missing': 404,
   'run-exists': 409,
   'run-foreign': 409,
   'run-ended': 409,

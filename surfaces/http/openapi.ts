@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { JsonObject, JsonValue } from '../../protocol/json.ts';
 import { listQuery, sessionBody, startBody } from './request-bodies.ts';
+import { resultPageSchema, resultQuery } from './result-routes.ts';
 import { RUN_COMMANDS } from './run-commands.ts';
 import { runSummarySchema, runViewSchema } from './run-view.ts';
 
@@ -92,7 +93,11 @@ function describeRuns(): JsonObject {
   };
   return {
     '/runs': {
-      get: { summary: 'The runs, newest first.', parameters: queryParameters(), responses: ok(summaries) },
+      get: {
+        summary: 'The runs, newest first.',
+        parameters: queryParameters(listQuery),
+        responses: ok(summaries),
+      },
       post: {
         summary: 'Begin a run; it is driven here.',
         ...body(startBody),
@@ -103,6 +108,28 @@ function describeRuns(): JsonObject {
       get: { summary: 'Where a run stands, and why.', parameters: [RUN_ID], responses: ok(run) },
     },
     '/runs/{id}/events': { get: describeEvents() },
+    ...describeResults(),
+  };
+}
+
+function describeResults(): JsonObject {
+  const call: JsonObject = { name: 'call', in: 'path', required: true, schema: { type: 'string' } };
+  const text = { 'text/plain': { schema: { type: 'string' } } };
+  return {
+    '/runs/{id}/results/{call}': {
+      get: {
+        summary: "A page of a result's JSON: of a large one the run has only the head and the tail.",
+        parameters: [RUN_ID, call, ...queryParameters(resultQuery)],
+        responses: ok(toSchema(resultPageSchema)),
+      },
+    },
+    '/runs/{id}/results/{call}/download': {
+      get: {
+        summary: "The whole of a result's JSON, as text.",
+        parameters: [RUN_ID, call],
+        responses: { '200': { description: 'The text', content: text }, ...ERRORS },
+      },
+    },
   };
 }
 
@@ -133,8 +160,8 @@ function describeCommands(): JsonObject {
   );
 }
 
-function queryParameters(): JsonValue[] {
-  const { properties } = toSchema(listQuery);
+function queryParameters(query: z.ZodType): JsonValue[] {
+  const { properties } = toSchema(query);
   return Object.entries(properties as JsonObject).map(([name, schema]) => ({ name, in: 'query', schema }));
 }
 

@@ -8,6 +8,7 @@ import { findRecord } from './find-record.ts';
 import type { HeldRuns } from './held-runs.ts';
 import { type BodyLimits, describeIssues, readBody } from './read-body.ts';
 import { listQuery, startBody } from './request-bodies.ts';
+import { downloadResult, readResultPage } from './result-routes.ts';
 import { RUN_COMMANDS, type RunCommand } from './run-commands.ts';
 import { summarizeRun, viewRun } from './run-view.ts';
 import type { ServedAgents } from './served-agents.ts';
@@ -40,6 +41,10 @@ export function addRunRoutes(app: Hono<RunsEnv>, options: RunRoutesOptions): voi
   });
   app.get('/runs/:id', async c => c.json(await view(await findRecord(store, c.req.param('id')), options)));
   app.get('/runs/:id/events', c => streamEvents(c, c.req.param('id'), options));
+  app.get('/runs/:id/results/:call', c => readResultPage(c, store, c.req.param('id'), c.req.param('call')));
+  app.get('/runs/:id/results/:call/download', c =>
+    downloadResult(c, store, c.req.param('id'), c.req.param('call')),
+  );
   for (const [name, command] of Object.entries(RUN_COMMANDS)) {
     app.post(`/runs/:id/${name}`, c => tellRun(c, c.req.param('id') ?? '', command, options));
   }

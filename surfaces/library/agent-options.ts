@@ -46,6 +46,11 @@ export type AgentOptions = {
   onMessage?: 'supersede' | 'queue';
   /** Change text on its way to readers; the transcript keeps it raw. */
   textFilters?: readonly (() => TextFilter)[];
+  /**
+   * The longest result that is kept in the journal, in bytes of its JSON: of a tool that does not say, of
+   * clients, people and sub-agents. Of a longer one the model reads the head and the tail. Default 1 MiB.
+   */
+  maxResultBytes?: number;
   /** Tools that run at the same time. Default 64. */
   toolConcurrency?: number;
   prepareTurn?: PrepareTurn;
@@ -74,7 +79,8 @@ const DEFAULT_CONCURRENCY = 64;
 
 /** The options with their defaults; throws `agent-invalid` for what cannot work. The model may come later. */
 export function defineAgent(options: AgentOptions): AgentDefinition {
-  const { name, model, version, instructions, providerOptions, prices, prepareTurn } = options;
+  const { name, model, version, instructions, providerOptions, prices, prepareTurn, maxResultBytes } =
+    options;
   check(typeof name === 'string' && name !== '', 'An agent needs a name.');
   const models = model === undefined ? [] : Array.isArray(model) ? [...model] : [model as ModelAdapter];
   const limits = { ...DEFAULT_LIMITS, ...dropUndefined(options.limits ?? {}) };
@@ -88,6 +94,10 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
   check(
     Number.isInteger(toolConcurrency) && toolConcurrency > 0,
     'toolConcurrency must be a whole number above 0.',
+  );
+  check(
+    maxResultBytes === undefined || (Number.isSafeInteger(maxResultBytes) && maxResultBytes > 0),
+    'maxResultBytes must be a whole number above 0.',
   );
   checkPrices(limits, prices, models);
   return {
@@ -106,7 +116,7 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
     retry,
     migrations: checkMigrations(options.migrations ?? []),
     ...(options.output === undefined ? {} : { output: outputContract(name, options.output) }),
-    ...dropUndefined({ version, instructions, providerOptions, prices, prepareTurn }),
+    ...dropUndefined({ version, instructions, providerOptions, prices, prepareTurn, maxResultBytes }),
   };
 }
 

@@ -108,6 +108,8 @@ export class Started {
   constructor(command: string, args: readonly string[], cwd: string, env: Environment) {
     this.child = spawn(command, args, { cwd, env });
     this.child.stdin.on('error', () => {});
+    this.child.stdout.setEncoding('utf8');
+    this.child.stderr.setEncoding('utf8');
     this.child.stdout.on('data', chunk => {
       this.#stdout += chunk;
     });

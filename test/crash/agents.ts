@@ -21,7 +21,7 @@ const batch: CrashAgent = {
   ],
   makeTools: world => [
     makeTool('read', { sideEffect: 'none', run: actIn(world, 'read') }),
-    makeTool('put', { sideEffect: 'idempotent', run: actIn(world, 'put', 'later') }),
+    makeTool('put', { sideEffect: 'idempotent', maxResultBytes: 5, run: actIn(world, 'put', 'later') }),
     makeTool('pay', { run: actIn(world, 'pay') }),
     makeAsk(world),
     makeFlaky(world, 'idempotent'),

@@ -13,6 +13,7 @@ const EVERY_POINT: Readonly<Record<CrashPoint, true>> = {
   ...{ 'model.before': true, 'model.after': true, 'tool.before': true, 'tool.after': true },
   ...{ 'reconcile.before': true, 'reconcile.after': true, 'input.before': true, 'input.after': true },
   ...{ 'snapshot.before': true, 'snapshot.after': true, 'release.before': true, 'release.after': true },
+  ...{ 'blob.before': true, 'blob.after': true },
   ...{ 'act.before': true, 'act.after': true, 'told.before': true },
 };
 

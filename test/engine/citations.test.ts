@@ -27,7 +27,11 @@ function read(...ids: string[]): ToolResult[] {
 
 function finish(text: string, results = read('a', 'b'), given: Partial<CitationOptions> = {}) {
   const finisher = numberCitations({ ...options, ...given });
-  return finisher({ runId: 'r', text, results, transcript: [] }, { signal: new AbortController().signal });
+  const wholeOutput = async ({ output }: Pick<ToolResult, 'output'>) => output;
+  return finisher(
+    { runId: 'r', text, results, transcript: [], wholeOutput },
+    { signal: new AbortController().signal },
+  );
 }
 
 const SOURCES_A = '\n\nSources:\n[1] About a (a)';

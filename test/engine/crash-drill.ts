@@ -1,7 +1,9 @@
 import { scripted } from '../../adapters/scripted.ts';
 import type { FaultPoint } from '../../engine/host.ts';
 import { loadRun } from '../../engine/load-run.ts';
+import { RunBlobs } from '../../engine/run-blobs.ts';
 import type { Settled } from '../../engine/settled.ts';
+import { blobsOf } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Tool } from '../../protocol/tool.ts';
@@ -18,6 +20,8 @@ import { watchStore } from './watched-store.ts';
  */
 
 const RUN = 'run_drill';
+/** In bytes: whatever the tool gives is beyond it. */
+const LARGE = 5;
 const NEVER = new Promise<never>(() => {});
 
 /** How often each call acted outside, and with which keys. */
@@ -175,8 +179,8 @@ class DrilledProcess {
     const flaky = act('flaky');
     return [
       makeTool('read', { sideEffect: 'none', run: act('read') }),
-      makeTool('put', { sideEffect: 'idempotent', run: act('put') }),
-      makeTool('pay', { run: act('pay') }),
+      makeTool('put', { sideEffect: 'idempotent', maxResultBytes: LARGE, run: act('put') }),
+      makeTool('pay', { maxResultBytes: LARGE, run: act('pay') }),
       makeTool('refund', { approval: true, run: act('refund') }),
       makeTool('ask', {
         run: act('ask'),
@@ -227,6 +231,13 @@ export async function findFaults(drill: Drill): Promise<string[]> {
         (event.type === 'approval.decided' || event.type === 'result.received') && event.callId === callId,
     );
     if (decisions.length !== 1) faults.push(`${callId} has ${decisions.length} decisions`);
+  }
+  const blobs = new RunBlobs({ store: drill.store, host: {}, runId: drill.runId });
+  const named = events.flatMap(blobsOf);
+  if (named.length === 0) faults.push('no result was large');
+  for (const blob of named) {
+    const fault = await blobs.findFault(blob);
+    if (fault !== null) faults.push(`an entry ${fault}`);
   }
   for (const callId of drill.doubted) {
     if (!events.some(event => event.type === 'tool.started' && event.callId === callId))

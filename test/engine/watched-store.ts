@@ -7,6 +7,8 @@ export type Watch = {
   /** After it is durable; a rejection is a reply that was lost. */
   afterAppend?(runId: string, events: readonly RunEvent[]): void | Promise<void>;
   onSnapshot?(bytes: number): void;
+  /** Before a blob reaches the store; a rejection is the caller's. */
+  beforeBlob?(text: string): void | Promise<void>;
   /** Before every other method. */
   before?(method: string): void | Promise<void>;
 };
@@ -58,6 +60,15 @@ export function watchStore(store: Store, watch: Watch): Store {
     async loadSnapshot(runId) {
       await before('loadSnapshot');
       return await store.loadSnapshot(runId);
+    },
+    async putBlob(runId, digest, text) {
+      await before('putBlob');
+      await watch.beforeBlob?.(text);
+      await store.putBlob(runId, digest, text);
+    },
+    async readBlob(...args) {
+      await before('readBlob');
+      return await store.readBlob(...args);
     },
     get: runId => store.get(runId),
     list: filter => store.list(filter),

@@ -16,6 +16,8 @@ export const METHODS = [
   'loadSnapshot',
   'get',
   'list',
+  'putBlob',
+  'readBlob',
   'findItem',
   'chain',
 ] as const satisfies readonly (keyof Store)[];
@@ -103,6 +105,8 @@ export function makeFaultyStore(inner: Store, host: Host): FaultyStore {
     saveSnapshot: (...args) => call('saveSnapshot', () => inner.saveSnapshot(...args)),
     loadSnapshot: runId => call('loadSnapshot', () => inner.loadSnapshot(runId)),
     get: runId => call('get', () => inner.get(runId)),
+    putBlob: (...args) => call('putBlob', () => inner.putBlob(...args)),
+    readBlob: (...args) => call('readBlob', () => inner.readBlob(...args)),
     list: filter => call('list', () => inner.list(filter)),
     findItem: itemId => call('findItem', () => inner.findItem(itemId)),
     chain: runId => call('chain', () => inner.chain(runId)),

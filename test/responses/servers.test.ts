@@ -26,6 +26,7 @@ beforeAll(() => {
       twin: [calling('mcp_other_echo', { text: 'hi' }), { text: 'Said.' }],
       handed: [{ toolCalls: Array.from({ length: 12 }, () => ({ name: 'echo' })) }, { text: 'All.' }],
       endless: [calling('pid'), calling('pid'), calling('pid'), { text: 'End.' }],
+      large: [calling('echo', { text: 'x'.repeat(1_200_000) }), { text: 'Done.' }],
       unknown: [calling('nothing_of_that_name'), { text: 'No.' }],
       both: [{ toolCalls: [{ name: 'ask' }, { name: 'pid' }] }, { text: 'Both.' }],
     },
@@ -389,5 +390,16 @@ describe('a configuration', () => {
       parse({ mcp_servers: { s: { ...transport, hidden: true, require_approval: 'always' } } }).success,
     ).toBe(false);
     expect(parse({ mcp_servers: { s: { ...transport, hidden: true } } }).success).toBe(true);
+  });
+});
+
+describe('a result of a server that is too large', () => {
+  it('is shown to the client as the model reads it: the head, the tail and a note', async () => {
+    const { output } = await gateway.create({ model: 'large', input: 'go', tools: [DESK] });
+    const shown = String(output.find(({ type }) => type === 'mcp_call')?.output);
+    expect(shown).toMatch(
+      /^\{"text":"x+\n\[\d+ of \d+ bytes were left out here\. Ask for less at a time\.\]\nx+"\}$/,
+    );
+    expect(shown.length).toBeLessThanOrEqual(100_000);
   });
 });

@@ -18,6 +18,8 @@ function breakStore(change: (store: Store) => Partial<Store>): Store {
     loadSnapshot: (...args) => store.loadSnapshot(...args),
     get: (...args) => store.get(...args),
     list: (...args) => store.list(...args),
+    putBlob: (...args) => store.putBlob(...args),
+    readBlob: (...args) => store.readBlob(...args),
     findItem: (...args) => store.findItem(...args),
     chain: (...args) => store.chain(...args),
     close: () => store.close(),
@@ -112,6 +114,21 @@ const faults: Fault[] = [
         return { ...begun, seq: 1 + rest.events.length };
       },
     }),
+  },
+  {
+    that: 'begins every page at the beginning',
+    fails: 'a blob is read as it was put, in pages of any length',
+    change: store => ({ readBlob: (runId, digest, _, length) => store.readBlob(runId, digest, 0, length) }),
+  },
+  {
+    that: 'gives a run the blobs of all others',
+    fails: 'a blob belongs to the run it was put to, and to no other',
+    change: store => ({ readBlob: (_, ...args) => store.readBlob('a', ...args) }),
+  },
+  {
+    that: 'leaves the blobs behind when a run is forked',
+    fails: 'a fork has the blobs of the run it was forked from, as of then',
+    change: store => ({ create: ({ forkOf: _, ...event }, ...rest) => store.create(event, ...rest) }),
   },
   {
     that: 'has an empty journal for an unknown run',

@@ -55,6 +55,28 @@ function describeSchema(file: string): unknown[] {
   return [version, ...rows];
 }
 
+describe('a database without a place for large results', () => {
+  test('gets one when it is opened, and is one of the present release from then on', async () => {
+    const [file, present] = [await makeJournal(3), await makeJournal(3)];
+    change(file, 'DROP TABLE run_blobs; DROP TABLE blobs');
+    const stores = Array.from({ length: 3 }, () => sqlite(file));
+    for (const store of stores) expect(await store.read('a')).toHaveLength(3);
+    await stores[0]?.putBlob('a', 'ab'.repeat(32), '"large"');
+    expect(await stores[1]?.readBlob('a', 'ab'.repeat(32), 0, 3)).toEqual(new Uint8Array(Buffer.from('"la')));
+    for (const store of stores) await store.close();
+    expect(describeSchema(file)).toEqual(describeSchema(present));
+  });
+
+  test('a result that is not what was written is named, and not given', async () => {
+    const file = await makeJournal(3);
+    const store = sqlite(file);
+    await store.putBlob('a', 'ab'.repeat(32), '"large"');
+    change(file, `UPDATE blobs SET bytes = CAST('"other"' AS BLOB)`);
+    expect(await fail(store.readBlob('a', 'ab'.repeat(32), 0, 3))).toMatchObject({ code: 'store-damaged' });
+    await store.close();
+  });
+});
+
 describe('a database of the first release', () => {
   test('is read, goes on being written, and is one of the present release from then on', async () => {
     const file = makeFirstRelease({ a: 3, b: 1 });

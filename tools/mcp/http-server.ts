@@ -1,4 +1,5 @@
 import { EngineError } from '../../protocol/error.ts';
+import { boundAnswers, LARGEST_MESSAGE_BYTES } from './bound-answers.ts';
 import { endRequests } from './end-requests.ts';
 import { describeHttpFailure, fateOfHttpFailure, isLost } from './http-failure.ts';
 import { redactText } from './redact-secrets.ts';
@@ -25,7 +26,7 @@ export async function openHttp(name: string, server: HttpServer, timeoutMs: numb
   const url = new URL(server.url);
   const transport = new StreamableHTTPClientTransport(url, {
     requestInit: { headers: { ...headers } },
-    ...(fetch === undefined ? {} : { fetch }),
+    fetch: boundAnswers((input, init) => (fetch ?? globalThis.fetch)(input, init), LARGEST_MESSAGE_BYTES),
   });
   endRequests(transport);
   const shown = showUrl(server.url);

@@ -27,6 +27,8 @@ export type McpToolOverride = {
   /** How long one attempt may take, progress or not; instead of the server's `timeoutMs`. */
   timeoutMs?: number;
   retries?: number;
+  /** How long a result may be in the journal, in bytes of its JSON; instead of the agent's limit. */
+  maxResultBytes?: number;
   description?: string;
 };
 
@@ -54,8 +56,8 @@ export function createServerTool(described: McpTool, options: ServerToolOptions)
   const { override, connection, server } = options;
   const name = options.prefix + described.name.replaceAll(/[^a-zA-Z0-9_-]/g, '_');
   const sideEffect = override.sideEffect ?? readHints(described, options.trustHints);
-  const { retries = 0, timeoutMs, approval = false, reconcile } = override;
-  checkToolSettings({ name, sideEffect, retries, timeoutMs, approval });
+  const { retries = 0, timeoutMs, maxResultBytes, approval = false, reconcile } = override;
+  checkToolSettings({ name, sideEffect, retries, timeoutMs, maxResultBytes, approval });
 
   async function run(input: unknown, context: ToolCallContext): Promise<JsonValue> {
     let session = await connection.session();
@@ -108,6 +110,7 @@ export function createServerTool(described: McpTool, options: ServerToolOptions)
     retries,
     origin: { label: server, tool: copyTool(described) },
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    ...(maxResultBytes === undefined ? {} : { maxResultBytes }),
     validate: createArgumentsCheck(schema),
     ...(typeof approval === 'function' ? {} : { fixedApproval: approval }),
     approval: call => applyApprovalRule(approval, call),

@@ -1,5 +1,6 @@
 import type { Stream } from 'node:stream';
 import { EngineError, messageOf } from '../../protocol/error.ts';
+import { LARGEST_MESSAGE_BYTES } from './bound-answers.ts';
 import { redactText, showCommand } from './redact-secrets.ts';
 import { CLIENT_INFO, type Start, startSession } from './session.ts';
 
@@ -30,6 +31,7 @@ export async function startProcess(name: string, server: StdioServer, timeoutMs:
     env: { ...env },
     ...(cwd === undefined ? {} : { cwd }),
     stderr: 'pipe',
+    maxBufferSize: LARGEST_MESSAGE_BYTES,
   });
   const readStderr = keepTail(transport.stderr);
   const redact = (text: string) => redactText(text, env);

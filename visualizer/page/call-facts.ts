@@ -10,7 +10,7 @@ export type CallFacts = QualifiedCall & {
   status: string;
   starts: { at: number; attempt: number }[];
   settledAt: number | null;
-  result: { output: JsonValue; isError: boolean; shown?: string } | null;
+  result: { output: JsonValue; isError: boolean; shown?: string; blob?: { bytes: number } } | null;
   /** What people decided about it, oldest first. */
   decisions: { what: string; at: number; by?: string | undefined; reason?: string | undefined }[];
   edited: JsonValue | null;

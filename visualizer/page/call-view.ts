@@ -3,7 +3,7 @@ import type { CallFacts } from './call-facts.ts';
 import { makeApproval, makeResolution, makeResult } from './decide-call.ts';
 import { diffLines } from './diff-lines.ts';
 import { fill, h, type View } from './element.ts';
-import { formatClock, formatJson, formatSpan, formatValue } from './format.ts';
+import { formatClock, formatJson, formatNumber, formatSpan, formatValue } from './format.ts';
 import { longText } from './long-text.ts';
 import { lazyDetails } from './panels.ts';
 import { showSafely } from './show-safely.ts';
@@ -49,6 +49,7 @@ export function makeCallView(runId: string, act: Act): View<CallFacts> {
       fill(result, [call.result, call.late], () => [
         output === undefined ? null : makeOutput(failed ? 'error' : 'result', output),
         call.result?.shown === undefined ? null : makeOutput('the model read', call.result.shown),
+        call.result?.blob === undefined ? null : linkWhole(runId, call.callId, call.result.blob.bytes),
         call.late === null
           ? null
           : makeOutput(call.late.isError ? 'failed late' : 'came late', call.late.output),
@@ -109,6 +110,16 @@ function makeInput({ input, edited }: CallFacts, open: boolean): HTMLElement[] {
       ),
     );
   return [lazyDetails([h('span', { class: 'what' }, 'edited'), preview], changes, true)];
+}
+
+/** A large result is on the page with its head and its tail only. */
+function linkWhole(runId: string, callId: string, bytes: number): HTMLElement {
+  const path = `/runs/${encodeURIComponent(runId)}/results/${encodeURIComponent(callId)}/download`;
+  return h(
+    'p',
+    { class: 'whole' },
+    h('a', { href: path, download: '' }, `Download the whole result (${formatNumber(bytes)} bytes)`),
+  );
 }
 
 function makeOutput(what: string, output: unknown): HTMLElement {

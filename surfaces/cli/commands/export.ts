@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
+import { exportBlobs } from '../../../engine/export-blobs.ts';
 import { exportRun } from '../../../engine/export-run.ts';
 import { findDifference } from '../../../engine/find-difference.ts';
 import { recordRun } from '../../../engine/record-run.ts';
@@ -17,7 +19,10 @@ export type ExportOptions = { db?: string; json?: boolean; out?: string; test?: 
 
 type Recorded = Awaited<ReturnType<typeof recordRun>>;
 
-/** Writes a run as one JSON document, with the runs it continues: what `replay` takes; or as a test. */
+/**
+ * Writes a run as one JSON document, with the runs it continues, and behind it its large results, a line for
+ * each part: what `replay` takes; or as a test.
+ */
 export async function exportToFile(id: string, options: ExportOptions): Promise<number> {
   const output = new Output({ json: options.json === true });
   return await withExistingStore(storeFile(options.db), async store => {
@@ -26,10 +31,12 @@ export async function exportToFile(id: string, options: ExportOptions): Promise<
     const exported = await exportRun(store, runId);
     const { out } = options;
     if (out === undefined) {
-      process.stdout.write(`${formatSafeJson(exported, output.json ? 0 : 2)}\n`);
+      await writeOut(`${formatSafeJson(exported, output.json ? 0 : 2)}\n`);
+      for await (const part of exportBlobs(store, exported)) await writeOut(`${formatSafeJson(part, 0)}\n`);
       return EXIT.done;
     }
     write(out, `${formatSafeJson(exported, 2)}\n`);
+    for await (const part of exportBlobs(store, exported)) append(out, `${formatSafeJson(part, 0)}\n`);
     const entries = exported.journal.length;
     const { stateHash } = exported.end;
     if (output.json) output.data({ runId, file: out, entries, stateHash });
@@ -73,9 +80,15 @@ async function assertPlayable({ recording, outcome }: Recorded, runId: string): 
   throw new EngineError('refused', `${reason} No test is written; export it without --test.`, { runId });
 }
 
-function write(file: string, text: string): void {
+async function writeOut(text: string): Promise<void> {
+  if (!process.stdout.write(text)) await once(process.stdout, 'drain');
+}
+
+const append = (file: string, text: string) => write(file, text, 'a');
+
+function write(file: string, text: string, flag: 'w' | 'a' = 'w'): void {
   try {
-    writeFileSync(file, text);
+    writeFileSync(file, text, { flag });
   } catch (cause) {
     const message = `--out takes a file that can be written, and ${file} cannot: ${messageOf(cause)}.`;
     throw new EngineError('input-invalid', message, { file }, { cause });

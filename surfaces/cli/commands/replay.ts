@@ -1,17 +1,16 @@
-import { readFileSync, statSync } from 'node:fs';
-import { readExport } from '../../../engine/read-export.ts';
+import { statSync } from 'node:fs';
 import { replayExport } from '../../../engine/replay-export.ts';
-import type { ReplayedEntry, Verdict } from '../../../engine/replay-journal.ts';
+import type { Look, ReplayedEntry, Verdict } from '../../../engine/replay-journal.ts';
 import { replayRun } from '../../../engine/replay-run.ts';
 import { describeSettled } from '../../../engine/settled.ts';
 import { statePath } from '../../../machines/state-path.ts';
-import { EngineError, messageOf } from '../../../protocol/error.ts';
 import { CommandLines } from '../command-lines.ts';
 import { EXIT } from '../exit-codes.ts';
 import { findRun } from '../find-run.ts';
 import { storeFile, withExistingStore } from '../open-store.ts';
 import { Output } from '../output.ts';
 import { readEntryNumber } from '../read-entry-number.ts';
+import { readExportFile } from '../read-export-file.ts';
 import { showPlace } from '../show-place.ts';
 
 export type ReplayOptions = { db?: string; json?: boolean; until?: string };
@@ -22,7 +21,7 @@ export async function replay(named: string, options: ReplayOptions): Promise<num
   const until = options.until === undefined ? undefined : readEntryNumber('--until', options.until);
   const look = output.json ? makeJsonLook(output) : makePeopleLook(output);
   const verdict = isFile(named)
-    ? replayExport(readExport(readText(named), named), look, { until })
+    ? await replayFile(named, look, until)
     : await withExistingStore(storeFile(options.db), async store =>
         replayRun(store, (await findRun(store, named)).runId, look, { until }),
       );
@@ -42,13 +41,9 @@ function isFile(named: string): boolean {
   return found?.isFile() === true || /[\\/]|\.json$/.test(named);
 }
 
-function readText(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (cause) {
-    const message = `Expected a run or the file of an export, and ${file} cannot be read: ${messageOf(cause)}.`;
-    throw new EngineError('input-invalid', message, { file }, { cause });
-  }
+async function replayFile(file: string, look: Look, until: number | undefined): Promise<Verdict> {
+  const { exported, blobs } = await readExportFile(file);
+  return replayExport(exported, look, { until, blobs });
 }
 
 function makeJsonLook(output: Output) {

@@ -1,5 +1,7 @@
+import { once } from 'node:events';
 import { loadRun, statusOf } from '../../../engine/load-run.ts';
 import { readPages } from '../../../engine/read-journal.ts';
+import { openResult } from '../../../engine/read-result.ts';
 import { describeWithChildren } from '../../../engine/run-children.ts';
 import { listOpenCalls, type Settled } from '../../../engine/settled.ts';
 import { statePath } from '../../../machines/state-path.ts';
@@ -19,7 +21,13 @@ import { Output } from '../output.ts';
 import { type LateResult, showRun } from '../show-run.ts';
 import { showUnread, showVersions } from '../show-versions.ts';
 
-export type ShowCommandOptions = { db?: string; json?: boolean; events?: boolean; agent?: string };
+export type ShowCommandOptions = {
+  db?: string;
+  json?: boolean;
+  events?: boolean;
+  result?: string;
+  agent?: string;
+};
 
 /** Shows a run from its journal alone: what it is, where it stands and why, what it waits for. */
 export async function show(id: string, options: ShowCommandOptions): Promise<number> {
@@ -27,6 +35,7 @@ export async function show(id: string, options: ShowCommandOptions): Promise<num
   const file = storeFile(options.db);
   return await withExistingStore(file, async store => {
     const record = await findRun(store, id);
+    if (options.result !== undefined) return await showResult(store, record, options.result);
     if (options.events === true) return await showEvents(store, record, output);
     const versions = await checkVersions(store, record, options.agent, output);
     if (!versions.opens) return showUnread(output, record, versions);
@@ -57,6 +66,14 @@ async function readLateResults(store: Store, { runId }: RunRecord): Promise<Late
   for await (const page of readPages(store, runId))
     late.push(...page.flatMap(({ event }) => (event.type === 'tool.late' ? [event] : [])));
   return late;
+}
+
+/** The text of a result's JSON and nothing else, a part at a time. */
+async function showResult(store: Store, { runId }: RunRecord, callId: string): Promise<number> {
+  const { pages } = await openResult(store, runId, callId);
+  for await (const part of pages()) if (!process.stdout.write(part)) await once(process.stdout, 'drain');
+  process.stdout.write('\n');
+  return EXIT.done;
 }
 
 async function showEvents(store: Store, { runId }: RunRecord, output: Output): Promise<number> {

@@ -105,6 +105,7 @@ function makeAgent({ started, tools, events }: RecordedRun, { host, stage, store
       const [names] = (completed[turns]?.calls ?? []).map(toolsTold).filter(told => told !== undefined);
       return names === undefined ? undefined : { tools: names };
     },
+    maxResultBytes: Number.MAX_SAFE_INTEGER,
     toolConcurrency: Number.MAX_SAFE_INTEGER,
     toolChoice: config.toolChoice,
     finalAnswer: config.finalAnswer,

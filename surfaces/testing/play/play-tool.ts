@@ -19,6 +19,7 @@ export function playTool(
     description: '',
     inputSchema: { type: 'object' },
     retries: 0,
+    maxResultBytes: Number.MAX_SAFE_INTEGER,
     validate: value => ({ valid: true, value }),
     approval({ callId }) {
       const found = known(callId);

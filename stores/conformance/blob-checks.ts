@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict';
+import type { Store } from '../../protocol/store.ts';
+import type { Check, DurabilityCheck } from './check.ts';
+import { begin, rejectsWith } from './samples.ts';
+
+const DIGEST = 'ab'.repeat(32);
+const OTHER = 'cd'.repeat(32);
+/** Longer than any part a store may divide it into, in characters of one to four bytes. */
+const TEXT = JSON.stringify('aé漢👩'.repeat(100_000));
+const BYTES = Buffer.from(TEXT);
+
+async function readAll(store: Store, runId: string, digest: string, length: number): Promise<Buffer> {
+  const pages: Uint8Array[] = [];
+  let offset = 0;
+  while (offset <= BYTES.length) {
+    const page = await store.readBlob(runId, digest, offset, length);
+    if (page === undefined || page.length === 0) break;
+    pages.push(page);
+    offset += page.length;
+  }
+  return Buffer.concat(pages);
+}
+
+export const blobChecks: readonly Check[] = [
+  {
+    name: 'a blob is read as it was put, in pages of any length',
+    async run(store) {
+      await store.create(begin('a'));
+      await store.putBlob('a', DIGEST, TEXT);
+      for (const length of [65_536, 100_001, 10 * BYTES.length]) {
+        assert.ok((await readAll(store, 'a', DIGEST, length)).equals(BYTES));
+      }
+      const middle = await store.readBlob('a', DIGEST, 65_530, 20);
+      assert.deepEqual(middle, new Uint8Array(BYTES.subarray(65_530, 65_550)));
+    },
+  },
+  {
+    name: 'a page behind the end of a blob is empty, and one of no length too',
+    async run(store) {
+      await store.create(begin('a'));
+      await store.putBlob('a', DIGEST, '"abc"');
+      assert.deepEqual(await store.readBlob('a', DIGEST, 3, 100), new Uint8Array(Buffer.from('c"')));
+      assert.deepEqual(await store.readBlob('a', DIGEST, 5, 100), new Uint8Array());
+      assert.deepEqual(await store.readBlob('a', DIGEST, 1_000_000, 100), new Uint8Array());
+      assert.deepEqual(await store.readBlob('a', DIGEST, 0, 0), new Uint8Array());
+    },
+  },
+  {
+    name: 'a blob that is put again changes nothing',
+    async run(store) {
+      await store.create(begin('a'));
+      await store.create(begin('b'));
+      for (const runId of ['a', 'a', 'b', 'a']) await store.putBlob(runId, DIGEST, TEXT);
+      assert.ok((await readAll(store, 'a', DIGEST, BYTES.length)).equals(BYTES));
+      assert.ok((await readAll(store, 'b', DIGEST, BYTES.length)).equals(BYTES));
+    },
+  },
+  {
+    name: 'a blob belongs to the run it was put to, and to no other',
+    async run(store) {
+      await store.create(begin('a'));
+      await store.create(begin('b', { continues: 'a' }));
+      await store.putBlob('a', DIGEST, TEXT);
+      assert.equal(await store.readBlob('b', DIGEST, 0, 10), undefined);
+      assert.equal(await store.readBlob('a', OTHER, 0, 10), undefined);
+      assert.equal(await store.readBlob('none', DIGEST, 0, 10), undefined);
+      await rejectsWith('run-unknown', store.putBlob('none', DIGEST, TEXT));
+    },
+  },
+  {
+    name: 'a fork has the blobs of the run it was forked from, as of then',
+    async run(store) {
+      await store.create(begin('a'));
+      await store.putBlob('a', DIGEST, TEXT);
+      await store.create(begin('fork', { forkOf: { runId: 'a', at: 1 } }));
+      await store.putBlob('a', OTHER, '"later"');
+      assert.ok((await readAll(store, 'fork', DIGEST, BYTES.length)).equals(BYTES));
+      assert.equal(await store.readBlob('fork', OTHER, 0, 10), undefined);
+      await store.create(begin('again', { forkOf: { runId: 'fork', at: 1 } }));
+      assert.deepEqual(await store.readBlob('again', DIGEST, 0, 3), new Uint8Array(BYTES.subarray(0, 3)));
+      await store.create(begin('stranger', { forkOf: { runId: 'none', at: 1 } }));
+    },
+  },
+  {
+    name: 'a caller that changes a page it read does not change the blob',
+    async run(store) {
+      await store.create(begin('a'));
+      await store.putBlob('a', DIGEST, '"abc"');
+      (await store.readBlob('a', DIGEST, 0, 5))?.fill(0);
+      assert.deepEqual(await store.readBlob('a', DIGEST, 0, 5), new Uint8Array(Buffer.from('"abc"')));
+    },
+  },
+];
+
+export const blobDurabilityChecks: readonly DurabilityCheck[] = [
+  {
+    name: 'a blob, and what a fork has of it, is there after the store is opened again',
+    async run(store, reopen) {
+      await store.create(begin('a'));
+      await store.putBlob('a', DIGEST, TEXT);
+      await store.create(begin('fork', { forkOf: { runId: 'a', at: 1 } }));
+      const later = await reopen();
+      for (const runId of ['a', 'fork'])
+        assert.ok((await readAll(later, runId, DIGEST, 65_536)).equals(BYTES));
+    },
+  },
+];

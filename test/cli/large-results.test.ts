@@ -1,0 +1,52 @@
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { calling, Desk } from './desk.ts';
+
+const WHOLE = { head: 'begins', rows: 'é漢\u2028'.repeat(300_000), tail: 'ends' };
+
+async function finish() {
+  const desk = new Desk([calling('dump'), { text: 'Done.' }]);
+  const { runId, code } = await desk.begin();
+  expect(code).toBe(0);
+  return { desk, runId };
+}
+
+test('show tells how large a result is and how to read it, and that command writes all of it', async () => {
+  const { desk, runId } = await finish();
+  const shown = await desk.run(['show', runId]);
+  expect(shown.stdout).toContain('2.3 MiB; in full: ');
+  expect(shown.stdout).toContain(`show ${runId} --result call_0_0`);
+  const whole = await desk.run(['show', runId, '--result', 'call_0_0']);
+  expect(JSON.parse(whole.stdout)).toEqual(WHOLE);
+  expect(await desk.run(['show', runId, '--result', 'other'])).toMatchObject({ code: 2, stdout: '' });
+});
+
+test('an export carries a large result, a part a line, and replay holds it against its digest', async () => {
+  const { desk, runId } = await finish();
+  expect(await desk.run(['replay', runId])).toMatchObject({ code: 0 });
+  expect(await desk.run(['export', runId, '--out', 'run.json'])).toMatchObject({ code: 0 });
+  const file = desk.path('run.json');
+  const text = readFileSync(file, 'utf8');
+  const parts = text.split('\n').filter(line => line.startsWith('{"blob"'));
+  expect(parts.length).toBeGreaterThan(5);
+  expect(Math.max(...parts.map(part => part.length))).toBeLessThan(1024 * 1024);
+  expect(statSync(file).size).toBeLessThan(8_000_000);
+  expect(await desk.run(['replay', 'run.json'])).toMatchObject({ code: 0 });
+
+  writeFileSync(file, text.replace('ends\\"}"}', 'Ends\\"}"}').replace('ends\\"}', 'Ends\\"}'));
+  const changed = await desk.run(['replay', 'run.json']);
+  expect(changed.code).toBe(1);
+  writeFileSync(file, text.slice(0, text.indexOf('{"blob"')));
+  const missing = await desk.run(['replay', 'run.json']);
+  expect(missing).toMatchObject({ code: 1, stderr: expect.stringContaining('that the export has not') });
+  writeFileSync(file, `${text}nonsense\n`);
+  expect(await desk.run(['replay', 'run.json'])).toMatchObject({ code: 2 });
+});
+
+test('a test made of a run plays its large result as the run had it', async () => {
+  const { desk, runId } = await finish();
+  expect(await desk.run(['export', runId, '--test', '--out', 'run.test.ts'])).toMatchObject({
+    code: 0,
+    stderr: '',
+  });
+});
