@@ -3,7 +3,7 @@ import type { ChartState } from '../machines/step.ts';
 import { messageOf } from '../protocol/error.ts';
 import { type ChartEvent, type InputEvent, inputEventSchema, type RunStarted } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
-import { type JsonValue, toJson } from '../protocol/json.ts';
+import { type JsonValue, toBoundedJson } from '../protocol/json.ts';
 import { userMessage } from '../protocol/message.ts';
 import type { Tool } from '../protocol/tool.ts';
 import { digestCall } from './digest.ts';
@@ -136,7 +136,7 @@ function nameResolution(resolution: Resolution) {
 
 function readJson(value: unknown): { json: JsonValue } | Refusal {
   try {
-    return { json: toJson(value) };
+    return { json: toBoundedJson(value) };
   } catch (error) {
     return refuse('input-invalid', `Expected a value JSON can carry: ${messageOf(error)}.`);
   }

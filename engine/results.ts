@@ -1,6 +1,6 @@
 import type { Context } from '../machines/context.ts';
 import type { Item } from '../protocol/item.ts';
-import type { JsonValue } from '../protocol/json.ts';
+import { isTooDeep, type JsonValue } from '../protocol/json.ts';
 import type { ToolResult } from './definition.ts';
 
 /** The results of all rounds so far, in transcript order: what citations and other post-processing work from. */
@@ -26,6 +26,7 @@ export function toolResults(context: {
 
 function parseInput(text: string): JsonValue {
   if (text === '') return {};
+  if (isTooDeep(text)) return text;
   try {
     return JSON.parse(text);
   } catch {

@@ -2,7 +2,7 @@ import { findCall } from '../../machines/calls.ts';
 import type { Call } from '../../machines/context.ts';
 import { InDoubt, messageOf } from '../../protocol/error.ts';
 import type { Spent } from '../../protocol/event.ts';
-import { type JsonValue, toJson, toJsonText } from '../../protocol/json.ts';
+import { type JsonValue, toBoundedJson, toBoundedText } from '../../protocol/json.ts';
 import type { Tool, ToolCallContext } from '../../protocol/tool.ts';
 import type { ChildAnswer, ChildRuns } from '../child-runs.ts';
 import { sleep } from '../host.ts';
@@ -43,6 +43,8 @@ export class CallRun {
   readonly #parts: ToolBatchParts;
   readonly #key: string;
   #attempt: number;
+  /** What of the input was not checked, for the model. */
+  #unchecked: string | undefined;
 
   constructor(scope: ServiceScope, call: Call, tool: Tool | undefined, parts: ToolBatchParts) {
     const { runId, turn } = scope.context();
@@ -120,7 +122,10 @@ export class CallRun {
       return undefined;
     }
     const validation = await this.#tool.validate(this.call.input);
-    if (validation.valid) return { input: validation.value };
+    if (validation.valid) {
+      this.#unchecked = validation.unchecked;
+      return { input: validation.value };
+    }
     this.#refuse(`The arguments are not valid: ${validation.message}`);
     return undefined;
   }
@@ -209,7 +214,7 @@ export class CallRun {
 
   #settle(output: unknown): void {
     try {
-      const text = toJsonText(output);
+      const text = toBoundedText(output);
       const value: JsonValue = JSON.parse(text);
       this.#reportResult(value, false, typeof value === 'string' ? value : text);
     } catch (error) {
@@ -229,8 +234,10 @@ export class CallRun {
 
   #showFor(text: string): string | undefined {
     const edited = findCall(this.#scope.context(), this.call.callId)?.edited === true;
-    if (text.length <= LONGEST_SHOWN && !edited) return undefined;
-    const note = edited ? `[A person changed the input to ${JSON.stringify(this.call.input)}.]\n` : '';
+    const unchecked = this.#unchecked === undefined ? '' : `[${this.#unchecked}]\n`;
+    if (text.length <= LONGEST_SHOWN && !edited && unchecked === '') return undefined;
+    const note =
+      unchecked + (edited ? `[A person changed the input to ${JSON.stringify(this.call.input)}.]\n` : '');
     if (text.length <= LONGEST_SHOWN) return note + text;
     const cut = text.length - LONGEST_SHOWN;
     const kept = text.slice(0, LONGEST_SHOWN).replace(/[\ud800-\udbff]$/, '');
@@ -251,7 +258,7 @@ export class CallRun {
     const { callId } = this.call;
     let output: JsonValue;
     try {
-      output = toJson(outcome.output);
+      output = toBoundedJson(outcome.output);
     } catch (error) {
       output = `The tool ran, but what it returned could not be recorded: ${messageOf(error)}`;
     }
