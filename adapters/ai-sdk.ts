@@ -11,7 +11,10 @@ import { turnOf } from './ai-sdk/turn.ts';
 import { collectTurn } from './collect-turn.ts';
 import { shorten } from './json-access.ts';
 import type { ProviderContext } from './provider-errors.ts';
+import { refuseRedirects } from './refuse-redirects.ts';
 import { deltasUpTo } from './turn-deltas.ts';
+
+export { refuseRedirects };
 
 export type AiSdkModel = LanguageModelV4 | LanguageModelV3 | LanguageModelV2;
 
@@ -28,14 +31,16 @@ export type AiSdkOptions = {
   timeoutMs?: number;
   /** The longest pause in the middle of a stream, in ms. Default 5 minutes. */
   idleTimeoutMs?: number;
+  /** How long the whole call may take, however steadily the answer comes, in ms. Default 30 minutes. */
+  totalTimeoutMs?: number;
   /** ms since the epoch, to read `retry-after` dates by. */
   now?: () => number;
 };
 
 /**
  * Any language model of the AI SDK, as one model call: `doGenerate` or `doStream`, without its loop, its
- * tool execution and its retry. Key, URL and limits of size are the model's own; files are given by the
- * URL they have. Throws a `ProviderError` `model-unknown` for what is no model of specification 2, 3 or 4.
+ * tool execution and its retry. Key, URL, `fetch` and limits of size are the model's own: make it with
+ * `fetch: refuseRedirects()`, or its key goes where a redirect points. Files are given by the URL they have. Throws a `ProviderError` `model-unknown` for what is no model of specification 2, 3 or 4.
  */
 export function aiSdk(model: AiSdkModel, options: AiSdkOptions = {}): ModelAdapter {
   refuseOthers(model);

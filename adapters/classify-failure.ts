@@ -26,7 +26,7 @@ const EXACT: readonly Rule[] = [
   {
     code: 'content-filter',
     codes: ['content_filter', 'content_policy_violation', 'responsibleaipolicyviolation', 'invalid_prompt'],
-    message: /content management policy|content policy|safety system|violat\w+ .{0,40}usage polic/i,
+    message: /content management policy|content policy|safety system|violat\w{1,10} .{0,40}usage polic/i,
   },
   { code: 'not-found', codes: ['model_not_found', 'deploymentnotfound'] },
   {

@@ -1,6 +1,7 @@
 import type { JsonObject } from '../protocol/json.ts';
 import { type HttpReply, httpReply } from './http-reply.ts';
 import { baseURLInvalid, HttpFailure, keyMissing, type ProviderContext } from './provider-errors.ts';
+import { refuseRedirects } from './refuse-redirects.ts';
 
 /** What every adapter over HTTP takes. */
 export type ConnectionOptions = {
@@ -9,13 +10,15 @@ export type ConnectionOptions = {
   apiKey?: string;
   /** What the provider's own client takes. Default: the provider's environment variable, then its own URL. */
   baseURL?: string;
-  /** Sent with every request. */
+  /** Sent with every request. A redirect is not followed, so they go to the base URL alone. */
   headers?: Record<string, string>;
   fetch?: typeof fetch;
   /** How long the provider may take until it answers, in ms. Default 10 minutes. */
   timeoutMs?: number;
   /** The longest pause in the middle of an answer, in ms. Default 5 minutes. */
   idleTimeoutMs?: number;
+  /** How long an answer may take from its beginning to its end, however steadily it comes, in ms. Default 30 minutes. */
+  totalTimeoutMs?: number;
   /** The most bytes an answer may have. Default 64 MiB. */
   maxResponseBytes?: number;
   /** ms since the epoch, to read `retry-after` dates by. */
@@ -43,7 +46,7 @@ export type TransportSettings = {
   apiKey: string;
   baseURL: string;
   headers: Record<string, string>;
-  /** Throws an `HttpFailure` for a status that is not 2xx. */
+  /** Follows no redirect; throws an `HttpFailure` for a status that is not 2xx. */
   fetch: typeof fetch;
   timeoutMs: number;
 };
@@ -71,6 +74,7 @@ export function connector(
   const secretHeaders = Object.values(headers).filter(value => value.length >= 16);
   const limits = {
     idleTimeoutMs: options.idleTimeoutMs ?? 300_000,
+    totalTimeoutMs: options.totalTimeoutMs ?? 1_800_000,
     maxResponseBytes: options.maxResponseBytes ?? 64 * 1024 * 1024,
   };
   const timeoutMs = options.timeoutMs ?? 600_000;
@@ -90,7 +94,7 @@ export function connector(
     if (opened?.apiKey !== apiKey || opened.baseURL !== baseURL) {
       if (!isHttpURL(baseURL)) throw baseURLInvalid(baseURL, context, endpoint.baseURLExample);
       if (apiKey === '' && endpoint.keyOptional !== true) throw keyMissing(context);
-      const checked = throwingFailures(options.fetch ?? fetch, limits, context);
+      const checked = throwingFailures(refuseRedirects(options.fetch), limits, context);
       const transport = await open({ apiKey, baseURL, headers, fetch: checked, timeoutMs });
       opened = { apiKey, baseURL, transport };
     }
@@ -101,6 +105,9 @@ export function connector(
     };
   };
 }
+
+/** Of an error's body no more is read, in characters. */
+const LONGEST_ERROR = 1024 * 1024;
 
 /** The official clients keep only part of an error's body; this keeps all of it. */
 function throwingFailures(
@@ -114,7 +121,7 @@ function throwingFailures(
     throw new HttpFailure(
       response.status,
       response.headers,
-      await httpReply(response, limits, context).text(),
+      await httpReply(response, limits, context).text(LONGEST_ERROR),
     );
   };
 }

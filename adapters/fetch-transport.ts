@@ -1,11 +1,12 @@
 import type { Transport, TransportSettings } from './connection.ts';
+import { trimSlashes } from './trim-slashes.ts';
 
 /** By `fetch` alone, for providers without a client of their own here. `authorization`: the headers that carry the key. */
 export function fetchTransport(
   { baseURL, headers, fetch, timeoutMs }: TransportSettings,
   authorization: Record<string, string>,
 ): Transport {
-  const root = baseURL.replace(/\/+$/, '');
+  const root = trimSlashes(baseURL);
   return async (path, body, signal) => {
     const patience = new AbortController();
     const timer = setTimeout(() => patience.abort(new DOMException('timed out', 'TimeoutError')), timeoutMs);

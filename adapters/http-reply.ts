@@ -1,9 +1,11 @@
-import { type ProviderContext, responseTooLarge, stalled } from './provider-errors.ts';
+import { type ProviderContext, responseTooLarge, stalled, tookTooLong } from './provider-errors.ts';
 
 /** How much, and how slowly, a response may come. */
 export type ReplyLimits = {
   /** The longest pause between two pieces of a body, in ms. */
   idleTimeoutMs: number;
+  /** The longest time from the first piece asked for to the end, in ms. */
+  totalTimeoutMs: number;
   /** The most bytes a body may have, after decompression. */
   maxResponseBytes: number;
 };
@@ -13,20 +15,24 @@ export type HttpReply = {
   status: number;
   headers: Headers;
   chunks(): AsyncIterable<Uint8Array>;
-  text(): Promise<string>;
+  /** The body, or its beginning where it has more than `longest` characters. */
+  text(longest?: number): Promise<string>;
 };
 
 export function httpReply(response: Response, limits: ReplyLimits, context: ProviderContext): HttpReply {
   const { status, headers } = response;
   const guard = () => response.body && new BodyGuard(response.body.getReader(), limits, context);
-  return { status, headers, chunks: () => chunksOf(guard()), text: () => textOf(guard()) };
+  return { status, headers, chunks: () => chunksOf(guard()), text: longest => textOf(guard(), longest) };
 }
 
-async function textOf(guard: BodyGuard | null): Promise<string> {
+async function textOf(guard: BodyGuard | null, longest = Number.POSITIVE_INFINITY): Promise<string> {
   let text = '';
   const decoder = new TextDecoder();
   for (let chunk = await guard?.read(); chunk; chunk = await guard?.read()) {
     text += decoder.decode(chunk, { stream: true });
+    if (text.length <= longest) continue;
+    guard?.leave();
+    return text.slice(0, longest);
   }
   return text + decoder.decode();
 }
@@ -61,13 +67,15 @@ type Reader = ReadableStreamDefaultReader<Uint8Array>;
  * Reads a body within its limits.
  *
  * G1 A body that breaks a limit is cancelled, so that its connection closes, and says so ever after.
- * G2 One timer per body, re-armed by each chunk and stopped with it; it runs only while a chunk is waited for.
+ * G2 One timer per body for its pauses, re-armed by each chunk; it counts only while a chunk is waited for.
+ * G3 One timer per body for the whole of it, set by the first read. Both are stopped when the body ends or breaks.
  */
 class BodyGuard {
   readonly #reader: Reader;
   readonly #limits: ReplyLimits;
   readonly #context: ProviderContext;
   #timer: NodeJS.Timeout | undefined;
+  #deadline: NodeJS.Timeout | undefined;
   #waiting = false;
   #bytes = 0;
   #broken: Error | undefined;
@@ -108,11 +116,17 @@ class BodyGuard {
 
   #stop(): void {
     clearTimeout(this.#timer);
+    clearTimeout(this.#deadline);
     this.#timer = undefined;
   }
 
   #watch(): void {
+    const { totalTimeoutMs } = this.#limits;
     this.#waiting = true;
+    this.#deadline ??= setTimeout(
+      () => this.#break(tookTooLong(totalTimeoutMs, this.#context)),
+      totalTimeoutMs,
+    );
     if (this.#timer) this.#timer.refresh();
     else this.#timer = setTimeout(() => this.#onIdle(), this.#limits.idleTimeoutMs);
   }

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, type JsonValue } from '../protocol/json.ts';
+import { cutDeep, isJsonObject, isTooDeep, type JsonObject, type JsonValue } from '../protocol/json.ts';
 
 /** Reads a value from outside without believing its shape: what is not there, or not of its type, is empty. */
 export function objectOf(value: JsonValue | undefined): JsonObject {
@@ -26,10 +26,13 @@ export function integerIn(value: JsonValue | undefined): number | undefined {
   return typeof value === 'number' && Number.isInteger(value) ? value : undefined;
 }
 
-/** What the text is as JSON; `undefined` when it is not JSON. */
+/**
+ * What the text is as JSON; `undefined` when it is not JSON. What is nested very deep is cut; see `cutDeep`.
+ */
 export function jsonIn(text: string): JsonValue | undefined {
   try {
-    return JSON.parse(text);
+    const value: JsonValue = JSON.parse(text);
+    return isTooDeep(text) ? cutDeep(value) : value;
   } catch {
     return undefined;
   }

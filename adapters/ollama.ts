@@ -2,6 +2,7 @@ import type { ModelAdapter } from '../protocol/adapter.ts';
 import { chatAdapter } from './chat/adapter.ts';
 import { OLLAMA_CHAT } from './chat/dialects/ollama.ts';
 import { type OllamaNativeOptions, ollamaAdapter } from './ollama/adapter.ts';
+import { trimSlashes } from './trim-slashes.ts';
 
 export type OllamaOptions = OllamaNativeOptions & {
   /** `native` (default): Ollama's own `/api/chat`. `chat`: its Chat Completions at `/v1`. */
@@ -40,5 +41,5 @@ export function ollama({ api = 'native', ...options }: OllamaOptions): ModelAdap
 }
 
 function rootOf(url: string): string {
-  return url.replace(/\/+$/, '').replace(/\/(?:v1|api)$/, '');
+  return trimSlashes(url).replace(/\/(?:v1|api)$/, '');
 }

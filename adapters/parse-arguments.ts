@@ -1,11 +1,11 @@
-import { isJsonObject, type JsonObject } from '../protocol/json.ts';
+import { DEEPEST_JSON, isJsonObject, isTooDeep, type JsonObject } from '../protocol/json.ts';
 import { jsonIn, shorten } from './json-access.ts';
 
 export type ParsedArguments = { input: JsonObject } | { error: string };
 
 /**
  * The arguments of a call from the text the model wrote. No text (`''`, `null`) means `{}`; anything
- * but a JSON object is an error for the model to read, which quotes at most 80 characters.
+ * but a JSON object of at most 200 levels is an error for the model to read, which quotes at most 80 characters.
  */
 export function parseArguments(text: string | null | undefined): ParsedArguments {
   if (text === null || text === undefined || text.trim() === '') return { input: {} };
@@ -13,6 +13,11 @@ export function parseArguments(text: string | null | undefined): ParsedArguments
   if (value === undefined) {
     return {
       error: `The arguments must be a JSON object, but they are not valid JSON: ${shorten(text, 80)}`,
+    };
+  }
+  if (isTooDeep(text)) {
+    return {
+      error: `The arguments are nested more than ${DEEPEST_JSON} levels deep. Nest them less: ${shorten(text, 80)}`,
     };
   }
   if (isJsonObject(value)) return { input: value };

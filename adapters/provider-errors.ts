@@ -3,7 +3,8 @@ import type { JsonValue } from '../protocol/json.ts';
 import { classifyFailure, isRetryable } from './classify-failure.ts';
 import { type ErrorBody, readErrorBody } from './error-body.ts';
 import { jsonIn, shorten } from './json-access.ts';
-import { redactJson, redactText } from './redact-secrets.ts';
+import { showJson, showText } from './redact-secrets.ts';
+import { RedirectRefused } from './refuse-redirects.ts';
 import { retryAfterMs } from './retry-after.ts';
 
 /** Where a call went, for messages that say what to do. */
@@ -39,7 +40,7 @@ export function errorFromResponse(
   context: ProviderContext,
   now: number,
 ): ProviderError {
-  const raw = jsonIn(failure.body) ?? shorten(failure.body, 2_000);
+  const raw = jsonIn(failure.body) ?? showText(failure.body, 2_000, context.secrets);
   const body = readErrorBody(raw);
   const requestId = failure.headers.get('x-request-id') ?? failure.headers.get('request-id');
   return reported(context, raw, {
@@ -98,6 +99,19 @@ export function stalled(idleMs: number, context: ProviderContext): ProviderError
   return make(context, 'timeout', message, {});
 }
 
+/** A body that kept coming and had not ended when its time was over. Asking again would take as long. */
+export function tookTooLong(totalMs: number, context: ProviderContext): ProviderError {
+  const message = `${name(context)} was still answering after ${totalMs} ms, which is the limit. Ask for less, or raise the option totalTimeoutMs.`;
+  return make(context, 'timeout', message, { mayRetry: false });
+}
+
+function redirectRefused({ status, location }: RedirectRefused, context: ProviderContext): ProviderError {
+  const target = location === '' ? 'an address it did not name' : placeOf(location);
+  const variable = context.baseURLVariable === '' ? '' : `${context.baseURLVariable}, or `;
+  const message = `${name(context)}: ${placeOf(context.baseURL)} answered with a redirect (HTTP ${status}) to ${target}. It was not followed: the key and the conversation go nowhere but to the base URL. If the new address is right, set ${variable}the option baseURL, to it.`;
+  return make(context, 'redirect-refused', message, { status });
+}
+
 export function keyMissing(context: ProviderContext): ProviderError {
   const message = `${name(context)} needs a key, and there is none. Set ${context.keyVariable}, or give the adapter the option apiKey; any text will do for a server that asks for none.`;
   return make(context, 'key-missing', message, {});
@@ -121,12 +135,16 @@ export function errorFromThrown(
   if (thrown instanceof ProviderError) return thrown;
   if (signal.aborted) return aborted(context);
   const chain = causesOf(thrown);
+  const own = chain.find(cause => cause instanceof ProviderError);
+  if (own) return own;
+  const redirect = chain.find(cause => cause instanceof RedirectRefused);
+  if (redirect) return redirectRefused(redirect, context);
   const failure = chain.find(cause => cause instanceof HttpFailure);
   if (failure) return errorFromResponse(failure, context, now);
   const systemCode = chain.map(codeOf).find(code => code !== '') ?? '';
   const messages = chain.map(messageOf).filter(message => message !== '');
   const raw: JsonValue = { code: systemCode, messages };
-  const reason = systemCode || shorten(messages.at(-1) ?? 'no reason given', 200);
+  const reason = systemCode || showText(messages.at(-1) ?? 'no reason given', 200, context.secrets);
   if (/TIMEOUT|TIMEDOUT/.test(systemCode) || chain.some(isTimeout)) {
     const message = `${name(context)} did not answer in time (${reason}). Try again, or allow more time.`;
     return make(context, 'timeout', message, { raw });
@@ -168,7 +186,7 @@ function reported(
   const { status, body } = found;
   const classified = classifyFailure(status, body);
   const code = classified === 'unknown' ? (found.otherwise ?? classified) : classified;
-  const said = body.message === '' ? 'no reason was given' : shorten(body.message, 500);
+  const said = body.message === '' ? 'no reason was given' : showText(body.message, 500, context.secrets);
   const where = [status === null ? '' : `HTTP ${status}`, found.requestId ? `request ${found.requestId}` : '']
     .filter(part => part !== '')
     .join(', ');
@@ -192,6 +210,7 @@ const WHAT_HAPPENED: Record<ProviderErrorCode, string> = {
   server: 'failed',
   timeout: 'ran out of time',
   network: 'could not be reached',
+  'redirect-refused': 'sent the call to another address',
   'malformed-stream': 'sent a malformed response',
   aborted: 'was interrupted',
   'response-too-large': 'sent too much',
@@ -233,6 +252,9 @@ function checkServer({ baseURLVariable }: ProviderContext): string {
     : `Check that the server runs, and ${baseURLVariable} (or the option baseURL).`;
 }
 
+/** What an error says; the parts that name what came are far shorter. */
+const LONGEST_MESSAGE = 4_000;
+
 function make(
   context: ProviderContext,
   code: ProviderErrorCode,
@@ -244,14 +266,14 @@ function make(
     mayRetry?: boolean | undefined;
   },
 ): ProviderError {
-  return new ProviderError(redactText(message, context.secrets), {
+  return new ProviderError(showText(message, LONGEST_MESSAGE, context.secrets), {
     code,
     status: found.status ?? null,
     retryable: isRetryable(code) && found.mayRetry !== false,
     retryAfterMs: found.retryAfterMs ?? null,
     provider: context.provider,
     model: context.model,
-    raw: redactJson(found.raw ?? null, context.secrets),
+    raw: showJson(found.raw ?? null, context.secrets),
   });
 }
 

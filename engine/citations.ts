@@ -105,12 +105,20 @@ function gapAfter(text: string): string {
 
 /** Sources in the order they were first cited, and the ids that are none of them. */
 class Numbering {
-  readonly cited: Source[] = [];
-  readonly dropped: string[] = [];
+  readonly #numbers = new Map<Source, number>();
+  readonly #dropped = new Set<string>();
   readonly #sources: ReadonlyMap<string, Source>;
 
   constructor(sources: ReadonlyMap<string, Source>) {
     this.#sources = sources;
+  }
+
+  get cited(): Source[] {
+    return [...this.#numbers.keys()];
+  }
+
+  get dropped(): string[] {
+    return [...this.#dropped];
   }
 
   /** The numbers of what stands in a marker, such as `[1][2]`; empty when nothing of it was read. */
@@ -131,16 +139,20 @@ class Numbering {
   #numberOf(id: string): number[] {
     const source = this.#sources.get(id);
     if (source === undefined) {
-      if (!this.dropped.includes(id)) this.dropped.push(id);
+      this.#dropped.add(id);
       return [];
     }
-    if (!this.cited.includes(source)) this.cited.push(source);
-    return [this.cited.indexOf(source) + 1];
+    const number = this.#numbers.get(source) ?? this.#numbers.size + 1;
+    this.#numbers.set(source, number);
+    return [number];
   }
 }
 
 /** A longer one, or one with a line break in it, is text. */
 const MAX_MARKER_CHARACTERS = 300;
+
+/** Of the spaces before a marker no more go with it: all that is held is looked at with every piece. */
+const MAX_SPACES = 100;
 
 /**
  * C1 `#held` is the end of the text so far from the first place where a marker may have begun, with the
@@ -206,6 +218,7 @@ class MarkerFilter implements TextFilter {
 
 function spacesBefore(text: string, place: number): number {
   let start = place;
-  while (start > 0 && (text[start - 1] === ' ' || text[start - 1] === '\t')) start -= 1;
+  while (start > 0 && place - start < MAX_SPACES && (text[start - 1] === ' ' || text[start - 1] === '\t'))
+    start -= 1;
   return start;
 }

@@ -4,7 +4,7 @@ import type { RunParams } from '../protocol/config.ts';
 import { messageOf } from '../protocol/error.ts';
 import { type ChartEvent, type InputEvent, inputEventSchema, type RunStarted } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
-import { type JsonValue, toJson } from '../protocol/json.ts';
+import { type JsonValue, toBoundedJson } from '../protocol/json.ts';
 import { userMessage } from '../protocol/message.ts';
 import type { Tool } from '../protocol/tool.ts';
 import { fitsBytes, utf8Length } from './cut-text.ts';
@@ -253,7 +253,7 @@ function nameResolution(resolution: Resolution) {
 
 function readJson(value: unknown): { json: JsonValue } | Refusal {
   try {
-    return { json: toJson(value) };
+    return { json: toBoundedJson(value) };
   } catch (error) {
     return refuse('input-invalid', `Expected a value JSON can carry: ${messageOf(error)}.`);
   }

@@ -2,7 +2,7 @@ import { resultOf } from '../machines/calls.ts';
 import type { Context } from '../machines/context.ts';
 import type { QualifiedCall } from '../protocol/event.ts';
 import type { Item, ToolCallItem, ToolResultItem } from '../protocol/item.ts';
-import { isJsonObject, type JsonValue } from '../protocol/json.ts';
+import { DEEPEST_JSON, isJsonObject, isTooDeep, type JsonValue } from '../protocol/json.ts';
 import type { Tool } from '../protocol/tool.ts';
 import type { ToolCall } from '../protocol/turn.ts';
 import type { Command, Said } from './command.ts';
@@ -193,6 +193,7 @@ async function qualify(
 
 function toolCallOf({ callId, name, arguments: text }: ToolCallItem): ToolCall {
   const call = { callId, name, arguments: text, executedBy: 'engine' } as const;
+  if (isTooDeep(text)) return { ...call, error: `they are nested more than ${DEEPEST_JSON} levels deep` };
   try {
     const input: JsonValue = JSON.parse(text.trim() === '' ? '{}' : text);
     return isJsonObject(input) ? { ...call, input } : { ...call, error: 'expected a JSON object' };

@@ -177,11 +177,15 @@ function collectTools(events: readonly RunEvent[], listed: readonly string[]): R
   return [...tools.values()];
 }
 
-const NO_SUCH_TOOL =
-  /^Not run: There is no tool "[\s\S]*"\. (?:The tools are: ([\s\S]*)|There are no tools)\.$/;
+const NO_SUCH_TOOL = 'Not run: There is no tool "';
+const THE_TOOLS = '". The tools are: ';
+const NO_TOOLS = '". There are no tools.';
 
 /** The names of the tools of a turn, where a call of it was told that its own is none of them. */
 export function toolsTold({ error = '' }: Pick<QualifiedCall, 'error'>): string[] | undefined {
-  const found = NO_SUCH_TOOL.exec(error);
-  return found === null ? undefined : (found[1]?.split(', ') ?? []);
+  if (!error.startsWith(NO_SUCH_TOOL)) return undefined;
+  if (error.endsWith(NO_TOOLS)) return [];
+  const list = error.lastIndexOf(THE_TOOLS);
+  if (list === -1 || !error.endsWith('.')) return undefined;
+  return error.slice(list + THE_TOOLS.length, -1).split(', ');
 }

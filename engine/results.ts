@@ -2,7 +2,7 @@ import { findCall } from '../machines/calls.ts';
 import type { CallResult, Context } from '../machines/context.ts';
 import { EngineError } from '../protocol/error.ts';
 import type { Item, ToolResultItem } from '../protocol/item.ts';
-import type { JsonValue } from '../protocol/json.ts';
+import { isTooDeep, type JsonValue } from '../protocol/json.ts';
 import type { ToolResult } from './definition.ts';
 
 /** The results of all rounds so far, in transcript order: what citations and other post-processing work from. */
@@ -41,6 +41,7 @@ export function findResult(context: Context, callId: string): CallResult {
 
 function parseInput(text: string): JsonValue {
   if (text === '') return {};
+  if (isTooDeep(text)) return text;
   try {
     return JSON.parse(text);
   } catch {

@@ -96,8 +96,8 @@ function tokensIn(characters: number): number {
   return Math.ceil(characters / CHARACTERS_PER_TOKEN);
 }
 
-/** The places, in the transcript, of items that stay or go together. */
-type Group = { places: number[]; last: number };
+/** The places, in the transcript, of items that stay or go together; `into` is the group that took it over. */
+type Group = { places: number[]; last: number; into?: Group };
 
 /**
  * A model's turn is one group: what the model made in one go, and whatever else bears the id of one of its
@@ -109,7 +109,7 @@ function groupItems(transcript: readonly Item[]): Group[] {
   let turn: Group | null = null;
   for (const [place, item] of transcript.entries()) {
     const made = isMadeByModel(item);
-    const known = 'callId' in item ? ofCall.get(item.callId) : undefined;
+    const known = 'callId' in item ? rootOf(ofCall.get(item.callId)) : undefined;
     let group: Group = known ?? (made ? turn : null) ?? { places: [], last: place };
     if (made && turn !== null && turn !== group) group = merge(turn, group);
     group.places.push(place);
@@ -121,13 +121,21 @@ function groupItems(transcript: readonly Item[]): Group[] {
   }
   return [...groups];
 
-  /** An id that comes a second time ties the turns that bear it. */
+  /** An id that comes a second time ties the turns that bear it. The larger takes the smaller over. */
   function merge(one: Group, other: Group): Group {
-    one.places.push(...other.places);
-    groups.delete(other);
-    for (const [callId, group] of ofCall) if (group === other) ofCall.set(callId, one);
-    return one;
+    const [larger, smaller] = one.places.length < other.places.length ? [other, one] : [one, other];
+    for (const place of smaller.places) larger.places.push(place);
+    larger.last = Math.max(larger.last, smaller.last);
+    smaller.into = larger;
+    groups.delete(smaller);
+    return larger;
   }
+}
+
+function rootOf(group: Group | undefined): Group | undefined {
+  let root = group;
+  while (root?.into !== undefined) root = root.into;
+  return root;
 }
 
 function isMadeByModel(item: Item): boolean {

@@ -74,6 +74,7 @@ export type ProviderErrorCode =
   | 'server'
   | 'timeout'
   | 'network'
+  | 'redirect-refused'
   | 'malformed-stream'
   | 'response-too-large'
   | 'aborted'

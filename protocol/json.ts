@@ -1,3 +1,5 @@
+import { measureJson } from './measure-json.ts';
+
 /** Anything `JSON.parse` can give back. Context, events and tool outputs are made of nothing else. */
 export type JsonValue = string | number | boolean | null | JsonValue[] | { [key: string]: JsonValue };
 
@@ -21,8 +23,58 @@ export function toJsonText(value: unknown): string {
   return text ?? 'null';
 }
 
+/**
+ * How deep arrays and objects of a value from outside may be nested: arguments, results, schemas. What
+ * passes is safe for recursive code, which would run out of stack at some thousand levels.
+ */
+export const DEEPEST_JSON = 200;
+
+/** Whether a JSON text is nested deeper than `DEEPEST_JSON`. */
+export function isTooDeep(text: string): boolean {
+  return text.length > 2 * DEEPEST_JSON && measureJson(text).depth > DEEPEST_JSON;
+}
+
+/** As `toJsonText`; throws a `TypeError` too for a value that is nested deeper than `DEEPEST_JSON`. */
+export function toBoundedText(value: unknown): string {
+  const text = textUnlessDeep(value);
+  if (text !== undefined && !isTooDeep(text)) return text;
+  throw new TypeError(`the value is nested more than ${DEEPEST_JSON} levels deep`);
+}
+
+/** As `toJson`; throws a `TypeError` too for a value that is nested deeper than `DEEPEST_JSON`. */
+export function toBoundedJson(value: unknown): JsonValue {
+  return JSON.parse(toBoundedText(value));
+}
+
+/** Leaves room for what messages wrap around a value. */
+const DEEPEST_MESSAGE = DEEPEST_JSON + 100;
+
+/**
+ * What another program sent, safe for recursive code: what is nested deeper than 300 levels is replaced by a
+ * text that says so. Arguments, results and schemas that were cut are still deeper than `DEEPEST_JSON`, so
+ * they are refused and never used in part.
+ */
+export function cutDeep(value: JsonValue, levels = DEEPEST_MESSAGE): JsonValue {
+  if (typeof value !== 'object' || value === null) return value;
+  if (levels === 0) return `[nested more than ${DEEPEST_MESSAGE} levels deep]`;
+  if (Array.isArray(value)) return value.map(entry => cutDeep(entry, levels - 1));
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => [name, cutDeep(member, levels - 1)]),
+  );
+}
+
+/** `undefined` when `JSON.stringify` ran out of stack. */
+function textUnlessDeep(value: unknown): string | undefined {
+  try {
+    return toJsonText(value);
+  } catch (error) {
+    if (error instanceof RangeError) return undefined;
+    throw error;
+  }
+}
+
 /** Deeper values are looked at the slow way, which finds cycles. */
-const DEEPEST = 50;
+const DEEPEST_PLAIN = 50;
 
 /** Whether nothing in the value needs a second look: a replacer makes `JSON.stringify` several times as slow. */
 function isPlain(value: unknown, depth: number): boolean {
@@ -33,7 +85,7 @@ function isPlain(value: unknown, depth: number): boolean {
     case 'undefined':
       return true;
     case 'object':
-      return value === null || (depth < DEEPEST && isPlainObject(value, depth + 1));
+      return value === null || (depth < DEEPEST_PLAIN && isPlainObject(value, depth + 1));
     default:
       return false;
   }

@@ -32,7 +32,14 @@ export type Reconciliation =
   | { happened: false; final?: boolean }
   | { unknown: true };
 
-export type Validation = { valid: true; value: unknown } | { valid: false; message: string };
+export type Validation =
+  | {
+      valid: true;
+      value: unknown;
+      /** What of the schema could not be held against the value, as the model is told with the result. */
+      unchecked?: string;
+    }
+  | { valid: false; message: string };
 
 /** Where a tool comes from, for who names or shows it: its server, and what that says of it, unchanged. */
 export type ToolOrigin = {

@@ -22,7 +22,7 @@ export function checkToolSettings(tool: ToolSettings): void {
   if (typeof tool.name !== 'string' || !/^[a-zA-Z0-9_-]{1,64}$/.test(tool.name)) {
     throw new EngineError(
       'agent-invalid',
-      `expected a tool name of 1 to 64 letters, digits, "_" or "-" (what every provider takes), got ${JSON.stringify(tool.name)}.`,
+      `expected a tool name of 1 to 64 letters, digits, "_" or "-" (what every provider takes), got ${JSON.stringify(tool.name)?.slice(0, 200)}.`,
     );
   }
   if (!SIDE_EFFECTS.includes(tool.sideEffect)) {

@@ -29,12 +29,21 @@ export type McpOptions = McpTransport & {
    * Default 10,000 and 60,000.
    */
   timeoutMs?: number;
+  /**
+   * How long one call may take in all, in ms, whatever progress the server reports. A tool's own `timeoutMs`
+   * counts instead. Default 30 minutes.
+   */
+  totalTimeoutMs?: number;
 };
 
 export type McpToolSource = ToolSource & { readonly name: string };
 
 const CONNECT_MS = 10_000;
 const SILENCE_MS = 60_000;
+const TOTAL_MS = 1_800_000;
+
+/** No provider takes more, and an error that lists them is no longer read. */
+const MOST_TOOLS = 1_000;
 
 /**
  * The tools of an MCP server. `connect` starts it and lists them; everybody who connects shares one
@@ -49,12 +58,15 @@ const SILENCE_MS = 60_000;
 export function mcp(options: McpOptions): McpToolSource {
   checkShape(options);
   const name = options.name ?? nameServer(options);
-  const { prefix = '', timeoutMs } = options;
+  const { prefix = '', timeoutMs, totalTimeoutMs = TOTAL_MS } = options;
   if (!/^[a-zA-Z0-9_-]*$/.test(prefix)) {
     refuse(name, `expected prefix to be of letters, digits, "_" or "-", got ${JSON.stringify(prefix)}.`);
   }
   if (timeoutMs !== undefined && !isTimeout(timeoutMs)) {
     refuse(name, `expected timeoutMs above 0, got ${timeoutMs}.`);
+  }
+  if (!isTimeout(totalTimeoutMs)) {
+    refuse(name, `expected totalTimeoutMs above 0, got ${totalTimeoutMs}.`);
   }
   if ('url' in options) checkHttpServer(name, options);
   const connectMs = timeoutMs ?? CONNECT_MS;
@@ -66,6 +78,7 @@ export function mcp(options: McpOptions): McpToolSource {
 
   async function listTools(): Promise<readonly Tool[]> {
     const described = await fetchTools(await connection.open(), connectMs);
+    refuseTooMany(name, described.length);
     refuseUnknown(
       name,
       overrides,
@@ -79,6 +92,7 @@ export function mcp(options: McpOptions): McpToolSource {
         prefix,
         trustHints: options.trustHints ?? false,
         silenceMs: timeoutMs ?? SILENCE_MS,
+        totalMs: totalTimeoutMs,
         override: overrides.get(tool.name) ?? {},
       }),
     );
@@ -148,6 +162,14 @@ async function fetchTools({ ask, explain }: Session, timeout: number) {
   } catch (error) {
     throw explain(error);
   }
+}
+
+function refuseTooMany(server: string, count: number): void {
+  if (count <= MOST_TOOLS) return;
+  throw new EngineError(
+    'tool-source-failed',
+    `the MCP server "${server}" lists ${count} tools; at most ${MOST_TOOLS} are taken.`,
+  );
 }
 
 function refuseUnknown(

@@ -12,11 +12,17 @@ export function nameExposed(tools: readonly Tool[]): (tool: Tool) => string {
   const holders = new Map<string, number>();
   for (const { name } of tools) holders.set(name, (holders.get(name) ?? 0) + 1);
   const taken = new Set(holders.keys());
+  const numbers = new Map<string, number>();
   return ({ name, origin }) => {
     if (origin === undefined || holders.get(name) === 1) return name;
     const wanted = `mcp_${origin.label}_${name}`.replaceAll(/[^a-zA-Z0-9_-]/g, '_').slice(0, LONGEST);
     let exposed = wanted;
-    for (let number = 2; taken.has(exposed); number += 1) exposed = `${wanted}_${number}`;
+    let number = numbers.get(wanted) ?? 1;
+    while (taken.has(exposed)) {
+      number += 1;
+      exposed = `${wanted}_${number}`;
+    }
+    numbers.set(wanted, number);
     taken.add(exposed);
     return exposed;
   };

@@ -11,7 +11,7 @@ import {
   malformedStream,
   type ProviderContext,
 } from '../provider-errors.ts';
-import { redactText } from '../redact-secrets.ts';
+import { showText } from '../redact-secrets.ts';
 import { isErrorBody } from '../single-turn.ts';
 
 /** What the AI SDK's errors mean that report no response, by their names: the classes may come from another copy of it. */
@@ -95,15 +95,18 @@ function own(
   said: string,
   { provider, model, secrets }: ProviderContext,
 ): ProviderError {
-  return new ProviderError(redactText(`${provider} (${model}): ${shorten(said, 500)}`, secrets), {
-    code,
-    status: null,
-    retryable: isRetryable(code),
-    retryAfterMs: null,
-    provider,
-    model,
-    raw: null,
-  });
+  return new ProviderError(
+    showText(`${provider} (${model}): ${showText(said, 500, secrets)}`, 1_000, secrets),
+    {
+      code,
+      status: null,
+      retryable: isRetryable(code),
+      retryAfterMs: null,
+      provider,
+      model,
+      raw: null,
+    },
+  );
 }
 
 /** The error and what caused it, the outermost first. */

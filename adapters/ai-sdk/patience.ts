@@ -1,4 +1,4 @@
-import { type ProviderContext, stalled } from '../provider-errors.ts';
+import { type ProviderContext, stalled, tookTooLong } from '../provider-errors.ts';
 
 /**
  * How long a model is waited for: until it begins to answer, then from one part of its stream to the
@@ -6,6 +6,7 @@ import { type ProviderContext, stalled } from '../provider-errors.ts';
  *
  * P1 `signal` is aborted when the caller's is, and when the wait is over.
  * P2 A reader that takes its time does not count: the wait for a part begins when it is asked for.
+ * P3 The whole call has a limit too, which does not begin anew.
  */
 export class Patience {
   readonly signal: AbortSignal;
@@ -14,32 +15,39 @@ export class Patience {
   readonly #over = new AbortController();
   readonly #context: ProviderContext;
   readonly #idleMs: number;
+  readonly #deadline: NodeJS.Timeout;
   #timer: NodeJS.Timeout;
 
   constructor(
     caller: AbortSignal,
     context: ProviderContext,
-    { timeoutMs = 600_000, idleTimeoutMs = 300_000 }: { timeoutMs?: number; idleTimeoutMs?: number },
+    {
+      timeoutMs = 600_000,
+      idleTimeoutMs = 300_000,
+      totalTimeoutMs = 1_800_000,
+    }: { timeoutMs?: number; idleTimeoutMs?: number; totalTimeoutMs?: number },
   ) {
     this.signal = AbortSignal.any([caller, this.#over.signal]);
     this.#context = context;
     this.#idleMs = idleTimeoutMs;
+    this.#deadline = setTimeout(() => this.#give(tookTooLong(totalTimeoutMs, context)), totalTimeoutMs);
     this.#timer = setTimeout(() => this.#give(new DOMException('timed out', 'TimeoutError')), timeoutMs);
   }
 
   /** Waits for the next part of the stream. */
   async forPart<Part>(read: () => Promise<Part>): Promise<Part> {
-    this.stop();
+    clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#give(stalled(this.#idleMs, this.#context)), this.#idleMs);
     try {
       return await read();
     } finally {
-      this.stop();
+      clearTimeout(this.#timer);
     }
   }
 
   stop(): void {
     clearTimeout(this.#timer);
+    clearTimeout(this.#deadline);
   }
 
   #give(end: Error): void {

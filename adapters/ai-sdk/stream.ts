@@ -64,6 +64,8 @@ class StreamedContent {
   readonly #slots: (Block | { type: 'whole'; content: LanguageModelV4Content })[] = [];
   readonly #open = new Map<string, Block>();
   readonly #begun = new Set<string>();
+  /** The first slot that may still have something to show, by kind. */
+  readonly #next = { text: 0, reasoning: 0 };
   #calls = 0;
   #modelId: string | undefined;
   #finish: Extract<LanguageModelV4StreamPart, { type: 'finish' }> | undefined;
@@ -144,8 +146,9 @@ class StreamedContent {
 
   #show(type: Block['type']): TurnDelta[] {
     const deltas: TurnDelta[] = [];
-    for (const slot of this.#slots) {
-      if (slot.type !== type) continue;
+    for (; this.#next[type] < this.#slots.length; this.#next[type] += 1) {
+      const slot = this.#slots[this.#next[type]];
+      if (slot?.type !== type) continue;
       const text = slot.pieces.slice(slot.shown).join('');
       slot.shown = slot.pieces.length;
       if (text !== '') deltas.push({ type, text });

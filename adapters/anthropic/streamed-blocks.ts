@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from '../../protocol/json.ts';
+import type { JsonObject } from '../../protocol/json.ts';
 import { integerIn, jsonIn, nonEmpty, objectOf, textIn } from '../json-access.ts';
 import type { ReadBlock } from './turn.ts';
 
@@ -24,13 +24,17 @@ export type StreamedBlock = {
  */
 export class StreamedBlocks {
   readonly #blocks: StreamedBlock[] = [];
+  readonly #latest = new Map<number, StreamedBlock>();
+  readonly #ids = new Set<string>();
   #last: StreamedBlock | undefined;
 
   /** The block that begins; `undefined` if it had begun before. */
   begin(event: JsonObject, block: JsonObject): StreamedBlock | undefined {
     const known = this.at(event);
     const again = known && !known.ended && known.block.type === block.type && known.block.id === block.id;
-    if (again || this.#has(block.id)) return undefined;
+    const id = nonEmpty(block.id);
+    if (again || (id !== undefined && this.#ids.has(id))) return undefined;
+    if (id !== undefined) this.#ids.add(id);
     const index = integerIn(event.index) ?? this.#blocks.length;
     const streamed: StreamedBlock = {
       index,
@@ -40,6 +44,7 @@ export class StreamedBlocks {
       callIndex: undefined,
     };
     this.#blocks.push(streamed);
+    this.#latest.set(index, streamed);
     this.#last = streamed;
     return streamed;
   }
@@ -47,7 +52,7 @@ export class StreamedBlocks {
   /** The block an event is about. */
   at(event: JsonObject): StreamedBlock | undefined {
     const index = integerIn(event.index);
-    const found = index === undefined ? this.#last : this.#blocks.findLast(block => block.index === index);
+    const found = index === undefined ? this.#last : this.#latest.get(index);
     if (found) this.#last = found;
     return found;
   }
@@ -55,10 +60,6 @@ export class StreamedBlocks {
   /** The blocks in the message's order, put together. */
   content(): ReadBlock[] {
     return this.#blocks.toSorted((a, b) => a.index - b.index).map(assembled);
-  }
-
-  #has(id: JsonValue | undefined): boolean {
-    return this.#blocks.some(({ block }) => nonEmpty(id) !== undefined && block.id === id);
   }
 }
 
@@ -77,7 +78,8 @@ export function extend(streamed: StreamedBlock, delta: JsonObject): void {
       return;
     case 'citations_delta':
       if (delta.citation === undefined) return;
-      block.citations = [...(Array.isArray(block.citations) ? block.citations : []), delta.citation];
+      if (Array.isArray(block.citations)) block.citations.push(delta.citation);
+      else block.citations = [delta.citation];
       return;
     default: {
       const { type: _, ...members } = delta;

@@ -34,6 +34,7 @@ export class Answer {
   readonly #calls = new CallAccumulator();
   readonly #extras = new Map<string, JsonObject>();
   readonly #executed: JsonObject[] = [];
+  readonly #executedAt = new Map<number, JsonObject>();
   readonly #dialect: ChatDialect;
 
   constructor(dialect: ChatDialect) {
@@ -122,9 +123,13 @@ export class Answer {
   #readExecuted(source: JsonObject): void {
     for (const tool of objectsOf(source.executed_tools)) {
       const index = integerIn(tool.index) ?? this.#executed.length;
-      const known = this.#executed.findIndex(entry => (integerIn(entry.index) ?? -1) === index);
-      if (known === -1) this.#executed.push({ ...tool });
-      else this.#executed[known] = { ...this.#executed[known], ...tool };
+      const known = this.#executedAt.get(index);
+      if (known) Object.assign(known, tool);
+      else {
+        const entry = { ...tool };
+        this.#executed.push(entry);
+        if (integerIn(tool.index) !== undefined) this.#executedAt.set(index, entry);
+      }
     }
   }
 }

@@ -4,7 +4,7 @@
  */
 export function freshPart(known: string, piece: string): string {
   const telling = piece.length > known.length || (piece.length === known.length && known.length > 20);
-  return telling && WORD.test(known) && piece.startsWith(known) ? piece.slice(known.length) : piece;
+  return telling && piece.startsWith(known) && WORD.test(known) ? piece.slice(known.length) : piece;
 }
 
 const WORD = /\p{L}{3}/u;

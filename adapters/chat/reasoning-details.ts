@@ -39,9 +39,14 @@ export class ReasoningDetails {
       const last = this.#details.at(-1);
       return last && typeof last.index !== 'number' && isSame(last, piece) ? last : undefined;
     }
-    return this.#details.find(detail => detail.index === piece.index && isSame(detail, piece));
+    return this.#details
+      .slice(-LOOKED_AT)
+      .find(detail => detail.index === piece.index && isSame(detail, piece));
   }
 }
+
+/** A piece belongs to one of the latest details: older ones are not looked through for every piece. */
+const LOOKED_AT = 64;
 
 const JOINED: ReadonlySet<string> = new Set(['text', 'summary', 'data']);
 

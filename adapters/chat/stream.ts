@@ -4,7 +4,7 @@ import type { TurnDelta, Usage } from '../../protocol/turn.ts';
 import { integerIn, jsonIn, nonEmpty, objectOf, objectsOf, shorten } from '../json-access.ts';
 import { errorFromBody, malformedStream, type ProviderContext } from '../provider-errors.ts';
 import type { SseEvent } from '../read-sse.ts';
-import { redactJson } from '../redact-secrets.ts';
+import { showJson } from '../redact-secrets.ts';
 import { isErrorBody } from '../single-turn.ts';
 import type { Answer } from './answer.ts';
 import { isFailure } from './finish-reason.ts';
@@ -82,5 +82,5 @@ function refuseFailed(choice: JsonObject, context: ProviderContext): void {
   const code = finish === 'error' ? 'server_error' : finish;
   const error = { code, message: `the answer ended with the finish reason "${finish}"` };
   const { message, ...details } = errorFromBody({ error }, context);
-  throw new ProviderError(message, { ...details, raw: redactJson(choice, context.secrets) });
+  throw new ProviderError(message, { ...details, raw: showJson(choice, context.secrets) });
 }

@@ -1,6 +1,8 @@
+import { trimSlashes } from '../trim-slashes.ts';
+
 /** The base URL with an API version: its own, such as that of a Vertex location, else `v1beta`. */
 export function rootOf(baseURL: string): string {
-  const root = baseURL.replace(/\/+$/, '');
+  const root = trimSlashes(baseURL);
   return /\/v\d+(?:(?:alpha|beta)\d*)?(?:\/|$)/.test(new URL(root).pathname) ? root : `${root}/v1beta`;
 }
 

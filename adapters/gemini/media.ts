@@ -39,5 +39,6 @@ const TYPES: ReadonlyMap<string, string> = new Map([
 ]);
 
 function typeByEnding(name: string | undefined): string | undefined {
-  return TYPES.get(/\.([A-Za-z0-9]+)(?:[?#].*)?$/.exec(name ?? '')?.[1]?.toLowerCase() ?? '');
+  const [path = ''] = (name ?? '').split(/[?#]/, 1);
+  return TYPES.get(path.slice(path.lastIndexOf('.') + 1).toLowerCase());
 }

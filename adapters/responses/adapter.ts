@@ -103,6 +103,6 @@ function saysForgotten(error: Error, previous: JsonValue | undefined): boolean {
   return (
     codes.includes('previous_response_not_found') ||
     message.includes(previous) ||
-    /previous[ _]response.*(?:not found|cannot be used)/i.test(message)
+    /previous[ _]response.{0,200}(?:not found|cannot be used)/i.test(message)
   );
 }

@@ -2,7 +2,7 @@ import { findCall } from '../../machines/calls.ts';
 import type { Call, CallResult } from '../../machines/context.ts';
 import { InDoubt, isThrown, messageOf } from '../../protocol/error.ts';
 import type { Spent } from '../../protocol/event.ts';
-import { type JsonValue, toJsonText } from '../../protocol/json.ts';
+import { type JsonValue, toBoundedText } from '../../protocol/json.ts';
 import type { Tool, ToolCallContext } from '../../protocol/tool.ts';
 import type { ChildAnswer, ChildRuns } from '../child-runs.ts';
 import { withinCall } from '../current-call.ts';
@@ -50,6 +50,8 @@ export class CallRun {
   readonly #parts: ToolBatchParts;
   readonly #key: string;
   #attempt: number;
+  /** What of the input was not checked, for the model. */
+  #unchecked: string | undefined;
 
   constructor(scope: ServiceScope, call: Call, tool: Tool | undefined, parts: ToolBatchParts) {
     const { runId, turn } = scope.context();
@@ -142,7 +144,10 @@ export class CallRun {
       return undefined;
     }
     const validation = await this.#tool.validate(this.call.input);
-    if (validation.valid) return { input: validation.value };
+    if (validation.valid) {
+      this.#unchecked = validation.unchecked;
+      return { input: validation.value };
+    }
     await this.#refuse(`The arguments are not valid: ${validation.message}`);
     return undefined;
   }
@@ -271,8 +276,11 @@ export class CallRun {
     const isLarge = blobs !== null && !fitsBytes(text, maxBytes);
     const bound = isLarge ? await blobs.put(output, read, maxBytes) : { output };
     const edited = findCall(context, this.call.callId)?.edited === true;
-    if (!edited && (isLarge || fitsBytes(read, MODEL_READS_BYTES))) return { ...bound, isError };
-    const note = edited ? `[A person changed the input to ${JSON.stringify(this.call.input)}.]\n` : '';
+    const unchecked = this.#unchecked === undefined ? '' : `[${this.#unchecked}]\n`;
+    if (!edited && unchecked === '' && (isLarge || fitsBytes(read, MODEL_READS_BYTES)))
+      return { ...bound, isError };
+    const note =
+      unchecked + (edited ? `[A person changed the input to ${JSON.stringify(this.call.input)}.]\n` : '');
     return { ...bound, isError, shown: note + cutText(read, Math.min(maxBytes, MODEL_READS_BYTES)) };
   }
 
@@ -311,7 +319,7 @@ type Whole = { output: JsonValue; isError: boolean };
 /** What a tool gave, as JSON and its text. */
 function readOutput(output: unknown): { value: JsonValue; text: string } | { fault: string } {
   try {
-    const text = toJsonText(output);
+    const text = toBoundedText(output);
     return { value: JSON.parse(text), text };
   } catch (error) {
     return { fault: `The tool ran, but what it returned could not be recorded: ${messageOf(error)}` };

@@ -1,5 +1,5 @@
 import { messageOf } from '../../protocol/error.ts';
-import { type JsonValue, toJson } from '../../protocol/json.ts';
+import { DEEPEST_JSON, isTooDeep, type JsonValue, toJson } from '../../protocol/json.ts';
 import type { OutputContract } from '../definition.ts';
 
 /** The value an answer is, or what is wrong with it, told to the model. */
@@ -7,6 +7,9 @@ export type CheckedOutput = { output: JsonValue } | { fault: string };
 
 /** Reads the answer as JSON, which may stand in a code fence, and validates it. Never rejects. */
 export async function checkOutput({ validate }: OutputContract, text: string): Promise<CheckedOutput> {
+  if (isTooDeep(text)) {
+    return { fault: `The answer is nested more than ${DEEPEST_JSON} levels deep. Answer again, with less.` };
+  }
   const value = parseAnswer(text);
   if (value === undefined) {
     return { fault: 'The answer is not valid JSON. Answer again with the JSON object alone: no other text.' };
@@ -20,13 +23,21 @@ export async function checkOutput({ validate }: OutputContract, text: string): P
   }
 }
 
-const FENCED = /^```(?:json)?\s*\n([\s\S]*?)\n?```$/i;
+const FENCE = '```';
+const OPENING = /^```(?:json)?$/i;
 
 function parseAnswer(text: string): JsonValue | undefined {
-  const trimmed = text.trim();
   try {
-    return JSON.parse(FENCED.exec(trimmed)?.[1] ?? trimmed);
+    return JSON.parse(withoutFence(text.trim()));
   } catch {
     return undefined;
   }
+}
+
+function withoutFence(text: string): string {
+  const firstLine = text.indexOf('\n');
+  if (firstLine === -1 || !text.endsWith(FENCE) || !OPENING.test(text.slice(0, firstLine).trimEnd())) {
+    return text;
+  }
+  return text.slice(firstLine + 1, -FENCE.length);
 }

@@ -1,6 +1,6 @@
 import { messageOf } from '../../protocol/error.ts';
 import type { QualifiedCall } from '../../protocol/event.ts';
-import type { JsonValue } from '../../protocol/json.ts';
+import { type JsonValue, toBoundedText } from '../../protocol/json.ts';
 import type { Approval, Tool } from '../../protocol/tool.ts';
 import type { ToolCall } from '../../protocol/turn.ts';
 import { digestCall } from '../digest.ts';
@@ -21,6 +21,8 @@ export function qualifyCalls(calls: readonly ToolCall[], options: QualifyOptions
 async function qualifyCall(call: ToolCall, options: QualifyOptions): Promise<QualifiedCall> {
   const { callId, name } = call;
   const tool = options.tools.get(name);
+  const tooDeep = depthFault(call.input);
+  if (tooDeep !== undefined) return refuse(call, call.arguments, `The arguments are not valid: ${tooDeep}.`);
   const input = call.input ?? call.arguments;
   if (tool === undefined) return refuse(call, input, describeUnknown(name, options.tools));
   if (call.error !== undefined) return refuse(call, input, `The arguments are not valid: ${call.error}`);
@@ -56,6 +58,16 @@ function refuse({ callId, name }: ToolCall, input: JsonValue, error: string): Qu
   };
 }
 
+/** Nothing behind this could take it: digests, schemas and stores look at values level by level. */
+function depthFault(input: JsonValue | undefined): string | undefined {
+  try {
+    toBoundedText(input);
+  } catch (error) {
+    return messageOf(error);
+  }
+  return undefined;
+}
+
 function describeUnknown(name: string, tools: ReadonlyMap<string, Tool>): string {
   const names = [...tools.keys()];
   const known = names.length === 0 ? 'There are no tools.' : `The tools are: ${names.join(', ')}.`;
@@ -79,10 +91,16 @@ export function makeIdsUnique(
   used: ReadonlySet<string>,
 ): ReadonlyMap<number, string> {
   const taken = new Set(used);
+  const copies = new Map<string, number>();
   const renamed = new Map<number, string>();
   for (const [index, { callId }] of calls.entries()) {
     let unique = callId;
-    for (let copy = 2; taken.has(unique); copy += 1) unique = `${callId}_${copy}`;
+    let copy = copies.get(callId) ?? 1;
+    while (taken.has(unique)) {
+      copy += 1;
+      unique = `${callId}_${copy}`;
+    }
+    copies.set(callId, copy);
     taken.add(unique);
     if (unique !== callId) renamed.set(index, unique);
   }

@@ -4,6 +4,8 @@ import { createAnchorNamer, readHeadingText } from '../steward/heading-anchors.t
 export type Section = { id: string; title: string; text: string };
 
 const HEADING = /^(#{1,6})[ \t]+(.+?)[ \t]*#*$/;
+/** A longer line is no heading. */
+const LONGEST_HEADING = 1_000;
 const FENCE = /^\s*(```|~~~)/;
 
 /** A Markdown file in sections, cut at its headings of level 2; a section that is only a heading is left out. */
@@ -17,7 +19,8 @@ export function readSections(path: string, markdown: string): Section[] {
     const mark = FENCE.exec(line)?.[1];
     if (mark !== undefined && (fence === undefined || fence === mark))
       fence = fence === undefined ? mark : undefined;
-    const [, level = '', words = ''] = (fence === undefined && HEADING.exec(line)) || [];
+    const [, level = '', words = ''] =
+      (fence === undefined && line.length <= LONGEST_HEADING && HEADING.exec(line)) || [];
     const heading = readHeadingText(words);
     const anchor = level === '' ? '' : nameAnchor(heading);
     if (level === '#') {

@@ -96,7 +96,7 @@ function splitPassages(markdown: string): { own: string; lead: string }[] {
 function readable(text: string): string {
   return text
     .replace(ENTRY, '')
-    .replace(/!?\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .replace(/!?\[([^[\]]*)\]\([^()]*\)/g, '$1')
     .replace(/\*\*|`/g, '')
     .replace(/\n/g, ' ');
 }

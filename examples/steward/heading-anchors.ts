@@ -1,8 +1,12 @@
 const ENTITIES: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', nbsp: '\u00A0' };
 
+/** Longer headings are no headings; of them no more is read. */
+const LONGEST_HEADING = 1_000;
+
 /** What a reader sees of a heading: link texts, code without its marks, no emphasis, no HTML, no images. */
 export function readHeadingText(markdown: string): string {
   return markdown
+    .slice(0, LONGEST_HEADING)
     .split(/(`+[^`]+`+)/)
     .map((piece, index) => (index % 2 === 1 ? piece.replace(/^`+ ?| ?`+$/g, '') : stripInline(piece)))
     .join('')

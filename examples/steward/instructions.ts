@@ -31,5 +31,7 @@ export function readFolder(text: string): string | null {
   const line = FOLDER_LINE.exec(text)?.[1]?.trim();
   if (line) return line;
   const said = /\bthe folder is:?\s+(?:"([^"\n]+)"|'([^'\n]+)'|`([^`\n]+)`|(\S+))/i.exec(text);
-  return said ? (said[1] ?? said[2] ?? said[3] ?? said[4]?.replace(/[.,;:!?]+$/, '') ?? null) : null;
+  return said
+    ? (said[1] ?? said[2] ?? said[3] ?? said[4]?.slice(0, 1_000).replace(/[.,;:!?]+$/, '') ?? null)
+    : null;
 }

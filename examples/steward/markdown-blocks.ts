@@ -18,6 +18,11 @@ const SKIPPED_HTML: [start: RegExp, end: RegExp][] = [
   [/^<(?:pre|script|style|textarea)\b/i, /<\/(?:pre|script|style|textarea)>/i],
 ];
 
+/** Of a longer line no more is read: it was not written by a person. */
+const LONGEST_LINE = 10_000;
+/** What may be a heading, a rule or the edge of a block of code; longer lines are prose. */
+const LONGEST_MARK = 2_000;
+
 /**
  * Reads a Markdown text as GitHub does, as far as links and headings need it: front matter, fenced and
  * indented code, HTML comments and `<pre>` are left out; both heading forms, lists and quotes are known.
@@ -39,7 +44,7 @@ export function readBlocks(text: string): MarkdownDocument {
 
   for (const [index, line] of lines.entries()) {
     if (index < body) continue;
-    const quoted = stripQuotes(line, fence?.quotes);
+    const quoted = stripQuotes(line.slice(0, LONGEST_LINE), fence?.quotes);
     let rest = quoted.rest;
     if (fence && quoted.quotes === fence.quotes) {
       if (closes(fence, rest)) fence = null;
@@ -71,7 +76,8 @@ export function readBlocks(text: string): MarkdownDocument {
     const content = rest.trim();
     if (content === '') continue;
 
-    const opening = FENCE.exec(content);
+    const isShort = content.length <= LONGEST_MARK;
+    const opening = isShort ? FENCE.exec(content) : null;
     if (opening && (itemIndent !== null || indentOf(rest) < 4)) {
       flush();
       fence = { mark: opening[1] ?? opening[2] ?? '', indent: indentOf(rest), quotes };
@@ -93,7 +99,7 @@ export function readBlocks(text: string): MarkdownDocument {
       flush();
       continue;
     }
-    const heading = HEADING.exec(content) ?? HTML_HEADING.exec(content);
+    const heading = isShort ? (HEADING.exec(content) ?? HTML_HEADING.exec(content)) : null;
     if (heading && (itemIndent !== null || indentOf(rest) < 4)) {
       flush();
       const [, mark = '', title = ''] = heading;

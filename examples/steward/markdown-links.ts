@@ -22,6 +22,9 @@ const AUTOLINK = /<(?:[A-Za-z][A-Za-z0-9+.-]*:[^\s<>]*|[^\s<>@]+@[^\s<>]+)>/y;
 const TAG = /<([A-Za-z][A-Za-z0-9-]*)((?:[^<>"']|"[^"]*"|'[^']*')*)>/y;
 const ATTRIBUTE = /(?<=\s)(href|src|id|name)\s*=\s*(?:"([^"]*)"|'([^']*)')/gi;
 
+/** A paragraph of more characters is read no further: marks that are never closed are looked for to its end. */
+const LONGEST_PARAGRAPH = 20_000;
+
 /** Takes the link definitions off the beginning of a paragraph; footnotes are not link definitions. */
 export function takeDefinitions(
   text: string,
@@ -43,7 +46,8 @@ export function takeDefinitions(
 }
 
 /** Finds what links in a piece of prose that begins on `line`; code spans, comments and escapes do not count. */
-export function readInline(text: string, line: number): InlineContent {
+export function readInline(paragraph: string, line: number): InlineContent {
+  const text = paragraph.slice(0, LONGEST_PARAGRAPH);
   const found: InlineContent = { links: [], uses: [], anchors: [] };
   const open: number[] = [];
   const lineAt = (offset: number) => line + text.slice(0, offset).split('\n').length - 1;

@@ -1,6 +1,8 @@
 /** Without a slash at the end, the root folder itself excepted. */
 export function trimSlash(path: string): string {
-  return path.replace(/(?<=.)[\\/]+$/, '');
+  let end = path.length;
+  while (end > 1 && (path[end - 1] === '/' || path[end - 1] === '\\')) end -= 1;
+  return path.slice(0, end);
 }
 
 /** A path inside `root` as a tool takes it; `path` is relative, with `/`, and empty for `root` itself. */
@@ -15,5 +17,8 @@ export function relativePath(root: string, path: unknown): string | null {
   if (typeof path !== 'string' || !path.startsWith(root)) return null;
   const rest = path.slice(root.length).replaceAll(root.includes('\\') ? '\\' : '/', '/');
   if (rest !== '' && !rest.startsWith('/') && !/[\\/]$/.test(root)) return null;
-  return rest.replace(/^\/+|\/+$/g, '');
+  return rest
+    .split('/')
+    .filter(step => step !== '')
+    .join('/');
 }

@@ -69,7 +69,7 @@ export class Gate {
   }
 
   #isSignedIn(c: Context): boolean {
-    const [, bearer] = /^Bearer +(.+)$/i.exec(c.req.header('authorization') ?? '') ?? [];
+    const [, bearer] = /^Bearer +([^ ].*)$/i.exec(c.req.header('authorization') ?? '') ?? [];
     if (bearer !== undefined) return this.#isToken(bearer);
     const session = getCookie(c, cookieName(c));
     return session !== undefined && this.#sessions.has(session);

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
+import { measureJson } from '../../protocol/measure-json.ts';
 import { ApiError } from './error-envelope.ts';
-import { measureJson } from './measure-json.ts';
 
 export type BodyLimits = {
   /** Default 1 MiB. */

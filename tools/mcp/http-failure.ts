@@ -1,5 +1,6 @@
 import { messageOf } from '../../protocol/error.ts';
 import { CONNECTION_LOST } from './end-requests.ts';
+import { showText } from './redact-secrets.ts';
 import type { Fate } from './session.ts';
 
 const SHOWN = 300;
@@ -19,8 +20,10 @@ export function fateOfHttpFailure(error: unknown, hadSession: boolean): Fate {
   return hadSession && isLost ? 'session-lost' : 'not-done';
 }
 
-/** A short reason, without the URL; what the server wrote is shortened, and not yet redacted. */
-export function describeHttpFailure(error: unknown): string {
+/** A short reason, without the URL; what the server wrote is redacted and shortened. */
+export function describeHttpFailure(error: unknown, redact: (text: string) => string): string {
+  const shorten = (text: string) =>
+    showText(text, SHOWN, line => redact(line).replaceAll(/\s+/g, ' ').trim());
   const { status, text } = readAnswer(error);
   if (status !== null) {
     const advice = status === 401 || status === 403 ? '; check `headers`' : '';
@@ -69,11 +72,6 @@ function firstOf(cause: unknown): Error | null {
 
 function readCode(error: Error): unknown {
   return 'code' in error ? error.code : undefined;
-}
-
-function shorten(text: string): string {
-  const line = text.replaceAll(/\s+/g, ' ').trim();
-  return line.length > SHOWN ? `${line.slice(0, SHOWN)}…` : line;
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -37,7 +37,7 @@ export async function openHttp(name: string, server: HttpServer, timeoutMs: numb
   };
   const redact = (text: string) => redactText(text, secrets);
 
-  const reasonOf = (cause: unknown) => redact(describeHttpFailure(cause));
+  const reasonOf = (cause: unknown) => describeHttpFailure(cause, redact);
 
   /** Without a `cause`: what the transport throws holds the server's words as they came. */
   function explain(cause: unknown): EngineError {

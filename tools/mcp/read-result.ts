@@ -1,5 +1,6 @@
 import type { CallToolResult } from '@modelcontextprotocol/client';
-import { type JsonValue, toJson } from '../../protocol/json.ts';
+import { messageOf } from '../../protocol/error.ts';
+import { type JsonValue, toBoundedJson } from '../../protocol/json.ts';
 
 /**
  * What the engine records of an MCP result. Only text: the texts, one after the other on their own lines.
@@ -14,12 +15,21 @@ export function readResult(
   redact: (text: string) => string,
 ): JsonValue {
   const { content, structuredContent, isError } = result;
-  if (isError) throw new Error(redact(readText(content)) || `"${name}" failed and did not say why`);
-  if (content.length === 0 && structuredContent !== undefined) return toJson(structuredContent);
-  return content.every(part => part.type === 'text') ? readText(content) : toJson(content);
+  if (isError) throw new Error(redact(readText(name, content)) || `"${name}" failed and did not say why`);
+  if (content.length === 0 && structuredContent !== undefined) return copy(name, structuredContent);
+  return content.every(part => part.type === 'text') ? readText(name, content) : copy(name, content);
 }
 
-function readText(content: CallToolResult['content']): string {
-  const texts = content.map(part => (part.type === 'text' ? part.text : JSON.stringify(part)));
+/** Rejects what is nested too deep, in words for the model. */
+function copy(name: string, value: unknown): JsonValue {
+  try {
+    return toBoundedJson(value);
+  } catch (error) {
+    throw new Error(`"${name}" has run, but its result cannot be recorded: ${messageOf(error)}`);
+  }
+}
+
+function readText(name: string, content: CallToolResult['content']): string {
+  const texts = content.map(part => (part.type === 'text' ? part.text : JSON.stringify(copy(name, part))));
   return texts.join('\n');
 }

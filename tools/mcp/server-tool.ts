@@ -1,6 +1,6 @@
 import type { Tool as McpTool, Progress } from '@modelcontextprotocol/client';
 import { InDoubt } from '../../protocol/error.ts';
-import { isJsonObject, type JsonObject, type JsonValue, toJson } from '../../protocol/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue, toBoundedText } from '../../protocol/json.ts';
 import type {
   CallView,
   Reconciliation,
@@ -39,6 +39,8 @@ export type ServerToolOptions = {
   trustHints: boolean;
   /** How long the server may be silent during a call; progress starts it anew. */
   silenceMs: number;
+  /** How long a call may take in all, progress or not, where the tool has no time of its own. */
+  totalMs: number;
   override: McpToolOverride;
 };
 
@@ -63,11 +65,28 @@ export function createServerTool(described: McpTool, options: ServerToolOptions)
     let session = await connection.session();
     for (let isFirst = true; ; isFirst = false) {
       context.signal.throwIfAborted();
-      const [answer] = await Promise.allSettled([callServer(session, input, context)]);
+      const [answer] = await Promise.allSettled([callWithin(session, input, context)]);
       if (answer.status === 'fulfilled') return readResult(name, answer.value, session.redact);
       const { reason: error } = answer;
       if (!isFirst || session.fateOf(error) !== 'session-lost') throw describe(error, session);
       session = await connection.renew(session);
+    }
+  }
+
+  /** The signal's reason is what the client then says went wrong. */
+  async function callWithin(session: Session, input: unknown, context: ToolCallContext) {
+    if (timeoutMs !== undefined) return callServer(session, input, context);
+    const late = new AbortController();
+    const { totalMs } = options;
+    const timer = setTimeout(
+      () => late.abort(`it had not answered after ${totalMs} ms in all; totalTimeoutMs is the limit`),
+      totalMs,
+    );
+    try {
+      const signal = AbortSignal.any([context.signal, late.signal]);
+      return await callServer(session, input, { ...context, signal });
+    } finally {
+      clearTimeout(timer);
     }
   }
 
@@ -77,7 +96,7 @@ export function createServerTool(described: McpTool, options: ServerToolOptions)
       signal: context.signal,
       timeout: timeoutMs ?? options.silenceMs,
       resetTimeoutOnProgress: true,
-      onprogress: (progress: Progress) => context.progress(toJson(progress)),
+      onprogress: (progress: Progress) => context.progress(JSON.parse(textOrNull(progress))),
       toolDefinition: { name: described.name, inputSchema: described.inputSchema },
     };
     return session.ask(client => client.callTool(params, asking));
@@ -100,18 +119,19 @@ export function createServerTool(described: McpTool, options: ServerToolOptions)
     }
   }
 
-  const schema = copyJson(described.inputSchema);
+  const copied = copySchema(described.inputSchema);
+  const schema = copied ?? { type: 'object' };
   const { $schema: _dialect, ...inputSchema } = schema;
   return {
     name,
-    description: override.description ?? described.description ?? described.title ?? described.name,
+    description: override.description ?? cut(described.description ?? described.title ?? described.name),
     inputSchema,
     sideEffect,
     retries,
-    origin: { label: server, tool: copyTool(described) },
+    origin: { label: server, tool: copyTool(described, schema) },
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     ...(maxResultBytes === undefined ? {} : { maxResultBytes }),
-    validate: createArgumentsCheck(schema),
+    validate: createArgumentsCheck(copied),
     ...(typeof approval === 'function' ? {} : { fixedApproval: approval }),
     approval: call => applyApprovalRule(approval, call),
     run,
@@ -128,16 +148,37 @@ function readHints({ annotations }: McpTool, trusted: boolean): SideEffect {
   return annotations?.idempotentHint ? 'idempotent' : 'once';
 }
 
-function copyTool({ name, description, inputSchema, annotations }: McpTool): ToolOrigin['tool'] {
+/** Of a description and of a schema no more is passed on, in characters. */
+const LONGEST_DESCRIPTION = 50_000;
+const LONGEST_SCHEMA = 500_000;
+
+function copyTool({ name, description, annotations }: McpTool, inputSchema: JsonObject): ToolOrigin['tool'] {
   return {
     name,
-    ...(description === undefined ? {} : { description }),
-    inputSchema: copyJson(inputSchema),
-    ...(annotations === undefined ? {} : { annotations: copyJson(annotations) }),
+    ...(description === undefined ? {} : { description: cut(description) }),
+    inputSchema,
+    ...(annotations === undefined ? {} : { annotations: copySchema(annotations) ?? {} }),
   };
 }
 
-function copyJson(value: unknown): JsonObject {
-  const copy = toJson(value);
-  return isJsonObject(copy) ? copy : {};
+function cut(description: string): string {
+  return description.length > LONGEST_DESCRIPTION
+    ? `${description.slice(0, LONGEST_DESCRIPTION)}…`
+    : description;
+}
+
+/** `undefined` for a schema that is nested too deep or very long: no provider, digest or page could take it. */
+function copySchema(value: unknown): JsonObject | undefined {
+  const text = textOrNull(value);
+  const copy: JsonValue = text.length > LONGEST_SCHEMA ? null : JSON.parse(text);
+  return isJsonObject(copy) ? copy : undefined;
+}
+
+/** Progress and schemas that cannot be carried are left out: they must not end the call or the listing. */
+function textOrNull(value: unknown): string {
+  try {
+    return toBoundedText(value);
+  } catch {
+    return 'null';
+  }
 }

@@ -1,5 +1,6 @@
 import type { Client, Transport } from '@modelcontextprotocol/client';
 import type { EngineError } from '../../protocol/error.ts';
+import { cutDeep, type JsonObject } from '../../protocol/json.ts';
 
 /**
  * What a failed request says of the server: `answered`: the error is its answer; `not-done`: it did
@@ -39,6 +40,15 @@ export type Line = Omit<Session, 'ask'> & {
 /** What the server is told of its client. `version` is this package's. */
 export const CLIENT_INFO = { name: 'agentchart', version: '0.1.0' };
 
+/** Before the client reads a message: it reads schemas and results level by level, and would run out of stack. */
+function cutMessages(transport: Transport): void {
+  const { onmessage } = transport;
+  transport.onmessage = (message, extra) => {
+    if ('result' in message) Object.assign(message, { result: cutDeep(message.result as JsonObject) });
+    onmessage?.(message, extra);
+  };
+}
+
 /** Greets the server. `ready` rejects with what `explain` makes of the failure; the whole greeting may take `timeoutMs`. */
 export function startSession(client: Client, line: Line, timeoutMs: number): Start {
   const { transport, leave, ...words } = line;
@@ -46,6 +56,7 @@ export function startSession(client: Client, line: Line, timeoutMs: number): Sta
   let asked = 0;
   let isRetired = false;
   client.onclose = end;
+  cutMessages(transport);
 
   async function ask<Answer>(request: (client: Client) => Promise<Answer>): Promise<Answer> {
     asked += 1;

@@ -1,7 +1,7 @@
 import type { Stream } from 'node:stream';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import { LARGEST_MESSAGE_BYTES } from './bound-answers.ts';
-import { redactText, showCommand } from './redact-secrets.ts';
+import { redactText, showCommand, showText } from './redact-secrets.ts';
 import { CLIENT_INFO, type Start, startSession } from './session.ts';
 
 /** An MCP server that is started as a process and spoken to over its stdin and stdout. */
@@ -13,6 +13,8 @@ export type StdioServer = {
   cwd?: string;
 };
 
+/** Of what the server says went wrong, in characters. */
+const SHOWN = 4_000;
 const STDERR_SHOWN = 4096;
 /** More than is shown, so that a secret at the edge is still whole when it is masked. */
 const STDERR_BYTES_KEPT = 2 * STDERR_SHOWN;
@@ -38,7 +40,7 @@ export async function startProcess(name: string, server: StdioServer, timeoutMs:
 
   function reasonOf(cause: unknown): string {
     const wasClosed = SdkError.isInstance(cause) && cause.code === SdkErrorCode.ConnectionClosed;
-    return wasClosed ? 'it ended before it answered' : redact(messageOf(cause));
+    return wasClosed ? 'it ended before it answered' : showText(messageOf(cause), SHOWN, redact);
   }
 
   function explain(cause: unknown): EngineError {

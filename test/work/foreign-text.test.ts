@@ -1,0 +1,194 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { StreamedBlocks } from '../../adapters/anthropic/streamed-blocks.ts';
+import { userContent } from '../../adapters/anthropic/user-content.ts';
+import { freshPart } from '../../adapters/chat/fresh-part.ts';
+import { ReasoningDetails } from '../../adapters/chat/reasoning-details.ts';
+import { readDataURL } from '../../adapters/data-url.ts';
+import { LineScanner } from '../../adapters/line-scanner.ts';
+import { parseArguments } from '../../adapters/parse-arguments.ts';
+import {
+  errorFromBody,
+  errorFromResponse,
+  errorFromThrown,
+  HttpFailure,
+} from '../../adapters/provider-errors.ts';
+import { citationFilter, numberCitations } from '../../engine/citations.ts';
+import type { FinisherInput } from '../../engine/definition.ts';
+import { hideHtmlComments } from '../../engine/hide-html-comments.ts';
+import { toolsTold } from '../../engine/record-run.ts';
+import { checkOutput } from '../../engine/services/check-output.ts';
+import { makeIdsUnique } from '../../engine/services/qualify-calls.ts';
+import type { TextFilter } from '../../engine/text-filter.ts';
+import { keepLast } from '../../engine/trim-transcript.ts';
+import { codeSpan } from '../../examples/steward/code-span.ts';
+import { readBlocks } from '../../examples/steward/markdown-blocks.ts';
+import type { Item } from '../../protocol/item.ts';
+import { isTooDeep } from '../../protocol/json.ts';
+import { formatSafeJson } from '../../surfaces/cli/format-safe-json.ts';
+import { formatValue } from '../../surfaces/cli/format-value.ts';
+import { shorten, showSafely } from '../../surfaces/cli/show-safely.ts';
+import { describeHttpFailure } from '../../tools/mcp/http-failure.ts';
+import { readResult } from '../../tools/mcp/read-result.ts';
+import { redactText } from '../../tools/mcp/redact-secrets.ts';
+import { countWork } from './count-work.ts';
+
+const CONTEXT = {
+  provider: 'p',
+  model: 'm',
+  keyVariable: 'K',
+  baseURLVariable: 'U',
+  baseURL: 'http://provider.invalid/v1',
+  secrets: ['conformance-key', 'aaaa'],
+};
+const ENV = { KEY: 'aaaaaa', OTHER: 'secret-of-six' };
+const redact = (text: string) => redactText(text, ENV);
+const turnText = (text: string): FinisherInput => ({
+  ...{ runId: 'r', text, results: [], transcript: [] },
+  wholeOutput: async ({ output }) => output,
+});
+const signal = new AbortController().signal;
+
+/** Everything that takes a text from a provider, a server, a model or a document. */
+const READERS: Record<string, (text: string) => unknown> = {
+  'an error body': text => errorFromResponse(new HttpFailure(400, new Headers(), text), CONTEXT, 0),
+  'a JSON error body': text => errorFromBody({ error: { message: text, code: text } }, CONTEXT),
+  'an error that was thrown': text => errorFromThrown(new Error(text), CONTEXT, signal, 0),
+  "an MCP server's error": text => redact(text),
+  "an MCP server's HTTP error": text =>
+    describeHttpFailure(Object.assign(new Error(text), { data: { status: 500, text } }), redact),
+  "an MCP server's error result": text => {
+    try {
+      readResult('t', { content: [{ type: 'text', text }], isError: true }, redact);
+    } catch {
+      return;
+    }
+  },
+  'arguments of a call': text => parseArguments(text),
+  'an answer that should be JSON': text =>
+    void checkOutput(
+      { format: { name: 'o', schema: {} }, validate: value => ({ valid: true, value }) },
+      `\`\`\`\n${text}`,
+    ),
+  'the depth of a JSON text': text => isTooDeep(text),
+  'the name of a tool that is not known': text =>
+    toolsTold({ error: `Not run: There is no tool "${text}". The tools are: ${text}.` }),
+  'a text without HTML comments': text => pushAll(hideHtmlComments(), text),
+  'a text with citations, as it comes': text => pushAll(citationFilter([], { sources: () => [] }), text),
+  'an answer with citations': text => numberCitations({ sources: () => [] })(turnText(text), { signal }),
+  'a line of a stream': text => new LineScanner().push(text, []),
+  'a text that is sent again': text => freshPart(text, `${text}1`),
+  'a data URL': text => readDataURL(`data:${text}`),
+  'the URL of a file': text => userContent([{ type: 'file', url: `data:${text}`, name: text }]),
+  'a text on a terminal': text => [showSafely(text), shorten(text, 80)],
+  'a value on a terminal': text => [formatValue({ text }), formatSafeJson({ text })],
+  'Markdown blocks': text => readBlocks(text),
+  'Markdown code': text => codeSpan(text),
+};
+
+/** In pieces, as a model sends it. */
+function pushAll(filter: TextFilter, text: string): string {
+  let shown = '';
+  for (let at = 0; at < text.length; at += 7) shown += filter.push(text.slice(at, at + 7));
+  return shown + filter.end();
+}
+
+const PIECES = [
+  ...['sk-', 'sk-a', 'gsk_', 'AIza', 'Bearer ', 'api key: ', 'x-api-key:', '?key=', '://', 'a://b', 'aaaa'],
+  ...['violat', 'violate usage', 'context window ', 'previous response ', 'prompt is too long'],
+  ...['[doc:', '[doc:a]', '[doc', ']', '<!--', '-->', '--!', '<', '-', ' ', '\n', '\r\n', '\t', '```\n', '`'],
+  ...[
+    '{"a":',
+    '[',
+    '"',
+    '\\',
+    '". The tools are: ',
+    '\u001b[',
+    '\u001b[1;',
+    '\ud800',
+    '\udc00',
+    '\u202e',
+    'é',
+  ],
+  ...[';', ';base64', ',', '.', '.a?', '#', '~~~', '> ', '- ', 'a', '1', '__proto__'],
+];
+const attacks = fc.record({
+  prefix: fc.constantFrom('', ...PIECES),
+  unit: fc.array(fc.constantFrom(...PIECES), { minLength: 1, maxLength: 3 }).map(parts => parts.join('')),
+  suffix: fc.constantFrom('', '!', '\n', 'x', '-->'),
+});
+
+const LENGTH = 800;
+/** Beside what grows: constant work, and windows of some hundred characters that are filled only once. */
+const SPARE = 4_000;
+
+describe('a text from outside', () => {
+  it.each(Object.entries(READERS))('%s of twice the length takes about twice the work', (_name, read) => {
+    fc.assert(
+      fc.property(attacks, ({ prefix, unit, suffix }) => {
+        const workFor = (length: number) =>
+          countWork(() => read(prefix + unit.repeat(Math.ceil(length / unit.length)) + suffix));
+        const [short, long] = [workFor(LENGTH), workFor(2 * LENGTH)];
+        expect(long).toBeLessThanOrEqual(2.6 * short + SPARE);
+      }),
+      { numRuns: 20, seed: 11 },
+    );
+  });
+});
+
+/** Everything that takes any number of things from outside, each with `count` of them. */
+const COLLECTORS: Record<string, (count: number) => unknown> = {
+  'calls with one id': count =>
+    makeIdsUnique(
+      Array.from({ length: count }, () => ({
+        callId: 'c',
+        name: 'n',
+        arguments: '{}',
+        executedBy: 'engine' as const,
+      })),
+      new Set(),
+    ),
+  'blocks of a message': count => {
+    const blocks = new StreamedBlocks();
+    for (let index = 0; index < count; index += 1) {
+      blocks.begin({ index }, { type: 'text', id: `b${index}` });
+      blocks.at({ index: 0 });
+    }
+  },
+  'details of reasoning': count => {
+    const details = new ReasoningDetails();
+    for (let index = 0; index < count; index += 1) details.push({ type: 't', index, text: 'x' });
+  },
+  'citations of what was not read': count =>
+    numberCitations({ sources: () => [] })(
+      turnText(Array.from({ length: count }, (_, index) => `[doc:${index}]`).join('')),
+      { signal },
+    ),
+  'turns that share call ids': count => {
+    const call = (callId: string): Item => ({ type: 'tool_call', callId, name: 'n', arguments: '{}' });
+    const user: Item = { type: 'message', role: 'user', content: [] };
+    return keepLast(2)(
+      Array.from({ length: count }, (_, index) => [user, call(`a${index}`), call(`a${index >> 1}`)]).flat(),
+    );
+  },
+};
+
+describe('things from outside', () => {
+  it.each(Object.entries(COLLECTORS))('%s: twice as many take about twice the work', (_name, take) => {
+    const [few, many] = [500, 1_000].map(count => countWork(() => take(count)));
+    expect(many).toBeLessThanOrEqual(2.6 * (few ?? 0) + SPARE);
+  });
+});
+
+describe('the count of work', () => {
+  it('is about four times as much for a scan inside a scan', () => {
+    const nested = (count: number) =>
+      countWork(() => {
+        const seen: number[] = [];
+        for (let index = 0; index < count; index += 1) if (!seen.includes(index)) seen.push(index);
+      });
+    expect(nested(1_000)).toBeGreaterThan(3.5 * nested(500));
+    const slow = (length: number) => countWork(() => 'a'.repeat(length).replace(/[a-z]+:/g, ''));
+    expect(slow(600)).toBeGreaterThan(3.5 * slow(300));
+  });
+});

@@ -1,0 +1,280 @@
+import {
+  canonicalJson,
+  DEEPEST_JSON,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+} from '../../protocol/json.ts';
+import { checkNumber, checkType, Finding, show } from './check-scalar.ts';
+import type { LinearPattern } from './linear-patterns.ts';
+
+/** What of a value is wrong, and what of its schema could not be looked at. */
+export type Checked = { problems: readonly string[]; unchecked: readonly string[] };
+
+export type CompilePattern = (pattern: string) => LinearPattern | null;
+
+/** Steps of one check: a schema or a member met, or some characters. A schema can ask for any number of them. */
+const MOST_WORK = 200_000;
+
+/** So many characters, each by the size of its pattern, are one step. */
+const CHARACTERS_PER_STEP = 16;
+
+/** Schemas inside schemas, and references from one to the next: room for both a deep schema and a deep value. */
+const DEEPEST_CHECK = 2 * DEEPEST_JSON + 100;
+
+/** Keywords that narrow a value and are left to the server. */
+const LEFT_OUT = ['unevaluatedProperties', 'unevaluatedItems', '$dynamicRef', '$recursiveRef'] as const;
+
+class GivenUp extends Error {}
+
+/**
+ * Holds a value to a JSON Schema from outside (2020-12, 2019-09, draft-07 and draft-06; `format` only
+ * describes). No code is made of the schema, its patterns run in linear time, and the work is counted.
+ *
+ * 1. Only what is surely wrong is a problem: a part that cannot be looked at makes whatever contains it unsure.
+ * 2. A check that would need more than `MOST_WORK` steps or `DEEPEST_CHECK` levels is given up as a whole.
+ */
+export function checkSchema(root: JsonObject, value: JsonValue, compile: CompilePattern): Checked {
+  const checker = new SchemaChecker(root, compile);
+  try {
+    const found = checker.check(root, value);
+    return { problems: found.shown(), unchecked: [...checker.unchecked] };
+  } catch (error) {
+    if (error instanceof GivenUp) return { problems: [], unchecked: [error.message] };
+    throw error;
+  }
+}
+
+class SchemaChecker {
+  readonly unchecked = new Set<string>();
+  readonly #root: JsonObject;
+  readonly #compile: CompilePattern;
+  #left = MOST_WORK;
+  #depth = 0;
+
+  constructor(root: JsonObject, compile: CompilePattern) {
+    this.#root = root;
+    this.#compile = compile;
+  }
+
+  check(schema: JsonValue | undefined, value: JsonValue, path = ''): Finding {
+    const found = new Finding(path);
+    if (schema === false) found.fail('must not be there');
+    if (!isJsonObject(schema)) return found;
+    this.#spend(1 + Object.keys(schema).length);
+    if (this.#depth === DEEPEST_CHECK) throw new GivenUp('all of it: its schema leads back to itself');
+    this.#depth += 1;
+    for (const keyword of LEFT_OUT) if (has(schema, keyword)) this.#leaveOut(found, keyword);
+    this.#checkReference(schema, value, found);
+    this.#checkValue(schema, value, found);
+    if (typeof value === 'number') checkNumber(schema, value, found);
+    else if (typeof value === 'string') this.#checkText(schema, value, found);
+    else if (Array.isArray(value)) this.#checkList(schema, value, found);
+    else if (isJsonObject(value)) this.#checkObject(schema, value, found);
+    this.#checkCombined(schema, value, found);
+    this.#depth -= 1;
+    return found;
+  }
+
+  #checkReference({ $ref }: JsonObject, value: JsonValue, found: Finding): void {
+    if (typeof $ref !== 'string') return;
+    const target = this.#resolve($ref);
+    if (target === undefined) this.#leaveOut(found, `the reference ${show($ref)}`);
+    else found.join(this.check(target, value, found.path));
+  }
+
+  /** What `#` and `#/a/b` name; `undefined` for every other reference. */
+  #resolve(reference: string): JsonValue | undefined {
+    this.#spendText(reference.length);
+    if (reference !== '#' && !reference.startsWith('#/')) return undefined;
+    let target: JsonValue | undefined = this.#root;
+    for (const step of reference.split('/').slice(1)) {
+      const name = decode(step).replaceAll('~1', '/').replaceAll('~0', '~');
+      target =
+        (isJsonObject(target) || Array.isArray(target)) && has(target, name)
+          ? Reflect.get(target, name)
+          : undefined;
+    }
+    return target;
+  }
+
+  #checkValue(schema: JsonObject, value: JsonValue, found: Finding): void {
+    const { enum: options } = schema;
+    checkType(schema, value, found);
+    if (Array.isArray(options) && !options.some(option => this.#isEqual(option, value))) {
+      found.fail(`must be one of ${show(options)}`);
+    }
+    if (has(schema, 'const') && !this.#isEqual(schema.const, value))
+      found.fail(`must be ${show(schema.const)}`);
+  }
+
+  #checkText({ minLength, maxLength, pattern }: JsonObject, text: string, found: Finding): void {
+    if (typeof minLength === 'number' || typeof maxLength === 'number') {
+      this.#spendText(text.length);
+      const length = [...text].length;
+      if (length < Number(minLength ?? 0)) found.fail(`must NOT have fewer than ${minLength} characters`);
+      if (length > Number(maxLength ?? length)) found.fail(`must NOT have more than ${maxLength} characters`);
+    }
+    if (typeof pattern !== 'string') return;
+    const matches = this.#matches(pattern, text, found);
+    if (matches === false) found.fail(`must match pattern ${show(pattern)}`);
+  }
+
+  #checkList(schema: JsonObject, list: readonly JsonValue[], found: Finding): void {
+    const { minItems, maxItems, uniqueItems, contains, items } = schema;
+    checkCount(list.length, minItems, maxItems, 'items', found);
+    const first = listOf(schema.prefixItems ?? items);
+    const rest = Array.isArray(items) ? schema.additionalItems : items;
+    for (const [index, item] of list.entries()) {
+      const place = index < first.length ? first[index] : rest;
+      if (place !== undefined) found.join(this.check(place, item, `${found.path}.${index}`));
+    }
+    if (uniqueItems === true && !this.#areUnique(list)) found.fail('must NOT have duplicate items');
+    if (contains === undefined) return;
+    const verdicts = list.map(item => this.check(contains, item, found.path).verdict);
+    const surely = verdicts.filter(verdict => verdict === true).length;
+    const perhaps = verdicts.filter(verdict => verdict === undefined).length;
+    const least = Number(schema.minContains ?? 1);
+    const most = Number(schema.maxContains ?? Number.POSITIVE_INFINITY);
+    if (surely + perhaps < least || surely > most) found.fail('must contain as many valid items as it says');
+    else if (surely < least || surely + perhaps > most) found.sure = false;
+  }
+
+  #checkObject(schema: JsonObject, object: JsonObject, found: Finding): void {
+    const names = Object.keys(object);
+    this.#spend(names.length);
+    checkCount(names.length, schema.minProperties, schema.maxProperties, 'properties', found);
+    this.#require(schema.required, object, found);
+    const dependencies = [schema.dependentRequired, schema.dependentSchemas, schema.dependencies];
+    for (const [name, needed] of dependencies.flatMap(each => this.#membersOf(each))) {
+      if (!has(object, name)) continue;
+      if (Array.isArray(needed)) this.#require(needed, object, found);
+      else found.join(this.check(needed, object, found.path));
+    }
+    const properties = isJsonObject(schema.properties) ? schema.properties : {};
+    const patterns = this.#membersOf(schema.patternProperties);
+    for (const name of names) {
+      const value = object[name] ?? null;
+      const path = `${found.path}.${name}`;
+      if (schema.propertyNames !== undefined) found.join(this.check(schema.propertyNames, name, path));
+      let known: boolean | undefined = has(properties, name);
+      if (known) found.join(this.check(properties[name], value, path));
+      for (const [pattern, place] of patterns) {
+        const matches = this.#matches(pattern, name, found);
+        if (matches) found.join(this.check(place, value, path));
+        known = known || matches === true ? true : matches === undefined ? undefined : known;
+      }
+      const { additionalProperties: others } = schema;
+      if (known !== false || others === undefined) continue;
+      if (others === false) found.fail(`must NOT have the additional property ${show(name)}`);
+      else found.join(this.check(others, value, path));
+    }
+  }
+
+  #require(names: JsonValue | undefined, object: JsonObject, found: Finding): void {
+    for (const name of listOf(names)) {
+      this.#spend(1);
+      if (typeof name === 'string' && !has(object, name)) {
+        found.fail(`must have required property '${name.slice(0, 100)}'`);
+      }
+    }
+  }
+
+  #checkCombined(schema: JsonObject, value: JsonValue, found: Finding): void {
+    const verdict = (place: JsonValue | undefined) => this.check(place, value, found.path).verdict;
+    for (const place of listOf(schema.allOf)) found.join(this.check(place, value, found.path));
+    if (Array.isArray(schema.anyOf)) {
+      const verdicts = schema.anyOf.map(verdict);
+      if (verdicts.every(each => each === false)) found.fail('must match a schema in anyOf');
+      else if (!verdicts.includes(true)) found.sure = false;
+    }
+    if (Array.isArray(schema.oneOf)) {
+      const verdicts = schema.oneOf.map(verdict);
+      const surely = verdicts.filter(each => each === true).length;
+      const isUnsure = verdicts.includes(undefined);
+      if (surely > 1 || (surely === 0 && !isUnsure)) found.fail('must match exactly one schema in oneOf');
+      else if (isUnsure) found.sure = false;
+    }
+    if (schema.not !== undefined) {
+      const excluded = verdict(schema.not);
+      if (excluded === true) found.fail('must NOT be valid against the schema in not');
+      else if (excluded === undefined) found.sure = false;
+    }
+    if (schema.if === undefined) return;
+    const condition = verdict(schema.if);
+    if (condition === undefined) found.sure = false;
+    else found.join(this.check(condition ? schema.then : schema.else, value, found.path));
+  }
+
+  /** `undefined` where the pattern is not run. */
+  #matches(pattern: string, text: string, found: Finding): boolean | undefined {
+    const program = this.#compile(pattern);
+    if (program !== null) {
+      this.#spendText(program.work * (text.length + 1));
+      return program.matches(text);
+    }
+    this.#leaveOut(found, `the pattern ${show(pattern)}`);
+    return undefined;
+  }
+
+  #isEqual(one: JsonValue | undefined, other: JsonValue): boolean {
+    return one !== undefined && this.#textOf(one) === this.#textOf(other);
+  }
+
+  #areUnique(list: readonly JsonValue[]): boolean {
+    return new Set(list.map(item => this.#textOf(item))).size === list.length;
+  }
+
+  #textOf(value: JsonValue): string {
+    const text = canonicalJson(value);
+    this.#spendText(text.length);
+    return text;
+  }
+
+  #membersOf(value: JsonValue | undefined): [string, JsonValue][] {
+    const members = isJsonObject(value) ? Object.entries(value) : [];
+    this.#spend(members.length);
+    return members;
+  }
+
+  #leaveOut(found: Finding, what: string): void {
+    found.sure = false;
+    this.unchecked.add(what);
+  }
+
+  #spendText(characters: number): void {
+    this.#spend(1 + characters / CHARACTERS_PER_STEP);
+  }
+
+  #spend(steps: number): void {
+    this.#left -= steps;
+    if (this.#left < 0) throw new GivenUp('all of it: its schema asks for too much work');
+  }
+}
+
+function checkCount(
+  count: number,
+  least: JsonValue | undefined,
+  most: JsonValue | undefined,
+  of: string,
+  found: Finding,
+): void {
+  if (typeof least === 'number' && count < least) found.fail(`must NOT have fewer than ${least} ${of}`);
+  if (typeof most === 'number' && count > most) found.fail(`must NOT have more than ${most} ${of}`);
+}
+
+function listOf(value: JsonValue | undefined): readonly JsonValue[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function has(value: object, name: string): boolean {
+  return Object.hasOwn(value, name);
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
