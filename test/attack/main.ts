@@ -46,6 +46,7 @@ async function main(): Promise<void> {
     kinds: readKinds(options.only),
     seed: readNumber('seed'),
     isShort: false,
+    totalMs: readNumber('minutes') * 60_000,
     onlyControl: options.control,
     longestMs: LONGEST_CASE_MS,
     lanes: Math.max(2, Math.min(4, availableParallelism())),
@@ -59,14 +60,21 @@ async function main(): Promise<void> {
   if (hasProblems(report) || options.control) process.exitCode = 1;
 }
 
-function describe({ figures, cases, busyMs, seconds, control }: Report): string {
+function describe({ figures, cases, busyMs, seconds, control, chaos, skipped }: Report): string {
   const lines: [string, string | number][] = [
     ['attacks', cases],
+    [
+      'chaos',
+      Object.entries(chaos)
+        .map(([name, count]) => `${count} ${name}`)
+        .join(', '),
+    ],
     ...FIGURES.map((figure): [string, number] => [figure, figures[figure]]),
     ['longest work', `${busyMs} ms`],
     ['seconds', seconds.toFixed(0)],
     ['control', `${control.caught} of ${control.cases} careless stand-ins found out`],
   ];
+  for (const what of skipped) lines.push(['skipped', what]);
   return lines.map(([name, value]) => `${name.padEnd(15)}${value}`).join('\n');
 }
 

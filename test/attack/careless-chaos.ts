@@ -1,0 +1,41 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import type { RunEvent } from '../../protocol/event.ts';
+import { makeRandom } from '../crash/plan.ts';
+import { readLines } from './chaos.ts';
+import { ONCE, readActs } from './chaos-agent.ts';
+import { checkEvidence, type Told } from './chaos-evidence.ts';
+import type { Finding } from './finding.ts';
+
+const LOOP = fileURLToPath(new URL('careless-loop.ts', import.meta.url));
+const KILLS = 4;
+
+/** Kills the careless loop a few times in the middle, and holds it to what the engine is held to. */
+export async function runCarelessChaos(folder: string, seed: number): Promise<Finding[]> {
+  mkdirSync(folder, { recursive: true });
+  const random = makeRandom(seed);
+  for (let kill = 0; kill < KILLS; kill += 1) {
+    const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', LOOP, folder]);
+    const acts = readActs(folder).length;
+    while (child.exitCode === null && readActs(folder).length <= acts + 1) await delay(10);
+    await delay(random() * 40);
+    child.kill('SIGKILL');
+    await once(child, 'close');
+  }
+  const journal = readLines<{ call: number; messages: string[] }>(folder, 'journal');
+  const events = journal.flatMap(({ call, messages }): RunEvent[] => [
+    { type: 'tool.started', at: 0, callId: `call_${call}`, attempt: 1, key: `careless:${call}` },
+    ...messages.map((text): RunEvent => ({ type: 'message.received', at: 0, items: [userItem(text)] })),
+  ]);
+  return checkEvidence({
+    ...{ told: readLines<Told>(folder, 'told'), acts: readActs(folder), once: ONCE },
+    runs: [{ runId: 'careless', status: 'running', events, transcript: [] }],
+  });
+}
+
+function userItem(text: string) {
+  return { type: 'message' as const, role: 'user' as const, content: [{ type: 'text' as const, text }] };
+}
