@@ -20,7 +20,14 @@ describe('the short form of npm run attack', () => {
 const RUN: RunEvidence = { runId: 'run', status: 'finished', events: [], transcript: [] };
 const NOTHING: Evidence = { told: [], acts: [], runs: [RUN], once: new Set(['pay']) };
 const ACT = { tool: 'pay', key: 'key', runId: 'run', callId: 'call' };
-const STARTED = { type: 'tool.started', at: 1, callId: 'call', attempt: 1, key: 'key' } as const;
+const STARTED = {
+  type: 'tool.started',
+  at: 1,
+  generation: 1,
+  callId: 'call',
+  attempt: 1,
+  key: 'key',
+} as const;
 
 function figuresOf(evidence: Partial<Evidence>): string[] {
   return checkEvidence({ ...NOTHING, ...evidence }).map(({ figure }) => figure);
@@ -68,7 +75,14 @@ describe('what the chaos is checked for', () => {
 
   test('a call that the engine recorded as not happened and that happened is broken', () => {
     const output = 'The tool did not answer within 50 ms. It did not happen.';
-    const settled = { type: 'tool.settled', at: 1, callId: 'call', output, isError: true } as const;
+    const settled = {
+      type: 'tool.settled',
+      at: 1,
+      generation: 1,
+      callId: 'call',
+      output,
+      isError: true,
+    } as const;
     expect(figuresOf({ acts: [ACT], runs: [{ ...RUN, events: [STARTED, settled] }] })).toEqual(['broken']);
   });
 });

@@ -101,8 +101,8 @@ function mayBegin(
 }
 
 /** Found out only if the careless loop both loses and doubles, and is stranded. */
-async function runChaosControl(folder: string, { seed, onResult }: AttackOptions): Promise<CaseResult> {
-  const found = await runCarelessChaos(join(folder, 'careless'), seed);
+async function runChaosControl(folder: string, { onResult }: AttackOptions): Promise<CaseResult> {
+  const found = await runCarelessChaos(join(folder, 'careless'));
   const { lost, stranded, 'silent doubles': doubles } = countBy(found);
   const isCaught = lost > 0 && stranded > 0 && doubles > 0;
   const result = { name: 'chaos/a careless loop', findings: isCaught ? found : [], busyMs: 0 };

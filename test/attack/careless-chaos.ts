@@ -4,7 +4,6 @@ import { mkdirSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { RunEvent } from '../../protocol/event.ts';
-import { makeRandom } from '../crash/plan.ts';
 import { readLines } from './chaos.ts';
 import { ONCE, readActs } from './chaos-agent.ts';
 import { checkEvidence, type Told } from './chaos-evidence.ts';
@@ -13,21 +12,26 @@ import type { Finding } from './finding.ts';
 const LOOP = fileURLToPath(new URL('careless-loop.ts', import.meta.url));
 const KILLS = 4;
 
-/** Kills the careless loop a few times in the middle, and holds it to what the engine is held to. */
-export async function runCarelessChaos(folder: string, seed: number): Promise<Finding[]> {
+/** Kills the careless loop a few times right behind what it did, and holds it to what the engine is held to. */
+export async function runCarelessChaos(folder: string): Promise<Finding[]> {
   mkdirSync(folder, { recursive: true });
-  const random = makeRandom(seed);
   for (let kill = 0; kill < KILLS; kill += 1) {
     const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', LOOP, folder]);
     const acts = readActs(folder).length;
-    while (child.exitCode === null && readActs(folder).length <= acts + 1) await delay(10);
-    await delay(random() * 40);
+    while (child.exitCode === null && readActs(folder).length <= acts + 1) await delay(2);
     child.kill('SIGKILL');
     await once(child, 'close');
   }
   const journal = readLines<{ call: number; messages: string[] }>(folder, 'journal');
   const events = journal.flatMap(({ call, messages }): RunEvent[] => [
-    { type: 'tool.started', at: 0, callId: `call_${call}`, attempt: 1, key: `careless:${call}` },
+    {
+      type: 'tool.started',
+      at: 0,
+      generation: 1,
+      callId: `call_${call}`,
+      attempt: 1,
+      key: `careless:${call}`,
+    },
     ...messages.map((text): RunEvent => ({ type: 'message.received', at: 0, items: [userItem(text)] })),
   ]);
   return checkEvidence({

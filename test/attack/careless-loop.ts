@@ -15,8 +15,10 @@ const CALLS = 40;
 
 const done = existsSync(journal) ? readFileSync(journal, 'utf8').split('\n').length - 1 : 0;
 const held: string[] = [];
+let said = 0;
 setInterval(() => {
-  const text = `message ${process.pid} ${held.length}`;
+  said += 1;
+  const text = `message ${said} of ${process.pid}`;
   held.push(text);
   appendFileSync(join(folder, 'told'), `${JSON.stringify({ type: 'sent', runId: RUN, text })}\n`);
 }, 20).unref();
