@@ -11,6 +11,8 @@ import type { Finding } from './finding.ts';
 
 const LOOP = fileURLToPath(new URL('careless-loop.ts', import.meta.url));
 const KILLS = 4;
+/** When it has done something, said yes to something, and recorded neither, in ms. */
+const BEHIND_MS = 80;
 
 /** Kills the careless loop a few times right behind what it did, and holds it to what the engine is held to. */
 export async function runCarelessChaos(folder: string): Promise<Finding[]> {
@@ -19,6 +21,7 @@ export async function runCarelessChaos(folder: string): Promise<Finding[]> {
     const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', LOOP, folder]);
     const acts = readActs(folder).length;
     while (child.exitCode === null && readActs(folder).length <= acts + 1) await delay(2);
+    await delay(BEHIND_MS);
     child.kill('SIGKILL');
     await once(child, 'close');
   }

@@ -12,6 +12,8 @@ const [folder = '.'] = process.argv.slice(2);
 const journal = join(folder, 'journal');
 const RUN = 'careless';
 const CALLS = 40;
+/** How long what was done is known to nobody but the process, in ms. */
+const RECORDED_AFTER_MS = 300;
 
 const done = existsSync(journal) ? readFileSync(journal, 'utf8').split('\n').length - 1 : 0;
 const held: string[] = [];
@@ -26,6 +28,6 @@ setInterval(() => {
 for (let call = done; call < CALLS; call += 1) {
   const act: Act = { tool: 'pay', key: `${RUN}:${call}`, runId: RUN, callId: `call_${call}` };
   appendFileSync(join(folder, 'acts'), `${JSON.stringify(act)}\n`);
-  await delay(50);
+  await delay(RECORDED_AFTER_MS);
   appendFileSync(journal, `${JSON.stringify({ call, messages: held.splice(0) })}\n`);
 }
