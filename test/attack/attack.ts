@@ -44,8 +44,8 @@ export type Report = {
 const CHAOS_COUNTS = ['rounds', 'runs', 'kills', 'stops', 'acts', 'told'] as const;
 
 /** A round of chaos, of each form: what is killed for so long, and how long it takes with its recovery, in ms. */
-const SHORT_ROUND = { chaosMs: 6_000, servers: 2, drivers: 1, mostRuns: 6 };
-const LONG_ROUND = { chaosMs: 30_000, servers: 3, drivers: 2, mostRuns: 40 };
+const SHORT_ROUND = { chaosMs: 6_000, servers: 2, drivers: 2, mostRuns: 6 };
+const LONG_ROUND = { chaosMs: 30_000, servers: 3, drivers: 3, mostRuns: 30 };
 const RECOVERY_MS = 30_000;
 
 type Planned = { kind: CaseKind; attack: AttackCase };

@@ -26,7 +26,7 @@ export function readActs(folder = FOLDER): Act[] {
   return lines.map(line => JSON.parse(line));
 }
 
-const SLOWEST_MS = 250;
+const SLOWEST_MS = 500;
 const MODEL_MS = 30;
 const SPARE_TURNS = 40;
 
@@ -98,7 +98,21 @@ const model: ModelAdapter = {
   stream: (request, call) => choose(request).stream(request, call),
 };
 
-const host = { ...systemHost, leaseMs: LEASE_MS };
+/** While there is a file of this name in the folder, no process dies by itself. */
+export const QUIET = 'quiet';
+export const DIED = 137;
+
+/** One in so many of the engine's fault points ends the process: right there, with nothing told to anybody. */
+const DEATHS_ONE_IN = 600;
+
+function reach(): void {
+  if (Math.random() * DEATHS_ONE_IN > 1 || existsSync(join(FOLDER, QUIET))) return;
+  process.kill(process.pid, 'SIGKILL');
+  // The first process of a namespace cannot kill itself.
+  process.exit(DIED);
+}
+
+const host = { ...systemHost, leaseMs: LEASE_MS, reach };
 const limits = { turns: 60, toolCalls: 200 };
 
 const helper = createAgent({

@@ -31,7 +31,9 @@ function tell(told: Told): void {
 
 async function pickRun(): Promise<Run | undefined> {
   const records = (await store.list({ limit: 50 })).filter(({ agent: name }) => name === boss.name);
-  const record = records[Math.floor(random() * records.length)];
+  const running = records.filter(({ status }) => status === 'running');
+  const wanted = running.length > 0 && random() < 0.7 ? running : records;
+  const record = wanted[Math.floor(random() * wanted.length)];
   return record && (await agent.open(record.runId));
 }
 

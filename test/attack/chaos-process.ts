@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { DIED } from './chaos-agent.ts';
 
 const MAIN = fileURLToPath(new URL('../../surfaces/cli/main.ts', import.meta.url));
 const DRIVER = fileURLToPath(new URL('chaos-driver.ts', import.meta.url));
@@ -23,6 +24,7 @@ export class ChaosProcess {
   readonly ended: Promise<number | null>;
   isStopped = false;
   isOver = false;
+  wasKilled = false;
   #output = '';
 
   constructor(place: Place, script: string, args: readonly string[], inNamespace = false) {
@@ -37,8 +39,9 @@ export class ChaosProcess {
     this.#child.stderr?.on('data', chunk => {
       this.#output = `${this.#output}${chunk}`.slice(-4_000);
     });
-    this.ended = once(this.#child, 'close').then(([code]) => {
+    this.ended = once(this.#child, 'close').then(([code, signal]) => {
       this.isOver = true;
+      this.wasKilled = signal === 'SIGKILL' || code === DIED;
       return typeof code === 'number' ? code : null;
     });
   }
@@ -70,14 +73,11 @@ export class ChaosProcess {
   }
 }
 
-/** `agentchart serve`, once it listens. */
-export async function startServer(
-  place: Place,
-  inNamespace: boolean,
-): Promise<[ChaosProcess, string | null]> {
+/** `agentchart serve`; its URL once it listens, `null` if it ended before. */
+export function startServer(place: Place, inNamespace: boolean): [ChaosProcess, Promise<string | null>] {
   const args = ['serve', '--agent', AGENT, '--db', place.db, '--port', '0'];
   const server = new ChaosProcess(place, MAIN, args, inNamespace);
-  return [server, await server.says(/listening on (\S+)/)];
+  return [server, server.says(/listening on (\S+)/)];
 }
 
 /** A program that drives, decides, forks and edits by the library. */

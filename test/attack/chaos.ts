@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { loadRun } from '../../engine/load-run.ts';
@@ -8,7 +8,7 @@ import type { Store } from '../../protocol/store.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { makeRandom } from '../crash/plan.ts';
 import { LONGEST_BLOCK_MS } from './busy-meter.ts';
-import { LEASE_MS, ONCE, readActs } from './chaos-agent.ts';
+import { LEASE_MS, ONCE, QUIET, readActs } from './chaos-agent.ts';
 import { checkEvidence, type Evidence, type RunEvidence, type Told } from './chaos-evidence.ts';
 import { ChaosPerson } from './chaos-person.ts';
 import { type ChaosProcess, mayUnshare, type Place, startDriver, startServer } from './chaos-process.ts';
@@ -18,7 +18,7 @@ import { type Finding, found } from './finding.ts';
  * Chaos over one database.
  *
  * X1 Servers, command lines and library programs work on the same runs; people tell them things meanwhile.
- * X2 Processes are killed, or stopped for longer than a lease and then go on.
+ * X2 Processes are killed, die at the engine's fault points, or are stopped for longer than a lease and then go on.
  * X3 What was acknowledged is written down by whoever heard it, and what tools did by the tools.
  * X4 In the end one server is left, which was there before: it has to find what the others left behind.
  */
@@ -58,10 +58,12 @@ export class Chaos {
   readonly #told: Told[] = [];
   readonly #mayUnshare = mayUnshare();
   readonly #servers: Server[] = [];
-  readonly #others: ChaosProcess[] = [];
+  readonly #drivers: ChaosProcess[] = [];
+  readonly #commands: ChaosProcess[] = [];
   #seeds = 0;
   #kills = 0;
   #stops = 0;
+  #isCalm = false;
   #quiet: Promise<void> = Promise.resolve();
 
   constructor(options: ChaosOptions) {
@@ -87,27 +89,36 @@ export class Chaos {
   }
 
   get #all(): ChaosProcess[] {
-    return [...this.#servers.map(({ process }) => process), ...this.#others];
+    return [...this.#servers.map(({ process }) => process), ...this.#drivers, ...this.#commands];
+  }
+
+  get #listening(): Server[] {
+    return this.#servers.filter(({ process, url }) => !process.isOver && url !== null);
   }
 
   async #begin(): Promise<void> {
     const { servers, drivers } = this.#options;
-    const first = Array.from({ length: servers }, (_, place) => this.#startServer(place > 0));
+    const first = Array.from({ length: servers }, () => this.#startServer());
     await Promise.all(first);
     for (let count = 0; count < drivers; count += 1) this.#startDriver();
   }
 
-  async #startServer(maybeInNamespace: boolean): Promise<void> {
-    const inNamespace = maybeInNamespace && this.#mayUnshare && this.#random() < 0.5;
-    const [process, url] = await startServer(this.#place, inNamespace);
-    if (url === null) throw new Error(`a server did not start: ${process.errors}`);
-    this.#servers.push({ process, url });
+  /** Every second one has a PID namespace of its own, where that may be. */
+  #nextIsInNamespace(): boolean {
+    this.#seeds += 1;
+    return this.#mayUnshare && this.#seeds % 2 === 0;
+  }
+
+  async #startServer(): Promise<void> {
+    const [process, listening] = startServer(this.#place, this.#nextIsInNamespace());
+    const server: Server = { process, url: null };
+    this.#servers.push(server);
+    server.url = await listening;
   }
 
   #startDriver(): void {
-    this.#seeds += 1;
-    const inNamespace = this.#mayUnshare && this.#random() < 0.5;
-    this.#others.push(startDriver(this.#place, this.#options.seed * 1_000 + this.#seeds, inNamespace));
+    const inNamespace = this.#nextIsInNamespace();
+    this.#drivers.push(startDriver(this.#place, this.#options.seed * 1_000 + this.#seeds, inNamespace));
   }
 
   /** One thing at a time that must not overlap: what is looked up and said, and kills. */
@@ -116,15 +127,22 @@ export class Chaos {
     const mine = Promise.withResolvers<void>();
     this.#quiet = mine.promise;
     await before;
-    await work().finally(mine.resolve);
+    const quiet = join(this.#place.folder, QUIET);
+    writeFileSync(quiet, '');
+    try {
+      await work();
+    } finally {
+      if (!this.#isCalm) rmSync(quiet, { force: true });
+      mine.resolve();
+    }
   }
 
   #makePerson(store: Store): ChaosPerson {
     return new ChaosPerson({
       ...{ place: this.#place, store, random: this.#random },
-      server: () => this.#pick(this.#servers.filter(({ process }) => !process.isOver))?.url ?? undefined,
+      server: () => this.#pick(this.#listening)?.url ?? undefined,
       tell: told => this.#told.push(told),
-      onCommand: command => this.#others.push(command),
+      onCommand: command => this.#commands.push(command),
       whileAlive: work => this.#alone(work),
     });
   }
@@ -152,35 +170,40 @@ export class Chaos {
       }
     };
     await Promise.all([...people, harm()]);
+    this.#isCalm = true;
     await this.#alone(async () => {});
+    this.#kills = this.#all.filter(({ isOver, wasKilled }) => isOver && wasKilled).length;
   }
 
   async #harm(): Promise<void> {
-    const { servers, drivers } = this.#options;
+    this.#topUp();
     const victim = this.#pick(this.#all.filter(({ isOver, isStopped }) => !isOver && !isStopped));
     if (victim === undefined) return;
-    if (this.#random() < 0.5) {
+    if (this.#random() < 0.6) {
       this.#stops += 1;
       victim.signal('SIGSTOP');
       void delay(LEASE_MS * (1.2 + this.#random() * 1.3)).then(() => victim.signal('SIGCONT'));
       return;
     }
-    this.#kills += 1;
     await this.#alone(async () => {
       victim.signal('SIGKILL');
       await victim.ended;
     });
-    const running = this.#servers.filter(({ process }) => !process.isOver).length;
-    if (running < servers) void this.#startServer(true).catch(() => {});
-    else if (this.#others.filter(({ isOver }) => !isOver).length < drivers) this.#startDriver();
+  }
+
+  /** As many servers and programs as there were in the beginning. */
+  #topUp(): void {
+    const { servers, drivers } = this.#options;
+    const alive = this.#servers.filter(({ process }) => !process.isOver).length;
+    if (alive < servers) void this.#startServer();
+    if (this.#drivers.filter(({ isOver }) => !isOver).length < drivers) this.#startDriver();
   }
 
   /** Leaves one server, and answers what it asks until nothing more happens. */
   async #recover(store: Store): Promise<void> {
     await delay(LEASE_MS * 2.5);
-    const alive = this.#servers.filter(({ process }) => !process.isOver);
-    if (alive.length === 0) await this.#startServer(false);
-    const survivor = this.#pick(this.#servers.filter(({ process }) => !process.isOver));
+    if (this.#listening.length === 0) await this.#startServer();
+    const survivor = this.#pick(this.#listening);
     for (const process of this.#all) if (process !== survivor?.process) process.signal('SIGKILL');
     survivor?.process.signal('SIGCONT');
     const person = this.#makePerson(store);
