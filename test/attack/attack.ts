@@ -57,10 +57,17 @@ export async function runAttacks(options: AttackOptions): Promise<Report> {
   const results: CaseResult[] = [];
   const controls: CaseResult[] = [];
   const rounds: ChaosResult[] = [];
+  const untried: string[] = [];
   try {
     const queue = await planCases(options);
+    const round = options.kinds.includes('chaos') ? LONG_ROUND.chaosMs + RECOVERY_MS : 0;
+    const isInTime = () => options.isShort || performance.now() - startedAt < options.totalMs - round;
     const lane = async () => {
       for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
+        if (!isInTime()) {
+          untried.push(`${next.kind}/${next.attack.name}: no time was left`);
+          continue;
+        }
         const { kind, attack } = next;
         const isControl = attack.control === true;
         const result = await runCase(kind, attack, { ...options, folder });
@@ -87,7 +94,7 @@ export async function runAttacks(options: AttackOptions): Promise<Report> {
   } finally {
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
   }
-  return describe({ results, controls, rounds }, (performance.now() - startedAt) / 1_000);
+  return describe({ results, controls, rounds, untried }, (performance.now() - startedAt) / 1_000);
 }
 
 /** The first round is always made; another one only if it can be recovered from in time. */
@@ -126,16 +133,17 @@ type Outcome = {
   results: readonly CaseResult[];
   controls: readonly CaseResult[];
   rounds: readonly ChaosResult[];
+  untried: readonly string[];
 };
 
-function describe({ results, controls, rounds }: Outcome, seconds: number): Report {
+function describe({ results, controls, rounds, untried }: Outcome, seconds: number): Report {
   const findings: Finding[] = results.flatMap(result => result.findings);
   const missed = controls.filter(control => control.findings.length === 0);
   return {
     figures: countBy(findings),
     cases: results.length,
     chaos: sumUp(rounds),
-    skipped: [...new Set(rounds.flatMap(({ skipped }) => skipped))],
+    skipped: [...untried, ...new Set(rounds.flatMap(({ skipped }) => skipped))],
     busyMs: Math.max(0, ...results.map(({ busyMs }) => busyMs)),
     seconds,
     control: { cases: controls.length, caught: controls.length - missed.length },

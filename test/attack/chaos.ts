@@ -45,8 +45,8 @@ export type ChaosResult = {
   skipped: string[];
 };
 
-/** Without a new entry for so long, what has not ended is stranded: twenty leases. */
-const PATIENCE_MS = 20 * LEASE_MS;
+/** Without a new entry for so long, what has not ended is stranded: thirty leases. */
+const PATIENCE_MS = 30 * LEASE_MS;
 const PEOPLE = 3;
 
 type Server = { process: ChaosProcess; url: string | null };
