@@ -65,7 +65,7 @@ export async function runAttacks(options: AttackOptions): Promise<Report> {
     const lane = async () => {
       for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
         if (!isInTime()) {
-          untried.push(`${next.kind}/${next.attack.name}: no time was left`);
+          untried.push(`${next.kind}/${next.attack.name}: no time was left, give it more --minutes`);
           continue;
         }
         const { kind, attack } = next;
@@ -143,11 +143,12 @@ function describe({ results, controls, rounds, untried }: Outcome, seconds: numb
     figures: countBy(findings),
     cases: results.length,
     chaos: sumUp(rounds),
-    skipped: [...untried, ...new Set(rounds.flatMap(({ skipped }) => skipped))],
+    skipped: [...new Set(rounds.flatMap(({ skipped }) => skipped))],
     busyMs: Math.max(0, ...results.map(({ busyMs }) => busyMs)),
     seconds,
     control: { cases: controls.length, caught: controls.length - missed.length },
     problems: [
+      ...untried,
       ...results.flatMap(({ name, findings: found }) =>
         found.map(({ figure, what }) => `${figure}: ${name}: ${what}`),
       ),
