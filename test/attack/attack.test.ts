@@ -1,0 +1,92 @@
+import { describe, expect, test } from 'vitest';
+import { KINDS, type Kind, runAttacks } from './attack.ts';
+import { checkEvidence, type Evidence, type RunEvidence } from './chaos-evidence.ts';
+
+/**
+ * As in `npm run attack`, with the cases that are quick. A case takes a second or two; one that is killed
+ * after a minute is frozen, however busy the machine is.
+ */
+const SEED = 7;
+const SHORT = { seed: SEED, isShort: true, longestMs: 60_000, lanes: 2, totalMs: 40_000 };
+
+describe('the short form of npm run attack', () => {
+  test.concurrent.each<Kind>([...KINDS])(
+    '%s: nothing is lost, doubled, stranded, frozen, leaked or broken',
+    async kind => {
+      const report = await runAttacks({ ...SHORT, lanes: 1, kinds: [kind] });
+      expect(report.problems).toEqual([]);
+      expect(report.control).toEqual({ cases: 1, caught: 1 });
+    },
+    240_000,
+  );
+});
+
+const RUN: RunEvidence = { runId: 'run', status: 'finished', events: [], transcript: [] };
+const NOTHING: Evidence = { told: [], acts: [], runs: [RUN], once: new Set(['pay']) };
+const ACT = { tool: 'pay', key: 'key', runId: 'run', callId: 'call' };
+const STARTED = {
+  type: 'tool.started',
+  at: 1,
+  generation: 1,
+  callId: 'call',
+  attempt: 1,
+  key: 'key',
+} as const;
+
+function figuresOf(evidence: Partial<Evidence>): string[] {
+  return checkEvidence({ ...NOTHING, ...evidence }).map(({ figure }) => figure);
+}
+
+describe('what the chaos is checked for', () => {
+  test('a run that ended, with what was told in its journal, has no faults', () => {
+    const decided = {
+      type: 'approval.decided',
+      at: 1,
+      callId: 'call',
+      digest: '',
+      decision: { type: 'approve' },
+    } as const;
+    const run = { ...RUN, events: [STARTED, decided] };
+    expect(
+      figuresOf({ acts: [ACT], told: [{ type: 'decided', runId: 'run', callId: 'call' }], runs: [run] }),
+    ).toEqual([]);
+  });
+
+  test('a decision, a message and a run that are nowhere are lost', () => {
+    const told = [
+      { type: 'decided', runId: 'run', callId: 'call' },
+      { type: 'sent', runId: 'run', text: 'hello' },
+      { type: 'started', runId: 'gone' },
+    ] as const;
+    expect(figuresOf({ told })).toEqual(['lost', 'lost', 'lost']);
+  });
+
+  test('a call that acted twice is a silent double, unless a person forced a retry', () => {
+    const run = { ...RUN, events: [STARTED] };
+    expect(figuresOf({ acts: [ACT, ACT], runs: [run] })).toEqual(['silent doubles']);
+    expect(figuresOf({ acts: [ACT, { ...ACT, key: 'other' }], runs: [run] })).toEqual([]);
+    const resolution = { type: 'retry', force: true } as const;
+    const forced = { type: 'doubt.resolved', at: 1, callId: 'call', resolution } as const;
+    expect(figuresOf({ acts: [ACT, ACT], runs: [{ ...RUN, events: [STARTED, forced] }] })).toEqual([]);
+  });
+
+  test('a run that still runs or waits is stranded, one that failed or does not replay is broken', () => {
+    for (const status of ['running', 'waiting'] as const)
+      expect(figuresOf({ runs: [{ ...RUN, status }] })).toEqual(['stranded']);
+    expect(figuresOf({ runs: [{ ...RUN, status: 'failed' }] })).toEqual(['broken']);
+    expect(figuresOf({ runs: [{ ...RUN, replayFault: 'entry 3' }] })).toEqual(['broken']);
+  });
+
+  test('a call that the engine recorded as not happened and that happened is broken', () => {
+    const output = 'The tool did not answer within 50 ms. It did not happen.';
+    const settled = {
+      type: 'tool.settled',
+      at: 1,
+      generation: 1,
+      callId: 'call',
+      output,
+      isError: true,
+    } as const;
+    expect(figuresOf({ acts: [ACT], runs: [{ ...RUN, events: [STARTED, settled] }] })).toEqual(['broken']);
+  });
+});

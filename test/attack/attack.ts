@@ -1,0 +1,169 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { AttackCase, CaseKind } from './attack-case.ts';
+import { runCarelessChaos } from './careless-chaos.ts';
+import { CASE_KINDS } from './cases.ts';
+import { Chaos, type ChaosOptions, type ChaosResult } from './chaos.ts';
+import { countBy, FIGURES, type Figure, type Finding } from './finding.ts';
+import { type CaseResult, runCase } from './run-case.ts';
+
+export const KINDS = ['mcp', 'providers', 'gateway', 'journals', 'chaos'] as const;
+export type Kind = (typeof KINDS)[number];
+
+export type AttackOptions = {
+  kinds: readonly Kind[];
+  seed: number;
+  /** The short form: the cases that are quick. */
+  isShort: boolean;
+  /** Only the careless stand-ins. */
+  onlyControl?: boolean;
+  /** How long one case may take, in ms. */
+  longestMs: number;
+  lanes: number;
+  /** How long all of it may take, in ms: rounds of chaos fill what the cases leave. */
+  totalMs: number;
+  onResult?(result: CaseResult, isControl: boolean): void;
+};
+
+export type Report = {
+  figures: Record<Figure, number>;
+  cases: number;
+  chaos: Record<(typeof CHAOS_COUNTS)[number], number>;
+  /** What could not be tried here, by name. */
+  skipped: string[];
+  /** The longest stretch that any process worked without a pause, in ms of processor time. */
+  busyMs: number;
+  seconds: number;
+  /** How many careless stand-ins there were, and how many were found out. */
+  control: { cases: number; caught: number };
+  /** What was found, in a line each. */
+  problems: string[];
+};
+
+const CHAOS_COUNTS = ['rounds', 'runs', 'kills', 'stops', 'acts', 'told'] as const;
+
+/** A round of chaos, of each form: what is killed for so long, and how long it takes with its recovery, in ms. */
+const SHORT_ROUND = { chaosMs: 6_000, servers: 2, drivers: 2, mostRuns: 6 };
+const LONG_ROUND = { chaosMs: 30_000, servers: 3, drivers: 3, mostRuns: 30 };
+const RECOVERY_MS = 30_000;
+
+type Planned = { kind: CaseKind; attack: AttackCase };
+
+/** Attacks in every kind that is asked for, and holds each kind's careless stand-in to be found out. */
+export async function runAttacks(options: AttackOptions): Promise<Report> {
+  const startedAt = performance.now();
+  const folder = mkdtempSync(join(tmpdir(), 'agentchart-attack-'));
+  const results: CaseResult[] = [];
+  const controls: CaseResult[] = [];
+  const rounds: ChaosResult[] = [];
+  const untried: string[] = [];
+  try {
+    const queue = await planCases(options);
+    const round = options.kinds.includes('chaos') ? LONG_ROUND.chaosMs + RECOVERY_MS : 0;
+    const isInTime = () => options.isShort || performance.now() - startedAt < options.totalMs - round;
+    const lane = async () => {
+      for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
+        if (!isInTime()) {
+          untried.push(`${next.kind}/${next.attack.name}: no time was left, give it more --minutes`);
+          continue;
+        }
+        const { kind, attack } = next;
+        const isControl = attack.control === true;
+        const result = await runCase(kind, attack, { ...options, folder });
+        (isControl ? controls : results).push(result);
+        options.onResult?.(result, isControl);
+      }
+    };
+    await Promise.all(Array.from({ length: options.lanes }, lane));
+    if (options.kinds.includes('chaos')) {
+      controls.push(await runChaosControl(folder, options));
+      const left = () => options.totalMs - (performance.now() - startedAt);
+      const shape = options.isShort ? SHORT_ROUND : LONG_ROUND;
+      while (options.onlyControl !== true && mayBegin(rounds.length, shape, left(), options.isShort)) {
+        const place = join(folder, `chaos-${rounds.length}`);
+        const seed = options.seed * 100 + rounds.length;
+        const round = await new Chaos({ ...shape, folder: place, seed }).run();
+        rounds.push(round);
+        const result = { name: `chaos/round ${rounds.length} (seed ${seed})`, ...round };
+        results.push(result);
+        options.onResult?.(result, false);
+        rmSync(place, { recursive: true, force: true, maxRetries: 5 });
+      }
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+  return describe({ results, controls, rounds, untried }, (performance.now() - startedAt) / 1_000);
+}
+
+/** The first round is always made; another one only if it can be recovered from in time. */
+function mayBegin(
+  rounds: number,
+  { chaosMs }: Pick<ChaosOptions, 'chaosMs'>,
+  leftMs: number,
+  isShort: boolean,
+): boolean {
+  return rounds === 0 || (!isShort && leftMs > chaosMs + RECOVERY_MS);
+}
+
+/** Found out only if the careless loop both loses and doubles, and is stranded. */
+async function runChaosControl(folder: string, { onResult }: AttackOptions): Promise<CaseResult> {
+  const found = await runCarelessChaos(join(folder, 'careless'));
+  const { lost, stranded, 'silent doubles': doubles } = countBy(found);
+  const isCaught = lost > 0 && stranded > 0 && doubles > 0;
+  const result = { name: 'chaos/a careless loop', findings: isCaught ? found : [], busyMs: 0 };
+  onResult?.(result, true);
+  return result;
+}
+
+async function planCases({ kinds, isShort, onlyControl }: AttackOptions): Promise<Planned[]> {
+  const planned: Planned[] = [];
+  for (const kind of kinds) {
+    if (kind === 'chaos') continue;
+    for (const attack of await CASE_KINDS[kind]()) {
+      const isWanted = onlyControl === true ? attack.control === true : !isShort || attack.short === true;
+      if (isWanted) planned.push({ kind, attack });
+    }
+  }
+  return planned;
+}
+
+type Outcome = {
+  results: readonly CaseResult[];
+  controls: readonly CaseResult[];
+  rounds: readonly ChaosResult[];
+  untried: readonly string[];
+};
+
+function describe({ results, controls, rounds, untried }: Outcome, seconds: number): Report {
+  const findings: Finding[] = results.flatMap(result => result.findings);
+  const missed = controls.filter(control => control.findings.length === 0);
+  return {
+    figures: countBy(findings),
+    cases: results.length,
+    chaos: sumUp(rounds),
+    skipped: [...new Set(rounds.flatMap(({ skipped }) => skipped))],
+    busyMs: Math.max(0, ...results.map(({ busyMs }) => busyMs)),
+    seconds,
+    control: { cases: controls.length, caught: controls.length - missed.length },
+    problems: [
+      ...untried,
+      ...results.flatMap(({ name, findings: found }) =>
+        found.map(({ figure, what }) => `${figure}: ${name}: ${what}`),
+      ),
+      ...missed.map(({ name }) => `${name} was not found out: this attack proves nothing`),
+    ],
+  };
+}
+
+function sumUp(rounds: readonly ChaosResult[]): Report['chaos'] {
+  const sums = { rounds: rounds.length, runs: 0, kills: 0, stops: 0, acts: 0, told: 0 };
+  for (const round of rounds)
+    for (const count of ['runs', 'kills', 'stops', 'acts', 'told'] as const) sums[count] += round[count];
+  return sums;
+}
+
+export function hasProblems({ figures, problems }: Report): boolean {
+  return problems.length > 0 || FIGURES.some(figure => figures[figure] > 0);
+}

@@ -1,0 +1,13 @@
+import type { AttackCase, CaseKind } from './attack-case.ts';
+
+/** The cases of each kind. A kind is loaded when it is asked for: its process has nothing else to do. */
+export const CASE_KINDS: Readonly<Record<CaseKind, () => Promise<readonly AttackCase[]>>> = {
+  mcp: async () => (await import('./mcp-cases.ts')).mcpCases,
+  providers: async () => (await import('./provider-cases.ts')).providerCases,
+  gateway: async () => (await import('./gateway-cases.ts')).gatewayCases,
+  journals: async () => (await import('./journal-cases.ts')).journalCases,
+};
+
+export function isCaseKind(text: string): text is CaseKind {
+  return Object.hasOwn(CASE_KINDS, text);
+}

@@ -1,0 +1,87 @@
+import { availableParallelism } from 'node:os';
+import { parseArgs } from 'node:util';
+import { messageOf } from '../../protocol/error.ts';
+import { hasProblems, KINDS, type Kind, type Report, runAttacks } from './attack.ts';
+import { FIGURES } from './finding.ts';
+
+const HELP = `Attacks the engine, its adapters, its tools and its servers, and counts what breaks.
+
+  npm run attack -- [--seed N] [--minutes M] [--only KIND] [--control] [--json]
+
+  --seed N     what is made up, and what is killed when (default 1)
+  --minutes M  how long at most (default 5)
+  --only KIND  one of ${KINDS.join(', ')}
+  --control    only the careless stand-ins, which have to be found out: exits 1 because they are
+  --json       a line of JSON at the end`;
+
+const { values: options } = parseArgs({
+  options: {
+    seed: { type: 'string', default: '1' },
+    minutes: { type: 'string', default: '5' },
+    only: { type: 'string' },
+    control: { type: 'boolean', default: false },
+    json: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
+  },
+});
+
+/** A case that takes longer is frozen; on a machine that is not, the longest takes a quarter of it. */
+const LONGEST_CASE_MS = 45_000;
+
+function readNumber(name: 'seed' | 'minutes'): number {
+  const value = Number(options[name]);
+  if (value > 0 && (name === 'minutes' || Number.isInteger(value))) return value;
+  throw new Error(`--${name}: expected a number above 0, and got "${options[name]}".`);
+}
+
+function readKinds(only: string | undefined): readonly Kind[] {
+  if (only === undefined) return KINDS;
+  const kind = KINDS.find(known => known === only);
+  if (kind !== undefined) return [kind];
+  throw new Error(`--only: expected one of ${KINDS.join(', ')}, and got "${only}".`);
+}
+
+async function main(): Promise<void> {
+  const report = await runAttacks({
+    kinds: readKinds(options.only),
+    seed: readNumber('seed'),
+    isShort: false,
+    totalMs: readNumber('minutes') * 60_000,
+    onlyControl: options.control,
+    longestMs: LONGEST_CASE_MS,
+    lanes: Math.max(2, Math.min(4, availableParallelism())),
+    onResult: ({ name, findings }, isControl) => {
+      const said = findings.length === 0 ? 'held' : `${findings.length} found`;
+      console.error(`${name}: ${said}${isControl ? ' (control)' : ''}`);
+    },
+  });
+  for (const problem of report.problems) console.error(problem);
+  console.log(options.json ? JSON.stringify(report) : describe(report));
+  if (hasProblems(report) || options.control) process.exitCode = 1;
+}
+
+function describe({ figures, cases, busyMs, seconds, control, chaos, skipped }: Report): string {
+  const lines: [string, string | number][] = [
+    ['attacks', cases],
+    [
+      'chaos',
+      Object.entries(chaos)
+        .map(([name, count]) => `${count} ${name}`)
+        .join(', '),
+    ],
+    ...FIGURES.map((figure): [string, number] => [figure, figures[figure]]),
+    ['longest work', `${busyMs} ms`],
+    ['seconds', seconds.toFixed(0)],
+    ['control', `${control.caught} of ${control.cases} careless stand-ins found out`],
+  ];
+  for (const what of skipped) lines.push(['skipped', what]);
+  return lines.map(([name, value]) => `${name.padEnd(15)}${value}`).join('\n');
+}
+
+try {
+  if (options.help) console.log(HELP);
+  else await main();
+} catch (error) {
+  console.error(messageOf(error));
+  process.exitCode = 2;
+}
