@@ -285,7 +285,9 @@ export class Run extends RunInputs {
         return { accepted: true };
       }
       if (answer === 'refused') {
-        const refusal = await this.#explain(driver?.state ?? before, folded.events);
+        const after = this.#state;
+        const refusal =
+          (await this.#explain(before, folded.events)) ?? (await this.#explain(after, folded.events));
         if (refusal !== null) return refusal;
       }
       if (answer === 'gone') await this.#driving;
