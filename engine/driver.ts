@@ -155,6 +155,7 @@ export class Driver {
       return this.#over ? 'gone' : 'refused';
     }
     this.#apply(admitted.effects);
+    this.#honourCancel();
     this.#commitInBackground();
     const outcome = await admitted.settled;
     this.#options.host.reach?.('input.after');

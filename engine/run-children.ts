@@ -13,7 +13,14 @@ import {
   spentBy,
   suspendedCalls,
 } from './child-runs.ts';
-import { type Command, cancelRun, requestCancel, type Said, stampCommand } from './command.ts';
+import {
+  CANCEL_SLACK_MS,
+  type Command,
+  cancelRun,
+  requestCancel,
+  type Said,
+  stampCommand,
+} from './command.ts';
 import type { Host } from './host.ts';
 import { isDriven } from './is-driven.ts';
 import { hasEnded, isAtRest, loadRun, statusOf } from './load-run.ts';
@@ -172,9 +179,6 @@ export async function deliverToParent(
   });
   return delivered !== null;
 }
-
-/** Beyond the grace time of the tools, for the request to be seen and the end to be recorded, in ms. */
-const CANCEL_SLACK_MS = 2_000;
 
 /** The command that ends a run: a request, where another process drives it and still has time to. */
 export async function endRun(

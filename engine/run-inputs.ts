@@ -28,6 +28,7 @@ import { becameOnce } from './services/call-run.ts';
 type Surroundings = {
   store: Store;
   host: Host;
+  graceMs: number;
   judgeOwner: JudgeOwner;
   connectTools(): Promise<ReadonlyMap<string, Tool>>;
 };
@@ -40,8 +41,8 @@ export abstract class RunInputs {
   abstract readonly id: string;
   readonly #surroundings: Surroundings;
 
-  constructor({ store, host, judgeOwner, connectTools }: Surroundings) {
-    this.#surroundings = { store, host, judgeOwner, connectTools };
+  constructor({ store, host, graceMs, judgeOwner, connectTools }: Surroundings) {
+    this.#surroundings = { store, host, graceMs, judgeOwner, connectTools };
   }
 
   /** The run's context as of now. */
@@ -81,7 +82,7 @@ export abstract class RunInputs {
 
   /** Queues a message for the next turn; under `supersede` it also refuses the calls that wait for approval. */
   async send(message: string | readonly Item[], said: Said = {}): Promise<CommandResult> {
-    return await this.#putOne(makeInput({ type: 'send', message, ...said }, this.#surroundings.host));
+    return await this.#putOne(makeInput({ type: 'send', message, ...said }, this.#surroundings));
   }
 
   /**
@@ -103,11 +104,11 @@ export abstract class RunInputs {
 
   /** For the turns to come, instead of what the agent says; replaces what was set before. */
   async setParams(params: RunParams, said: Said = {}): Promise<CommandResult> {
-    return await this.#putOne(makeInput({ type: 'set-params', params, ...said }, this.#surroundings.host));
+    return await this.#putOne(makeInput({ type: 'set-params', params, ...said }, this.#surroundings));
   }
 
   async pause(said: Said = {}): Promise<CommandResult> {
-    return await this.#putOne(makeInput({ type: 'pause', ...said }, this.#surroundings.host));
+    return await this.#putOne(makeInput({ type: 'pause', ...said }, this.#surroundings));
   }
 
   /** Also of a sub-agent's run that is paused, where this one is not. */
@@ -125,8 +126,8 @@ export abstract class RunInputs {
    * the command that failed. Each meets the state that those before it lead to, so that approving two calls
    * starts the first before the second is approved: with `pause` before them and `unpause` behind, both run
    * in one batch. They are about this run's own calls: a call of a sub-agent's run is refused, and its run
-   * named. `cancel` among others ends the run without the grace time; a single command is what the method
-   * of its name is.
+   * named. `cancel` among others asks for the end, which comes once the tools have had their grace time; a
+   * single command is what the method of its name is.
    */
   async submit(commands: readonly RunCommand[]): Promise<SubmitResult> {
     const [only, second] = commands;
@@ -143,7 +144,7 @@ export abstract class RunInputs {
   }
 
   async #prepare(command: RunCommand, context: Context): Promise<MakeCommand | Refusal> {
-    if (!('callId' in command)) return makeInput(command, this.#surroundings.host);
+    if (!('callId' in command)) return makeInput(command, this.#surroundings);
     const stranger = await this.#findStranger(command, context);
     if (stranger !== undefined) return stranger;
     const call = findCall(context, command.callId);
@@ -183,7 +184,7 @@ export abstract class RunInputs {
       case 'send':
       case 'set-params':
       case 'pause':
-        return await this.#putOne(makeInput(command, this.#surroundings.host));
+        return await this.#putOne(makeInput(command, this.#surroundings));
     }
   }
 
@@ -193,7 +194,7 @@ export abstract class RunInputs {
   ): Promise<CommandResult> {
     const { paused } = await this.look();
     const child = paused ? undefined : await this.findPausedChild();
-    if (child === undefined) return await this.#putOne(makeInput(command, this.#surroundings.host));
+    if (child === undefined) return await this.#putOne(makeInput(command, this.#surroundings));
     return await this.#passOn(child, pass);
   }
 
