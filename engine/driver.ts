@@ -21,6 +21,7 @@ import {
   type ServiceScope,
   Stopped,
 } from './service.ts';
+import { trackRecord } from './services/running-calls.ts';
 
 /**
  * Drives one run while this process holds its lease.
@@ -274,7 +275,7 @@ export class Driver {
   /** Whoever drives the run by now: nothing waits for it, and nothing depends on it. */
   #recordLate(outcome: LateOutcome): void {
     const { store, runId, host } = this.#options;
-    void appendLate(store, runId, outcome, host.now()).catch(() => {});
+    trackRecord(appendLate(store, runId, outcome, host.now()).catch(() => {}));
   }
 
   async #durable(signal: AbortSignal): Promise<void> {

@@ -21,7 +21,7 @@ import {
 } from './command.ts';
 import { editTranscript, retryCall } from './edit-transcript.ts';
 import { type CommandResult, type Refusal, refuse, type SubmitResult } from './explain-refusal.ts';
-import { findLiveAttempt, type JudgeOwner } from './find-live-attempt.ts';
+import { findLateSuccess, findLiveAttempt, type JudgeOwner } from './find-live-attempt.ts';
 import type { Host } from './host.ts';
 import { becameOnce } from './services/call-run.ts';
 
@@ -225,13 +225,20 @@ export abstract class RunInputs {
     return refusal ?? (await makeDecision(command, call, this.#surroundings.connectTools));
   }
 
-  /** What must not happen twice is not run again, unless it is forced, while an attempt of it may still act. */
+  /** What must not happen twice is not run again, unless it is forced, while an attempt of it may still act, or once one has. */
   async #refuseRetry(call: Call | undefined, resolution: Resolution): Promise<Refusal | null> {
     if (call?.status !== 'doubted' || !('retry' in resolution) || resolution.force === true) return null;
     const { connectTools } = this.#surroundings;
     const isOnce = call.sideEffect === 'once' || becameOnce(call, (await connectTools()).get(call.name));
-    const alive = isOnce ? await findLiveAttempt(this.#surroundings, this.id, call) : null;
-    return alive === null ? null : refuseLive(call.callId, alive);
+    if (!isOnce) return null;
+    const { callId } = call;
+    if ((await findLateSuccess(this.#surroundings.store, this.id, callId)) !== undefined)
+      return refuse(
+        'already-happened',
+        `An attempt of call ${callId} has succeeded after it was given up. Say that it happened ({ happened: true, output }), or force the retry (--force, { force: true }), which does it twice.`,
+      );
+    const alive = await findLiveAttempt(this.#surroundings, this.id, call);
+    return alive === null ? null : refuseLive(callId, alive);
   }
 
   async #passOn(
