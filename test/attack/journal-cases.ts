@@ -2,7 +2,6 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
 import { systemHost } from '../../engine/host.ts';
-import { userMessage } from '../../protocol/message.ts';
 import type { Store } from '../../protocol/store.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { createRunsApp } from '../../surfaces/http/app.ts';
@@ -16,6 +15,9 @@ const BATCH = 1_000;
 
 /** What a reader may make the store read, for each entry it gets: pages overlap, and a run is folded once. */
 const MOST_READS_PER_ENTRY = 3;
+
+/** How often the lease is looked at while readers read, in ms. */
+const LOOK_MS = 200;
 
 type Reading = { entries: number; readers: number };
 
@@ -41,9 +43,9 @@ async function writeLongRun(store: Store, runId: string, entries: number): Promi
   let { seq } = (await store.get(runId)) ?? { seq: 0 };
   while (seq < entries) {
     const events = Array.from({ length: Math.min(BATCH, entries - seq) }, (_, place) => ({
-      type: 'message.received' as const,
+      type: 'params.changed' as const,
       at: Date.now(),
-      items: [{ ...userMessage(`message ${seq + place}`), id: `item_${seq + place}` }],
+      params: { instructions: `These are instructions number ${seq + place}.` },
     }));
     const appended = await store.append(runId, { after: seq, input: true }, events, 'waiting');
     if (appended.type !== 'appended') throw new Error(`the long run was not written: ${appended.type}`);
@@ -75,6 +77,7 @@ async function readLongRun(folder: string, { entries, readers }: Reading): Promi
   });
   const app = createRunsApp({ store, agents: new Map(), log: () => {} });
   let lapses = 0;
+  let looked = 0;
   const watchLease = async () => {
     const { leaseUntil = 0 } = (await plain.get(held.run.id)) ?? {};
     if (leaseUntil < systemHost.now()) lapses += 1;
@@ -89,7 +92,10 @@ async function readLongRun(folder: string, { entries, readers }: Reading): Promi
       const frames = text.split('\n\n');
       text = frames.pop() ?? '';
       seen += frames.filter(frame => frame.includes('event: journal')).length;
-      await watchLease();
+      if (systemHost.now() - looked > LOOK_MS) {
+        looked = systemHost.now();
+        await watchLease();
+      }
       if (seen >= entries) return seen;
     }
     return seen;

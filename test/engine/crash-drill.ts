@@ -119,6 +119,11 @@ class DrilledProcess {
     throw new ProcessEnded();
   }
 
+  /** What a process had running ends with it: none of it may act later. */
+  #assertAlive(): void {
+    if (this.#over) throw new ProcessEnded();
+  }
+
   #unlessOver(): Promise<never> | undefined {
     return this.#over ? NEVER : undefined;
   }
@@ -168,11 +173,11 @@ class DrilledProcess {
     const act =
       (name: string) =>
       async (_: unknown, { callId, key }: { callId: string; key: string }) => {
-        await this.#unlessOver();
+        this.#assertAlive();
         const done = this.#drill.world.get(callId) ?? { tool: name, keys: [] };
         this.#drill.world.set(callId, { ...done, keys: [...done.keys, key] });
         await Promise.resolve();
-        await this.#unlessOver();
+        this.#assertAlive();
         return `${name} ran`;
       };
     let failures = 0;
