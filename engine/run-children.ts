@@ -52,8 +52,7 @@ export class RunChildren {
     const { store } = this.#surroundings;
     const suspended = suspendedCalls(context);
     const ended: SuspendedCall[] = [];
-    for (const call of suspended)
-      if (await hasEndedChild(store, context.runId, [call.childRunId])) ended.push(call);
+    for (const call of suspended) if ((await findEndedChild(store, [call.childRunId])) !== undefined) ended.push(call);
     const settling = ended.map(call => this.#settleOne(context, call));
     return (await Promise.all(settling)).filter(command => command !== undefined);
   }
@@ -116,9 +115,19 @@ export class RunChildren {
 
   async #settleOne(context: Context, call: SuspendedCall): Promise<Command | undefined> {
     const child = await this.#openOwn(context, call);
-    if (child === undefined) return undefined;
+    if (child === undefined) return await this.#resultElsewhere(call);
     const settled = await child.settled();
-    return settled.status === 'waiting' ? undefined : resultOf(call, child, settled);
+    return settled.status === 'waiting' ? undefined : resultOf(call, child.context, settled);
+  }
+
+  /** What a child gave that this run must not drive: the fork of a parent reads how the other run's child ended. */
+  async #resultElsewhere(call: SuspendedCall): Promise<Command | undefined> {
+    const { store } = this.#surroundings;
+    if ((await findEndedChild(store, [call.childRunId])) === undefined) return undefined;
+    const { state } = await loadRun(store, call.childRunId);
+    const settled = describeSettled(state, text => text);
+    if (settled === null || settled.status === 'waiting') return undefined;
+    return resultOf(call, state.context, settled);
   }
 
   /** A fork of the parent does not drive what belongs to the run it was forked from. */
@@ -130,26 +139,20 @@ export class RunChildren {
   }
 }
 
-/** Whether one of these runs of sub-agents, which a run waits for, has ended. One that is a fork's original's does not count. */
-export async function hasEndedChild(
-  store: Store,
-  parentId: string,
-  childIds: readonly string[],
-): Promise<boolean> {
+/** One of these runs of sub-agents, which a run waits for, that has ended. */
+export async function findEndedChild(store: Store, childIds: readonly string[]): Promise<string | undefined> {
   for (const childId of childIds) {
     const status = (await store.get(childId))?.status;
-    if (status === undefined || status === 'running' || status === 'waiting') continue;
-    if ((await loadChild(store, childId, parentId)) !== undefined) return true;
+    if (status !== undefined && status !== 'running' && status !== 'waiting') return childId;
   }
-  return false;
+  return undefined;
 }
 
 function resultOf(
   call: SuspendedCall,
-  child: Run,
+  context: Context,
   settled: Exclude<Settled, { status: 'waiting' }>,
 ): Command {
-  const { context } = child;
   const answer = answerOfChild(context.agent.name, settled);
   return { type: 'result.received', callId: call.callId, ...answer, spent: spentBy(context, true) };
 }

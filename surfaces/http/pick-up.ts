@@ -2,7 +2,7 @@ import { suspendedCalls } from '../../engine/child-runs.ts';
 import type { Host } from '../../engine/host.ts';
 import { loadRun } from '../../engine/load-run.ts';
 import { isOwnerDead } from '../../engine/owner.ts';
-import { hasEndedChild } from '../../engine/run-children.ts';
+import { findEndedChild } from '../../engine/run-children.ts';
 import { type EngineError, messageOf } from '../../protocol/error.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 
@@ -86,12 +86,12 @@ export class PickUp {
     return picked;
   }
 
-  /** False where it was tried not long ago. */
-  #drive(runId: string): boolean {
+  /** False where it was tried not long ago, for the same reason. */
+  #drive(runId: string, reason = runId): boolean {
     const { host, drive } = this.#options;
-    const { next, waitMs } = this.#tried.get(runId) ?? { next: 0, waitMs: LOOK_AGAIN_MS };
+    const { next, waitMs } = this.#tried.get(reason) ?? { next: 0, waitMs: LOOK_AGAIN_MS };
     if (this.#stopped || host.now() < next) return false;
-    this.#tried.set(runId, { next: host.now() + waitMs, waitMs: Math.min(2 * waitMs, LONGEST_WAIT_MS) });
+    this.#tried.set(reason, { next: host.now() + waitMs, waitMs: Math.min(2 * waitMs, LONGEST_WAIT_MS) });
     drive(runId);
     return true;
   }
@@ -104,7 +104,8 @@ export class PickUp {
     try {
       const known = this.#waiting.get(runId);
       const children = known?.seq === seq ? known.children : await this.#readChildren(runId, seq);
-      if (await hasEndedChild(this.#options.store, runId, children)) this.#drive(runId);
+      const ended = await findEndedChild(this.#options.store, children);
+      if (ended !== undefined) this.#drive(runId, `${runId} ${ended}`);
     } catch (error) {
       this.#tell(`Run ${runId} is not picked up: ${messageOf(error)}`);
     }
@@ -128,7 +129,8 @@ export class PickUp {
   }
 }
 
+/** Keys begin with a run's id. */
 function forgetOthers(known: Map<string, unknown>, records: readonly RunRecord[]): void {
   const kept = new Set(records.map(({ runId }) => runId));
-  for (const runId of known.keys()) if (!kept.has(runId)) known.delete(runId);
+  for (const key of known.keys()) if (!kept.has(key.split(' ', 1)[0] ?? '')) known.delete(key);
 }

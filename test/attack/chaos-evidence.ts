@@ -18,6 +18,8 @@ export type RunEvidence = {
   parent?: { runId: string; callId: string };
   events: readonly RunEvent[];
   transcript: readonly Item[];
+  /** Its state, why it is there, and its open calls. */
+  stands?: string;
   /** Why its replay is not equal. */
   replayFault?: string;
 };
@@ -112,9 +114,14 @@ function findContradicted({ acts, runs }: Evidence): Finding[] {
 
 /** Runs that neither ended nor have anybody to wait for, once all that was asked has been answered. */
 export function findStranded({ runs }: Evidence): Finding[] {
-  return runs.flatMap(({ runId, status, events }) => {
+  return runs.flatMap(({ runId, status, events, stands }) => {
     if (status !== 'running' && status !== 'waiting') return [];
-    return [found('stranded', `${runId} is ${status} behind entry ${events.length}, ${events.at(-1)?.type}`)];
+    return [
+      found(
+        'stranded',
+        `${runId} is ${status} behind entry ${events.length}, ${events.at(-1)?.type}: ${stands}`,
+      ),
+    ];
   });
 }
 

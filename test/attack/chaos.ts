@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { loadRun } from '../../engine/load-run.ts';
 import { replayRun } from '../../engine/replay-run.ts';
+import { statePath } from '../../machines/state-path.ts';
 import { messageOf } from '../../protocol/error.ts';
 import type { Store } from '../../protocol/store.ts';
 import { sqlite } from '../../stores/sqlite.ts';
@@ -243,10 +244,14 @@ export class Chaos {
     for (const { runId, status } of await store.list()) {
       const events = (await store.read(runId)).map(({ event }) => event);
       const { state } = await loadRun(store, runId);
-      const { parent, transcript } = state.context;
+      const { parent, transcript, next, calls } = state.context;
+      const open = calls.map(({ name, callId, status: at }) => `${name} (${callId}) ${at}`);
+      const [first] = events;
+      const isFork = first?.type === 'run.started' && first.forkOf !== undefined;
+      const stands = `${isFork ? 'a fork, ' : ''}${statePath(state)}, ${next?.why}; ${open.join(', ')}`;
       const replayFault = await replay(store, runId);
       runs.push({
-        ...{ runId, status, events, transcript },
+        ...{ runId, status, events, transcript, stands },
         ...(parent === null ? {} : { parent }),
         ...(replayFault === undefined ? {} : { replayFault }),
       });

@@ -488,4 +488,20 @@ describe('a family of agents', () => {
       code: 'call-not-open',
     });
   });
+
+  test('a fork of a parent goes on with what the run it was forked from was given by its sub-agent', async () => {
+    const store = memory();
+    const host = new ManualHost();
+    const family = makeFamily(PAYING, { store, host });
+    const { run, settled } = await settleWith(family, host);
+    assertWaiting(settled);
+    const fork = await run.fork({ at: (await store.read(run.id)).length });
+    expect(await host.settle(fork.settled())).toMatchObject({ status: 'waiting', results: [{}] });
+    await run.approve(settled.approvals[0]?.callId ?? '');
+    expect((await host.settle(run.settled())).status).toBe('finished');
+    const paid = (await eventsOf(store, run.id)).find(({ type }) => type === 'result.received');
+    expect((await host.settle(fork.settled())).status).toBe('finished');
+    const given = (await eventsOf(store, fork.id)).find(({ type }) => type === 'result.received');
+    expect(given).toMatchObject({ output: paid?.type === 'result.received' ? paid.output : undefined });
+  });
 });
