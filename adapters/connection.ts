@@ -1,4 +1,5 @@
 import type { JsonObject } from '../protocol/json.ts';
+import { BoundCall } from './bound-call.ts';
 import { type ClientOptions, clientTransport, type ProviderClient } from './client-transport.ts';
 import { fetchTransport } from './fetch-transport.ts';
 import { type HttpReply, httpReply } from './http-reply.ts';
@@ -75,14 +76,16 @@ export function connector(endpoint: Endpoint, options: ConnectionOptions & Clien
   const open = client ? throughClient(endpoint, options, client, timeoutMs) : directly(endpoint, options);
   return () => {
     const { context, transport } = open();
+    const answer = async (path: string, body: JsonObject, signal: AbortSignal) => {
+      const response = await transport(path, body, signal);
+      if (response.ok) return response;
+      const said = await httpReply(response, limits, context).text(LONGEST_ERROR);
+      throw new HttpFailure(response.status, response.headers, said);
+    };
     const post: Connection['post'] = async (path, body, signal) => {
-      const response = await inTime(timeoutMs, signal, async limited => {
-        const answer = await transport(path, body, limited);
-        if (answer.ok) return answer;
-        const said = await httpReply(answer, limits, context).text(LONGEST_ERROR);
-        throw new HttpFailure(answer.status, answer.headers, said);
-      });
-      return httpReply(response, limits, context);
+      const call = new BoundCall(signal, timeoutMs);
+      const response = await call.begin(limited => answer(path, body, limited));
+      return httpReply(response, limits, context, () => call.end());
     };
     return { context, post };
   };
@@ -166,27 +169,6 @@ function headersOf({ headers = {} }: Endpoint, own: Record<string, string> = {})
 
 function secretsIn(headers: Record<string, string> = {}): string[] {
   return Object.values(headers).filter(value => value.length >= 16);
-}
-
-/**
- * What `call` gives, unless the signal or `timeoutMs` is first: then it is rejected with the signal's reason
- * or a `TimeoutError`, also where `call` heeds no signal. What it gave stays bound to its signal.
- */
-async function inTime<Value>(
-  timeoutMs: number,
-  signal: AbortSignal,
-  call: (signal: AbortSignal) => Promise<Value>,
-): Promise<Value> {
-  const patience = new AbortController();
-  const timer = setTimeout(() => patience.abort(new DOMException('timed out', 'TimeoutError')), timeoutMs);
-  const limited = AbortSignal.any([signal, patience.signal]);
-  const over = Promise.withResolvers<never>();
-  limited.addEventListener('abort', () => over.reject(limited.reason), { once: true });
-  try {
-    return await Promise.race([over.promise, call(limited)]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 function isHttpURL(text: string): boolean {

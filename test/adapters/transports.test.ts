@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { Anthropic } from '@anthropic-ai/sdk';
 import { AzureOpenAI, BedrockOpenAI, OpenAI } from 'openai';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
@@ -12,7 +13,7 @@ import { recordedPlayer } from './play-recorded.ts';
 import { clientFor } from './recorded-adapters.ts';
 import { type RecordedTurn, recordedTurns } from './recordings.ts';
 import { type Answer, type ReplayServer, startReplayServer } from './replay-server.ts';
-import { calling, rejection, request } from './requests.ts';
+import { calling, collect, rejection, request } from './requests.ts';
 
 const KEY = 'transport-test-key-77';
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -62,6 +63,27 @@ describe('every recording gives the same by fetch and through the official clien
   function keptOf(raw: JsonValue): JsonValue {
     return isJsonObject(raw) ? (raw.error ?? raw) : raw;
   }
+});
+
+describe('a signal that outlives its calls', () => {
+  const OK_STREAM: Answer = {
+    chunks: ['data: {"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'],
+  };
+  const FAILED: Answer = { status: 500, headers: JSON_TYPE, chunks: ['{}'] };
+  const EMPTY: Answer = { status: 204, headers: {}, chunks: [] };
+
+  test.each(['fetch', 'client'])('holds nothing of them, by %s', async through => {
+    const own = { apiKey: KEY, baseURL: server.baseURL };
+    const adapter = openaiChat({ model: 'm', ...(through === 'fetch' ? own : { client: new OpenAI(own) }) });
+    const { signal } = new AbortController();
+    for (const answer of [COMPLETION, OK_STREAM, FAILED, EMPTY]) {
+      server.answer(answer);
+      await adapter.generate(request('hi'), { signal }).catch(() => undefined);
+      await collect(adapter.stream(request('hi'), { signal })).catch(() => undefined);
+      expect(server.requests).toHaveLength(2);
+      expect(getEventListeners(signal, 'abort')).toEqual([]);
+    }
+  });
 });
 
 describe('a request by fetch', () => {
