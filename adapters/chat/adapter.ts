@@ -9,6 +9,7 @@ import { readSse } from '../read-sse.ts';
 import { singleTurnAdapter } from '../single-turn.ts';
 import { Answer } from './answer.ts';
 import type { ChatDialect } from './dialect.ts';
+import { growingMessages } from './messages.ts';
 import { bodyOf } from './request.ts';
 import { readChatBody, readChatStream } from './stream.ts';
 import { turnOf } from './turn.ts';
@@ -23,6 +24,7 @@ export type ChatOptions = ConnectionOptions &
 export function chatAdapter(dialect: ChatDialect, options: ChatOptions): ModelAdapter {
   const { model } = options;
   const now = options.now ?? Date.now;
+  const messagesOf = growingMessages(dialect, model);
   return singleTurnAdapter({
     provider: dialect.provider,
     model,
@@ -36,7 +38,8 @@ export function chatAdapter(dialect: ChatDialect, options: ChatOptions): ModelAd
     },
     connect: connector(dialect, options),
     async send(connection, request, { stream, signal }) {
-      const body = bodyOf(request, dialect, { model, stream, providerOptions: options.providerOptions });
+      const { providerOptions } = options;
+      const body = bodyOf(request, dialect, { model, messagesOf, stream, providerOptions });
       try {
         return await connection.post('/chat/completions', body, signal);
       } catch (thrown) {

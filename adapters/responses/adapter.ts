@@ -11,7 +11,7 @@ import { errorFromThrown, malformedStream, type ProviderContext, unsupported } f
 import { readSse } from '../read-sse.ts';
 import { singleTurnAdapter } from '../single-turn.ts';
 import type { ResponsesDialect } from './dialect.ts';
-import { bodyOf } from './request.ts';
+import { bodyOf, growingInputs } from './request.ts';
 import { failedResponse, readResponsesStream } from './stream.ts';
 import { turnOf } from './turn.ts';
 
@@ -29,6 +29,7 @@ export type ResponsesOptions = ConnectionOptions &
 export function responsesAdapter(dialect: ResponsesDialect, options: ResponsesOptions): ModelAdapter {
   const { model } = options;
   const now = options.now ?? Date.now;
+  const inputOf = growingInputs(dialect);
 
   /** A provider that has forgotten the response to continue from is sent the whole transcript, once. */
   async function send(
@@ -38,6 +39,7 @@ export function responsesAdapter(dialect: ResponsesDialect, options: ResponsesOp
   ): Promise<HttpReply> {
     const bodyOptions = {
       model,
+      inputOf,
       stream,
       store: options.store ?? true,
       encryptedReasoning: options.reasoning ?? dialect.reasons(model),
