@@ -1,9 +1,9 @@
 /**
- * A call that its caller's signal and a time limit end. Instead of `AbortSignal.any`, which costs as much as
- * the rest of a request.
+ * A call under its caller's signal, with a time limit for its beginning. `AbortSignal.any` would do the same
+ * and costs as much as the rest of a request.
  *
- * B1 The beginning fails with the signal's reason or a `TimeoutError`, also where who makes it heeds no signal.
- * B2 Until `end`, the caller's signal aborts what was begun; from then on it holds nothing of the call.
+ * B1 `begin` rejects with the signal's reason or with a `TimeoutError`, even if `start` ignores its signal.
+ * B2 Until `end`, the caller's signal aborts the call. After it, the signal has no listener of the call.
  */
 export class BoundCall {
   readonly #caller: AbortSignal;
@@ -17,7 +17,7 @@ export class BoundCall {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** Whoever has the value calls `end` when it is read; where none came the call has ended. */
+  /** Call `end` when the value is used up. After a rejection the call has ended already. */
   async begin<Value>(start: (signal: AbortSignal) => Promise<Value>): Promise<Value> {
     this.#caller.throwIfAborted();
     this.#caller.addEventListener('abort', this.#onAbort);

@@ -4,8 +4,9 @@ import { HttpFailure } from './provider-errors.ts';
 import { RedirectRefused, redirectIn } from './refuse-redirects.ts';
 
 /**
- * What an adapter uses of an official client: those of the packages `openai` (`OpenAI`, `AzureOpenAI`,
- * `BedrockOpenAI`) and `@anthropic-ai/sdk` (`Anthropic`, and its clients for Bedrock and Vertex) fit as they are.
+ * What an adapter uses of an official client. These fit as they are: `OpenAI`, `AzureOpenAI` and
+ * `BedrockOpenAI` of the package `openai`; `Anthropic` of `@anthropic-ai/sdk`; `AnthropicBedrock` of
+ * `@anthropic-ai/bedrock-sdk` and `AnthropicVertex` of `@anthropic-ai/vertex-sdk`.
  */
 export type ProviderClient = {
   readonly baseURL: string;
@@ -28,9 +29,9 @@ export type ProviderClient = {
 
 export type ClientOptions = {
   /**
-   * An official client that makes the requests, with its own key, address, `fetch` and proxy; `apiKey`,
-   * `baseURL` and `fetch` are not used then, nor is the environment. Retries, redirects, `headers` and the
-   * limits remain the adapter's.
+   * An official client that makes the requests, with its own key, address, `fetch` and proxy. `apiKey`,
+   * `baseURL`, `fetch` and the environment variables are not used then. `headers` go over the client's, the
+   * limits of this adapter hold, and the client retries nothing and follows no redirect.
    *
    * @example
    * openaiResponses({ model: 'gpt-5', client: new AzureOpenAI({ endpoint, apiVersion, azureADTokenProvider }) })

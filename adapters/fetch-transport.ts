@@ -3,8 +3,8 @@ import { refuseRedirects } from './refuse-redirects.ts';
 import { trimSlashes } from './trim-slashes.ts';
 
 /**
- * Requests by `fetch`, without retries. `baseURL` may carry a query, such as Azure's `api-version`: it goes
- * behind the path. A proxy is the runtime's affair: Node takes `HTTPS_PROXY` where `NODE_USE_ENV_PROXY=1`.
+ * Requests by `fetch`, without retries. A query in `baseURL`, such as Azure's `api-version`, goes behind the
+ * path. Proxies are configured in the runtime: Node uses `HTTPS_PROXY` where `NODE_USE_ENV_PROXY=1`.
  */
 export function fetchTransport(
   baseURL: string,

@@ -49,8 +49,8 @@ export class GrowingInput {
       return this.#form.make(transcript);
     }
     for (const name of names.flatMap(some => some ?? [])) made.names.add(name);
-    made.input.push(...this.#form.make(added));
-    made.items.push(...added);
+    for (const part of this.#form.make(added)) made.input.push(part);
+    for (const item of added) made.items.push(item);
     this.#made.set(first, made);
     return made.input;
   }
