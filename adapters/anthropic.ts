@@ -7,9 +7,9 @@ import { modelRules } from './anthropic/models.ts';
 import { planOf } from './anthropic/plan.ts';
 import { bodyOf } from './anthropic/request.ts';
 import { readMessageStream } from './anthropic/stream.ts';
-import { anthropicTransport } from './anthropic/transport.ts';
 import { turnOf } from './anthropic/turn.ts';
 import { keptBlock, PROVIDER } from './anthropic/wire-block.ts';
+import type { ClientOptions } from './client-transport.ts';
 import { type Connection, type ConnectionOptions, connector, type Endpoint } from './connection.ts';
 import type { HttpReply } from './http-reply.ts';
 import { objectsOf } from './json-access.ts';
@@ -17,17 +17,18 @@ import { errorFromThrown, malformedStream } from './provider-errors.ts';
 import { readSse } from './read-sse.ts';
 import { singleTurnAdapter } from './single-turn.ts';
 
-export type AnthropicOptions = ConnectionOptions & {
-  /** Laid over every request's body, under the request's own: objects are merged, `tools` appended. */
-  providerOptions?: JsonObject;
-  /** Whether the model can be held to a schema; without that the answer comes as a call of a tool. Default: by its name. */
-  nativeOutput?: boolean;
-};
+export type AnthropicOptions = ConnectionOptions &
+  ClientOptions & {
+    /** Laid over every request's body, under the request's own: objects are merged, `tools` appended. */
+    providerOptions?: JsonObject;
+    /** Whether the model can be held to a schema; without that the answer comes as a call of a tool. Default: by its name. */
+    nativeOutput?: boolean;
+  };
 
 /**
- * Anthropic's Messages API, through the official client. Key and URL come from `ANTHROPIC_API_KEY` and
- * `ANTHROPIC_BASE_URL` where the options do not say; the URL is the root, without `/v1`. Beta features
- * are asked for with `headers: {'anthropic-beta': …}`.
+ * Anthropic's Messages API. Key and URL come from `ANTHROPIC_API_KEY` and `ANTHROPIC_BASE_URL` where the
+ * options do not say; the URL is the root, without `/v1`. Beta features are asked for with
+ * `headers: {'anthropic-beta': …}`, Bedrock and Vertex through their own clients: `client: new AnthropicBedrock()`.
  */
 export function anthropic(options: AnthropicOptions): ModelAdapter {
   const { model, nativeOutput, providerOptions } = options;
@@ -67,7 +68,7 @@ export function anthropic(options: AnthropicOptions): ModelAdapter {
       structuredOutput: (nativeOutput ?? modelRules(model).nativeOutput) ? 'native' : 'tool',
       continuation: false,
     },
-    connect: connector(ENDPOINT, options, anthropicTransport),
+    connect: connector(ENDPOINT, options),
     send,
     read(body, request, context) {
       if (!Array.isArray(body.content)) throw malformedStream('the message has no content', context, body);
@@ -91,9 +92,15 @@ function isThinking(item: Item): boolean {
   return item.type === 'reasoning' && keptBlock(item.opaque) !== undefined;
 }
 
+/**
+ * API version 2023-06-01, through a client too: later ones refuse `temperature` and `top_p`, and other
+ * servers of this API know only this one. `headers` can name another.
+ */
 const ENDPOINT: Endpoint = {
   provider: PROVIDER,
   keyVariables: ['ANTHROPIC_API_KEY'],
   baseURLVariable: 'ANTHROPIC_BASE_URL',
   defaultBaseURL: 'https://api.anthropic.com',
+  keyHeader: 'x-api-key',
+  headers: { 'anthropic-version': '2023-06-01' },
 };

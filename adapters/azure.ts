@@ -16,16 +16,21 @@ export type AzureOptions = ResponsesOptions & {
  * Azure OpenAI and Foundry; `model` is the deployment's name. Key and URL come from `AZURE_API_KEY` (or
  * `AZURE_OPENAI_API_KEY`) and `AZURE_BASE_URL` where the options do not say. The URL is
  * `https://NAME.openai.azure.com/openai/v1`, for other makers' models also
- * `https://NAME.services.ai.azure.com/models`, for old resources `…/openai/deployments/DEPLOYMENT`.
+ * `https://NAME.services.ai.azure.com/models`, for old resources `…/openai/deployments/DEPLOYMENT`. A token
+ * of Entra ID goes as an `authorization` header of your own, or through `client: new AzureOpenAI(…)`.
  */
 export function azure({ api, apiVersion, ...options }: AzureOptions): ModelAdapter {
-  const baseURL = options.baseURL ?? process.env[AZURE.baseURLVariable] ?? '';
-  const connected = { ...options, fetch: azureFetch(options, apiVersion) };
+  const baseURL = options.client?.baseURL ?? options.baseURL ?? process.env[AZURE.baseURLVariable] ?? '';
+  const endpoint: Endpoint = {
+    ...AZURE,
+    ...(hasAuthorization(options.headers) ? {} : { keyHeader: 'api-key' }),
+    resolveURL: url => withApiVersion(url, apiVersion),
+  };
   return (api ?? (hasOnlyChat(baseURL) ? 'chat' : 'responses')) === 'chat'
-    ? chatAdapter({ ...AZURE_CHAT, ...AZURE }, connected)
+    ? chatAdapter({ ...AZURE_CHAT, ...endpoint }, options)
     : responsesAdapter(
-        { ...AZURE, remembers: true, customTools: 'client', reasons: isReasoningModel },
-        connected,
+        { ...endpoint, remembers: true, customTools: 'client', reasons: isReasoningModel },
+        options,
       );
 }
 
@@ -36,26 +41,26 @@ const AZURE: Endpoint = {
   baseURLExample: 'https://NAME.openai.azure.com/openai/v1',
 };
 
-function hasOnlyChat(url: string): boolean {
-  return /\/models\/?$|\/deployments\//.test(url);
+/** A token of Entra ID, which goes instead of the key. */
+function hasAuthorization(headers: Record<string, string> = {}): boolean {
+  return Object.keys(headers).some(name => name.toLowerCase() === 'authorization');
 }
 
-/** Sends the key as `api-key`, as keys are sent at Azure; an `authorization` header of the caller's own stays. */
-function azureFetch({ fetch: inner, headers = {} }: ResponsesOptions, apiVersion?: string): typeof fetch {
-  const ownAuthorization = new Headers(headers).has('authorization');
-  return (input, init) => {
-    const url = new URL(input instanceof Request ? input.url : input);
-    const version = apiVersion ?? process.env.AZURE_API_VERSION?.trim() ?? '';
-    if (version !== '') url.searchParams.set('api-version', version);
-    else if (url.pathname.endsWith('/models/chat/completions')) {
-      url.searchParams.set('api-version', '2024-05-01-preview');
-    } else if (url.pathname.includes('/deployments/')) url.searchParams.set('api-version', '2024-10-21');
-    const sent = new Headers(init?.headers);
-    const key = /^Bearer (.+)$/.exec(sent.get('authorization') ?? '')?.[1];
-    if (key !== undefined && !ownAuthorization) {
-      sent.delete('authorization');
-      sent.set('api-key', key);
-    }
-    return (inner ?? fetch)(url, { ...init, headers: sent });
-  };
+function hasOnlyChat(url: string): boolean {
+  return /\/models\/?(?:\?|$)|\/deployments\//.test(url);
+}
+
+/** A version that was asked for goes before the one in the URL, and that before what the address needs. */
+function withApiVersion(baseURL: string, apiVersion?: string): string {
+  if (!URL.canParse(baseURL)) return baseURL;
+  const url = new URL(baseURL);
+  const asked = apiVersion ?? process.env.AZURE_API_VERSION?.trim() ?? '';
+  const version = asked || (url.searchParams.get('api-version') ?? neededVersion(url));
+  if (version !== '') url.searchParams.set('api-version', version);
+  return url.href;
+}
+
+function neededVersion({ pathname }: URL): string {
+  if (/\/models\/?$/.test(pathname)) return '2024-05-01-preview';
+  return pathname.includes('/deployments/') ? '2024-10-21' : '';
 }

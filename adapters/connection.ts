@@ -1,14 +1,16 @@
 import type { JsonObject } from '../protocol/json.ts';
+import { BoundCall } from './bound-call.ts';
+import { type ClientOptions, clientTransport, type ProviderClient } from './client-transport.ts';
+import { fetchTransport } from './fetch-transport.ts';
 import { type HttpReply, httpReply } from './http-reply.ts';
 import { baseURLInvalid, HttpFailure, keyMissing, type ProviderContext } from './provider-errors.ts';
-import { refuseRedirects } from './refuse-redirects.ts';
 
 /** What every adapter over HTTP takes. */
 export type ConnectionOptions = {
   model: string;
   /** Default: the provider's environment variable, read at each call. */
   apiKey?: string;
-  /** What the provider's own client takes. Default: the provider's environment variable, then its own URL. */
+  /** What the provider's own client takes; a query in it goes along. Default: the provider's environment variable, then its own URL. */
   baseURL?: string;
   /** Sent with every request. A redirect is not followed, so they go to the base URL alone. */
   headers?: Record<string, string>;
@@ -39,19 +41,18 @@ export type Endpoint = {
   baseURLExample?: string;
   /** Brings a base URL to the form that is used, such as with a `/v1`. Default: as it is. */
   resolveURL?: (baseURL: string) => string;
+  /** The header that carries the key. Default: `authorization`, as a bearer token. */
+  keyHeader?: string;
+  /** Sent with every request, under the caller's own. Names in lower case. */
+  headers?: Readonly<Record<string, string>>;
+  /** The environment variables of more such headers; one that is not set sends none. */
+  headerVariables?: Readonly<Record<string, string>>;
 };
 
-export type TransportSettings = {
-  /** Empty where the provider needs none. */
-  apiKey: string;
-  baseURL: string;
-  headers: Record<string, string>;
-  /** Follows no redirect; throws an `HttpFailure` for a status that is not 2xx. */
-  fetch: typeof fetch;
-  timeoutMs: number;
-};
-
-/** Makes a POST and gives the response, its body unread. */
+/**
+ * Makes a POST and gives the response, its body unread. Retries nothing and follows no redirect, for which
+ * it throws a `RedirectRefused`. It may throw an `HttpFailure` for a status that is not 2xx.
+ */
 export type Transport = (path: string, body: JsonObject, signal: AbortSignal) => Promise<Response>;
 
 export type Connection = {
@@ -61,69 +62,113 @@ export type Connection = {
 };
 
 /**
- * Opens connections through `open`, once per key and URL. Connecting throws a `ProviderError`:
- * `key-missing` when there is no key, `base-url-invalid` when there is no usable URL.
+ * Gives a connection for each call. Connecting throws a `ProviderError`: `key-missing` when there is no
+ * key, `base-url-invalid` when there is no usable URL.
  */
-export function connector(
-  endpoint: Endpoint,
-  options: ConnectionOptions,
-  open: (settings: TransportSettings) => Transport | Promise<Transport>,
-): () => Promise<Connection> {
-  let opened: { apiKey: string; baseURL: string; transport: Transport } | undefined;
-  const headers = options.headers ?? {};
-  const secretHeaders = Object.values(headers).filter(value => value.length >= 16);
+export function connector(endpoint: Endpoint, options: ConnectionOptions & ClientOptions): () => Connection {
+  const { client } = options;
   const limits = {
     idleTimeoutMs: options.idleTimeoutMs ?? 300_000,
     totalTimeoutMs: options.totalTimeoutMs ?? 1_800_000,
     maxResponseBytes: options.maxResponseBytes ?? 64 * 1024 * 1024,
   };
   const timeoutMs = options.timeoutMs ?? 600_000;
-  return async () => {
-    const apiKey = options.apiKey ?? fromEnvironment(endpoint.keyVariables);
-    const given =
-      options.baseURL ?? (fromEnvironment([endpoint.baseURLVariable]) || (endpoint.defaultBaseURL ?? ''));
-    const baseURL = endpoint.resolveURL?.(given) ?? given;
-    const context: ProviderContext = {
-      provider: endpoint.provider,
-      model: options.model,
-      keyVariable: endpoint.keyVariables[0] ?? '',
-      baseURLVariable: endpoint.baseURLVariable,
-      baseURL,
-      secrets: [apiKey, ...secretHeaders],
+  const open = client ? throughClient(endpoint, options, client, timeoutMs) : directly(endpoint, options);
+  return () => {
+    const { context, transport } = open();
+    const answer = async (path: string, body: JsonObject, signal: AbortSignal) => {
+      const response = await transport(path, body, signal);
+      if (response.ok) return response;
+      const said = await httpReply(response, limits, context).text(LONGEST_ERROR);
+      throw new HttpFailure(response.status, response.headers, said);
     };
-    if (opened?.apiKey !== apiKey || opened.baseURL !== baseURL) {
-      if (!isHttpURL(baseURL)) throw baseURLInvalid(baseURL, context, endpoint.baseURLExample);
-      if (apiKey === '' && endpoint.keyOptional !== true) throw keyMissing(context);
-      const checked = throwingFailures(refuseRedirects(options.fetch), limits, context);
-      const transport = await open({ apiKey, baseURL, headers, fetch: checked, timeoutMs });
-      opened = { apiKey, baseURL, transport };
-    }
-    const { transport } = opened;
-    return {
-      context,
-      post: async (path, body, signal) => httpReply(await transport(path, body, signal), limits, context),
+    const post: Connection['post'] = async (path, body, signal) => {
+      const call = new BoundCall(signal, timeoutMs);
+      const response = await call.begin(limited => answer(path, body, limited));
+      return httpReply(response, limits, context, () => call.end());
     };
+    return { context, post };
   };
 }
 
 /** Of an error's body no more is read, in characters. */
 const LONGEST_ERROR = 1024 * 1024;
 
-/** The official clients keep only part of an error's body; this keeps all of it. */
-function throwingFailures(
-  inner: typeof fetch,
-  limits: Parameters<typeof httpReply>[1],
-  context: ProviderContext,
-): typeof fetch {
-  return async (input, init) => {
-    const response = await inner(input, init);
-    if (response.ok) return response;
-    throw new HttpFailure(
-      response.status,
-      response.headers,
-      await httpReply(response, limits, context).text(LONGEST_ERROR),
-    );
+type Opened = { context: ProviderContext; transport: Transport };
+
+/** Opens a transport once per key and URL. */
+function directly(endpoint: Endpoint, options: ConnectionOptions): () => Opened {
+  let opened: { apiKey: string; found: Opened } | undefined;
+  return () => {
+    const apiKey = options.apiKey ?? fromEnvironment(endpoint.keyVariables);
+    const given =
+      options.baseURL ?? (fromEnvironment([endpoint.baseURLVariable]) || (endpoint.defaultBaseURL ?? ''));
+    const baseURL = endpoint.resolveURL?.(given) ?? given;
+    if (opened?.apiKey === apiKey && opened.found.context.baseURL === baseURL) return opened.found;
+    const context: ProviderContext = {
+      provider: endpoint.provider,
+      model: options.model,
+      keyVariable: endpoint.keyVariables[0] ?? '',
+      baseURLVariable: endpoint.baseURLVariable,
+      baseURL,
+      secrets: [apiKey, ...secretsIn(options.headers)],
+    };
+    if (!isHttpURL(baseURL)) throw baseURLInvalid(baseURL, context, endpoint.baseURLExample);
+    if (apiKey === '' && endpoint.keyOptional !== true) throw keyMissing(context);
+    const headers = {
+      'content-type': 'application/json',
+      ...authorization(endpoint, apiKey),
+      ...fromVariables(endpoint),
+      ...headersOf(endpoint, options.headers),
+    };
+    const transport = fetchTransport(baseURL, headers, options.fetch);
+    opened = { apiKey, found: { context, transport } };
+    return opened.found;
   };
+}
+
+function throughClient(
+  endpoint: Endpoint,
+  { model, headers }: ConnectionOptions,
+  client: ProviderClient,
+  timeoutMs: number,
+): () => Opened {
+  const transport = clientTransport(client, headersOf(endpoint, headers), timeoutMs);
+  return () => {
+    const keys = [client.apiKey, client.authToken].filter(key => typeof key === 'string');
+    const context: ProviderContext = {
+      provider: endpoint.provider,
+      model,
+      keyVariable: '',
+      baseURLVariable: '',
+      baseURL: client.baseURL,
+      secrets: [...keys, ...secretsIn(headers)],
+    };
+    return { context, transport };
+  };
+}
+
+function authorization({ keyHeader }: Endpoint, apiKey: string): Record<string, string> {
+  if (apiKey === '') return {};
+  return keyHeader === undefined ? { authorization: `Bearer ${apiKey}` } : { [keyHeader]: apiKey };
+}
+
+function fromVariables({ headerVariables = {} }: Endpoint): Record<string, string> {
+  const found = Object.entries(headerVariables).map(([name, variable]) => [
+    name,
+    fromEnvironment([variable]),
+  ]);
+  return Object.fromEntries(found.filter(([, value]) => value !== ''));
+}
+
+/** The endpoint's headers under the caller's, each name once and in lower case. */
+function headersOf({ headers = {} }: Endpoint, own: Record<string, string> = {}): Record<string, string> {
+  const lowered = Object.entries(own).map(([name, value]) => [name.toLowerCase(), value]);
+  return { ...headers, ...Object.fromEntries(lowered) };
+}
+
+function secretsIn(headers: Record<string, string> = {}): string[] {
+  return Object.values(headers).filter(value => value.length >= 16);
 }
 
 function isHttpURL(text: string): boolean {

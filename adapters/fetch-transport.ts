@@ -1,24 +1,32 @@
-import type { Transport, TransportSettings } from './connection.ts';
+import type { Transport } from './connection.ts';
+import { refuseRedirects } from './refuse-redirects.ts';
 import { trimSlashes } from './trim-slashes.ts';
 
-/** By `fetch` alone, for providers without a client of their own here. `authorization`: the headers that carry the key. */
+/**
+ * Requests by `fetch`, without retries. A query in `baseURL`, such as Azure's `api-version`, goes behind the
+ * path. Proxies are configured in the runtime: Node uses `HTTPS_PROXY` where `NODE_USE_ENV_PROXY=1`.
+ */
 export function fetchTransport(
-  { baseURL, headers, fetch, timeoutMs }: TransportSettings,
-  authorization: Record<string, string>,
+  baseURL: string,
+  headers: Readonly<Record<string, string>>,
+  fetch?: typeof globalThis.fetch,
 ): Transport {
-  const root = trimSlashes(baseURL);
-  return async (path, body, signal) => {
-    const patience = new AbortController();
-    const timer = setTimeout(() => patience.abort(new DOMException('timed out', 'TimeoutError')), timeoutMs);
-    try {
-      return await fetch(`${root}${path}`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', ...authorization, ...headers },
-        body: JSON.stringify(body),
-        signal: AbortSignal.any([signal, patience.signal]),
-      });
-    } finally {
-      clearTimeout(timer);
-    }
+  const { root, query } = partsOf(baseURL);
+  const post = refuseRedirects(fetch);
+  return (path, body, signal) => {
+    const search = query === '' ? '' : `${path.includes('?') ? '&' : '?'}${query}`;
+    return post(`${root}${path}${search}`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify(body),
+      signal,
+    });
   };
+}
+
+function partsOf(baseURL: string): { root: string; query: string } {
+  const [address = ''] = baseURL.split('#', 1);
+  const end = address.indexOf('?');
+  if (end === -1) return { root: trimSlashes(address), query: '' };
+  return { root: trimSlashes(address.slice(0, end)), query: address.slice(end + 1) };
 }

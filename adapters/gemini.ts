@@ -1,7 +1,6 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
 import type { JsonObject } from '../protocol/json.ts';
 import { type ConnectionOptions, connector, type Endpoint } from './connection.ts';
-import { fetchTransport } from './fetch-transport.ts';
 import { pathOf, rootOf } from './gemini/address.ts';
 import { bodyOf } from './gemini/request.ts';
 import { readBody, readEvents } from './gemini/response.ts';
@@ -14,7 +13,7 @@ export type GeminiOptions = ConnectionOptions & {
 };
 
 /**
- * Google's Gemini API (`generateContent`), by `fetch`. The base URL is the root; one that names an API
+ * Google's Gemini API (`generateContent`). The base URL is the root; one that names an API
  * version already is taken as it is. The key is that of `GEMINI_API_KEY`, `GOOGLE_API_KEY` or
  * `GOOGLE_GENERATIVE_AI_API_KEY` where the options do not say, and goes in a header.
  */
@@ -31,12 +30,7 @@ export function gemini(options: GeminiOptions): ModelAdapter {
       structuredOutput: 'native',
       continuation: false,
     },
-    connect: connector(ENDPOINT, options, settings =>
-      fetchTransport(
-        { ...settings, baseURL: rootOf(settings.baseURL) },
-        { 'x-goog-api-key': settings.apiKey },
-      ),
-    ),
+    connect: connector(ENDPOINT, options),
     send: (connection, request, { stream, signal }) =>
       connection.post(pathOf(model, stream), bodyOf(request, model, options.providerOptions), signal),
     read: (body, request, context) => readBody(body, request, context),
@@ -50,4 +44,6 @@ const ENDPOINT: Endpoint = {
   keyVariables: ['GEMINI_API_KEY', 'GOOGLE_API_KEY', 'GOOGLE_GENERATIVE_AI_API_KEY'],
   baseURLVariable: 'GEMINI_BASE_URL',
   defaultBaseURL: 'https://generativelanguage.googleapis.com',
+  resolveURL: rootOf,
+  keyHeader: 'x-goog-api-key',
 };

@@ -19,9 +19,16 @@ export type HttpReply = {
   text(longest?: number): Promise<string>;
 };
 
-export function httpReply(response: Response, limits: ReplyLimits, context: ProviderContext): HttpReply {
-  const { status, headers } = response;
-  const guard = () => response.body && new BodyGuard(response.body.getReader(), limits, context);
+/** `onEnd` is called when the body has ended, was left or broke; perhaps more than once. */
+export function httpReply(
+  response: Response,
+  limits: ReplyLimits,
+  context: ProviderContext,
+  onEnd: () => void = () => undefined,
+): HttpReply {
+  const { status, headers, body } = response;
+  if (!body) onEnd();
+  const guard = () => body && new BodyGuard(body.getReader(), limits, context, onEnd);
   return { status, headers, chunks: () => chunksOf(guard()), text: longest => textOf(guard(), longest) };
 }
 
@@ -74,16 +81,18 @@ class BodyGuard {
   readonly #reader: Reader;
   readonly #limits: ReplyLimits;
   readonly #context: ProviderContext;
+  readonly #onEnd: () => void;
   #timer: NodeJS.Timeout | undefined;
   #deadline: NodeJS.Timeout | undefined;
   #waiting = false;
   #bytes = 0;
   #broken: Error | undefined;
 
-  constructor(reader: Reader, limits: ReplyLimits, context: ProviderContext) {
+  constructor(reader: Reader, limits: ReplyLimits, context: ProviderContext, onEnd: () => void) {
     this.#reader = reader;
     this.#limits = limits;
     this.#context = context;
+    this.#onEnd = onEnd;
   }
 
   /** The next chunk; `undefined` at the end. */
@@ -118,6 +127,7 @@ class BodyGuard {
     clearTimeout(this.#timer);
     clearTimeout(this.#deadline);
     this.#timer = undefined;
+    this.#onEnd();
   }
 
   #watch(): void {

@@ -2,6 +2,7 @@ import type { ModelAdapter } from '../protocol/adapter.ts';
 import { type ChatOptions, chatAdapter } from './chat/adapter.ts';
 import type { ChatDialect } from './chat/dialect.ts';
 import { isOpenaiModel, OPENAI_CALL_IDS } from './chat/openai-models.ts';
+import { OPENAI_ENDPOINT } from './openai-endpoint.ts';
 
 /**
  * OpenAI's Chat Completions, and whatever speaks them at another base URL. Key, URL, organization and
@@ -14,10 +15,8 @@ export function openaiChat(options: ChatOptions): ModelAdapter {
 
 /** OpenAI itself tells no reasoning; servers that do want it back beside the calls it led to. */
 const OPENAI_CHAT: ChatDialect = {
+  ...OPENAI_ENDPOINT,
   provider: 'openai-chat',
-  keyVariables: ['OPENAI_API_KEY'],
-  baseURLVariable: 'OPENAI_BASE_URL',
-  defaultBaseURL: 'https://api.openai.com/v1',
   role: roleAtOpenai,
   maxTokensMember: model => (isOpenaiModel(model) ? 'max_completion_tokens' : 'max_tokens'),
   callIds: OPENAI_CALL_IDS,

@@ -1,21 +1,20 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
+import { OPENAI_ENDPOINT } from './openai-endpoint.ts';
 import { type ResponsesOptions, responsesAdapter } from './responses/adapter.ts';
 import type { ResponsesDialect } from './responses/dialect.ts';
 import { isReasoningModel } from './responses/reasoning-models.ts';
 
 /**
- * OpenAI's Responses API, through the official client. Key, URL, organization and project come from
- * `OPENAI_API_KEY`, `OPENAI_BASE_URL`, `OPENAI_ORG_ID` and `OPENAI_PROJECT_ID` where the options do not say.
+ * OpenAI's Responses API. Key, URL, organization and project come from `OPENAI_API_KEY`,
+ * `OPENAI_BASE_URL`, `OPENAI_ORG_ID` and `OPENAI_PROJECT_ID` where the options do not say.
  */
 export function openaiResponses(options: ResponsesOptions): ModelAdapter {
   return responsesAdapter(OPENAI, options);
 }
 
 const OPENAI: ResponsesDialect = {
+  ...OPENAI_ENDPOINT,
   provider: 'openai-responses',
-  keyVariables: ['OPENAI_API_KEY'],
-  baseURLVariable: 'OPENAI_BASE_URL',
-  defaultBaseURL: 'https://api.openai.com/v1',
   remembers: true,
   customTools: 'client',
   reasons: isReasoningModel,

@@ -23,10 +23,10 @@ export type ProviderContext = {
 export class HttpFailure extends Error {
   override readonly name = 'HttpFailure';
   readonly status: number;
-  readonly headers: Headers;
+  readonly headers: Pick<Headers, 'get'>;
   readonly body: string;
 
-  constructor(status: number, headers: Headers, body: string) {
+  constructor(status: number, headers: Pick<Headers, 'get'>, body: string) {
     super(`HTTP ${status}`);
     this.status = status;
     this.headers = headers;

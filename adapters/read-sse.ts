@@ -27,6 +27,16 @@ export async function* readSse(chunks: AsyncIterable<Uint8Array>): AsyncGenerato
   }
 }
 
+/** Whether the data is the `[DONE]` that OpenAI's streams end with, with any blanks around it. */
+export function isDone(data: string): boolean {
+  return data.trim() === '[DONE]';
+}
+
+/** Whether the data has nothing to be read: it is blank, or `[DONE]`. */
+export function saysNothing(data: string): boolean {
+  return data.trim() === '' || isDone(data);
+}
+
 /** The lines of one event, until the blank line that ends it. */
 class EventBlock {
   #event = '';

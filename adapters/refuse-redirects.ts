@@ -25,11 +25,21 @@ export function refuseRedirects(inner: typeof fetch = fetch): typeof fetch {
     if (!REDIRECTS.has(status) && !redirected && type !== 'opaqueredirect') return response;
     response.body?.cancel().catch(() => undefined);
     const asked = input instanceof Request ? input.url : String(input);
-    throw new RedirectRefused(status, redirected ? response.url : resolve(headers.get('location'), asked));
+    throw new RedirectRefused(status, redirected ? response.url : targetOf(headers, asked));
   };
 }
 
-function resolve(location: string | null, from: string): string {
-  if (location === null || !URL.canParse(location, from)) return '';
-  return new URL(location, from).href;
+/** The refusal of a response that was read elsewhere; `undefined` where it is no redirect. */
+export function redirectIn(
+  status: number,
+  headers: Pick<Headers, 'get'>,
+  asked: string,
+): RedirectRefused | undefined {
+  return REDIRECTS.has(status) ? new RedirectRefused(status, targetOf(headers, asked)) : undefined;
+}
+
+function targetOf(headers: Pick<Headers, 'get'>, asked: string): string {
+  const location = headers.get('location');
+  if (location === null || !URL.canParse(location, asked)) return '';
+  return new URL(location, asked).href;
 }

@@ -2,7 +2,7 @@
  * How long the headers ask to wait, in ms: `retry-after-ms`, else `retry-after` in seconds or as an
  * HTTP date. `null` when they do not say. `now` is ms since the epoch.
  */
-export function retryAfterMs(headers: Headers, now: number): number | null {
+export function retryAfterMs(headers: Pick<Headers, 'get'>, now: number): number | null {
   const exact = numberIn(headers.get('retry-after-ms'));
   if (exact !== null) return exact;
   const hint = headers.get('retry-after');

@@ -13,7 +13,7 @@ export type SingleTurn = {
   provider: string;
   model: string;
   capabilities: Capabilities;
-  connect(): Promise<Connection>;
+  connect(): Connection;
   send(
     connection: Connection,
     request: ModelRequest,
@@ -36,32 +36,43 @@ export function singleTurnAdapter(options: SingleTurn): ModelAdapter {
   const { provider, model, capabilities } = options;
   const now = options.now ?? Date.now;
 
-  async function* run(
-    request: ModelRequest,
-    signal: AbortSignal,
-    stream: boolean,
-  ): AsyncGenerator<TurnDelta, void> {
-    const connection = await options.connect();
+  async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<TurnDelta, void> {
+    const connection = options.connect();
     try {
       signal.throwIfAborted();
-      const reply = await options.send(connection, request, { stream, signal });
-      yield* receive(reply, request, connection.context, stream);
+      const reply = await options.send(connection, request, { stream: true, signal });
+      if (isStream(reply, true)) yield* deltasOf(reply, request, connection.context);
+      else yield* deltasUpTo(await wholeTurn(reply, request, connection.context));
     } catch (thrown) {
       throw errorFromThrown(thrown, connection.context, signal, now());
     }
   }
 
-  async function* receive(
+  async function generate(request: ModelRequest, signal: AbortSignal): Promise<ModelTurn> {
+    const connection = options.connect();
+    try {
+      signal.throwIfAborted();
+      const reply = await options.send(connection, request, { stream: false, signal });
+      if (isStream(reply, false)) return await collectTurn(deltasOf(reply, request, connection.context));
+      return await wholeTurn(reply, request, connection.context);
+    } catch (thrown) {
+      throw errorFromThrown(thrown, connection.context, signal, now());
+    }
+  }
+
+  async function wholeTurn(
     reply: HttpReply,
     request: ModelRequest,
     context: ProviderContext,
-    stream: boolean,
+  ): Promise<ModelTurn> {
+    return options.read(bodyIn(await reply.text(), context), request, context);
+  }
+
+  async function* deltasOf(
+    reply: HttpReply,
+    request: ModelRequest,
+    context: ProviderContext,
   ): AsyncGenerator<TurnDelta, void> {
-    if (!isStream(reply, stream)) {
-      const body = bodyIn(await reply.text(), context);
-      yield* deltasUpTo(options.read(body, request, context));
-      return;
-    }
     const shown = new ShownDeltas();
     const deltas = options.readStream(reply.chunks(), request, context);
     let ended = false;
@@ -83,8 +94,8 @@ export function singleTurnAdapter(options: SingleTurn): ModelAdapter {
     provider,
     model,
     capabilities,
-    generate: (request, { signal }): Promise<ModelTurn> => collectTurn(run(request, signal, false)),
-    stream: (request, { signal }) => run(request, signal, true),
+    generate: (request, { signal }) => generate(request, signal),
+    stream: (request, { signal }) => stream(request, signal),
   };
 }
 

@@ -27,8 +27,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   xstate: ['machines/', 'engine/live.ts'],
   '@noble/hashes': ['machines/', 'engine/'],
-  openai: ['adapters/'],
-  '@anthropic-ai/sdk': ['adapters/'],
+  openai: [],
+  '@anthropic-ai/sdk': [],
   '@modelcontextprotocol/client': ['tools/'],
   commander: ['surfaces/cli/'],
   hono: ['surfaces/'],

@@ -2,7 +2,7 @@ import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import type { TurnDelta } from '../../protocol/turn.ts';
 import { jsonIn, nonEmpty, objectOf, objectsOf, shorten, textIn } from '../json-access.ts';
 import { errorFromBody, malformedStream, type ProviderContext } from '../provider-errors.ts';
-import type { SseEvent } from '../read-sse.ts';
+import { type SseEvent, saysNothing } from '../read-sse.ts';
 import { extend, type StreamedBlock, StreamedBlocks } from './streamed-blocks.ts';
 import type { ReadBlock } from './turn.ts';
 
@@ -23,7 +23,7 @@ export async function* readMessageStream(
   let count = 0;
   let last = 'none';
   for await (const { event: name, data } of events) {
-    if (data === '' || data === '[DONE]') continue;
+    if (saysNothing(data)) continue;
     const event = jsonIn(data);
     if (!isJsonObject(event)) throw malformedStream(`an event is not JSON: ${shorten(data, 80)}`, context);
     count += 1;

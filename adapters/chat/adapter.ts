@@ -1,27 +1,30 @@
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { ProviderError } from '../../protocol/error.ts';
 import type { JsonObject } from '../../protocol/json.ts';
+import type { ClientOptions } from '../client-transport.ts';
 import { type ConnectionOptions, connector } from '../connection.ts';
 import { readErrorBody } from '../error-body.ts';
-import { openaiTransport } from '../openai-transport.ts';
 import { errorFromThrown } from '../provider-errors.ts';
 import { readSse } from '../read-sse.ts';
 import { singleTurnAdapter } from '../single-turn.ts';
 import { Answer } from './answer.ts';
 import type { ChatDialect } from './dialect.ts';
+import { growingMessages } from './messages.ts';
 import { bodyOf } from './request.ts';
 import { readChatBody, readChatStream } from './stream.ts';
 import { turnOf } from './turn.ts';
 
-export type ChatOptions = ConnectionOptions & {
-  /** Laid over every request's body, under the request's own: objects are merged, `tools` appended. */
-  providerOptions?: JsonObject;
-};
+export type ChatOptions = ConnectionOptions &
+  ClientOptions & {
+    /** Laid over every request's body, under the request's own: objects are merged, `tools` appended. */
+    providerOptions?: JsonObject;
+  };
 
 /** A single-turn adapter for a provider that speaks the Chat Completions API. */
 export function chatAdapter(dialect: ChatDialect, options: ChatOptions): ModelAdapter {
   const { model } = options;
   const now = options.now ?? Date.now;
+  const messagesOf = growingMessages(dialect, model);
   return singleTurnAdapter({
     provider: dialect.provider,
     model,
@@ -33,11 +36,10 @@ export function chatAdapter(dialect: ChatDialect, options: ChatOptions): ModelAd
       structuredOutput: (dialect.output ?? 'json_schema') === 'json_schema' ? 'native' : 'instructions',
       continuation: false,
     },
-    connect: connector(dialect, options, settings =>
-      openaiTransport(settings, dialect.keyVariables.includes('OPENAI_API_KEY')),
-    ),
+    connect: connector(dialect, options),
     async send(connection, request, { stream, signal }) {
-      const body = bodyOf(request, dialect, { model, stream, providerOptions: options.providerOptions });
+      const { providerOptions } = options;
+      const body = bodyOf(request, dialect, { model, messagesOf, stream, providerOptions });
       try {
         return await connection.post('/chat/completions', body, signal);
       } catch (thrown) {

@@ -1,6 +1,7 @@
 import type { Item, ToolResultItem } from '../../protocol/item.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
+import { GrowingInput } from '../growing-input.ts';
 import { nonEmpty } from '../json-access.ts';
 import { type AssistantItem, assistantMessage } from './assistant-message.ts';
 import type { ChatDialect } from './dialect.ts';
@@ -41,6 +42,27 @@ export function messagesOf(transcript: readonly Item[], dialect: ChatDialect, mo
   }
   endAssistant();
   return dialect.strictOrder ? inStrictOrder(messages) : messages;
+}
+
+/**
+ * The same, made anew only where the transcript has gone on. A dialect with a strict order looks beyond the
+ * ends of its turns, so it is always made as a whole.
+ */
+export function growingMessages(
+  dialect: ChatDialect,
+  model: string,
+): (transcript: readonly Item[]) => readonly JsonObject[] {
+  const make = (transcript: readonly Item[]) => messagesOf(transcript, dialect, model);
+  if (dialect.strictOrder) return make;
+  const { fits = () => true } = dialect.callIds ?? {};
+  const growing = new GrowingInput({
+    make,
+    namesOf(item) {
+      if (item.type !== 'tool_call' && item.type !== 'tool_result') return [];
+      return fits(item.callId) ? [item.callId] : undefined;
+    },
+  });
+  return transcript => growing.of(transcript);
 }
 
 /** The role that instructions, and system and developer messages have at this provider. */

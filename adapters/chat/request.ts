@@ -1,3 +1,4 @@
+import type { Item } from '../../protocol/item.ts';
 import type { JsonObject, JsonValue } from '../../protocol/json.ts';
 import type { ModelRequest, OutputFormat, ToolChoice, ToolDefinition } from '../../protocol/turn.ts';
 import { objectOf } from '../json-access.ts';
@@ -5,10 +6,12 @@ import { mergeOptions } from '../merge-options.ts';
 import { withOutputSchema } from '../output-instructions.ts';
 import { strictSchema } from '../strict-schema.ts';
 import type { ChatDialect, OutputForm } from './dialect.ts';
-import { messagesOf, roleFor } from './messages.ts';
+import { roleFor } from './messages.ts';
 
 export type BodyOptions = {
   model: string;
+  /** The transcript as messages. */
+  messagesOf: (transcript: readonly Item[]) => readonly JsonObject[];
   stream: boolean;
   /** The adapter's own; the request's go over them. */
   providerOptions: JsonObject | undefined;
@@ -24,7 +27,7 @@ export function bodyOf(request: ModelRequest, dialect: ChatDialect, options: Bod
       model,
       messages: [
         ...instructionsInput(request, form, dialect, model),
-        ...messagesOf(request.transcript, dialect, model),
+        ...options.messagesOf(request.transcript),
       ],
       ...(options.stream ? streamInput(dialect) : {}),
       ...(request.tools.length > 0 ? { tools: request.tools.map(toolInput) } : {}),

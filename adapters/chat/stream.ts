@@ -3,7 +3,7 @@ import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import type { TurnDelta, Usage } from '../../protocol/turn.ts';
 import { integerIn, jsonIn, nonEmpty, objectOf, objectsOf, shorten } from '../json-access.ts';
 import { errorFromBody, malformedStream, type ProviderContext } from '../provider-errors.ts';
-import type { SseEvent } from '../read-sse.ts';
+import { isDone, type SseEvent, saysNothing } from '../read-sse.ts';
 import { showJson } from '../redact-secrets.ts';
 import { isErrorBody } from '../single-turn.ts';
 import type { Answer } from './answer.ts';
@@ -26,8 +26,8 @@ export async function* readChatStream(
   const ending: Ending = { finish: '', usage: null, model: undefined };
   let count = 0;
   for await (const { event, data } of events) {
-    if (data === '[DONE]') break;
-    if (data.trim() === '') continue;
+    if (isDone(data)) break;
+    if (saysNothing(data)) continue;
     const chunk = jsonIn(data);
     if (event === 'error') throw errorFromBody(chunk ?? data, context);
     if (!isJsonObject(chunk)) throw malformedStream(`an event is not JSON: ${shorten(data, 80)}`, context);

@@ -3,6 +3,7 @@ import { trimSlashes } from '../trim-slashes.ts';
 /** The base URL with an API version: its own, such as that of a Vertex location, else `v1beta`. */
 export function rootOf(baseURL: string): string {
   const root = trimSlashes(baseURL);
+  if (!URL.canParse(root)) return root;
   return /\/v\d+(?:(?:alpha|beta)\d*)?(?:\/|$)/.test(new URL(root).pathname) ? root : `${root}/v1beta`;
 }
 

@@ -2,7 +2,7 @@ import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import type { ModelRequest, ModelTurn, TurnDelta } from '../../protocol/turn.ts';
 import { jsonIn, shorten } from '../json-access.ts';
 import { errorFromBody, malformedStream, type ProviderContext } from '../provider-errors.ts';
-import type { SseEvent } from '../read-sse.ts';
+import { type SseEvent, saysNothing } from '../read-sse.ts';
 import { isErrorBody } from '../single-turn.ts';
 import { TurnReader } from './turn.ts';
 
@@ -27,7 +27,7 @@ export async function* readEvents(
   const reader = new TurnReader(request.transcript, context.model);
   let count = 0;
   for await (const { data } of events) {
-    if (data === '' || data === '[DONE]') continue;
+    if (saysNothing(data)) continue;
     const response = jsonIn(data);
     if (response !== undefined && isErrorBody(response)) throw errorFromBody(response, context);
     if (!isJsonObject(response)) {

@@ -2,7 +2,6 @@ import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import type { ModelRequest, TurnDelta } from '../../protocol/turn.ts';
 import { type ConnectionOptions, connector, type Endpoint } from '../connection.ts';
-import { fetchTransport } from '../fetch-transport.ts';
 import { jsonIn, shorten } from '../json-access.ts';
 import { errorFromBody, malformedStream, type ProviderContext } from '../provider-errors.ts';
 import { readNdjson } from '../read-ndjson.ts';
@@ -29,9 +28,7 @@ export function ollamaAdapter(endpoint: Endpoint, options: OllamaNativeOptions):
       structuredOutput: 'native',
       continuation: false,
     },
-    connect: connector(endpoint, options, settings =>
-      fetchTransport(settings, settings.apiKey === '' ? {} : { authorization: `Bearer ${settings.apiKey}` }),
-    ),
+    connect: connector(endpoint, options),
     send: (connection, request, { stream, signal }) =>
       connection.post(
         '/api/chat',

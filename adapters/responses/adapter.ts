@@ -2,32 +2,34 @@ import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { ProviderError } from '../../protocol/error.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import type { ModelRequest } from '../../protocol/turn.ts';
+import type { ClientOptions } from '../client-transport.ts';
 import { type Connection, type ConnectionOptions, connector } from '../connection.ts';
 import { readErrorBody } from '../error-body.ts';
 import type { HttpReply } from '../http-reply.ts';
 import { nonEmpty, objectsOf } from '../json-access.ts';
-import { openaiTransport } from '../openai-transport.ts';
 import { errorFromThrown, malformedStream, type ProviderContext, unsupported } from '../provider-errors.ts';
 import { readSse } from '../read-sse.ts';
 import { singleTurnAdapter } from '../single-turn.ts';
 import type { ResponsesDialect } from './dialect.ts';
-import { bodyOf } from './request.ts';
+import { bodyOf, growingInputs } from './request.ts';
 import { failedResponse, readResponsesStream } from './stream.ts';
 import { turnOf } from './turn.ts';
 
-export type ResponsesOptions = ConnectionOptions & {
-  /** Laid over every request's body, under the request's own: objects are merged, `tools` and `include` appended. */
-  providerOptions?: JsonObject;
-  /** Whether the provider keeps responses to continue from. Default true. */
-  store?: boolean;
-  /** Whether the model reasons. Default: by its name. */
-  reasoning?: boolean;
-};
+export type ResponsesOptions = ConnectionOptions &
+  ClientOptions & {
+    /** Laid over every request's body, under the request's own: objects are merged, `tools` and `include` appended. */
+    providerOptions?: JsonObject;
+    /** Whether the provider keeps responses to continue from. Default true. */
+    store?: boolean;
+    /** Whether the model reasons. Default: by its name. */
+    reasoning?: boolean;
+  };
 
 /** A single-turn adapter for a provider that speaks the Responses API. */
 export function responsesAdapter(dialect: ResponsesDialect, options: ResponsesOptions): ModelAdapter {
   const { model } = options;
   const now = options.now ?? Date.now;
+  const inputOf = growingInputs(dialect);
 
   /** A provider that has forgotten the response to continue from is sent the whole transcript, once. */
   async function send(
@@ -37,6 +39,7 @@ export function responsesAdapter(dialect: ResponsesDialect, options: ResponsesOp
   ): Promise<HttpReply> {
     const bodyOptions = {
       model,
+      inputOf,
       stream,
       store: options.store ?? true,
       encryptedReasoning: options.reasoning ?? dialect.reasons(model),
@@ -64,9 +67,7 @@ export function responsesAdapter(dialect: ResponsesDialect, options: ResponsesOp
       structuredOutput: dialect.structuredOutput ?? 'native',
       continuation: dialect.remembers,
     },
-    connect: connector(dialect, options, settings =>
-      openaiTransport(settings, dialect.keyVariables.includes('OPENAI_API_KEY')),
-    ),
+    connect: connector(dialect, options),
     send,
     read(body, request, context) {
       refuseUnfinished(body, context);

@@ -1,6 +1,7 @@
 import type { Item, MessageItem, Part, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
 import type { JsonObject, JsonValue } from '../../protocol/json.ts';
 import { WireCallIds } from '../chat/wire-call-ids.ts';
+import { GrowingInput } from '../growing-input.ts';
 import { jsonIn, nonEmpty, objectOf, objectsOf, textIn } from '../json-access.ts';
 import { withCallsTogether } from './calls-together.ts';
 import { knownCalls } from './known-calls.ts';
@@ -34,6 +35,22 @@ export function inputOf(transcript: readonly Item[], options: InputOptions): Jso
   const ordered = options.callsTogether ? withCallsTogether(sent) : sent;
   for (const item of ordered) input.push(...inputItems(item, options, { calls, reasoning, ids }));
   return input;
+}
+
+/** The same for a transcript from its beginning, made anew only where it has gone on. */
+export function growingInput(options: InputOptions): (transcript: readonly Item[]) => readonly JsonObject[] {
+  const growing = new GrowingInput({
+    make: transcript => inputOf(transcript, options),
+    namesOf(item) {
+      if (item.type === 'tool_result') return CALL_IDS.fits(item.callId) ? [item.callId] : undefined;
+      const kept = 'opaque' in item ? keptBy(options.provider, item.opaque) : undefined;
+      const names = kept?.after === undefined ? [] : [kept.after];
+      if (item.type === 'reasoning' && kept?.item) names.push(keyOf(kept.item));
+      if (item.type !== 'tool_call') return names;
+      return CALL_IDS.fits(item.callId) ? [item.callId, ...names] : undefined;
+    },
+  });
+  return transcript => growing.of(transcript);
 }
 
 /** What is known of a transcript: what calls kept, reasoning that goes along, the ids calls have in the request. */

@@ -1,3 +1,4 @@
+import type { Item } from '../../protocol/item.ts';
 import type { JsonObject, JsonValue } from '../../protocol/json.ts';
 import type {
   ModelRequest,
@@ -11,10 +12,12 @@ import { mergeOptions } from '../merge-options.ts';
 import { withOutputSchema } from '../output-instructions.ts';
 import { strictSchema } from '../strict-schema.ts';
 import type { ResponsesDialect } from './dialect.ts';
-import { endOfLastTurn, inputOf } from './input.ts';
+import { endOfLastTurn, growingInput, type InputOptions, inputOf } from './input.ts';
 
 export type BodyOptions = {
   model: string;
+  /** A whole transcript as input; `stored` is whether the provider keeps items. */
+  inputOf: (transcript: readonly Item[], stored: boolean) => readonly JsonObject[];
   stream: boolean;
   /** Whether the provider is to keep the response; a `store` in the provider options goes before it. */
   store: boolean;
@@ -38,13 +41,10 @@ export function bodyOf(request: ModelRequest, dialect: ResponsesDialect, options
       model: options.model,
       ...instructionsInput(request, dialect, from !== undefined),
       ...(previous === undefined || from === undefined ? {} : { previous_response_id: previous }),
-      input: inputOf(request.transcript, {
-        provider: dialect.provider,
-        stored,
-        reasoning: dialect.reasoningReplay ?? 'encrypted',
-        callsTogether: dialect.callsTogether ?? false,
-        from: from ?? 0,
-      }),
+      input:
+        from === undefined
+          ? [...options.inputOf(request.transcript, stored)]
+          : inputOf(request.transcript, { ...inputOptions(dialect, stored), from }),
       ...(options.stream ? { stream: true } : {}),
       ...(stored || !dialect.remembers ? {} : { store: false }),
       ...(options.encryptedReasoning ? { include: ['reasoning.encrypted_content'] } : {}),
@@ -56,6 +56,22 @@ export function bodyOf(request: ModelRequest, dialect: ResponsesDialect, options
   );
   const hasTools = Array.isArray(body.tools) && body.tools.length > 0;
   return hasTools ? { ...toolSettings(request), ...body } : body;
+}
+
+/** The input of transcripts that go on from call to call. */
+export function growingInputs(dialect: ResponsesDialect): BodyOptions['inputOf'] {
+  const kept = growingInput(inputOptions(dialect, true));
+  const sent = growingInput(inputOptions(dialect, false));
+  return (transcript, stored) => (stored ? kept(transcript) : sent(transcript));
+}
+
+function inputOptions(dialect: ResponsesDialect, stored: boolean): InputOptions {
+  return {
+    provider: dialect.provider,
+    stored,
+    reasoning: dialect.reasoningReplay ?? 'encrypted',
+    callsTogether: dialect.callsTogether ?? false,
+  };
 }
 
 function instructionsInput(

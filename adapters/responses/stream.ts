@@ -4,7 +4,7 @@ import { isJsonObject } from '../../protocol/json.ts';
 import type { TurnDelta } from '../../protocol/turn.ts';
 import { jsonIn, nonEmpty, objectOf, objectsOf, shorten, textIn } from '../json-access.ts';
 import { errorFromBody, malformedStream, type ProviderContext } from '../provider-errors.ts';
-import type { SseEvent } from '../read-sse.ts';
+import { type SseEvent, saysNothing } from '../read-sse.ts';
 import { isErrorBody } from '../single-turn.ts';
 import type { ResponsesDialect } from './dialect.ts';
 import { addToPart, type OutputSlot, OutputSlots } from './output-slots.ts';
@@ -26,7 +26,7 @@ export async function* readResponsesStream(
   let count = 0;
   let last = 'none';
   for await (const { event: name, data } of events) {
-    if (data === '' || data === '[DONE]') continue;
+    if (saysNothing(data)) continue;
     const event = jsonIn(data);
     if (!isJsonObject(event)) throw malformedStream(`an event is not JSON: ${shorten(data, 80)}`, context);
     count += 1;

@@ -41,6 +41,12 @@ describe('the deltas of a streamed answer', () => {
     ).toBe('a');
   });
 
+  test.each([' [DONE]', '[DONE] ', '\t[DONE]\u00a0', ''])('%j ends it too, or says nothing', async mark => {
+    const behind = mark === '' ? '[DONE]' : chunk({ content: 'b' });
+    const { turn } = await streamed(chunk({ content: 'a' }), ended(), mark, behind);
+    expect(turn.text).toBe('a');
+  });
+
   test('usage comes in a chunk without choices, and neither null nor a later chunk takes it away', async () => {
     const usage = { prompt_tokens: 9, completion_tokens: 2, total_tokens: 11 };
     const { turn } = await streamed(

@@ -3,7 +3,7 @@ import { replayFetch } from '../../adapters/conformance.ts';
 import { parseArguments } from '../../adapters/parse-arguments.ts';
 import { redactText } from '../../adapters/redact-secrets.ts';
 import type { ModelTurn } from '../../protocol/turn.ts';
-import { subjects } from './fixtures/subjects.ts';
+import { subjects, throughClients } from './fixtures/subjects.ts';
 import { calling, rejection, request } from './requests.ts';
 
 const KEY = 'hostile-test-key-0123456789';
@@ -14,7 +14,7 @@ const OPTIONS = {
   idleTimeoutMs: 60_000,
 };
 const JSON_TYPE = { 'content-type': 'application/json' };
-const direct = Object.entries(subjects).filter(([name]) => name !== 'aiSdk');
+const direct = Object.entries({ ...subjects, ...throughClients }).filter(([name]) => name !== 'aiSdk');
 
 describe.each(direct)('%s', (_name, { open }) => {
   it.each([

@@ -39,7 +39,7 @@ describe('modelFromEnv', () => {
     },
   );
 
-  test('no client of a provider is loaded before the first call', async () => {
+  test('no client of a provider is loaded, not even by a call', async () => {
     const { metafile } = await build({
       entryPoints: [fileURLToPath(new URL('../../adapters/model-from-env.ts', import.meta.url))],
       bundle: true,
@@ -57,7 +57,7 @@ describe('modelFromEnv', () => {
           .map(({ path }) => path),
       );
     expect(packages('import-statement')).toEqual(new Set(['zod']));
-    expect(packages('dynamic-import')).toEqual(new Set(['openai', '@anthropic-ai/sdk']));
+    expect(packages('dynamic-import')).toEqual(new Set());
   });
 
   test('only the first colon parts provider and model', () => {

@@ -1,7 +1,7 @@
 import { type Answer, replayFetch } from '../../adapters/conformance.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { ModelRequest, ModelTurn, TurnDelta } from '../../protocol/turn.ts';
-import { openRecorded } from './recorded-adapters.ts';
+import { clientFor, openRecorded } from './recorded-adapters.ts';
 import { exchangeOf, isStreamed, type RecordedTurn, readRecordedJson, readRecording } from './recordings.ts';
 import { calling, collect, request } from './requests.ts';
 
@@ -58,17 +58,25 @@ export type PlayRecorded = (
   deltas?: TurnDelta[],
 ) => Promise<Played>;
 
-/** Plays the recording through one adapter, as it was asked for unless said otherwise; `deltas` takes what is streamed. */
-export function recordedPlayer(recorded: RecordedTurn): PlayRecorded {
+/**
+ * Plays the recording through one adapter, as it was asked for unless said otherwise; `deltas` takes what is
+ * streamed. `through`: who makes the requests.
+ */
+export function recordedPlayer(recorded: RecordedTurn, through: 'fetch' | 'client' = 'fetch'): PlayRecorded {
   let replay = replayFetch();
   const model = recorded.request
     ? String(readRecordedJson(recorded.request).model ?? 'recorded')
     : 'recorded';
-  const adapter = openRecorded(recorded, {
-    model,
+  const settings = {
     apiKey: RECORDED_KEY,
     baseURL: 'http://recorded.invalid',
-    fetch: (input, init) => replay.fetch(input, init),
+    fetch: (...asked: Parameters<typeof fetch>) => replay.fetch(...asked),
+  };
+  const client = through === 'client' ? clientFor(recorded, settings) : undefined;
+  const adapter = openRecorded(recorded, {
+    model,
+    ...settings,
+    ...(client && { client }),
     maxResponseBytes: 10_000_000,
     idleTimeoutMs: 60_000,
   });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { readNdjson } from '../../adapters/read-ndjson.ts';
-import { readSse } from '../../adapters/read-sse.ts';
+import { isDone, readSse, saysNothing } from '../../adapters/read-sse.ts';
 import { collect } from './requests.ts';
 
 const encoder = new TextEncoder();
@@ -17,6 +17,18 @@ async function* chunked(bytes: Uint8Array, cuts: readonly number[]): AsyncGenera
 function events(text: string, cuts: readonly number[] = []) {
   return collect(readSse(chunked(encoder.encode(text), cuts)));
 }
+
+test.each(['[DONE]', ' [DONE]', '[DONE]\t', '\u00a0[DONE] '])('%j is the end mark of a stream', data => {
+  expect([isDone(data), saysNothing(data)]).toEqual([true, true]);
+});
+
+test.each(['', ' '])('%j says nothing, and is no end', data => {
+  expect([isDone(data), saysNothing(data)]).toEqual([false, true]);
+});
+
+test.each(['[DONE]x', '{}', '[done]', '"[DONE]"'])('%j is read', data => {
+  expect([isDone(data), saysNothing(data)]).toEqual([false, false]);
+});
 
 describe('readSse', () => {
   test('comments, ids and retry hints give no event', async () => {

@@ -1,5 +1,8 @@
+import { Anthropic } from '@anthropic-ai/sdk';
+import { AzureOpenAI, OpenAI } from 'openai';
 import { anthropic } from '../../adapters/anthropic.ts';
 import { azure } from '../../adapters/azure.ts';
+import type { ClientOptions, ProviderClient } from '../../adapters/client-transport.ts';
 import type { OpenOptions } from '../../adapters/conformance.ts';
 import { deepseek } from '../../adapters/deepseek.ts';
 import { gemini } from '../../adapters/gemini.ts';
@@ -14,7 +17,7 @@ import type { ModelAdapter } from '../../protocol/adapter.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { RecordedTurn } from './recordings.ts';
 
-type Options = OpenOptions & { model: string; providerOptions?: JsonObject };
+type Options = OpenOptions & { model: string; providerOptions?: JsonObject } & ClientOptions;
 
 /** The adapter of each provider and dialect there are recordings of. */
 const ADAPTERS: Record<string, (options: Options) => ModelAdapter> = {
@@ -34,6 +37,20 @@ const ADAPTERS: Record<string, (options: Options) => ModelAdapter> = {
   'azure responses': options => azure({ ...options, api: 'responses' }),
   'azure chat': options => azure({ ...options, api: 'chat' }),
 };
+
+type ClientSettings = Pick<OpenOptions, 'apiKey' | 'baseURL' | 'fetch'>;
+
+/** The official client of a recorded turn's provider; `undefined` where there is none for its dialect. */
+export function clientFor(
+  { provider, format }: RecordedTurn,
+  settings: ClientSettings,
+): ProviderClient | undefined {
+  if (format === 'anthropic') return new Anthropic(settings);
+  if (format !== 'responses' && format !== 'chat') return undefined;
+  return provider === 'azure'
+    ? new AzureOpenAI({ ...settings, apiVersion: 'preview' })
+    : new OpenAI(settings);
+}
 
 /** The adapter that speaks the dialect of a recorded turn. */
 export function openRecorded(turn: RecordedTurn, options: Options): ModelAdapter {

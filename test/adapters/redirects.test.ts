@@ -4,7 +4,7 @@ import { aiSdk, refuseRedirects } from '../../adapters/ai-sdk.ts';
 import { startReplayServer } from '../../adapters/conformance.ts';
 import { ollama } from '../../adapters/ollama.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
-import { subjects } from './fixtures/subjects.ts';
+import { subjects, throughClients } from './fixtures/subjects.ts';
 import { calling, collect, rejection, request } from './requests.ts';
 
 const KEY = 'redirect-test-key-0123456789';
@@ -13,7 +13,7 @@ type Open = (baseURL: string) => ModelAdapter;
 
 const adapters: Record<string, Open> = {
   ...Object.fromEntries(
-    Object.entries(subjects)
+    Object.entries({ ...subjects, ...throughClients })
       .filter(([name]) => name !== 'aiSdk')
       .map(([name, { open }]): [string, Open] => [name, baseURL => open({ ...WIDE, baseURL })]),
   ),

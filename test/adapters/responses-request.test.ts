@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openaiResponses } from '../../adapters/openai-responses.ts';
 import type { ResponsesDialect } from '../../adapters/responses/dialect.ts';
-import { type BodyOptions, bodyOf } from '../../adapters/responses/request.ts';
+import { type BodyOptions, bodyOf, growingInputs } from '../../adapters/responses/request.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { JsonObject, JsonValue } from '../../protocol/json.ts';
 import { userMessage } from '../../protocol/message.ts';
@@ -21,6 +21,7 @@ const DIALECT: ResponsesDialect = {
 };
 const OPTIONS: BodyOptions = {
   model: 'gpt-4.1',
+  inputOf: growingInputs(DIALECT),
   stream: false,
   store: true,
   encryptedReasoning: false,

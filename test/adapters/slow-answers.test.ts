@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { aiSdk } from '../../adapters/ai-sdk.ts';
 import { anthropic } from '../../adapters/anthropic.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
-import { subjects } from './fixtures/subjects.ts';
+import { subjects, throughClients } from './fixtures/subjects.ts';
 import { calling, collect, rejection, request } from './requests.ts';
 
 const OPTIONS = {
@@ -73,7 +73,7 @@ async function endsAfter(limitMs: number, open: (given: typeof fetch) => ModelAd
 }
 
 describe('an answer that never stops coming, a byte every 300 ms,', () => {
-  const direct = Object.entries(subjects).filter(([name]) => name !== 'aiSdk');
+  const direct = Object.entries({ ...subjects, ...throughClients }).filter(([name]) => name !== 'aiSdk');
   it.each(direct)('ends after 30 minutes: %s', async (_name, { open }) => {
     await endsAfter(1_800_000, fetch => open({ ...OPTIONS, fetch }));
   });
