@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Samples } from './format-table.ts';
 import type { Measurement, Metrics, Workload } from './workload.ts';
 

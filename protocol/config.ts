@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { isJsonObject, type JsonObject } from './json.ts';
 
 /** What a run may spend. Counted over pauses, resumes and processes. */

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { JsonValue } from './json.ts';
 
 const json = z.custom<JsonValue>(value => value !== undefined);

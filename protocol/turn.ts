@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Item } from './item.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 

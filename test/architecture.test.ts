@@ -107,6 +107,11 @@ describe('the house', () => {
     expect(wrong).toEqual([]);
   });
 
+  it('zod is imported as a namespace: bundlers can leave out what is not used of it', () => {
+    const named = sources.filter(({ text }) => /^import (type )?\{[^}]*\} from 'zod'/m.test(text));
+    expect(named.map(({ file }) => file)).toEqual([]);
+  });
+
   it("XState's private vocabulary is only where steps are made and where actions are compiled", () => {
     const users = sources.filter(({ text }) => /['"`]@?xstate\.\w/.test(text)).map(({ file }) => file);
     expect(users.sort()).toEqual(['machines/compile-action.ts', 'machines/step.ts']);

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { answerOfChild } from '../../engine/child-runs.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import type { ApprovalRule } from '../../tools/approval-rule.ts';

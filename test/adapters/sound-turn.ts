@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import { ProviderError } from '../../protocol/error.ts';
 import { itemSchema } from '../../protocol/item.ts';
 import { type ModelTurn, type TurnDelta, usageSchema } from '../../protocol/turn.ts';
