@@ -10,8 +10,8 @@ import * as z from 'zod';
 import { buildPage } from './visualizer/build-page.ts';
 
 /**
- * Packages whose used parts become ours. zod is most of what importing it takes: its languages and formats are
- * not used here. xstate stays outside, because a program makes actors of our machine with its own copy.
+ * Packages whose used parts become ours: of zod its languages and most formats are not used here. xstate stays
+ * outside, because a program makes actors of our machine with its own copy.
  */
 const BUNDLED = ['zod', '@noble/hashes'];
 

@@ -41,10 +41,7 @@ export function makeHash(): { update(part: Uint8Array): void; digest(): string }
   return { update: part => void hash.update(part), digest: () => hash.digest('hex') };
 }
 
-let known: typeof import('node:crypto') | undefined;
-
 /** Node's own SHA-256, ten times as fast; `undefined` in a browser, where this module loads too. Loaded when needed. */
 function nodeCrypto(): typeof import('node:crypto') | undefined {
-  known ??= globalThis.process?.getBuiltinModule?.('node:crypto');
-  return known;
+  return globalThis.process?.getBuiltinModule?.('crypto');
 }

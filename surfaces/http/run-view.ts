@@ -45,7 +45,7 @@ export const runViewSchema = runSummarySchema.extend({
   turns: z.number().int(),
   toolCalls: z.number().int(),
   limits: limitsSchema,
-  usage: usageSchema.nullable(),
+  usage: z.nullable(usageSchema),
   cost: z.number(),
   parent: z
     .exactOptional(z.object({ runId: z.string(), callId: z.string() }))

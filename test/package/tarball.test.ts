@@ -29,14 +29,16 @@ function readExample(): string {
 }
 
 /** The first address that a server names. */
-async function readAddress({ stdout }: ChildProcess): Promise<string> {
-  let text = '';
-  for await (const piece of stdout ?? []) {
-    text += piece;
-    const address = /http:\/\/[\w.:]+/.exec(text)?.[0];
-    if (address !== undefined) return address;
-  }
-  throw new Error(`Expected the server to name its address, it said: ${text}`);
+function readAddress(server: ChildProcess): Promise<string> {
+  return new Promise((found, failed) => {
+    let text = '';
+    server.stderr?.on('data', piece => {
+      text += piece;
+      const address = /http:\/\/[\w.:]+/.exec(text)?.[0];
+      if (address !== undefined) found(address);
+    });
+    server.on('close', () => failed(new Error(`The server ended without an address: ${text}`)));
+  });
 }
 
 /** Bytes that an entry adds to a page which has xstate already. */
