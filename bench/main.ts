@@ -1,7 +1,8 @@
 /**
  * `npm run bench`: what a turn costs, against a loop written by hand over the same client, in one run.
  * `--only NAME` (again for more) measures a part; `--json` prints every repetition as one JSON object; `--peers`
- * measures other projects' loops too, and installs them first. Nothing is asserted on time; a run that ends wrong ends the benchmark with exit code 1.
+ * measures other projects' loops too, and installs them first.
+ * Nothing is asserted on time; a run that ends wrong ends the benchmark with exit code 1.
  */
 import { availableParallelism, cpus, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
