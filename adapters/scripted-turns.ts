@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
-import { z } from 'zod';
+import * as z from 'zod';
 import { EngineError, messageOf } from '../protocol/error.ts';
 import type { JsonValue } from '../protocol/json.ts';
 import { finishReasonSchema, type Usage } from '../protocol/turn.ts';

@@ -2,13 +2,15 @@ import { median } from './statistics.ts';
 import type { Metrics } from './workload.ts';
 
 /**
- * A column of medians over repetitions. `ratio` and `added` are to the first contender of the same
- * repetition, before the median is taken. `aims` are printed behind the contender's figure.
+ * A column of medians over repetitions. `ratio` and `added` are to the contender `to`, by default the first, in the
+ * same repetition, before the median is taken; without that contender there is no such column. `aims` are printed
+ * behind the contender's figure.
  */
 export type Column = {
   label: string;
   metric: string;
   as?: 'value' | 'ratio' | 'added';
+  to?: string;
   digits?: number;
   aims?: Readonly<Record<string, string>>;
 };
@@ -17,7 +19,8 @@ export type Column = {
 export type Samples = readonly { contender: string; repetitions: readonly Metrics[] }[];
 
 /** A title, a head and a line for each contender; figures are aligned to the right. */
-export function formatTable(title: string, columns: readonly Column[], samples: Samples): string {
+export function formatTable(title: string, allColumns: readonly Column[], samples: Samples): string {
+  const columns = allColumns.filter(column => referenceOf(column, samples) !== undefined);
   const head = ['', ...columns.map(({ label }) => label)];
   const lines = samples.map(({ contender }) => [
     contender,
@@ -37,7 +40,7 @@ export function formatTable(title: string, columns: readonly Column[], samples: 
 /** The column's median for a contender; `undefined` where it was not measured. */
 export function summarize(column: Column, contender: string, samples: Samples): number | undefined {
   const own = samples.find(sample => sample.contender === contender)?.repetitions ?? [];
-  const first = samples[0]?.repetitions ?? [];
+  const first = referenceOf(column, samples)?.repetitions ?? [];
   const values = own.flatMap((metrics, index) => {
     const value = metrics[column.metric];
     const reference = first[index]?.[column.metric];
@@ -47,6 +50,10 @@ export function summarize(column: Column, contender: string, samples: Samples): 
     return [column.as === 'ratio' ? value / reference : value - reference];
   });
   return values.length === 0 ? undefined : median(values);
+}
+
+function referenceOf({ to }: Column, samples: Samples): Samples[number] | undefined {
+  return to === undefined ? samples[0] : samples.find(({ contender }) => contender === to);
 }
 
 function formatCell(column: Column, contender: string, samples: Samples): string {

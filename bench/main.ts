@@ -1,16 +1,19 @@
 /**
  * `npm run bench`: what a turn costs, against a loop written by hand over the same client, in one run.
- * `--only NAME` (again for more) measures a part; `--json` prints every repetition as one JSON object.
+ * `--only NAME` (again for more) measures a part; `--json` prints every repetition as one JSON object; `--peers`
+ * measures other projects' loops too, and installs them first.
  * Nothing is asserted on time; a run that ends wrong ends the benchmark with exit code 1.
  */
 import { availableParallelism, cpus, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
 import { formatTable, type Samples } from './format-table.ts';
+import { installPeers } from './install-peers.ts';
 import { runWorkload } from './run-workload.ts';
 import type { Workload } from './workload.ts';
 import { findWorkload, workloads } from './workloads.ts';
 
-const { only, json } = readArguments();
+const { only, json, peers } = readArguments();
+if (peers) installPeers();
 const machine = {
   node: process.versions.node,
   cpus: `${availableParallelism()} × ${cpus()[0]?.model.trim() ?? 'unknown'}`,
@@ -21,7 +24,7 @@ const results: { workload: Workload; samples: Samples }[] = [];
 
 if (!json) console.log(`Node ${machine.node}, ${machine.cpus}, load ${machine.load.join(' ')}. Medians.\n`);
 for (const workload of only) {
-  const samples = await runWorkload(workload, showProgress);
+  const samples = await runWorkload(workload, { peers, onProgress: showProgress });
   showProgress('');
   results.push({ workload, samples });
   if (!json) console.log(`${formatTable(workload.title, workload.columns, samples)}\n`);
@@ -39,12 +42,16 @@ function showProgress(text: string): void {
   else if (text !== '') process.stderr.write(`${text}\n`);
 }
 
-function readArguments(): { only: readonly Workload[]; json: boolean } {
+function readArguments(): { only: readonly Workload[]; json: boolean; peers: boolean } {
   try {
     const { values } = parseArgs({
-      options: { only: { type: 'string', multiple: true }, json: { type: 'boolean', default: false } },
+      options: {
+        only: { type: 'string', multiple: true },
+        json: { type: 'boolean', default: false },
+        peers: { type: 'boolean', default: false },
+      },
     });
-    return { only: values.only?.map(findWorkload) ?? workloads, json: values.json };
+    return { only: values.only?.map(findWorkload) ?? workloads, json: values.json, peers: values.peers };
   } catch (error) {
     console.error(error instanceof Error ? error.message : error);
     process.exit(2);

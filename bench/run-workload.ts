@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Samples } from './format-table.ts';
 import type { Measurement, Metrics, Workload } from './workload.ts';
 
@@ -9,19 +9,24 @@ const measurementSchema = z.object({ metrics: z.record(z.string(), z.number()), 
 
 /**
  * Every repetition of every contender in a fresh process, one after another; each round of repetitions
- * begins with another contender. Rejects when one fails, or asks the provider for something else than the others.
+ * begins with another contender. Rejects when one fails, or, but for the peers, asks the provider for something
+ * else than the others.
  */
-export async function runWorkload(workload: Workload, onProgress: (done: string) => void): Promise<Samples> {
+export async function runWorkload(
+  workload: Workload,
+  { peers, onProgress }: { peers: boolean; onProgress: (done: string) => void },
+): Promise<Samples> {
   workload.prepare?.();
   const { contenders, repetitions } = workload;
-  const samples = contenders.map(contender => ({ contender, repetitions: [] as Metrics[] }));
+  const added = peers ? (workload.peers ?? []) : [];
+  const samples = [...contenders, ...added].map(contender => ({ contender, repetitions: [] as Metrics[] }));
   const requests = new Set<string>();
   for (let repetition = 0; repetition < repetitions; repetition += 1) {
     for (const sample of rotate(samples, repetition)) {
       onProgress(`${workload.name} ${repetition + 1}/${repetitions}: ${sample.contender}`);
       const measured = await measureInProcess(workload.name, sample.contender);
       sample.repetitions.push(measured.metrics);
-      requests.add(measured.requests);
+      if (!added.includes(sample.contender)) requests.add(measured.requests);
     }
   }
   if (requests.size > 1) {

@@ -12,6 +12,8 @@ export type Workload = {
   title: string;
   /** In the order of the table; ratios are to the first. */
   contenders: readonly string[];
+  /** Measured too with `--peers`. Their requests differ in form, so only their answers and tool calls are checked. */
+  peers?: readonly string[];
   repetitions: number;
   columns: readonly Column[];
   /** Once, before any repetition, in the process that prints. */

@@ -18,7 +18,10 @@ export function digestCall(name: string, input: JsonValue): string {
 }
 
 /** SHA-256 over a text in UTF-8, as 64 hex digits. */
-export const hashText = nodeHash() ?? ((text: string) => bytesToHex(sha256(utf8ToBytes(text))));
+export function hashText(text: string): string {
+  const crypto = nodeCrypto();
+  return crypto === undefined ? bytesToHex(sha256(utf8ToBytes(text))) : crypto.hash('sha256', text, 'hex');
+}
 
 /** The same over bytes that come a part at a time. */
 export async function hashParts(parts: AsyncIterable<Uint8Array>): Promise<string> {
@@ -29,7 +32,7 @@ export async function hashParts(parts: AsyncIterable<Uint8Array>): Promise<strin
 
 /** A SHA-256 that is given its bytes a part at a time. */
 export function makeHash(): { update(part: Uint8Array): void; digest(): string } {
-  const crypto = globalThis.process?.getBuiltinModule?.('crypto');
+  const crypto = nodeCrypto();
   if (crypto === undefined) {
     const hash = sha256.create();
     return { update: part => void hash.update(part), digest: () => bytesToHex(hash.digest()) };
@@ -38,8 +41,7 @@ export function makeHash(): { update(part: Uint8Array): void; digest(): string }
   return { update: part => void hash.update(part), digest: () => hash.digest('hex') };
 }
 
-/** Node's own SHA-256, ten times as fast; `undefined` in a browser, where this module loads too. */
-function nodeHash(): ((text: string) => string) | undefined {
-  const crypto = globalThis.process?.getBuiltinModule?.('crypto');
-  return crypto && (text => crypto.hash('sha256', text, 'hex'));
+/** Node's own SHA-256, ten times as fast; `undefined` in a browser, where this module loads too. Loaded when needed. */
+function nodeCrypto(): typeof import('node:crypto') | undefined {
+  return globalThis.process?.getBuiltinModule?.('crypto');
 }

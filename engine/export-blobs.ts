@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { EngineError } from '../protocol/error.ts';
 import { blobsOf } from '../protocol/event.ts';
 import type { BlobReference } from '../protocol/item.ts';

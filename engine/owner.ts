@@ -1,9 +1,8 @@
-import { execFileSync } from 'node:child_process';
-import { hash, randomUUID } from 'node:crypto';
 import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { type NamedProcess, readOwnerName } from '../protocol/owner-name.ts';
 import type { Owner } from '../protocol/store.ts';
+import { hashText } from './digest.ts';
 
 /**
  * What this process knows of an owner. `self`: this copy of the engine in this process. `dead`: it ran on this host,
@@ -61,7 +60,7 @@ function describeSelf(): Omit<Owner, 'id'> {
   const { pid } = process;
   const found = findProcess(pid);
   const startedAt = found.type === 'found' ? found.startedAt : '';
-  return { host: hostname(), pid, startedAt, space: findSpace(), instance: randomUUID().slice(0, 13) };
+  return { host: hostname(), pid, startedAt, space: findSpace(), instance: crypto.randomUUID().slice(0, 13) };
 }
 
 /**
@@ -79,9 +78,7 @@ function findSpace(): string {
       return digest(boot, readlinkSync('/proc/self/ns/pid'), readTimeNamespace());
     }
     if (process.platform !== 'darwin') return '';
-    return digest(
-      execFileSync('/usr/sbin/sysctl', ['-n', 'kern.bootsessionuuid'], { encoding: 'utf8' }).trim(),
-    );
+    return digest(runProgram('/usr/sbin/sysctl', ['-n', 'kern.bootsessionuuid']).trim());
   } catch {
     return '';
   }
@@ -102,7 +99,7 @@ function readTimeNamespace(): string {
 }
 
 function digest(boot: string, ...namespaces: string[]): string {
-  return boot === '' ? '' : hash('sha256', [hostname(), boot, ...namespaces].join('\n'), 'hex').slice(0, 16);
+  return boot === '' ? '' : hashText([hostname(), boot, ...namespaces].join('\n')).slice(0, 16);
 }
 
 function findProcess(pid: number): FoundProcess {
@@ -123,10 +120,16 @@ function readProcess(pid: number): FoundProcess {
       return state === 'Z' ? { type: 'none' } : { type: 'found', startedAt: fields[18] ?? '' };
     }
     if (process.platform === 'win32') return { type: 'found', startedAt: '' };
-    const env = { ...process.env, LC_ALL: 'C', TZ: 'UTC0' };
-    const text = execFileSync('ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8', env });
+    const text = runProgram('ps', ['-o', 'lstart=', '-p', String(pid)]);
     return { type: 'found', startedAt: text.trim() };
   } catch {
     return { type: 'found', startedAt: '' };
   }
+}
+
+/** What a program of this system prints, in English and UTC. Loads `node:child_process`, which Linux does without. */
+function runProgram(file: string, args: string[]): string {
+  const { execFileSync } = process.getBuiltinModule('node:child_process');
+  const env = { ...process.env, LC_ALL: 'C', TZ: 'UTC0' };
+  return execFileSync(file, args, { encoding: 'utf8', env });
 }

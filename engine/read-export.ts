@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { EngineError, messageOf } from '../protocol/error.ts';
 import type { JsonValue } from '../protocol/json.ts';
 import type { RunStatus } from '../protocol/store.ts';

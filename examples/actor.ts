@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createActor, type Snapshot, waitFor } from 'xstate';
-import { z } from 'zod';
+import * as z from 'zod';
 // In a project of your own: from 'agentchart' and 'agentchart/adapters/scripted'.
 import { scripted } from '../adapters/scripted.ts';
 import { createAgent, tool } from '../surfaces/library/index.ts';

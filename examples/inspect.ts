@@ -11,7 +11,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { createWebSocketInspector } from '@xstate/inspect';
 import { WebSocket, WebSocketServer } from 'ws';
 import { createActor, waitFor } from 'xstate';
-import { z } from 'zod';
+import * as z from 'zod';
 // In a project of your own: from 'agentchart' and 'agentchart/adapters/scripted'.
 import { scripted } from '../adapters/scripted.ts';
 import { createAgent, tool } from '../surfaces/library/index.ts';

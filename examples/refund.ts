@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 // In a project of your own: from 'agentchart'.
 import { createAgent, tool } from '../surfaces/library/index.ts';
 

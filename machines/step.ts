@@ -64,7 +64,7 @@ export function makeStepper(machine: AgentMachine, { compiles = machine === agen
   const record = ({ type, params }: RecordedAction) => {
     if (recorded.push({ type, params }) > MOST_ACTIONS) throw new Error('The step does not come to an end.');
   };
-  const inertScope = makeInertScope(record);
+  let inertScope: AnyActorScope | undefined;
 
   const stepIn = (scope: AnyActorScope, state: ChartState, event: ChartEvent): Step => {
     if (state.status !== 'active') return { state, effects: [], handled: false };
@@ -115,7 +115,9 @@ export function makeStepper(machine: AgentMachine, { compiles = machine === agen
       if (state.status !== 'active') return { state, effects: [], handled: false };
       const isForeign = !Object.is(state.machine, machine);
       const step = isForeign ? null : withTables(compiled => takeEvent(compiled, state, event));
-      return step ?? stepIn(inertScope, state, event);
+      if (step !== null) return step;
+      inertScope ??= makeInertScope(record);
+      return stepIn(inertScope, state, event);
     },
     trace(state, event) {
       watchedScope ??= watch();

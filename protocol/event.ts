@@ -1,8 +1,12 @@
-import { z } from 'zod';
+import { en } from 'zod/locales';
+import * as z from 'zod/mini';
 import { runConfigSchema, runParamsSchema } from './config.ts';
 import { type BlobReference, blobSchema, itemSchema } from './item.ts';
 import type { JsonValue } from './json.ts';
 import { finishReasonSchema, usageSchema } from './turn.ts';
+
+/** What is wrong with an event is said in words: zod/mini, a fifth of zod's size, has none of its own. */
+z.config(en());
 
 /** The version of the journal's format. Not frozen before 1.0. */
 export const JOURNAL_FORMAT = 1;
@@ -13,13 +17,13 @@ const optionalText = z.exactOptional(text);
 /** With it, the `output` beside it is the head and the tail of a larger one. */
 const blob = z.exactOptional(blobSchema);
 
-function event<Type extends string, Shape extends z.ZodRawShape>(type: Type, shape: Shape) {
+function event<Type extends string, Shape extends z.core.$ZodShape>(type: Type, shape: Shape) {
   return z.object({ type: z.literal(type), at: z.number(), ...shape });
 }
 
 /** A report belongs to one start of a service: `generation` counts the starts of the run. */
-function report<Type extends string, Shape extends z.ZodRawShape>(type: Type, shape: Shape) {
-  return event(type, { generation: z.number().int(), ...shape });
+function report<Type extends string, Shape extends z.core.$ZodShape>(type: Type, shape: Shape) {
+  return event(type, { generation: z.int(), ...shape });
 }
 
 /** A call after it was looked up, parsed, validated and put to its approval predicate. */
@@ -38,7 +42,7 @@ export const qualifiedCallSchema = z.object({
   /** When the gate closes by itself, ms since the epoch. */
   expiresAt: z.exactOptional(z.number()),
   /** The tool's own limit; see `RunConfig`. */
-  maxResultBytes: z.exactOptional(z.number().int().positive()),
+  maxResultBytes: z.exactOptional(z.int().check(z.positive())),
   /** Why it cannot run; the model reads it as the call's result. */
   error: optionalText,
 });
@@ -55,9 +59,9 @@ export type Failure = z.infer<typeof failureSchema>;
 
 /** What a sub-agent's run spent for the call it answers; times in ms. */
 export const spentSchema = z.object({
-  turns: z.number().int(),
-  toolCalls: z.number().int(),
-  usage: usageSchema.nullable(),
+  turns: z.int(),
+  toolCalls: z.int(),
+  usage: z.nullable(usageSchema),
   cost: z.number(),
   activeMs: z.number(),
 });
@@ -65,8 +69,8 @@ export type Spent = z.infer<typeof spentSchema>;
 
 export const runStartedSchema = event('run.started', {
   runId: text,
-  format: z.number().int(),
-  chart: z.object({ version: z.number().int(), hash: text }),
+  format: z.int(),
+  chart: z.object({ version: z.int(), hash: text }),
   agent: z.object({ name: text, version: optionalText }),
   /** The tools the agent had, and a digest of what the model and a recovery depend on in each. */
   tools: z.exactOptional(z.array(z.object({ name: text, digest: text }))),
@@ -74,7 +78,7 @@ export const runStartedSchema = event('run.started', {
   input: z.array(itemSchema),
   continues: optionalText,
   /** The run whose journal this one begins with, and its last entry that counts here. */
-  forkOf: z.exactOptional(z.object({ runId: text, at: z.number().int() })),
+  forkOf: z.exactOptional(z.object({ runId: text, at: z.int() })),
   stream: z.boolean(),
   /** The call of another run that this one answers: it is a sub-agent's. */
   parent: z.exactOptional(z.object({ runId: text, callId: text })),
@@ -90,7 +94,7 @@ export type RunStarted = z.infer<typeof runStartedSchema>;
 /** From people and clients. Anyone may append one, whoever drives the run. */
 export const inputEventSchema = z.discriminatedUnion('type', [
   runStartedSchema,
-  event('message.received', { items: z.array(itemSchema).min(1), by: optionalText }),
+  event('message.received', { items: z.array(itemSchema).check(z.minLength(1)), by: optionalText }),
   event('approval.decided', {
     callId: text,
     decision: z.discriminatedUnion('type', [
@@ -160,7 +164,7 @@ export const reportEventSchema = z.discriminatedUnion('type', [
     text,
     items: z.array(itemSchema),
     calls: z.array(qualifiedCallSchema),
-    usage: usageSchema.nullable(),
+    usage: z.nullable(usageSchema),
     /** Items whose opaque data belongs to another provider: what this one was sent without, when it took over. */
     dropped: z.exactOptional(z.array(text)),
     /** The provider's token, with what must be unchanged for it to hold. */
@@ -175,7 +179,7 @@ export const reportEventSchema = z.discriminatedUnion('type', [
     startedAt: z.number(),
   }),
   /** Durable before the tool's function is called. */
-  report('tool.started', { callId: text, attempt: z.number().int(), key: text }),
+  report('tool.started', { callId: text, attempt: z.int(), key: text }),
   report('tool.settled', {
     callId: text,
     output: json,
@@ -199,7 +203,7 @@ export type ReportEvent = z.infer<typeof reportEventSchema>;
 /** Journaled and never folded into the chart. */
 export const bookkeepingEventSchema = z.discriminatedUnion('type', [
   /** `replaces`: whose lease it took over, who had not let go of it. */
-  event('run.claimed', { by: text, epoch: z.number().int(), replaces: optionalText }),
+  event('run.claimed', { by: text, epoch: z.int(), replaces: optionalText }),
   /**
    * What an attempt of a call gave after its run had moved on: evidence. `contradicts`: what the run has
    * recorded of the call instead, in words for a person.
@@ -209,7 +213,7 @@ export const bookkeepingEventSchema = z.discriminatedUnion('type', [
     output: json,
     blob,
     isError: z.boolean(),
-    attempt: z.exactOptional(z.number().int()),
+    attempt: z.exactOptional(z.int()),
     contradicts: optionalText,
   }),
   /** What a surface keeps with a run it serves; `by` is the surface, and `note` is in its own words. */

@@ -1,8 +1,8 @@
-import { z } from 'zod';
+import * as z from 'zod/mini';
 import type { JsonValue } from './json.ts';
 
 const json = z.custom<JsonValue>(value => value !== undefined);
-const id = z.exactOptional(z.string().min(1));
+const id = z.exactOptional(z.string().check(z.minLength(1)));
 
 /**
  * Bytes a provider must get back unchanged: Anthropic signatures, OpenAI encrypted reasoning,
@@ -41,7 +41,7 @@ export type ReasoningItem = z.infer<typeof reasoningSchema>;
 export const toolCallItemSchema = z.object({
   type: z.literal('tool_call'),
   id,
-  callId: z.string().min(1),
+  callId: z.string().check(z.minLength(1)),
   name: z.string(),
   arguments: z.string(),
   opaque,
@@ -51,9 +51,9 @@ export type ToolCallItem = z.infer<typeof toolCallItemSchema>;
 /** Where the whole of a large result is: its JSON text lies in the run's blobs. */
 export const blobSchema = z.object({
   /** SHA-256 over the canonical JSON of the output, as 64 hex digits. */
-  digest: z.string().regex(/^[0-9a-f]{64}$/),
+  digest: z.string().check(z.regex(/^[0-9a-f]{64}$/)),
   /** Of that text in UTF-8. */
-  bytes: z.number().int().nonnegative(),
+  bytes: z.int().check(z.nonnegative()),
 });
 export type BlobReference = z.infer<typeof blobSchema>;
 
@@ -64,7 +64,7 @@ export type BlobReference = z.infer<typeof blobSchema>;
 export const toolResultItemSchema = z.object({
   type: z.literal('tool_result'),
   id,
-  callId: z.string().min(1),
+  callId: z.string().check(z.minLength(1)),
   output: json,
   isError: z.boolean(),
   shown: z.exactOptional(z.string()),

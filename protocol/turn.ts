@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod/mini';
 import type { Item } from './item.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 
@@ -21,9 +21,9 @@ export type FinishReason = z.infer<typeof finishReasonSchema>;
 export const usageSchema = z.object({
   inputTokens: z.number(),
   outputTokens: z.number(),
-  cachedInputTokens: z.number().nullable(),
-  cacheWriteTokens: z.number().nullable(),
-  reasoningTokens: z.number().nullable(),
+  cachedInputTokens: z.nullable(z.number()),
+  cacheWriteTokens: z.nullable(z.number()),
+  reasoningTokens: z.nullable(z.number()),
 });
 export type Usage = z.infer<typeof usageSchema>;
 

@@ -107,6 +107,18 @@ describe('the house', () => {
     expect(wrong).toEqual([]);
   });
 
+  it('zod is imported as a namespace: bundlers can leave out what is not used of it', () => {
+    const named = sources.filter(({ text }) => /^import (type )?\{[^}]*\} from 'zod(\/mini)?'/m.test(text));
+    expect(named.map(({ file }) => file)).toEqual([]);
+  });
+
+  it('protocol/ takes zod/mini, which loads in a fifth of the time: every import of the package waits for it', () => {
+    const whole = sources.filter(
+      ({ file, imports }) => file.startsWith('protocol/') && imports.includes('zod'),
+    );
+    expect(whole.map(({ file }) => file)).toEqual([]);
+  });
+
   it("XState's private vocabulary is only where steps are made and where actions are compiled", () => {
     const users = sources.filter(({ text }) => /['"`]@?xstate\.\w/.test(text)).map(({ file }) => file);
     expect(users.sort()).toEqual(['machines/compile-action.ts', 'machines/step.ts']);

@@ -1,6 +1,6 @@
 import type { StandIn } from '../provider.ts';
 
-/** An agent loop to be measured. All of them send the provider the same requests. */
+/** An agent loop to be measured. All but the peers send the provider the same requests. */
 export interface Contender {
   /** One run, not streamed, from a message to the final text. */
   run(message: string): Promise<string>;
@@ -18,6 +18,11 @@ export const MEMORY = 'agentchart, memory';
 export const SQLITE = 'agentchart, sqlite';
 export const CONTENDERS = [HAND_LOOP, MEMORY, SQLITE] as const;
 
+export const AI_SDK = 'AI SDK 7';
+export const LANGGRAPH = 'LangGraph.js';
+/** Other projects' loops, at `bench/peers`. They ask the same model the same things, in requests of their own form. */
+export const PEERS = [AI_SDK, LANGGRAPH] as const;
+
 /** Loads the contender alone: a process that measures one has nothing of the others in memory. */
 export async function openContender(name: string, provider: StandIn): Promise<Contender> {
   switch (name) {
@@ -27,8 +32,12 @@ export async function openContender(name: string, provider: StandIn): Promise<Co
       return (await import('./agentchart.ts')).openAgentchart(provider.fetch, 'memory');
     case SQLITE:
       return (await import('./agentchart.ts')).openAgentchart(provider.fetch, 'sqlite');
+    case AI_SDK:
+      return (await import('../peers/ai-sdk.ts')).openAiSdk(provider.fetch);
+    case LANGGRAPH:
+      return (await import('../peers/langgraph.js')).openLangGraph(provider.fetch);
     default:
-      throw new Error(`There is no contender "${name}". They are: ${CONTENDERS.join('; ')}.`);
+      throw new Error(`There is no contender "${name}". They are: ${[...CONTENDERS, ...PEERS].join('; ')}.`);
   }
 }
 

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 
 /** The agent every contender plays: its model, its instructions and its one tool. */
 

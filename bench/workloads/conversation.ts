@@ -4,6 +4,7 @@ import {
   expectExecutions,
   expectText,
   openContender,
+  PEERS,
 } from '../contenders/contender.ts';
 import { answerConversation, finalText, StandIn } from '../provider.ts';
 import { fitExponent, median } from '../statistics.ts';
@@ -19,6 +20,7 @@ export const conversation: Workload = {
   name: 'conversation',
   title: `A conversation of ${RUNS} runs, each continuing the one before (wall ms of a run)`,
   contenders: CONTENDERS,
+  peers: PEERS,
   repetitions: 2,
   columns: [
     ...PLACES.map(place => ({ label: `run ${place}`, metric: `${place} wallMs`, digits: 2 })),

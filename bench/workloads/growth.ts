@@ -1,4 +1,11 @@
-import { CONTENDERS, expectExecutions, expectText, openContender } from '../contenders/contender.ts';
+import {
+  CONTENDERS,
+  expectExecutions,
+  expectText,
+  MEMORY,
+  openContender,
+  PEERS,
+} from '../contenders/contender.ts';
 import { answerRounds, finalText, StandIn } from '../provider.ts';
 import { fitExponent, median } from '../statistics.ts';
 import { repeat, time } from '../stopwatch.ts';
@@ -13,12 +20,14 @@ export const growth: Workload = {
   name: 'growth',
   title: 'Long runs, 1 tool a round (CPU ms a run; exponent 1 is linear)',
   contenders: CONTENDERS,
+  peers: PEERS,
   repetitions: 2,
   columns: [
     ...ROUNDS.map(rounds => ({ label: `${rounds} rounds`, metric: `${rounds} cpuMs`, digits: 2 })),
-    { label: '× hand at 200', metric: '200 cpuMs', as: 'ratio', digits: 2 },
+    { label: '× hand at 200', metric: '200 cpuMs', as: 'ratio', digits: 2, aims: { [MEMORY]: '1.2×' } },
     { label: 'exponent 25–200', metric: 'exponent', digits: 2 },
     { label: '100–200', metric: 'lateExponent', digits: 2 },
+    { label: 'over hand', metric: 'lateExponent', as: 'added', digits: 2, aims: { [MEMORY]: '0.1' } },
   ],
   async measure(name) {
     const metrics: Metrics = {};

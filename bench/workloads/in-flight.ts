@@ -1,4 +1,12 @@
-import { CONTENDERS, expectExecutions, expectText, openContender } from '../contenders/contender.ts';
+import {
+  CONTENDERS,
+  expectExecutions,
+  expectText,
+  MEMORY,
+  openContender,
+  PEERS,
+  SQLITE,
+} from '../contenders/contender.ts';
 import { answerRounds, finalText, StandIn } from '../provider.ts';
 import { time } from '../stopwatch.ts';
 import type { Workload } from '../workload.ts';
@@ -13,12 +21,19 @@ export const inFlight: Workload = {
   name: 'in-flight',
   title: `${RUNS} runs in flight, ${ROUNDS + 1} model calls of ${CALL_MS} ms each (ideal ${(ROUNDS + 1) * CALL_MS} ms)`,
   contenders: CONTENDERS,
+  peers: PEERS,
   repetitions: 2,
   columns: [
     { label: 'wall ms', metric: 'wallMs' },
-    { label: '× hand', metric: 'wallMs', as: 'ratio', digits: 2 },
+    {
+      label: '× hand',
+      metric: 'wallMs',
+      as: 'ratio',
+      digits: 2,
+      aims: { [MEMORY]: '1.0×', [SQLITE]: '1.4×' },
+    },
     { label: 'CPU ms/run', metric: 'cpuMsPerRun', digits: 2 },
-    { label: 'RSS KB/run', metric: 'rssKbPerRun' },
+    { label: 'RSS KB/run', metric: 'rssKbPerRun', aims: { [MEMORY]: '140' } },
   ],
   async measure(name) {
     const provider = new StandIn({ answer: answerRounds(ROUNDS, 1), delayMs: CALL_MS });

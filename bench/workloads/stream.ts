@@ -1,4 +1,11 @@
-import { CONTENDERS, type Contender, expectText, openContender } from '../contenders/contender.ts';
+import {
+  CONTENDERS,
+  type Contender,
+  expectText,
+  MEMORY,
+  openContender,
+  PEERS,
+} from '../contenders/contender.ts';
 import { answerStream, StandIn, streamedText } from '../provider.ts';
 import { median } from '../statistics.ts';
 import { repeat, time } from '../stopwatch.ts';
@@ -14,13 +21,14 @@ export const stream: Workload = {
   name: 'stream',
   title: `${CHUNKS.toLocaleString('en-US')} streamed chunks; the first delta of a run of ${SHORT}`,
   contenders: CONTENDERS,
+  peers: PEERS,
   repetitions: 3,
   columns: [
     { label: 'chunks/s', metric: 'chunksPerSecond' },
-    { label: '× hand', metric: 'chunksPerSecond', as: 'ratio', digits: 2 },
     { label: 'CPU µs/chunk', metric: 'cpuUsPerChunk', digits: 2 },
+    { label: '× hand', metric: 'cpuUsPerChunk', as: 'ratio', digits: 2, aims: { [MEMORY]: '1.1×' } },
     { label: 'first delta ms', metric: 'firstDeltaMs', digits: 2 },
-    { label: 'added ms', metric: 'firstDeltaMs', as: 'added', digits: 2 },
+    { label: 'added ms', metric: 'firstDeltaMs', as: 'added', digits: 2, aims: { [MEMORY]: '0.1' } },
   ],
   async measure(name) {
     const provider = new StandIn({ answer: answerStream(CHUNKS) });

@@ -1,9 +1,11 @@
 import {
+  AI_SDK,
   CONTENDERS,
   expectExecutions,
   expectText,
   MEMORY,
   openContender,
+  PEERS,
   SQLITE,
 } from '../contenders/contender.ts';
 import { answerRounds, finalText, StandIn } from '../provider.ts';
@@ -21,6 +23,7 @@ export const turns: Workload = {
   name: 'turns',
   title: `${ROUNDS} rounds × 1 tool, ${CALLS} model calls a run (whole history sent each time)`,
   contenders: CONTENDERS,
+  peers: PEERS,
   repetitions: 3,
   columns: [
     { label: 'CPU µs/turn', metric: 'cpuUsPerTurn' },
@@ -29,7 +32,15 @@ export const turns: Workload = {
       metric: 'cpuUsPerTurn',
       as: 'ratio',
       digits: 2,
-      aims: { [MEMORY]: '1.6×', [SQLITE]: '3×' },
+      aims: { [MEMORY]: '1.4×', [SQLITE]: '3.5×' },
+    },
+    {
+      label: '× AI SDK',
+      metric: 'cpuUsPerTurn',
+      as: 'ratio',
+      to: AI_SDK,
+      digits: 2,
+      aims: { [MEMORY]: '0.6×' },
     },
     { label: 'added µs', metric: 'cpuUsPerTurn', as: 'added' },
     { label: 'wall µs/turn', metric: 'wallUsPerTurn' },

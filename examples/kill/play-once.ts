@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { z } from 'zod';
+import * as z from 'zod';
 import { Demo } from './demo.ts';
 import type { DemoState, Ledger } from './demo-state.ts';
 import { formatDollars } from './format-dollars.ts';

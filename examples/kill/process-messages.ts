@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 
 /** Where the plain loop stands: a `LoopState`. */
 export const plainReportSchema = z.strictObject({

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { z } from 'zod';
+import * as z from 'zod';
 import { payOut } from './ledger.ts';
 import type { Pace } from './setup.ts';
 

@@ -1,7 +1,7 @@
 import { serve } from '@hono/node-server';
 import { Hono } from 'hono';
 import { streamSSE } from 'hono/streaming';
-import { z } from 'zod';
+import * as z from 'zod';
 import { ApiError, describeError } from '../../surfaces/http/error-envelope.ts';
 import { guardOrigin } from '../../surfaces/http/guard-request.ts';
 import { prefersPage } from '../../surfaces/http/page-assets.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Item } from '../../surfaces/library/index.ts';
 import type { Section } from './read-sections.ts';
 

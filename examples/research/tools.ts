@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 // In a project of your own: from 'agentchart'.
 import { type CitationOptions, tool } from '../../surfaces/library/index.ts';
 import type { DocumentIndex } from './document-index.ts';

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
-import { z } from 'zod';
+import * as z from 'zod';
 // In a project of your own: from 'agentchart' and 'agentchart/tools/mcp'.
 import { createAgent } from '../../surfaces/library/index.ts';
 import { mcp } from '../../tools/mcp.ts';

@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import type * as z from 'zod';
 import { measureJson } from '../../protocol/measure-json.ts';
 import { ApiError } from './error-envelope.ts';
 

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { limitsSchema, runParamsSchema } from '../../protocol/config.ts';
 import { itemSchema } from '../../protocol/item.ts';
 import type { JsonValue } from '../../protocol/json.ts';

@@ -1,5 +1,5 @@
 import type { Context } from 'hono';
-import { z } from 'zod';
+import * as z from 'zod';
 import { openResult } from '../../engine/read-result.ts';
 import type { Store } from '../../protocol/store.ts';
 import { findRecord } from './find-record.ts';

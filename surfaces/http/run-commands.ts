@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import type * as z from 'zod';
 import type { CommandResult, SubmitResult } from '../../engine/explain-refusal.ts';
 import type { Run } from '../../engine/run.ts';
 import {

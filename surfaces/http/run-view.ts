@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Host } from '../../engine/host.ts';
 import { loadRun } from '../../engine/load-run.ts';
 import { isOwnerDead } from '../../engine/owner.ts';
@@ -45,7 +45,7 @@ export const runViewSchema = runSummarySchema.extend({
   turns: z.number().int(),
   toolCalls: z.number().int(),
   limits: limitsSchema,
-  usage: usageSchema.nullable(),
+  usage: z.nullable(usageSchema),
   cost: z.number(),
   parent: z
     .exactOptional(z.object({ runId: z.string(), callId: z.string() }))

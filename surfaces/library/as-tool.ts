@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod/mini';
 import { answerOfChild } from '../../engine/child-runs.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import type { ApprovalRule } from '../../tools/approval-rule.ts';
@@ -13,9 +13,15 @@ export type AsToolOptions = {
   approval?: ApprovalRule<{ input: string }>;
 };
 
-const task = z.object({
-  input: z.string().describe('What is to be done, with everything needed to do it: nothing else is seen.'),
-});
+const task = z.object({ input: z.string() });
+
+const TASK = 'What is to be done, with everything needed to do it: nothing else is seen.';
+
+const taskSchema = {
+  type: 'object',
+  properties: { input: { type: 'string', description: TASK } },
+  required: ['input'],
+};
 
 /**
  * An agent as a tool: a call of it is a run of that agent, on the store of the run that calls it, with a
@@ -25,6 +31,7 @@ export function asTool(agent: Agent, options: AsToolOptions): Tool {
   const made = tool({
     ...options,
     input: task,
+    inputSchema: taskSchema,
     sideEffect: 'idempotent',
     /** Where no engine runs the call. */
     run: async ({ input }, { signal }) => {

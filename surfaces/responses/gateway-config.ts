@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 
 /** Refuses other fields by name, and says which there are. */
 function fields<Shape extends z.core.$ZodLooseShape>(shape: Shape) {

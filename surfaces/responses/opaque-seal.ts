@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { type Item, itemSchema, type ReasoningItem } from '../../protocol/item.ts';
 import { isTooDeep } from '../../protocol/json.ts';
 

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, isAbsolute, resolve } from 'node:path';
-import type { z } from 'zod';
+import type * as z from 'zod';
 import { providerNames } from '../../adapters/model-from-env.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import { mcp } from '../../tools/mcp.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { JsonObject, JsonValue } from '../../protocol/json.ts';
 import { isJsonObject } from '../../protocol/json.ts';
 import { invalid, type ResponsesError } from './api-error.ts';

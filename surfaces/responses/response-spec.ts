@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { isJsonObject, type JsonObject, toJson } from '../../protocol/json.ts';
 import type { CreateBody } from './request-body.ts';
 

@@ -1,6 +1,6 @@
 import type { Context, Hono } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
-import { z } from 'zod';
+import * as z from 'zod';
 import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import type { MountedApi } from '../http/app.ts';
 import { BODY_LIMITS, readBody } from '../http/read-body.ts';

@@ -56,7 +56,7 @@ describe('modelFromEnv', () => {
           .filter(found => found.external && found.kind === kind && !found.path.startsWith('node:'))
           .map(({ path }) => path),
       );
-    expect(packages('import-statement')).toEqual(new Set(['zod']));
+    expect(packages('import-statement')).toEqual(new Set(['zod', 'zod/mini']));
     expect(packages('dynamic-import')).toEqual(new Set());
   });
 

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import { ProviderError } from '../../protocol/error.ts';
 import { itemSchema } from '../../protocol/item.ts';
 import { type ModelTurn, type TurnDelta, usageSchema } from '../../protocol/turn.ts';
@@ -25,7 +25,7 @@ export async function turnOrError(turn: Promise<ModelTurn>): Promise<ModelTurn |
 /** What holds for every turn, whatever it was read from. */
 export function expectSound(turn: ModelTurn): void {
   expect(z.array(itemSchema).safeParse(turn.items).success).toBe(true);
-  expect(usageSchema.nullable().safeParse(turn.usage).success).toBe(true);
+  expect(z.nullable(usageSchema).safeParse(turn.usage).success).toBe(true);
   const ids = turn.toolCalls.map(call => call.callId);
   expect(new Set(ids).size).toBe(ids.length);
   for (const call of turn.toolCalls) {

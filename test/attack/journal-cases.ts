@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { z } from 'zod';
+import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
 import { systemHost } from '../../engine/host.ts';
 import type { Store } from '../../protocol/store.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { messageOf, ProviderError } from '../../protocol/error.ts';
 import { userMessage } from '../../protocol/message.ts';

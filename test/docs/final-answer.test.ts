@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
 import type { ScriptedTurn } from '../../adapters/scripted-turns.ts';
 import type { RunHappening } from '../../engine/run.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { ScriptedTurn } from '../../adapters/scripted-turns.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';

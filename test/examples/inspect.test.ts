@@ -7,7 +7,7 @@ import { createWebSocketInspector } from '@xstate/inspect';
 import { afterEach, expect, test } from 'vitest';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { createActor, type InspectionEvent, waitFor } from 'xstate';
-import { z } from 'zod';
+import * as z from 'zod';
 import { openaiResponses } from '../../adapters/openai-responses.ts';
 import {
   sanitizeContext,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { assign } from 'xstate';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { AgentMachine } from '../../machines/agent.ts';
 import { agentMachine } from '../../machines/agent.ts';
 import type { Call, Context } from '../../machines/context.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import { EngineError } from '../../protocol/error.ts';
 import { type AgentOptions, createAgent, tool } from '../../surfaces/library/index.ts';
 import { type BreachReport, explore, type Invariants, type Moment } from '../../surfaces/testing/index.ts';

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { z } from 'zod';
+import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
 import type { ScriptedTurn } from '../../adapters/scripted-turns.ts';
 import type { Run } from '../../engine/run.ts';

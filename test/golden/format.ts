@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { JOURNAL_FORMAT, runEventSchema } from '../../protocol/event.ts';
 import { isJsonObject, type JsonObject, type JsonValue, toJson } from '../../protocol/json.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { z } from 'zod';
+import type * as z from 'zod';
 import { measureJson } from '../../protocol/measure-json.ts';
 import { sessionBody, startBody } from '../../surfaces/http/request-bodies.ts';
 import { RUN_COMMANDS } from '../../surfaces/http/run-commands.ts';

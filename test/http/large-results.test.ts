@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import { tool } from '../../surfaces/library/index.ts';
 import { DONE, errorOf, makeApp } from './runs-app.ts';
 

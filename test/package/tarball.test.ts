@@ -1,10 +1,12 @@
-import { execFile } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { build } from 'esbuild';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 /** The package as its users get it: packed, installed in an empty project, compiled and run there. */
@@ -24,6 +26,53 @@ function readExample(): string {
   const example = /## An agent\n\n```ts\n([\s\S]*?)```/.exec(readme)?.[1];
   if (example === undefined) throw new Error('Expected a TypeScript example under "An agent" in README.md.');
   return example;
+}
+
+/** The first address that a server names. */
+function readAddress(server: ChildProcess): Promise<string> {
+  return new Promise((found, failed) => {
+    let text = '';
+    server.stderr?.on('data', piece => {
+      text += piece;
+      const address = /http:\/\/[\w.:]+/.exec(text)?.[0];
+      if (address !== undefined) found(address);
+    });
+    server.on('close', () => failed(new Error(`The server ended without an address: ${text}`)));
+  });
+}
+
+/** Bytes that an entry adds to a page which has xstate already. */
+async function measureInBrowser(file: string): Promise<number> {
+  const { outputFiles } = await build({
+    entryPoints: [file],
+    ...{ bundle: true, minify: true, platform: 'browser', format: 'esm' },
+    ...{ external: ['xstate'], write: false, logLevel: 'silent' },
+  });
+  return outputFiles[0]?.contents.length ?? Number.NaN;
+}
+
+/** What a built file imports before it can run, its own chunks' imports included, but for Node's modules. */
+async function findPackages(file: string): Promise<string[]> {
+  const { metafile } = await build({
+    absWorkingDir: project,
+    entryPoints: [file],
+    ...{ bundle: true, splitting: true, outdir: 'measured', write: false, metafile: true },
+    ...{ packages: 'external', platform: 'node', format: 'esm', logLevel: 'silent' },
+  });
+  const { inputs } = metafile;
+  const found = new Set<string>();
+  const seen = new Set<string>();
+  const visit = (name: string) => {
+    if (seen.has(name)) return;
+    seen.add(name);
+    for (const { path, kind, external } of inputs[name]?.imports ?? []) {
+      if (kind !== 'import-statement') continue;
+      if (external) found.add(path);
+      else visit(path);
+    }
+  };
+  visit(file);
+  return [...found].filter(name => !name.startsWith('node:'));
 }
 
 beforeAll(async () => {
@@ -71,12 +120,22 @@ test('npx agentchart works', async () => {
 test('the page and the picture are in the package', async () => {
   const svg = await inProject('npx', ['--no-install', 'agentchart', 'diagram', '--svg']);
   expect(svg.stdout).toContain('id="state-resting-awaitingApproval"');
-  const script = `
-    import { pageAssets } from './node_modules/agentchart/dist/visualizer/page-assets.js';
-    const { html, find } = await pageAssets();
-    console.log(html().includes('/assets/page.js'), find('/assets/page.js').body.length > 10_000);`;
-  writeFileSync(join(project, 'page.mjs'), script);
-  expect((await inProject(process.execPath, ['page.mjs'])).stdout).toBe('true true\n');
+});
+
+test('the page is served from the package', async () => {
+  const entry = join(project, 'node_modules/agentchart/dist/surfaces/cli/main.js');
+  const server = spawn(process.execPath, [entry, 'serve', '--port', '0'], { cwd: project, env });
+  const closed = once(server, 'close');
+  try {
+    const url = await readAddress(server);
+    const page = await fetch(url, { headers: { accept: 'text/html' } });
+    expect(await page.text()).toContain('/assets/page.js');
+    const script = await fetch(new URL('/assets/page.js', url));
+    expect((await script.text()).length).toBeGreaterThan(10_000);
+  } finally {
+    server.kill();
+    await closed;
+  }
 });
 
 test('every entry of the package can be imported', async () => {
@@ -86,4 +145,30 @@ test('every entry of the package can be imported', async () => {
   writeFileSync(join(project, 'entries.mjs'), `${imports}\nconsole.log('imported');`);
   const { stdout } = await inProject(process.execPath, ['entries.mjs']);
   expect(stdout).toBe('imported\n');
+});
+
+test('an error from one entry is an instance of the class from another', async () => {
+  const script = `
+    import { EngineError } from 'agentchart';
+    import { sqlite } from 'agentchart/stores/sqlite';
+    const store = sqlite(':memory:');
+    await store.close();
+    const error = await store.list().catch(error => error);
+    console.log(error instanceof EngineError);`;
+  writeFileSync(join(project, 'classes.mjs'), script);
+  expect((await inProject(process.execPath, ['classes.mjs'])).stdout).toBe('true\n');
+});
+
+test('importing agentchart loads no package but xstate', async () => {
+  const entry = 'node_modules/agentchart/dist/surfaces/library/index.js';
+  expect(await findPackages(entry)).toEqual(['xstate']);
+});
+
+test('agentchart/machine is no larger in a browser than its sources, and under 60 kB', async () => {
+  const packed = await measureInBrowser(
+    join(project, 'node_modules/agentchart/dist/surfaces/library/machine.js'),
+  );
+  const sources = await measureInBrowser(join(root, 'surfaces/library/machine.ts'));
+  expect(packed).toBeLessThanOrEqual(sources * 1.01);
+  expect(packed).toBeLessThan(60_000);
 });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import { calling, Gateway, runOf, typesOf } from './gateway.ts';
 
 /**

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import { tool } from '../../surfaces/library/index.ts';
 import { makeToolset } from '../../surfaces/responses/toolset.ts';
 import { HttpMcpServer } from '../tools/http-mcp-server.ts';

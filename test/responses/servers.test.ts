@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { JsonObject } from '../../protocol/json.ts';
 import { tool } from '../../surfaces/library/index.ts';
 import { gatewayConfigSchema } from '../../surfaces/responses/gateway-config.ts';

@@ -10,7 +10,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 /** Iterates a run in a process of its own; it is killed in the body of turn `KILL_AT`. */
 const PROGRAM = `
 import { appendFileSync } from 'node:fs';
-import { z } from 'zod';
+import * as z from 'zod';
 import { scripted } from '${new URL('../../adapters/scripted.ts', import.meta.url)}';
 import { sqlite } from '${new URL('../../stores/sqlite.ts', import.meta.url)}';
 import { createAgent, tool } from '${new URL('../../surfaces/library/index.ts', import.meta.url)}';

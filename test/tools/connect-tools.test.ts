@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Tool, ToolSource } from '../../protocol/tool.ts';
 import { connectTools } from '../../tools/connect-tools.ts';
 import { tool } from '../../tools/tool.ts';

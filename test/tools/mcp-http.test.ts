@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { afterEach, describe, expect, it } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import { EngineError, InDoubt } from '../../protocol/error.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import { connectTools } from '../../tools/connect-tools.ts';

@@ -1,6 +1,6 @@
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from '@standard-schema/spec';
 import { describe, expect, expectTypeOf, it } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import { EngineError } from '../../protocol/error.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import { type CallView, type Tool, type ToolCallContext, toolDefinition } from '../../protocol/tool.ts';

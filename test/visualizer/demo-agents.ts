@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
 import type { ScriptedTurn } from '../../adapters/scripted-turns.ts';
 import { InDoubt } from '../../protocol/error.ts';

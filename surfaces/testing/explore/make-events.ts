@@ -12,7 +12,7 @@ type Untimed<Event> = Event extends ChartEvent ? Omit<Event, 'at' | 'generation'
 export type Told = Untimed<ChartEvent> & { at?: number; generation?: number };
 
 export const REPORTS: ReadonlySet<string> = new Set(
-  reportEventSchema.options.map(option => option.shape.type.value),
+  reportEventSchema.def.options.flatMap(option => option.shape.type.def.values),
 );
 
 /** The event as a host would send it: 1 ms after the latest, from the service that was started last. */

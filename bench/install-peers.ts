@@ -1,0 +1,37 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import * as z from 'zod';
+
+const FOLDER = fileURLToPath(new URL('peers/', import.meta.url));
+
+const lockSchema = z.object({
+  packages: z.record(z.string(), z.looseObject({ version: z.exactOptional(z.string()) })),
+});
+
+/**
+ * Installs what `bench/peers` locks, there alone, unless it is installed already. Nothing of it runs while it is
+ * installed. Throws with what npm says.
+ */
+export function installPeers(): void {
+  const wanted = readVersions('package-lock.json');
+  const found = readVersions('node_modules/.package-lock.json');
+  if (wanted !== undefined && wanted === found) return;
+  process.stderr.write('installing the peers\n');
+  const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm';
+  const args = ['ci', '--ignore-scripts', '--no-audit', '--no-fund'];
+  const install = spawnSync(npm, args, { cwd: FOLDER, encoding: 'utf8' });
+  if (install.status !== 0)
+    throw new Error(`npm ci in bench/peers failed:\n${install.stdout}${install.stderr}`);
+}
+
+/** The packages of a lock file with their versions; `undefined` without the file. */
+function readVersions(lock: string): string | undefined {
+  try {
+    const { packages } = lockSchema.parse(JSON.parse(readFileSync(`${FOLDER}${lock}`, 'utf8')));
+    const installed = Object.entries(packages).filter(([folder]) => folder !== '');
+    return installed.map(([folder, { version }]) => `${folder} ${version}`).join('\n');
+  } catch {
+    return undefined;
+  }
+}
