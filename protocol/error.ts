@@ -28,6 +28,7 @@ export const ENGINE_ERRORS = {
   'store-locked': 'the store is locked by another process',
   'store-full': 'the disk has no room for what the store writes; the runs stay resumable',
   'store-damaged': 'the store is not a database, or a damaged one',
+  'store-reply-lost': 'the store did not say whether it committed; read the run again',
   'store-replaced': 'the file of the store was deleted or replaced while it was open',
   'model-missing': 'no model is configured',
   'model-unknown': 'the model string names no provider that is known',

@@ -92,9 +92,10 @@ export type AdoptedRun = {
 };
 
 /**
- * Where journals live. Every method is atomic and durable when its promise settles; it rejects with
- * an `EngineError` (`run-unknown`, `run-exists`, `store-…`, `journal-damaged`). What an
- * implementation must hold is in `stores/conformance.ts`.
+ * Where journals live. Every method is atomic and durable when its promise settles, whatever else is written in the
+ * same commit; it rejects with an `EngineError` (`run-unknown`, `run-exists`, `store-…`, `journal-damaged`). What
+ * rejects with `store-reply-lost` may be done or not: read the run again. What an implementation must hold is in
+ * `stores/conformance.ts`.
  */
 export interface Store {
   /**

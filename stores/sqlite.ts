@@ -19,20 +19,15 @@ import type {
 } from '../protocol/store.ts';
 import { itemsOf } from '../protocol/store.ts';
 import { describeDamage, encodeEvent, lostEntries } from './journal-text.ts';
-import { refuseClaim } from './lease.ts';
-import { existingRun, followChain } from './run-record.ts';
+import { recordClaim, refuseClaim } from './lease.ts';
+import { followChain } from './run-record.ts';
 import { readBytes, shareBlobs, writeBlob } from './sqlite/blobs.ts';
-import { sumOfRecord, sumOfSnapshot } from './sqlite/checksum.ts';
+import { sumOfSnapshot } from './sqlite/checksum.ts';
 import { Connection } from './sqlite/connection.ts';
-import {
-  describeRun,
-  locateRun,
-  readEntries,
-  readJsonEntries,
-  readSnapshot,
-  writeClaim,
-  writeEvents,
-} from './sqlite/journal.ts';
+import { insertRun } from './sqlite/insert-run.ts';
+import { writeEvents, writeLease } from './sqlite/journal.ts';
+import { describeRun, locateRun } from './sqlite/locate-run.ts';
+import { readEntries, readJsonEntries, readSnapshot } from './sqlite/read-journal.ts';
 import { escapeText, type Row, toLease, toPlace, toRecord } from './sqlite/rows.ts';
 
 export type SqliteOptions = {
@@ -47,7 +42,7 @@ export type SqliteOptions = {
  * A store in one SQLite file that any number of processes of one machine may share. The file and its
  * folder are made when first used; a path that is not absolute is taken from the working directory of
  * this call. A commit is on the disk before its promise settles. What is read is what was written, or is
- * refused as damaged. A file of an older release is brought to the present one when it is first used.
+ * refused as damaged. What is written in one turn of the event loop shares a commit. A file of an older release is brought to the present one when it is first used.
  */
 export function sqlite(file = '.agentchart/runs.db', options: SqliteOptions = {}): Store {
   const path = file === ':memory:' ? file : resolve(file);
@@ -57,7 +52,7 @@ export function sqlite(file = '.agentchart/runs.db', options: SqliteOptions = {}
 const NO_REST: JournalRest = { events: [], status: 'running' };
 
 /**
- * 1. A method is one transaction, or reads only what is never changed again.
+ * 1. A method is atomic, or reads only what is never changed again.
  * 2. Entries `runs.base` + 1 to `runs.seq` exist, and a reader checks that they do; `base` is 0 but for
  *    runs that were adopted.
  * 3. An entry's JSON is written once and never again; a reader checks that it is what was written (`checksum.ts`).
@@ -74,29 +69,33 @@ class SqliteStore implements Store {
     claim?: ClaimRequest,
     { events: rest, status }: JournalRest = NO_REST,
   ): Promise<{ epoch: number; seq: number }> {
-    const events = [event, ...rest];
+    const events: RunEvent[] = [event, ...rest];
+    const epoch = claim === undefined ? 0 : 1;
+    if (claim !== undefined) events.push(recordClaim(claim, epoch, undefined));
     const texts = events.map(encodeEvent);
-    const { runId, at, agent } = event;
-    const record = { run_id: escapeText(runId), agent: escapeText(agent.name), created_at: at, base: 0 };
-    const continues = event.continues === undefined ? null : escapeText(event.continues);
-    const sum = sumOfRecord({ ...record, continues });
-    return this.#connection.transact('write', sql => {
-      if (describeRun(sql, runId) !== undefined) throw existingRun(runId);
-      sql.insertRun.run(record.run_id, record.agent, status, at, at, 0, 0, continues, sum);
-      if (event.forkOf !== undefined) shareBlobs(sql, runId, { from: event.forkOf.runId });
-      const end = writeEvents(sql, runId, { seq: 0, sum }, events, texts);
-      if (claim !== undefined) return writeClaim(sql, runId, claim, { epoch: 0, ...end });
-      return { epoch: 0, seq: end.seq };
+    return this.#connection.write(sql => {
+      const position = insertRun(sql, event.runId, {
+        agent: event.agent.name,
+        agentVersion: event.agent.version,
+        chart: event.chart,
+        parent: event.parent?.runId,
+        continues: event.continues,
+        status,
+        createdAt: event.at,
+        base: 0,
+      });
+      if (event.forkOf !== undefined) shareBlobs(sql, position.run, { from: event.forkOf.runId });
+      const { run, seq } = writeEvents(sql, event.runId, position, events, texts);
+      if (claim !== undefined) writeLease(sql, run, claim, epoch);
+      return { epoch, seq };
     });
   }
 
   async adopt({ runId, agent, status, createdAt, seq, state }: AdoptedRun): Promise<void> {
-    const [key, name, text] = [escapeText(runId), escapeText(agent), JSON.stringify(state)];
-    const sum = sumOfRecord({ run_id: key, agent: name, created_at: createdAt, base: seq, continues: null });
-    await this.#connection.transact('write', sql => {
-      if (describeRun(sql, runId) !== undefined) throw existingRun(runId);
-      sql.insertRun.run(key, name, status, createdAt, createdAt, seq, seq, null, sum);
-      sql.saveSnapshot.run(key, seq, text, sumOfSnapshot(key, seq, text));
+    const text = JSON.stringify(state);
+    await this.#connection.write(sql => {
+      const { run } = insertRun(sql, runId, { agent, status, createdAt, base: seq });
+      sql.saveSnapshot.run(run, seq, sumOfSnapshot(escapeText(runId), seq, text), text);
     });
   }
 
@@ -107,14 +106,13 @@ class SqliteStore implements Store {
     status: RunStatus,
   ): Promise<AppendResult> {
     const texts = events.map(encodeEvent);
-    return this.#connection.transact<AppendResult>('write', sql => {
-      const { seq, epoch, sum } = locateRun(sql, runId);
+    return this.#connection.write<AppendResult>(sql => {
+      const position = locateRun(sql, runId);
+      const { seq, epoch } = position;
       if ('epoch' in guard && guard.epoch !== epoch) return { type: 'superseded' };
       if (guard.after > seq) throw lostEntries(runId, seq, guard.after);
       if (guard.after !== seq) return { type: 'conflict' };
-      const end = writeEvents(sql, runId, { seq, sum }, events, texts);
-      sql.setStatus.run(status, escapeText(runId), status);
-      return { type: 'appended', seq: end.seq };
+      return { type: 'appended', seq: writeEvents(sql, runId, position, events, texts, status).seq };
     });
   }
 
@@ -127,38 +125,37 @@ class SqliteStore implements Store {
   }
 
   async claim(runId: string, request: ClaimRequest): Promise<ClaimResult> {
-    return this.#connection.transact<ClaimResult>('write', sql => {
+    return this.#connection.write<ClaimResult>(sql => {
       const { row, ...position } = locateRun(sql, runId);
-      const refusal = refuseClaim(toLease(row), request);
-      return (
-        refusal ?? {
-          type: 'claimed',
-          ...writeClaim(sql, runId, request, { ...position, lease: toLease(row) }),
-        }
-      );
+      const lease = toLease(row);
+      const refusal = refuseClaim(lease, request);
+      if (refusal !== undefined) return refusal;
+      const epoch = position.epoch + 1;
+      const event = recordClaim(request, epoch, lease);
+      const { run, seq } = writeEvents(sql, runId, position, [event], [encodeEvent(event)]);
+      writeLease(sql, run, request, epoch);
+      return { type: 'claimed', epoch, seq };
     });
   }
 
   async renew(runId: string, epoch: number, until: number): Promise<boolean> {
-    return this.#connection.transact('write', sql => {
-      locateRun(sql, runId);
-      return Number(sql.renew.run(until, escapeText(runId), epoch).changes) === 1;
+    return this.#connection.write(sql => {
+      const { run } = locateRun(sql, runId);
+      return Number(sql.renew.run(until, run, epoch).changes) === 1;
     });
   }
 
   async release(runId: string, epoch: number): Promise<void> {
-    await this.#connection.transact('write', sql => {
-      locateRun(sql, runId);
-      sql.release.run(escapeText(runId), epoch);
+    await this.#connection.write(sql => {
+      sql.release.run(locateRun(sql, runId).run, epoch);
     });
   }
 
-  async saveSnapshot(runId: string, snapshot: StoredSnapshot): Promise<void> {
-    const key = escapeText(runId);
-    const state = JSON.stringify(snapshot.state);
-    await this.#connection.transact('write', sql => {
-      locateRun(sql, runId);
-      sql.saveSnapshot.run(key, snapshot.seq, state, sumOfSnapshot(key, snapshot.seq, state));
+  async saveSnapshot(runId: string, { seq, state }: StoredSnapshot): Promise<void> {
+    const text = JSON.stringify(state);
+    const sum = sumOfSnapshot(escapeText(runId), seq, text);
+    await this.#connection.write(sql => {
+      sql.saveSnapshot.run(locateRun(sql, runId).run, seq, sum, text);
     });
   }
 
@@ -179,7 +176,7 @@ class SqliteStore implements Store {
   }
 
   async putBlob(runId: string, digest: string, text: string): Promise<void> {
-    await this.#connection.transact('write', sql => writeBlob(sql, runId, digest, text));
+    await this.#connection.write(sql => writeBlob(sql, runId, digest, text));
   }
 
   async readBlob(
@@ -205,7 +202,7 @@ class SqliteStore implements Store {
   }
 
   async chain(runId: string): Promise<RunRecord[]> {
-    return this.#connection.transact('read', sql => followChain(runId, id => describeRun(sql, id)));
+    return this.#connection.read(sql => followChain(runId, id => describeRun(sql, id)));
   }
 
   async close(): Promise<void> {

@@ -190,6 +190,52 @@ export const journalChecks: readonly Check[] = [
     },
   },
   {
+    name: 'of appends to many runs at once each stands or falls by itself',
+    async run(store) {
+      const runIds = Array.from({ length: 10 }, (_, index) => `run ${index}`);
+      await Promise.all(runIds.map(runId => store.create(begin(runId))));
+      const append = (runId: string, after: number, at = 2000) =>
+        store.append(
+          runId,
+          { after, input: true },
+          [receive(runId, at), receive(`${runId} again`)],
+          'waiting',
+        );
+      const outcomes = await Promise.allSettled([
+        append('nobody', 1),
+        append('run 1', 1, Number.NaN),
+        append('run 2', 0),
+        append('run 3', 9),
+        ...runIds.map(runId => append(runId, 1)),
+      ]);
+      assert.deepEqual(
+        outcomes.map(outcome => (outcome.status === 'fulfilled' ? outcome.value.type : outcome.reason.code)),
+        ['run-unknown', 'input-invalid', 'conflict', 'journal-damaged', ...runIds.map(() => 'appended')],
+      );
+      for (const runId of runIds) {
+        const expected = [begin(runId), receive(runId), receive(`${runId} again`)];
+        assert.deepEqual(
+          (await store.read(runId)).map(({ event }) => event),
+          expected,
+        );
+      }
+    },
+  },
+  {
+    name: 'a page begins and ends within what was appended together',
+    async run(store) {
+      await store.create(begin('a'));
+      const events = ['2', '3', '4', '5'].map(text => receive(text));
+      await store.append('a', { after: 1, input: true }, events, 'running');
+      const chars = Number.POSITIVE_INFINITY;
+      assert.deepEqual(
+        (await store.read('a', 2, { entries: 2, chars })).map(({ seq, event }) => [seq, event]),
+        [3, 4].map(seq => [seq, receive(String(seq))]),
+      );
+      assert.equal((await store.read('a', 3, { entries: 9, chars })).length, 2);
+    },
+  },
+  {
     name: 'events are appended all or none',
     async run(store) {
       await store.create(begin('a'));

@@ -1,6 +1,6 @@
 import { EngineError } from '../../protocol/error.ts';
 import { sumOfPart } from './checksum.ts';
-import { locateRun } from './journal.ts';
+import { locateRun } from './locate-run.ts';
 import { escapeText } from './rows.ts';
 import type { Statements } from './statements.ts';
 
@@ -9,9 +9,9 @@ const PART_BYTES = 64 * 1024;
 
 /** Keeps the text for this run; one that another run has is only referred to. Throws `run-unknown`. */
 export function writeBlob(sql: Statements, runId: string, digest: string, text: string): void {
-  locateRun(sql, runId);
+  const { run } = locateRun(sql, runId);
   if (sql.isBlobKept.get(digest) === undefined) writeParts(sql, digest, Buffer.from(text));
-  sql.referBlob.run(escapeText(runId), digest);
+  sql.referBlob.run(run, digest);
 }
 
 function writeParts(sql: Statements, digest: string, bytes: Buffer): void {
@@ -22,8 +22,8 @@ function writeParts(sql: Statements, digest: string, bytes: Buffer): void {
 }
 
 /** The new run has what the other one has. */
-export function shareBlobs(sql: Statements, runId: string, { from }: { from: string }): void {
-  sql.shareBlobs.run(escapeText(runId), escapeText(from));
+export function shareBlobs(sql: Statements, run: number, { from }: { from: string }): void {
+  sql.shareBlobs.run(run, escapeText(from));
 }
 
 /** Reads only the parts it needs. What is not as it was written is `store-damaged`. */

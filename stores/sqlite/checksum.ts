@@ -8,9 +8,12 @@ import type { Row } from './rows.ts';
  * have none, because they follow from the journal: replay and export compare them (`check-record.ts`).
  */
 
+/** How long a checksum is, in characters. */
+export const SUM_CHARS = 16;
+
 /** The first 64 bits of a SHA-256, in hex. */
 function digest(text: string): string {
-  return hash('sha256', text, 'hex').slice(0, 16);
+  return hash('sha256', text, 'hex').slice(0, SUM_CHARS);
 }
 
 /** What a journal's first entry is bound to: what is in the record of its run and never changes. */
@@ -18,14 +21,14 @@ export function sumOfRecord({ run_id, agent, created_at, base, continues }: Row)
   return digest(JSON.stringify([run_id, agent, created_at, base, continues]));
 }
 
-/** Of an entry, given the checksum of what it stands behind. */
+/** Of an entry, given the checksum of what it stands behind: the entry before it, or the record. */
 export function sumOfEntry(before: string, text: string): string {
   return digest(before + text);
 }
 
 /** Of a part of a blob. */
 export function sumOfPart(blob: string, start: number, bytes: Uint8Array): string {
-  return createHash('sha256').update(`${blob} ${start} `).update(bytes).digest('hex').slice(0, 16);
+  return createHash('sha256').update(`${blob} ${start} `).update(bytes).digest('hex').slice(0, SUM_CHARS);
 }
 
 export function sumOfSnapshot(key: string, seq: number, text: string): string {

@@ -5,10 +5,8 @@ import { closedStore } from '../run-record.ts';
 import { openDatabase } from './open-database.ts';
 import { OpenedFile } from './opened-file.ts';
 import { prepareStatements, type Statements } from './statements.ts';
-import { translateError } from './translate-error.ts';
-
-/** Between two tries for a lock, in ms; the first pause is 1 ms, each next one twice as long, up to this. */
-const LONGEST_PAUSE_MS = 50;
+import { describeLostReply, isRefusedCommit, translateError } from './translate-error.ts';
+import { LONGEST_PAUSE_MS, type Write, WriteQueue } from './write-queue.ts';
 
 type Opened = { db: DatabaseSync; sql: Statements; file: OpenedFile | undefined };
 
@@ -16,28 +14,32 @@ type Opened = { db: DatabaseSync; sql: Statements; file: OpenedFile | undefined 
  * The one connection of a store, opened when first used. All its failures are `EngineError`s.
  *
  * 1. A transaction never outlives the turn of the event loop it began in.
- * 2. A connection that failed to open, or to roll back, is closed; the next use opens a new one.
- * 3. While another process holds the lock, what found it held is tried again from its beginning, and this process
+ * 2. What is written in one turn of the event loop shares a commit. Each write in it is atomic by itself: one that
+ *    fails leaves nothing, and takes none of the others with it.
+ * 3. When a commit fails, none of its writes is acknowledged. Where it may be on the disk all the same, they are
+ *    refused as `store-reply-lost`.
+ * 4. A connection that failed to open, to commit, or to roll back is closed; the next use opens a new one.
+ * 5. While another process holds the lock, what found it held is tried again from its beginning, and this process
  *    goes on meanwhile. Writes keep the order of their calls; reads wait for no write of this process.
- * 4. No commit is acknowledged whose file is not in its place any more.
+ * 6. No commit is acknowledged whose file is not in its place any more.
  */
 export class Connection {
   readonly #file: string;
   readonly #busyTimeoutMs: number;
+  readonly #writes: WriteQueue;
   #opened: Opened | undefined;
   #closed = false;
-  /** Settles after the latest write; `undefined` if none is under way. */
-  #writing: Promise<void> | undefined;
 
   /** A lock is waited for up to `busyTimeoutMs`, from the call on; then the call is refused as `store-locked`. */
   constructor(file: string, busyTimeoutMs: number) {
     this.#file = file;
     this.#busyTimeoutMs = busyTimeoutMs;
+    this.#writes = new WriteQueue(file, busyTimeoutMs, writes => this.#commit(writes));
   }
 
   /** Runs `work` without a transaction of its own; more than once if the store is locked. */
   async query<Result>(work: (sql: Statements) => Result): Promise<Result> {
-    return await this.#retryWhileLocked(performance.now(), () =>
+    return await this.#retryWhileLocked(() =>
       this.#use(({ sql, file }) => {
         file?.assertInPlace();
         return work(sql);
@@ -45,18 +47,30 @@ export class Connection {
     );
   }
 
+  /** Runs `work`, which only reads, on one state of the store; more than once if the store is locked. */
+  async read<Result>(work: (sql: Statements) => Result): Promise<Result> {
+    return await this.query(sql => {
+      sql.beginRead.run();
+      try {
+        return work(sql);
+      } finally {
+        this.#end(sql.commit);
+      }
+    });
+  }
+
   /**
-   * Runs `work` and commits, or leaves everything as it was when it throws. `write` takes the write lock first.
-   * `work` runs more than once if the store is locked.
+   * Runs `work` in the next commit, or leaves everything as it was when it throws. `work` runs more than once if
+   * the store is locked, or SQLite ended the transaction because of another write.
    */
-  async transact<Result>(mode: 'read' | 'write', work: (sql: Statements) => Result): Promise<Result> {
-    const calledAt = performance.now();
-    const attempt = () => this.#retryWhileLocked(calledAt, () => this.#runTransaction(mode, work));
-    return mode === 'read' ? await attempt() : await this.#inTurn(attempt);
+  async write<Result>(work: (sql: Statements) => Result): Promise<Result> {
+    if (this.#closed) throw closedStore();
+    return await this.#writes.add(work);
   }
 
   /** Every later use is refused. SQLite empties its log into the file when the last connection closes. */
   close(): void {
+    this.#writes.close();
     this.#closed = true;
     try {
       this.#disconnect();
@@ -65,39 +79,77 @@ export class Connection {
     }
   }
 
-  #runTransaction<Result>(mode: 'read' | 'write', work: (sql: Statements) => Result): Result {
-    return this.#use(({ db, sql, file }) => {
-      db.exec(mode === 'write' ? 'BEGIN IMMEDIATE' : 'BEGIN DEFERRED');
-      let result: Result;
-      try {
-        result = work(sql);
-        db.exec('COMMIT');
-      } catch (error) {
-        this.#rollBack(db);
-        throw error;
+  #commit(writes: readonly Write[]): readonly Write[] {
+    try {
+      for (const settle of this.#use(opened => this.#commitTogether(opened, writes))) settle();
+      return [];
+    } catch (error) {
+      if (isLocked(error)) return writes;
+      if (error instanceof TransactionEnded) return writes.flatMap(write => this.#commit([write]));
+      for (const { refuse } of writes) refuse(error);
+      return [];
+    }
+  }
+
+  #commitTogether({ sql, file }: Opened, writes: readonly Write[]): (() => void)[] {
+    sql.begin.run();
+    let settled: (() => void)[];
+    try {
+      const [first, ...others] = writes;
+      const isAlone = first !== undefined && others.length === 0;
+      settled = isAlone ? [first.run(sql)] : writes.map(write => this.#runPart(sql, write));
+    } catch (error) {
+      this.#end(sql.rollBack);
+      throw error;
+    }
+    try {
+      sql.commit.run();
+    } catch (error) {
+      if (!isRefusedCommit(error)) {
+        this.#disconnect();
+        throw describeLostReply(this.#file, error);
       }
-      file?.assertInPlace();
-      return result;
-    });
+      this.#end(sql.rollBack);
+      throw error;
+    }
+    file?.assertInPlace();
+    return settled;
   }
 
-  #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
-    const result = this.#writing === undefined ? work() : this.#writing.then(work);
-    const done = () => {
-      if (this.#writing === settled) this.#writing = undefined;
-    };
-    const settled = result.then(done, done);
-    this.#writing = settled;
-    return result;
+  #runPart(sql: Statements, write: Write): () => void {
+    sql.beginPart.run();
+    try {
+      const acknowledge = write.run(sql);
+      sql.endPart.run();
+      return acknowledge;
+    } catch (error) {
+      try {
+        sql.undoPart.run();
+        sql.endPart.run();
+      } catch {
+        throw new TransactionEnded();
+      }
+      return () => write.refuse(translateError(this.#file, error));
+    }
   }
 
-  async #retryWhileLocked<Result>(calledAt: number, attempt: () => Result): Promise<Result> {
+  /** SQLite may have ended the transaction by itself; then there is nothing to keep of the connection. */
+  #end(statement: Statements['commit']): void {
+    try {
+      statement.run();
+    } catch {
+      this.#disconnect();
+    }
+  }
+
+  async #retryWhileLocked<Result>(attempt: () => Result): Promise<Result> {
+    const calledAt = performance.now();
     for (let pause = 1; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
       try {
         return attempt();
       } catch (error) {
         const left = this.#busyTimeoutMs - (performance.now() - calledAt);
-        if (!(error instanceof EngineError) || error.code !== 'store-locked' || left <= 0) throw error;
+        if (!isLocked(error) || left <= 0) throw error;
         await delay(Math.min(pause, left));
       }
     }
@@ -126,18 +178,16 @@ export class Connection {
     }
   }
 
-  /** SQLite may have rolled back by itself; then there is nothing to keep of the connection. */
-  #rollBack(db: DatabaseSync): void {
-    try {
-      db.exec('ROLLBACK');
-    } catch {
-      this.#disconnect();
-    }
-  }
-
   #disconnect(): void {
     const opened = this.#opened;
     this.#opened = undefined;
     opened?.db.close();
   }
+}
+
+/** SQLite rolled the transaction back because of one of several writes: nothing is written. */
+class TransactionEnded extends Error {}
+
+function isLocked(error: unknown): boolean {
+  return error instanceof EngineError && error.code === 'store-locked';
 }

@@ -3,9 +3,9 @@ import { dirname } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { EngineError } from '../../protocol/error.ts';
 import { loadSqlite } from './load-module.ts';
-import { migrateDatabase, VERSION_WITHOUT_SUMS } from './migrate-database.ts';
+import { migrateDatabase, type OldVersion } from './migrate-database.ts';
 import { refuseRemains } from './opened-file.ts';
-import { APPLICATION_ID, BLOB_SCHEMA, SCHEMA, SCHEMA_VERSION } from './schema.ts';
+import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from './schema.ts';
 
 /**
  * Opens `file`, with its folder and tables made if they are missing, and those of an older release brought to
@@ -39,8 +39,7 @@ function prepareTables(db: DatabaseSync, file: string): void {
   db.exec('BEGIN IMMEDIATE');
   const found = identify(db, file);
   if (found === 'empty') db.exec(SCHEMA);
-  if (found === 'without-sums') migrateDatabase(db);
-  if (found === 'without-blobs') db.exec(BLOB_SCHEMA);
+  else if (found !== 'present') migrateDatabase(db, found);
   db.exec('COMMIT');
 }
 
@@ -48,12 +47,12 @@ function prepareTables(db: DatabaseSync, file: string): void {
  * Whose tables are there. Throws for a database that is not ours to write.
  * Needs a transaction: another process may make the tables between two of its reads.
  */
-function identify(db: DatabaseSync, file: string): 'present' | 'without-blobs' | 'without-sums' | 'empty' {
+function identify(db: DatabaseSync, file: string): 'present' | 'empty' | OldVersion {
   const version = readPragma(db, 'user_version');
   const application = readPragma(db, 'application_id');
   if (application === APPLICATION_ID) {
-    if (version === SCHEMA_VERSION) return hasBlobs(db) ? 'present' : 'without-blobs';
-    if (version === VERSION_WITHOUT_SUMS) return 'without-sums';
+    if (version === SCHEMA_VERSION) return 'present';
+    if (version === 1 || version === 2) return version;
     throw new EngineError(
       'store-unavailable',
       `${file} has schema version ${version}; this version of agentchart reads up to ${SCHEMA_VERSION}. Open it with the version that wrote it, or name another file.`,
@@ -67,10 +66,6 @@ function identify(db: DatabaseSync, file: string): 'present' | 'without-blobs' |
     `${file} is a database of another program: expected an empty one or a store of runs. Name another file.`,
     { file },
   );
-}
-
-function hasBlobs(db: DatabaseSync): boolean {
-  return db.prepare(`SELECT 1 FROM sqlite_schema WHERE name = 'run_blobs_by_digest'`).get() !== undefined;
 }
 
 function readPragma(db: DatabaseSync, name: string): unknown {

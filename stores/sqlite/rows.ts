@@ -36,6 +36,11 @@ export function escapeText(text: string): string {
   return JSON.stringify(text).slice(1, -1);
 }
 
+/** `null` for what there is none of. */
+export function escapeOptional(text: string | undefined): string | null {
+  return text === undefined ? null : escapeText(text);
+}
+
 /** A run as `runs` has it. Throws `store-damaged` when a column is not what was written. */
 export function toRecord(row: Row): RunRecord {
   return readSafely(row, () => {

@@ -1,14 +1,84 @@
 /** Of the tables below; kept in the file as `user_version`. */
-export const SCHEMA_VERSION = 2;
+export const SCHEMA_VERSION = 3;
 
 /** Marks a file as a store of runs; kept in it as `application_id`. The letters "agct". */
 export const APPLICATION_ID = 0x61676374;
 
 /**
- * Results that are too large for a journal, by digest, in parts of `PART_BYTES` that begin at `start`; runs
- * refer to them, so that one is there once for all its runs. Not in files of earlier releases of this version.
+ * Ids, names and titles are held as `escapeText` makes them. A run has a number, `run`, which is never given again.
+ *
+ * - `runs`: a run's record. `seq` and `sum` are the number and the checksum of its journal's last entry.
+ * - `journals`: a second place for the run's id, so that a run whose record is gone is told from one that never was.
+ * - `appends`: a journal, one row an append (more where it is long). `place` orders the rows of a run by the number
+ *   of their last entry, `seq`. `json` is the JSON of its entries, a line each; `sums` their checksums, 16
+ *   characters each.
+ * - `blobs`: results that are too large for a journal, by digest, in parts that begin at `start`; `run_blobs` says
+ *   whose they are, so that one is there once for all its runs.
+ *
+ * Not used yet: `labels`, and the columns `title`, `wake_at` (ms since the epoch), `commit_id` (names an append, so
+ * that one whose answer was lost can be told from one that was not made) and `wakes` (the id of a run to wake).
  */
-export const BLOB_SCHEMA = `
+export const SCHEMA = `
+CREATE TABLE runs (
+  run INTEGER PRIMARY KEY AUTOINCREMENT,
+  run_id TEXT NOT NULL UNIQUE,
+  agent TEXT NOT NULL,
+  agent_version TEXT,
+  chart_version INTEGER,
+  chart_hash TEXT,
+  title TEXT,
+  parent TEXT,
+  continues TEXT,
+  status TEXT NOT NULL,
+  created_at REAL NOT NULL,
+  updated_at REAL NOT NULL,
+  wake_at REAL,
+  base INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  sum TEXT NOT NULL,
+  epoch INTEGER NOT NULL,
+  owner TEXT,
+  lease_until REAL
+) STRICT;
+CREATE INDEX runs_by_age ON runs (created_at, run_id);
+CREATE INDEX runs_by_status ON runs (status, created_at, run_id);
+
+CREATE TABLE journals (
+  run_id TEXT PRIMARY KEY,
+  run INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE appends (
+  place INTEGER PRIMARY KEY,
+  run INTEGER AS (place >> 32),
+  seq INTEGER AS (place & 4294967295),
+  commit_id TEXT,
+  wakes TEXT,
+  sums TEXT NOT NULL,
+  json TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE items (
+  item_id TEXT PRIMARY KEY,
+  run INTEGER NOT NULL REFERENCES runs (run),
+  seq INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE labels (
+  run INTEGER NOT NULL REFERENCES runs (run),
+  name TEXT NOT NULL,
+  value TEXT NOT NULL,
+  PRIMARY KEY (run, name)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX labels_by_value ON labels (name, value, run);
+
+CREATE TABLE snapshots (
+  run INTEGER PRIMARY KEY REFERENCES runs (run),
+  seq INTEGER NOT NULL,
+  sum TEXT NOT NULL,
+  state TEXT NOT NULL
+) STRICT;
+
 CREATE TABLE IF NOT EXISTS blobs (
   digest TEXT NOT NULL,
   start INTEGER NOT NULL,
@@ -17,61 +87,13 @@ CREATE TABLE IF NOT EXISTS blobs (
   PRIMARY KEY (digest, start)
 ) STRICT;
 
-CREATE TABLE IF NOT EXISTS run_blobs (
-  run_id TEXT NOT NULL REFERENCES runs (run_id),
+CREATE TABLE run_blobs (
+  run INTEGER NOT NULL REFERENCES runs (run),
   digest TEXT NOT NULL,
-  PRIMARY KEY (run_id, digest)
+  PRIMARY KEY (run, digest)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS run_blobs_by_digest ON run_blobs (digest);
-`;
+CREATE INDEX run_blobs_by_digest ON run_blobs (digest);
 
-/**
- * A commit needs one look-up and one insert an event; ids and names are held as `escapeText` makes them.
- * `sum` is the checksum of an entry or a snapshot, and in `runs` that of the journal's last entry.
- */
-export const SCHEMA = `
-CREATE TABLE runs (
-  run_id TEXT PRIMARY KEY,
-  agent TEXT NOT NULL,
-  status TEXT NOT NULL,
-  created_at REAL NOT NULL,
-  updated_at REAL NOT NULL,
-  base INTEGER NOT NULL,
-  seq INTEGER NOT NULL,
-  continues TEXT,
-  epoch INTEGER NOT NULL,
-  sum TEXT NOT NULL,
-  owner TEXT,
-  lease_until REAL
-) STRICT, WITHOUT ROWID;
-CREATE INDEX runs_by_age ON runs (created_at, run_id);
-CREATE INDEX runs_by_status ON runs (status, created_at, run_id);
-
-CREATE TABLE events (
-  run_id TEXT NOT NULL REFERENCES runs (run_id),
-  seq INTEGER NOT NULL,
-  type TEXT NOT NULL,
-  at REAL NOT NULL,
-  json TEXT NOT NULL,
-  sum TEXT NOT NULL,
-  PRIMARY KEY (run_id, seq)
-) STRICT;
-
-CREATE TABLE items (
-  item_id TEXT PRIMARY KEY,
-  run_id TEXT NOT NULL,
-  seq INTEGER NOT NULL,
-  FOREIGN KEY (run_id, seq) REFERENCES events (run_id, seq)
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE snapshots (
-  run_id TEXT PRIMARY KEY REFERENCES runs (run_id),
-  seq INTEGER NOT NULL,
-  state TEXT NOT NULL,
-  sum TEXT NOT NULL
-) STRICT;
-
-${BLOB_SCHEMA}
 PRAGMA application_id = ${APPLICATION_ID};
 PRAGMA user_version = ${SCHEMA_VERSION};
 `;

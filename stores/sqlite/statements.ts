@@ -1,36 +1,57 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 
+/**
+ * By the id's index first, then by the number: an index that leads to another run's row shows, because `run_id` is
+ * read from that row.
+ */
+const FROM_RUN = 'FROM runs WHERE run = (SELECT run FROM runs WHERE run_id = ?)';
+const RECORD =
+  'run_id, agent, status, created_at, updated_at, base, seq, continues, epoch, owner, lease_until';
+
 const SQL = {
-  insertRun: `INSERT INTO runs (run_id, agent, status, created_at, updated_at, base, seq, continues, epoch, sum)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, ?)`,
-  insertEvent: 'INSERT INTO events (run_id, seq, type, at, json, sum) VALUES (?, ?, ?, ?, ?, ?)',
-  insertItem: 'INSERT OR IGNORE INTO items (item_id, run_id, seq) VALUES (?, ?, ?)',
-  advance: 'UPDATE runs SET seq = ?, updated_at = ?, sum = ? WHERE run_id = ?',
-  setStatus: 'UPDATE runs SET status = ? WHERE run_id = ? AND status <> ?',
-  setLease: 'UPDATE runs SET epoch = ?, owner = ?, lease_until = ? WHERE run_id = ?',
-  renew: 'UPDATE runs SET lease_until = ? WHERE run_id = ? AND epoch = ? AND owner IS NOT NULL',
-  release: 'UPDATE runs SET owner = NULL, lease_until = NULL WHERE run_id = ? AND epoch = ?',
-  saveSnapshot: `INSERT INTO snapshots (run_id, seq, state, sum) VALUES (?, ?, ?, ?)
-    ON CONFLICT DO UPDATE SET seq = excluded.seq, state = excluded.state, sum = excluded.sum
+  begin: 'BEGIN IMMEDIATE',
+  beginRead: 'BEGIN DEFERRED',
+  commit: 'COMMIT',
+  rollBack: 'ROLLBACK',
+  beginPart: 'SAVEPOINT part',
+  endPart: 'RELEASE part',
+  undoPart: 'ROLLBACK TO part',
+  insertRun: `INSERT INTO runs (run_id, agent, agent_version, chart_version, chart_hash, parent, continues, status,
+      created_at, updated_at, base, seq, epoch, sum)
+    VALUES ($run_id, $agent, $agent_version, $chart_version, $chart_hash, $parent, $continues, $status,
+      $created_at, $created_at, $base, $base, 0, $sum)`,
+  nameJournal: 'INSERT INTO journals (run_id, run) VALUES (?, ?)',
+  insertRow: 'INSERT INTO appends (place, sums, json) VALUES ((?1 << 32) + ?2, ?3, ?4)',
+  insertItem: 'INSERT OR IGNORE INTO items (item_id, run, seq) VALUES (?, ?, ?)',
+  advance: 'UPDATE runs SET seq = ?, updated_at = ?, sum = ? WHERE run = ?',
+  advanceTo: 'UPDATE runs SET seq = ?, updated_at = ?, sum = ?, status = ? WHERE run = ?',
+  setStatus: 'UPDATE runs SET status = ? WHERE run = ?',
+  setLease: 'UPDATE runs SET epoch = ?, owner = ?, lease_until = ? WHERE run = ?',
+  renew: 'UPDATE runs SET lease_until = ? WHERE run = ? AND epoch = ? AND owner IS NOT NULL',
+  release: 'UPDATE runs SET owner = NULL, lease_until = NULL WHERE run = ? AND epoch = ?',
+  saveSnapshot: `INSERT INTO snapshots (run, seq, sum, state) VALUES (?, ?, ?, ?)
+    ON CONFLICT DO UPDATE SET seq = excluded.seq, sum = excluded.sum, state = excluded.state
     WHERE excluded.seq >= seq`,
-  position: 'SELECT run_id, base, seq, epoch, sum, owner, lease_until FROM runs WHERE run_id = ?',
-  entries:
-    'SELECT seq, type, at, json, sum FROM events WHERE run_id = ? AND seq > ? AND seq <= ? ORDER BY seq',
-  entrySum: 'SELECT sum FROM events WHERE run_id = ? AND seq = ?',
-  snapshot: `SELECT snapshots.*, runs.base FROM snapshots
-    LEFT JOIN runs ON runs.run_id = snapshots.run_id WHERE snapshots.run_id = ?`,
-  run: 'SELECT * FROM runs WHERE run_id = ?',
-  trace: `SELECT 1 FROM events WHERE run_id = ?1 UNION ALL SELECT 1 FROM snapshots WHERE run_id = ?1 LIMIT 1`,
-  runs: 'SELECT * FROM runs ORDER BY created_at DESC, run_id DESC LIMIT ?',
-  runsByStatus: 'SELECT * FROM runs WHERE status = ? ORDER BY created_at DESC, run_id DESC LIMIT ?',
+  position: `SELECT run, run_id, base, seq, epoch, sum, status, owner, lease_until ${FROM_RUN}`,
+  run: `SELECT ${RECORD} ${FROM_RUN}`,
+  runs: `SELECT ${RECORD} FROM runs ORDER BY created_at DESC, run_id DESC LIMIT ?`,
+  runsByStatus: `SELECT ${RECORD} FROM runs WHERE status = ? ORDER BY created_at DESC, run_id DESC LIMIT ?`,
+  journal: 'SELECT 1 FROM journals WHERE run_id = ?',
+  rows: `SELECT seq, sums, json FROM appends
+    WHERE place > (?1 << 32) + ?2 AND place <= (?1 << 32) + ?3 ORDER BY place`,
+  rowThatEnds: 'SELECT sums FROM appends WHERE place = (?1 << 32) + ?2',
+  rowBehind: 'SELECT 1 FROM appends WHERE place > (?1 << 32) + ?2 AND place < (?1 + 1) << 32 LIMIT 1',
+  snapshot: `SELECT snapshots.seq, snapshots.sum, state, runs.base FROM snapshots JOIN runs USING (run)
+    WHERE run = (SELECT run FROM runs WHERE run_id = ?)`,
+  item: 'SELECT runs.run_id, items.seq FROM items LEFT JOIN runs USING (run) WHERE item_id = ?',
   insertBlob: 'INSERT OR REPLACE INTO blobs (digest, start, bytes, sum) VALUES (?, ?, ?, ?)',
-  referBlob: 'INSERT OR IGNORE INTO run_blobs (run_id, digest) VALUES (?, ?)',
-  shareBlobs: 'INSERT INTO run_blobs (run_id, digest) SELECT ?, digest FROM run_blobs WHERE run_id = ?',
-  hasBlob: 'SELECT 1 FROM run_blobs WHERE run_id = ? AND digest = ?',
+  referBlob: 'INSERT OR IGNORE INTO run_blobs (run, digest) VALUES (?, ?)',
+  shareBlobs: `INSERT INTO run_blobs (run, digest) SELECT ?, digest FROM run_blobs
+    WHERE run = (SELECT run FROM runs WHERE run_id = ?)`,
+  hasBlob: `SELECT 1 FROM run_blobs WHERE run = (SELECT run FROM runs WHERE run_id = ?) AND digest = ?`,
   isBlobKept: 'SELECT 1 FROM run_blobs WHERE digest = ? LIMIT 1',
   blobParts:
     'SELECT start, bytes, sum FROM blobs WHERE digest = ? AND start >= ? AND start < ? ORDER BY start',
-  item: 'SELECT run_id, seq FROM items WHERE item_id = ?',
 } as const;
 
 export type Statements = Record<keyof typeof SQL, StatementSync>;
@@ -38,29 +59,39 @@ export type Statements = Record<keyof typeof SQL, StatementSync>;
 /** Every statement the store uses, prepared once for a connection. Throws when a table is missing. */
 export function prepareStatements(db: DatabaseSync): Statements {
   return {
+    begin: db.prepare(SQL.begin),
+    beginRead: db.prepare(SQL.beginRead),
+    commit: db.prepare(SQL.commit),
+    rollBack: db.prepare(SQL.rollBack),
+    beginPart: db.prepare(SQL.beginPart),
+    endPart: db.prepare(SQL.endPart),
+    undoPart: db.prepare(SQL.undoPart),
     insertRun: db.prepare(SQL.insertRun),
-    insertEvent: db.prepare(SQL.insertEvent),
+    nameJournal: db.prepare(SQL.nameJournal),
+    insertRow: db.prepare(SQL.insertRow),
     insertItem: db.prepare(SQL.insertItem),
     advance: db.prepare(SQL.advance),
+    advanceTo: db.prepare(SQL.advanceTo),
     setStatus: db.prepare(SQL.setStatus),
     setLease: db.prepare(SQL.setLease),
     renew: db.prepare(SQL.renew),
     release: db.prepare(SQL.release),
     saveSnapshot: db.prepare(SQL.saveSnapshot),
     position: db.prepare(SQL.position),
-    entries: db.prepare(SQL.entries),
-    entrySum: db.prepare(SQL.entrySum),
-    snapshot: db.prepare(SQL.snapshot),
     run: db.prepare(SQL.run),
-    trace: db.prepare(SQL.trace),
     runs: db.prepare(SQL.runs),
     runsByStatus: db.prepare(SQL.runsByStatus),
+    journal: db.prepare(SQL.journal),
+    rows: db.prepare(SQL.rows),
+    rowThatEnds: db.prepare(SQL.rowThatEnds),
+    rowBehind: db.prepare(SQL.rowBehind),
+    snapshot: db.prepare(SQL.snapshot),
+    item: db.prepare(SQL.item),
     insertBlob: db.prepare(SQL.insertBlob),
     referBlob: db.prepare(SQL.referBlob),
     shareBlobs: db.prepare(SQL.shareBlobs),
     hasBlob: db.prepare(SQL.hasBlob),
     isBlobKept: db.prepare(SQL.isBlobKept),
     blobParts: db.prepare(SQL.blobParts),
-    item: db.prepare(SQL.item),
   };
 }

@@ -1,6 +1,12 @@
-import { EngineError } from '../../protocol/error.ts';
+import { EngineError, messageOf } from '../../protocol/error.ts';
 
-type StoreFault = 'store-unavailable' | 'store-locked' | 'store-full' | 'store-damaged' | 'store-replaced';
+type StoreFault =
+  | 'store-unavailable'
+  | 'store-locked'
+  | 'store-full'
+  | 'store-damaged'
+  | 'store-replaced'
+  | 'store-reply-lost';
 
 /**
  * SQLite's primary result codes, the lower eight bits of its extended ones; all others are
@@ -16,6 +22,12 @@ const FAULTS: Record<number, StoreFault> = {
   19: 'store-damaged',
   26: 'store-damaged',
 };
+
+/**
+ * What COMMIT says where the last page of the transaction, the one that makes it valid, is not in the log: busy,
+ * full, and SQLITE_IOERR_WRITE. Source: https://www.sqlite.org/fileformat.html#walformat
+ */
+const REFUSED_COMMITS: ReadonlySet<number> = new Set([5, 13, 778]);
 
 const EXPLANATIONS: Record<StoreFault, { state: string; advice: string }> = {
   'store-unavailable': {
@@ -35,6 +47,10 @@ const EXPLANATIONS: Record<StoreFault, { state: string; advice: string }> = {
     advice:
       'Nothing is acknowledged any more. Put the file back, or start this process again to use what is there now.',
   },
+  'store-reply-lost': {
+    state: 'did not say whether it committed',
+    advice: 'Read the run again: what was written last is there or not.',
+  },
   'store-damaged': {
     state: 'is not a database of runs, or a damaged one',
     advice: 'Restore it from a backup, name another file, or move it away to begin a new one.',
@@ -50,6 +66,16 @@ export function describeFault(
 ): EngineError {
   const { state, advice } = EXPLANATIONS[fault];
   return new EngineError(fault, `${file} ${state}: ${reason}. ${advice}`, { file }, options);
+}
+
+/** The error for writes whose commit may be on the disk, although it failed. */
+export function describeLostReply(file: string, cause: unknown): EngineError {
+  return describeFault('store-reply-lost', file, messageOf(cause), { cause });
+}
+
+/** Whether COMMIT failed so that nothing of the transaction can be found later. */
+export function isRefusedCommit(error: unknown): boolean {
+  return error instanceof Error && 'errcode' in error && REFUSED_COMMITS.has(Number(error.errcode));
 }
 
 /** An `EngineError` for what SQLite or the file system threw; anything else comes back as it is. */

@@ -32,6 +32,7 @@ const BY_ERROR: Readonly<Record<EngineErrorCode, number>> = {
   'store-full': EXIT.failed,
   'store-damaged': EXIT.failed,
   'store-replaced': EXIT.failed,
+  'store-reply-lost': EXIT.failed,
   'model-missing': EXIT.usage,
   'model-unknown': EXIT.usage,
   'key-missing': EXIT.usage,

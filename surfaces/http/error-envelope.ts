@@ -61,6 +61,7 @@ const STATUS: Readonly<Record<ApiErrorCode, ErrorStatus>> = {
   'store-full': 503,
   'store-damaged': 503,
   'store-replaced': 503,
+  'store-reply-lost': 503,
   'model-missing': 503,
   'model-unknown': 503,
   'key-missing': 503,

@@ -21,7 +21,9 @@ async function makeDamaged(damage: (runId: string) => string) {
 describe.concurrent('a damaged run in a database of several', () => {
   test('is told by run and entry, nothing is written, and the others are listed, shown and resumed', async () => {
     const { desk, whole, damaged, bytes } = await makeDamaged(
-      runId => `UPDATE events SET json = replace(json, '4200', '9200') WHERE run_id = '${runId}'`,
+      runId =>
+        `UPDATE appends SET json = replace(json, '4200', '9200')
+          WHERE run = (SELECT run FROM runs WHERE run_id = '${runId}')`,
     );
     const refused = await Promise.all([
       desk.run(['show', damaged]),

@@ -192,8 +192,8 @@ describe.concurrent('the version of Node is checked before anything is loaded', 
 
 function changeFirstEvent(file: string, change: (json: string) => string): void {
   const db = new DatabaseSync(file);
-  const row = db.prepare('SELECT json FROM events WHERE seq = 1').get();
-  db.prepare('UPDATE events SET json = ? WHERE seq = 1').run(change(String(row?.json)));
+  const row = db.prepare('SELECT seq, json FROM appends ORDER BY place LIMIT 1').get();
+  db.prepare('UPDATE appends SET json = ? WHERE seq = ?').run(change(String(row?.json)), Number(row?.seq));
   db.close();
 }
 

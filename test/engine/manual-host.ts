@@ -4,8 +4,8 @@ import type { FaultPoint, Host } from '../../engine/host.ts';
 /** A day of the manual clock: whoever waits longer waits for nothing. */
 const LONGEST_WAIT_MS = 2 * 24 * 60 * 60 * 1000;
 
-/** Turns of the event loop without progress after which only a timer can bring any. */
-const IDLE_TURNS = 4;
+/** Turns of the event loop without progress after which only a timer can bring any. A commit of SQLite takes one. */
+const IDLE_TURNS = 12;
 
 type Timer = { at: number; fire: () => void };
 

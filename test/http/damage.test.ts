@@ -32,7 +32,8 @@ test('a run whose record makes no sense is told of beside the list of the others
 
 test('a run whose journal is damaged is refused by run and entry, and the others go on', async () => {
   const { send, rest, whole, damaged } = await makeDamaged(
-    `UPDATE events SET json = replace(json, '4200', '9200') WHERE run_id = ?`,
+    `UPDATE appends SET json = replace(json, '4200', '9200')
+      WHERE run = (SELECT run FROM runs WHERE run_id = ?)`,
   );
   const error = await errorOf(await send('POST', `/runs/${damaged}/approve`, { callId: 'call_0_0' }));
   expect(error.code).toBe('journal-damaged');

@@ -116,6 +116,30 @@ const faults: Fault[] = [
     }),
   },
   {
+    that: 'commits what is appended at once, all or none',
+    fails: 'of appends to many runs at once each stands or falls by itself',
+    change: store => {
+      let failure: unknown;
+      return {
+        append: async (...args) => {
+          const result = await store.append(...args).catch(error => {
+            failure ??= error;
+          });
+          await new Promise(resolve => setImmediate(resolve));
+          if (result === undefined || failure !== undefined) throw failure;
+          return result;
+        },
+      };
+    },
+  },
+  {
+    that: 'gives an append whole, wherever a page begins in it',
+    fails: 'a page begins and ends within what was appended together',
+    change: store => ({
+      read: (runId, after, page) => store.read(runId, after === 2 ? 1 : after, page),
+    }),
+  },
+  {
     that: 'begins every page at the beginning',
     fails: 'a blob is read as it was put, in pages of any length',
     change: store => ({ readBlob: (runId, digest, _, length) => store.readBlob(runId, digest, 0, length) }),

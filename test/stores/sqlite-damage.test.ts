@@ -7,12 +7,12 @@ import { makeFile } from './make-file.ts';
 import { appendOne, change, fail, makeJournal } from './make-journal.ts';
 
 function swap(column: string, one: number, other: number): string {
-  return `UPDATE events SET ${column} = (SELECT ${column} FROM events AS other
-    WHERE other.seq = ${one} + ${other} - events.seq) WHERE seq IN (${one}, ${other})`;
+  return `UPDATE appends SET ${column} = (SELECT ${column} FROM appends AS other
+    WHERE other.seq = ${one} + ${other} - appends.seq) WHERE seq IN (${one}, ${other})`;
 }
 
 function copy(columns: string, from: number, to: number): string {
-  return `UPDATE events SET (${columns}) = (SELECT ${columns} FROM events WHERE seq = ${from}) WHERE seq = ${to}`;
+  return `UPDATE appends SET (${columns}) = (SELECT ${columns} FROM appends WHERE seq = ${from}) WHERE seq = ${to}`;
 }
 
 /** A fixed sequence of numbers from 0 to below 1. */
@@ -26,31 +26,31 @@ function makeRandom(seed: number): () => number {
 
 describe('a damaged journal', () => {
   test.each([
-    ['an entry that is not JSON', `UPDATE events SET json = '{"type":' WHERE seq = 3`, 3],
-    ['an entry of an unknown type', `UPDATE events SET json = '{"type":"x","at":1}' WHERE seq = 3`, 3],
+    ['an entry that is not JSON', `UPDATE appends SET json = '{"type":' WHERE seq = 3`, 3],
+    ['an entry of an unknown type', `UPDATE appends SET json = '{"type":"x","at":1}' WHERE seq = 3`, 3],
     [
       'an entry with a field missing',
-      `UPDATE events SET json = json_remove(json, '$.items') WHERE seq = 3`,
+      `UPDATE appends SET json = json_remove(json, '$.items') WHERE seq = 3`,
       3,
     ],
-    ['a gap', 'DELETE FROM events WHERE seq = 3', 3],
-    ['a missing start', 'DELETE FROM events WHERE seq = 1', 1],
-    ['a missing end', 'DELETE FROM events WHERE seq >= 4', 4],
-    ['a renumbered entry', 'UPDATE events SET seq = 9 WHERE seq = 4', 4],
-    ['another word in an entry', `UPDATE events SET json = replace(json, '"3 text', '"8 text')`, 3],
-    ['another time in an entry', `UPDATE events SET json = json_set(json, '$.at', 2001) WHERE seq = 3`, 3],
+    ['a gap', 'DELETE FROM appends WHERE seq = 3', 3],
+    ['a missing start', 'DELETE FROM appends WHERE seq = 1', 1],
+    ['a missing end', 'DELETE FROM appends WHERE seq >= 4', 4],
+    ['a renumbered entry', 'UPDATE appends SET place = place + 5 WHERE seq = 4', 4],
+    ['another word in an entry', `UPDATE appends SET json = replace(json, '"3 text', '"8 text')`, 3],
+    ['another time in an entry', `UPDATE appends SET json = json_set(json, '$.at', 2001) WHERE seq = 3`, 3],
     ['two entries in each other’s place', swap('json', 2, 4), 2],
     [
       'two entries and their checksums in each other’s place',
-      `${swap('json', 2, 4)}; ${swap('sum', 2, 4)}`,
+      `${swap('json', 2, 4)}; ${swap('sums', 2, 4)}`,
       2,
     ],
-    ['an entry repeated in the place of the next', copy('json, sum', 3, 4), 4],
-    ['the last entries gone', 'DELETE FROM events WHERE seq > 3; UPDATE runs SET seq = 3', 3],
-    ['its first entries cut off', 'DELETE FROM events WHERE seq < 3; UPDATE runs SET base = 2', 3],
-    ['a checksum that is not its own', `UPDATE events SET sum = '0123456789abcdef' WHERE seq = 3`, 3],
-    ['another type beside an entry', `UPDATE events SET type = 'run.noted' WHERE seq = 3`, 3],
-    ['another time beside an entry', 'UPDATE events SET at = at + 1 WHERE seq = 3', 3],
+    ['an entry repeated in the place of the next', copy('json, sums', 3, 4), 4],
+    ['the last entries gone', 'DELETE FROM appends WHERE seq > 3; UPDATE runs SET seq = 3', 3],
+    ['its first entries cut off', 'DELETE FROM appends WHERE seq < 3; UPDATE runs SET base = 2', 3],
+    ['a checksum that is not its own', `UPDATE appends SET sums = '0123456789abcdef' WHERE seq = 3`, 3],
+    ['a checksum too few', `UPDATE appends SET sums = '' WHERE seq = 3`, 3],
+    ['a checksum too many', 'UPDATE appends SET sums = sums || sums WHERE seq = 3', 3],
     ['another agent in its record', `UPDATE runs SET agent = 'other'`, 1],
     ['another time in its record', 'UPDATE runs SET created_at = created_at + 1', 1],
     ['another start in its record', 'UPDATE runs SET base = 2', 3],
@@ -74,8 +74,8 @@ describe('a damaged journal', () => {
     for (const seq of [1, 3]) {
       change(
         file,
-        `UPDATE events SET (json, sum) = (SELECT json, sum FROM events WHERE run_id = 'b' AND seq = ${seq})
-         WHERE run_id = 'a' AND seq = ${seq}`,
+        `UPDATE appends SET (json, sums) = (SELECT json, sums FROM appends WHERE run = 2 AND seq = ${seq})
+         WHERE run = 1 AND seq = ${seq}`,
       );
       const damaged = sqlite(file);
       const expected = { code: 'journal-damaged', details: { runId: 'a' } };
@@ -87,7 +87,7 @@ describe('a damaged journal', () => {
 
   test('is refused by those who read only its end, or its words, too', async () => {
     const file = await makeJournal(5);
-    change(file, `UPDATE events SET json = replace(json, '"4 text', '"8 text')`);
+    change(file, `UPDATE appends SET json = replace(json, '"4 text', '"8 text')`);
     const store = sqlite(file);
     expect(await fail(store.read('a', 3))).toMatchObject({ details: { runId: 'a', seq: 4 } });
     expect(await store.read('a', 4)).toHaveLength(1);
@@ -98,7 +98,7 @@ describe('a damaged journal', () => {
 
   test('does not keep other runs from being read', async () => {
     const file = await makeJournal(3);
-    change(file, 'UPDATE events SET json = 1');
+    change(file, 'UPDATE appends SET json = 1');
     const store = sqlite(file);
     await store.create(begin('b'));
     expect(await store.read('b')).toHaveLength(1);
@@ -110,7 +110,7 @@ describe('a damaged journal', () => {
     await store.get('a');
     change(
       file,
-      `CREATE TRIGGER fault AFTER INSERT ON events WHEN new.seq = 4 BEGIN SELECT RAISE(ROLLBACK, 'fault'); END`,
+      `CREATE TRIGGER fault AFTER INSERT ON appends WHEN new.seq = 4 BEGIN SELECT RAISE(ROLLBACK, 'fault'); END`,
     );
     const append = () =>
       store.append('a', { after: 2, input: true }, [receive('3'), receive('4')], 'running');
@@ -126,7 +126,7 @@ describe('a damaged journal', () => {
     await store.get('a');
     change(
       file,
-      `CREATE TRIGGER fault AFTER INSERT ON events WHEN new.seq = 3 BEGIN SELECT RAISE(ROLLBACK, 'fault'); END`,
+      `CREATE TRIGGER fault AFTER INSERT ON appends WHEN new.seq = 3 BEGIN SELECT RAISE(ROLLBACK, 'fault'); END`,
     );
     const rest = { events: [receive('2'), receive('3')], status: 'waiting' } as const;
     expect((await fail(store.create(begin('b'), undefined, rest))).code).toBe('store-damaged');
@@ -137,17 +137,17 @@ describe('a damaged journal', () => {
 
   test('is found when an item leads to it', async () => {
     const file = await makeJournal(3);
-    change(file, 'DELETE FROM events WHERE seq = 1');
+    change(file, 'DELETE FROM appends WHERE seq = 1');
     expect((await fail(sqlite(file).findItem('i0'))).code).toBe('journal-damaged');
   });
 
   test('with an entry behind its recorded end is not written over', async () => {
     const file = await makeJournal(3);
-    change(file, 'UPDATE runs SET seq = 2, sum = (SELECT sum FROM events WHERE seq = 2)');
+    change(file, 'UPDATE runs SET seq = 2, sum = (SELECT sums FROM appends WHERE seq = 2)');
     const store = sqlite(file);
     const append = store.append('a', { after: 2, input: true }, [receive('x')], 'running');
     expect(await fail(append)).toMatchObject({ code: 'journal-damaged', details: { runId: 'a', seq: 3 } });
-    change(file, 'UPDATE runs SET seq = 3, sum = (SELECT sum FROM events WHERE seq = 3)');
+    change(file, 'UPDATE runs SET seq = 3, sum = (SELECT sums FROM appends WHERE seq = 3)');
     expect(await store.read('a')).toHaveLength(3);
   });
 
@@ -182,8 +182,8 @@ describe('a damaged journal', () => {
       store.chain('a'),
       store.create(begin('a')),
     ];
-    for (const call of calls)
-      expect(await fail(call)).toMatchObject({ code: 'store-damaged', details: { runId: 'a' } });
+    for (const error of await Promise.all(calls.map(fail)))
+      expect(error).toMatchObject({ code: 'store-damaged', details: { runId: 'a' } });
     expect(await fail(store.read('b'))).toMatchObject({ code: 'run-unknown' });
   });
 
@@ -208,7 +208,7 @@ describe('a damaged journal', () => {
     ['another place', 'UPDATE snapshots SET seq = 1'],
     [
       'the state of another run',
-      `UPDATE snapshots SET (state, sum) = (SELECT state, sum FROM snapshots WHERE run_id = 'b')`,
+      `UPDATE snapshots SET (state, sum) = (SELECT state, sum FROM snapshots WHERE run = 2)`,
     ],
   ])('does not believe a snapshot with %s', async (_, sql) => {
     const file = await makeJournal(2);

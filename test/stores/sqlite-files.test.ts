@@ -35,7 +35,7 @@ describe('a file the sqlite store makes', () => {
     await store.create(begin('a'));
     await store.close();
     expect(query(file, 'PRAGMA journal_mode')).toBe('wal');
-    expect(query(file, 'PRAGMA user_version')).toBe(2);
+    expect(query(file, 'PRAGMA user_version')).toBe(3);
   });
 
   test('holds everything after close, without its log', async () => {
@@ -101,10 +101,10 @@ describe('a file the sqlite store cannot use', () => {
 
   test('is named as unavailable when its schema is newer', async () => {
     const file = await makeJournal(1);
-    change(file, 'PRAGMA user_version = 3');
+    change(file, 'PRAGMA user_version = 4');
     const error = await fail(sqlite(file).read('a'));
     expect(error.code).toBe('store-unavailable');
-    expect(error.message).toContain('schema version 3');
+    expect(error.message).toContain('schema version 4');
     expect(error.message).toContain(file);
   });
 

@@ -1,5 +1,13 @@
+import { readFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { exportRun } from '../../engine/export-run.ts';
+import { replayRun } from '../../engine/replay-run.ts';
+import { chartIdentity } from '../../machines/snapshot.ts';
+import type { EngineError } from '../../protocol/error.ts';
+import { canonicalJson, type JsonValue } from '../../protocol/json.ts';
+import type { RunRecord, StoredSnapshot } from '../../protocol/store.ts';
 import { begin, receive, request, say } from '../../stores/conformance/samples.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { makeFile } from './make-file.ts';
@@ -47,6 +55,33 @@ function makeFirstRelease(runs: Record<string, number>): string {
   return file;
 }
 
+/** What the release before wrote, and what it said of each run. */
+const folder = new URL('../golden/schema-2/', import.meta.url);
+const origin = {
+  agent: z.object({ version: z.string().optional() }),
+  chart: z.object({ version: z.int(), hash: z.string() }),
+  parent: z.object({ runId: z.string() }).optional(),
+};
+const ORIGIN_COLUMNS = 'agent_version, chart_version, chart_hash, parent';
+const BEFORE: {
+  record: RunRecord;
+  chain: string[];
+  entries: { seq: number; event: { chart?: JsonValue } }[];
+  snapshot: StoredSnapshot | null;
+  items: [id: string, place: JsonValue][];
+  blobs: [digest: string, text: string][];
+  /** Of its export; or the code of the error it was refused with. */
+  seal: string;
+}[] = JSON.parse(readFileSync(new URL('runs.json', folder), 'utf8'));
+
+function makeBefore(): string {
+  const file = makeFile();
+  const db = new DatabaseSync(file, { enableForeignKeyConstraints: false });
+  db.exec(readFileSync(new URL('database.sql', folder), 'utf8'));
+  db.close();
+  return file;
+}
+
 function describeSchema(file: string): unknown[] {
   const db = new DatabaseSync(file);
   const rows = db.prepare('SELECT type, name, sql FROM sqlite_schema ORDER BY name').all();
@@ -55,19 +90,126 @@ function describeSchema(file: string): unknown[] {
   return [version, ...rows];
 }
 
-describe('a database without a place for large results', () => {
-  test('gets one when it is opened, and is one of the present release from then on', async () => {
-    const [file, present] = [await makeJournal(3), await makeJournal(3)];
-    change(file, 'DROP TABLE run_blobs; DROP TABLE blobs');
-    const stores = Array.from({ length: 3 }, () => sqlite(file));
-    for (const store of stores) expect(await store.read('a')).toHaveLength(3);
-    await stores[0]?.putBlob('a', 'ab'.repeat(32), '"large"');
-    expect(await stores[1]?.readBlob('a', 'ab'.repeat(32), 0, 3)).toEqual(new Uint8Array(Buffer.from('"la')));
-    for (const store of stores) await store.close();
-    expect(describeSchema(file)).toEqual(describeSchema(present));
+describe('a database of the release before', () => {
+  test('holds what that release said it held, down to the seals of its exports', async () => {
+    const file = makeBefore();
+    const store = sqlite(file);
+    expect(await store.list()).toEqual(BEFORE.map(({ record }) => record));
+    for (const { record, chain, entries, snapshot, items, blobs, seal } of BEFORE) {
+      const { runId } = record;
+      expect(await store.get(runId)).toEqual(record);
+      expect((await store.chain(runId)).map(run => run.runId)).toEqual(chain);
+      expect(await store.readJson?.(runId)).toEqual(entries);
+      expect((await store.loadSnapshot(runId)) ?? null).toEqual(snapshot);
+      for (const [id, place] of items) expect(await store.findItem(id)).toEqual(place);
+      for (const [digest, text] of blobs) {
+        const bytes = await store.readBlob(runId, digest, 0, 1_000_000);
+        expect(Buffer.from(bytes ?? []).toString()).toBe(text);
+      }
+      const isPresentChart =
+        canonicalJson(entries[0]?.event.chart ?? null) === canonicalJson(chartIdentity());
+      const expected = seal === 'refused' || isPresentChart ? seal : 'chart-mismatch';
+      const exported = exportRun(store, runId).then(
+        run => run.seal,
+        (error: EngineError) => error.code,
+      );
+      expect(await exported).toBe(expected);
+      if (isPresentChart && expected !== 'refused')
+        expect(await replayRun(store, runId)).toMatchObject({ equal: true });
+    }
+    await store.close();
   });
 
-  test('a result that is not what was written is named, and not given', async () => {
+  test('goes on being written, keeps its checksums, and is one of the present release from then on', async () => {
+    const file = makeBefore();
+    const store = sqlite(file);
+    const [run] = BEFORE.filter(({ record }) => record.status === 'waiting');
+    const { runId, seq, epoch } = run?.record ?? expect.unreachable();
+    expect(await store.claim(runId, request('one'))).toMatchObject({ type: 'claimed', epoch: epoch + 1 });
+    await appendOne(store, seq + 2, runId);
+    expect(await store.create(begin('new'))).toEqual({ epoch: 0, seq: 1 });
+    expect(await store.read(runId)).toHaveLength(seq + 2);
+    await store.close();
+    expect(describeSchema(file)).toEqual(describeSchema(await makeJournal(1)));
+    change(file, `UPDATE appends SET json = replace(json, '"at":', '"at":1') WHERE seq = 2`);
+    const damaged = sqlite(file);
+    for (const { record } of BEFORE.filter(({ seal }) => seal !== 'refused'))
+      expect(await fail(damaged.read(record.runId))).toMatchObject({
+        code: 'journal-damaged',
+        details: { runId: record.runId, seq: 2 },
+      });
+    await damaged.close();
+  });
+
+  test('knows the agent, the chart and the parent of each of its runs', async () => {
+    const file = makeBefore();
+    await sqlite(file).list();
+    const db = new DatabaseSync(file);
+    for (const { record, entries } of BEFORE.filter(({ seal }) => seal !== 'refused')) {
+      const { agent, chart, parent } = z.looseObject(origin).parse(entries[0]?.event);
+      const row = db.prepare(`SELECT ${ORIGIN_COLUMNS} FROM runs WHERE run_id = ?`).get(record.runId);
+      expect({ ...row }).toEqual({
+        agent_version: agent.version ?? null,
+        chart_version: chart.version,
+        chart_hash: chart.hash,
+        parent: parent?.runId ?? null,
+      });
+    }
+    expect(db.prepare('SELECT count(parent) AS children FROM runs').get()?.children).toBe(1);
+    db.close();
+  });
+
+  test('may have no place for large results yet', async () => {
+    const file = makeBefore();
+    change(file, 'DROP TABLE run_blobs; DROP TABLE blobs');
+    const stores = Array.from({ length: 3 }, () => sqlite(file));
+    const { runId } = BEFORE[0]?.record ?? expect.unreachable();
+    for (const store of stores) expect(await store.readJson?.(runId)).toEqual(BEFORE[0]?.entries);
+    await stores[0]?.putBlob(runId, 'ab'.repeat(32), '"large"');
+    expect(await stores[1]?.readBlob(runId, 'ab'.repeat(32), 0, 3)).toEqual(
+      new Uint8Array(Buffer.from('"la')),
+    );
+    for (const store of stores) await store.close();
+    expect(describeSchema(file)).toEqual(describeSchema(await makeJournal(1)));
+  });
+
+  test('has its damage afterwards where it was, and what is left of a lost run is no other’s', async () => {
+    const file = makeBefore();
+    const [one, lost] = BEFORE.filter(({ seal }) => seal !== 'refused').map(({ record }) => record.runId);
+    change(
+      file,
+      `UPDATE events SET json = '{' WHERE run_id = '${one}' AND seq = 2;
+       DELETE FROM runs WHERE run_id = '${lost}'`,
+    );
+    const store = sqlite(file);
+    const expected = { code: 'journal-damaged', details: { runId: one, seq: 2 } };
+    expect(await fail(store.read(one ?? ''))).toMatchObject(expected);
+    expect(await fail(store.read(lost ?? ''))).toMatchObject({ code: 'store-damaged' });
+    for (const runId of ['new', 'newer']) {
+      await store.create(begin(runId));
+      expect(await store.read(runId)).toHaveLength(1);
+    }
+    expect(await store.list()).toHaveLength(BEFORE.length + 1);
+    await store.close();
+  });
+
+  test('cannot be written any more by a process of that release that has it open', async () => {
+    const file = makeBefore();
+    const old = new DatabaseSync(file);
+    const insert = old.prepare(
+      'INSERT INTO events (run_id, seq, type, at, json, sum) VALUES (?, ?, ?, ?, ?, ?)',
+    );
+    const snapshot = old.prepare('INSERT INTO snapshots (run_id, seq, state, sum) VALUES (?, ?, ?, ?)');
+    await sqlite(file).list();
+    const { runId } = BEFORE[0]?.record ?? expect.unreachable();
+    expect(() => insert.run(runId, 99, 'run.noted', 1, '{}', 'sum')).toThrow(/events/);
+    expect(() => snapshot.run(runId, 99, '{}', 'sum')).toThrow(/run_id/);
+    old.close();
+  });
+});
+
+describe('a large result', () => {
+  test('that is not what was written is named, and not given', async () => {
     const file = await makeJournal(3);
     const store = sqlite(file);
     await store.putBlob('a', 'ab'.repeat(32), '"large"');
@@ -90,7 +232,7 @@ describe('a database of the first release', () => {
     expect(describeSchema(file)).toEqual(describeSchema(await makeJournal(1)));
     const later = sqlite(file);
     expect(await later.read('a')).toHaveLength(5);
-    change(file, `UPDATE events SET json = replace(json, '"2"', '"8"') WHERE run_id = 'a' AND seq = 2`);
+    change(file, `UPDATE appends SET json = replace(json, '"2"', '"8"') WHERE run = 1 AND seq = 2`);
     expect(await fail(later.read('a'))).toMatchObject({
       code: 'journal-damaged',
       details: { runId: 'a', seq: 2 },
@@ -121,7 +263,9 @@ describe('a database of the first release', () => {
     const store = sqlite(file);
     expect(await store.read('a')).toHaveLength(1);
     const event = receive('2');
-    expect(() => insert.run('a', 2, event.type, event.at, JSON.stringify(event))).toThrow(/events.sum/);
+    expect(() => insert.run('a', 2, event.type, event.at, JSON.stringify(event))).toThrow(
+      /no such table: events/,
+    );
     old.close();
     expect(await store.read('a')).toHaveLength(1);
   });

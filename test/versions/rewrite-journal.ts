@@ -9,19 +9,25 @@ export function rewriteJournal(
 ): void {
   const db = new DatabaseSync(file);
   const record = db.prepare('SELECT * FROM runs WHERE run_id = ?').get(runId) ?? {};
+  const run = Number(record.run);
+  const rows = db.prepare('SELECT seq, json FROM appends WHERE run = ? ORDER BY place').all(run);
   let sum = sumOfRecord(record);
-  for (const { seq, json } of db
-    .prepare('SELECT seq, json FROM events WHERE run_id = ? ORDER BY seq')
-    .all(runId)) {
-    const text = change(String(json), Number(seq));
-    sum = sumOfEntry(sum, text);
-    db.prepare('UPDATE events SET json = ?, sum = ? WHERE run_id = ? AND seq = ?').run(
-      text,
-      sum,
-      runId,
-      seq ?? 0,
+  let seq = Number(record.base);
+  for (const { seq: end, json } of rows) {
+    const texts = String(json)
+      .split('\n')
+      .map(text => change(text, ++seq));
+    const sums = texts.map(text => {
+      sum = sumOfEntry(sum, text);
+      return sum;
+    });
+    db.prepare('UPDATE appends SET json = ?, sums = ? WHERE run = ? AND seq = ?').run(
+      texts.join('\n'),
+      sums.join(''),
+      run,
+      Number(end),
     );
   }
-  db.prepare('UPDATE runs SET sum = ? WHERE run_id = ?').run(sum, runId);
+  db.prepare('UPDATE runs SET sum = ? WHERE run = ?').run(sum, run);
   db.close();
 }
