@@ -83,7 +83,10 @@ export function makeDecision(
   }
 }
 
-export function makeInput(command: Exclude<RunCommand, CallCommand>, host: Host): MakeCommand {
+export function makeInput(
+  command: Exclude<RunCommand, CallCommand>,
+  { host, graceMs }: { host: Host; graceMs: number },
+): MakeCommand {
   const said = given('by', command.by);
   switch (command.type) {
     case 'send': {
@@ -99,7 +102,10 @@ export function makeInput(command: Exclude<RunCommand, CallCommand>, host: Host)
     case 'step':
       return () => ({ type: 'step.requested', ...said });
     case 'cancel':
-      return state => cancelRun(state, command);
+      return state =>
+        state.hasTag('rest')
+          ? cancelRun(state, command)
+          : requestCancel(command, host.now() + graceMs + CANCEL_SLACK_MS);
   }
 }
 
@@ -155,6 +161,9 @@ export function cancelRun({ context }: ChartState, { reason, by }: Said & { reas
   const unsettled = listOpenCalls(context).map(call => call.callId);
   return { type: 'run.cancelled', unsettled, ...given('reason', reason), ...given('by', by) };
 }
+
+/** Beyond the grace time of the tools, for a request to cancel to be seen and the end to be recorded, in ms. */
+export const CANCEL_SLACK_MS = 2_000;
 
 /** `deadline`: from when on, ms since the epoch, anybody may end the run. */
 export function requestCancel({ reason, by }: Said & { reason?: string }, deadline: number): Command {

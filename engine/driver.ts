@@ -81,7 +81,11 @@ export class Driver {
     this.#log.follow({
       onInput: effects => {
         this.#apply(effects);
+        this.#honourCancel();
         this.#commitInBackground();
+      },
+      onDropped: effects => {
+        for (const effect of effects) if (effect.type === 'start') this.#stop(effect.id);
       },
       onRefolded: () => {
         this.#honourCancel();

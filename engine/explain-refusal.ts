@@ -71,16 +71,15 @@ function explainCallRefusal(state: ChartState, event: CallEvent, journal: readon
   if (call === undefined && !wasCalled(journal, callId)) {
     return refuse('call-unknown', `Run ${state.context.runId} has no call ${callId}.`);
   }
-  if (hasEnded(state)) return refuse('run-ended', `Run ${state.context.runId} has ended.`);
-  if (call?.status === 'gated' && event.type === 'approval.decided') {
-    if (call.digest !== event.digest) {
-      return refuse(
-        'wrong-digest',
-        `Call ${callId} has digest ${call.digest}: look at it again and decide anew.`,
-      );
-    }
-    return refuse('expired', `The approval of call ${callId} has expired.`);
+  if (call?.status === 'gated' && event.type === 'approval.decided' && call.digest !== event.digest) {
+    return refuse(
+      'wrong-digest',
+      `Call ${callId} has digest ${call.digest}: look at it again and decide anew.`,
+    );
   }
+  if (event.type === 'approval.decided' && hadExpired(journal, event))
+    return refuse('expired', `The approval of call ${callId} has expired.`);
+  if (hasEnded(state)) return refuse('run-ended', `Run ${state.context.runId} has ended.`);
   return refuse(
     'call-not-open',
     `Call ${callId} does not wait for this: it is ${call?.status ?? 'settled'}.`,
@@ -112,5 +111,19 @@ const PAST_TENSE = { approve: 'approved', reject: 'rejected', answer: 'answered'
 function wasCalled(journal: readonly JournalEntry[], callId: string): boolean {
   return journal.some(
     ({ event }) => event.type === 'turn.completed' && event.calls.some(call => call.callId === callId),
+  );
+}
+
+/** Whether the time to decide about a call was over when the decision came, noticed or not. */
+function hadExpired(
+  journal: readonly JournalEntry[],
+  { callId, at }: { callId: string; at: number },
+): boolean {
+  return journal.some(
+    ({ event }) =>
+      event.type === 'turn.completed' &&
+      event.calls.some(
+        call => call.callId === callId && call.expiresAt !== undefined && call.expiresAt <= at,
+      ),
   );
 }

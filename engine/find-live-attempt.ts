@@ -39,6 +39,12 @@ export async function findLiveAttempt(
   }
 }
 
+/** An attempt of the call that succeeded after the run had given it up; `undefined` if none did. */
+export async function findLateSuccess(store: Store, runId: string, callId: string) {
+  const events = (await readJournal(store, runId)).map(({ event }) => event);
+  return events.find(event => event.type === 'tool.late' && event.callId === callId && !event.isError);
+}
+
 /** `by`: who held the run when it started; `undefined` where the journal does not say, as for what a fork copied. */
 type Attempt = { by: string | undefined; attempt: number };
 

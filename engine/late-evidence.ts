@@ -28,7 +28,7 @@ export function describeLate(
  * What a journal has recorded of a call that its late outcome contradicts, for people: that it did not happen,
  * or that another attempt did it. An error contradicts nothing.
  */
-function findContradiction(entries: readonly JournalEntry[], late: LateOutcome): string | null {
+export function findContradiction(entries: readonly JournalEntry[], late: LateOutcome): string | null {
   if (late.isError) return null;
   let recorded: string | null = null;
   let attempt = 0;

@@ -9,24 +9,24 @@ import {
   type RunCommand,
 } from './command.ts';
 import { type Refusal, refuse } from './explain-refusal.ts';
-import { findLiveAttempt } from './find-live-attempt.ts';
+import { findLateSuccess, findLiveAttempt } from './find-live-attempt.ts';
 import { boundCommand, RunBlobs } from './run-blobs.ts';
 import type { RunOptions } from './run-options.ts';
 import { becameOnce } from './services/call-run.ts';
 
-type Surroundings = Pick<RunOptions, 'runId' | 'store' | 'host' | 'judgeOwner' | 'connectTools'>;
+type Surroundings = Pick<RunOptions, 'runId' | 'store' | 'host' | 'graceMs' | 'judgeOwner' | 'connectTools'>;
 
 /**
  * A command as the input it becomes, as far as that takes more than the state it will meet: an edited input is
- * validated, an output that is too large for the journal is kept beside it, and a retry is refused while an
- * earlier attempt may still act.
+ * validated, and an output that is too large for the journal is kept beside it. What must not happen twice is
+ * not run again, unless it is forced, while an attempt of it may still act, or once one has.
  */
 export async function prepareCommand(
   command: RunCommand,
   context: Context,
   surroundings: Surroundings,
 ): Promise<MakeCommand | Refusal> {
-  if (!('callId' in command)) return makeInput(command, surroundings.host);
+  if (!('callId' in command)) return makeInput(command, surroundings);
   return await boundInput(await prepareDecision(command, context, surroundings), context, surroundings);
 }
 
@@ -63,8 +63,18 @@ async function prepareDecision(
   const call = findCall(context, command.callId);
   const isRetry = command.type === 'resolve' && 'retry' in command && command.force !== true;
   const isOnce = isRetry && (await mustNotRunTwice(call, connectTools));
-  const refusal = isOnce && call !== undefined ? await refuseLive(call, surroundings) : null;
+  const refusal = isOnce && call !== undefined ? await refuseTwice(call, surroundings) : null;
   return refusal ?? (await makeDecision(command, call, connectTools));
+}
+
+async function refuseTwice(call: Call, surroundings: Surroundings): Promise<Refusal | null> {
+  const { store, runId } = surroundings;
+  const late = await findLateSuccess(store, runId, call.callId);
+  if (late === undefined) return await refuseLive(call, surroundings);
+  return refuse(
+    'already-happened',
+    `An attempt of call ${call.callId} has succeeded after it was given up. Say that it happened ({ happened: true, output }), or force the retry (--force, { force: true }), which does it twice.`,
+  );
 }
 
 async function mustNotRunTwice(

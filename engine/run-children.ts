@@ -13,7 +13,14 @@ import {
   spentBy,
   suspendedCalls,
 } from './child-runs.ts';
-import { type Command, cancelRun, type MakeCommand, requestCancel, type Said } from './command.ts';
+import {
+  CANCEL_SLACK_MS,
+  type Command,
+  cancelRun,
+  type MakeCommand,
+  requestCancel,
+  type Said,
+} from './command.ts';
 import type { Host } from './host.ts';
 import { isDriven } from './is-driven.ts';
 import { hasEnded, isAtRest, loadRun } from './load-run.ts';
@@ -177,9 +184,6 @@ export async function deliverToParent(
   const command = await resultOf(where, context, call, child, settled);
   return (await log.put([() => command])).accepted;
 }
-
-/** Beyond the grace time of the tools, for the request to be seen and the end to be recorded, in ms. */
-const CANCEL_SLACK_MS = 2_000;
 
 /** The command that ends a run: a request, where another process drives it and still has time to. */
 export async function endRun(

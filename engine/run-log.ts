@@ -10,11 +10,12 @@ import { damagedJournal, foldEntry, type LoadedRun, loadRun, statusOf } from './
 import { readJournal, readPages } from './read-journal.ts';
 import { RunEvents } from './run-events.ts';
 import type { LateOutcome } from './service.ts';
+import { trackRecord } from './services/running-calls.ts';
 
 /**
  * The journal of a run as this process holds it: the fold, its place, and the only append of the engine.
  *
- * J1 `state` is the fold of what is durable, then of what is pending, in order.
+ * J1 `state` is the fold of what is durable and, under the lease of this process, of what is pending, in order.
  * J2 An event the chart does not take is never appended (E7).
  * J3 When another process appended first, pending events are made and admitted again behind theirs; those
  *    that do not fit any more are dropped, and their senders told.
@@ -54,7 +55,7 @@ export class RunLog {
   }
 
   get state(): ChartState {
-    return this.#state;
+    return this.isLed ? this.#state : this.#durable.state;
   }
 
   /** The fold of what is durable, and the seq of its last entry. */
@@ -123,7 +124,8 @@ export class RunLog {
     for (;;) {
       if (epoch === null) await this.catchUp();
       const fold = (before: ChartState) => foldCommands(before, makes, host.now());
-      const folded = fold(this.#state);
+      const before = this.#state;
+      const folded = fold(before);
       if ('accepted' in folded) return { type: 'refused', refusal: folded };
       const outcome = folded.state === null ? 'refused' : await this.#appendInputs(folded, fold);
       if (outcome === 'appended') return { type: 'appended' };
@@ -131,7 +133,8 @@ export class RunLog {
       if (this.#epoch !== epoch) return { type: 'let-go' };
       if (outcome === 'dropped') continue;
       const journal = await readJournal(this.#where.store, this.runId);
-      const refusal = findRefusal(this.#state, folded.events, journal);
+      const { events } = folded;
+      const refusal = findRefusal(before, events, journal) ?? findRefusal(this.#state, events, journal);
       if (refusal !== null) return { type: 'refused', refusal };
     }
   }
@@ -161,7 +164,7 @@ export class RunLog {
     const before = this.#state;
     this.#state = after;
     const settled = new Promise<'appended' | 'dropped'>((resolve, reject) => {
-      this.#pending.push({ fold, events, before, after, isLetGo: false, resolve, reject });
+      this.#pending.push({ fold, events, effects, before, after, isLetGo: false, resolve, reject });
     });
     settled.catch(() => {});
     return { effects, settled };
@@ -193,9 +196,10 @@ export class RunLog {
   recordLate(outcome: LateOutcome): void {
     const { store, host } = this.#where;
     const at = host.now();
-    void readJournal(store, this.runId)
+    const recorded = readJournal(store, this.runId)
       .then(journal => appendEvidence(store, this.runId, describeLate(journal, outcome, at)))
       .catch(() => {});
+    trackRecord(recorded);
   }
 
   #exclusively<T>(work: () => Promise<T>): Promise<T> {
@@ -282,10 +286,12 @@ export class RunLog {
     const folded = pending.fold(this.#state);
     if (!pending.isLetGo && !('accepted' in folded) && folded.state !== null) {
       this.#state = folded.state;
-      this.#pending.push(Object.assign(pending, { events: folded.events, after: folded.state }));
+      const { events, effects, state: after } = folded;
+      this.#pending.push(Object.assign(pending, { events, effects, after }));
       return;
     }
     for (const outcome of lateOutcomes(pending.events, pending.before)) this.recordLate(outcome);
+    this.#follower?.onDropped(pending.effects);
     pending.resolve('dropped');
   }
 }
@@ -306,6 +312,8 @@ export type AppendOutcome =
 export type LogFollower = {
   /** An input was folded, and not committed yet. */
   onInput(effects: readonly Effect[]): void;
+  /** What these follow from was dropped. */
+  onDropped(effects: readonly Effect[]): void;
   /** Others' events came in between: the state may be another one than effects were drawn from. */
   onRefolded(): void;
   /** Another process drives the run now. */
@@ -322,6 +330,7 @@ type Admitted = { effects: readonly Effect[]; settled: Promise<'appended' | 'dro
 type Pending = {
   fold: Fold;
   events: readonly ChartEvent[];
+  effects: readonly Effect[];
   /** Where the events were first admitted. */
   before: ChartState;
   after: ChartState;

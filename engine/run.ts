@@ -215,8 +215,8 @@ export class Run implements RunHandle {
    * the command that failed. Each meets the state that those before it lead to, so that approving two calls
    * starts the first before the second is approved: with `pause` before them and `unpause` behind, both run
    * in one batch. They are about this run's own calls: a call of a sub-agent's run is refused, and its run
-   * named. `cancel` among others ends the run without the grace time; a single command is what the method
-   * of its name is.
+   * named. `cancel` among others asks for the end, which comes once the tools have had their grace time; a
+   * single command is what the method of its name is.
    */
   async submit(commands: readonly RunCommand[]): Promise<SubmitResult> {
     const [only, second] = commands;

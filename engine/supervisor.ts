@@ -111,8 +111,9 @@ export class Supervisor {
       if (epoch === null) return false;
       await this.#endIfOrphaned();
       await this.#parkIfPoisoned();
-      if (!this.#log.isLed) return false;
       this.#inherited ??= await loadInherited(this.#log.state.context.continues);
+      while (!this.#log.isDurable) await this.#log.commit();
+      if (!this.#log.isLed) return false;
       after = this.#drive(epoch, leasedAt, this.#inherited);
       return true;
     } catch (error) {

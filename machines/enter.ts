@@ -53,8 +53,9 @@ export function beginBackOff(context: Context): Context {
   return { ...context, generation: context.generation + 1, timer: until };
 }
 
-/** At rest a timer is due when the first open approval expires; nothing else runs. */
+/** At rest a timer is due when the first open approval expires; nothing else runs, and while the run is being cancelled nothing at all. */
 export function beginRest(context: Context): Context {
+  if (context.cancelling !== null) return { ...context, timer: null };
   const due = callsWith(context, 'gated')
     .map(call => call.expiresAt)
     .filter(expiresAt => expiresAt !== undefined);

@@ -14,6 +14,7 @@ export const ENGINE_ERRORS = {
   'already-decided': 'somebody decided this call before',
   'wrong-digest': 'the call is not the one that was decided on',
   expired: 'the decision came after the call expired',
+  'already-happened': 'an earlier attempt of the call has given its result, late',
   'attempt-alive': 'an earlier attempt of the call may still act',
   refused: 'the run does not take this now',
   'result-missing': 'the store has only the head and the tail of this result',

@@ -18,6 +18,7 @@ const BY_ERROR: Readonly<Record<EngineErrorCode, number>> = {
   'wrong-digest': EXIT.refused,
   expired: EXIT.refused,
   'attempt-alive': EXIT.refused,
+  'already-happened': EXIT.refused,
   refused: EXIT.refused,
   'result-missing': EXIT.failed,
   'chart-mismatch': EXIT.failed,

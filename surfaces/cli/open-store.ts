@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { callsEnded, countRunningCalls } from '../../engine/services/running-calls.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { Store } from '../../protocol/store.ts';
 import { sqlite } from '../../stores/sqlite.ts';
@@ -11,7 +12,10 @@ export function storeFile(db: string | undefined): string {
   return db ?? (process.env.AGENTCHART_DB || DEFAULT_STORE);
 }
 
-/** Runs `work` on the store in `file` and closes it, whatever happens. */
+/**
+ * Runs `work` on the store in `file` and closes it, whatever happens: at once, or when the calls that timed out
+ * and still run here have ended, so that what they give is kept. They keep the process alive, not this.
+ */
 export async function withStore<Result>(
   file: string,
   work: (store: Store) => Promise<Result>,
@@ -20,7 +24,9 @@ export async function withStore<Result>(
   try {
     return await work(store);
   } finally {
-    await store.close().catch(() => {});
+    const close = () => store.close().catch(() => {});
+    if (countRunningCalls() === 0) await close();
+    else void callsEnded().then(close);
   }
 }
 

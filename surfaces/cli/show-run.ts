@@ -119,6 +119,7 @@ function showStanding(output: Output, { record, state, settled, commands, late }
   if (settled.status !== 'waiting') {
     showEnd(output, settled, { runId, isTextShown: false });
     return showLate(
+      state,
       output,
       late.filter(({ contradicts }) => contradicts !== undefined),
     );
@@ -126,20 +127,23 @@ function showStanding(output: Output, { record, state, settled, commands, late }
   showWaiting(output, settled, commands, runId, systemHost.now());
   const doubted = new Set(settled.doubts.map(({ callId }) => callId));
   showLate(
+    state,
     output,
     late.filter(({ callId, contradicts }) => doubted.has(callId) || contradicts !== undefined),
   );
   output.line({ style: 'yellow', text: 'waiting' }, { style: 'dim', text: ` · ${describeSpent(settled)}` });
 }
 
-function showLate(output: Output, late: readonly LateResult[]): void {
+function showLate({ context }: ChartState, output: Output, late: readonly LateResult[]): void {
   for (const { callId, isError, output: given, contradicts } of late) {
-    const gave = `${callId} gave ${isError ? 'the error ' : ''}${showValue(given, LINE)}`;
+    const made = context.transcript.find(item => item.type === 'tool_call' && item.callId === callId);
+    const name = made?.type === 'tool_call' ? made.name : 'a call';
+    const gave = `${name} (${callId}) gave ${isError ? 'the error ' : ''}${showValue(given, LINE)}`;
     output.line({ style: 'yellow', text: 'reported late: ' }, gave);
     if (contradicts === undefined) continue;
     output.line(
       { style: 'red', text: 'CONTRADICTION: ' },
-      `the result of ${callId} came late, and ${contradicts}`,
+      `the result of ${name} (${callId}) came late, and ${contradicts}`,
     );
   }
 }

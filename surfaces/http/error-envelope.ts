@@ -48,6 +48,7 @@ const STATUS: Readonly<Record<ApiErrorCode, ErrorStatus>> = {
   'wrong-digest': 409,
   expired: 409,
   'attempt-alive': 409,
+  'already-happened': 409,
   refused: 409,
   'snapshot-outdated': 409,
   'lease-held': 409,

@@ -1,5 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
+import { CHART_VERSION } from '../../machines/agent.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { rewriteJournal } from '../versions/rewrite-journal.ts';
 import { AGENT, calling, Desk, REFUND } from './desk.ts';
@@ -65,7 +66,8 @@ describe.concurrent('bad usage exits 2 and says what to do', () => {
     const desk = new Desk([calling(REFUND), done]);
     const { runId } = await desk.begin();
     const library = new URL('../../surfaces/library/index.ts', import.meta.url).href;
-    const general = '{ from: { chart: 3 }, to: { chart: 3, agent: "2" }, migrate: events => events }';
+    const chart = `{ chart: ${CHART_VERSION}`;
+    const general = `{ from: ${chart} }, to: ${chart}, agent: "2" }, migrate: events => events }`;
     desk.write(
       'other.mjs',
       `import { createAgent } from '${library}';

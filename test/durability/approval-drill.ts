@@ -184,7 +184,9 @@ class ApprovalDrill {
       if (settled.paused) await run.unpause();
       for (const { callId } of settled.doubts) {
         const [done] = this.world.get(callId) ?? [];
-        await run.resolve(callId, done === undefined ? { retry: true } : { happened: true, output: 'found' });
+        // The processes that died share this one, where what they called never ends.
+        const again = { retry: true, force: true } as const;
+        await run.resolve(callId, done === undefined ? again : { happened: true, output: 'found' });
       }
       for (const { callId } of settled.approvals) await run.approve(callId, { by: 'the last' });
       for (const { callId } of settled.results)

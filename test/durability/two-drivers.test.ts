@@ -196,7 +196,7 @@ const EXCLUDED: Row[] = [
   ['before-start', 'pay', { acted: ['two'], status: 'finished' }],
   ['after-start', 'put', { acted: ['two'], status: 'finished' }],
   ['after-start', 'pay', { acted: [], status: 'waiting' }],
-  ['after-start', 'ask', { acted: ['two'], status: 'finished' }],
+  ['after-start', 'ask', { acted: [], status: 'waiting' }],
   ['acted', 'pay', { acted: ['one'], status: 'waiting', late: true }],
   ['acted', 'ask', { acted: ['one'], status: 'finished', late: true }],
   ['before-result', 'pay', { acted: ['one'], status: 'waiting', late: true }],
@@ -208,7 +208,7 @@ const EXCLUDED: Row[] = [
 const NOT_EXCLUDED: Row[] = [
   ['tool.before', 'put', { acted: ['two', 'one'], status: 'finished' }],
   ['tool.before', 'pay', { acted: ['one'], status: 'waiting', late: true }],
-  ['tool.before', 'ask', { acted: ['two', 'one'], status: 'finished', late: true }],
+  ['tool.before', 'ask', { acted: ['one'], status: 'waiting', late: true }],
   ['in-tool', 'put', { acted: ['two', 'one'], status: 'finished' }],
   ['acted', 'put', { acted: ['one', 'two'], status: 'finished' }],
 ];

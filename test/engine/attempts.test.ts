@@ -92,7 +92,8 @@ describe('E3: an attempt that may still act', () => {
     });
     expect(count()).toBe(1);
     await wake();
-    expect(await run.resolve(CALL, { retry: true, by: 'ann' })).toEqual({ accepted: true });
+    expect(await run.resolve(CALL, { retry: true, by: 'ann' })).toMatchObject({ code: 'already-happened' });
+    expect(await run.resolve(CALL, { retry: true, force: true, by: 'ann' })).toEqual({ accepted: true });
     await host.idle();
     expect(count()).toBe(2);
   });
@@ -178,9 +179,10 @@ describe('a call that timed out', () => {
     act(1);
     await host.idle();
     expect(paid).toEqual([1]);
-    expect(await run.resolve(CALL, { retry: true })).toEqual({ accepted: true });
-    await host.idle();
-    expect(count()).toBe(2);
+    expect(await run.resolve(CALL, { retry: true })).toMatchObject({ code: 'already-happened' });
+    expect(await run.resolve(CALL, { happened: true, output: 'paid' })).toEqual({ accepted: true });
+    expect((await host.settle(run.settled())).status).toBe('finished');
+    expect(count()).toBe(1);
   });
 
   test('has its result where the function ends within its grace time', async () => {

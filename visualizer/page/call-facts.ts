@@ -68,6 +68,8 @@ export function addToCall(call: CallFacts | undefined, event: Extract<RunEvent, 
       const reason = resolution.type === 'failed' ? resolution.reason : undefined;
       call.decisions.push({ what: RESOLVED[resolution.type], at, by, reason });
       if (resolution.type !== 'retry') call.settledAt = at;
+      if (reason !== undefined && call.late?.isError === false)
+        call.late.contradicts = `${by ?? 'a person'} said that it failed: ${reason}`;
       return;
     }
     case 'tool.started':

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { findContradiction } from '../../../engine/late-evidence.ts';
 import { loadRun, statusOf } from '../../../engine/load-run.ts';
 import { readPages } from '../../../engine/read-journal.ts';
 import { openResult } from '../../../engine/read-result.ts';
@@ -61,11 +62,19 @@ function summarize({ record, state, settled, launch }: Summary): object {
   return { ...record, state: statePath(state), next, launch, ...stands, status: statusOf(state), calls };
 }
 
+/** Of late results that do not say which attempt gave them. */
+const LAST_ATTEMPT = Number.POSITIVE_INFINITY;
+
+/** With what each contradicts, also if that was recorded after it. */
 async function readLateResults(store: Store, { runId }: RunRecord): Promise<LateResult[]> {
-  const late: LateResult[] = [];
+  const entries: JournalEntry[] = [];
   for await (const page of readPages(store, runId))
-    late.push(...page.flatMap(({ event }) => (event.type === 'tool.late' ? [event] : [])));
-  return late;
+    entries.push(...page.filter(({ event }) => 'callId' in event));
+  const late = entries.flatMap(({ event }) => (event.type === 'tool.late' ? [event] : []));
+  return late.map(event => {
+    const contradicts = findContradiction(entries, { attempt: LAST_ATTEMPT, ...event });
+    return contradicts === null ? event : { ...event, contradicts };
+  });
 }
 
 /** The text of a result's JSON and nothing else, a part at a time. */

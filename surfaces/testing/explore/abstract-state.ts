@@ -25,6 +25,7 @@ export function abstractState(state: ChartState, ledger: Ledger, detail: Detail 
   const place = statePath(state);
   const seen = lookBack(context, ledger, detail);
   if (state.status !== 'active') return `${place}|${seen}`;
+  if (context.cancelling !== null) return `${place}|cancelling|${context.calls.map(({ status }) => status)}`;
   const inTurn = place.startsWith('turn') || context.failure !== null;
   return [
     place,
@@ -39,7 +40,7 @@ export function abstractState(state: ChartState, ledger: Ledger, detail: Detail 
       context.closing !== null,
     ],
     [Math.min(context.rejections, context.config.finisherRejections + 1), context.sentBack !== null],
-    context.cancelling !== null ? 'cancelling' : context.paused ? context.steps : 'runs',
+    context.paused ? context.steps : 'runs',
     [context.finishersDone, context.timer !== null],
     [context.edited && isAnswered(context), context.edited, context.resultsAt !== null],
     abstractLedger(ledger),

@@ -6,21 +6,36 @@ import type { JsonValue } from '../../../protocol/json.ts';
 import { listStrangers } from './list-strangers.ts';
 import { listTurnReports } from './list-turn-reports.ts';
 import { listDecisions, listEdits, listWishes, PARKED } from './list-wishes.ts';
-import { settling, stamp, starting, type Told, type ToldOf } from './make-events.ts';
+import { answering, failing, settling, stamp, starting, type Told, type ToldOf } from './make-events.ts';
 import type { World } from './world.ts';
 
-/** Every event worth offering in a state; which of them the chart has to take is `mustTake`'s to say. */
+/**
+ * Every event worth offering in a state; which of them the chart has to take is `mustTake`'s to say. What people
+ * decide makes no difference any more to a run that is being cancelled.
+ */
 export function generateEvents(state: ChartState, world: World): ChartEvent[] {
   const { context } = state;
   const place = statePath(state);
+  const isOpen = context.cancelling === null;
   const told = [
-    ...listReports(place, context, world),
-    ...context.calls.flatMap(call => listDecisions(context, call, world)),
+    ...(isOpen ? listReports(place, context, world) : listLastReports(place, context)),
+    ...(isOpen ? context.calls.flatMap(call => listDecisions(context, call, world)) : []),
     ...(world.people ? listWishes(context, world) : []),
-    ...(world.edits ? listEdits(place, context) : []),
+    ...(world.edits && isOpen ? listEdits(place, context) : []),
     ...(world.unfit ? listStrangers(context, place) : []),
   ];
   return told.map(one => stamp(context, one));
+}
+
+/** What was under way when the run was to be cancelled comes to an end, one way or another. */
+function listLastReports(place: string, { calls }: Context): Told[] {
+  if (place.startsWith('turn')) return [answering('at last'), failing()];
+  if (place === 'finishing') return [{ type: 'finishers.completed' }];
+  const running = calls.filter(({ status }) => status === 'running' || status === 'reconciling');
+  return running.flatMap(({ callId }): Told[] => [
+    settling(callId),
+    { type: 'tool.doubted', callId, reason: 'who knows' },
+  ]);
 }
 
 const parked = ({ people }: World): Told[] => (people ? [PARKED] : []);

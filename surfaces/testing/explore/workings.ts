@@ -36,7 +36,7 @@ export const WORKINGS: Properties = {
 
   'a run rests for what is open, and for nothing else': ({ after }) => {
     if (!after.hasTag('rest')) return null;
-    const { calls, paused } = after.context;
+    const { calls, paused, cancelling } = after.context;
     const waits = (status: CallStatus) => calls.some(call => call.status === status);
     switch (statePath(after)) {
       case 'resting.inDoubt':
@@ -46,7 +46,7 @@ export const WORKINGS: Properties = {
       case 'resting.awaitingResults':
         return waits('waiting') && !waits('gated') && !waits('doubted') ? null : 'no call runs elsewhere';
       default:
-        return paused ? null : 'nobody asked for a pause';
+        return paused || cancelling !== null ? null : 'nobody asked for a pause';
     }
   },
 
