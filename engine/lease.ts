@@ -1,44 +1,43 @@
-import type { Store } from '../protocol/store.ts';
-import { elapsedSince, type Host, type Moment, momentOf } from './host.ts';
+import { elapsedSince, type Moment, momentOf } from './host.ts';
+import type { RunOptions } from './run-options.ts';
 
-/** The lease on a run that this process holds, under one epoch. */
+/** `leasedAt`: right before the lease was asked for. */
+export type LeaseOptions = Pick<RunOptions, 'store' | 'host' | 'runId' | 'leaseMs'> & {
+  epoch: number;
+  leasedAt: Moment;
+};
+
+/** The lease on a run that this process holds, under one epoch. It holds from when it was asked for last. */
 export class Lease {
-  readonly epoch: number;
-  readonly #where: { store: Store; host: Host; runId: string };
-  readonly #leaseMs: number;
-  /** Right before the lease was asked for last: it holds from then. */
+  readonly #options: LeaseOptions;
   #renewedAt: Moment;
 
-  constructor(
-    where: { store: Store; host: Host; runId: string },
-    { epoch, leaseMs, leasedAt }: { epoch: number; leaseMs: number; leasedAt: Moment },
-  ) {
-    this.#where = where;
-    this.epoch = epoch;
-    this.#leaseMs = leaseMs;
-    this.#renewedAt = leasedAt;
+  constructor(options: LeaseOptions) {
+    this.#options = options;
+    this.#renewedAt = options.leasedAt;
   }
 
   get isValid(): boolean {
-    return elapsedSince(this.#renewedAt, this.#where.host) < this.#leaseMs;
+    const { host, leaseMs } = this.#options;
+    return elapsedSince(this.#renewedAt, host) < leaseMs;
   }
 
   /** Renews it once this part of its time has passed; false when another process has the run. */
   async renewAfter(part: number): Promise<boolean> {
-    const { store, host, runId } = this.#where;
-    if (elapsedSince(this.#renewedAt, host) < this.#leaseMs * part) return true;
+    const { store, host, runId, epoch, leaseMs } = this.#options;
+    if (elapsedSince(this.#renewedAt, host) < leaseMs * part) return true;
     const asked = momentOf(host);
     host.reach?.('renew.before');
-    const isHeld = await store.renew(runId, this.epoch, asked.wall + this.#leaseMs);
+    const isHeld = await store.renew(runId, epoch, asked.wall + leaseMs);
     if (isHeld) this.#renewedAt = asked;
     host.reach?.('renew.after');
     return isHeld;
   }
 
   async release(): Promise<void> {
-    const { store, host, runId } = this.#where;
+    const { store, host, runId, epoch } = this.#options;
     host.reach?.('release.before');
-    await store.release(runId, this.epoch);
+    await store.release(runId, epoch);
     host.reach?.('release.after');
   }
 }

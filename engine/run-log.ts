@@ -7,6 +7,7 @@ import { findRefusal, type Refusal, type SubmitResult } from './explain-refusal.
 import type { Host } from './host.ts';
 import { describeLate, lateOutcomes } from './late-evidence.ts';
 import { damagedJournal, foldEntry, type LoadedRun, loadRun, statusOf } from './load-run.ts';
+import type { LogFollower } from './log-follower.ts';
 import { readJournal, readPages } from './read-journal.ts';
 import { RunEvents } from './run-events.ts';
 import type { LateOutcome } from './service.ts';
@@ -49,7 +50,7 @@ export class RunLog {
     this.#state = state;
   }
 
-  /** The log of a run that nobody here holds. Throws what `loadRun` throws. */
+  /** Of a run that is not held here. Throws what `loadRun` throws. */
   static async load(where: Stored, runId: string): Promise<RunLog> {
     return new RunLog(where, runId, await loadRun(where.store, runId));
   }
@@ -185,9 +186,7 @@ export class RunLog {
   async catchUp(last?: number): Promise<void> {
     await this.#exclusively(async () => {
       const { seq } = this.#durable;
-      await this.#readOn(last).finally(() => {
-        if (this.#durable.seq > seq) this.#refold();
-      });
+      await this.#readOn(last).finally(() => this.#durable.seq > seq && this.#refold());
       if (this.#epoch === null) this.#failure = null;
     });
   }
@@ -210,15 +209,13 @@ export class RunLog {
 
   async #appendPending(): Promise<void> {
     const batch = this.#pending.slice();
-    const last = batch.at(-1);
-    if (last === undefined) return;
+    const state = batch.at(-1)?.after ?? this.#durable.state;
     this.#inFlight = batch.length;
-    const { type } = await this.#appendOrFail(batch, statusOf(last.after));
+    const { type } = await this.#appendOrFail(batch, statusOf(state));
     this.#inFlight = 0;
     switch (type) {
       case 'appended':
-        this.#pending.splice(0, batch.length);
-        return this.#tellAppended(batch, last.after);
+        return this.#tellAppended(batch, state);
       case 'conflict':
         return await this.#readOn().finally(() => this.#refold());
       case 'superseded':
@@ -250,6 +247,7 @@ export class RunLog {
     let { seq } = this.#durable;
     const entries = batch.flatMap(({ events }) => events.map(event => ({ seq: ++seq, event })));
     this.#durable = { state, seq };
+    this.#pending.splice(0, batch.length);
     for (const entry of entries) this.#events.publishEntry(entry);
     for (const { resolve } of batch) resolve('appended');
   }
@@ -308,29 +306,13 @@ export type AppendOutcome =
   /** Nothing was appended: this process has taken or lost the lease meanwhile. */
   | { type: 'let-go' };
 
-/** Who drives a run under the lease of this process. */
-export type LogFollower = {
-  /** An input was folded, and not committed yet. */
-  onInput(effects: readonly Effect[]): void;
-  /** What these follow from was dropped. */
-  onDropped(effects: readonly Effect[]): void;
-  /** Others' events came in between: the state may be another one than effects were drawn from. */
-  onRefolded(): void;
-  /** Another process drives the run now. */
-  onSuperseded(): void;
-  /** The store failed: nothing more can be made durable under this lease. */
-  onFailed(error: unknown): void;
-};
-
 /** What events are made of the state they meet. */
 type Fold = (before: ChartState) => FoldedCommands | (Refusal & { index: number });
 
 type Admitted = { effects: readonly Effect[]; settled: Promise<'appended' | 'dropped'> };
 
-type Pending = {
+type Pending = Pick<FoldedCommands, 'events' | 'effects'> & {
   fold: Fold;
-  events: readonly ChartEvent[];
-  effects: readonly Effect[];
   /** Where the events were first admitted. */
   before: ChartState;
   after: ChartState;

@@ -141,7 +141,7 @@ export class Supervisor {
   #drive(epoch: number, leasedAt: Moment, inherited: readonly Item[]): Standing {
     this.#cancelWake();
     const options = this.#options;
-    const lease = new Lease(options, { epoch, leasedAt, leaseMs: options.leaseMs });
+    const lease = new Lease({ ...options, epoch, leasedAt });
     const { log, events } = this.#parts;
     const driver = new Driver({ ...options, log, lease, events, inherited, snapshots: this.#snapshots });
     const done = driver.drive().then(
