@@ -5,7 +5,7 @@ import type { Limits } from '../protocol/config.ts';
 import type { Spent } from '../protocol/event.ts';
 import type { JsonValue } from '../protocol/json.ts';
 import { digestOf } from './digest.ts';
-import type { Run } from './run.ts';
+import type { RunHandle } from './run-handle.ts';
 import type { Settled } from './settled.ts';
 
 /**
@@ -20,9 +20,9 @@ export interface ChildRuns {
   /** Whether calls of this tool are runs of another agent. */
   has(tool: string): boolean;
   /** Begins the run of a call and drives it; attaches to it where it has begun. */
-  begin(tool: string, request: ChildRequest): Promise<Run>;
+  begin(tool: string, request: ChildRequest): Promise<RunHandle>;
   /** Attaches to a run of any agent below. */
-  open(runId: string): Promise<Run>;
+  open(runId: string): Promise<RunHandle>;
   /** Whether the store has a child; `unknown` where it has not, and its parent came from another store. */
   lookFor(runId: string, parentId: string): Promise<'there' | 'none' | 'unknown'>;
 }

@@ -1,6 +1,7 @@
 import type { Call, CallStatus } from '../machines/context.ts';
 import { type ChartState, next } from '../machines/step.ts';
 import type { RunParams } from '../protocol/config.ts';
+import type { Effect } from '../protocol/effect.ts';
 import { messageOf } from '../protocol/error.ts';
 import { type ChartEvent, type InputEvent, inputEventSchema, type RunStarted } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
@@ -178,6 +179,7 @@ export type FoldedCommands = {
   events: ChartEvent[];
   /** What all of them lead to; `null` when the chart does not take one of them. */
   state: ChartState | null;
+  effects: readonly Effect[];
 };
 
 /** Gives a refusal instead for an input that could not be read back. */
@@ -187,6 +189,7 @@ export function foldCommands(
   at: number,
 ): FoldedCommands | Exclude<SubmitResult, { accepted: true }> {
   const events: ChartEvent[] = [];
+  const effects: Effect[] = [];
   let state = before;
   let isTaken = true;
   for (const [index, make] of makes.entries()) {
@@ -197,8 +200,9 @@ export function foldCommands(
     if (step.handled) state = step.state;
     else isTaken = false;
     events.push(event);
+    effects.push(...step.effects);
   }
-  return { events, state: isTaken ? state : null };
+  return { events, state: isTaken ? state : null, effects };
 }
 
 /** What is journaled can be read back: nobody's input may end the driving for everybody. */

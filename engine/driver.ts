@@ -1,27 +1,20 @@
 import { pendingServices } from '../machines/snapshot.ts';
 import type { ChartState } from '../machines/step.ts';
-import type { Delta, Effect, ServiceName } from '../protocol/effect.ts';
+import type { Delta, Effect } from '../protocol/effect.ts';
 import { isThrown } from '../protocol/error.ts';
-import type { ChartEvent, ReportEvent } from '../protocol/event.ts';
+import type { ReportEvent } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
-import type { Store } from '../protocol/store.ts';
-import { appendLate } from './append-evidence.ts';
-import type { Channel } from './channel.ts';
-import { cancelRun, stampCommand } from './command.ts';
-import { findLiveAttempt, type JudgeOwner } from './find-live-attempt.ts';
-import { elapsedSince, type Host, type Moment, momentOf, sleep } from './host.ts';
-import { Journal } from './journal.ts';
-import { hasEnded, isAtRest, type LoadedRun, makeImage } from './load-run.ts';
+import { cancelRun, type Said } from './command.ts';
+import { findLiveAttempt } from './find-live-attempt.ts';
+import { sleep } from './host.ts';
+import type { Lease } from './lease.ts';
+import { hasEnded, isAtRest } from './load-run.ts';
 import { RunBlobs } from './run-blobs.ts';
-import {
-  Cancelled,
-  type LateOutcome,
-  type Report,
-  type Service,
-  type ServiceScope,
-  Stopped,
-} from './service.ts';
-import { trackRecord } from './services/running-calls.ts';
+import type { RunEvents } from './run-events.ts';
+import type { AppendOutcome, RunLog } from './run-log.ts';
+import type { RunOptions } from './run-options.ts';
+import { Cancelled, type Report, type ServiceScope, Stopped } from './service.ts';
+import type { Snapshots } from './snapshots.ts';
 
 /**
  * Drives one run while this process holds its lease.
@@ -39,32 +32,19 @@ import { trackRecord } from './services/running-calls.ts';
 /** How often foreign events are looked for, in ms; they are seen within 200. */
 export const POLL_MS = 150;
 
-export type DriverOptions = {
-  store: Store;
-  host: Host;
-  runId: string;
-  epoch: number;
-  leaseMs: number;
-  /** Right before the lease was asked for: it holds from then. */
-  leasedAt: Moment;
-  durability: 'strict' | 'relaxed';
-  /** How long aborted tools may take to settle on cancel, in ms. */
-  graceMs: number;
-  services: Readonly<Record<ServiceName, Service>>;
-  channel: Channel;
-  judgeOwner: JudgeOwner;
-  loaded: LoadedRun;
+export type DriverOptions = Pick<
+  RunOptions,
+  'store' | 'host' | 'runId' | 'durability' | 'graceMs' | 'services' | 'judgeOwner'
+> & {
+  log: RunLog;
+  lease: Lease;
+  snapshots: Snapshots;
+  events: RunEvents;
   inherited: readonly Item[];
 };
 
-/** Entries behind the latest snapshot of a run that does not rest, before there is another. */
-const FAR = 512;
-
 /** `at-rest`: nothing more to do now; `superseded`: another process drives the run. */
 export type DriveOutcome = 'at-rest' | 'superseded';
-
-/** `refused`: the chart does not take it; `gone`: this driver drives no more. */
-export type InputAnswer = 'accepted' | 'refused' | 'gone';
 
 /** One for all: a stack trace of it would tell nobody anything. */
 const MOVED_ON = new Stopped('The run has moved on.');
@@ -73,112 +53,70 @@ type Running = { generation: number; abort: AbortController; done: Promise<void>
 
 export class Driver {
   readonly #options: DriverOptions;
-  readonly #journal: Journal;
+  readonly #log: RunLog;
+  readonly #lease: Lease;
   readonly #blobs: RunBlobs;
   readonly #running = new Map<string, Running>();
-  readonly #outcome: Promise<DriveOutcome>;
-  #finish: (outcome: DriveOutcome) => void = () => {};
-  #fail: (error: unknown) => void = () => {};
+  readonly #outcome = Promise.withResolvers<DriveOutcome>();
   #over = false;
-  #cancelling: Promise<InputAnswer> | null = null;
-  #renewedAt: Moment;
-  #snapshotSeq: number;
+  #cancelling: Promise<AppendOutcome> | null = null;
   #cancelTick = () => {};
   #flushScheduled = false;
   #checking = false;
 
   constructor(options: DriverOptions) {
-    const { store, host, runId, epoch, loaded, leasedAt } = options;
     this.#options = options;
-    this.#blobs = new RunBlobs({ store, host, runId });
-    this.#renewedAt = leasedAt;
-    this.#snapshotSeq = loaded.snapshotSeq;
-    this.#journal = new Journal({
-      store,
-      host,
-      runId,
-      epoch,
-      state: loaded.state,
-      seq: loaded.seq,
-      listener: {
-        onEntry: entry => options.channel.publishEntry(entry),
-        onRefolded: () => {
-          this.#honourCancel();
-          this.#matchServices();
-          this.#commitInBackground();
-        },
-        onSuperseded: () => this.#end('superseded'),
-        onLate: outcome => this.#recordLate(outcome),
-        onFailed: error => this.#giveUp(error),
-      },
-    });
-    this.#outcome = new Promise((resolve, reject) => {
-      this.#finish = resolve;
-      this.#fail = reject;
-    });
-    this.#outcome.catch(() => {});
+    this.#log = options.log;
+    this.#lease = options.lease;
+    this.#blobs = new RunBlobs(options);
+    this.#outcome.promise.catch(() => {});
   }
 
   get state(): ChartState {
-    return this.#journal.state;
-  }
-
-  /** The fold of what is durable, and the seq of its last entry. */
-  get durable(): { state: ChartState; seq: number } {
-    return this.#journal.durable;
-  }
-
-  /** Of the latest cached fold. */
-  get snapshotSeq(): number {
-    return this.#snapshotSeq;
-  }
-
-  get isOver(): boolean {
-    return this.#over;
+    return this.#log.state;
   }
 
   /** Starts what the state waits for and goes on until the run rests or has ended. Rejects with the store's error. */
-  drive(): Promise<DriveOutcome> {
+  async drive(): Promise<DriveOutcome> {
+    this.#log.follow({
+      onInput: effects => {
+        this.#apply(effects);
+        this.#honourCancel();
+        this.#commitInBackground();
+      },
+      onDropped: effects => {
+        for (const effect of effects) if (effect.type === 'start') this.#stop(effect.id);
+      },
+      onRefolded: () => {
+        this.#honourCancel();
+        this.#matchServices();
+        this.#commitInBackground();
+      },
+      onSuperseded: () => this.#end('superseded'),
+      onFailed: error => this.#giveUp(error),
+    });
     this.#honourCancel();
     this.#matchServices();
     this.#scheduleTick();
     void this.#endIfQuiet();
-    return this.#outcome;
-  }
-
-  /** Puts inputs to the chart, all or none: `refused` if it does not take one, `gone` if this driver drives no more. */
-  async input(events: readonly ChartEvent[]): Promise<InputAnswer> {
-    if (this.#over) return 'gone';
-    this.#options.host.reach?.('input.before');
-    const admitted = this.#journal.admit(events);
-    if (admitted === null) {
-      await this.#journal.commit();
-      return this.#over ? 'gone' : 'refused';
-    }
-    this.#apply(admitted.effects);
-    this.#honourCancel();
-    this.#commitInBackground();
-    const outcome = await admitted.settled;
-    this.#options.host.reach?.('input.after');
-    if (outcome === 'appended') return 'accepted';
-    return this.#over ? 'gone' : 'refused';
+    return await this.#outcome.promise;
   }
 
   /** Aborts what runs, waits for it to settle within the grace time, then puts the cancellation to the chart. */
-  async cancel(makeEvent: (state: ChartState) => ChartEvent): Promise<InputAnswer> {
-    if (this.#over) return 'gone';
-    this.#cancelling ??= this.#cancel(makeEvent);
+  async cancel(said: Said & { reason?: string }): Promise<AppendOutcome> {
+    if (this.#over) return { type: 'let-go' };
+    this.#cancelling ??= this.#cancel(said);
     return await this.#cancelling;
   }
 
-  async #cancel(makeEvent: (state: ChartState) => ChartEvent): Promise<InputAnswer> {
+  async #cancel(said: Said & { reason?: string }): Promise<AppendOutcome> {
     const running = [...this.#running.values()];
     for (const { abort } of running) abort.abort(new Cancelled('The run was cancelled.'));
     const settled = Promise.allSettled(running.map(({ done }) => done));
     const grace = new AbortController();
     await Promise.race([settled, sleep(this.#options.host, this.#options.graceMs, grace.signal)]);
     grace.abort();
-    return await this.input([makeEvent(this.state)]);
+    return this.#over ? { type: 'let-go' } : await this.#log.append([state => cancelRun(state, said)]);
   }
 
   /** Another process asked this one to cancel the run: it does, with the grace time. */
@@ -186,9 +124,7 @@ export class Driver {
     const { cancelling } = this.state.context;
     if (cancelling === null || this.#cancelling !== null || hasEnded(this.state)) return;
     const { deadline: _, ...said } = cancelling;
-    this.cancel(state => stampCommand(cancelRun(state, said), this.#options.host.now())).catch(error =>
-      this.#giveUp(error),
-    );
+    this.cancel(said).catch(error => this.#giveUp(error));
   }
 
   #apply(effects: readonly Effect[]): void {
@@ -201,7 +137,7 @@ export class Driver {
           this.#stop(effect.id);
           break;
         case 'publish':
-          this.#options.channel.publishDelta(effect.notice);
+          this.#options.events.publishDelta(effect.notice);
           break;
       }
     }
@@ -242,7 +178,7 @@ export class Driver {
   }
 
   #makeScope({ input }: Extract<Effect, { type: 'start' }>, signal: AbortSignal): ServiceScope {
-    const { host, inherited, channel, store, runId, judgeOwner } = this.#options;
+    const { host, inherited, events, store, runId, judgeOwner } = this.#options;
     return {
       host,
       signal,
@@ -252,9 +188,9 @@ export class Driver {
       report: report => this.#report(report, input.generation),
       durable: () => this.#durable(signal),
       assertDriving: () => this.#assertDriving(),
-      publish: (delta: Delta) => channel.publishDelta(delta),
+      publish: (delta: Delta) => events.publishDelta(delta),
       blobs: this.#blobs,
-      recordLate: outcome => this.#recordLate(outcome),
+      recordLate: outcome => this.#log.recordLate(outcome),
       findLiveAttempt: call => findLiveAttempt({ store, judgeOwner }, runId, call),
     };
   }
@@ -263,27 +199,20 @@ export class Driver {
     if (this.#over) return false;
     this.#options.host.reach?.('report.before');
     const event = { ...report, at: this.#options.host.now(), generation } as ReportEvent;
-    const admitted = this.#journal.admit([event]);
-    if (admitted === null) return false;
-    admitted.settled.catch(() => {});
-    this.#apply(admitted.effects);
+    const effects = this.#log.report(event);
+    if (effects === null) return false;
+    this.#apply(effects);
     if (event.type !== 'text.started' && event.type !== 'calls.started') this.#commitInBackground();
     this.#options.host.reach?.('report.after');
     return true;
   }
 
-  /** Whoever drives the run by now: nothing waits for it, and nothing depends on it. */
-  #recordLate(outcome: LateOutcome): void {
-    const { store, runId, host } = this.#options;
-    trackRecord(appendLate(store, runId, outcome, host.now()).catch(() => {}));
-  }
-
   async #durable(signal: AbortSignal): Promise<void> {
     this.#throwIfStopped(signal);
     if (this.#options.durability === 'relaxed') this.#commitInBackground();
-    else await this.#journal.commit();
-    this.#saveSnapshotOnTheWay();
-    await this.#renewIfDue(this.#options.leaseMs / 2);
+    else await this.#log.commit();
+    this.#saveOnTheWay();
+    await this.#renewAfter(1 / 2);
     this.#throwIfStopped(signal);
   }
 
@@ -292,8 +221,7 @@ export class Driver {
   }
 
   #assertDriving(): void {
-    const { host, leaseMs } = this.#options;
-    if (!this.#over && elapsedSince(this.#renewedAt, host) < leaseMs) return;
+    if (!this.#over && this.#lease.isValid) return;
     this.#end('superseded');
     throw new Stopped('The lease ran out before the tool was called.');
   }
@@ -304,10 +232,10 @@ export class Driver {
     this.#flushScheduled = true;
     setImmediate(() => {
       this.#flushScheduled = false;
-      this.#journal
+      this.#log
         .commit()
         .then(() => {
-          this.#saveSnapshotOnTheWay();
+          this.#saveOnTheWay();
           return this.#endIfQuiet();
         })
         .catch(error => this.#giveUp(error));
@@ -321,22 +249,16 @@ export class Driver {
   async #tick(): Promise<void> {
     if (this.#over) return;
     try {
-      await this.#renewIfDue(this.#options.leaseMs / 3);
-      await this.#journal.absorb();
+      await this.#renewAfter(1 / 3);
+      await this.#log.catchUp();
     } catch (error) {
       return this.#giveUp(error);
     }
     if (!this.#over) this.#scheduleTick();
   }
 
-  async #renewIfDue(afterMs: number): Promise<void> {
-    const { store, host, runId, epoch, leaseMs } = this.#options;
-    if (this.#over || elapsedSince(this.#renewedAt, host) < afterMs) return;
-    const asked = momentOf(host);
-    host.reach?.('renew.before');
-    if (await store.renew(runId, epoch, asked.wall + leaseMs)) this.#renewedAt = asked;
-    else this.#end('superseded');
-    host.reach?.('renew.after');
+  async #renewAfter(part: number): Promise<void> {
+    if (!this.#over && !(await this.#lease.renewAfter(part))) this.#end('superseded');
   }
 
   /** Nothing left to do: snapshot, release, and one more look for what was said meanwhile. */
@@ -344,9 +266,9 @@ export class Driver {
     if (this.#over || this.#checking || !this.#isQuiet()) return;
     this.#checking = true;
     try {
-      await this.#journal.absorb();
+      await this.#log.catchUp();
       if (this.#over || !this.#isQuiet()) return;
-      await this.#saveSnapshot();
+      await this.#options.snapshots.saveAtRest(this.#log.durable);
       if (this.#over || !this.#isQuiet()) return;
       this.#end('at-rest');
     } catch (error) {
@@ -357,64 +279,37 @@ export class Driver {
   }
 
   #isQuiet(): boolean {
-    if (!this.#journal.isDurable) return false;
+    if (!this.#log.isDurable) return false;
     if (hasEnded(this.state)) return true;
     const { timer } = this.state.context;
     return isAtRest(this.state) && (timer === null || timer > this.#options.host.now());
   }
 
-  /** Snapshots are spaced geometrically, so that all of them together stay linear in the journal. */
-  async #saveSnapshot(): Promise<void> {
-    const { seq } = this.#journal;
-    const due = seq - this.#snapshotSeq >= Math.max(16, this.#snapshotSeq / 2);
-    if (due || hasEnded(this.state)) await this.#writeSnapshot(this.state, seq);
-  }
-
-  /**
-   * While it is driven on and on too: whoever takes the run over folds a part of its journal, not all of it.
-   * A cache that cannot be kept is no reason to stop.
-   */
-  #saveSnapshotOnTheWay(): void {
-    const { state, seq } = this.#journal.durable;
-    if (this.#over || seq - this.#snapshotSeq < Math.max(FAR, this.#snapshotSeq / 3)) return;
-    this.#snapshotSeq = seq;
-    this.#writeSnapshot(state, seq).catch(() => {});
-  }
-
-  async #writeSnapshot(state: ChartState, seq: number): Promise<void> {
-    const { store, host, runId, loaded } = this.#options;
-    host.reach?.('snapshot.before');
-    await store.saveSnapshot(runId, { seq, state: makeImage(state, loaded.inherited) });
-    this.#snapshotSeq = seq;
-    host.reach?.('snapshot.after');
+  #saveOnTheWay(): void {
+    if (!this.#over) this.#options.snapshots.saveOnTheWay(this.#log.durable);
   }
 
   #end(outcome: DriveOutcome): void {
     if (this.#over) return;
     this.#close();
-    if (outcome === 'superseded') return this.#finish(outcome);
-    this.#release().then(() => this.#finish(outcome), this.#fail);
+    const { resolve, reject } = this.#outcome;
+    if (outcome === 'superseded') return resolve(outcome);
+    this.#lease.release().then(() => resolve(outcome), reject);
   }
 
   #giveUp(error: unknown): void {
     if (this.#over) return;
     this.#close();
-    this.#release()
+    this.#lease
+      .release()
       .catch(() => {})
-      .finally(() => this.#fail(error));
+      .finally(() => this.#outcome.reject(error));
   }
 
   #close(): void {
     this.#over = true;
     this.#cancelTick();
     for (const id of [...this.#running.keys()]) this.#stop(id);
-    this.#journal.drop();
-  }
-
-  async #release(): Promise<void> {
-    const { store, host, runId, epoch } = this.#options;
-    host.reach?.('release.before');
-    await store.release(runId, epoch);
-    host.reach?.('release.after');
+    this.#log.letGo();
   }
 }

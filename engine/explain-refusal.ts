@@ -1,5 +1,5 @@
 import { findCall } from '../machines/calls.ts';
-import type { ChartState } from '../machines/step.ts';
+import { type ChartState, next } from '../machines/step.ts';
 import type { EngineErrorCode } from '../protocol/error.ts';
 import type { ChartEvent, JournalEntry } from '../protocol/event.ts';
 import { hasEnded } from './load-run.ts';
@@ -12,16 +12,35 @@ export type CommandResult = { accepted: true } | Refusal;
 /** `index`: which of the submitted commands is refused, from 0; none of them was taken. */
 export type SubmitResult = { accepted: true } | (Refusal & { index: number });
 
+export function withoutPlace(result: SubmitResult): CommandResult {
+  if (result.accepted) return result;
+  const { index: _, ...refusal } = result;
+  return refusal;
+}
+
 export function refuse(code: EngineErrorCode, message: string, by?: string): Refusal {
   return { accepted: false, code, message, ...(by === undefined ? {} : { by }) };
 }
 
-/** Why the chart does not take an input now, for the person who gave it. */
-export function explainRefusal(
+/** Why the chart does not take the first of these inputs that it does not take; `null` when it takes them all. */
+export function findRefusal(
   state: ChartState,
-  event: ChartEvent,
+  events: readonly ChartEvent[],
   journal: readonly JournalEntry[],
-): Refusal {
+): (Refusal & { index: number }) | null {
+  const known = [...journal];
+  let before = state;
+  for (const [index, event] of events.entries()) {
+    const step = next(before, event);
+    if (!step.handled) return { ...explainRefusal(before, event, known), index };
+    before = step.state;
+    known.push({ seq: known.length + 1, event });
+  }
+  return null;
+}
+
+/** Why the chart does not take an input now, for the person who gave it. */
+function explainRefusal(state: ChartState, event: ChartEvent, journal: readonly JournalEntry[]): Refusal {
   const { runId } = state.context;
   if ('callId' in event) return explainCallRefusal(state, event, journal);
   if (hasEnded(state)) {

@@ -10,6 +10,8 @@ import { readJournal } from './read-journal.ts';
 /** So many processes in a row may die of a run that does not get further. */
 export const MOST_CRASHES = 5;
 
+type Fold = Pick<LoadedRun, 'state' | 'seq'>;
+
 /** How many entries are looked at first; more only while all of them are beginnings. */
 const WINDOW = 64;
 
@@ -29,7 +31,7 @@ const BEGINNINGS: ReadonlySet<JournalEntry['event']['type']> = new Set([
  * `MOST_CRASHES` processes in a row took it over from one that died, and nothing came of any of them, nor of
  * the sub-agents it is busy with.
  */
-export async function findPoison(store: Store, loaded: LoadedRun, runId: string): Promise<string | null> {
+export async function findPoison(store: Store, loaded: Fold, runId: string): Promise<string | null> {
   const { state, seq } = loaded;
   if (hasEnded(state) || isAtRest(state)) return null;
   let last: string | undefined;
@@ -62,7 +64,7 @@ async function hasMovedSince(store: Store, context: Context, since: number): Pro
   return false;
 }
 
-function explain({ state }: LoadedRun, last: string): string {
+function explain({ state }: Fold, last: string): string {
   const running = state.context.calls.filter(({ status }) => status === 'running');
   const calls = running.map(({ name, callId }) => `${name} (${callId})`).join(', ');
   const where = calls === '' ? statePath(state) : `${statePath(state)}, running ${calls}`;

@@ -145,11 +145,11 @@ function nameChild(event: RunEvent, successors: ReadonlyMap<string, string>): Ru
 
 async function assertUndriven({ store, host, isDead }: MigrateParts, runId: string): Promise<void> {
   const record = await store.get(runId);
-  if (record?.owner === undefined || !isDriven(record, host.now(), isDead)) return;
+  if (record === undefined || !isDriven(record, host.now(), isDead)) return;
   throw new EngineError(
     'lease-held',
     `Run ${runId} is driven by process ${record.owner.pid}: end that, or wait until the run rests, then migrate it.`,
-    { runId, pid: record.owner.pid, until: record.leaseUntil ?? 0 },
+    { runId, pid: record.owner.pid, until: record.leaseUntil },
   );
 }
 

@@ -1,6 +1,6 @@
 import { findCall } from '../machines/calls.ts';
 import type { Context } from '../machines/context.ts';
-import { type ChartState, next } from '../machines/step.ts';
+import type { ChartState } from '../machines/step.ts';
 import { EngineError } from '../protocol/error.ts';
 import type { Owner, Store } from '../protocol/store.ts';
 import {
@@ -17,16 +17,17 @@ import {
   CANCEL_SLACK_MS,
   type Command,
   cancelRun,
+  type MakeCommand,
   requestCancel,
   type Said,
-  stampCommand,
 } from './command.ts';
 import type { Host } from './host.ts';
 import { isDriven } from './is-driven.ts';
-import { hasEnded, isAtRest, loadRun, statusOf } from './load-run.ts';
+import { hasEnded, isAtRest, loadRun } from './load-run.ts';
 import { readJournal } from './read-journal.ts';
-import type { Run } from './run.ts';
 import { boundCommand, RunBlobs } from './run-blobs.ts';
+import type { RunHandle } from './run-handle.ts';
+import { RunLog } from './run-log.ts';
 import { describeSettled, listOpenCalls, type OpenCall, type Settled } from './settled.ts';
 
 type Stored = { store: Store; host: Host };
@@ -52,7 +53,8 @@ export class RunChildren {
     const { store } = this.#surroundings;
     const suspended = suspendedCalls(context);
     const ended: SuspendedCall[] = [];
-    for (const call of suspended) if ((await findEndedChild(store, [call.childRunId])) !== undefined) ended.push(call);
+    for (const call of suspended)
+      if ((await findEndedChild(store, [call.childRunId])) !== undefined) ended.push(call);
     const settling = ended.map(call => this.#settleOne(context, call));
     return (await Promise.all(settling)).filter(command => command !== undefined);
   }
@@ -61,15 +63,15 @@ export class RunChildren {
    * The children with such an open call, or that have such a child: by its digest if there is one that
    * matches, else by its id. More than one means that the id alone does not tell.
    */
-  async findWith(context: Context, sought: SoughtCall): Promise<Run[]> {
+  async findWith(context: Context, sought: SoughtCall): Promise<RunHandle[]> {
     const alike = sought.digest === undefined ? [] : await this.#findAll(context, sought, true);
     return alike.length > 0 ? alike : await this.#findAll(context, sought, false);
   }
 
   /** Those right below that have such an open call, or have such a child. */
-  async #findAll(context: Context, sought: SoughtCall, exactly: boolean): Promise<Run[]> {
+  async #findAll(context: Context, sought: SoughtCall, exactly: boolean): Promise<RunHandle[]> {
     const { callId, fitting, digest, runId } = sought;
-    const found: Run[] = [];
+    const found: RunHandle[] = [];
     for (const suspended of suspendedCalls(context)) {
       const child = await this.#openOwn(context, suspended);
       if (child === undefined) continue;
@@ -82,7 +84,7 @@ export class RunChildren {
   }
 
   /** A child that once made this call, of whatever became of it. */
-  async findPast(parentId: string, { callId, runId }: SoughtCall): Promise<Run | undefined> {
+  async findPast(parentId: string, { callId, runId }: SoughtCall): Promise<RunHandle | undefined> {
     const { store, children } = this.#surroundings;
     for (const { event } of await readJournal(store, parentId)) {
       if (event.type !== 'tool.suspended' || (await store.get(event.childRunId)) === undefined) continue;
@@ -96,7 +98,7 @@ export class RunChildren {
   }
 
   /** The child, at any depth, that rests because it is paused. */
-  async findPaused(context: Context): Promise<Run | undefined> {
+  async findPaused(context: Context): Promise<RunHandle | undefined> {
     for (const suspended of suspendedCalls(context)) {
       const child = await this.#openOwn(context, suspended);
       if (child?.context.paused === true) return child;
@@ -107,7 +109,8 @@ export class RunChildren {
   }
 
   /** Ends the children of a run that was cancelled, and theirs. Needs no agent. */
-  async cancel(context: Context, reason: string): Promise<void> {
+  async cancel(context: Context): Promise<void> {
+    const reason = `run ${context.runId}, which it worked for, was cancelled`;
     for (const childId of childIdsOf(context)) {
       await cancelStored(this.#surroundings, childId, context.runId, reason);
     }
@@ -115,23 +118,24 @@ export class RunChildren {
 
   async #settleOne(context: Context, call: SuspendedCall): Promise<Command | undefined> {
     const child = await this.#openOwn(context, call);
-    if (child === undefined) return await this.#resultElsewhere(call);
+    if (child === undefined) return await this.#resultElsewhere(context, call);
     const settled = await child.settled();
-    return settled.status === 'waiting' ? undefined : resultOf(call, child.context, settled);
+    if (settled.status === 'waiting') return undefined;
+    return await resultOf(this.#surroundings, context, call, child.context, settled);
   }
 
   /** What a child gave that this run must not drive: the fork of a parent reads how the other run's child ended. */
-  async #resultElsewhere(call: SuspendedCall): Promise<Command | undefined> {
+  async #resultElsewhere(context: Context, call: SuspendedCall): Promise<Command | undefined> {
     const { store } = this.#surroundings;
     if ((await findEndedChild(store, [call.childRunId])) === undefined) return undefined;
     const { state } = await loadRun(store, call.childRunId);
     const settled = describeSettled(state, text => text);
     if (settled === null || settled.status === 'waiting') return undefined;
-    return resultOf(call, state.context, settled);
+    return await resultOf(this.#surroundings, context, call, state.context, settled);
   }
 
   /** A fork of the parent does not drive what belongs to the run it was forked from. */
-  async #openOwn(context: Context, { childRunId }: SuspendedCall): Promise<Run | undefined> {
+  async #openOwn(context: Context, { childRunId }: SuspendedCall): Promise<RunHandle | undefined> {
     const { store, children } = this.#surroundings;
     if ((await store.get(childRunId)) === undefined) return undefined;
     const child = await children.open(childRunId).catch(ignoreStrangers);
@@ -148,13 +152,17 @@ export async function findEndedChild(store: Store, childIds: readonly string[]):
   return undefined;
 }
 
-function resultOf(
-  call: SuspendedCall,
-  context: Context,
+/** What a child's end is for the run that waits for it; an output too large for its journal is kept beside it. */
+async function resultOf(
+  { store, host }: Stored,
+  parent: Context,
+  { callId }: SuspendedCall,
+  child: Context,
   settled: Exclude<Settled, { status: 'waiting' }>,
-): Command {
-  const answer = answerOfChild(context.agent.name, settled);
-  return { type: 'result.received', callId: call.callId, ...answer, spent: spentBy(context, true) };
+): Promise<Command> {
+  const answer = answerOfChild(child.agent.name, settled);
+  const said = { type: 'result.received', callId, ...answer, spent: spentBy(child, true) } as const;
+  return await boundCommand(said, parent, new RunBlobs({ store, host, runId: parent.runId }));
 }
 
 /** An agent that is not here leaves its runs to others. */
@@ -174,13 +182,12 @@ export async function deliverToParent(
 ): Promise<boolean> {
   const { parent } = child;
   if (parent === null) return false;
-  const delivered = await tellStored(where, parent.runId, ({ context }) => {
-    const call = suspendedCalls(context).find(({ callId }) => callId === parent.callId);
-    if (call?.childRunId !== child.runId) return null;
-    const answer = answerOfChild(child.agent.name, settled);
-    return { type: 'result.received', callId: call.callId, ...answer, spent: spentBy(child, true) };
-  });
-  return delivered !== null;
+  const log = await RunLog.load(where, parent.runId);
+  const { context } = log.state;
+  const call = suspendedCalls(context).find(({ callId }) => callId === parent.callId);
+  if (call?.childRunId !== child.runId || hasEnded(log.state)) return false;
+  const command = await resultOf(where, context, call, child, settled);
+  return (await log.put([() => command])).accepted;
 }
 
 /** The command that ends a run: a request, where another process drives it and still has time to. */
@@ -188,7 +195,7 @@ export async function endRun(
   { store, host, isDead, graceMs }: Cancelling,
   runId: string,
   options: Said & { reason?: string },
-): Promise<(state: ChartState) => Command> {
+): Promise<MakeCommand> {
   const record = await store.get(runId);
   const isElsewhere = record !== undefined && isDriven(record, host.now(), isDead);
   return state => {
@@ -207,33 +214,9 @@ async function cancelStored(
 ): Promise<void> {
   if ((await where.store.get(runId)) === undefined) return;
   const end = await endRun(where, runId, { reason });
-  const before = await tellStored(where, runId, state =>
-    state.context.parent?.runId === parentId ? end(state) : null,
-  );
-  if (before === null) return;
-  for (const childId of childIdsOf(before.context)) await cancelStored(where, childId, runId, reason);
-}
-
-/** Puts an input to a run of the store that nobody here holds. Gives the state it met; `null` if it was not taken. */
-async function tellStored(
-  { store, host }: Stored,
-  runId: string,
-  make: (state: ChartState) => Command | null,
-): Promise<ChartState | null> {
-  for (;;) {
-    const { state, seq } = await loadRun(store, runId);
-    const command = hasEnded(state) ? null : make(state);
-    if (command === null) return null;
-    const bound = await boundCommand(command, state.context, new RunBlobs({ store, host, runId }));
-    const event = stampCommand(bound, host.now());
-    const step = next(state, event);
-    if (!step.handled) return null;
-    const guard = { after: seq, input: true } as const;
-    host.reach?.('input.before');
-    const { type } = await store.append(runId, guard, [event], statusOf(step.state));
-    host.reach?.('input.after');
-    if (type === 'appended') return state;
-  }
+  const log = await RunLog.load(where, runId);
+  if (log.state.context.parent?.runId !== parentId || !(await log.put([end])).accepted) return;
+  for (const childId of childIdsOf(log.state.context)) await cancelStored(where, childId, runId, reason);
 }
 
 /** Why a child must not go on: a run above it has ended, or has its answer from elsewhere. */

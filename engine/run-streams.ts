@@ -1,9 +1,8 @@
 import type { Delta } from '../protocol/effect.ts';
 import type { JournalEntry } from '../protocol/event.ts';
-import type { Channel, Happening } from './channel.ts';
 import { POLL_MS } from './driver.ts';
 import type { Host } from './host.ts';
-import type { RunHappening } from './run.ts';
+import type { Happening, RunEvents, RunHappening } from './run-events.ts';
 
 /**
  * A run for one reader, as fast as it reads.
@@ -14,7 +13,7 @@ import type { RunHappening } from './run.ts';
  */
 export type StreamSource = {
   runId: string;
-  channel: Channel;
+  events: RunEvents;
   host: Host;
   readPages(after: number): AsyncIterable<JournalEntry[]>;
   /** Why nobody drives here any more, if that is so. */
@@ -33,7 +32,7 @@ export async function* readEvents(
   source: StreamSource,
   { after = 0, follow = false, onBehind = () => {} }: ReadOptions,
 ): AsyncGenerator<RunHappening> {
-  const waiting = new Waiting(source.channel);
+  const waiting = new Waiting(source.events);
   try {
     let seq = after;
     for (;;) {
@@ -69,7 +68,7 @@ type Said = { turn: number; attempt: number; length: { 'text.delta': number; 're
 
 /** What a reader has not taken yet. */
 class Waiting {
-  readonly #channel: Channel;
+  readonly #events: RunEvents;
   #queue: Happening[] = [];
   #isBehind = false;
   #most = MOST_WAITING;
@@ -78,8 +77,8 @@ class Waiting {
   #wake = () => {};
   #unsubscribe = () => {};
 
-  constructor(channel: Channel) {
-    this.#channel = channel;
+  constructor(events: RunEvents) {
+    this.#events = events;
   }
 
   get isBehind(): boolean {
@@ -90,11 +89,11 @@ class Waiting {
     return this.#queue.length === 0 && !this.#isBehind;
   }
 
-  /** Listens, at first or anew: the channel gives all text of the running turn, and the reader gets what it has not. */
+  /** Listens, at first or anew: they give all text of the running turn, and the reader gets what it has not. */
   begin(): void {
     const soFar: Happening[] = [];
     let listen = (happening: Happening): void => void soFar.push(happening);
-    this.#unsubscribe = this.#channel.subscribe(happening => listen(happening));
+    this.#unsubscribe = this.#events.subscribe(happening => listen(happening));
     listen = happening => this.#put(happening);
     this.#isBehind = false;
     this.#queue = this.#withoutSaid(soFar);

@@ -1,74 +1,46 @@
 import type { Context } from '../machines/context.ts';
-import { type ChartState, next } from '../machines/step.ts';
-import type { Delta, ServiceName } from '../protocol/effect.ts';
-import type { ChartEvent, RunEvent } from '../protocol/event.ts';
+import type { RunParams } from '../protocol/config.ts';
 import type { Item } from '../protocol/item.ts';
 import { type JsonValue, toJson } from '../protocol/json.ts';
-import type { Owner, Store } from '../protocol/store.ts';
-import type { Tool } from '../protocol/tool.ts';
-import { Channel } from './channel.ts';
-import { type ChildRuns, type SoughtCall, suspendedCalls } from './child-runs.ts';
+import { CallRouter, type Route } from './call-router.ts';
+import { suspendedCalls } from './child-runs.ts';
 import {
+  type AnswerOptions,
+  type ApproveOptions,
   type Command,
   cancelRun,
-  type FoldedCommands,
-  foldCommands,
   type MakeCommand,
+  type RejectOptions,
+  type Resolution,
+  type RunCommand,
   type Said,
-  stampCommand,
 } from './command.ts';
-import { type DriveOutcome, Driver, POLL_MS } from './driver.ts';
-import { type CommandResult, explainRefusal, type SubmitResult } from './explain-refusal.ts';
-import type { JudgeOwner } from './find-live-attempt.ts';
-import { findPoison } from './find-poison.ts';
+import { POLL_MS } from './driver.ts';
+import { editTranscript, retryCall } from './edit-transcript.ts';
+import { type CommandResult, type Refusal, type SubmitResult, withoutPlace } from './explain-refusal.ts';
 import { type ForkMessage, forkRun } from './fork-run.ts';
-import { type Host, LONGEST_NAP_MS, type Moment, momentOf, sleep } from './host.ts';
-import {
-  damagedJournal,
-  foldEntry,
-  hasEnded,
-  isAtRest,
-  type LoadedRun,
-  makeImage,
-  statusOf,
-} from './load-run.ts';
-import { readJournal, readPages } from './read-journal.ts';
+import { type Moment, sleep } from './host.ts';
+import { hasEnded, isAtRest, type LoadedRun, makeImage } from './load-run.ts';
+import { boundInput, prepareCommand, refuseLive } from './prepare-command.ts';
+import { readPages } from './read-journal.ts';
 import { findResult } from './results.ts';
-import { boundCommand, RunBlobs } from './run-blobs.ts';
-import { addChildren, deliverToParent, endRun, findOrphan, RunChildren } from './run-children.ts';
-import { RunInputs } from './run-inputs.ts';
+import { RunBlobs } from './run-blobs.ts';
+import { addChildren, endRun, RunChildren } from './run-children.ts';
+import { RunEvents, type RunHappening } from './run-events.ts';
+import type { RunHandle } from './run-handle.ts';
+import { RunLog } from './run-log.ts';
+import type { RunOptions } from './run-options.ts';
 import { readEvents, readText } from './run-streams.ts';
-import type { Service } from './service.ts';
-import { describeSettled, type Settled } from './settled.ts';
+import { describeNow, type Settled } from './settled.ts';
+import { Supervisor } from './supervisor.ts';
 
-/** What a run needs of the agent it belongs to. */
-export type RunOptions = {
-  runId: string;
-  store: Store;
-  host: Host;
-  owner: Owner;
-  isDead(owner: Owner): boolean;
-  judgeOwner: JudgeOwner;
-  leaseMs: number;
-  graceMs: number;
-  durability: 'strict' | 'relaxed';
-  services: Readonly<Record<ServiceName, Service>>;
-  connectTools(): Promise<ReadonlyMap<string, Tool>>;
-  /** The transcript of the runs that `continues` leads to. */
-  loadInherited(continues: string | null): Promise<readonly Item[]>;
-  showText(text: string): string;
-  children: ChildRuns;
-  /** Of a sub-agent's run: attaches to the run that made it, in case its agent is here. */
-  openParent?(runId: string): Promise<Run>;
-  /** Whether somebody waits for this run's end right here. */
-  isAwaited?(): boolean;
-};
-
-/** What is journaled, with its place, and what only passes by. */
-export type RunHappening = (RunEvent & { runId: string; seq: number }) | Delta;
+export type { RunHappening } from './run-events.ts';
 
 /**
  * A run as this process holds it: driven here, driven by another process and followed, or at rest.
+ *
+ * What people and clients say to it gives whether the run took it, and if not, why and who was first. What is
+ * said about an open call of a sub-agent goes to the sub-agent's run.
  *
  * R1 At most one driver at a time; inputs go to it while there is one, else straight to the journal.
  * R2 `settled()` drives if nobody else does; it rejects only for what the store does, never for what a run does.
@@ -78,36 +50,33 @@ export type RunHappening = (RunEvent & { runId: string; seq: number }) | Delta;
  * R5 A process that lost its lease takes the run again if nobody else has it, and follows it otherwise; its
  *    events tell who has it (`run.claimed`, whose `replaces` names the loser).
  */
-export class Run extends RunInputs {
+export class Run implements RunHandle {
   readonly id: string;
   readonly #options: RunOptions;
   readonly #blobs: RunBlobs;
   readonly #children: RunChildren;
-  readonly #channel = new Channel();
-  #loaded: LoadedRun;
-  /** The transcript this run continues. */
-  #inherited: readonly Item[] | undefined;
-  #driver: Driver | null = null;
-  #driving: Promise<DriveOutcome> | null = null;
-  #claiming: Promise<boolean> | null = null;
-  #cancelWake = () => {};
-  /** Why this process could not go on driving; until it drives again. */
-  #trouble: { error: unknown } | null = null;
+  readonly #router: CallRouter;
+  readonly #events = new RunEvents();
+  readonly #log: RunLog;
+  readonly #supervisor: Supervisor;
 
   private constructor(options: RunOptions, loaded: LoadedRun, inherited: readonly Item[] | undefined) {
-    super(options);
     this.id = options.runId;
     this.#options = options;
     this.#blobs = new RunBlobs(options);
-    this.#children = new RunChildren(options);
-    this.#loaded = loaded;
-    this.#inherited = inherited;
+    const children = new RunChildren(options);
+    this.#children = children;
+    this.#router = new CallRouter(options, children);
+    const events = this.#events;
+    const log = new RunLog(options, this.id, loaded, events);
+    this.#log = log;
+    this.#supervisor = new Supervisor({ options, log, events, children, loaded, inherited });
   }
 
   /** Without `inherited` it is loaded when the run is driven. */
   static attach(options: RunOptions, loaded: LoadedRun, inherited?: readonly Item[]): Run {
     const run = new Run(options, loaded, inherited);
-    run.#wakeAtExpiry();
+    run.#supervisor.wakeAtExpiry();
     return run;
   }
 
@@ -119,16 +88,16 @@ export class Run extends RunInputs {
     { epoch, leasedAt }: { epoch: number; leasedAt: Moment },
   ): Run {
     const run = new Run(options, loaded, inherited);
-    run.#driveUnder(epoch, leasedAt);
+    run.#supervisor.begin(epoch, leasedAt, inherited);
     return run;
   }
 
   /** Resolves when the run rests or has ended, driving it if nobody else does. */
   async settled(): Promise<Settled> {
     for (;;) {
-      await this.#driving;
-      if (this.#driver === null) await this.#catchUp();
-      const settled = this.#driver === null ? this.#describe() : null;
+      await this.#supervisor.rest();
+      if (!this.#isDriven) await this.#log.catchUp();
+      const settled = this.#isDriven ? null : describeNow(this.#log.state, this.#options);
       if (settled?.status === 'waiting' && suspendedCalls(this.context).length > 0) {
         const withTheirs = await this.#settleChildren(settled);
         if (withTheirs !== null) return withTheirs;
@@ -137,7 +106,7 @@ export class Run extends RunInputs {
       if (settled?.status === 'cancelled')
         return await addChildren(this.#options.store, this.context, settled);
       if (settled !== null) return settled;
-      if (this.#driver !== null || (await this.#endIfOverdue()) || (await this.#tryToDrive())) continue;
+      if (this.#isDriven || (await this.#endIfOverdue()) || (await this.#supervisor.tryToDrive())) continue;
       await sleep(this.#options.host, POLL_MS);
     }
   }
@@ -145,17 +114,21 @@ export class Run extends RunInputs {
   /** What is waited for once all sub-agents rest; `null` when one of them has ended, and the run goes on. */
   async #settleChildren(settled: Extract<Settled, { status: 'waiting' }>): Promise<Settled | null> {
     const ended = await this.#children.settle(this.context);
-    for (const said of ended) {
-      const command = await this.bound(said);
-      await this.put([() => command]);
-    }
+    for (const command of ended) await this.#append([() => command]);
     return ended.length > 0 ? null : await addChildren(this.#options.store, this.context, settled);
+  }
+
+  /** A process that was asked to cancel the run, and has not by the deadline, is not waited for. */
+  async #endIfOverdue(): Promise<boolean> {
+    const { cancelling } = this.context;
+    if (cancelling === null || this.#options.host.now() < cancelling.deadline) return false;
+    return (await this.#append([state => cancelRun(state, cancelling)])).accepted;
   }
 
   /** Drives the run until it settles; journals nothing but the claim. */
   async resume(): Promise<Settled> {
-    await this.#catchUp();
-    if (this.#driver === null && !hasEnded(this.#state)) await this.#tryToDrive();
+    await this.#look();
+    if (!this.#isDriven && !hasEnded(this.#log.state)) await this.#supervisor.tryToDrive();
     return await this.settled();
   }
 
@@ -169,29 +142,98 @@ export class Run extends RunInputs {
     return readText(this.#streamSource(), this.#options.showText);
   }
 
+  async approve(callId: string, options: ApproveOptions = {}): Promise<CommandResult> {
+    return await this.#tell({ type: 'approve', callId, ...options });
+  }
+
+  /** The model reads the reason as the call's result. */
+  async reject(callId: string, options: RejectOptions = {}): Promise<CommandResult> {
+    return await this.#tell({ type: 'reject', callId, ...options });
+  }
+
+  /** Gives a gated call, or one the client runs, its result. */
+  async answer(callId: string, options: AnswerOptions): Promise<CommandResult> {
+    return await this.#tell({ type: 'answer', callId, ...options });
+  }
+
+  /** Says what became of a call in doubt. */
+  async resolve(callId: string, resolution: Resolution): Promise<CommandResult> {
+    return await this.#tell({ type: 'resolve', callId, ...resolution });
+  }
+
+  /** Queues a message for the next turn; under `supersede` it also refuses the calls that wait for approval. */
+  async send(message: string | readonly Item[], said: Said = {}): Promise<CommandResult> {
+    return await this.#tell({ type: 'send', message, ...said });
+  }
+
+  /**
+   * Replaces the run's own transcript, between turns. A call of its last turn that has no result gets the
+   * one the run has for it, or is run; then the model is called again.
+   */
+  async editTranscript(items: readonly Item[], said: Said = {}): Promise<CommandResult> {
+    return await this.#put(await editTranscript(items, await this.#edited(), said));
+  }
+
+  /** Runs a failed call of the last round again, under the same key. `force`: although an attempt may still act. */
+  async retry(callId: string, { force, ...said }: Said & { force?: boolean } = {}): Promise<CommandResult> {
+    const edited = await this.#edited();
+    const refusal = force === true ? null : await refuseLive({ callId, attempt: 0 }, this.#options);
+    return refusal ?? (await this.#put(await retryCall(callId, edited, said)));
+  }
+
+  /** For the turns to come, instead of what the agent says; replaces what was set before. */
+  async setParams(params: RunParams, said: Said = {}): Promise<CommandResult> {
+    return await this.#tell({ type: 'set-params', params, ...said });
+  }
+
+  async pause(said: Said = {}): Promise<CommandResult> {
+    return await this.#tell({ type: 'pause', ...said });
+  }
+
+  /** Also of a sub-agent's run that is paused, where this one is not. */
+  async unpause(said: Said = {}): Promise<CommandResult> {
+    return await this.#tell({ type: 'unpause', ...said });
+  }
+
+  /** Lets one spending action through and pauses before the next; in the sub-agent's run where that is what is paused. */
+  async step(said: Said = {}): Promise<CommandResult> {
+    return await this.#tell({ type: 'step', ...said });
+  }
+
   /**
    * Aborts what runs, gives it the grace time, and ends the run. Where another process drives it, that one is
    * asked to: the promise resolves once the request is durable, and `settled()` once the run has ended.
    */
   async cancel(options: Said & { reason?: string } = {}): Promise<CommandResult> {
     const result = await this.#cancel(options);
-    if (result.accepted && hasEnded(this.#state)) await this.#cancelChildren();
+    if (result.accepted && hasEnded(this.#log.state)) await this.#children.cancel(this.context);
     return result;
   }
 
-  async #cancelChildren(): Promise<void> {
-    await this.#children.cancel(this.context, `run ${this.id}, which it worked for, was cancelled`);
-  }
-
-  async #cancel(options: Said & { reason?: string }): Promise<CommandResult> {
-    if (this.#driver !== null) {
-      const answer = await this.#driver.cancel(state => this.#stamp(cancelRun(state, options)));
-      if (answer === 'accepted') return { accepted: true };
+  /**
+   * Several commands in one append: all are taken, in their order, or none is. A refusal names the place of
+   * the command that failed. Each meets the state that those before it lead to, so that approving two calls
+   * starts the first before the second is approved: with `pause` before them and `unpause` behind, both run
+   * in one batch. They are about this run's own calls: a call of a sub-agent's run is refused, and its run
+   * named. `cancel` among others asks for the end, which comes once the tools have had their grace time; a
+   * single command is what the method of its name is.
+   */
+  async submit(commands: readonly RunCommand[]): Promise<SubmitResult> {
+    const [only, second] = commands;
+    if (only === undefined) return { accepted: true };
+    if (second === undefined) {
+      const result = await this.#tell(only);
+      return result.accepted ? result : { ...result, index: 0 };
     }
-    const end = await endRun(this.#options, this.id, options);
-    const result = await this.put([end]);
-    const { cancelling } = this.context;
-    return cancelling === null || hasEnded(this.#state) ? result : { accepted: true };
+    const context = await this.#look();
+    const makes: MakeCommand[] = [];
+    for (const [index, command] of commands.entries()) {
+      const stranger = 'callId' in command ? await this.#router.refuseStranger(command, context) : null;
+      const prepared = stranger ?? (await prepareCommand(command, context, this.#options));
+      if ('accepted' in prepared) return { ...prepared, index };
+      makes.push(prepared);
+    }
+    return await this.#append(makes);
   }
 
   /**
@@ -203,14 +245,15 @@ export class Run extends RunInputs {
     const options = this.#options;
     const { runId, loaded } = await forkRun(options, this.id, at, said);
     const owner = { ...options.owner, id: options.host.newId('driver') };
-    return Run.attach({ ...options, runId, owner }, loaded, this.#inherited);
+    return Run.attach({ ...options, runId, owner }, loaded, this.#supervisor.inherited);
   }
 
   /** Where the run stands, with what it continues: JSON from which `agent.restore` goes on, in any process. */
   snapshot(): JsonValue {
-    const inherited = this.#inherited?.length === 0 ? undefined : this.#inherited;
-    const { state, seq } = this.#driver?.durable ?? this.#loaded;
-    return { runId: this.id, seq, image: toJson(makeImage(state, inherited)) };
+    const { inherited } = this.#supervisor;
+    const { state, seq } = this.#log.durable;
+    const image = makeImage(state, inherited?.length === 0 ? undefined : inherited);
+    return { runId: this.id, seq, image: toJson(image) };
   }
 
   /**
@@ -218,285 +261,84 @@ export class Run extends RunInputs {
    * store has only its head and tail, and `call-unknown` for a call that has no result in this run.
    */
   async output(callId: string): Promise<JsonValue> {
-    const result = findResult(await this.look(), callId);
+    const result = findResult(await this.#look(), callId);
     return result.blob === undefined ? result.output : await this.#blobs.load(result.blob);
   }
 
   /** What the chart knows of the run, as far as this process has seen. JSON; not to be changed. */
   get context(): Readonly<Context> {
-    return this.#state.context;
+    return this.#log.state.context;
+  }
+
+  get #isDriven(): boolean {
+    return this.#supervisor.driver !== null;
   }
 
   /** The context, with what others have appended. */
-  protected async look(): Promise<Context> {
-    if (this.#driver === null) await this.#catchUp();
-    return this.#state.context;
+  async #look(): Promise<Context> {
+    if (!this.#isDriven) await this.#log.catchUp();
+    return this.context;
   }
 
-  protected async findChildren(sought: SoughtCall, ever: boolean): Promise<RunInputs[]> {
-    const open = await this.#children.findWith(this.context, sought);
-    if (open.length > 0 || !ever) return open;
-    return [(await this.#children.findPast(this.id, sought)) ?? []].flat();
+  async #edited() {
+    return { context: await this.#look(), ...this.#options };
   }
 
-  protected async findPausedChild(): Promise<RunInputs | undefined> {
-    return await this.#children.findPaused(this.context);
+  async #tell(command: RunCommand): Promise<CommandResult> {
+    if (command.type === 'cancel') return await this.cancel(command);
+    const route = await this.#route(command);
+    if (route.type === 'refused') return route.refusal;
+    if (route.type === 'child') return await this.#passOn(route.child, command);
+    return await this.#putPrepared(await prepareCommand(command, this.context, this.#options));
   }
 
-  protected async wasToldOf(callId: string): Promise<boolean> {
-    const told = ['approval.decided', 'result.received', 'doubt.resolved'];
-    const entries = await readJournal(this.#options.store, this.id);
-    return entries.some(
-      ({ event }) => told.includes(event.type) && 'callId' in event && event.callId === callId,
-    );
+  async #route(command: Exclude<RunCommand, { type: 'cancel' }>): Promise<Route> {
+    if ('callId' in command) return await this.#router.find(command, await this.#look());
+    if (command.type !== 'unpause' && command.type !== 'step') return { type: 'own' };
+    return await this.#router.findPaused(await this.#look());
   }
 
-  protected async bound(command: Command): Promise<Command> {
-    return await boundCommand(command, this.context, this.#blobs);
+  async #passOn(child: RunHandle, command: RunCommand): Promise<CommandResult> {
+    const result = await child.submit([command]);
+    if (result.accepted) this.settled().catch(() => {});
+    return withoutPlace(result);
   }
 
-  protected goOn(): void {
-    this.settled().catch(() => {});
+  async #put(said: Command | Refusal): Promise<CommandResult> {
+    return await this.#putPrepared(await boundInput(said, this.context, this.#options));
   }
 
-  get #state(): ChartState {
-    return this.#driver?.state ?? this.#loaded.state;
+  async #putPrepared(prepared: MakeCommand | Refusal): Promise<CommandResult> {
+    return 'accepted' in prepared ? prepared : withoutPlace(await this.#append([prepared]));
   }
 
-  /** `null` while there is something to do: a timer that is due, too. */
-  #describe(): Settled | null {
-    const { timer } = this.#state.context;
-    if (isAtRest(this.#state) && timer !== null && timer <= this.#options.host.now()) return null;
-    return describeSettled(this.#state, this.#options.showText);
+  async #append(makes: readonly MakeCommand[]): Promise<SubmitResult> {
+    const result = await this.#log.put(makes);
+    if (result.accepted && !this.#log.isLed) this.#supervisor.driveInBackground();
+    return result;
   }
 
-  /** Puts commands to the driver, or to the journal if nobody drives here; conflicts are tried again. */
-  protected async put(makes: readonly MakeCommand[]): Promise<SubmitResult> {
-    for (;;) {
-      const driver = this.#driver;
-      if (driver === null) await this.#catchUp();
-      if (driver !== this.#driver) continue;
-      const before = this.#state;
-      const folded = foldCommands(before, makes, this.#options.host.now());
-      if ('accepted' in folded) return folded;
-      const answer = driver === null ? await this.#appendInputs(folded) : await driver.input(folded.events);
-      if (answer === 'accepted') {
-        if (driver === null) this.#driveInBackground();
-        return { accepted: true };
-      }
-      if (answer === 'refused') {
-        const after = this.#state;
-        const refusal =
-          (await this.#explain(before, folded.events)) ?? (await this.#explain(after, folded.events));
-        if (refusal !== null) return refusal;
-      }
-      if (answer === 'gone') await this.#driving;
-    }
-  }
-
-  async #appendInputs({ events, state }: FoldedCommands): Promise<'accepted' | 'refused' | 'conflict'> {
-    const { store, host } = this.#options;
-    if (state === null) return 'refused';
-    host.reach?.('input.before');
-    const { seq } = this.#loaded;
-    const result = await store.append(this.id, { after: seq, input: true }, events, statusOf(state));
-    host.reach?.('input.after');
-    if (result.type !== 'appended') return 'conflict';
-    this.#loaded = { ...this.#loaded, state, seq: result.seq };
-    for (const [index, event] of events.entries())
-      this.#channel.publishEntry({ seq: seq + index + 1, event });
-    return 'accepted';
-  }
-
-  #stamp(command: Command): ChartEvent {
-    return stampCommand(command, this.#options.host.now());
-  }
-
-  /** Why the chart does not take these inputs; `null` when it takes them by now. */
-  async #explain(state: ChartState, events: readonly ChartEvent[]) {
-    const journal = await readJournal(this.#options.store, this.id);
-    let before = state;
-    for (const [index, event] of events.entries()) {
-      const step = next(before, event);
-      if (!step.handled) return { ...explainRefusal(before, event, journal), index };
-      before = step.state;
-      journal.push({ seq: journal.length + 1, event });
-    }
-    return null;
-  }
-
-  /** Folds what others appended while nobody drove here; what came behind entry `last` may be left for later. */
-  async #catchUp(last?: number): Promise<void> {
-    for await (const page of readPages(this.#options.store, this.id, this.#loaded.seq, last)) {
-      for (const entry of page) {
-        if (this.#driver !== null) return;
-        if (entry.seq <= this.#loaded.seq) continue;
-        const state = foldEntry(this.#loaded.state, entry, this.id);
-        this.#loaded = { ...this.#loaded, state, seq: entry.seq };
-        this.#channel.publishEntry(entry);
-      }
-    }
-  }
-
-  /** Claims and drives; false when another process holds the lease. */
-  #tryToDrive(): Promise<boolean> {
-    if (this.#driving !== null) return Promise.resolve(true);
-    this.#claiming ??= this.#claim().finally(() => {
-      this.#claiming = null;
-    });
-    return this.#claiming;
-  }
-
-  async #claim(): Promise<boolean> {
-    const { store, host, owner, leaseMs, isDead } = this.#options;
-    host.reach?.('claim.before');
-    const asked = momentOf(host);
-    const { seq: seen } = this.#loaded;
-    const claim = await store.claim(this.id, { owner, leaseMs, now: asked.wall, isDead });
-    host.reach?.('claim.after');
-    if (claim.type === 'held') return false;
-    if (claim.seq <= seen)
-      throw damagedJournal(this.id, claim.seq, `is a claim, where ${seen} entries were seen before`);
-    await this.#catchUp(claim.seq);
-    await this.#endIfOrphaned(claim.epoch);
-    await this.#parkIfPoisoned(claim.epoch);
-    this.#driveUnder(claim.epoch, asked);
-    return true;
-  }
-
-  /** A process that was asked to cancel the run, and has not by the deadline, is not waited for. */
-  async #endIfOverdue(): Promise<boolean> {
+  async #cancel(options: Said & { reason?: string }): Promise<CommandResult> {
+    const outcome = await this.#supervisor.driver?.cancel(options);
+    if (outcome?.type === 'appended') return { accepted: true };
+    const result = await this.#append([await endRun(this.#options, this.id, options)]);
     const { cancelling } = this.context;
-    if (cancelling === null || this.#options.host.now() < cancelling.deadline) return false;
-    return (await this.put([state => cancelRun(state, cancelling)])).accepted;
-  }
-
-  /** A sub-agent does nothing more for a run that does not wait for it. */
-  async #endIfOrphaned(epoch: number): Promise<void> {
-    const reason = hasEnded(this.#state) ? null : await findOrphan(this.#options.store, this.context);
-    if (reason !== null) await this.#appendUnder(epoch, state => cancelRun(state, { reason }));
-  }
-
-  /** A run that ends one process after another is paused instead of driven. */
-  async #parkIfPoisoned(epoch: number): Promise<void> {
-    const reason = await findPoison(this.#options.store, this.#loaded, this.id);
-    if (reason !== null) await this.#appendUnder(epoch, () => ({ type: 'run.parked', reason }));
-  }
-
-  /** Before there is a driver. */
-  async #appendUnder(epoch: number, make: (state: ChartState) => Command): Promise<void> {
-    const { store, host } = this.#options;
-    for (;;) {
-      const { state, seq } = this.#loaded;
-      const event = this.#stamp(make(state));
-      const step = next(state, event);
-      if (!step.handled) return;
-      host.reach?.('append.before');
-      const { type } = await store.append(this.id, { after: seq, epoch }, [event], statusOf(step.state));
-      host.reach?.('append.after');
-      if (type === 'superseded') return;
-      await this.#catchUp();
-      if (type === 'appended') return;
-    }
-  }
-
-  #driveInBackground(): void {
-    if (this.#describe() !== null) return this.#wakeAtExpiry();
-    this.#tryToDrive().catch(() => {});
-  }
-
-  #driveUnder(epoch: number, leasedAt: Moment): void {
-    this.#cancelWake();
-    this.#trouble = null;
-    this.#driving = this.#drive(epoch, leasedAt)
-      .catch(error => {
-        this.#trouble = { error };
-        throw error;
-      })
-      .finally(() => this.#afterDriving());
-    this.#driving.then(
-      () => this.#lookAgain(),
-      () => {},
-    );
-  }
-
-  /**
-   * What somebody said after the driver's last look, and before it let go of the run, is not left lying; nor
-   * is a run whose lease this process let run out, if nobody else took it. A sub-agent's run that ended before
-   * this one waited for it could not tell it so.
-   */
-  async #lookAgain(): Promise<void> {
-    if (hasEnded(this.#state)) return;
-    try {
-      await this.#catchUp();
-      if (this.#driving !== null) return;
-      for (const command of await this.#children.collect(this.context)) await this.put([() => command]);
-    } catch {
-      return;
-    }
-    if (this.#driving === null) this.#driveInBackground();
-  }
-
-  async #drive(epoch: number, leasedAt: Moment): Promise<DriveOutcome> {
-    const { store, host, leaseMs, graceMs, durability, services, runId, judgeOwner } = this.#options;
-    this.#inherited ??= await this.#options.loadInherited(this.#loaded.state.context.continues);
-    const inherited = this.#inherited;
-    const loaded = this.#loaded;
-    const channel = this.#channel;
-    this.#driver = new Driver({
-      ...{ store, host, runId, epoch, leaseMs, leasedAt, graceMs, durability, judgeOwner },
-      ...{ services, channel, loaded, inherited },
-    });
-    return await this.#driver.drive();
-  }
-
-  #afterDriving(): void {
-    const driver = this.#driver;
-    if (driver !== null)
-      this.#loaded = { ...this.#loaded, ...driver.durable, snapshotSeq: driver.snapshotSeq };
-    this.#driver = null;
-    this.#driving = null;
-    this.#wakeAtExpiry();
-    this.#channel.nudge();
-    if (this.context.cancelling !== null) void this.#cancelChildren().catch(() => {});
-    void this.#tellParent().catch(() => {});
-  }
-
-  /** The run that waits for this one is told how it ended, and driven on where its agent is here. */
-  async #tellParent(): Promise<void> {
-    const { store, host, openParent, isAwaited } = this.#options;
-    const settled = hasEnded(this.#state) ? this.#describe() : null;
-    if (this.context.parent === null || settled === null || settled.status === 'waiting') return;
-    if (isAwaited?.() === true) return;
-    if (!(await deliverToParent({ store, host }, this.context, settled))) return;
-    await (await openParent?.(this.context.parent.runId))?.settled();
-  }
-
-  #wakeAtExpiry(): void {
-    this.#cancelWake();
-    const { timer } = this.#state.context;
-    if (!isAtRest(this.#state) || timer === null) return;
-    const { host } = this.#options;
-    const wake = () => {
-      if (host.now() < timer) return this.#wakeAtExpiry();
-      this.#tryToDrive().catch(() => {});
-    };
-    const nap = Math.min(timer - host.now(), LONGEST_NAP_MS);
-    this.#cancelWake = host.setTimer(nap, wake, { keepAlive: false });
+    return cancelling === null || hasEnded(this.#log.state) ? withoutPlace(result) : { accepted: true };
   }
 
   #streamSource() {
     return {
       runId: this.id,
-      channel: this.#channel,
+      events: this.#events,
       host: this.#options.host,
       readPages: (after: number) => readPages(this.#options.store, this.id, after),
-      trouble: () => (this.#driving === null ? this.#trouble : null),
+      trouble: () => this.#supervisor.failure,
       /** Catches up where nobody drives here, and tells whether there is more to come. */
       look: async (): Promise<'running' | 'at-rest' | 'ended'> => {
-        if (this.#driving === null) await this.#catchUp();
-        if (this.#driving !== null) return 'running';
-        return hasEnded(this.#state) ? 'ended' : isAtRest(this.#state) ? 'at-rest' : 'running';
+        if (!this.#isDriven) await this.#log.catchUp();
+        if (this.#isDriven) return 'running';
+        const { state } = this.#log;
+        return hasEnded(state) ? 'ended' : isAtRest(state) ? 'at-rest' : 'running';
       },
     };
   }

@@ -6,7 +6,8 @@ import type { JsonValue } from '../protocol/json.ts';
 import type { SideEffect } from '../protocol/tool.ts';
 import type { Usage } from '../protocol/turn.ts';
 import type { ToolResult } from './definition.ts';
-import { statusOf } from './load-run.ts';
+import type { Host } from './host.ts';
+import { isAtRest, statusOf } from './load-run.ts';
 import { toolResults } from './results.ts';
 
 /** A call that has no result yet. `runId` is the run that has to be told: a sub-agent's for its own calls. */
@@ -74,6 +75,16 @@ export function describeSettled(state: ChartState, showText: (text: string) => s
         ...(context.parked === null ? {} : { reason: context.parked }),
       };
   }
+}
+
+/** The same, but `null` too while a timer of a run that rests is due. */
+export function describeNow(
+  state: ChartState,
+  { host, showText }: { host: Pick<Host, 'now'>; showText(text: string): string },
+): Settled | null {
+  const { timer } = state.context;
+  if (isAtRest(state) && timer !== null && timer <= host.now()) return null;
+  return describeSettled(state, showText);
 }
 
 function describeAnswer(context: Context, showText: (text: string) => string) {

@@ -8,7 +8,7 @@ import {
   shareLimits,
   spentBy,
 } from '../child-runs.ts';
-import type { Run } from '../run.ts';
+import type { RunHandle } from '../run-handle.ts';
 import { Cancelled, type ServiceScope, Stopped } from '../service.ts';
 import type { Settled } from '../settled.ts';
 
@@ -59,7 +59,7 @@ function taskOf(input: unknown): string {
   return typeof input === 'object' && input !== null && 'input' in input ? String(input.input) : '';
 }
 
-async function settleUnlessStopped(child: Run, signal: AbortSignal): Promise<Settled> {
+async function settleUnlessStopped(child: RunHandle, signal: AbortSignal): Promise<Settled> {
   let stop = () => {};
   const stopped = new Promise<'stopped'>(resolve => {
     stop = () => resolve('stopped');

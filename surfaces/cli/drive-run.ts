@@ -1,5 +1,6 @@
 import { systemHost } from '../../engine/host.ts';
-import { judgeOwner, judgeOwnerName } from '../../engine/owner.ts';
+import { isDriven } from '../../engine/is-driven.ts';
+import { isOwnerDead, judgeOwner, judgeOwnerName } from '../../engine/owner.ts';
 import type { Run } from '../../engine/run.ts';
 import type { Settled } from '../../engine/settled.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
@@ -171,8 +172,7 @@ async function announceDriver({ run, store, output }: Drive): Promise<void> {
 /** Who holds the run's lease and is not known to be gone. */
 async function findDriver(store: Store, runId: string): Promise<Owner | null> {
   const record = await store.get(runId);
-  if (record?.owner === undefined || (record.leaseUntil ?? 0) <= systemHost.now()) return null;
-  return judgeOwner(record.owner) === 'dead' ? null : record.owner;
+  return record !== undefined && isDriven(record, systemHost.now(), isOwnerDead) ? record.owner : null;
 }
 
 function nameOwner({ pid, host }: Owner): string {

@@ -1,4 +1,5 @@
-import type { BreachReport, ExplorationReport, PathEntry } from '../testing/explore/report.ts';
+import type { PathEntry } from '../testing/explore/explorer.ts';
+import type { BreachReport, ExplorationReport } from '../testing/explore/report.ts';
 import { describeEvent } from './describe-event.ts';
 import type { Output, Segment } from './output.ts';
 

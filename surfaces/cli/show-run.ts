@@ -1,4 +1,5 @@
 import { systemHost } from '../../engine/host.ts';
+import { isDriven } from '../../engine/is-driven.ts';
 import { isOwnerDead } from '../../engine/owner.ts';
 import { describeSize } from '../../engine/read-result.ts';
 import { listOpenCalls, type Settled } from '../../engine/settled.ts';
@@ -65,10 +66,11 @@ function explainState({ status, value, context }: ChartState): string {
   return status === 'done' && value === 'cancelled' ? 'on request' : (context.next?.why ?? '');
 }
 
-function describeDriver({ owner, leaseUntil = 0 }: RunRecord, now: number): string {
+function describeDriver(record: RunRecord, now: number): string {
+  const { owner } = record;
   if (owner === undefined) return 'nobody: resume it';
   const name = `process ${owner.pid} on ${owner.host}`;
-  return isOwnerDead(owner) || leaseUntil <= now ? `nobody (${name} is gone): resume it` : name;
+  return isDriven(record, now, isOwnerDead) ? name : `nobody (${name} is gone): resume it`;
 }
 
 function showConversation(output: Output, { record, state, commands }: ShownRun): void {

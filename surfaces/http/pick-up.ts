@@ -1,5 +1,6 @@
 import { suspendedCalls } from '../../engine/child-runs.ts';
 import type { Host } from '../../engine/host.ts';
+import { isDriven } from '../../engine/is-driven.ts';
 import { loadRun } from '../../engine/load-run.ts';
 import { isOwnerDead } from '../../engine/owner.ts';
 import { findEndedChild } from '../../engine/run-children.ts';
@@ -74,10 +75,11 @@ export class PickUp {
   }
 
   async #look(): Promise<string[]> {
-    const { store, isServed } = this.#options;
+    const { store, host, isServed } = this.#options;
     const onDamaged = (error: EngineError) => this.#tell(`A run is not picked up: ${error.message}`);
     const running = await store.list({ status: 'running', onDamaged });
-    const left = running.filter(record => isServed(record.agent) && !this.#isDriven(record));
+    const isLeft = (record: RunRecord) => !isDriven(record, host.now(), isOwnerDead);
+    const left = running.filter(record => isServed(record.agent) && isLeft(record));
     const picked = left.filter(({ runId }) => this.#drive(runId)).map(({ runId }) => runId);
     const waiting = await store.list({ status: 'waiting', onDamaged });
     for (const record of waiting) if (isServed(record.agent)) await this.#lookAtWaiting(record);
@@ -94,10 +96,6 @@ export class PickUp {
     this.#tried.set(reason, { next: host.now() + waitMs, waitMs: Math.min(2 * waitMs, LONGEST_WAIT_MS) });
     drive(runId);
     return true;
-  }
-
-  #isDriven({ owner, leaseUntil = 0 }: RunRecord): boolean {
-    return owner !== undefined && leaseUntil > this.#options.host.now() && !isOwnerDead(owner);
   }
 
   async #lookAtWaiting({ runId, seq }: RunRecord): Promise<void> {

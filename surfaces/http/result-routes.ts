@@ -4,7 +4,6 @@ import { openResult } from '../../engine/read-result.ts';
 import type { Store } from '../../protocol/store.ts';
 import { findRecord } from './find-record.ts';
 import { describeIssues } from './read-body.ts';
-import type { RunsEnv } from './run-routes.ts';
 
 const PAGE_BYTES = 64 * 1024;
 const MOST_BYTES = 1024 * 1024;
@@ -35,7 +34,7 @@ export const resultPageSchema = z.object({
 });
 
 /** One page of a result's JSON text. */
-export async function readResultPage(c: Context<RunsEnv>, store: Store, runId: string, callId: string) {
+export async function readResultPage(c: Context, store: Store, runId: string, callId: string) {
   const query = resultQuery.safeParse(c.req.query());
   if (!query.success) throw describeIssues(query.error.issues);
   await findRecord(store, runId);
@@ -51,7 +50,7 @@ export async function readResultPage(c: Context<RunsEnv>, store: Store, runId: s
 }
 
 /** The whole JSON text, as it is read from the store: a part at a time, no faster than the client takes it. */
-export async function downloadResult(c: Context<RunsEnv>, store: Store, runId: string, callId: string) {
+export async function downloadResult(c: Context, store: Store, runId: string, callId: string) {
   await findRecord(store, runId);
   const parts = (await openResult(store, runId, callId)).pages()[Symbol.asyncIterator]();
   let next: Promise<IteratorResult<Uint8Array>> | undefined = parts.next();

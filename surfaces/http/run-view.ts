@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import type { Host } from '../../engine/host.ts';
+import { isDriven } from '../../engine/is-driven.ts';
 import { loadRun } from '../../engine/load-run.ts';
 import { isOwnerDead } from '../../engine/owner.ts';
 import { describeWithChildren } from '../../engine/run-children.ts';
@@ -106,8 +107,9 @@ export async function viewRun(record: RunRecord, options: ViewOptions): Promise<
   };
 }
 
-function describeDriver({ owner, leaseUntil = 0 }: RunRecord, now: number): RunView['driver'] {
-  if (owner === undefined || leaseUntil <= now || isOwnerDead(owner)) return null;
+function describeDriver(record: RunRecord, now: number): RunView['driver'] {
+  if (!isDriven(record, now, isOwnerDead)) return null;
+  const { owner, leaseUntil } = record;
   return { host: owner.host, pid: owner.pid, until: leaseUntil };
 }
 

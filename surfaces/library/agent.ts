@@ -15,7 +15,8 @@ import {
 } from '../../engine/load-run.ts';
 import { type MigrateOptions, migrateRun } from '../../engine/migrate-run.ts';
 import { isOwnerDead, judgeOwnerName, makeOwner } from '../../engine/owner.ts';
-import { Run, type RunOptions } from '../../engine/run.ts';
+import { Run } from '../../engine/run.ts';
+import type { RunOptions } from '../../engine/run-options.ts';
 import type { Service } from '../../engine/service.ts';
 import { makeServices } from '../../engine/services/make-services.ts';
 import type { Settled } from '../../engine/settled.ts';

@@ -22,6 +22,7 @@ export type { RecordedEvent, RecordedRun, RecordedTool, Recording } from '../../
 export { type StoreCheck, type StoreUnderTest, storeChecks } from '../../stores/conformance.ts';
 export type { ToolSamples } from './explore/describe-agent.ts';
 export { type ExploreOptions, explore } from './explore/explore.ts';
+export type { PathEntry } from './explore/explorer.ts';
 export type { Invariant, Invariants, Moment } from './explore/invariant.ts';
-export type { BreachReport, ExplorationReport, PathEntry } from './explore/report.ts';
+export type { BreachReport, ExplorationReport } from './explore/report.ts';
 export { playRun } from './play/play-run.ts';

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
-import { appendEvidence } from '../../engine/append-evidence.ts';
-import { Channel, type Happening } from '../../engine/channel.ts';
 import { loadRun } from '../../engine/load-run.ts';
+import { type Happening, RunEvents } from '../../engine/run-events.ts';
+import { appendEvidence } from '../../engine/run-log.ts';
 import { memory } from '../../stores/memory.ts';
 import { createAgent } from '../../surfaces/library/index.ts';
 
@@ -26,7 +26,7 @@ it('a note is journaled with its run, changes nothing of it, and stays behind wh
 });
 
 it('who comes late to a turn is told its reasoning and its text so far, in order', () => {
-  const channel = new Channel();
+  const events = new RunEvents();
   const place = { turn: 1, attempt: 1 };
   for (const [type, text] of [
     ['reasoning.delta', 'a'],
@@ -34,10 +34,10 @@ it('who comes late to a turn is told its reasoning and its text so far, in order
     ['text.delta', 'c'],
     ['text.delta', 'd'],
   ] as const) {
-    channel.publishDelta({ type, ...place, text });
+    events.publishDelta({ type, ...place, text });
   }
   const heard: Happening[] = [];
-  channel.subscribe(happening => heard.push(happening));
+  events.subscribe(happening => heard.push(happening));
   expect(heard).toEqual([
     { type: 'delta', delta: { type: 'reasoning.delta', ...place, text: 'ab' } },
     { type: 'delta', delta: { type: 'text.delta', ...place, text: 'cd' } },

@@ -1,22 +1,22 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
-import { Channel } from '../../engine/channel.ts';
 import type { RunHappening } from '../../engine/run.ts';
+import { RunEvents } from '../../engine/run-events.ts';
 import { readEvents, readText, type StreamSource } from '../../engine/run-streams.ts';
 import type { JournalEntry } from '../../protocol/event.ts';
 import { memory } from '../../stores/memory.ts';
 import { createAgent } from '../../surfaces/library/create-agent.ts';
 import { ManualHost } from './manual-host.ts';
 
-/** A run that a test writes itself: what is durable, and what its channel says. */
+/** A run that a test writes itself: what is durable, and what it publishes. */
 class Written {
-  readonly channel = new Channel();
+  readonly events = new RunEvents();
   readonly journal: JournalEntry[] = [];
   ended = false;
   readonly host = new ManualHost();
   readonly source: StreamSource = {
     runId: 'run_1',
-    channel: this.channel,
+    events: this.events,
     host: this.host,
     readPages: after => this.#pages(after),
     trouble: () => null,
@@ -35,7 +35,7 @@ class Written {
   }
 
   stream(text: string, turn: number): void {
-    for (const char of text) this.channel.publishDelta({ type: 'text.delta', turn, attempt: 1, text: char });
+    for (const char of text) this.events.publishDelta({ type: 'text.delta', turn, attempt: 1, text: char });
   }
 
   complete(text: string, turn: number): void {
@@ -49,7 +49,7 @@ class Written {
   #append(event: JournalEntry['event']): void {
     const entry = { seq: this.journal.length + 1, event };
     this.journal.push(entry);
-    this.channel.publishEntry(entry);
+    this.events.publishEntry(entry);
   }
 }
 
@@ -104,10 +104,10 @@ describe('a reader that falls behind', () => {
 
   test('is told no more than so many happenings before it comes back', async () => {
     const run = new Written();
-    const { channel } = run;
-    const subscribe = channel.subscribe.bind(channel);
+    const { events } = run;
+    const subscribe = events.subscribe.bind(events);
     let told = 0;
-    channel.subscribe = listen =>
+    events.subscribe = listen =>
       subscribe(happening => {
         told += 1;
         listen(happening);
@@ -116,7 +116,7 @@ describe('a reader that falls behind', () => {
     run.say('a', { turn: 1 });
     await reader.next();
     for (let data = 0; data < 30_000; data += 1)
-      channel.publishDelta({ type: 'tool.progress', callId: 'call_1', data });
+      events.publishDelta({ type: 'tool.progress', callId: 'call_1', data });
     expect(told).toBeLessThan(1_100);
     await reader.return(undefined);
   });

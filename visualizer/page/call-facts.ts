@@ -1,7 +1,7 @@
+import type { Context } from '../../machines/context.ts';
 import type { QualifiedCall, RunEvent } from '../../protocol/event.ts';
 import type { JsonValue } from '../../protocol/json.ts';
-import type { ConversationSource } from './conversation.ts';
-import type { OpenCall } from './runs-api.ts';
+import type { OpenCall, RunView } from './runs-api.ts';
 
 /** A tool call with all that became of it. */
 export type CallFacts = QualifiedCall & {
@@ -24,6 +24,13 @@ export type CallFacts = QualifiedCall & {
   /** As the server has it while the call is open; what a decision is about. */
   open: OpenCall | null;
   progress: unknown;
+};
+
+/** Where calls stand: by the fold of the journal, by the server, and by what runs. */
+export type CallSource = {
+  context: Context | null;
+  view: RunView | null;
+  progress: ReadonlyMap<string, unknown>;
 };
 
 export function beginCall(call: QualifiedCall, madeAt: number): CallFacts {
@@ -106,7 +113,7 @@ const RESOLVED = {
 } as const;
 
 /** Gives each call its status, its result and, while it is open, what the server says of it. */
-export function concludeCalls(calls: ReadonlyMap<string, CallFacts>, source: ConversationSource): void {
+export function concludeCalls(calls: ReadonlyMap<string, CallFacts>, source: CallSource): void {
   const { context, view, progress } = source;
   for (const item of [...(view?.transcript ?? []), ...(context?.transcript ?? [])]) {
     const call = item.type === 'tool_result' ? calls.get(item.callId) : undefined;

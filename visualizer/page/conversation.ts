@@ -1,10 +1,9 @@
-import type { Context } from '../../machines/context.ts';
 import type { Failure, QualifiedCall } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import { textOf } from '../../protocol/message.ts';
-import { addToCall, beginCall, type CallFacts, concludeCalls } from './call-facts.ts';
+import { addToCall, beginCall, type CallFacts, type CallSource, concludeCalls } from './call-facts.ts';
 import type { Taken } from './journal-fold.ts';
-import type { RunView, StreamedEvent } from './runs-api.ts';
+import type { StreamedEvent } from './runs-api.ts';
 
 export type Entry = { event: StreamedEvent; taken: Taken };
 
@@ -28,14 +27,11 @@ export type Block = { key: string; at: number } & (
   | { kind: 'failure'; failure: Failure; attempt: number; discarded: string | null }
 );
 
-export type ConversationSource = {
+export type ConversationSource = CallSource & {
   entries: readonly Entry[];
-  context: Context | null;
-  view: RunView | null;
   live: LiveTurn | null;
   /** The text that streamed, by `turn/attempt`, for as long as the server has not given it. */
   streamed: ReadonlyMap<string, string>;
-  progress: ReadonlyMap<string, unknown>;
 };
 
 export const attemptKey = ({ turn, attempt }: { turn: number; attempt: number }): string =>

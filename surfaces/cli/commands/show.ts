@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { findContradiction } from '../../../engine/append-evidence.ts';
+import { findContradiction } from '../../../engine/late-evidence.ts';
 import { loadRun, statusOf } from '../../../engine/load-run.ts';
 import { readPages } from '../../../engine/read-journal.ts';
 import { openResult } from '../../../engine/read-result.ts';

@@ -13,7 +13,6 @@ import { makeMoment } from './make-moment.ts';
 import { mustTake } from './must-take.ts';
 import { nameEdge } from './name-edge.ts';
 import { PROMISES } from './promises.ts';
-import type { PathEntry } from './report.ts';
 import { findWhatIsNotJson, WORKINGS } from './workings.ts';
 import type { World } from './world.ts';
 
@@ -27,6 +26,9 @@ export type Place = {
   /** Something was wrong on the way: what the chart promises is still looked at, not how it works. */
   tainted: boolean;
 };
+
+/** One event of a path, the state it leads to, and why the chart went there; `null` where nothing was decided. */
+export type PathEntry = { event: RunStarted | ChartEvent; state: string; why: string | null };
 
 export type Breach = {
   invariant: string;

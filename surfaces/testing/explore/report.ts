@@ -1,10 +1,6 @@
 import { statePath } from '../../../machines/state-path.ts';
-import type { ChartEvent, RunStarted } from '../../../protocol/event.ts';
 import type { ExploredTool } from './describe-agent.ts';
-import type { Breach, Explorer, Place } from './explorer.ts';
-
-/** One event of a path, the state it leads to, and why the chart went there; `null` where nothing was decided. */
-export type PathEntry = { event: RunStarted | ChartEvent; state: string; why: string | null };
+import type { Breach, Explorer, PathEntry, Place } from './explorer.ts';
 
 export type BreachReport = {
   invariant: string;

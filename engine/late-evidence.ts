@@ -1,36 +1,27 @@
-import type { BookkeepingEvent, JournalEntry } from '../protocol/event.ts';
-import type { Store } from '../protocol/store.ts';
-import { readJournal } from './read-journal.ts';
+import { findCall } from '../machines/calls.ts';
+import type { ChartState } from '../machines/step.ts';
+import type { BookkeepingEvent, ChartEvent, JournalEntry } from '../protocol/event.ts';
 import type { LateOutcome } from './service.ts';
 
-/**
- * Appends what the chart knows nothing of: what came after a run was given up or had ended, and notes.
- * Gives the entry's seq; `undefined` when there is no such run.
- */
-export async function appendEvidence(
-  store: Store,
-  runId: string,
-  event: BookkeepingEvent,
-): Promise<number | undefined> {
-  for (;;) {
-    const record = await store.get(runId);
-    if (record === undefined) return undefined;
-    const guard = { after: record.seq, input: true } as const;
-    const result = await store.append(runId, guard, [event], record.status);
-    if (result.type === 'appended') return result.seq;
-  }
+/** What `once` calls gave, by events that their run does not take any more. `before`: where these were first folded. */
+export function lateOutcomes(events: readonly ChartEvent[], before: ChartState): LateOutcome[] {
+  return events.flatMap(event => {
+    const call = event.type === 'tool.settled' ? findCall(before.context, event.callId) : undefined;
+    if (event.type !== 'tool.settled' || call?.sideEffect !== 'once') return [];
+    const { callId, output, isError, blob } = event;
+    return { callId, attempt: call.attempt, output, ...(blob === undefined ? {} : { blob }), isError };
+  });
 }
 
-/** Keeps what an attempt gave after its run had moved on, with what it contradicts. */
-export async function appendLate(
-  store: Store,
-  runId: string,
+/** What is journaled of an outcome that came after its run had moved on, with what it contradicts. */
+export function describeLate(
+  journal: readonly JournalEntry[],
   outcome: LateOutcome,
   at: number,
-): Promise<void> {
-  const contradicts = findContradiction(await readJournal(store, runId), outcome);
+): BookkeepingEvent {
+  const contradicts = findContradiction(journal, outcome);
   const event = { type: 'tool.late', at, ...outcome } as const;
-  await appendEvidence(store, runId, contradicts === null ? event : { ...event, contradicts });
+  return contradicts === null ? event : { ...event, contradicts };
 }
 
 /**

@@ -1,5 +1,8 @@
 import type { Delta } from '../protocol/effect.ts';
-import type { JournalEntry } from '../protocol/event.ts';
+import type { JournalEntry, RunEvent } from '../protocol/event.ts';
+
+/** What is journaled, with its place, and what only passes by. */
+export type RunHappening = (RunEvent & { runId: string; seq: number }) | Delta;
 
 /**
  * What happens in a run, for whoever listens in this process: entries as they become durable, deltas
@@ -13,7 +16,7 @@ export type Happening =
 
 type Said = Extract<Delta, { type: 'text.delta' | 'reasoning.delta' }>;
 
-export class Channel {
+export class RunEvents {
   readonly #subscribers = new Set<(happening: Happening) => void>();
   /** What the turn said so far: neighbouring deltas of one type are one part. */
   #soFar: { turn: number; attempt: number; parts: { type: Said['type']; chunks: string[] }[] } | null = null;

@@ -1,0 +1,346 @@
+import { type ChartState, next } from '../machines/step.ts';
+import type { Effect } from '../protocol/effect.ts';
+import type { BookkeepingEvent, ChartEvent, ReportEvent } from '../protocol/event.ts';
+import type { AppendResult, ClaimRequest, RunStatus, Store } from '../protocol/store.ts';
+import { type FoldedCommands, foldCommands, type MakeCommand } from './command.ts';
+import { findRefusal, type Refusal, type SubmitResult } from './explain-refusal.ts';
+import type { Host } from './host.ts';
+import { describeLate, lateOutcomes } from './late-evidence.ts';
+import { damagedJournal, foldEntry, type LoadedRun, loadRun, statusOf } from './load-run.ts';
+import type { LogFollower } from './log-follower.ts';
+import { readJournal, readPages } from './read-journal.ts';
+import { RunEvents } from './run-events.ts';
+import type { LateOutcome } from './service.ts';
+import { trackRecord } from './services/running-calls.ts';
+
+/**
+ * The journal of a run as this process holds it: the fold, its place, and the only append of the engine.
+ *
+ * J1 `state` is the fold of what is durable and, under the lease of this process, of what is pending, in order.
+ * J2 An event the chart does not take is never appended (E7).
+ * J3 When another process appended first, pending events are made and admitted again behind theirs; those
+ *    that do not fit any more are dropped, and their senders told.
+ * J4 Appends happen one at a time; whatever is pending when one begins shares its commit (E1).
+ * J5 After a store that failed nothing more is admitted under this lease, and nothing at all before the journal
+ *    was read again: what was pending may or may not be durable.
+ * J6 Events that are admitted together are appended together, or not at all.
+ * J7 While this process holds the lease it appends under its epoch. What was pending when it lets the lease go
+ *    is appended no more (E4).
+ */
+export class RunLog {
+  readonly runId: string;
+  readonly #where: Stored;
+  readonly #events: RunEvents;
+  #durable: Place;
+  #state: ChartState;
+  #pending: Pending[] = [];
+  /** How many of the pending are being appended right now. */
+  #inFlight = 0;
+  /** Of the lease this process holds. */
+  #epoch: number | null = null;
+  #follower: LogFollower | null = null;
+  #failure: { error: unknown } | null = null;
+  #tail: Promise<unknown> = Promise.resolve();
+
+  constructor(where: Stored, runId: string, { state, seq }: Place, events = new RunEvents()) {
+    this.runId = runId;
+    this.#where = where;
+    this.#events = events;
+    this.#durable = { state, seq };
+    this.#state = state;
+  }
+
+  /** Of a run that is not held here. Throws what `loadRun` throws. */
+  static async load(where: Stored, runId: string): Promise<RunLog> {
+    return new RunLog(where, runId, await loadRun(where.store, runId));
+  }
+
+  get state(): ChartState {
+    return this.isLed ? this.#state : this.#durable.state;
+  }
+
+  /** The fold of what is durable, and the seq of its last entry. */
+  get durable(): Place {
+    return this.#durable;
+  }
+
+  get isDurable(): boolean {
+    return this.#pending.length === 0;
+  }
+
+  /** Whether this process holds the lease. */
+  get isLed(): boolean {
+    return this.#epoch !== null;
+  }
+
+  /** Takes the lease; `null` when another process holds it. */
+  async claim(request: ClaimRequest): Promise<number | null> {
+    const { store, host } = this.#where;
+    host.reach?.('claim.before');
+    const { seq: seen } = this.#durable;
+    const claim = await store.claim(this.runId, request);
+    host.reach?.('claim.after');
+    if (claim.type === 'held') return null;
+    if (claim.seq <= seen)
+      throw damagedJournal(this.runId, claim.seq, `is a claim, where ${seen} entries were seen before`);
+    await this.catchUp(claim.seq);
+    this.lead(claim.epoch);
+    return claim.epoch;
+  }
+
+  /** From here on this process appends under its lease. */
+  lead(epoch: number): void {
+    this.#epoch = epoch;
+  }
+
+  /** `follower` drives the run, and is told what that takes, until the lease is let go. */
+  follow(follower: LogFollower): void {
+    this.#follower = follower;
+  }
+
+  /** Gives up what is not durable: it will have happened only if a later driver reports it. */
+  letGo(): void {
+    if (this.#epoch === null) return;
+    this.#epoch = null;
+    this.#follower = null;
+    const dropped = this.#pending.splice(this.#inFlight);
+    for (const pending of this.#pending) pending.isLetGo = true;
+    this.#state = this.#pending.at(-1)?.after ?? this.#durable.state;
+    for (const { resolve } of dropped) resolve('dropped');
+  }
+
+  /** Puts inputs to the run, one behind another, in one append: all or none. */
+  async put(makes: readonly MakeCommand[]): Promise<SubmitResult> {
+    for (;;) {
+      const outcome = await this.append(makes);
+      if (outcome.type === 'appended') return { accepted: true };
+      if (outcome.type === 'refused') return outcome.refusal;
+    }
+  }
+
+  /** The same, under the lease this process holds now, if it holds one. */
+  async append(makes: readonly MakeCommand[]): Promise<AppendOutcome> {
+    const { host } = this.#where;
+    const epoch = this.#epoch;
+    for (;;) {
+      if (epoch === null) await this.catchUp();
+      const fold = (before: ChartState) => foldCommands(before, makes, host.now());
+      const before = this.#state;
+      const folded = fold(before);
+      if ('accepted' in folded) return { type: 'refused', refusal: folded };
+      const outcome = folded.state === null ? 'refused' : await this.#appendInputs(folded, fold);
+      if (outcome === 'appended') return { type: 'appended' };
+      if (outcome === 'refused') await this.commit();
+      if (this.#epoch !== epoch) return { type: 'let-go' };
+      if (outcome === 'dropped') continue;
+      const journal = await readJournal(this.#where.store, this.runId);
+      const { events } = folded;
+      const refusal = findRefusal(before, events, journal) ?? findRefusal(this.#state, events, journal);
+      if (refusal !== null) return { type: 'refused', refusal };
+    }
+  }
+
+  async #appendInputs(folded: FoldedCommands, fold: Fold): Promise<'appended' | 'dropped' | 'refused'> {
+    const { host } = this.#where;
+    host.reach?.('input.before');
+    const admitted = this.#admit(folded, fold);
+    if (admitted === null) return 'refused';
+    if (this.#follower === null) this.commit().catch(() => {});
+    else this.#follower.onInput(admitted.effects);
+    const outcome = await admitted.settled;
+    host.reach?.('input.after');
+    return outcome;
+  }
+
+  /** Folds what a service reports; gives what follows, or `null` if the chart does not take it. */
+  report(event: ReportEvent): readonly Effect[] | null {
+    if (this.#epoch === null) return null;
+    const fold = (before: ChartState) => foldEvent(before, event);
+    return this.#admit(fold(this.#state), fold)?.effects ?? null;
+  }
+
+  #admit(folded: FoldedCommands, fold: Fold): Admitted | null {
+    const { events, state: after, effects } = folded;
+    if (this.#failure !== null || after === null) return null;
+    const before = this.#state;
+    this.#state = after;
+    const settled = new Promise<'appended' | 'dropped'>((resolve, reject) => {
+      this.#pending.push({ fold, events, effects, before, after, isLetGo: false, resolve, reject });
+    });
+    settled.catch(() => {});
+    return { effects, settled };
+  }
+
+  /** Makes everything admitted so far durable. Rejects with the store's error. */
+  async commit(): Promise<void> {
+    const last = this.#pending.at(-1);
+    while (last !== undefined && this.#pending.includes(last)) {
+      await this.#exclusively(async () => {
+        if (this.#pending.includes(last)) await this.#appendPending();
+      });
+    }
+    if (this.#failure !== null) throw this.#failure.error;
+  }
+
+  /** Folds what others have appended; what came behind entry `last` may be left for later. */
+  async catchUp(last?: number): Promise<void> {
+    await this.#exclusively(async () => {
+      const { seq } = this.#durable;
+      await this.#readOn(last).finally(() => this.#durable.seq > seq && this.#refold());
+      if (this.#epoch === null) this.#failure = null;
+    });
+  }
+
+  /** Keeps what an attempt gave after its run had moved on, with what it contradicts, whoever drives the run by now. */
+  recordLate(outcome: LateOutcome): void {
+    const { store, host } = this.#where;
+    const at = host.now();
+    const recorded = readJournal(store, this.runId)
+      .then(journal => appendEvidence(store, this.runId, describeLate(journal, outcome, at)))
+      .catch(() => {});
+    trackRecord(recorded);
+  }
+
+  #exclusively<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#tail.then(work);
+    this.#tail = result.catch(() => {});
+    return result;
+  }
+
+  async #appendPending(): Promise<void> {
+    const batch = this.#pending.slice();
+    const state = batch.at(-1)?.after ?? this.#durable.state;
+    this.#inFlight = batch.length;
+    const { type } = await this.#appendOrFail(batch, statusOf(state));
+    this.#inFlight = 0;
+    switch (type) {
+      case 'appended':
+        return this.#tellAppended(batch, state);
+      case 'conflict':
+        return await this.#readOn().finally(() => this.#refold());
+      case 'superseded':
+        return this.#supersede();
+    }
+  }
+
+  async #appendOrFail(batch: readonly Pending[], status: RunStatus): Promise<AppendResult> {
+    const { store, host } = this.#where;
+    const { seq: after } = this.#durable;
+    const events = batch.flatMap(pending => pending.events);
+    try {
+      host.reach?.('append.before');
+      const guard = this.#epoch === null ? { after, input: true as const } : { after, epoch: this.#epoch };
+      const result = await store.append(this.runId, guard, events, status);
+      host.reach?.('append.after');
+      return result;
+    } catch (error) {
+      this.#inFlight = 0;
+      this.#failure = { error };
+      for (const { reject } of this.#pending.splice(0)) reject(error);
+      this.#state = this.#durable.state;
+      this.#follower?.onFailed(error);
+      throw error;
+    }
+  }
+
+  #tellAppended(batch: readonly Pending[], state: ChartState): void {
+    let { seq } = this.#durable;
+    const entries = batch.flatMap(({ events }) => events.map(event => ({ seq: ++seq, event })));
+    this.#durable = { state, seq };
+    this.#pending.splice(0, batch.length);
+    for (const entry of entries) this.#events.publishEntry(entry);
+    for (const { resolve } of batch) resolve('appended');
+  }
+
+  #supersede(): void {
+    const late = this.#pending.flatMap(({ events, before }) => lateOutcomes(events, before));
+    const follower = this.#follower;
+    this.letGo();
+    for (const { resolve } of this.#pending.splice(0)) resolve('dropped');
+    this.#state = this.#durable.state;
+    follower?.onSuperseded();
+    for (const outcome of late) this.recordLate(outcome);
+  }
+
+  async #readOn(last?: number): Promise<void> {
+    for await (const page of readPages(this.#where.store, this.runId, this.#durable.seq, last)) {
+      const epoch = this.#epoch ?? Number.POSITIVE_INFINITY;
+      if (page.some(({ event }) => event.type === 'run.claimed' && event.epoch > epoch))
+        return this.#supersede();
+      for (const entry of page) {
+        this.#durable = { state: foldEntry(this.#durable.state, entry, this.runId), seq: entry.seq };
+        this.#events.publishEntry(entry);
+      }
+    }
+  }
+
+  #refold(): void {
+    this.#state = this.#durable.state;
+    for (const pending of this.#pending.splice(0)) this.#readmit(pending);
+    this.#follower?.onRefolded();
+  }
+
+  #readmit(pending: Pending): void {
+    const folded = pending.fold(this.#state);
+    if (!pending.isLetGo && !('accepted' in folded) && folded.state !== null) {
+      this.#state = folded.state;
+      const { events, effects, state: after } = folded;
+      this.#pending.push(Object.assign(pending, { events, effects, after }));
+      return;
+    }
+    for (const outcome of lateOutcomes(pending.events, pending.before)) this.recordLate(outcome);
+    this.#follower?.onDropped(pending.effects);
+    pending.resolve('dropped');
+  }
+}
+
+type Stored = { store: Store; host: Host };
+
+type Place = Pick<LoadedRun, 'state' | 'seq'>;
+
+/** How inputs went. */
+export type AppendOutcome =
+  | { type: 'appended' }
+  /** Nothing was appended: the chart does not take one of them, behind what others have appended. */
+  | { type: 'refused'; refusal: Refusal & { index: number } }
+  /** Nothing was appended: this process has taken or lost the lease meanwhile. */
+  | { type: 'let-go' };
+
+/** What events are made of the state they meet. */
+type Fold = (before: ChartState) => FoldedCommands | (Refusal & { index: number });
+
+type Admitted = { effects: readonly Effect[]; settled: Promise<'appended' | 'dropped'> };
+
+type Pending = Pick<FoldedCommands, 'events' | 'effects'> & {
+  fold: Fold;
+  /** Where the events were first admitted. */
+  before: ChartState;
+  after: ChartState;
+  /** Being appended when the lease was let go: not to be tried again. */
+  isLetGo: boolean;
+  resolve(outcome: 'appended' | 'dropped'): void;
+  reject(error: unknown): void;
+};
+
+function foldEvent(before: ChartState, event: ChartEvent): FoldedCommands {
+  const { state, effects, handled } = next(before, event);
+  return { events: [event], state: handled ? state : null, effects };
+}
+
+/**
+ * Appends what the chart knows nothing of: what came after a run was given up or had ended, and notes.
+ * Gives the entry's seq; `undefined` when there is no such run.
+ */
+export async function appendEvidence(
+  store: Store,
+  runId: string,
+  event: BookkeepingEvent,
+): Promise<number | undefined> {
+  for (;;) {
+    const record = await store.get(runId);
+    if (record === undefined) return undefined;
+    const guard = { after: record.seq, input: true } as const;
+    const result = await store.append(runId, guard, [event], record.status);
+    if (result.type === 'appended') return result.seq;
+  }
+}

@@ -1,0 +1,204 @@
+import type { Item } from '../protocol/item.ts';
+import { cancelRun } from './command.ts';
+import { type DriveOutcome, Driver } from './driver.ts';
+import { findPoison } from './find-poison.ts';
+import { LONGEST_NAP_MS, type Moment, momentOf } from './host.ts';
+import { Lease } from './lease.ts';
+import { hasEnded, isAtRest, type LoadedRun } from './load-run.ts';
+import { deliverToParent, findOrphan, type RunChildren } from './run-children.ts';
+import type { RunEvents } from './run-events.ts';
+import type { RunLog } from './run-log.ts';
+import type { RunOptions } from './run-options.ts';
+import { describeNow } from './settled.ts';
+import { Snapshots } from './snapshots.ts';
+
+/** `failed`: driving here failed, and has not begun again. */
+type Standing =
+  | { type: 'idle' }
+  | { type: 'claiming'; claimed: Promise<boolean> }
+  | { type: 'driving'; driver: Driver; done: Promise<DriveOutcome> }
+  | { type: 'failed'; error: unknown };
+
+export type SupervisorParts = {
+  options: RunOptions;
+  log: RunLog;
+  events: RunEvents;
+  children: RunChildren;
+  loaded: LoadedRun;
+  /** The transcript this run continues; without it, it is loaded when the run is driven. */
+  inherited: readonly Item[] | undefined;
+};
+
+/** Whether a run is driven here: takes its lease, drives it, and looks again once it rests. */
+export class Supervisor {
+  readonly #options: RunOptions;
+  readonly #parts: SupervisorParts;
+  readonly #log: RunLog;
+  readonly #snapshots: Snapshots;
+  #inherited: readonly Item[] | undefined;
+  #standing: Standing = { type: 'idle' };
+  #cancelWake = () => {};
+
+  constructor(parts: SupervisorParts) {
+    this.#parts = parts;
+    this.#options = parts.options;
+    this.#log = parts.log;
+    this.#inherited = parts.inherited;
+    this.#snapshots = new Snapshots(parts.options, parts.loaded);
+  }
+
+  /** While the run is driven here. */
+  get driver(): Driver | null {
+    return this.#standing.type === 'driving' ? this.#standing.driver : null;
+  }
+
+  /** Why driving here failed. */
+  get failure(): { error: unknown } | null {
+    return this.#standing.type === 'failed' ? this.#standing : null;
+  }
+
+  get inherited(): readonly Item[] | undefined {
+    return this.#inherited;
+  }
+
+  /** Settles once the run is not driven here. Rejects when driving it failed. */
+  async rest(): Promise<void> {
+    if (this.#standing.type === 'driving') await this.#standing.done;
+  }
+
+  /** Drives a run that was just created and claimed. */
+  begin(epoch: number, leasedAt: Moment, inherited: readonly Item[]): void {
+    this.#inherited = inherited;
+    this.#log.lead(epoch);
+    this.#drive(epoch, leasedAt, inherited);
+  }
+
+  /** Claims and drives; false when another process holds the lease. */
+  async tryToDrive(): Promise<boolean> {
+    const standing = this.#standing;
+    if (standing.type === 'driving') return true;
+    if (standing.type === 'claiming') return await standing.claimed;
+    const claimed = this.#claim(standing);
+    this.#standing = { type: 'claiming', claimed };
+    return await claimed;
+  }
+
+  /** Drives the run if it has something to do; else wakes it when it has. */
+  driveInBackground(): void {
+    if (describeNow(this.#log.state, this.#options) !== null) return this.wakeAtExpiry();
+    this.tryToDrive().catch(() => {});
+  }
+
+  wakeAtExpiry(): void {
+    this.#cancelWake();
+    const { timer } = this.#log.state.context;
+    if (!isAtRest(this.#log.state) || timer === null) return;
+    const { host } = this.#options;
+    const wake = () => {
+      if (host.now() < timer) return this.wakeAtExpiry();
+      this.tryToDrive().catch(() => {});
+    };
+    const nap = Math.min(timer - host.now(), LONGEST_NAP_MS);
+    this.#cancelWake = host.setTimer(nap, wake, { keepAlive: false });
+  }
+
+  async #claim(before: Standing): Promise<boolean> {
+    const { host, owner, leaseMs, isDead, loadInherited } = this.#options;
+    const leasedAt = momentOf(host);
+    let after: Standing = before;
+    try {
+      const epoch = await this.#log.claim({ owner, leaseMs, now: leasedAt.wall, isDead });
+      if (epoch === null) return false;
+      await this.#endIfOrphaned();
+      await this.#parkIfPoisoned();
+      this.#inherited ??= await loadInherited(this.#log.state.context.continues);
+      while (!this.#log.isDurable) await this.#log.commit();
+      if (!this.#log.isLed) return false;
+      after = this.#drive(epoch, leasedAt, this.#inherited);
+      return true;
+    } catch (error) {
+      if (this.#log.isLed) after = { type: 'failed', error };
+      this.#log.letGo();
+      throw error;
+    } finally {
+      this.#standing = after;
+    }
+  }
+
+  /** A sub-agent does nothing more for a run that does not wait for it. */
+  async #endIfOrphaned(): Promise<void> {
+    const { state } = this.#log;
+    const reason = hasEnded(state) ? null : await findOrphan(this.#options.store, state.context);
+    if (reason !== null) await this.#log.append([now => cancelRun(now, { reason })]);
+  }
+
+  /** A run that ends one process after another is paused instead of driven. */
+  async #parkIfPoisoned(): Promise<void> {
+    const reason = await findPoison(this.#options.store, this.#log.durable, this.#log.runId);
+    if (reason !== null) await this.#log.append([() => ({ type: 'run.parked', reason })]);
+  }
+
+  #drive(epoch: number, leasedAt: Moment, inherited: readonly Item[]): Standing {
+    this.#cancelWake();
+    const options = this.#options;
+    const lease = new Lease({ ...options, epoch, leasedAt });
+    const { log, events } = this.#parts;
+    const driver = new Driver({ ...options, log, lease, events, inherited, snapshots: this.#snapshots });
+    const done = driver.drive().then(
+      outcome => {
+        this.#afterDriving({ type: 'idle' });
+        return outcome;
+      },
+      error => {
+        this.#afterDriving({ type: 'failed', error });
+        throw error;
+      },
+    );
+    done.then(
+      () => this.#lookAgain(),
+      () => {},
+    );
+    this.#standing = { type: 'driving', driver, done };
+    return this.#standing;
+  }
+
+  #afterDriving(standing: Standing): void {
+    this.#log.letGo();
+    this.#standing = standing;
+    this.wakeAtExpiry();
+    this.#parts.events.nudge();
+    const { context } = this.#log.state;
+    if (context.cancelling !== null) void this.#parts.children.cancel(context).catch(() => {});
+    void this.#tellParent().catch(() => {});
+  }
+
+  /**
+   * What was said after the driver's last look, and before it let go of the run, is not left lying; nor is a run
+   * whose lease this process let run out, if no other took it. A sub-agent's run that ended before this one
+   * waited for it could not tell it so.
+   */
+  async #lookAgain(): Promise<void> {
+    if (hasEnded(this.#log.state)) return;
+    try {
+      await this.#log.catchUp();
+      if (this.driver !== null) return;
+      for (const command of await this.#parts.children.collect(this.#log.state.context))
+        await this.#log.put([() => command]);
+    } catch {
+      return;
+    }
+    if (this.driver === null) this.driveInBackground();
+  }
+
+  /** The run that waits for this one is told how it ended, and driven on where its agent is here. */
+  async #tellParent(): Promise<void> {
+    const { store, host, openParent, isAwaited } = this.#options;
+    const { state } = this.#log;
+    const { parent } = state.context;
+    const settled = hasEnded(state) ? describeNow(state, this.#options) : null;
+    if (parent === null || settled === null || settled.status === 'waiting') return;
+    if (isAwaited?.() === true) return;
+    if (!(await deliverToParent({ store, host }, state.context, settled))) return;
+    await (await openParent?.(parent.runId))?.settled();
+  }
+}
