@@ -1,5 +1,5 @@
 import type { JsonObject } from '../protocol/json.ts';
-import type { Transport } from './connection.ts';
+import type { Transport } from './fetch-transport.ts';
 import { HttpFailure } from './provider-errors.ts';
 import { RedirectRefused, redirectIn } from './refuse-redirects.ts';
 

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../protocol/json.ts';
 import { BoundCall } from './bound-call.ts';
 import { type ClientOptions, clientTransport, type ProviderClient } from './client-transport.ts';
-import { fetchTransport } from './fetch-transport.ts';
+import { fetchTransport, type Transport } from './fetch-transport.ts';
 import { type HttpReply, httpReply } from './http-reply.ts';
 import { baseURLInvalid, HttpFailure, keyMissing, type ProviderContext } from './provider-errors.ts';
 
@@ -48,12 +48,6 @@ export type Endpoint = {
   /** The environment variables of more such headers; one that is not set sends none. */
   headerVariables?: Readonly<Record<string, string>>;
 };
-
-/**
- * Makes a POST and gives the response, its body unread. Retries nothing and follows no redirect, for which
- * it throws a `RedirectRefused`. It may throw an `HttpFailure` for a status that is not 2xx.
- */
-export type Transport = (path: string, body: JsonObject, signal: AbortSignal) => Promise<Response>;
 
 export type Connection = {
   context: ProviderContext;

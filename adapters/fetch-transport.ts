@@ -1,6 +1,12 @@
-import type { Transport } from './connection.ts';
+import type { JsonObject } from '../protocol/json.ts';
 import { refuseRedirects } from './refuse-redirects.ts';
 import { trimSlashes } from './trim-slashes.ts';
+
+/**
+ * Makes a POST and gives the response, its body unread. Retries nothing and follows no redirect, for which
+ * it throws a `RedirectRefused`. It may throw an `HttpFailure` for a status that is not 2xx.
+ */
+export type Transport = (path: string, body: JsonObject, signal: AbortSignal) => Promise<Response>;
 
 /**
  * Requests by `fetch`, without retries. A query in `baseURL`, such as Azure's `api-version`, goes behind the

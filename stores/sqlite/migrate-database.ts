@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { z } from 'zod';
+import * as z from 'zod';
 import { sumOfEntry, sumOfRecord, sumOfSnapshot } from './checksum.ts';
 import { escapeOptional, type Row } from './rows.ts';
 import { SCHEMA } from './schema.ts';

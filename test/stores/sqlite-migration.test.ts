@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import { exportRun } from '../../engine/export-run.ts';
 import { replayRun } from '../../engine/replay-run.ts';
 import { chartIdentity } from '../../machines/snapshot.ts';
