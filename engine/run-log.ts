@@ -217,7 +217,8 @@ export class RunLog {
       case 'appended':
         return this.#tellAppended(batch, state);
       case 'conflict':
-        return await this.#readOn().finally(() => this.#refold());
+        await this.#readOn().catch(error => this.#fail(error));
+        return this.#refold();
       case 'superseded':
         return this.#supersede();
     }
@@ -235,12 +236,17 @@ export class RunLog {
       return result;
     } catch (error) {
       this.#inFlight = 0;
-      this.#failure = { error };
-      for (const { reject } of this.#pending.splice(0)) reject(error);
-      this.#state = this.#durable.state;
-      this.#follower?.onFailed(error);
-      throw error;
+      return this.#fail(error);
     }
+  }
+
+  /** Whoever waits for what is pending is told. */
+  #fail(error: unknown): never {
+    this.#failure = { error };
+    for (const { reject } of this.#pending.splice(0)) reject(error);
+    this.#state = this.#durable.state;
+    this.#follower?.onFailed(error);
+    throw error;
   }
 
   #tellAppended(batch: readonly Pending[], state: ChartState): void {
