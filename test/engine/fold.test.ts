@@ -34,7 +34,7 @@ async function rested(host: ManualHost, store: Store) {
       { text: 'done' },
     ]),
     tools: [
-      makeTool('read', { sideEffect: 'none' }),
+      makeTool('read', { sideEffect: 'idempotent' }),
       makeTool('act', { approval: true }),
       makeTool('fail', {
         run: () => {
