@@ -1,4 +1,4 @@
-import { type StoredState, toStored } from '../machines/snapshot.ts';
+import type { StoredState } from '../machines/snapshot.ts';
 import type { ChartState } from '../machines/step.ts';
 import type { JournalEntry, RunEvent } from '../protocol/event.ts';
 import { type JsonValue, toJson } from '../protocol/json.ts';
@@ -7,7 +7,7 @@ import { checkDigests } from './check-digests.ts';
 import { compareRecord, standingOf } from './check-record.ts';
 import { hashOf } from './digest.ts';
 import { hashHead, hashNext, hashSeal } from './hash-chain.ts';
-import { beginFold, damagedJournal, foldEntry } from './load-run.ts';
+import { beginFold, damagedJournal, foldEntry, hashState } from './load-run.ts';
 import { readFromStart, type WholeJournal } from './read-from-start.ts';
 
 /** What an export says it is; the number changes when its form does. Not frozen before 1.0. */
@@ -72,7 +72,13 @@ async function exportOne(
     hashes.push(hashNext(hashes.at(-1) ?? hashHead(run, continued), seq, event));
   }
   const end = describeEnd(journal, state);
-  return { run, journal, hashes, end, seal: hashSeal(hashes.at(-1) ?? '', end) };
+  return {
+    run,
+    journal: journal.map(({ seq, event }) => ({ seq, event })),
+    hashes,
+    end,
+    seal: hashSeal(hashes.at(-1) ?? '', end),
+  };
 }
 
 /** The fold of a journal that is what it says it is. */
@@ -101,9 +107,4 @@ export function describeEnd(journal: readonly JournalEntry[], state: ChartState)
 /** SHA-256 over the canonical JSON of an event, as 64 hex digits: what an export without a chain has of each. */
 export function hashEvent(event: RunEvent | JsonValue): string {
   return hashOf(toJson(event));
-}
-
-/** SHA-256 over the canonical JSON of where a run stands, as 64 hex digits. */
-export function hashState(state: ChartState): string {
-  return hashOf(toJson(toStored(state)));
 }

@@ -3,9 +3,10 @@ import { type ChartState, initial, next } from '../machines/step.ts';
 import { EngineError } from '../protocol/error.ts';
 import { JOURNAL_FORMAT, type JournalEntry, type RunStarted } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
-import { isJsonObject, type JsonValue } from '../protocol/json.ts';
-import type { RunStatus, Store } from '../protocol/store.ts';
+import { isJsonObject, type JsonValue, toJson } from '../protocol/json.ts';
+import type { RunStatus, Standing, Store } from '../protocol/store.ts';
 import { compareJournal, type WrittenBy } from './compare-versions.ts';
+import { hashOf } from './digest.ts';
 import { readPage, readPages } from './read-journal.ts';
 import { assertReadable } from './version-mismatch.ts';
 
@@ -158,4 +159,15 @@ export function hasEnded(state: ChartState): boolean {
 export function statusOf(state: ChartState): RunStatus {
   if (hasEnded(state)) return state.value as Extract<RunStatus, 'finished' | 'failed' | 'cancelled'>;
   return isAtRest(state) ? 'waiting' : 'running';
+}
+
+/** Where an append that leads to `state` leaves its run. */
+export function standingAt(state: ChartState): Standing {
+  const status = statusOf(state);
+  return status === 'running' ? { status } : { status, stateHash: hashState(state) };
+}
+
+/** SHA-256 over the canonical JSON of where a run stands, as 64 hex digits. */
+export function hashState(state: ChartState): string {
+  return hashOf(toJson(toStored(state)));
 }

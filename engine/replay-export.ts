@@ -3,9 +3,10 @@ import { blobsOf, type JournalEntry, type RunEvent } from '../protocol/event.ts'
 import { type JsonValue, toJson } from '../protocol/json.ts';
 import { cutJournal } from './cut-journal.ts';
 import type { ExportedBlobs } from './export-blobs.ts';
-import { describeEnd, hashEvent, hashState } from './export-run.ts';
+import { describeEnd, hashEvent } from './export-run.ts';
 import { findDifference } from './find-difference.ts';
 import { hashHead, hashNext, hashSeal } from './hash-chain.ts';
+import { hashState } from './load-run.ts';
 import type { UncheckedExport, UncheckedRun } from './read-export.ts';
 import {
   isRunEvent,

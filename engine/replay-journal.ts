@@ -4,8 +4,7 @@ import { messageOf } from '../protocol/error.ts';
 import { type RunEvent, runEventSchema } from '../protocol/event.ts';
 import type { JsonValue } from '../protocol/json.ts';
 import { checkDigests } from './check-digests.ts';
-import { hashState } from './export-run.ts';
-import { beginFold } from './load-run.ts';
+import { beginFold, hashState } from './load-run.ts';
 
 /**
  * Replaying: a journal is folded again with the results it recorded, and what comes out is held against

@@ -1,12 +1,12 @@
 import { type ChartState, next } from '../machines/step.ts';
 import type { Effect } from '../protocol/effect.ts';
 import type { BookkeepingEvent, ChartEvent, ReportEvent } from '../protocol/event.ts';
-import type { AppendResult, ClaimRequest, RunStatus, Store } from '../protocol/store.ts';
+import type { AppendResult, ClaimRequest, Standing, Store } from '../protocol/store.ts';
 import { type FoldedCommands, foldCommands, type MakeCommand } from './command.ts';
 import { findRefusal, type Refusal, type SubmitResult } from './explain-refusal.ts';
 import type { Host } from './host.ts';
 import { describeLate, lateOutcomes } from './late-evidence.ts';
-import { damagedJournal, foldEntry, type LoadedRun, loadRun, statusOf } from './load-run.ts';
+import { damagedJournal, foldEntry, type LoadedRun, loadRun, standingAt } from './load-run.ts';
 import type { LogFollower } from './log-follower.ts';
 import { readJournal, readPages } from './read-journal.ts';
 import { RunEvents } from './run-events.ts';
@@ -211,7 +211,7 @@ export class RunLog {
     const batch = this.#pending.slice();
     const state = batch.at(-1)?.after ?? this.#durable.state;
     this.#inFlight = batch.length;
-    const { type } = await this.#appendOrFail(batch, statusOf(state));
+    const { type } = await this.#appendOrFail(batch, standingAt(state));
     this.#inFlight = 0;
     switch (type) {
       case 'appended':
@@ -224,14 +224,14 @@ export class RunLog {
     }
   }
 
-  async #appendOrFail(batch: readonly Pending[], status: RunStatus): Promise<AppendResult> {
+  async #appendOrFail(batch: readonly Pending[], standing: Standing): Promise<AppendResult> {
     const { store, host } = this.#where;
     const { seq: after } = this.#durable;
     const events = batch.flatMap(pending => pending.events);
     try {
       host.reach?.('append.before');
       const guard = this.#epoch === null ? { after, input: true as const } : { after, epoch: this.#epoch };
-      const result = await store.append(this.runId, guard, events, status);
+      const result = await store.append(this.runId, guard, events, standing);
       host.reach?.('append.after');
       return result;
     } catch (error) {
@@ -346,7 +346,7 @@ export async function appendEvidence(
     const record = await store.get(runId);
     if (record === undefined) return undefined;
     const guard = { after: record.seq, input: true } as const;
-    const result = await store.append(runId, guard, [event], record.status);
+    const result = await store.append(runId, guard, [event], { status: record.status });
     if (result.type === 'appended') return result.seq;
   }
 }

@@ -2,10 +2,12 @@ import type { ChartState } from '../machines/step.ts';
 import type { Item } from '../protocol/item.ts';
 import type { Store } from '../protocol/store.ts';
 import type { Host } from './host.ts';
-import { hasEnded, makeImage } from './load-run.ts';
+import { makeImage } from './load-run.ts';
 
 /** Entries behind the latest snapshot of a run that does not rest, before there is another. */
 const FAR = 512;
+/** The same of one that rests or has ended: so few are folded again as soon as a snapshot of them is read. */
+const NEAR = 64;
 
 type Fold = { state: ChartState; seq: number };
 
@@ -26,10 +28,9 @@ export class Snapshots {
     this.#seq = snapshotSeq;
   }
 
-  /** Where the run rests, if one is due, and where it has ended. */
+  /** Where the run rests or has ended, if one is due. */
   async saveAtRest({ state, seq }: Fold): Promise<void> {
-    const isDue = seq - this.#seq >= Math.max(16, this.#seq / 2);
-    if (isDue || hasEnded(state)) await this.#save({ state, seq });
+    if (seq - this.#seq >= Math.max(NEAR, this.#seq / 2)) await this.#save({ state, seq });
   }
 
   /**

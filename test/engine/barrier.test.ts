@@ -266,7 +266,7 @@ describe('E1: a call without side effects that nobody had to allow does not wait
     await started.promise;
     const { seq = 0 } = (await inner.get(run.id)) ?? {};
     const pause = { type: 'pause.requested', at: host.now() } as const;
-    await inner.append(run.id, { after: seq, input: true }, [pause], 'running');
+    await inner.append(run.id, { after: seq, input: true }, [pause], { status: 'running' });
     gate.open();
     expect(await host.settle(run.settled())).toMatchObject({ status: 'waiting', paused: true });
     expect(ends).toEqual([true]);
