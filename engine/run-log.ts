@@ -41,6 +41,8 @@ export class RunLog {
   #follower: LogFollower | null = null;
   #failure: { error: unknown } | null = null;
   #tail: Promise<unknown> = Promise.resolve();
+  /** The commit that has not begun yet: it will have whatever is admitted before it does. */
+  #nextCommit: Promise<void> | null = null;
 
   constructor(where: Stored, runId: string, { state, seq }: Place, events = new RunEvents()) {
     this.runId = runId;
@@ -143,11 +145,13 @@ export class RunLog {
   async #appendInputs(folded: FoldedCommands, fold: Fold): Promise<'appended' | 'dropped' | 'refused'> {
     const { host } = this.#where;
     host.reach?.('input.before');
-    const admitted = this.#admit(folded, fold);
-    if (admitted === null) return 'refused';
+    const { promise: settled, ...waiter } = Promise.withResolvers<'appended' | 'dropped'>();
+    settled.catch(() => {});
+    const effects = this.#admit(folded, fold, waiter);
+    if (effects === null) return 'refused';
     if (this.#follower === null) this.commit().catch(() => {});
-    else this.#follower.onInput(admitted.effects);
-    const outcome = await admitted.settled;
+    else this.#follower.onInput(effects);
+    const outcome = await settled;
     host.reach?.('input.after');
     return outcome;
   }
@@ -156,30 +160,29 @@ export class RunLog {
   report(event: ReportEvent): readonly Effect[] | null {
     if (this.#epoch === null) return null;
     const fold = (before: ChartState) => foldEvent(before, event);
-    return this.#admit(fold(this.#state), fold)?.effects ?? null;
+    return this.#admit(fold(this.#state), fold, NOBODY);
   }
 
-  #admit(folded: FoldedCommands, fold: Fold): Admitted | null {
+  #admit(folded: FoldedCommands, fold: Fold, waiter: Waiter): readonly Effect[] | null {
     const { events, state: after, effects } = folded;
     if (this.#failure !== null || after === null) return null;
-    const before = this.#state;
+    this.#pending.push({ fold, events, effects, before: this.#state, after, isLetGo: false, ...waiter });
     this.#state = after;
-    const settled = new Promise<'appended' | 'dropped'>((resolve, reject) => {
-      this.#pending.push({ fold, events, effects, before, after, isLetGo: false, resolve, reject });
-    });
-    settled.catch(() => {});
-    return { effects, settled };
+    return effects;
   }
 
   /** Makes everything admitted so far durable. Rejects with the store's error. */
   async commit(): Promise<void> {
-    const last = this.#pending.at(-1);
-    while (last !== undefined && this.#pending.includes(last)) {
-      await this.#exclusively(async () => {
-        if (this.#pending.includes(last)) await this.#appendPending();
-      });
+    if (this.#pending.length > 0) {
+      this.#nextCommit ??= this.#exclusively(() => this.#commitPending());
+      await this.#nextCommit;
     }
     if (this.#failure !== null) throw this.#failure.error;
+  }
+
+  async #commitPending(): Promise<void> {
+    this.#nextCommit = null;
+    while (this.#pending.length > 0) if (await this.#appendPending()) return;
   }
 
   /** Folds what others have appended; what came behind entry `last` may be left for later. */
@@ -207,7 +210,8 @@ export class RunLog {
     return result;
   }
 
-  async #appendPending(): Promise<void> {
+  /** Whether what was pending is durable, or never will be: after a conflict it is to be appended again. */
+  async #appendPending(): Promise<boolean> {
     const batch = this.#pending.slice();
     const state = batch.at(-1)?.after ?? this.#durable.state;
     this.#inFlight = batch.length;
@@ -215,12 +219,15 @@ export class RunLog {
     this.#inFlight = 0;
     switch (type) {
       case 'appended':
-        return this.#tellAppended(batch, state);
+        this.#tellAppended(batch, state);
+        return true;
       case 'conflict':
         await this.#readOn().catch(error => this.#fail(error));
-        return this.#refold();
+        this.#refold();
+        return false;
       case 'superseded':
-        return this.#supersede();
+        this.#supersede();
+        return true;
     }
   }
 
@@ -315,18 +322,20 @@ export type AppendOutcome =
 /** What events are made of the state they meet. */
 type Fold = (before: ChartState) => FoldedCommands | (Refusal & { index: number });
 
-type Admitted = { effects: readonly Effect[]; settled: Promise<'appended' | 'dropped'> };
+/** Who is told what became of an admitted event. */
+type Waiter = { resolve(outcome: 'appended' | 'dropped'): void; reject(error: unknown): void };
 
-type Pending = Pick<FoldedCommands, 'events' | 'effects'> & {
-  fold: Fold;
-  /** Where the events were first admitted. */
-  before: ChartState;
-  after: ChartState;
-  /** Being appended when the lease was let go: not to be tried again. */
-  isLetGo: boolean;
-  resolve(outcome: 'appended' | 'dropped'): void;
-  reject(error: unknown): void;
-};
+const NOBODY: Waiter = { resolve() {}, reject() {} };
+
+type Pending = Waiter &
+  Pick<FoldedCommands, 'events' | 'effects'> & {
+    fold: Fold;
+    /** Where the events were first admitted. */
+    before: ChartState;
+    after: ChartState;
+    /** Being appended when the lease was let go: not to be tried again. */
+    isLetGo: boolean;
+  };
 
 function foldEvent(before: ChartState, event: ChartEvent): FoldedCommands {
   const { state, effects, handled } = next(before, event);

@@ -32,31 +32,33 @@ export function writeEvents(
     const next = position.seq + 1;
     throw describeDamage(runId, next, 'is there already, behind the last one that was written');
   }
-  const end = writeRows(sql, position, texts, stateHash ?? null);
+  const end = writeRows(sql, position, texts, stateHash);
   if (status === position.status) sql.advance.run(end.seq, last.at, end.sum, run);
   else sql.advanceTo.run(end.seq, last.at, end.sum, status, run);
   return { ...position, ...end, status };
 }
 
-/** One row, or more for an append that is too long for one. */
+/** One row, or more for an append that is too long for one. `stateHash` goes with the last entry. */
 function writeRows(
   sql: Statements,
   { run, seq, sum }: Position,
   texts: readonly string[],
-  stateHash: string | null,
+  stateHash: string | undefined,
 ): { seq: number; sum: string } {
   const end = { seq, sum };
+  const last = seq + texts.length;
   for (const left = texts.values(); ; ) {
     const row = takePage(left, ROW, ({ length }) => length);
     if (row.length === 0) return end;
     let sums = '';
+    let hash: string | undefined;
     for (const text of row) {
-      end.sum = sumOfEntry(end.sum, text);
+      end.seq += 1;
+      if (end.seq === last) hash = stateHash;
+      end.sum = sumOfEntry(end.sum, text, hash);
       sums += end.sum;
     }
-    end.seq += row.length;
-    const isLast = end.seq === seq + texts.length;
-    sql.insertRow.run(run, end.seq, isLast ? stateHash : null, sums, row.join('\n'));
+    sql.insertRow.run(run, end.seq, hash ?? null, sums, row.join('\n'));
   }
 }
 

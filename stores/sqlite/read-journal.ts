@@ -44,7 +44,7 @@ function* checkEntries(sql: Statements, runId: string, after: number): Generator
     for (const entry of splitRow(runId, seq + 1, found)) {
       if (entry.seq > from) {
         sum ??= readSum(sql, runId, { run, seq: from, base });
-        sum = sumOfEntry(sum, entry.text);
+        sum = sumOfEntry(sum, entry.text, entry.stateHash);
         if (entry.seq !== seq + 1 || entry.sum !== sum) throw describeChange(runId, seq + 1);
         seq += 1;
         if (seq === last && sum !== lastSum)
