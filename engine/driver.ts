@@ -1,6 +1,6 @@
 import { pendingServices } from '../machines/snapshot.ts';
 import type { ChartState } from '../machines/step.ts';
-import type { Delta, Effect } from '../protocol/effect.ts';
+import type { Effect } from '../protocol/effect.ts';
 import { isThrown } from '../protocol/error.ts';
 import type { ReportEvent } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
@@ -188,7 +188,7 @@ export class Driver {
       report: report => this.#report(report, input.generation),
       durable: () => this.#durable(signal),
       assertDriving: () => this.#assertDriving(),
-      publish: (delta: Delta) => events.publishDelta(delta),
+      publish: events.publishDelta,
       blobs: this.#blobs,
       recordLate: outcome => this.#log.recordLate(outcome),
       findLiveAttempt: call => findLiveAttempt({ store, judgeOwner }, runId, call),

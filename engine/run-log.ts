@@ -42,7 +42,7 @@ export class RunLog {
   #failure: { error: unknown } | null = null;
   #tail: Promise<unknown> = Promise.resolve();
 
-  constructor(where: Stored, runId: string, { state, seq }: Place, events = new RunEvents()) {
+  constructor(where: Stored, runId: string, { state, seq }: Place, events = new RunEvents(runId)) {
     this.runId = runId;
     this.#where = where;
     this.#events = events;

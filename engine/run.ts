@@ -26,15 +26,22 @@ import { readPages } from './read-journal.ts';
 import { findResult } from './results.ts';
 import { RunBlobs } from './run-blobs.ts';
 import { addChildren, endRun, RunChildren } from './run-children.ts';
-import { RunEvents, type RunHappening } from './run-events.ts';
+import {
+  type BatchOptions,
+  type EventSource,
+  RunEvents,
+  type RunHappening,
+  readBatches,
+  readEvents,
+  readText,
+} from './run-events.ts';
 import type { RunHandle } from './run-handle.ts';
 import { RunLog } from './run-log.ts';
 import type { RunOptions } from './run-options.ts';
-import { readEvents, readText } from './run-streams.ts';
 import { describeNow, type Settled } from './settled.ts';
 import { Supervisor } from './supervisor.ts';
 
-export type { RunHappening } from './run-events.ts';
+export type { BatchOptions, RunHappening } from './run-events.ts';
 
 /**
  * A run as this process holds it: driven here, driven by another process and followed, or at rest.
@@ -56,7 +63,7 @@ export class Run implements RunHandle {
   readonly #blobs: RunBlobs;
   readonly #children: RunChildren;
   readonly #router: CallRouter;
-  readonly #events = new RunEvents();
+  readonly #events: RunEvents;
   readonly #log: RunLog;
   readonly #supervisor: Supervisor;
 
@@ -67,7 +74,8 @@ export class Run implements RunHandle {
     const children = new RunChildren(options);
     this.#children = children;
     this.#router = new CallRouter(options, children);
-    const events = this.#events;
+    const events = new RunEvents(this.id);
+    this.#events = events;
     const log = new RunLog(options, this.id, loaded, events);
     this.#log = log;
     this.#supervisor = new Supervisor({ options, log, events, children, loaded, inherited });
@@ -134,12 +142,17 @@ export class Run implements RunHandle {
 
   /** Entries behind `after`, then what happens, until the run settles; with `follow`, until it has ended. */
   events(options: { after?: number; follow?: boolean } = {}): AsyncIterable<RunHappening> {
-    return readEvents(this.#streamSource(), options);
+    return readEvents(this.#eventSource(), options);
+  }
+
+  /** The same for servers, as much at a time as there is. */
+  eventBatches(options: BatchOptions): AsyncGenerator<readonly RunHappening[]> {
+    return readBatches(this.#eventSource(), options);
   }
 
   /** The text as it reaches the reader, until the run settles. */
   text(): AsyncIterable<string> {
-    return readText(this.#streamSource(), this.#options.showText);
+    return readText(this.#eventSource(), this.#options.showText);
   }
 
   async approve(callId: string, options: ApproveOptions = {}): Promise<CommandResult> {
@@ -326,20 +339,20 @@ export class Run implements RunHandle {
     return cancelling === null || hasEnded(this.#log.state) ? withoutPlace(result) : { accepted: true };
   }
 
-  #streamSource() {
+  #eventSource(): EventSource {
+    const { store, host } = this.#options;
     return {
       runId: this.id,
       events: this.#events,
-      host: this.#options.host,
-      readPages: (after: number) => readPages(this.#options.store, this.id, after),
-      trouble: () => this.#supervisor.failure,
-      /** Catches up where nobody drives here, and tells whether there is more to come. */
-      look: async (): Promise<'running' | 'at-rest' | 'ended'> => {
-        if (!this.#isDriven) await this.#log.catchUp();
-        if (this.#isDriven) return 'running';
+      readPages: after => readPages(store, this.id, after),
+      standing: () => {
         const { state } = this.#log;
-        return hasEnded(state) ? 'ended' : isAtRest(state) ? 'at-rest' : 'running';
+        if (this.#isDriven || !(hasEnded(state) || isAtRest(state))) return 'running';
+        return hasEnded(state) ? 'ended' : 'at-rest';
       },
+      trouble: () => this.#supervisor.failure,
+      look: async () => void (await this.#look()),
+      nap: () => sleep(host, POLL_MS),
     };
   }
 }

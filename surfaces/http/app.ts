@@ -126,8 +126,7 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
 
   async function openRun(runId: string) {
     const record = await findRecord(store, runId);
-    const run = await agents.open(record);
-    return { run, seq: record.seq, isServed: agents.has(record.agent) };
+    return { run: await agents.open(record), isServed: agents.has(record.agent) };
   }
 }
 
