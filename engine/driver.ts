@@ -8,13 +8,12 @@ import { cancelRun, type Said } from './command.ts';
 import { findLiveAttempt } from './find-live-attempt.ts';
 import { sleep } from './host.ts';
 import type { Lease } from './lease.ts';
-import { hasEnded, isAtRest } from './load-run.ts';
+import { hasEnded, isAtRest, type Snapshots } from './load-run.ts';
 import { RunBlobs } from './run-blobs.ts';
 import type { RunEvents } from './run-events.ts';
 import type { AppendOutcome, RunLog } from './run-log.ts';
 import type { RunOptions } from './run-options.ts';
 import { Cancelled, type Report, type ServiceScope, Stopped } from './service.ts';
-import type { Snapshots } from './snapshots.ts';
 
 /**
  * Drives one run while this process holds its lease.

@@ -191,8 +191,11 @@ async function* readOn(
       const lacking = waiting.begin();
       if (isTextFirst) yield lacking;
       for await (const page of source.readPages(seq)) {
-        seq = page.at(-1)?.seq ?? seq;
-        yield page.map(entry => stamp(entry, source.runId));
+        const { firstSeq } = waiting;
+        const missing = page.filter(entry => entry.seq < firstSeq);
+        seq = missing.at(-1)?.seq ?? seq;
+        if (missing.length > 0) yield missing.map(entry => stamp(entry, source.runId));
+        if (missing.length < page.length) break;
       }
       if (!isTextFirst && lacking.length > 0) yield lacking;
       isTextFirst = false;
@@ -265,6 +268,12 @@ class Waiting implements Subscriber {
 
   get isEmpty(): boolean {
     return this.#queue.length === 0 && !this.isBehind;
+  }
+
+  /** Of the first entry that waits: it comes in its place among the deltas. */
+  get firstSeq(): number {
+    const first = this.#queue.find(happening => 'seq' in happening);
+    return first?.seq ?? Number.POSITIVE_INFINITY;
   }
 
   /** Listens, at first or anew. Gives what the reader lacks of the text so far. */

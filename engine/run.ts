@@ -3,12 +3,13 @@ import type { RunParams } from '../protocol/config.ts';
 import type { Item } from '../protocol/item.ts';
 import { type JsonValue, toJson } from '../protocol/json.ts';
 import { CallRouter, type Route } from './call-router.ts';
-import { suspendedCalls } from './child-runs.ts';
+import { type RunHandle, suspendedCalls } from './child-runs.ts';
 import {
   type AnswerOptions,
   type ApproveOptions,
   type Command,
   cancelRun,
+  isOwnCall,
   type MakeCommand,
   type RejectOptions,
   type Resolution,
@@ -20,7 +21,7 @@ import { editTranscript, retryCall } from './edit-transcript.ts';
 import { type CommandResult, type Refusal, type SubmitResult, withoutPlace } from './explain-refusal.ts';
 import { type ForkMessage, forkRun } from './fork-run.ts';
 import { type Moment, sleep } from './host.ts';
-import { hasEnded, isAtRest, type LoadedRun, makeImage } from './load-run.ts';
+import { type Fold, hasEnded, isAtRest, type LoadedRun, makeImage } from './load-run.ts';
 import { boundInput, prepareCommand, refuseLive } from './prepare-command.ts';
 import { readPages } from './read-journal.ts';
 import { findResult } from './results.ts';
@@ -35,7 +36,6 @@ import {
   readEvents,
   readText,
 } from './run-events.ts';
-import type { RunHandle } from './run-handle.ts';
 import { RunLog } from './run-log.ts';
 import type { RunOptions } from './run-options.ts';
 import { describeNow, type Settled } from './settled.ts';
@@ -283,6 +283,11 @@ export class Run implements RunHandle {
     return this.#log.state.context;
   }
 
+  /** The fold of what is durable, as far as this process has seen. */
+  get durable(): Fold {
+    return this.#log.durable;
+  }
+
   get #isDriven(): boolean {
     return this.#supervisor.driver !== null;
   }
@@ -306,7 +311,10 @@ export class Run implements RunHandle {
   }
 
   async #route(command: Exclude<RunCommand, { type: 'cancel' }>): Promise<Route> {
-    if ('callId' in command) return await this.#router.find(command, await this.#look());
+    if ('callId' in command)
+      return isOwnCall(command, this.id, this.context)
+        ? { type: 'own' }
+        : await this.#router.find(command, await this.#look());
     if (command.type !== 'unpause' && command.type !== 'step') return { type: 'own' };
     return await this.#router.findPaused(await this.#look());
   }

@@ -1,7 +1,6 @@
 import type { Host } from '../../engine/host.ts';
 import type { Run } from '../../engine/run.ts';
 import { messageOf } from '../../protocol/error.ts';
-import { isJsonObject } from '../../protocol/json.ts';
 import { ApiError } from './error-envelope.ts';
 
 /** A run while somebody watches it, tells it something or drives it. Let go with `release`. */
@@ -59,7 +58,7 @@ export class HeldRuns {
   }
 
   /** Makes a new run and drives it. */
-  async begin(runId: string, start: () => Promise<Run>): Promise<void> {
+  async begin(runId: string, start: () => Promise<Run>): Promise<Run> {
     this.#assertOpen();
     const hold = await this.#take(
       runId,
@@ -70,6 +69,7 @@ export class HeldRuns {
     );
     this.drive(runId);
     hold.release();
+    return hold.run;
   }
 
   /** Drives the run until it settles, if nobody else does; waits for them if somebody does. */
@@ -164,11 +164,6 @@ export class HeldRuns {
 }
 
 /** When an open call of a run expires; `null` when none does. */
-function findDeadline(run: Run): number | null {
-  const snapshot = run.snapshot();
-  if (!isJsonObject(snapshot) || !isJsonObject(snapshot.image)) return null;
-  const { state } = snapshot.image;
-  if (!isJsonObject(state) || !isJsonObject(state.context) || state.status !== 'active') return null;
-  const { timer } = state.context;
-  return typeof timer === 'number' ? timer : null;
+function findDeadline({ durable: { state } }: Run): number | null {
+  return state.status === 'active' ? state.context.timer : null;
 }

@@ -1,7 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { exportRun, hashState, type RunExport } from '../../engine/export-run.ts';
-import { hashHead, hashNext, hashSeal } from '../../engine/hash-chain.ts';
+import {
+  exportRun,
+  hashHead,
+  hashNext,
+  hashSeal,
+  hashState,
+  type RunExport,
+} from '../../engine/export-run.ts';
 import { loadRun } from '../../engine/load-run.ts';
 import { readExport } from '../../engine/read-export.ts';
 import { replayExport } from '../../engine/replay-export.ts';
