@@ -1,12 +1,11 @@
 import { findCall } from '../machines/calls.ts';
 import type { Context } from '../machines/context.ts';
 import type { Store } from '../protocol/store.ts';
-import type { SoughtCall } from './child-runs.ts';
-import { type CallCommand, FITTING } from './command.ts';
+import type { RunHandle, SoughtCall } from './child-runs.ts';
+import { type CallCommand, FITTING, isOwnCall } from './command.ts';
 import { type Refusal, refuse } from './explain-refusal.ts';
 import { readJournal } from './read-journal.ts';
 import type { RunChildren } from './run-children.ts';
-import type { RunHandle } from './run-handle.ts';
 
 /** Whose a command is: the run's own, or that of a run right below it, which has it or passes it on. */
 export type Route =
@@ -34,8 +33,8 @@ export class CallRouter {
 
   async find(command: CallCommand, context: Context): Promise<Route> {
     const { callId, runId } = command;
+    if (isOwnCall(command, this.#runId, context)) return { type: 'own' };
     const sought = soughtBy(command);
-    if (this.#isOwn(sought, context)) return { type: 'own' };
     const isEver = findCall(context, callId) === undefined || runId !== undefined;
     const [child, other] = await this.#findChildren(sought, context, isEver);
     const isNamed = sought.digest !== undefined || runId !== undefined;
@@ -57,23 +56,14 @@ export class CallRouter {
   /** Why a command of a submission is not this run's to take; `null` if it is. */
   async refuseStranger(command: CallCommand, context: Context): Promise<Refusal | null> {
     const { callId, runId } = command;
-    const sought = soughtBy(command);
-    if (this.#isOwn(sought, context)) return null;
-    const [child] = await this.#findChildren(sought, context, false);
+    if (isOwnCall(command, this.#runId, context)) return null;
+    const [child] = await this.#findChildren(soughtBy(command), context, false);
     const whose = runId ?? child?.id;
     if (whose === undefined || whose === this.#runId) return null;
     return refuse(
       'refused',
       `Call ${callId} is one of run ${whose}, and these commands are one append to run ${this.#runId}: submit it to run ${whose}.`,
     );
-  }
-
-  /** Whether a command is about a call of the run itself, and not one of a sub-agent's. */
-  #isOwn({ callId, fitting, digest, runId }: SoughtCall, context: Context): boolean {
-    if (runId !== undefined) return runId === this.#runId;
-    const call = findCall(context, callId);
-    const fits = call !== undefined && fitting.includes(call.status);
-    return fits && (call.childRunId === undefined || call.digest === digest);
   }
 
   /** The runs of sub-agents with such an open call; with `isEver`, or one that had a call of this id. */

@@ -4,8 +4,9 @@ import { limitsOf } from '../machines/limits.ts';
 import type { Limits } from '../protocol/config.ts';
 import type { Spent } from '../protocol/event.ts';
 import type { JsonValue } from '../protocol/json.ts';
+import type { RunCommand, Said } from './command.ts';
 import { digestOf } from './digest.ts';
-import type { RunHandle } from './run-handle.ts';
+import type { CommandResult, SubmitResult } from './explain-refusal.ts';
 import type { Settled } from './settled.ts';
 
 /**
@@ -127,4 +128,13 @@ export function narrowLimits(own: Limits, share: Partial<Limits>): Limits {
     if (allowed !== undefined) narrowed[limit] = Math.min(narrowed[limit] ?? allowed, allowed);
   }
   return narrowed;
+}
+
+/** What one run needs of another: of a sub-agent's, or of the one that waits for it. `Run` says what each promises. */
+export interface RunHandle {
+  readonly id: string;
+  readonly context: Readonly<Context>;
+  settled(): Promise<Settled>;
+  submit(commands: readonly RunCommand[]): Promise<SubmitResult>;
+  cancel(options?: Said & { reason?: string }): Promise<CommandResult>;
 }

@@ -1,4 +1,5 @@
-import type { Call, CallStatus } from '../machines/context.ts';
+import { findCall } from '../machines/calls.ts';
+import type { Call, CallStatus, Context } from '../machines/context.ts';
 import { type ChartState, next } from '../machines/step.ts';
 import type { RunParams } from '../protocol/config.ts';
 import type { Effect } from '../protocol/effect.ts';
@@ -61,6 +62,14 @@ export const FITTING: Readonly<Record<CallCommand['type'], readonly CallStatus[]
   answer: ['gated', 'waiting'],
   resolve: ['doubted'],
 };
+
+/** Whether a command is about a call of the run itself, and not one of a sub-agent's. */
+export function isOwnCall(command: CallCommand, ownId: string, context: Context): boolean {
+  if (command.runId !== undefined) return command.runId === ownId;
+  const call = findCall(context, command.callId);
+  if (call === undefined || !FITTING[command.type].includes(call.status)) return false;
+  return call.childRunId === undefined || ('digest' in command && call.digest === command.digest);
+}
 
 /** What makes a command an input of the state it meets. */
 export type MakeCommand = (state: ChartState) => Command;

@@ -2,7 +2,7 @@ import type { Call } from '../machines/context.ts';
 import { chartIdentity, compareChart, type StoredState } from '../machines/snapshot.ts';
 import { JOURNAL_FORMAT, type RunStarted } from '../protocol/event.ts';
 import type { Tool } from '../protocol/tool.ts';
-import { digestTools, type ToolDigest } from './digest-tools.ts';
+import { digestTools, type ToolDigest } from './digest.ts';
 
 /**
  * How what a journal was written with stands to the code that opens it.

@@ -1,6 +1,6 @@
 import { pendingServices } from '../machines/snapshot.ts';
 import type { ChartState } from '../machines/step.ts';
-import type { Delta, Effect } from '../protocol/effect.ts';
+import type { Effect } from '../protocol/effect.ts';
 import { isThrown } from '../protocol/error.ts';
 import type { ReportEvent } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
@@ -8,13 +8,12 @@ import { cancelRun, type Said } from './command.ts';
 import { findLiveAttempt } from './find-live-attempt.ts';
 import { sleep } from './host.ts';
 import type { Lease } from './lease.ts';
-import { hasEnded, isAtRest } from './load-run.ts';
+import { hasEnded, isAtRest, type Snapshots } from './load-run.ts';
 import { RunBlobs } from './run-blobs.ts';
 import type { RunEvents } from './run-events.ts';
 import type { AppendOutcome, RunLog } from './run-log.ts';
 import type { RunOptions } from './run-options.ts';
 import { Cancelled, type Report, type ServiceScope, Stopped } from './service.ts';
-import type { Snapshots } from './snapshots.ts';
 
 /**
  * Drives one run while this process holds its lease.
@@ -188,7 +187,7 @@ export class Driver {
       report: report => this.#report(report, input.generation),
       durable: () => this.#durable(signal),
       assertDriving: () => this.#assertDriving(),
-      publish: (delta: Delta) => events.publishDelta(delta),
+      publish: events.publishDelta,
       blobs: this.#blobs,
       recordLate: outcome => this.#log.recordLate(outcome),
       findLiveAttempt: call => findLiveAttempt({ store, judgeOwner }, runId, call),

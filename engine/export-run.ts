@@ -1,14 +1,12 @@
+import { findCall } from '../machines/calls.ts';
 import type { StoredState } from '../machines/snapshot.ts';
 import type { ChartState } from '../machines/step.ts';
-import type { JournalEntry, RunEvent } from '../protocol/event.ts';
+import type { JournalEntry, QualifiedCall, RunEvent, RunStarted } from '../protocol/event.ts';
 import { type JsonValue, toJson } from '../protocol/json.ts';
 import type { RunRecord, RunStatus, Store } from '../protocol/store.ts';
-import { checkDigests } from './check-digests.ts';
-import { compareRecord, standingOf } from './check-record.ts';
-import { hashOf } from './digest.ts';
-import { hashHead, hashNext, hashSeal } from './hash-chain.ts';
-import { beginFold, damagedJournal, foldEntry, hashState } from './load-run.ts';
-import { readFromStart, type WholeJournal } from './read-from-start.ts';
+import { digestCall, hashOf } from './digest.ts';
+import { beginFold, damagedJournal, foldEntry, hashState, statusOf } from './load-run.ts';
+import { readFromStart, type WholeJournal } from './read-journal.ts';
 
 /** What an export says it is; the number changes when its form does. Not frozen before 1.0. */
 export const EXPORT_FORMAT = 'agentchart-run/2';
@@ -31,7 +29,7 @@ export type ExportedEnd = {
 export type ExportedRun = {
   run: { runId: string; agent: { name: string; version?: string }; chart: StoredState['chart'] };
   journal: JournalEntry[];
-  /** Of each entry, in order, each over the one before it (`hash-chain.ts`). */
+  /** Of each entry, in order, each over the one before it. */
   hashes: string[];
   end: ExportedEnd;
   /** `hashSeal` of `end`. */
@@ -107,4 +105,94 @@ export function describeEnd(journal: readonly JournalEntry[], state: ChartState)
 /** SHA-256 over the canonical JSON of an event, as 64 hex digits: what an export without a chain has of each. */
 export function hashEvent(event: RunEvent | JsonValue): string {
   return hashOf(toJson(event));
+}
+
+/** What a journal says of its run's status, epoch and times. */
+export type Standing = Pick<RunRecord, 'status' | 'epoch' | 'createdAt' | 'updatedAt'>;
+
+/** Of entries that begin with the start of the run, and the fold of them. */
+export function standingOf(entries: readonly JournalEntry[], state: ChartState): Standing {
+  const claim = entries.findLast(({ event }) => event.type === 'run.claimed')?.event;
+  return {
+    status: statusOf(state),
+    epoch: claim?.type === 'run.claimed' ? claim.epoch : 0,
+    createdAt: entries[0]?.event.at ?? 0,
+    updatedAt: entries.at(-1)?.event.at ?? 0,
+  };
+}
+
+/**
+ * What a store's record says otherwise than the journal up to its last entry: such as `status is "finished",
+ * and by the journal "waiting"`; `null` for nothing. Who holds the lease, and until when, is in no journal.
+ */
+export function compareRecord(record: RunRecord, started: RunStarted, standing: Standing): string | null {
+  const { agent, continues } = started;
+  const said = { ...standing, agent: agent.name, continues };
+  for (const key of KEYS) {
+    if (record[key] !== said[key])
+      return `${key} is ${JSON.stringify(record[key])}, and by the journal ${JSON.stringify(said[key])}`;
+  }
+  return null;
+}
+
+const KEYS = ['agent', 'continues', 'status', 'epoch', 'createdAt', 'updatedAt'] as const;
+
+/**
+ * What is wrong with the digests of an event, given the state before it: those of calls have to be of the
+ * inputs they stand beside, those of a decision of the call's journaled input, and of the edit if it has one.
+ * `null` when nothing is.
+ */
+export function checkDigests(state: ChartState | null, event: RunEvent): string | null {
+  switch (event.type) {
+    case 'turn.completed':
+    case 'transcript.edited': {
+      const changed = event.calls.find(call => !isOfInput(call));
+      return changed === undefined
+        ? null
+        : `has call ${changed.callId} with a digest that is not of its input`;
+    }
+    case 'approval.decided':
+      return checkDecision(state, event);
+    default:
+      return null;
+  }
+}
+
+type Decided = Extract<RunEvent, { type: 'approval.decided' }>;
+
+function checkDecision(state: ChartState | null, { callId, digest, decision }: Decided): string | null {
+  const call = state === null ? undefined : findCall(state.context, callId);
+  if (call === undefined) return null;
+  const journaled = digestCall(call.name, call.input);
+  if (digest !== journaled)
+    return `decides on call ${callId} with digest ${digest}, and its journaled input has ${journaled}`;
+  if (decision.type !== 'approve' || decision.input === undefined) return null;
+  const edited = digestCall(call.name, decision.input);
+  if (decision.editDigest === edited) return null;
+  return `edits call ${callId} with digest ${decision.editDigest ?? 'none'}, and the edited input has ${edited}`;
+}
+
+function isOfInput({ name, input, digest }: QualifiedCall): boolean {
+  return digest === digestCall(name, input);
+}
+
+/**
+ * The chain of an export: the hash of each entry covers the hash before it, so that no entry can be changed,
+ * left out, moved or brought from another run without every later hash being made anew. It has no key: it
+ * finds accidents and partial edits, not the work of somebody who makes all hashes anew.
+ */
+
+/** What the first entry is bound to: which run it is, and the seal of the run it continues, if that is exported too. */
+export function hashHead(run: object, continued: string | undefined): string {
+  return hashOf({ run: toJson(run), continued: continued ?? null });
+}
+
+/** Of an entry, given the hash before it. */
+export function hashNext(before: string, seq: number, event: object | JsonValue): string {
+  return hashOf({ before, seq, event: toJson(event) });
+}
+
+/** Of what an export says of the end of its journal, given the hash of the last entry. */
+export function hashSeal(before: string, end: object): string {
+  return hashOf({ before, end: toJson(end) });
 }

@@ -4,13 +4,11 @@ import type { JournalEntry } from '../protocol/event.ts';
 import { shortenOwnerName } from '../protocol/owner-name.ts';
 import type { Store } from '../protocol/store.ts';
 import { childIdsOf } from './child-runs.ts';
-import { hasEnded, isAtRest, type LoadedRun, loadRun } from './load-run.ts';
+import { type Fold, hasEnded, isAtRest, loadRun } from './load-run.ts';
 import { readJournal } from './read-journal.ts';
 
 /** So many processes in a row may die of a run that does not get further. */
 export const MOST_CRASHES = 5;
-
-type Fold = Pick<LoadedRun, 'state' | 'seq'>;
 
 /** How many entries are looked at first; more only while all of them are beginnings. */
 const WINDOW = 64;

@@ -7,7 +7,7 @@ import type { Store } from '../protocol/store.ts';
 import { findFault, type Said, sendMessage, stampCommand } from './command.ts';
 import type { Host } from './host.ts';
 import { beginFold, foldEntry, hasEnded, isAtRest, type LoadedRun, statusOf } from './load-run.ts';
-import { readFromStart, type WholeJournal } from './read-from-start.ts';
+import { readFromStart, type WholeJournal } from './read-journal.ts';
 import { assertReadable } from './version-mismatch.ts';
 
 /** What a fork hears first, of whom. */

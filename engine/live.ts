@@ -1,11 +1,16 @@
 import { type AnyActorRef, type CallbackActorLogic, fromCallback } from 'xstate';
 import type { Context } from '../machines/context.ts';
+import type { ModelAdapter } from '../protocol/adapter.ts';
 import type { Delta, Notice, ServiceInput, ServiceName } from '../protocol/effect.ts';
 import { EngineError, isThrown } from '../protocol/error.ts';
 import type { ChartEvent, ReportEvent } from '../protocol/event.ts';
-import type { JsonValue } from '../protocol/json.ts';
+import type { JsonObject, JsonValue } from '../protocol/json.ts';
+import type { Tool } from '../protocol/tool.ts';
+import type { Settings } from '../protocol/turn.ts';
+import type { PrepareTurn } from './definition.ts';
 import { type Host, systemHost } from './host.ts';
 import { type Report, type Service, type ServiceScope, Stopped } from './service.ts';
+import { makeModelTurn } from './services/model-turn.ts';
 
 /** A service as an actor of `agentMachine`: what `agentMachine.provide({ actors })` takes. */
 export type ServiceActor = CallbackActorLogic<ChartEvent, ServiceInput, Notice>;
@@ -115,4 +120,30 @@ function parentOf(self: AnyActorRef): AnyActorRef {
   const parent = self._parent;
   if (parent === undefined) throw new Error('A service is an actor of agentMachine and does not run alone.');
   return parent;
+}
+
+export type FromAdapterOptions = LiveOptions & {
+  instructions?: string;
+  /** Tools the model is told of; what runs them is the `toolBatch` actor. */
+  tools?: readonly Tool[];
+  settings?: Settings;
+  providerOptions?: JsonObject;
+  prepareTurn?: PrepareTurn;
+};
+
+/** The machine's `modelTurn` alone: exactly one call of `adapter` each time it is invoked. */
+export function fromAdapter(adapter: ModelAdapter, options: FromAdapterOptions = {}): ServiceActor {
+  const { instructions, tools = [], settings = {}, providerOptions, prepareTurn, ...live } = options;
+  const byName: ReadonlyMap<string, Tool> = new Map(tools.map(tool => [tool.name, tool]));
+  const service = makeModelTurn({
+    models: [adapter],
+    connectTools: () => Promise.resolve(byName),
+    settings,
+    textFilters: [],
+    retry: { attempts: 3, baseMs: 500, maxMs: 30_000 },
+    ...(instructions === undefined ? {} : { instructions }),
+    ...(providerOptions === undefined ? {} : { providerOptions }),
+    ...(prepareTurn === undefined ? {} : { prepareTurn }),
+  });
+  return actorOf(service, live, describeSetupFailure);
 }

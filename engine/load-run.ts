@@ -7,13 +7,15 @@ import { isJsonObject, type JsonValue, toJson } from '../protocol/json.ts';
 import type { RunStatus, Standing, Store } from '../protocol/store.ts';
 import { compareJournal, type WrittenBy } from './compare-versions.ts';
 import { hashOf } from './digest.ts';
+import type { Host } from './host.ts';
 import { readPage, readPages } from './read-journal.ts';
 import { assertReadable } from './version-mismatch.ts';
 
-/** A run as its store has it: the fold of its journal. */
-export type LoadedRun = {
-  state: ChartState;
-  seq: number;
+/** A fold of a journal, and the seq of its last entry. */
+export type Fold = { state: ChartState; seq: number };
+
+/** A run as its store has it. */
+export type LoadedRun = Fold & {
   /** Of the latest cached fold; 0 without one. */
   snapshotSeq: number;
   /** Only for a run that came from another store: the transcript it continues. */
@@ -49,10 +51,7 @@ async function assertReaches(store: Store, runId: string, seq: number): Promise<
 }
 
 async function loadFromStart(store: Store, runId: string): Promise<LoadedRun> {
-  const [first] = await readPage(store, runId, 0, { entries: 1 });
-  if (first?.event.type !== 'run.started') throw damagedJournal(runId, 1, 'does not begin with run.started');
-  const folded = await foldBehind(store, runId, { state: beginFold(first.event), seq: first.seq });
-  return { ...folded, snapshotSeq: 0 };
+  return { ...(await foldBehind(store, runId, null)), snapshotSeq: 0 };
 }
 
 /** What another program cached is left aside where the journal is whole, and judged by itself. */
@@ -82,19 +81,24 @@ export function beginFold(started: RunStarted): ChartState {
   return initial(started).state;
 }
 
-type Folded = { state: ChartState; seq: number };
-
-/** The fold of all entries behind `seq`, page by page. */
-async function foldBehind(store: Store, runId: string, begun: Folded): Promise<Folded> {
-  let folded = begun;
-  for await (const page of readPages(store, runId, begun.seq)) {
-    folded = page.reduce((before, entry) => foldOn(before, entry, runId), folded);
+/** With all entries behind a fold, page by page; `null` is the fold of none. */
+async function foldBehind(store: Store, runId: string, begun: Fold | null): Promise<Fold> {
+  let fold = begun;
+  for await (const page of readPages(store, runId, begun?.seq)) {
+    for (const entry of page) fold = { state: foldOn(fold, entry, runId), seq: entry.seq };
   }
-  return folded;
+  if (fold === null) throw noStart(runId);
+  return fold;
 }
 
-function foldOn({ state }: Folded, entry: JournalEntry, runId: string): Folded {
-  return { state: foldEntry(state, entry, runId), seq: entry.seq };
+function foldOn(fold: Fold | null, entry: JournalEntry, runId: string): ChartState {
+  if (fold !== null) return foldEntry(fold.state, entry, runId);
+  if (entry.event.type !== 'run.started') throw noStart(runId);
+  return beginFold(entry.event);
+}
+
+function noStart(runId: string): EngineError {
+  return damagedJournal(runId, 1, 'does not begin with run.started');
 }
 
 /** The state after one more entry. An entry the chart does not take was never written by this engine. */
@@ -170,4 +174,50 @@ export function standingAt(state: ChartState): Standing {
 /** SHA-256 over the canonical JSON of where a run stands, as 64 hex digits. */
 export function hashState(state: ChartState): string {
   return hashOf(toJson(toStored(state)));
+}
+
+/** Entries behind the latest snapshot of a run that does not rest, before there is another. */
+const FAR = 512;
+/** The same of one that rests or has ended: so few are folded again as soon as a snapshot of them is read. */
+const NEAR = 64;
+
+/** The cached folds of a run: spaced geometrically, so that all of them together stay linear in the journal. */
+export class Snapshots {
+  readonly #where: { store: Store; host: Host; runId: string };
+  readonly #inherited: readonly Item[] | undefined;
+  /** Of the latest one. */
+  #seq: number;
+
+  /** `inherited`: of a run that came from another store, what it continues. */
+  constructor(
+    where: { store: Store; host: Host; runId: string },
+    { snapshotSeq, inherited }: { snapshotSeq: number; inherited?: readonly Item[] },
+  ) {
+    this.#where = where;
+    this.#inherited = inherited;
+    this.#seq = snapshotSeq;
+  }
+
+  /** Where the run rests or has ended, if one is due. */
+  async saveAtRest({ state, seq }: Fold): Promise<void> {
+    if (seq - this.#seq >= Math.max(NEAR, this.#seq / 2)) await this.#save({ state, seq });
+  }
+
+  /**
+   * While the run is driven on and on too: the next driver folds a part of its journal, not all of it.
+   * A cache that cannot be kept is no reason to stop.
+   */
+  saveOnTheWay({ state, seq }: Fold): void {
+    if (seq - this.#seq < Math.max(FAR, this.#seq / 3)) return;
+    this.#seq = seq;
+    this.#save({ state, seq }).catch(() => {});
+  }
+
+  async #save({ state, seq }: Fold): Promise<void> {
+    const { store, host, runId } = this.#where;
+    host.reach?.('snapshot.before');
+    await store.saveSnapshot(runId, { seq, state: makeImage(state, this.#inherited) });
+    this.#seq = seq;
+    host.reach?.('snapshot.after');
+  }
 }

@@ -2,16 +2,14 @@ import type { ChartState } from '../machines/step.ts';
 import { EngineError } from '../protocol/error.ts';
 import type { JournalEntry, RunEvent, RunStarted } from '../protocol/event.ts';
 import { isJsonObject, type JsonObject, toJson } from '../protocol/json.ts';
-import type { Owner, Store } from '../protocol/store.ts';
+import { isDriven, type Owner, type Store } from '../protocol/store.ts';
 import { checkRun, successorOf } from './check-run.ts';
 import { suspendedCalls } from './child-runs.ts';
 import { beginDoubting, isOfChart } from './fork-run.ts';
 import type { Host } from './host.ts';
-import { isDriven } from './is-driven.ts';
 import { beginFold, foldEntry, statusOf } from './load-run.ts';
 import { findSteps, type JournalMigration, migrateJournal, versionsOf } from './migrate-journal.ts';
-import { describeRestored } from './read-from-start.ts';
-import { readStart } from './read-journal.ts';
+import { describeRestored, readStart } from './read-journal.ts';
 import { versionMismatch } from './version-mismatch.ts';
 
 /**

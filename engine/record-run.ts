@@ -5,7 +5,7 @@ import type { Store } from '../protocol/store.ts';
 import type { SideEffect } from '../protocol/tool.ts';
 import { describeOutcome, type Outcome } from './describe-outcome.ts';
 import { beginFold, foldEntry } from './load-run.ts';
-import { readFromStart, type WholeJournal } from './read-from-start.ts';
+import { readFromStart, type WholeJournal } from './read-journal.ts';
 
 /**
  * A run as a play: what the model said, what tools gave and what people said, in that order.

@@ -1,14 +1,13 @@
 import type { ChartState } from '../machines/step.ts';
 import { blobsOf, type JournalEntry, type RunEvent } from '../protocol/event.ts';
 import { type JsonValue, toJson } from '../protocol/json.ts';
-import { cutJournal } from './cut-journal.ts';
 import type { ExportedBlobs } from './export-blobs.ts';
-import { describeEnd, hashEvent } from './export-run.ts';
+import { describeEnd, hashEvent, hashHead, hashNext, hashSeal } from './export-run.ts';
 import { findDifference } from './find-difference.ts';
-import { hashHead, hashNext, hashSeal } from './hash-chain.ts';
 import { hashState } from './load-run.ts';
 import type { UncheckedExport, UncheckedRun } from './read-export.ts';
 import {
+  cutJournal,
   isRunEvent,
   type Look,
   type Problem,

@@ -1,9 +1,9 @@
 import { type ChartState, initial, next, type Step } from '../machines/step.ts';
 import type { NextAction } from '../protocol/effect.ts';
-import { messageOf } from '../protocol/error.ts';
+import { EngineError, messageOf } from '../protocol/error.ts';
 import { type RunEvent, runEventSchema } from '../protocol/event.ts';
 import type { JsonValue } from '../protocol/json.ts';
-import { checkDigests } from './check-digests.ts';
+import { checkDigests } from './export-run.ts';
 import { beginFold, hashState } from './load-run.ts';
 
 /**
@@ -131,4 +131,23 @@ function findFault(check: () => string | null): string | null {
 
 export function isRunEvent(event: unknown): event is RunEvent {
   return runEventSchema.safeParse(event).success;
+}
+
+/**
+ * The entries up to `until`, counted from 1; all of them without one. Throws `input-invalid`, with the range
+ * in its details, when it is no entry of the journal.
+ */
+export function cutJournal<Entry>(
+  entries: readonly Entry[],
+  until: number | undefined,
+  runId: string,
+): readonly Entry[] {
+  if (until === undefined) return entries;
+  const last = entries.length;
+  if (Number.isInteger(until) && until >= 1 && until <= last) return entries.slice(0, until);
+  throw new EngineError(
+    'input-invalid',
+    `Expected an entry of run ${runId} to replay it to, a whole number from 1 to ${last}; got ${until}.`,
+    { runId, first: 1, last },
+  );
 }

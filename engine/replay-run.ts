@@ -3,12 +3,12 @@ import type { ChartState } from '../machines/step.ts';
 import type { JournalEntry } from '../protocol/event.ts';
 import { canonicalJson, type JsonValue, toJson } from '../protocol/json.ts';
 import type { Store } from '../protocol/store.ts';
-import { compareRecord, standingOf } from './check-record.ts';
-import { cutJournal } from './cut-journal.ts';
+import { compareRecord, standingOf } from './export-run.ts';
 import { findDifference } from './find-difference.ts';
 import { foldEntry, hashState, readImage } from './load-run.ts';
-import { readFromStart } from './read-from-start.ts';
+import { readFromStart } from './read-journal.ts';
 import {
+  cutJournal,
   type Look,
   type Recorded,
   type ReplayOptions,

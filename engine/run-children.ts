@@ -2,12 +2,13 @@ import { findCall } from '../machines/calls.ts';
 import type { Context } from '../machines/context.ts';
 import type { ChartState } from '../machines/step.ts';
 import { EngineError } from '../protocol/error.ts';
-import type { Owner, Store } from '../protocol/store.ts';
+import { isDriven, type Owner, type Store } from '../protocol/store.ts';
 import {
   answerOfChild,
   type ChildRuns,
   childIdsOf,
   isAwaitedBy,
+  type RunHandle,
   type SoughtCall,
   type SuspendedCall,
   spentBy,
@@ -22,11 +23,9 @@ import {
   type Said,
 } from './command.ts';
 import type { Host } from './host.ts';
-import { isDriven } from './is-driven.ts';
 import { hasEnded, isAtRest, loadRun } from './load-run.ts';
 import { readJournal } from './read-journal.ts';
 import { boundCommand, RunBlobs } from './run-blobs.ts';
-import type { RunHandle } from './run-handle.ts';
 import { RunLog } from './run-log.ts';
 import { describeSettled, listOpenCalls, type OpenCall, type Settled } from './settled.ts';
 

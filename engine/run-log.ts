@@ -44,7 +44,7 @@ export class RunLog {
   /** The commit that has not begun yet: it will have whatever is admitted before it does. */
   #nextCommit: Promise<void> | null = null;
 
-  constructor(where: Stored, runId: string, { state, seq }: Place, events = new RunEvents()) {
+  constructor(where: Stored, runId: string, { state, seq }: Place, events = new RunEvents(runId)) {
     this.runId = runId;
     this.#where = where;
     this.#events = events;

@@ -2,10 +2,9 @@ import type { ServiceName } from '../protocol/effect.ts';
 import type { Item } from '../protocol/item.ts';
 import type { Owner, Store } from '../protocol/store.ts';
 import type { Tool } from '../protocol/tool.ts';
-import type { ChildRuns } from './child-runs.ts';
+import type { ChildRuns, RunHandle } from './child-runs.ts';
 import type { JudgeOwner } from './find-live-attempt.ts';
 import type { Host } from './host.ts';
-import type { RunHandle } from './run-handle.ts';
 import type { Service } from './service.ts';
 
 /** What a run needs of the agent it belongs to. */

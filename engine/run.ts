@@ -3,12 +3,13 @@ import type { RunParams } from '../protocol/config.ts';
 import type { Item } from '../protocol/item.ts';
 import { type JsonValue, toJson } from '../protocol/json.ts';
 import { CallRouter, type Route } from './call-router.ts';
-import { suspendedCalls } from './child-runs.ts';
+import { type RunHandle, suspendedCalls } from './child-runs.ts';
 import {
   type AnswerOptions,
   type ApproveOptions,
   type Command,
   cancelRun,
+  isOwnCall,
   type MakeCommand,
   type RejectOptions,
   type Resolution,
@@ -20,21 +21,27 @@ import { editTranscript, retryCall } from './edit-transcript.ts';
 import { type CommandResult, type Refusal, type SubmitResult, withoutPlace } from './explain-refusal.ts';
 import { type ForkMessage, forkRun } from './fork-run.ts';
 import { type Moment, sleep } from './host.ts';
-import { hasEnded, isAtRest, type LoadedRun, makeImage } from './load-run.ts';
+import { type Fold, hasEnded, isAtRest, type LoadedRun, makeImage } from './load-run.ts';
 import { boundInput, prepareCommand, refuseLive } from './prepare-command.ts';
 import { readPages } from './read-journal.ts';
 import { findResult } from './results.ts';
 import { RunBlobs } from './run-blobs.ts';
 import { addChildren, endRun, RunChildren } from './run-children.ts';
-import { RunEvents, type RunHappening } from './run-events.ts';
-import type { RunHandle } from './run-handle.ts';
+import {
+  type BatchOptions,
+  type EventSource,
+  RunEvents,
+  type RunHappening,
+  readBatches,
+  readEvents,
+  readText,
+} from './run-events.ts';
 import { RunLog } from './run-log.ts';
 import type { RunOptions } from './run-options.ts';
-import { readEvents, readText } from './run-streams.ts';
 import { describeNow, type Settled } from './settled.ts';
 import { Supervisor } from './supervisor.ts';
 
-export type { RunHappening } from './run-events.ts';
+export type { BatchOptions, RunHappening } from './run-events.ts';
 
 /**
  * A run as this process holds it: driven here, driven by another process and followed, or at rest.
@@ -56,7 +63,7 @@ export class Run implements RunHandle {
   readonly #blobs: RunBlobs;
   readonly #children: RunChildren;
   readonly #router: CallRouter;
-  readonly #events = new RunEvents();
+  readonly #events: RunEvents;
   readonly #log: RunLog;
   readonly #supervisor: Supervisor;
 
@@ -67,7 +74,8 @@ export class Run implements RunHandle {
     const children = new RunChildren(options);
     this.#children = children;
     this.#router = new CallRouter(options, children);
-    const events = this.#events;
+    const events = new RunEvents(this.id);
+    this.#events = events;
     const log = new RunLog(options, this.id, loaded, events);
     this.#log = log;
     this.#supervisor = new Supervisor({ options, log, events, children, loaded, inherited });
@@ -134,12 +142,17 @@ export class Run implements RunHandle {
 
   /** Entries behind `after`, then what happens, until the run settles; with `follow`, until it has ended. */
   events(options: { after?: number; follow?: boolean } = {}): AsyncIterable<RunHappening> {
-    return readEvents(this.#streamSource(), options);
+    return readEvents(this.#eventSource(), options);
+  }
+
+  /** The same for servers, as much at a time as there is. */
+  eventBatches(options: BatchOptions): AsyncGenerator<readonly RunHappening[]> {
+    return readBatches(this.#eventSource(), options);
   }
 
   /** The text as it reaches the reader, until the run settles. */
   text(): AsyncIterable<string> {
-    return readText(this.#streamSource(), this.#options.showText);
+    return readText(this.#eventSource(), this.#options.showText);
   }
 
   async approve(callId: string, options: ApproveOptions = {}): Promise<CommandResult> {
@@ -270,6 +283,11 @@ export class Run implements RunHandle {
     return this.#log.state.context;
   }
 
+  /** The fold of what is durable, as far as this process has seen. */
+  get durable(): Fold {
+    return this.#log.durable;
+  }
+
   get #isDriven(): boolean {
     return this.#supervisor.driver !== null;
   }
@@ -293,7 +311,10 @@ export class Run implements RunHandle {
   }
 
   async #route(command: Exclude<RunCommand, { type: 'cancel' }>): Promise<Route> {
-    if ('callId' in command) return await this.#router.find(command, await this.#look());
+    if ('callId' in command)
+      return isOwnCall(command, this.id, this.context)
+        ? { type: 'own' }
+        : await this.#router.find(command, await this.#look());
     if (command.type !== 'unpause' && command.type !== 'step') return { type: 'own' };
     return await this.#router.findPaused(await this.#look());
   }
@@ -326,20 +347,20 @@ export class Run implements RunHandle {
     return cancelling === null || hasEnded(this.#log.state) ? withoutPlace(result) : { accepted: true };
   }
 
-  #streamSource() {
+  #eventSource(): EventSource {
+    const { store, host } = this.#options;
     return {
       runId: this.id,
       events: this.#events,
-      host: this.#options.host,
-      readPages: (after: number) => readPages(this.#options.store, this.id, after),
-      trouble: () => this.#supervisor.failure,
-      /** Catches up where nobody drives here, and tells whether there is more to come. */
-      look: async (): Promise<'running' | 'at-rest' | 'ended'> => {
-        if (!this.#isDriven) await this.#log.catchUp();
-        if (this.#isDriven) return 'running';
+      readPages: after => readPages(store, this.id, after),
+      standing: () => {
         const { state } = this.#log;
-        return hasEnded(state) ? 'ended' : isAtRest(state) ? 'at-rest' : 'running';
+        if (this.#isDriven || !(hasEnded(state) || isAtRest(state))) return 'running';
+        return hasEnded(state) ? 'ended' : 'at-rest';
       },
+      trouble: () => this.#supervisor.failure,
+      look: async () => void (await this.#look()),
+      nap: () => sleep(host, POLL_MS),
     };
   }
 }

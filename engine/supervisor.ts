@@ -4,13 +4,12 @@ import { type DriveOutcome, Driver } from './driver.ts';
 import { findPoison } from './find-poison.ts';
 import { LONGEST_NAP_MS, type Moment, momentOf } from './host.ts';
 import { Lease } from './lease.ts';
-import { hasEnded, isAtRest, type LoadedRun } from './load-run.ts';
+import { hasEnded, isAtRest, type LoadedRun, Snapshots } from './load-run.ts';
 import { deliverToParent, findOrphan, type RunChildren } from './run-children.ts';
 import type { RunEvents } from './run-events.ts';
 import type { RunLog } from './run-log.ts';
 import type { RunOptions } from './run-options.ts';
 import { describeNow } from './settled.ts';
-import { Snapshots } from './snapshots.ts';
 
 /** `failed`: driving here failed, and has not begun again. */
 type Standing =

@@ -1,4 +1,4 @@
-import { assign, emit, enqueueActions, fromCallback, setup, stopChild } from 'xstate';
+import { assign, emit, enqueueActions, fromCallback, type SnapshotFrom, setup, stopChild } from 'xstate';
 import type { NextAction, Notice, ServiceInput } from '../protocol/effect.ts';
 import type { ChartEvent, RunStarted } from '../protocol/event.ts';
 import { type Context, createContext } from './context.ts';
@@ -196,3 +196,6 @@ export const agentMachine = setup({
 });
 
 export type AgentMachine = typeof agentMachine;
+
+/** Where the chart stands, in the machine's own form; `machines/snapshot.ts` makes JSON of it and back. */
+export type ChartState = SnapshotFrom<AgentMachine>;

@@ -1,4 +1,5 @@
 import { type AnyStateMachine, pathToStateValue } from 'xstate';
+import type { ChartState } from './agent.ts';
 import {
   compileAction,
   compileGuard,
@@ -9,7 +10,6 @@ import {
   Refusal,
 } from './compile-action.ts';
 import type { Context } from './context.ts';
-import type { ChartState } from './step.ts';
 
 /**
  * A machine, compiled. What XState works out on every event is worked out here once: for each edge out of

@@ -1,9 +1,11 @@
 import type { Effect } from '../protocol/effect.ts';
+import type { ChartState } from './agent.ts';
 import type { CompiledMachine, Edge, Place } from './compile.ts';
 import { Given, type Op } from './compile-action.ts';
 import type { Context } from './context.ts';
 import { pendingService } from './pending-service.ts';
-import type { ChartState, Step } from './step.ts';
+
+export type Step = { state: ChartState; effects: Effect[]; handled: boolean };
 
 type Event = { type: string };
 

@@ -1,10 +1,10 @@
-import { type AnyActorScope, createActor, createMachine, initialTransition, type SnapshotFrom } from 'xstate';
+import { type AnyActorScope, createActor, createMachine, initialTransition } from 'xstate';
 import type { Effect, Notice, ServiceInput } from '../protocol/effect.ts';
 import type { ChartEvent, RunStarted } from '../protocol/event.ts';
-import { type AgentMachine, agentMachine } from './agent.ts';
+import { type AgentMachine, agentMachine, type ChartState } from './agent.ts';
 import { type CompiledMachine, compile } from './compile.ts';
 import { Refusal } from './compile-action.ts';
-import { beginRun, takeEvent } from './macrostep.ts';
+import { beginRun, type Step, takeEvent } from './macrostep.ts';
 import { serviceNamed } from './pending-service.ts';
 
 /**
@@ -15,10 +15,8 @@ import { serviceNamed } from './pending-service.ts';
  * S3 A run that has ended takes no event.
  */
 
-/** Where the chart stands, in the machine's own form; `machines/snapshot.ts` makes JSON of it and back. */
-export type ChartState = SnapshotFrom<typeof agentMachine>;
-
-export type Step = { state: ChartState; effects: Effect[]; handled: boolean };
+export type { ChartState } from './agent.ts';
+export type { Step } from './macrostep.ts';
 
 /** One edge of the chart that a step took. `event` is `''` for an edge that needs none. */
 export type Edge = { from: string; event: string; guard?: unknown; to: string[]; actions: string[] };

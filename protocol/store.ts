@@ -156,3 +156,13 @@ export interface Store {
   chain(runId: string): Promise<RunRecord[]>;
   close(): Promise<void>;
 }
+
+/** Whether a process that may be alive holds the run's lease. `now`: ms since the epoch. */
+export function isDriven<Leased extends Pick<RunRecord, 'owner' | 'leaseUntil'>>(
+  record: Leased,
+  now: number,
+  isDead: (owner: Owner) => boolean,
+): record is Leased & { owner: Owner; leaseUntil: number } {
+  const { owner, leaseUntil = 0 } = record;
+  return owner !== undefined && leaseUntil > now && !isDead(owner);
+}

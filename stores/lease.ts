@@ -1,6 +1,6 @@
 import type { BookkeepingEvent } from '../protocol/event.ts';
 import { nameOwner } from '../protocol/owner-name.ts';
-import type { ClaimRequest, ClaimResult, Owner } from '../protocol/store.ts';
+import { type ClaimRequest, type ClaimResult, isDriven, type Owner } from '../protocol/store.ts';
 
 /** Who holds a run and until when, ms since the epoch. */
 export type Lease = { owner: Owner; until: number };
@@ -10,8 +10,9 @@ export function refuseClaim(
   lease: Lease | undefined,
   request: ClaimRequest,
 ): Extract<ClaimResult, { type: 'held' }> | undefined {
-  if (lease === undefined || lease.until <= request.now) return undefined;
-  if (lease.owner.id === request.owner.id || request.isDead(lease.owner)) return undefined;
+  if (lease === undefined || lease.owner.id === request.owner.id) return undefined;
+  if (!isDriven({ owner: lease.owner, leaseUntil: lease.until }, request.now, request.isDead))
+    return undefined;
   return { type: 'held', owner: lease.owner, until: lease.until };
 }
 

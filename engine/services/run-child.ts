@@ -5,10 +5,10 @@ import {
   type ChildAnswer,
   type ChildRuns,
   childRunIdOf,
+  type RunHandle,
   shareLimits,
   spentBy,
 } from '../child-runs.ts';
-import type { RunHandle } from '../run-handle.ts';
 import { Cancelled, type ServiceScope, Stopped } from '../service.ts';
 import type { Settled } from '../settled.ts';
 

@@ -1,11 +1,10 @@
 import { systemHost } from '../../engine/host.ts';
-import { isDriven } from '../../engine/is-driven.ts';
 import { isOwnerDead, judgeOwner, judgeOwnerName } from '../../engine/owner.ts';
 import type { Run } from '../../engine/run.ts';
 import type { Settled } from '../../engine/settled.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import { shortenOwnerName } from '../../protocol/owner-name.ts';
-import type { Owner, Store } from '../../protocol/store.ts';
+import { isDriven, type Owner, type Store } from '../../protocol/store.ts';
 import { askAbout } from './ask.ts';
 import type { CommandLines } from './command-lines.ts';
 import { EXIT, exitCodeOfRun } from './exit-codes.ts';

@@ -1,5 +1,4 @@
 import { systemHost } from '../../engine/host.ts';
-import { isDriven } from '../../engine/is-driven.ts';
 import { isOwnerDead } from '../../engine/owner.ts';
 import { describeSize } from '../../engine/read-result.ts';
 import { listOpenCalls, type Settled } from '../../engine/settled.ts';
@@ -8,7 +7,7 @@ import type { ChartState } from '../../machines/step.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import { textOf } from '../../protocol/message.ts';
-import type { RunRecord } from '../../protocol/store.ts';
+import { isDriven, type RunRecord } from '../../protocol/store.ts';
 import type { CommandLines } from './command-lines.ts';
 import { nameModels, showValue } from './describe-event.ts';
 import { formatDistance } from './format-time.ts';

@@ -5,7 +5,7 @@ import type { Store } from '../../protocol/store.ts';
 import { ApiError, describeError } from './error-envelope.ts';
 import { STREAM_BOUNDS, type StreamBounds } from './event-stream.ts';
 import { findRecord } from './find-record.ts';
-import { Gate, guardOrigin } from './guard-request.ts';
+import { Gate, guardOrigin, setSecurityHeaders } from './guard-request.ts';
 import { HeldRuns } from './held-runs.ts';
 import { describeApi } from './openapi.ts';
 import { type PageAssets, prefersPage } from './page-assets.ts';
@@ -13,7 +13,6 @@ import { PickUp } from './pick-up.ts';
 import { BODY_LIMITS, type BodyLimits, readBody } from './read-body.ts';
 import { sessionBody } from './request-bodies.ts';
 import { addRunRoutes, type RunsEnv } from './run-routes.ts';
-import { setSecurityHeaders } from './security-headers.ts';
 import { ServedAgents, type ServedAgentsOptions } from './served-agents.ts';
 import { Sessions } from './sessions.ts';
 import { SignInPace } from './sign-in-pace.ts';
@@ -126,8 +125,7 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
 
   async function openRun(runId: string) {
     const record = await findRecord(store, runId);
-    const run = await agents.open(record);
-    return { run, seq: record.seq, isServed: agents.has(record.agent) };
+    return { run: await agents.open(record), isServed: agents.has(record.agent) };
   }
 }
 

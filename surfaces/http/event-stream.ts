@@ -1,10 +1,8 @@
 import type { Host } from '../../engine/host.ts';
-import { giveWay, readPage } from '../../engine/read-journal.ts';
+import type { RunHappening } from '../../engine/run.ts';
 import { messageOf } from '../../protocol/error.ts';
 import type { Store } from '../../protocol/store.ts';
-import { endFrame, type Frame, frameEntry, KEEP_ALIVE, OPENING, textFrame } from './frame.ts';
 import type { Hold } from './held-runs.ts';
-import type { FeedEnd } from './run-feed.ts';
 
 export type StreamBounds = {
   /** What waits for a reader at most, in characters; beyond it deltas are dropped and entries read again. */
@@ -33,35 +31,31 @@ export type EventStreamOptions = {
   log(line: string): void;
 };
 
+/** How soon a browser comes back, in ms; also the first thing that is sent. */
+const OPENING = 'retry: 1000\n\n';
+const KEEP_ALIVE = ': here\n\n';
+
 /**
- * A run's events for one reader, as fast as it reads.
+ * A run's events for one reader, framed, as fast as it reads; what waits for it, and what it has missed, the
+ * engine keeps.
  *
- * S1 Every entry behind `after` is sent once, in order, whatever the reader's pace and whoever wrote it.
- * S2 A reader is either live, or behind: then nothing is kept for it, and it gets from the store what it missed.
- * S3 Going live it gets the text of the running turn so far; deltas then go on from there.
- * S4 Nothing is held before the first read, nor after the end: a reader that leaves frees everything, and the run goes on.
+ * S1 It gets the text of the running turn so far, then the journal, then what follows.
+ * S2 One that takes nothing is disconnected once `missed` has passed it by.
+ * S3 Nothing is held before the first read, nor after the end: a reader that leaves frees everything, and the run goes on.
  */
 export class EventStream {
   readonly #options: EventStreamOptions;
   #hold: Hold | null = null;
-  #unsubscribe = () => {};
-  #queue: string[] = [OPENING];
-  #queued = 0;
-  /** Of the last entry in the queue or sent, and of the last one sent. */
-  #seq: number;
-  #sentSeq: number;
-  #isBehind = true;
+  #batches: AsyncGenerator<readonly RunHappening[]> | null = null;
+  #next: Promise<IteratorResult<readonly RunHappening[]>> | null = null;
+  #frames: string[] = [OPENING];
   #isFirst = true;
   #missed = 0;
-  #feedEnd: FeedEnd | null = null;
   #isOver = false;
   #isCancelled = false;
-  #wake = () => {};
 
   constructor(options: EventStreamOptions) {
     this.#options = options;
-    this.#seq = options.after;
-    this.#sentSeq = options.after;
   }
 
   open(): ReadableStream<Uint8Array> {
@@ -69,7 +63,7 @@ export class EventStream {
     return new ReadableStream(
       {
         pull: async controller => {
-          const text = await this.#next();
+          const text = await this.#read();
           if (text !== null) controller.enqueue(encoder.encode(text));
           else if (!this.#isCancelled) controller.close();
         },
@@ -82,18 +76,22 @@ export class EventStream {
     );
   }
 
-  async #next(): Promise<string | null> {
+  /** What to send next; `null` at the end. */
+  async #read(): Promise<string | null> {
+    this.#missed = 0;
     try {
-      this.#missed = 0;
-      for (;;) {
+      while (this.#frames.length === 0) {
+        this.#batches ??= await this.#begin();
         if (this.#isOver) return null;
-        if (this.#queue.length > 0) return this.#flush();
-        const hold = this.#hold ?? (await this.#begin());
-        if (this.#isOver) return null;
-        if (this.#isBehind) await this.#catchUp(hold);
-        else if (this.#feedEnd !== null) return await this.#finish(this.#feedEnd);
-        else if (!(await this.#wait())) return KEEP_ALIVE;
+        this.#next ??= this.#batches.next();
+        const step = await this.#withinTime(this.#next);
+        if (step === null) return KEEP_ALIVE;
+        this.#next = null;
+        if (step.done === true) return await this.#finish();
+        this.#frames = this.#isFirst ? frameSoFar(step.value) : step.value.map(frameOf);
+        this.#isFirst = false;
       }
+      return this.#isOver ? null : this.#takeFrames();
     } catch (error) {
       if (!this.#isOver)
         this.#options.log(`A stream of run ${this.#options.runId} ended: ${messageOf(error)}`);
@@ -102,100 +100,82 @@ export class EventStream {
     }
   }
 
-  async #begin(): Promise<Hold> {
-    const hold = await this.#options.hold();
-    this.#hold = hold;
-    if (this.#isOver) hold.release();
-    else
-      this.#unsubscribe = hold.feed.subscribe({
-        take: frame => this.#take(frame),
-        close: end => {
-          this.#feedEnd = end;
-          this.#wake();
-        },
-      });
-    return hold;
+  async #begin(): Promise<AsyncGenerator<readonly RunHappening[]>> {
+    const { hold, after, bounds } = this.#options;
+    const held = await hold();
+    this.#hold = held;
+    if (this.#isOver) held.release();
+    held.closing.addEventListener('abort', this.#close, { once: true });
+    const onMissed = (chars: number) => this.#miss(chars);
+    const room = { most: bounds.waiting, sizeOf: (one: RunHappening) => frameOf(one).length, onMissed };
+    return held.run.eventBatches({ after, follow: true, textFirst: true, room });
   }
 
-  /** One page from the store, whose frames are about as large as may wait; live once nothing is left that the feed has given already. */
-  async #catchUp({ feed }: Hold): Promise<void> {
-    const { store, runId, bounds } = this.#options;
-    if (this.#seq > this.#options.after) await giveWay();
-    for (const entry of await readPage(store, runId, this.#seq, { chars: bounds.waiting / 2 })) {
-      if (this.#queued > bounds.waiting) break;
-      this.#push(frameEntry(entry, runId));
-    }
-    if (feed.lastSeq > this.#seq || this.#isOver) return;
-    this.#isBehind = false;
-    const soFar = feed.textSoFar;
-    if (soFar !== null && this.#isFirst) this.#queue.unshift(textFrame(soFar));
-    else if (soFar !== null) this.#queue.push(textFrame(soFar));
-    this.#isFirst = false;
+  /** As many as may wait, in one write; one at least. */
+  #takeFrames(): string {
+    let chars = 0;
+    const end = this.#frames.findIndex((frame, index) => {
+      chars += frame.length;
+      return index > 0 && chars > this.#options.bounds.waiting;
+    });
+    return this.#frames.splice(0, end === -1 ? this.#frames.length : end).join('');
   }
 
-  #take(frame: Frame): void {
-    if (this.#isBehind) return this.#miss(frame);
-    if (frame.type === 'journal' && frame.seq <= this.#seq) return;
-    if (this.#queued + frame.text.length > this.#options.bounds.waiting && this.#queue.length > 0)
-      return this.#fallBehind(frame);
-    this.#push(frame);
-    this.#wake();
-  }
-
-  #push(frame: Frame): void {
-    this.#queue.push(frame.text);
-    this.#queued += frame.text.length;
-    if (frame.type === 'journal') this.#seq = frame.seq;
-  }
-
-  #fallBehind(frame: Frame): void {
-    this.#missed += this.#queued;
-    this.#queue = [];
-    this.#queued = 0;
-    this.#seq = this.#sentSeq;
-    this.#isBehind = true;
-    this.#miss(frame);
-  }
-
-  #miss(frame: Frame): void {
-    this.#missed += frame.text.length;
+  #miss(chars: number): void {
+    this.#missed += chars;
     if (this.#missed <= this.#options.bounds.missed) return;
     this.#close();
     this.#options.disconnect();
   }
 
-  #flush(): string {
-    const text = this.#queue.join('');
-    this.#queue = [];
-    this.#queued = 0;
-    this.#sentSeq = this.#seq;
-    return text;
-  }
-
-  async #finish(end: FeedEnd): Promise<string | null> {
-    const record = end === 'ended' ? await this.#options.store.get(this.#options.runId) : undefined;
+  async #finish(): Promise<string | null> {
+    const record = this.#isOver ? undefined : await this.#options.store.get(this.#options.runId);
     this.#close();
-    return record === undefined ? null : endFrame(record.status);
+    return record === undefined ? null : frame('end', { status: record.status });
   }
 
-  /** False when nothing came for so long that the connection must be kept alive. */
-  #wait(): Promise<boolean> {
+  /** `null` when nothing came for so long that the connection must be kept alive. */
+  async #withinTime<Value>(value: Promise<Value>): Promise<Value | null> {
     const { host, bounds } = this.#options;
-    return new Promise(resolve => {
-      const cancel = host.setTimer(bounds.keepAliveMs, () => resolve(false), { keepAlive: false });
-      this.#wake = () => {
-        cancel();
-        resolve(true);
-      };
+    let cancel = () => {};
+    const late = new Promise<null>(resolve => {
+      cancel = host.setTimer(bounds.keepAliveMs, () => resolve(null), { keepAlive: false });
     });
+    return await Promise.race([value, late]).finally(() => cancel());
   }
 
-  #close(): void {
+  readonly #close = (): void => {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.#queue = [];
-    this.#unsubscribe();
+    this.#frames = [];
+    this.#hold?.closing.removeEventListener('abort', this.#close);
     this.#hold?.release();
-    this.#wake();
-  }
+    void this.#batches?.return(undefined);
+  };
+}
+
+const frames = new WeakMap<RunHappening, string>();
+
+/** One server-sent event as it goes over the wire, framed once for all. Only what is journaled has an id to continue behind. */
+function frameOf(happening: RunHappening): string {
+  const known = frames.get(happening);
+  if (known !== undefined) return known;
+  const isEntry = 'seq' in happening;
+  const made = isEntry ? `id: ${happening.seq}\n${frame('journal', happening)}` : frame('delta', happening);
+  frames.set(happening, made);
+  return made;
+}
+
+/** All the text so far is one event, in place of what the reader may have of it; the reasoning comes behind it. */
+function frameSoFar(said: readonly RunHappening[]): string[] {
+  const [first] = said;
+  if (first === undefined || !('turn' in first)) return [];
+  const { turn, attempt } = first;
+  const text = said.map(part => (part.type === 'text.delta' ? part.text : '')).join('');
+  const others = said.filter(part => part.type !== 'text.delta');
+  return [frame('text', { turn, attempt, text }), ...others.map(frameOf)];
+}
+
+function frame(event: string, data: object): string {
+  return `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
 }

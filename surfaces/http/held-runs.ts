@@ -1,22 +1,24 @@
 import type { Host } from '../../engine/host.ts';
 import type { Run } from '../../engine/run.ts';
 import { messageOf } from '../../protocol/error.ts';
-import { isJsonObject } from '../../protocol/json.ts';
 import { ApiError } from './error-envelope.ts';
-import { RunFeed } from './run-feed.ts';
 
 /** A run while somebody watches it, tells it something or drives it. Let go with `release`. */
-export type Hold = { run: Run; isServed: boolean; feed: RunFeed; release(): void };
+export type Hold = Opened & {
+  /** Aborted when the server shuts down: streams end. */
+  closing: AbortSignal;
+  release(): void;
+};
 
 export type HeldRunsOptions = {
   host: Host;
-  /** Opens a run of the store; `seq` is of an entry it has folded. */
+  /** Opens a run of the store. */
   open(runId: string): Promise<Opened>;
   log(line: string): void;
 };
 
 /** `isServed`: its agent is here, so that it can be driven. */
-export type Opened = { run: Run; isServed: boolean; seq: number };
+export type Opened = { run: Run; isServed: boolean };
 
 /** A deadline that is due is not tried more often, in ms. */
 const SHORTEST_WAKE_MS = 1_000;
@@ -24,7 +26,6 @@ const SHORTEST_WAKE_MS = 1_000;
 type Entry = {
   opening: Promise<Opened>;
   holders: number;
-  feed: RunFeed | null;
   driving: boolean;
   /** Somebody asked for it while it was being driven: look once more before letting go. */
   driveAgain: boolean;
@@ -41,7 +42,7 @@ type Entry = {
 export class HeldRuns {
   readonly #options: HeldRunsOptions;
   readonly #entries = new Map<string, Entry>();
-  #closed = false;
+  readonly #closing = new AbortController();
 
   constructor(options: HeldRunsOptions) {
     this.#options = options;
@@ -57,17 +58,18 @@ export class HeldRuns {
   }
 
   /** Makes a new run and drives it. */
-  async begin(runId: string, start: () => Promise<Run>): Promise<void> {
+  async begin(runId: string, start: () => Promise<Run>): Promise<Run> {
     this.#assertOpen();
     const hold = await this.#take(
       runId,
       this.#add(
         runId,
-        start().then(run => ({ run, isServed: true, seq: 0 })),
+        start().then(run => ({ run, isServed: true })),
       ),
     );
     this.drive(runId);
     hold.release();
+    return hold.run;
   }
 
   /** Drives the run until it settles, if nobody else does; waits for them if somebody does. */
@@ -79,11 +81,8 @@ export class HeldRuns {
 
   /** Ends all streams and wakes nothing more. What is driven now goes on until the process ends. */
   close(): void {
-    this.#closed = true;
-    for (const { feed, cancelWake } of this.#entries.values()) {
-      cancelWake();
-      feed?.stop();
-    }
+    this.#closing.abort();
+    for (const { cancelWake } of this.#entries.values()) cancelWake();
     this.#entries.clear();
   }
 
@@ -98,7 +97,7 @@ export class HeldRuns {
         hold.release();
       }
     } catch (error) {
-      if (!this.#closed)
+      if (!this.#closing.signal.aborted)
         this.#options.log(`Run ${runId} is not driven on: ${messageOf(error)} It stays resumable.`);
     }
   }
@@ -117,7 +116,7 @@ export class HeldRuns {
 
   #add(runId: string, opening: Promise<Opened>): Entry {
     const entry = {
-      ...{ opening, holders: 0, feed: null, driving: false, driveAgain: false },
+      ...{ opening, holders: 0, driving: false, driveAgain: false },
       cancelWake: () => {},
     };
     this.#entries.set(runId, entry);
@@ -135,8 +134,6 @@ export class HeldRuns {
       if (this.#entries.get(runId) === entry) this.#entries.delete(runId);
       throw error;
     }
-    const { run, isServed } = opened;
-    const feed = this.#feedOf(entry, opened);
     let held = true;
     const release = () => {
       if (!held) return;
@@ -144,22 +141,11 @@ export class HeldRuns {
       entry.holders -= 1;
       if (entry.holders === 0) this.#letGo(runId, entry, opened);
     };
-    return { run, isServed, feed, release };
-  }
-
-  #feedOf(entry: Entry, { run, seq }: Opened): RunFeed {
-    if (entry.feed === null || (entry.feed.end !== null && entry.feed.end !== 'ended')) {
-      const after = entry.feed?.lastSeq ?? seq;
-      entry.feed = new RunFeed(run, after, error =>
-        this.#options.log(`Run ${run.id} cannot be watched: ${messageOf(error)}`),
-      );
-    }
-    return entry.feed;
+    return { ...opened, closing: this.#closing.signal, release };
   }
 
   #letGo(runId: string, entry: Entry, { run, isServed }: Opened): void {
-    if (this.#closed) return;
-    entry.feed?.stop();
+    if (this.#closing.signal.aborted) return;
     entry.cancelWake();
     const deadline = isServed ? findDeadline(run) : null;
     if (deadline === null) {
@@ -172,16 +158,12 @@ export class HeldRuns {
   }
 
   #assertOpen(): void {
-    if (this.#closed) throw new ApiError('shutting-down', 'The server is shutting down. Ask again later.');
+    if (this.#closing.signal.aborted)
+      throw new ApiError('shutting-down', 'The server is shutting down. Ask again later.');
   }
 }
 
 /** When an open call of a run expires; `null` when none does. */
-function findDeadline(run: Run): number | null {
-  const snapshot = run.snapshot();
-  if (!isJsonObject(snapshot) || !isJsonObject(snapshot.image)) return null;
-  const { state } = snapshot.image;
-  if (!isJsonObject(state) || !isJsonObject(state.context) || state.status !== 'active') return null;
-  const { timer } = state.context;
-  return typeof timer === 'number' ? timer : null;
+function findDeadline({ durable: { state } }: Run): number | null {
+  return state.status === 'active' ? state.context.timer : null;
 }

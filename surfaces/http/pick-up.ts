@@ -1,11 +1,10 @@
 import { suspendedCalls } from '../../engine/child-runs.ts';
 import type { Host } from '../../engine/host.ts';
-import { isDriven } from '../../engine/is-driven.ts';
 import { loadRun } from '../../engine/load-run.ts';
 import { isOwnerDead } from '../../engine/owner.ts';
 import { findEndedChild } from '../../engine/run-children.ts';
 import { type EngineError, messageOf } from '../../protocol/error.ts';
-import type { RunRecord, Store } from '../../protocol/store.ts';
+import { isDriven, type RunRecord, type Store } from '../../protocol/store.ts';
 
 export type PickUpOptions = {
   store: Store;

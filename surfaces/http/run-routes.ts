@@ -1,6 +1,9 @@
 import type { HttpBindings } from '@hono/node-server';
 import type { Context, Hono } from 'hono';
+import type { RunCommand } from '../../engine/command.ts';
 import type { Host } from '../../engine/host.ts';
+import { type Fold, loadRun } from '../../engine/load-run.ts';
+import type { Run } from '../../engine/run.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import { ApiError } from './error-envelope.ts';
 import { EventStream, type StreamBounds } from './event-stream.ts';
@@ -9,8 +12,8 @@ import type { HeldRuns } from './held-runs.ts';
 import { type BodyLimits, describeIssues, readBody } from './read-body.ts';
 import { listQuery, startBody } from './request-bodies.ts';
 import { downloadResult, readResultPage } from './result-routes.ts';
-import { RUN_COMMANDS, type RunCommand } from './run-commands.ts';
-import { summarizeRun, viewRun } from './run-view.ts';
+import { type CommandPath, RUN_COMMANDS } from './run-commands.ts';
+import { type RunView, summarizeRun, viewRun } from './run-view.ts';
 import type { ServedAgents } from './served-agents.ts';
 
 export type RunRoutesOptions = {
@@ -39,53 +42,62 @@ export function addRunRoutes(app: Hono<RunsEnv>, options: RunRoutesOptions): voi
     const records = await store.list({ ...query.data, onDamaged: ({ message }) => damaged.push(message) });
     return c.json({ runs: records.map(summarizeRun), ...(damaged.length > 0 && { damaged }) });
   });
-  app.get('/runs/:id', async c => c.json(await view(await findRecord(store, c.req.param('id')), options)));
+  app.get('/runs/:id', async c => {
+    const record = await findRecord(store, c.req.param('id'));
+    return c.json(await view(record, await loadRun(store, record.runId), options));
+  });
   app.get('/runs/:id/events', c => streamEvents(c, c.req.param('id'), options));
   app.get('/runs/:id/results/:call', c => readResultPage(c, store, c.req.param('id'), c.req.param('call')));
   app.get('/runs/:id/results/:call/download', c =>
     downloadResult(c, store, c.req.param('id'), c.req.param('call')),
   );
-  for (const [name, command] of Object.entries(RUN_COMMANDS)) {
-    app.post(`/runs/:id/${name}`, c => tellRun(c, c.req.param('id') ?? '', command, options));
+  for (const [name, path] of Object.entries(RUN_COMMANDS)) {
+    app.post(`/runs/:id/${name}`, c =>
+      tellRun(c, { runId: c.req.param('id') ?? '', name, ...path }, options),
+    );
   }
 }
 
 async function startRun(c: Request, options: RunRoutesOptions): Promise<Response> {
-  const { store, clock, agents, held, bodyLimits } = options;
+  const { clock, agents, held, bodyLimits } = options;
   const body = await readBody(c.req.raw, startBody, bodyLimits);
   const { agent: name, input, ...start } = body;
   const agent = agents.choose(name);
   const launch = agents.launchOf(agent.name);
   const runId = clock.newId('run');
-  await held.begin(runId, () =>
+  const run = await held.begin(runId, () =>
     agent.start(input, { ...start, runId, ...(launch === undefined ? {} : { launch }) }),
   );
   c.header('Location', `/runs/${runId}`);
-  return c.json(await view(await findRecord(store, runId), options), 201);
+  return c.json(await viewHeld(run, options), 201);
 }
 
 async function tellRun(
   c: Request,
-  runId: string,
-  command: RunCommand,
+  { runId, name, body, needsAgent }: CommandPath & { runId: string; name: string },
   options: RunRoutesOptions,
 ): Promise<Response> {
-  const { store, agents, held, bodyLimits } = options;
-  const body = await readBody(c.req.raw, command.body, bodyLimits);
-  const record = await findRecord(store, runId);
-  if (command.needsAgent && !agents.has(record.agent)) throw unavailable(record);
-  const { run, release } = await held.hold(runId);
+  const { held, bodyLimits } = options;
+  const said = await readBody(c.req.raw, body, bodyLimits);
+  const { run, isServed, release } = await held.hold(runId);
   try {
-    const result = await command.apply(run, body);
+    if (needsAgent && !isServed) throw unavailable(run);
+    const result = await run.submit(commandsOf(name, said));
     if (!result.accepted) {
-      const place = 'index' in result ? { details: { index: result.index } } : {};
+      const place = name === 'commands' ? { details: { index: result.index } } : {};
       throw new ApiError(result.code, result.message, { by: result.by, ...place });
     }
     held.drive(runId);
+    return c.json(await viewHeld(run, options));
   } finally {
     release();
   }
-  return c.json(await view(await findRecord(store, runId), options));
+}
+
+/** What a body says, which its path's schema has let through. */
+function commandsOf(name: string, body: unknown): RunCommand[] {
+  if (name === 'resume') return [];
+  return name === 'commands' ? (body as RunCommand[]) : [{ type: name, ...(body as object) } as RunCommand];
 }
 
 async function streamEvents(c: Request, runId: string, options: RunRoutesOptions): Promise<Response> {
@@ -113,8 +125,14 @@ function readPlace(c: Request): number {
   );
 }
 
-function view(record: RunRecord, { store, clock, agents }: RunRoutesOptions) {
-  return viewRun(record, {
+/** As it stands here: what a command led to is not read back. */
+async function viewHeld(run: Run, options: RunRoutesOptions): Promise<RunView> {
+  const record = await findRecord(options.store, run.id);
+  return await view(record, run.durable, options);
+}
+
+function view(record: RunRecord, fold: Fold, { store, clock, agents }: RunRoutesOptions): Promise<RunView> {
+  return viewRun(record, fold, {
     store,
     host: clock,
     availableAgent: agents.has(record.agent),
@@ -122,9 +140,9 @@ function view(record: RunRecord, { store, clock, agents }: RunRoutesOptions) {
   });
 }
 
-function unavailable({ agent }: RunRecord): ApiError {
+function unavailable({ context }: Run): ApiError {
   return new ApiError(
     'agent-unavailable',
-    `This server does not serve the run's agent, "${agent}", so that it could not go on here. Start the server with that agent's module (--agent MODULE), or use the command line. The run can be read, paused and cancelled here.`,
+    `This server does not serve the run's agent, "${context.agent.name}", so that it could not go on here. Start the server with that agent's module (--agent MODULE), or use the command line. The run can be read, paused and cancelled here.`,
   );
 }

@@ -1,7 +1,6 @@
 import * as z from 'zod';
 import type { Host } from '../../engine/host.ts';
-import { isDriven } from '../../engine/is-driven.ts';
-import { loadRun } from '../../engine/load-run.ts';
+import type { Fold } from '../../engine/load-run.ts';
 import { isOwnerDead } from '../../engine/owner.ts';
 import { describeWithChildren } from '../../engine/run-children.ts';
 import { listOpenCalls, type Settled } from '../../engine/settled.ts';
@@ -12,7 +11,7 @@ import { limitsSchema } from '../../protocol/config.ts';
 import type { NextAction } from '../../protocol/effect.ts';
 import { type Item, itemSchema } from '../../protocol/item.ts';
 import type { JsonValue } from '../../protocol/json.ts';
-import type { RunRecord, Store } from '../../protocol/store.ts';
+import { isDriven, type RunRecord, type Store } from '../../protocol/store.ts';
 import { usageSchema } from '../../protocol/turn.ts';
 
 export const runSummarySchema = z.object({
@@ -78,10 +77,10 @@ export function summarizeRun({ owner, leaseUntil, epoch, ...summary }: RunRecord
   return summary;
 }
 
-/** A run as its store has it. Throws what loading it throws. */
-export async function viewRun(record: RunRecord, options: ViewOptions): Promise<RunView> {
+/** A run as its record and the fold of its journal have it, and its sub-agents' runs as the store has them. */
+export async function viewRun(record: RunRecord, fold: Fold, options: ViewOptions): Promise<RunView> {
   const { store, host, availableAgent, showText } = options;
-  const { state, seq } = await loadRun(store, record.runId);
+  const { state, seq } = fold;
   const { context } = state;
   const settled = await describeWithChildren(store, state, showText);
   return {

@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
 import type { RunsApp } from './app.ts';
 import { urlOf } from './bind-address.ts';
-import { SECURITY_HEADERS } from './security-headers.ts';
+import { SECURITY_HEADERS } from './guard-request.ts';
 
 export type Serving = {
   url: string;

@@ -3,16 +3,9 @@ import { type ChildRequest, narrowLimits } from '../../engine/child-runs.ts';
 import type { VersionReport } from '../../engine/compare-versions.ts';
 import type { AgentDefinition } from '../../engine/definition.ts';
 import { type Host, momentOf, systemHost } from '../../engine/host.ts';
-import { loadInherited } from '../../engine/inherit.ts';
+import { InheritedTranscripts } from '../../engine/inherit.ts';
 import { actorsOf, type LiveOptions, type ServiceActors } from '../../engine/live.ts';
-import {
-  type LoadedRun,
-  loadRun,
-  makeImage,
-  readImage,
-  restoreImage,
-  statusOf,
-} from '../../engine/load-run.ts';
+import { type LoadedRun, loadRun } from '../../engine/load-run.ts';
 import { type MigrateOptions, migrateRun } from '../../engine/migrate-run.ts';
 import { isOwnerDead, judgeOwnerName, makeOwner } from '../../engine/owner.ts';
 import { Run } from '../../engine/run.ts';
@@ -34,21 +27,17 @@ import type { Tool } from '../../protocol/tool.ts';
 import { connectTools, listTools } from '../../tools/connect-tools.ts';
 import { type AgentOptions, defineAgent, dropUndefined } from './agent-options.ts';
 import { type AsToolOptions, asTool } from './as-tool.ts';
-import { type Beginning, beginJournal, type StartOptions } from './begin-journal.ts';
-import { foreignRun } from './foreign-run.ts';
-import { describeMismatch, readSnapshot } from './read-snapshot.ts';
-import { SubAgents } from './sub-agents.ts';
+import { type Beginning, beginJournal, cancelOn, type StartOptions } from './begin-journal.ts';
+import { restoreRun } from './restore-run.ts';
+import { BEGIN_CHILD, foreignRun, type SubAgent, SubAgents } from './sub-agents.ts';
 
 const LEASE_MS = 10_000;
 const GRACE_MS = 5_000;
 
 const AGENT = Symbol.for('agentchart.agent');
 
-/** How an agent begins a run for a call of another agent's run. */
-export const BEGIN_CHILD = Symbol('agentchart.beginChild');
-
 /** An agent: everything its runs have in common. Make one with `createAgent`. */
-export class Agent {
+export class Agent implements SubAgent {
   readonly [AGENT] = true;
   readonly name: string;
   readonly store: Store;
@@ -57,8 +46,8 @@ export class Agent {
   readonly #host: Host;
   readonly #durability: 'strict' | 'relaxed';
   readonly #services: Readonly<Record<ServiceName, Service>>;
-  readonly #inherited = new Map<string, Promise<readonly Item[]>>();
-  readonly #subAgents: SubAgents;
+  readonly #inherited: InheritedTranscripts;
+  readonly #subAgents: SubAgents<Agent>;
   readonly #above: Agent | undefined;
   #connected: Promise<{ tools: ReadonlyMap<string, Tool>; close(): Promise<void> }> | undefined;
 
@@ -71,6 +60,7 @@ export class Agent {
     this.#above = above;
     this.#host = options.host ?? systemHost;
     this.#durability = options.durability ?? 'strict';
+    this.#inherited = new InheritedTranscripts(store);
     this.#subAgents = new SubAgents({ name: this.name, store, tools: definition.tools }, agent =>
       this.#place(agent),
     );
@@ -91,9 +81,9 @@ export class Agent {
    */
   async start(input: string | readonly Item[], options: StartOptions = {}): Promise<Run> {
     const { continues, signal } = options;
-    if (continues !== undefined) await this.#assertEnded(continues);
+    if (continues !== undefined) await this.#inherited.assertEnded(continues);
     const run = await this.#begin(input, options);
-    this.#cancelOn(signal, run);
+    cancelOn(signal, run);
     return run;
   }
 
@@ -106,7 +96,7 @@ export class Agent {
     } catch (error) {
       if (!(error instanceof EngineError) || error.code !== 'run-exists') throw error;
     }
-    return await (await this.#ownerOf(request.runId)).#attach(request.runId, { isAwaited });
+    return await this.#attach(request.runId, { isAwaited });
   }
 
   async #begin(
@@ -115,7 +105,7 @@ export class Agent {
     awaited: Pick<RunOptions, 'isAwaited'> = {},
   ): Promise<Run> {
     const runId = options.runId ?? this.#host.newId('run');
-    const inherited = await this.#loadInherited(options.continues ?? null);
+    const inherited = await this.#inherited.load(options.continues ?? null);
     const tools = await this.#connectTools();
     const started = this.#describeStart(input, { ...options, runId, tools });
     const runOptions = { ...this.#runOptions(runId), ...awaited };
@@ -141,7 +131,7 @@ export class Agent {
    * another chart or format with `chart-mismatch`: see `check`.
    */
   async open(runId: string): Promise<Run> {
-    return await (await this.#ownerOf(runId)).#attach(runId);
+    return await this.#attach(runId);
   }
 
   /** This agent, or the one below it that a run of the store belongs to. */
@@ -159,9 +149,10 @@ export class Agent {
 
   async #attach(runId: string, awaited: Pick<RunOptions, 'isAwaited'> = {}): Promise<Run> {
     const loaded = await this.#load(runId);
-    const { continues } = loaded.state.context;
-    const inherited = loaded.inherited ?? (await this.#loadInherited(continues).catch(() => undefined));
-    return Run.attach({ ...this.#runOptions(runId), ...awaited }, loaded, inherited);
+    const { agent, continues } = loaded.state.context;
+    const owner = this.#agentNamed(agent.name, runId);
+    const inherited = loaded.inherited ?? (await this.#inherited.load(continues).catch(() => undefined));
+    return Run.attach({ ...owner.#runOptions(runId), ...awaited }, loaded, inherited);
   }
 
   /** The agent as a tool of others: a sub-agent. */
@@ -200,10 +191,11 @@ export class Agent {
    * `snapshot-outdated` if the store knows a later state of that run, with `run-foreign` for another agent's.
    */
   async restore(snapshot: JsonValue): Promise<Run> {
-    const { runId, seq, image } = readSnapshot(snapshot);
-    const known = await this.store.get(runId);
-    if (known === undefined) await this.#adopt(runId, seq, image);
-    else if (known.seq !== seq) throw describeMismatch(runId, known.seq, seq);
+    const runId = await restoreRun(snapshot, {
+      store: this.store,
+      assertOwn: (name, id) => void this.#agentNamed(name, id),
+      loadInherited: continues => this.#inherited.load(continues),
+    });
     return await this.open(runId);
   }
 
@@ -263,8 +255,9 @@ export class Agent {
     try {
       return await loadRun(this.store, runId);
     } catch (error) {
+      const owner = await this.#ownerOf(runId);
       if (!(error instanceof EngineError) || error.code !== 'chart-mismatch') throw error;
-      const report = await checkRun(this.store, runId, undefined, this.#definition.migrations);
+      const report = await checkRun(this.store, runId, undefined, owner.#definition.migrations);
       throw report.opens ? error : versionMismatch(report);
     }
   }
@@ -289,62 +282,11 @@ export class Agent {
       durability: this.#durability,
       services: this.#services,
       connectTools: () => this.#connectTools(),
-      loadInherited: continues => this.#loadInherited(continues),
+      loadInherited: continues => this.#inherited.load(continues),
       showText: text => filterText(text, this.#definition.textFilters),
       children: this.#subAgents,
       ...(above === undefined ? {} : { openParent: id => above.open(id) }),
     };
-  }
-
-  /** Ended runs never change, so what is inherited is read once. */
-  #loadInherited(continues: string | null): Promise<readonly Item[]> {
-    if (continues === null) return Promise.resolve([]);
-    const known = this.#inherited.get(continues);
-    if (known !== undefined) return known;
-    const loading = loadInherited(this.store, continues, id => this.#inherited.get(id));
-    this.#inherited.set(continues, loading);
-    loading.catch(() => this.#inherited.delete(continues));
-    return loading;
-  }
-
-  async #assertEnded(runId: string): Promise<void> {
-    const record = await this.store.get(runId);
-    if (record === undefined)
-      throw new EngineError('run-unknown', `The store has no run ${runId} to continue.`);
-    if (record.status !== 'running' && record.status !== 'waiting') return;
-    throw new EngineError(
-      'refused',
-      `Run ${runId} has not ended yet (${record.status}): send it the message instead.`,
-    );
-  }
-
-  async #adopt(runId: string, seq: number, image: JsonValue): Promise<void> {
-    const read = readImage(image, runId);
-    const restored = restoreImage(read, runId);
-    const { context } = read.state;
-    this.#agentNamed(context.agent.name, runId);
-    const older = read.inherited ?? (await this.#loadInherited(context.continues));
-    await this.store.adopt({
-      runId,
-      agent: context.agent.name,
-      status: statusOf(restored),
-      createdAt: context.startedAt,
-      seq,
-      state: makeImage(restored, older),
-    });
-  }
-
-  #cancelOn(signal: AbortSignal | undefined, run: Run): void {
-    if (signal === undefined) return;
-    const cancel = () => void run.cancel({ reason: 'aborted by the caller' }).catch(() => {});
-    if (signal.aborted) return cancel();
-    signal.addEventListener('abort', cancel, { once: true });
-    run.settled().then(
-      ({ status }) => {
-        if (status !== 'waiting') signal.removeEventListener('abort', cancel);
-      },
-      () => {},
-    );
   }
 }
 

@@ -1,9 +1,9 @@
 import * as z from 'zod/mini';
 import { answerOfChild } from '../../engine/child-runs.ts';
+import type { Settled } from '../../engine/settled.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import type { ApprovalRule } from '../../tools/approval-rule.ts';
 import { tool } from '../../tools/tool.ts';
-import type { Agent } from './agent.ts';
 
 export type AsToolOptions = {
   /** The tool's name: 1 to 64 letters, digits, `_` or `-`. */
@@ -12,6 +12,9 @@ export type AsToolOptions = {
   description: string;
   approval?: ApprovalRule<{ input: string }>;
 };
+
+/** The agent, for who runs the tool without an engine. */
+type Asked = { name: string; run(input: string, options: { signal: AbortSignal }): Promise<Settled> };
 
 const task = z.object({ input: z.string() });
 
@@ -27,7 +30,7 @@ const taskSchema = {
  * An agent as a tool: a call of it is a run of that agent, on the store of the run that calls it, with a
  * share of what that run may still spend. Repeating the call after a crash finds the same run again.
  */
-export function asTool(agent: Agent, options: AsToolOptions): Tool {
+export function asTool(agent: Asked, options: AsToolOptions): Tool {
   const made = tool({
     ...options,
     input: task,

@@ -1,6 +1,7 @@
 import { type AgentDefinition, runConfigOf } from '../../engine/definition.ts';
-import { digestTools } from '../../engine/digest-tools.ts';
+import { digestTools } from '../../engine/digest.ts';
 import type { Host } from '../../engine/host.ts';
+import type { Run } from '../../engine/run.ts';
 import { chartIdentity } from '../../machines/snapshot.ts';
 import type { Limits } from '../../protocol/config.ts';
 import { EngineError } from '../../protocol/error.ts';
@@ -28,6 +29,20 @@ export type StartOptions = {
   /** What another process needs to make this agent again: the CLI's `--agent` and model. */
   launch?: { module?: string; model?: string; request?: JsonValue };
 };
+
+/** Cancels the run when `signal` is aborted, for as long as it has not ended. */
+export function cancelOn(signal: AbortSignal | undefined, run: Run): void {
+  if (signal === undefined) return;
+  const cancel = () => void run.cancel({ reason: 'aborted by the caller' }).catch(() => {});
+  if (signal.aborted) return cancel();
+  signal.addEventListener('abort', cancel, { once: true });
+  run.settled().then(
+    ({ status }) => {
+      if (status !== 'waiting') signal.removeEventListener('abort', cancel);
+    },
+    () => {},
+  );
+}
 
 /** What a run is begun with, all told. `tools` are those that are known by now. */
 export type Beginning = StartOptions &

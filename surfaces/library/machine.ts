@@ -1,5 +1,5 @@
-export { type FromAdapterOptions, fromAdapter } from '../../engine/from-adapter.ts';
 export type { LiveOptions, ServiceActor } from '../../engine/live.ts';
+export { type FromAdapterOptions, fromAdapter } from '../../engine/live.ts';
 export { type AgentMachine, agentMachine, CHART_VERSION } from '../../machines/agent.ts';
 export type { Call, CallStatus, Context } from '../../machines/context.ts';
 export { decideNextAction } from '../../machines/decide-next-action.ts';

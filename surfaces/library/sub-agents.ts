@@ -4,13 +4,24 @@ import type { Run } from '../../engine/run.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Tool, ToolSource } from '../../protocol/tool.ts';
-import { type Agent, BEGIN_CHILD } from './agent.ts';
-import { defineAgent } from './agent-options.ts';
+import { type AgentOptions, defineAgent } from './agent-options.ts';
 
 type Tools = readonly (Tool | ToolSource)[];
 
+/** How an agent begins a run for a call of another agent's run. */
+export const BEGIN_CHILD = Symbol('agentchart.beginChild');
+
+/** An agent as the one above has it. */
+export interface SubAgent {
+  readonly name: string;
+  readonly options: AgentOptions;
+  open(runId: string): Promise<Run>;
+  close(): Promise<void>;
+  [BEGIN_CHILD](request: ChildRequest): Promise<Run>;
+}
+
 /** The agents behind an agent's tools, each made anew on that agent's store when it is first needed. */
-export class SubAgents implements ChildRuns {
+export class SubAgents<Agent extends SubAgent> implements ChildRuns {
   readonly #store: Store;
   readonly #byTool: ReadonlyMap<string, Agent>;
   readonly #place: (agent: Agent) => Agent;
@@ -19,7 +30,7 @@ export class SubAgents implements ChildRuns {
   /** `place` makes an agent like the given one, for a parent. Throws `agent-invalid` for two of one name. */
   constructor(own: { name: string; store: Store; tools: Tools }, place: (agent: Agent) => Agent) {
     this.#store = own.store;
-    this.#byTool = agentsBehind(own.tools);
+    this.#byTool = agentsBehind<Agent>(own.tools);
     this.#place = place;
     assertNamesDiffer(own.name, [...new Set(this.#byTool.values())]);
   }
@@ -73,21 +84,21 @@ export class SubAgents implements ChildRuns {
 }
 
 /** The names of an agent and of all agents below it: its runs and theirs are found by them. */
-export function namesOf({ name, options }: Agent): string[] {
+export function namesOf({ name, options }: SubAgent): string[] {
   return [name, ...[...agentsBehind(options.tools ?? []).values()].flatMap(namesOf)];
 }
 
 /** The agent itself or one below it, by its name. */
-export function agentNamed(agent: Agent, name: string): Agent | undefined {
+export function agentNamed<Agent extends SubAgent>(agent: Agent, name: string): Agent | undefined {
   if (agent.name === name) return agent;
-  for (const below of agentsBehind(agent.options.tools ?? []).values()) {
+  for (const below of agentsBehind<Agent>(agent.options.tools ?? []).values()) {
     const found = agentNamed(below, name);
     if (found !== undefined) return found;
   }
   return undefined;
 }
 
-function agentsBehind(tools: Tools): Map<string, Agent> {
+function agentsBehind<Agent extends SubAgent>(tools: Tools): Map<string, Agent> {
   return new Map(
     tools.flatMap(tool =>
       'name' in tool && 'subAgent' in tool && tool.subAgent !== undefined
@@ -98,9 +109,9 @@ function agentsBehind(tools: Tools): Map<string, Agent> {
 }
 
 /** One agent may be a tool of several; two agents may not have one name. */
-function assertNamesDiffer(own: string, agents: readonly Agent[]): void {
-  const known = new Map<string, Agent>();
-  const meet = (agent: Agent) => {
+function assertNamesDiffer(own: string, agents: readonly SubAgent[]): void {
+  const known = new Map<string, SubAgent>();
+  const meet = (agent: SubAgent) => {
     if (agent.name === own || (known.get(agent.name) ?? agent) !== agent) {
       throw new EngineError(
         'agent-invalid',
@@ -111,4 +122,15 @@ function assertNamesDiffer(own: string, agents: readonly Agent[]): void {
     for (const below of agentsBehind(agent.options.tools ?? []).values()) meet(below);
   };
   for (const agent of agents) meet(agent);
+}
+
+/** Why an agent does not take a run: it belongs to `owner`, and `agent` would drive it with its own model and tools. */
+export function foreignRun(runId: string, owner: string, agent: string): EngineError {
+  return new EngineError(
+    'run-foreign',
+    `Run ${runId} belongs to agent "${owner}", and this is agent "${agent}", which would go on with its own model and tools. ` +
+      `Open the run with agent "${owner}", or with an agent that has "${owner}" as a sub-agent. ` +
+      `To hand the conversation over, wait until the run has ended and begin one with { continues: '${runId}' }.`,
+    { runId, owner, agent },
+  );
 }

@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
 import { loadRun } from '../../engine/load-run.ts';
-import { type Happening, RunEvents } from '../../engine/run-events.ts';
 import { appendEvidence } from '../../engine/run-log.ts';
 import { memory } from '../../stores/memory.ts';
 import { createAgent } from '../../surfaces/library/index.ts';
@@ -23,23 +22,4 @@ it('a note is journaled with its run, changes nothing of it, and stays behind wh
   expect(await appendEvidence(store, 'nobody', { type: 'run.noted', at: 1, by: 'me', note: null })).toBe(
     undefined,
   );
-});
-
-it('who comes late to a turn is told its reasoning and its text so far, in order', () => {
-  const events = new RunEvents();
-  const place = { turn: 1, attempt: 1 };
-  for (const [type, text] of [
-    ['reasoning.delta', 'a'],
-    ['reasoning.delta', 'b'],
-    ['text.delta', 'c'],
-    ['text.delta', 'd'],
-  ] as const) {
-    events.publishDelta({ type, ...place, text });
-  }
-  const heard: Happening[] = [];
-  events.subscribe(happening => heard.push(happening));
-  expect(heard).toEqual([
-    { type: 'delta', delta: { type: 'reasoning.delta', ...place, text: 'ab' } },
-    { type: 'delta', delta: { type: 'text.delta', ...place, text: 'cd' } },
-  ]);
 });

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { exportRun, type RunExport } from '../../engine/export-run.ts';
-import { hashHead, hashNext, hashSeal } from '../../engine/hash-chain.ts';
+import { exportRun, hashHead, hashNext, hashSeal, type RunExport } from '../../engine/export-run.ts';
 import { hashState, loadRun } from '../../engine/load-run.ts';
 import { readExport } from '../../engine/read-export.ts';
 import { replayExport } from '../../engine/replay-export.ts';

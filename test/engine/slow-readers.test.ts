@@ -1,57 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
 import type { RunHappening } from '../../engine/run.ts';
-import { RunEvents } from '../../engine/run-events.ts';
-import { readEvents, readText, type StreamSource } from '../../engine/run-streams.ts';
-import type { JournalEntry } from '../../protocol/event.ts';
+import { readEvents, readText } from '../../engine/run-events.ts';
 import { memory } from '../../stores/memory.ts';
 import { createAgent } from '../../surfaces/library/create-agent.ts';
-import { ManualHost } from './manual-host.ts';
-
-/** A run that a test writes itself: what is durable, and what it publishes. */
-class Written {
-  readonly events = new RunEvents();
-  readonly journal: JournalEntry[] = [];
-  ended = false;
-  readonly host = new ManualHost();
-  readonly source: StreamSource = {
-    runId: 'run_1',
-    events: this.events,
-    host: this.host,
-    readPages: after => this.#pages(after),
-    trouble: () => null,
-    look: async () => (this.ended ? 'ended' : 'running'),
-  };
-
-  async *#pages(after: number) {
-    for (let seq = after; seq < this.journal.length; seq += 100) yield this.journal.slice(seq, seq + 100);
-  }
-
-  /** A turn that streams this text, character by character, and is journaled. */
-  say(text: string, { turn, completes = true }: { turn: number; completes?: boolean }): void {
-    this.#append({ type: 'text.started', at: 1, generation: turn });
-    this.stream(text, turn);
-    if (completes) this.complete(text, turn);
-  }
-
-  stream(text: string, turn: number): void {
-    for (const char of text) this.events.publishDelta({ type: 'text.delta', turn, attempt: 1, text: char });
-  }
-
-  complete(text: string, turn: number): void {
-    const said = { provider: 'p', model: 'm', finishReason: 'stop', text, items: [], calls: [] } as const;
-    this.#append({
-      ...{ type: 'turn.completed', at: 1, generation: turn, usage: null, startedAt: 1 },
-      ...{ ...said, items: [], calls: [] },
-    });
-  }
-
-  #append(event: JournalEntry['event']): void {
-    const entry = { seq: this.journal.length + 1, event };
-    this.journal.push(entry);
-    this.events.publishEntry(entry);
-  }
-}
+import { Written } from './written-run.ts';
 
 const LONG = Array.from({ length: 3_000 }, (_, place) => String(place % 10)).join('');
 
@@ -107,10 +60,13 @@ describe('a reader that falls behind', () => {
     const { events } = run;
     const subscribe = events.subscribe.bind(events);
     let told = 0;
-    events.subscribe = listen =>
-      subscribe(happening => {
-        told += 1;
-        listen(happening);
+    events.subscribe = reader =>
+      subscribe({
+        wake: () => reader.wake(),
+        take: happening => {
+          told += 1;
+          reader.take(happening);
+        },
       });
     const reader = readEvents(run.source, { follow: true });
     run.say('a', { turn: 1 });

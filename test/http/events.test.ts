@@ -105,6 +105,28 @@ describe('the events of a run', () => {
     expect(late[0]).toMatchObject({ id: '1' });
   });
 
+  test('are the same for two who watch, and for one that comes back in the middle of a turn', async () => {
+    const model = new PacedModel(['Hel', 'lo', 'gate', ', world']);
+    const desk = makeApp({ model });
+    const runId = await start(desk);
+    await model.reached;
+    const path = `/runs/${runId}/events`;
+    const [one, left] = [await Reader.open(desk, path), await Reader.open(desk, path)];
+    for (const reader of [one, left]) await reader.readUntil(events => events.length > 1);
+    await left.leave();
+    const last = String(idsOf(left.events).at(-1));
+    const back = await Reader.open(desk, path, { 'last-event-id': last });
+    expect((await back.readUntil(events => events.length > 0))[0]).toEqual({
+      event: 'text',
+      data: { turn: 1, attempt: 1, text: 'Hello' },
+    });
+    model.open();
+    await Promise.all([one.readToEnd(), back.readToEnd()]);
+    for (const { events } of [one, back]) expect(textOf(events)).toBe('Hello, world');
+    expect([...idsOf(left.events), ...idsOf(back.events)]).toEqual(idsOf(one.events));
+    expect(back.events.at(-1)).toEqual(one.events.at(-1));
+  });
+
   test('show what was decided and why beside the journal', async () => {
     const desk = makeApp();
     const { runId } = await desk.begin();

@@ -12,8 +12,8 @@ import {
   type Place,
 } from '../../surfaces/testing/explore/explorer.ts';
 import { findStuckPlaces } from '../../surfaces/testing/explore/find-stuck-places.ts';
+import { followLedger } from '../../surfaces/testing/explore/follow-ledger.ts';
 import { generateEvents } from '../../surfaces/testing/explore/generate-events.ts';
-import { followLedger } from '../../surfaces/testing/explore/ledger.ts';
 import { nameEdge } from '../../surfaces/testing/explore/name-edge.ts';
 import type { World } from '../../surfaces/testing/explore/world.ts';
 import { makeConfig, makeStarted } from './builders.ts';

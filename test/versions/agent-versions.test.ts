@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
 import type { ScriptedTurn } from '../../adapters/scripted-turns.ts';
-import { digestTool } from '../../engine/digest-tools.ts';
+import { digestTool } from '../../engine/digest.ts';
 import type { JournalMigration } from '../../engine/migrate-journal.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Tool, ToolCallContext, ToolSource } from '../../protocol/tool.ts';
