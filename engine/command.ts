@@ -1,6 +1,6 @@
 import { findCall } from '../machines/calls.ts';
 import type { Call, CallStatus, Context } from '../machines/context.ts';
-import { type ChartState, next } from '../machines/step.ts';
+import type { ChartState } from '../machines/step.ts';
 import type { RunParams } from '../protocol/config.ts';
 import type { Effect } from '../protocol/effect.ts';
 import { messageOf } from '../protocol/error.ts';
@@ -72,7 +72,7 @@ export function isOwnCall(command: CallCommand, ownId: string, context: Context)
 }
 
 /** What makes a command an input of the state it meets. */
-export type MakeCommand = (state: ChartState) => Command;
+export type MakeCommand<State = ChartState> = (state: State) => Command;
 
 /** `call` is the one the command is about, as it stands. */
 export function makeDecision(
@@ -166,7 +166,10 @@ export function sendMessage(message: string | readonly Item[], { by }: Said, hos
   return { type: 'message.received', items: named, ...given('by', by) };
 }
 
-export function cancelRun({ context }: ChartState, { reason, by }: Said & { reason?: string }): Command {
+export function cancelRun(
+  { context }: ChartState,
+  { reason, by }: Said & { reason?: string },
+): Extract<Command, { type: 'run.cancelled' }> {
   const unsettled = listOpenCalls(context).map(call => call.callId);
   return { type: 'run.cancelled', unsettled, ...given('reason', reason), ...given('by', by) };
 }
@@ -184,19 +187,20 @@ export function stampCommand(command: Command, at: number): ChartEvent {
 }
 
 /** Commands as inputs: each made of the state that those before it lead to. */
-export type FoldedCommands = {
+export type FoldedCommands<State> = {
   events: ChartEvent[];
   /** What all of them lead to; `null` when the chart does not take one of them. */
-  state: ChartState | null;
+  state: State | null;
   effects: readonly Effect[];
 };
 
 /** Gives a refusal instead for an input that could not be read back. */
-export function foldCommands(
-  before: ChartState,
-  makes: readonly MakeCommand[],
+export function foldCommands<State>(
+  next: (state: State, event: ChartEvent) => { state: State; effects: readonly Effect[]; handled: boolean },
+  before: State,
+  makes: readonly MakeCommand<State>[],
   at: number,
-): FoldedCommands | Exclude<SubmitResult, { accepted: true }> {
+): FoldedCommands<State> | Exclude<SubmitResult, { accepted: true }> {
   const events: ChartEvent[] = [];
   const effects: Effect[] = [];
   let state = before;
