@@ -164,7 +164,7 @@ export class ResponsesService {
   }
 
   async #start(
-    { continues, items }: Extract<Plan, { type: 'start' }>,
+    { continues, refersTo, items }: Extract<Plan, { type: 'start' }>,
     { body, model, toolset, close }: Asked,
   ): Promise<LiveResponse> {
     const { host } = this.#options;
@@ -177,6 +177,7 @@ export class ResponsesService {
     const spec: ResponseSpec = {
       ...this.#describe(body, model, toolset),
       lists: lists.map(list => list.id),
+      ...(refersTo === undefined ? {} : { refersTo }),
     };
     const agent = this.#makeAgent(body, toolset, spec, store);
     const run = await agent.start([...(isStored ? [] : inherited), ...lists, ...items], {
