@@ -1,6 +1,5 @@
 import { EngineError } from '../protocol/error.ts';
-import type { SideEffect } from '../protocol/tool.ts';
-import { readApproval } from '../protocol/tool.ts';
+import { readApproval, type SideEffect } from '../protocol/tool.ts';
 
 /** The longest delay a timer can have; a longer one would fire at once. */
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
