@@ -14,6 +14,9 @@ import { type Refusal, refuse, type SubmitResult } from './explain-refusal.ts';
 import type { Host } from './host.ts';
 import { listOpenCalls } from './settled.ts';
 
+/** Items. */
+const MOST_UNREAD = 1_000;
+
 /** In UTF-8. */
 const LONGEST_REASON_BYTES = 100_000;
 
@@ -182,7 +185,7 @@ export type FoldedCommands = {
   effects: readonly Effect[];
 };
 
-/** Gives a refusal instead for an input that could not be read back. */
+/** Gives a refusal instead for an input that could not be read back, and for a message where too many are unread. */
 export function foldCommands(
   before: ChartState,
   makes: readonly MakeCommand[],
@@ -197,12 +200,23 @@ export function foldCommands(
     const fault = findFault(event);
     if (fault !== null) return { ...fault, index };
     const step = next(state, event);
+    const overflow = step.handled && event.type === 'message.received' ? findOverflow(state) : null;
+    if (overflow !== null) return { ...overflow, index };
     if (step.handled) state = step.state;
     else isTaken = false;
     events.push(event);
     effects.push(...step.effects);
   }
   return { events, state: isTaken ? state : null, effects };
+}
+
+/** Each further message copies those that are unread. Journals may have more: they are read as they are. */
+function findOverflow({ context: { runId, inbox } }: ChartState): Refusal | null {
+  if (inbox.length < MOST_UNREAD) return null;
+  return refuse(
+    'inbox-full',
+    `Run ${runId} has ${inbox.length} unread messages, and takes no more before it reads them: see what it waits for.`,
+  );
 }
 
 /** What is journaled can be read back: nobody's input may end the driving for everybody. */
