@@ -2,7 +2,7 @@ import { pendingServices } from '../machines/snapshot.ts';
 import { type ChartState, next } from '../machines/step.ts';
 import type { Store } from '../protocol/store.ts';
 import type { Chart } from './chart.ts';
-import { cancelRun } from './command.ts';
+import { cancelRun, findOverflow } from './command.ts';
 import { findRefusal } from './explain-refusal.ts';
 import type { Host } from './host.ts';
 import { lateOutcomes } from './late-evidence.ts';
@@ -22,6 +22,7 @@ export const agentChart: Chart<ChartState> = {
   standing: standingAt,
   image: makeImage,
   contextOf: ({ context }) => context,
+  findOverflow,
   findRefusal,
   lateOutcomes,
 };

@@ -36,6 +36,8 @@ export interface Chart<State> {
   image(state: State, inherited?: readonly Item[]): JsonValue;
   /** What services see. */
   contextOf(state: State): Context;
+  /** Why an input that the chart would take is too much for the run now. */
+  findOverflow(state: State, event: ChartEvent): Refusal | null;
   /** Why the first of these inputs that is not taken is not; `null` when all are. */
   findRefusal(
     state: State,

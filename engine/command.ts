@@ -15,6 +15,9 @@ import { type Refusal, refuse, type SubmitResult } from './explain-refusal.ts';
 import type { Host } from './host.ts';
 import { listOpenCalls } from './settled.ts';
 
+/** Items. */
+const MOST_UNREAD = 1_000;
+
 /** In UTF-8. */
 const LONGEST_REASON_BYTES = 100_000;
 
@@ -194,9 +197,14 @@ export type FoldedCommands<State> = {
   effects: readonly Effect[];
 };
 
-/** Gives a refusal instead for an input that could not be read back. */
+type Folds<State> = {
+  next(state: State, event: ChartEvent): { state: State; effects: readonly Effect[]; handled: boolean };
+  findOverflow(state: State, event: ChartEvent): Refusal | null;
+};
+
+/** Gives a refusal instead for an input that could not be read back, and for a message where too many are unread. */
 export function foldCommands<State>(
-  next: (state: State, event: ChartEvent) => { state: State; effects: readonly Effect[]; handled: boolean },
+  chart: Folds<State>,
   before: State,
   makes: readonly MakeCommand<State>[],
   at: number,
@@ -209,13 +217,27 @@ export function foldCommands<State>(
     const event = stampCommand(make(state), at);
     const fault = findFault(event);
     if (fault !== null) return { ...fault, index };
-    const step = next(state, event);
+    const step = chart.next(state, event);
+    const overflow = step.handled ? chart.findOverflow(state, event) : null;
+    if (overflow !== null) return { ...overflow, index };
     if (step.handled) state = step.state;
     else isTaken = false;
     events.push(event);
     effects.push(...step.effects);
   }
   return { events, state: isTaken ? state : null, effects };
+}
+
+/** Each further message copies those that are unread. Journals may have more: they are read as they are. */
+export function findOverflow(
+  { context: { runId, inbox } }: ChartState,
+  { type }: ChartEvent,
+): Refusal | null {
+  if (type !== 'message.received' || inbox.length < MOST_UNREAD) return null;
+  return refuse(
+    'inbox-full',
+    `Run ${runId} has ${inbox.length} unread messages, and takes no more before it reads them: see what it waits for.`,
+  );
 }
 
 /** What is journaled can be read back: nobody's input may end the driving for everybody. */

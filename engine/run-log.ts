@@ -125,7 +125,7 @@ export class RunLog<State> {
     const epoch = this.#epoch;
     for (;;) {
       if (epoch === null) await this.catchUp();
-      const fold = (before: State) => foldCommands(chart.next, before, makes, host.now());
+      const fold = (before: State) => foldCommands(chart, before, makes, host.now());
       const before = this.#state;
       const folded = fold(before);
       if ('accepted' in folded) return { type: 'refused', refusal: folded };
