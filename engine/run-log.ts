@@ -1,7 +1,8 @@
 import { type ChartState, next } from '../machines/step.ts';
 import type { Effect } from '../protocol/effect.ts';
-import type { BookkeepingEvent, ChartEvent, ReportEvent } from '../protocol/event.ts';
+import type { ChartEvent, ReportEvent } from '../protocol/event.ts';
 import type { AppendResult, ClaimRequest, RunStatus, Store } from '../protocol/store.ts';
+import { appendEvidence } from './append-evidence.ts';
 import { type FoldedCommands, foldCommands, type MakeCommand } from './command.ts';
 import { findRefusal, type Refusal, type SubmitResult } from './explain-refusal.ts';
 import type { Host } from './host.ts';
@@ -26,6 +27,7 @@ import { trackRecord } from './services/running-calls.ts';
  * J6 Events that are admitted together are appended together, or not at all.
  * J7 While this process holds the lease it appends under its epoch. What was pending when it lets the lease go
  *    is appended no more (E4).
+ * J8 Behind a redaction the journal is folded anew: what was redacted is in no fold that goes on.
  */
 export class RunLog {
   readonly runId: string;
@@ -273,8 +275,11 @@ export class RunLog {
       const epoch = this.#epoch ?? Number.POSITIVE_INFINITY;
       if (page.some(({ event }) => event.type === 'run.claimed' && event.epoch > epoch))
         return this.#supersede();
+      if (page.some(({ event }) => event.type === 'run.redacted'))
+        this.#durable = await loadRun(this.#where.store, this.runId);
       for (const entry of page) {
-        this.#durable = { state: foldEntry(this.#durable.state, entry, this.runId), seq: entry.seq };
+        const { state, seq } = this.#durable;
+        if (entry.seq > seq) this.#durable = { state: foldEntry(state, entry, this.runId), seq: entry.seq };
         this.#events.publishEntry(entry);
       }
     }
@@ -331,22 +336,4 @@ type Pending = Pick<FoldedCommands, 'events' | 'effects'> & {
 function foldEvent(before: ChartState, event: ChartEvent): FoldedCommands {
   const { state, effects, handled } = next(before, event);
   return { events: [event], state: handled ? state : null, effects };
-}
-
-/**
- * Appends what the chart knows nothing of: what came after a run was given up or had ended, and notes.
- * Gives the entry's seq; `undefined` when there is no such run.
- */
-export async function appendEvidence(
-  store: Store,
-  runId: string,
-  event: BookkeepingEvent,
-): Promise<number | undefined> {
-  for (;;) {
-    const record = await store.get(runId);
-    if (record === undefined) return undefined;
-    const guard = { after: record.seq, input: true } as const;
-    const result = await store.append(runId, guard, [event], record.status);
-    if (result.type === 'appended') return result.seq;
-  }
 }

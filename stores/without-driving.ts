@@ -20,6 +20,8 @@ export function withoutDriving(store: Store): Store {
     readBlob: (runId, digest, offset, length) => store.readBlob(runId, digest, offset, length),
     findItem: itemId => store.findItem(itemId),
     chain: runId => store.chain(runId),
+    delete: (runId, options) => store.delete(runId, options),
+    redact: (runId, redaction) => store.redact(runId, redaction),
     close: () => store.close(),
   };
 }

@@ -125,6 +125,8 @@ function bindAll(store: Store): Store {
     readBlob: store.readBlob.bind(store),
     findItem: store.findItem.bind(store),
     chain: store.chain.bind(store),
+    delete: store.delete.bind(store),
+    redact: store.redact.bind(store),
     close: store.close.bind(store),
   };
 }

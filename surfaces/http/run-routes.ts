@@ -1,6 +1,7 @@
 import type { HttpBindings } from '@hono/node-server';
 import type { Context, Hono } from 'hono';
 import type { Host } from '../../engine/host.ts';
+import { isOwnerDead } from '../../engine/owner.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import { ApiError } from './error-envelope.ts';
 import { EventStream, type StreamBounds } from './event-stream.ts';
@@ -30,7 +31,7 @@ type Request = Context<RunsEnv>;
 
 /** Everything under `/runs`. */
 export function addRunRoutes(app: Hono<RunsEnv>, options: RunRoutesOptions): void {
-  const { store } = options;
+  const { store, clock } = options;
   app.post('/runs', c => startRun(c, options));
   app.get('/runs', async c => {
     const query = listQuery.safeParse(c.req.query());
@@ -40,6 +41,13 @@ export function addRunRoutes(app: Hono<RunsEnv>, options: RunRoutesOptions): voi
     return c.json({ runs: records.map(summarizeRun), ...(damaged.length > 0 && { damaged }) });
   });
   app.get('/runs/:id', async c => c.json(await view(await findRecord(store, c.req.param('id')), options)));
+  app.delete('/runs/:id', async c => {
+    await store.delete((await findRecord(store, c.req.param('id'))).runId, {
+      now: clock.now(),
+      isDead: isOwnerDead,
+    });
+    return c.body(null, 204);
+  });
   app.get('/runs/:id/events', c => streamEvents(c, c.req.param('id'), options));
   app.get('/runs/:id/results/:call', c => readResultPage(c, store, c.req.param('id'), c.req.param('call')));
   app.get('/runs/:id/results/:call/download', c =>

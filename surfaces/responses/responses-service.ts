@@ -1,10 +1,10 @@
+import { appendEvidence } from '../../engine/append-evidence.ts';
 import { forkRun } from '../../engine/fork-run.ts';
 import type { Host } from '../../engine/host.ts';
 import { loadInherited } from '../../engine/inherit.ts';
 import { hasEnded } from '../../engine/load-run.ts';
 import { readJournal, readPage } from '../../engine/read-journal.ts';
 import type { Run } from '../../engine/run.ts';
-import { appendEvidence } from '../../engine/run-log.ts';
 import { messageOf } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { JsonObject } from '../../protocol/json.ts';

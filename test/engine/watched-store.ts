@@ -74,6 +74,8 @@ export function watchStore(store: Store, watch: Watch): Store {
     list: filter => store.list(filter),
     findItem: itemId => store.findItem(itemId),
     chain: runId => store.chain(runId),
+    delete: (...args) => store.delete(...args),
+    redact: (...args) => store.redact(...args),
     close: () => store.close(),
   };
 }

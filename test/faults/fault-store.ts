@@ -20,6 +20,8 @@ export const METHODS = [
   'readBlob',
   'findItem',
   'chain',
+  'delete',
+  'redact',
 ] as const satisfies readonly (keyof Store)[];
 export type Method = (typeof METHODS)[number];
 
@@ -110,6 +112,8 @@ export function makeFaultyStore(inner: Store, host: Host): FaultyStore {
     list: filter => call('list', () => inner.list(filter)),
     findItem: itemId => call('findItem', () => inner.findItem(itemId)),
     chain: runId => call('chain', () => inner.chain(runId)),
+    delete: (...args) => call('delete', () => inner.delete(...args)),
+    redact: (...args) => call('redact', () => inner.redact(...args)),
     close: () => inner.close(),
   };
   return {

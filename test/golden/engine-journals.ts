@@ -1,8 +1,8 @@
 import { scripted } from '../../adapters/scripted.ts';
+import { appendEvidence } from '../../engine/append-evidence.ts';
 import { MOST_CRASHES } from '../../engine/find-poison.ts';
 import type { FaultPoint } from '../../engine/host.ts';
 import type { Run } from '../../engine/run.ts';
-import { appendEvidence } from '../../engine/run-log.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import { shortenOwnerName } from '../../protocol/owner-name.ts';
 import type { Store } from '../../protocol/store.ts';

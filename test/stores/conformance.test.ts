@@ -22,6 +22,8 @@ function breakStore(change: (store: Store) => Partial<Store>): Store {
     readBlob: (...args) => store.readBlob(...args),
     findItem: (...args) => store.findItem(...args),
     chain: (...args) => store.chain(...args),
+    delete: (...args) => store.delete(...args),
+    redact: (...args) => store.redact(...args),
     close: () => store.close(),
     ...change(store),
   };

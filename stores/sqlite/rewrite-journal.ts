@@ -1,0 +1,38 @@
+import { sumOfEntry } from './checksum.ts';
+import type { Position } from './locate-run.ts';
+import { readSum, readTexts, splitRow } from './read-journal.ts';
+import type { Row } from './rows.ts';
+import type { Statements } from './statements.ts';
+
+/**
+ * Puts other JSON in the place of entries, by their seq. Every checksum from the first of them on is made anew, of a
+ * journal that was held against the old ones. Throws `journal-damaged`, and gives the position with the new checksum.
+ */
+export function rewriteEntries(
+  sql: Statements,
+  runId: string,
+  { row, ...position }: Position & { row: Row },
+  texts: ReadonlyMap<number, string>,
+): Position {
+  if (texts.size === 0) return position;
+  const { run, seq: last } = position;
+  const before = Math.min(...texts.keys()) - 1;
+  readTexts(sql, runId, before);
+  let sum = '';
+  let next = before + 1;
+  for (const found of sql.rows.all(run, before, last)) {
+    const entries = splitRow(runId, next, found);
+    const written = entries.map(({ text, ...entry }) => ({ ...entry, text: texts.get(entry.seq) ?? text }));
+    next = Number(found.seq) + 1;
+    let sums = '';
+    for (const entry of written) {
+      if (sum === '' && entry.seq === before + 1)
+        sum = readSum(sql, runId, { run, seq: before, base: Number(row.base) });
+      sum = entry.seq <= before ? entry.sum : sumOfEntry(sum, entry.text);
+      sums += sum;
+    }
+    sql.rewriteRow.run(run, Number(found.seq), sums, written.map(({ text }) => text).join('\n'));
+  }
+  sql.rewriteEnd.run(sum, run);
+  return { ...position, sum };
+}
