@@ -26,6 +26,8 @@ export type RedactionPlan = {
   entries: JournalEntry[];
   /** By digest: what no entry names any more. */
   blobs: string[];
+  /** The fold of the journal with them. */
+  state: ChartState;
   /** Where a value is redacted that was not before. */
   redacted: string[];
   elsewhere: string[];
@@ -41,12 +43,13 @@ export function planRedaction(journal: WholeJournal, paths: readonly string[]): 
   const places = findPlaces(journal, paths);
   const originals = new Map(places.map(({ value }) => [redactionOf(hashOf(value)), value]));
   const changed = journal.map(entry => redactEntry(entry, places));
-  assertSameFold(journal, changed, originals);
+  const state = foldAlike(journal, changed, originals);
   const named = new Set(changed.flatMap(({ event }) => blobsOf(event)).map(({ digest }) => digest));
   const blobs = journal.flatMap(({ event }) => blobsOf(event)).map(({ digest }) => digest);
   return {
     entries: changed.filter((entry, index) => entry !== journal[index]),
     blobs: [...new Set(blobs)].filter(digest => !named.has(digest)),
+    state,
     redacted: places.map(pointerTo),
     elsewhere: findElsewhere(changed, places),
   };
@@ -89,11 +92,16 @@ function redactEntry(entry: JournalEntry, places: readonly Place[]): JournalEntr
   throw refuse(own.map(pointerTo).join(', '), 'cannot be a text in its place: name what is in it');
 }
 
-function assertSameFold(journal: WholeJournal, changed: readonly JournalEntry[], originals: Originals): void {
+/** The fold of the redacted journal. */
+function foldAlike(
+  journal: WholeJournal,
+  changed: readonly JournalEntry[],
+  originals: Originals,
+): ChartState {
   const [{ event: started }] = journal;
   const first = changed[0]?.event;
-  if (first?.type !== 'run.started') return;
-  let [before, after] = [beginFold(started), beginFold(first)];
+  let before = beginFold(started);
+  let after = beginFold(first?.type === 'run.started' ? first : started);
   for (const [index, entry] of journal.entries()) {
     const { seq, event } = changed[index] ?? entry;
     const isNews = checkDigests(after, event) !== null && checkDigests(before, entry.event) === null;
@@ -110,6 +118,7 @@ function assertSameFold(journal: WholeJournal, changed: readonly JournalEntry[],
   if (left !== right) throw refuse('It', 'would not lead to the same state any more');
   if (!hasEnded(before) && canonicalJson(neededOf(before)) !== canonicalJson(neededOf(after)))
     throw refuse('It', 'is needed for a call that has no result yet, or for the turns to come');
+  return after;
 }
 
 function foldRedacted(state: ChartState, entry: JournalEntry, runId: string): ChartState {

@@ -1,6 +1,7 @@
 import { EngineError } from '../protocol/error.ts';
 import type { Owner, Store } from '../protocol/store.ts';
 import { type Host, systemHost } from './host.ts';
+import { makeImage } from './load-run.ts';
 import { isOwnerDead } from './owner.ts';
 import { planRedaction } from './plan-redaction.ts';
 import { readFromStart } from './read-from-start.ts';
@@ -36,7 +37,7 @@ export async function redactRun(
   if (paths.length === 0) throw new EngineError('input-invalid', 'Name the paths that are to be redacted.');
   for (;;) {
     const journal = await readFromStart(store, runId, 'Redact');
-    const { entries, blobs, redacted, elsewhere } = planRedaction(journal, paths);
+    const { entries, blobs, state, redacted, elsewhere } = planRedaction(journal, paths);
     const now = host.now();
     const said = {
       type: 'run.redacted',
@@ -45,7 +46,7 @@ export async function redactRun(
       ...(by === undefined ? {} : { by }),
     } as const;
     const result = await store.redact(runId, {
-      ...{ after: journal.length, entries, blobs, now, isDead },
+      ...{ after: journal.length, entries, blobs, state: makeImage(state), now, isDead },
       ...(redacted.length > 0 && { event: said }),
     });
     if (result.type === 'appended') return { runId, values: redacted.length, elsewhere };

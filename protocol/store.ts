@@ -108,6 +108,8 @@ export type Redaction = {
   entries: readonly JournalEntry[];
   /** The blobs, by digest, that the run names no more. */
   blobs: readonly string[];
+  /** The fold of it all: a snapshot at the new end, so that none of before comes after it. */
+  state: JsonValue;
   /** Says so, behind the last entry; none where everything was redacted before. */
   event?: Extract<BookkeepingEvent, { type: 'run.redacted' }>;
   /** ms since the epoch. */
@@ -183,8 +185,8 @@ export interface Store {
    */
   delete(runId: string, options?: DeleteOptions): Promise<string[]>;
   /**
-   * Puts redacted entries in the place of others, in one commit, and removes what was made of those: the snapshot,
-   * and the blobs that only they named. When it settles, nothing of the store has what was removed. Rejects with
+   * Puts redacted entries in the place of others, in one commit, and replaces what was made of those: the snapshot,
+   * and the blobs that only they named, which are removed. When it settles, nothing of the store has what was removed. Rejects with
    * `refused` while the run is driven. Made by `redactRun`, which knows what may be redacted.
    */
   redact(runId: string, redaction: Redaction): Promise<Exclude<AppendResult, { type: 'superseded' }>>;

@@ -223,7 +223,7 @@ class MemoryStore implements Store {
 
   async redact(
     runId: string,
-    { after, entries, blobs, event, now, isDead }: Redaction,
+    { after, entries, blobs, state, event, now, isDead }: Redaction,
   ): Promise<Exclude<AppendResult, { type: 'superseded' }>> {
     this.#refuseIfClosed();
     const texts = entries.map(entry => ({ seq: entry.seq, text: encodeEvent(entry.event) }));
@@ -233,7 +233,7 @@ class MemoryStore implements Store {
     if (after !== lengthOf(run)) return { type: 'conflict' };
     for (const { seq, text } of texts) run.journal[seq - run.base - 1] = text;
     if (event && said) this.#write(run, event, said);
-    if (run.base === 0) delete run.snapshot;
+    run.snapshot = { seq: lengthOf(run), state: JSON.stringify(state) };
     for (const digest of blobs) run.blobs.delete(digest);
     return { type: 'appended', seq: lengthOf(run) };
   }

@@ -217,20 +217,23 @@ class SqliteStore implements Store {
 
   async redact(
     runId: string,
-    { after, entries, blobs, event, now, isDead }: Redaction,
+    { after, entries, blobs, state, event, now, isDead }: Redaction,
   ): Promise<Exclude<AppendResult, { type: 'superseded' }>> {
     const texts = new Map(entries.map(entry => [entry.seq, encodeEvent(entry.event)]));
     const events = event === undefined ? [] : [event];
     const said = events.map(encodeEvent);
+    const image = JSON.stringify(state);
     const result = await this.#connection.write<Exclude<AppendResult, { type: 'superseded' }>>(sql => {
       const position = locateRun(sql, runId);
       const lease = toLease(position.row);
       if (isHeld(lease, { now, isDead })) throw drivenRun(runId, lease, 'redacted');
       if (after !== position.seq) return { type: 'conflict' };
       const rewritten = rewriteEntries(sql, runId, position, texts);
-      if (Number(position.row.base) === 0) sql.dropSnapshot.run(position.run);
       for (const digest of blobs) dropBlob(sql, position.run, digest);
-      return { type: 'appended', seq: writeEvents(sql, runId, rewritten, events, said).seq };
+      const { run, seq } = writeEvents(sql, runId, rewritten, events, said);
+      sql.dropSnapshot.run(run);
+      sql.saveSnapshot.run(run, seq, sumOfSnapshot(escapeText(runId), seq, image), image);
+      return { type: 'appended', seq };
     });
     if (result.type === 'appended') await this.#connection.purge({ isWhole: true });
     return result;

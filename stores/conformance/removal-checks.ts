@@ -18,7 +18,14 @@ function answer(callId: string): RunEvent {
 /** A redaction of the message in entry 2 of a run with `after` entries. */
 function redactSecond(after: number, changes: Partial<Redaction> = {}): Redaction {
   return {
-    ...{ after, entries: [{ seq: 2, event: receive('gone') }], blobs: [], now: 5000, isDead: () => false },
+    ...{
+      after,
+      entries: [{ seq: 2, event: receive('gone') }],
+      blobs: [],
+      state: { text: 'gone' },
+      now: 5000,
+      isDead: () => false,
+    },
     event: { type: 'run.redacted', at: 5000, paths: ['/2/items/0/content/0/text'] },
     ...changes,
   };
@@ -166,7 +173,7 @@ const redactionChecks: readonly Check[] = [
     },
   },
   {
-    name: 'a redaction removes the snapshot and the blobs it names, but those of other runs',
+    name: 'a redaction puts a snapshot in the place of all before, and removes the blobs it names, but those of other runs',
     async run(store) {
       await store.create(begin('a'), undefined, { events: [receive('two')], status: 'waiting' });
       await store.putBlob('a', DIGEST, '"abc"');
@@ -174,7 +181,8 @@ const redactionChecks: readonly Check[] = [
       await store.create(begin('fork', { forkOf: { runId: 'a', at: 1 } }));
       await store.saveSnapshot('a', { seq: 2, state: { text: 'two' } });
       await store.redact('a', redactSecond(2, { blobs: [DIGEST] }));
-      assert.equal(await store.loadSnapshot('a'), undefined);
+      await store.saveSnapshot('a', { seq: 2, state: { text: 'two' } });
+      assert.deepEqual(await store.loadSnapshot('a'), { seq: 3, state: { text: 'gone' } });
       assert.equal(await store.readBlob('a', DIGEST, 0, 5), undefined);
       assert.equal((await store.readBlob('a', OTHER, 0, 5))?.length, 5);
       assert.equal((await store.readBlob('fork', DIGEST, 0, 5))?.length, 5);

@@ -46,7 +46,7 @@ async function redactAll(store: Store, runId: string, after: number): Promise<Re
     event: seq === 1 ? begin(runId, { input: [say('gone', 'item')] }) : receive('gone'),
   }));
   const event = { type: 'run.redacted' as const, at: 9000, paths: ['/1'] };
-  return { after, entries, blobs: [], event, now: 9000, isDead: () => false };
+  return { after, entries, blobs: [], state: 'gone', event, now: 9000, isDead: () => false };
 }
 
 describe('what is removed from a file', () => {
