@@ -1,7 +1,7 @@
 import { toStored } from '../machines/snapshot.ts';
 import type { ChartState } from '../machines/step.ts';
 import { EngineError } from '../protocol/error.ts';
-import { blobsOf, type JournalEntry, type RunEvent } from '../protocol/event.ts';
+import { blobsOf, type JournalEntry } from '../protocol/event.ts';
 import { canonicalJson, isJsonObject, type JsonValue, toJson } from '../protocol/json.ts';
 import { isRedaction, redactionOf } from '../protocol/redaction.ts';
 import { checkDigests } from './check-digests.ts';
@@ -35,7 +35,7 @@ export type RedactionPlan = {
 
 type Originals = ReadonlyMap<string, JsonValue>;
 
-/** Texts that are shorter are found everywhere. */
+/** In characters: what is shorter is within many other texts. */
 const SHORTEST_FOUND = 4;
 
 /** Throws what `redactRun` says of paths. */
@@ -150,16 +150,17 @@ function restoreText(text: string, originals: Originals): string {
   });
 }
 
-/** Where the journal still has a text of what was redacted. */
+/** Where the journal still has a text of what was redacted: a short one only as a whole, or as a member of JSON. */
 function findElsewhere(changed: readonly JournalEntry[], places: readonly Place[]): string[] {
   const sought = new Set(places.flatMap(({ value }) => [...textsOf(value)].map(([text]) => text)));
-  const long = [...sought].filter(text => text.length >= SHORTEST_FOUND);
-  const forms = new Set(long.flatMap(text => [text, JSON.stringify(text).slice(1, -1)]));
-  if (forms.size === 0) return [];
-  return changed.flatMap(({ seq, event }: { seq: number; event: RunEvent }) =>
-    [...textsOf(toJson(event))].flatMap(([text, path]) =>
-      [...forms].some(form => text.includes(form)) ? [pointerTo({ seq, path })] : [],
-    ),
+  sought.delete('');
+  const forms = [...sought].flatMap(text => {
+    const quoted = JSON.stringify(text);
+    return text.length < SHORTEST_FOUND ? [quoted] : [quoted, text, quoted.slice(1, -1)];
+  });
+  const isFound = (text: string) => sought.has(text) || forms.some(form => text.includes(form));
+  return changed.flatMap(({ seq, event }) =>
+    [...textsOf(toJson(event))].flatMap(([text, path]) => (isFound(text) ? [pointerTo({ seq, path })] : [])),
   );
 }
 

@@ -17,7 +17,7 @@ export type RedactOptions = {
   isDead?(owner: Owner): boolean;
 };
 
-/** `elsewhere`: where the journal has a text of what was redacted, of four or more characters, still, as JSON Pointers. */
+/** `elsewhere`: where the journal still has a text of what was redacted, as JSON Pointers. Other runs are not looked at. */
 export type Redacted = { runId: string; values: number; elsewhere: string[] };
 
 /**
