@@ -3,7 +3,7 @@ import { type ChildRequest, narrowLimits } from '../../engine/child-runs.ts';
 import type { VersionReport } from '../../engine/compare-versions.ts';
 import type { AgentDefinition } from '../../engine/definition.ts';
 import { type Host, momentOf, systemHost } from '../../engine/host.ts';
-import { loadInherited } from '../../engine/inherit.ts';
+import { InheritedTranscripts } from '../../engine/inherit.ts';
 import { actorsOf, type LiveOptions, type ServiceActors } from '../../engine/live.ts';
 import {
   type LoadedRun,
@@ -57,7 +57,7 @@ export class Agent {
   readonly #host: Host;
   readonly #durability: 'strict' | 'relaxed';
   readonly #services: Readonly<Record<ServiceName, Service>>;
-  readonly #inherited = new Map<string, Promise<readonly Item[]>>();
+  readonly #inherited: InheritedTranscripts;
   readonly #subAgents: SubAgents;
   readonly #above: Agent | undefined;
   #connected: Promise<{ tools: ReadonlyMap<string, Tool>; close(): Promise<void> }> | undefined;
@@ -66,6 +66,7 @@ export class Agent {
   constructor(definition: AgentDefinition, options: AgentOptions, store: Store, above?: Agent) {
     this.name = definition.name;
     this.store = store;
+    this.#inherited = new InheritedTranscripts(store);
     this.#definition = definition;
     this.#options = options;
     this.#above = above;
@@ -115,7 +116,7 @@ export class Agent {
     awaited: Pick<RunOptions, 'isAwaited'> = {},
   ): Promise<Run> {
     const runId = options.runId ?? this.#host.newId('run');
-    const inherited = await this.#loadInherited(options.continues ?? null);
+    const inherited = await this.#inherited.load(options.continues ?? null);
     const tools = await this.#connectTools();
     const started = this.#describeStart(input, { ...options, runId, tools });
     const runOptions = { ...this.#runOptions(runId), ...awaited };
@@ -160,7 +161,7 @@ export class Agent {
   async #attach(runId: string, awaited: Pick<RunOptions, 'isAwaited'> = {}): Promise<Run> {
     const loaded = await this.#load(runId);
     const { continues } = loaded.state.context;
-    const inherited = loaded.inherited ?? (await this.#loadInherited(continues).catch(() => undefined));
+    const inherited = loaded.inherited ?? (await this.#inherited.load(continues).catch(() => undefined));
     return Run.attach({ ...this.#runOptions(runId), ...awaited }, loaded, inherited);
   }
 
@@ -289,22 +290,11 @@ export class Agent {
       durability: this.#durability,
       services: this.#services,
       connectTools: () => this.#connectTools(),
-      loadInherited: continues => this.#loadInherited(continues),
+      loadInherited: continues => this.#inherited.load(continues),
       showText: text => filterText(text, this.#definition.textFilters),
       children: this.#subAgents,
       ...(above === undefined ? {} : { openParent: id => above.open(id) }),
     };
-  }
-
-  /** Ended runs never change, so what is inherited is read once. */
-  #loadInherited(continues: string | null): Promise<readonly Item[]> {
-    if (continues === null) return Promise.resolve([]);
-    const known = this.#inherited.get(continues);
-    if (known !== undefined) return known;
-    const loading = loadInherited(this.store, continues, id => this.#inherited.get(id));
-    this.#inherited.set(continues, loading);
-    loading.catch(() => this.#inherited.delete(continues));
-    return loading;
   }
 
   async #assertEnded(runId: string): Promise<void> {
@@ -323,7 +313,7 @@ export class Agent {
     const restored = restoreImage(read, runId);
     const { context } = read.state;
     this.#agentNamed(context.agent.name, runId);
-    const older = read.inherited ?? (await this.#loadInherited(context.continues));
+    const older = read.inherited ?? (await this.#inherited.load(context.continues));
     await this.store.adopt({
       runId,
       agent: context.agent.name,

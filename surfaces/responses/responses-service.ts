@@ -1,7 +1,7 @@
 import { appendEvidence } from '../../engine/append-evidence.ts';
 import { forkRun } from '../../engine/fork-run.ts';
 import type { Host } from '../../engine/host.ts';
-import { loadInherited } from '../../engine/inherit.ts';
+import { InheritedTranscripts } from '../../engine/inherit.ts';
 import { hasEnded } from '../../engine/load-run.ts';
 import { readJournal, readPage } from '../../engine/read-journal.ts';
 import type { Run } from '../../engine/run.ts';
@@ -171,8 +171,7 @@ export class ResponsesService {
     const runId = host.newId('run');
     const isStored = body.store !== false;
     const store = isStored ? this.#options.store : memory();
-    const inherited =
-      continues === undefined ? [] : await loadInherited(this.#options.store, continues, () => undefined);
+    const inherited = await new InheritedTranscripts(this.#options.store).load(continues ?? null);
     const lists = this.#newLists(runId, toolset, [...inherited, ...items]);
     const spec: ResponseSpec = {
       ...this.#describe(body, model, toolset),

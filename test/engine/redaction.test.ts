@@ -230,6 +230,21 @@ describe('a redaction', () => {
     expect(textOfStore(snapshot)).not.toContain(`Pay ${SECRET}`);
   });
 
+  test('reaches the runs that continue the run, also in a process that has read it before', async () => {
+    const turns = [...PAYING, calls('pay'), { text: 'Later.' }, { text: 'Last.' }];
+    const { host, store, requests, agent } = await paid({ turns: turns.filter((_, place) => place !== 2) });
+    const later = await agent.start('And now?', { continues: 'r' });
+    expect((await host.settle(later.settled())).status).toBe('waiting');
+    await redactRun(store, 'r', { paths: ['/1/input/0/content/0/text'], host });
+    requests.length = 0;
+    await later.reject((await later.settled()).status === 'waiting' ? 'call_2_0' : '');
+    expect((await host.settle(later.settled())).status).toBe('finished');
+    const last = await agent.start('And then?', { continues: 'r' });
+    await host.settle(last.settled());
+    expect(requests).toHaveLength(2);
+    expect(textOfStore(requests)).not.toContain(`Pay ${SECRET}`);
+  });
+
   test('of any content of any run is refused, or leads where the run led', async () => {
     const property = fc.asyncProperty(recipes, fc.nat(), fc.nat(), async (recipe, first, second) => {
       const { store, run, host } = await recordRun(recipe);
