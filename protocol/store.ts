@@ -181,7 +181,8 @@ export interface Store {
   /**
    * Removes the run and the runs of its sub-agents, in one commit, with all that no other run has: entries, snapshots,
    * items, blobs. Gives their ids, its own first. Rejects with `refused` while one of them is driven, while its parent
-   * has not ended, and, without `cascade`, while another run continues one of them or waits for one.
+   * has not ended, and, without `cascade`, while another run continues one of them or waits for one. What rejects with
+   * `store-locked`, here and in `redact`, may be done, and its bytes be in the store's log yet: read the run again.
    */
   delete(runId: string, options?: DeleteOptions): Promise<string[]>;
   /**
