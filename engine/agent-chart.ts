@@ -12,6 +12,7 @@ import { RunLog } from './run-log.ts';
 /** The agent's own chart, as the log and the driver know it. */
 export const agentChart: Chart<ChartState> = {
   next,
+  load: loadRun,
   fold: foldEntry,
   pending: pendingServices,
   isAtRest,

@@ -3,7 +3,7 @@ import type { Effect } from '../protocol/effect.ts';
 import type { ChartEvent, JournalEntry } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
 import type { JsonValue } from '../protocol/json.ts';
-import type { Standing } from '../protocol/store.ts';
+import type { Standing, Store } from '../protocol/store.ts';
 import type { Refusal } from './explain-refusal.ts';
 import type { LateOutcome } from './service.ts';
 
@@ -18,6 +18,8 @@ type Unstamped<Type extends ChartEvent['type']> = Omit<Extract<ChartEvent, { typ
 export interface Chart<State> {
   /** Where an event leads, and what it asks for; `handled` is false for one that the chart does not take. */
   next(state: State, event: ChartEvent): { state: State; effects: readonly Effect[]; handled: boolean };
+  /** The fold of all that the store has of a run, and the seq of its last entry. Throws as `fold`, and `run-unknown`. */
+  load(store: Store, runId: string): Promise<{ state: State; seq: number }>;
   /** The state after one more entry of the run's journal. Throws `journal-damaged` for one that does not fit. */
   fold(state: State, entry: JournalEntry, runId: string): State;
   /** What has to be started when a process takes the run over. */

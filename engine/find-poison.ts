@@ -22,6 +22,7 @@ const BEGINNINGS: ReadonlySet<JournalEntry['event']['type']> = new Set([
   'tool.interrupted',
   'tool.late',
   'run.noted',
+  'run.redacted',
 ]);
 
 /**

@@ -3,6 +3,7 @@ import { type ChartState, next } from '../machines/step.ts';
 import { EngineError } from '../protocol/error.ts';
 import type { ChartEvent, RunEvent } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
+import { countRedactions } from '../protocol/redaction.ts';
 import type { Store } from '../protocol/store.ts';
 import { findFault, type Said, sendMessage, stampCommand } from './command.ts';
 import type { Host } from './host.ts';
@@ -22,7 +23,8 @@ export type ForkMessage = Said & { message?: string | readonly Item[] | undefine
  * The fork of a sub-agent's run works for nobody. A message is the fork's last entry: it is never found without it.
  *
  * Throws `input-invalid` when `at` is not an entry of the run or the message none, `run-ended` for a message
- * to a fork that has ended, `refused` for a run that came from another store, `run-unknown`.
+ * to a fork that has ended, `refused` for a run that came from another store and for an entry where a call has still to
+ * run whose input was redacted, `run-unknown`.
  */
 export async function forkRun(
   { store, host }: { store: Store; host: Host },
@@ -38,6 +40,7 @@ export async function forkRun(
   const end = entries
     .slice(1, at)
     .reduce((state, entry) => foldEntry(state, entry, runId), beginFold(started));
+  assertRunnable(end, runId);
   const copied = entries.slice(1, at).flatMap(({ event }) => (isOfChart(event) ? [event] : []));
   const { state: doubted, events: begun } = beginDoubting(
     { begun: beginFold(started), copied, end },
@@ -57,6 +60,17 @@ function assertEntry(at: number, last: number, runId: string): void {
     'input-invalid',
     `Expected an entry of run ${runId} to fork it at, a whole number from 1 to ${last}; got ${at}.`,
     { runId, first: 1, last },
+  );
+}
+
+function assertRunnable(state: ChartState, runId: string): void {
+  const open = hasEnded(state) ? [] : state.context.calls.filter(({ status }) => status !== 'settled');
+  const call = open.find(({ input }) => countRedactions(input) > 0);
+  if (call === undefined) return;
+  throw new EngineError(
+    'refused',
+    `Call ${call.callId} of run ${runId} has still to run at that entry, and its input was redacted. Fork the run behind its result.`,
+    { runId, callId: call.callId },
   );
 }
 
@@ -86,8 +100,16 @@ function describeEnded([first, ...rest]: WholeJournal, at: number, ended: ChartS
 }
 
 export function isOfChart(event: RunEvent): event is ChartEvent {
-  const { type } = event;
-  return type !== 'run.started' && type !== 'run.claimed' && type !== 'tool.late' && type !== 'run.noted';
+  switch (event.type) {
+    case 'run.started':
+    case 'run.claimed':
+    case 'tool.late':
+    case 'run.noted':
+    case 'run.redacted':
+      return false;
+    default:
+      return true;
+  }
 }
 
 /**

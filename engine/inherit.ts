@@ -4,10 +4,15 @@ import type { Item } from '../protocol/item.ts';
 import type { Store } from '../protocol/store.ts';
 import { loadRun } from './load-run.ts';
 
-/** What the runs of an agent inherit: an ended run never changes, so it is read once. */
+type Known = (runId: string) => Promise<readonly Item[]> | undefined;
+
+/**
+ * The transcripts that runs of a store begin with when they continue others. Each is read once for as long as no run
+ * of its chain has another entry: an ended run gets one when something of it is redacted.
+ */
 export class InheritedTranscripts {
   readonly #store: Store;
-  readonly #known = new Map<string, Promise<readonly Item[]>>();
+  readonly #read = new Map<string, { ends: string; items: Promise<readonly Item[]> }>();
 
   constructor(store: Store) {
     this.#store = store;
@@ -25,26 +30,28 @@ export class InheritedTranscripts {
     );
   }
 
-  load(continues: string | null): Promise<readonly Item[]> {
-    if (continues === null) return Promise.resolve([]);
-    const known = this.#known.get(continues);
-    if (known !== undefined) return known;
-    const loading = loadInherited(this.#store, continues, id => this.#known.get(id));
-    this.#known.set(continues, loading);
-    loading.catch(() => this.#known.delete(continues));
-    return loading;
+  /** Of the chain up to `continues`, oldest first; of `null` none. Throws `run-unknown` for a link that is missing. */
+  async load(continues: string | null): Promise<readonly Item[]> {
+    if (continues === null) return [];
+    const ends = new Map<string, string>();
+    let end = '';
+    for (const { runId, seq } of await this.#store.chain(continues)) {
+      end += `${runId} ${seq}\n`;
+      ends.set(runId, end);
+    }
+    const known = (runId: string) => {
+      const found = this.#read.get(runId);
+      return found?.ends === ends.get(runId) ? found?.items : undefined;
+    };
+    const items = known(continues) ?? loadInherited(this.#store, continues, known);
+    this.#read.set(continues, { ends: end, items });
+    items.catch(() => this.#read.delete(continues));
+    return await items;
   }
 }
 
-/**
- * The transcript a run begins with when it continues `runId`: that of the whole chain, oldest first.
- * `known` gives the chain up to a run where it has been read already.
- */
-export async function loadInherited(
-  store: Store,
-  runId: string,
-  known: (runId: string) => Promise<readonly Item[]> | undefined,
-): Promise<readonly Item[]> {
+/** The transcript of the chain up to `runId`; `known` gives that of its older runs where it has been read already. */
+async function loadInherited(store: Store, runId: string, known: Known): Promise<readonly Item[]> {
   const { state, inherited } = await loadRun(store, runId);
   const { continues, inbox } = state.context;
   const older =

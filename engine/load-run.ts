@@ -106,6 +106,7 @@ export function foldEntry(state: ChartState, { seq, event }: JournalEntry, runId
     case 'run.claimed':
     case 'tool.late':
     case 'run.noted':
+    case 'run.redacted':
       return state;
     case 'run.started':
       throw damagedJournal(runId, seq, 'is a second run.started');

@@ -123,9 +123,9 @@ function renewDigests(events: readonly RunEvent[]): RunEvent[] {
   });
 }
 
-/** Claims are of the old journal's drivers, notes of the surface that served it. */
+/** Claims are of the old journal's drivers, notes of the surface that served it, and redactions of its entries. */
 function isLeftBehind(type: JsonValue | undefined): boolean {
-  return type === 'run.claimed' || type === 'run.noted';
+  return type === 'run.claimed' || type === 'run.noted' || type === 'run.redacted';
 }
 
 function takeStep(events: readonly JsonObject[], step: JournalMigration): readonly JsonObject[] {

@@ -94,6 +94,7 @@ class Recorder {
       case 'run.started':
       case 'run.claimed':
       case 'run.noted':
+      case 'run.redacted':
       case 'tool.late':
       case 'text.started':
       case 'calls.started':

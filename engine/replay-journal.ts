@@ -2,7 +2,8 @@ import { type ChartState, initial, next, type Step } from '../machines/step.ts';
 import type { NextAction } from '../protocol/effect.ts';
 import { EngineError, messageOf } from '../protocol/error.ts';
 import { type RunEvent, runEventSchema } from '../protocol/event.ts';
-import type { JsonValue } from '../protocol/json.ts';
+import { type JsonValue, toJson } from '../protocol/json.ts';
+import { countRedactions } from '../protocol/redaction.ts';
 import { checkDigests } from './export-run.ts';
 import { beginFold, hashState } from './load-run.ts';
 
@@ -12,7 +13,7 @@ import { beginFold, hashState } from './load-run.ts';
  *
  * P1 Nothing is executed: no service starts, no agent is needed, no store is written.
  * P2 The first entry that is not the recorded one, that the chart does not take, or whose digests are not of
- *    the inputs they stand for, ends the replay.
+ *    the inputs they stand for, ends the replay. A redacted input is counted, and its digest believed.
  */
 
 /** An entry, and where the run stands behind it; `next` when something was decided there. */
@@ -31,6 +32,8 @@ export type Verdict = {
   entries: number;
   /** How many there are: more, when only the beginning was to be replayed. */
   of: number;
+  /** How many values in those were redacted: of them only the digest is there. */
+  redacted: number;
   /** What the fold was held against; `null` when only the journal is stored. */
   comparedWith: string | null;
   /** Behind the last entry that was replayed; `null` when there is none. */
@@ -66,11 +69,13 @@ export function replayJournal(
 ): Verdict {
   let state: ChartState | null = null;
   let replayed = 0;
+  let redacted = 0;
   const end = (problem: Problem | null): Verdict => ({
     runId,
     equal: problem === null,
     entries: replayed,
     of,
+    redacted,
     comparedWith,
     end: state === null ? null : { state, hash: hashState(state) },
     ...(problem === null ? {} : { problem }),
@@ -87,6 +92,7 @@ export function replayJournal(
     if (typeof step === 'string') return end({ seq: place, message: step });
     state = step.state;
     replayed = place;
+    redacted += countRedactions(toJson(event));
     look({ runId, seq: place, event, state, ...decisionOf(step) });
     const difference = checks.checkState?.(state, place) ?? null;
     if (difference !== null) return end({ seq: place, message: difference });
@@ -103,6 +109,7 @@ function takeEvent(state: ChartState | null, event: RunEvent): Step | string {
     case 'run.claimed':
     case 'tool.late':
     case 'run.noted':
+    case 'run.redacted':
       return state === null ? 'is not run.started' : { state, effects: [], handled: true };
     default: {
       if (state === null) return 'is not run.started';

@@ -1,6 +1,7 @@
 import type { Effect } from '../protocol/effect.ts';
-import type { BookkeepingEvent, ReportEvent } from '../protocol/event.ts';
+import type { ReportEvent } from '../protocol/event.ts';
 import type { AppendResult, ClaimRequest, Standing, Store } from '../protocol/store.ts';
+import { appendEvidence } from './append-evidence.ts';
 import type { Chart } from './chart.ts';
 import { type FoldedCommands, foldCommands, type MakeCommand } from './command.ts';
 import type { Refusal, SubmitResult } from './explain-refusal.ts';
@@ -25,6 +26,7 @@ import { trackRecord } from './services/running-calls.ts';
  * J6 Events that are admitted together are appended together, or not at all.
  * J7 While this process holds the lease it appends under its epoch. What was pending when it lets the lease go
  *    is appended no more (E4).
+ * J8 Behind a redaction the journal is folded anew: what was redacted is in no fold that goes on.
  */
 export class RunLog<State> {
   readonly runId: string;
@@ -290,8 +292,11 @@ export class RunLog<State> {
       const epoch = this.#epoch ?? Number.POSITIVE_INFINITY;
       if (page.some(({ event }) => event.type === 'run.claimed' && event.epoch > epoch))
         return this.#supersede();
+      if (page.some(({ event }) => event.type === 'run.redacted'))
+        this.#durable = await chart.load(store, this.runId);
       for (const entry of page) {
-        this.#durable = { state: chart.fold(this.#durable.state, entry, this.runId), seq: entry.seq };
+        const { state, seq } = this.#durable;
+        if (entry.seq > seq) this.#durable = { state: chart.fold(state, entry, this.runId), seq: entry.seq };
         this.#events.publishEntry(entry);
       }
     }
@@ -348,21 +353,3 @@ type Pending<State> = Waiter &
     /** Being appended when the lease was let go: not to be tried again. */
     isLetGo: boolean;
   };
-
-/**
- * Appends what the chart knows nothing of: what came after a run was given up or had ended, and notes.
- * Gives the entry's seq; `undefined` when there is no such run.
- */
-export async function appendEvidence(
-  store: Store,
-  runId: string,
-  event: BookkeepingEvent,
-): Promise<number | undefined> {
-  for (;;) {
-    const record = await store.get(runId);
-    if (record === undefined) return undefined;
-    const guard = { after: record.seq, input: true } as const;
-    const result = await store.append(runId, guard, [event], { status: record.status });
-    if (result.type === 'appended') return result.seq;
-  }
-}

@@ -83,7 +83,7 @@ export class Run implements RunHandle {
     this.#supervisor = new Supervisor({ options, log, events, children, loaded, inherited });
   }
 
-  /** Without `inherited` it is loaded when the run is driven. */
+  /** `inherited` is looked at again when the run is driven. */
   static attach(options: RunOptions, loaded: LoadedRun, inherited?: readonly Item[]): Run {
     const run = new Run(options, loaded, inherited);
     run.#supervisor.wakeAtExpiry();

@@ -27,7 +27,7 @@ export type SupervisorParts = {
   events: RunEvents;
   children: RunChildren;
   loaded: LoadedRun;
-  /** The transcript this run continues; without it, it is loaded when the run is driven. */
+  /** The transcript this run continues, as it was read; it is looked at again when the run is driven. */
   inherited: readonly Item[] | undefined;
 };
 
@@ -105,7 +105,7 @@ export class Supervisor {
   }
 
   async #claim(before: Standing): Promise<boolean> {
-    const { host, owner, leaseMs, isDead, loadInherited } = this.#options;
+    const { host, owner, leaseMs, isDead } = this.#options;
     const leasedAt = momentOf(host);
     let after: Standing = before;
     try {
@@ -113,10 +113,10 @@ export class Supervisor {
       if (epoch === null) return false;
       await this.#endIfOrphaned();
       await this.#parkIfPoisoned();
-      this.#inherited ??= await loadInherited(this.#log.state.context.continues);
+      const inherited = await this.#inherit();
       while (!this.#log.isDurable) await this.#log.commit();
       if (!this.#log.isLed) return false;
-      after = this.#drive(epoch, leasedAt, this.#inherited);
+      after = this.#drive(epoch, leasedAt, inherited);
       return true;
     } catch (error) {
       if (this.#log.isLed) after = { type: 'failed', error };
@@ -125,6 +125,16 @@ export class Supervisor {
     } finally {
       this.#standing = after;
     }
+  }
+
+  /** What the run continues, as it is now; as it was read before, where the store has it no more. */
+  async #inherit(): Promise<readonly Item[]> {
+    const { inherited } = this.#parts.loaded;
+    if (inherited !== undefined) return inherited;
+    const before = this.#inherited;
+    const loading = this.#options.loadInherited(this.#log.state.context.continues);
+    this.#inherited = await (before === undefined ? loading : loading.catch(() => before));
+    return this.#inherited;
   }
 
   /** A sub-agent does nothing more for a run that does not wait for it. */

@@ -3,6 +3,7 @@ import * as z from 'zod/mini';
 import { runConfigSchema, runParamsSchema } from './config.ts';
 import { type BlobReference, blobSchema, itemSchema } from './item.ts';
 import type { JsonValue } from './json.ts';
+import { isRedaction } from './redaction.ts';
 import { finishReasonSchema, usageSchema } from './turn.ts';
 
 /** What is wrong with an event is said in words: zod/mini, a fifth of zod's size, has none of its own. */
@@ -218,6 +219,8 @@ export const bookkeepingEventSchema = z.discriminatedUnion('type', [
   }),
   /** What a surface keeps with a run it serves; `by` is the surface, and `note` is in its own words. */
   event('run.noted', { by: text, note: json }),
+  /** Values of earlier entries gave way to their digests; `paths` are JSON Pointers that begin with an entry's seq. */
+  event('run.redacted', { paths: z.array(text).check(z.minLength(1)), by: optionalText }),
 ]);
 export type BookkeepingEvent = z.infer<typeof bookkeepingEventSchema>;
 
@@ -247,19 +250,30 @@ export const RESERVED_EVENTS = [
  */
 export type JournalEntry = { seq: number; event: RunEvent; stateHash?: string };
 
-/** The large results that an event brings to a run. Durable in the run's store before the event is. */
+/**
+ * The large results that an event brings to a run. Durable in the run's store before the event is. One whose output
+ * was redacted is none any more: the reference to it stays, the result is gone.
+ */
 export function blobsOf(event: RunEvent): readonly BlobReference[] {
+  return outcomesOf(event).flatMap(({ output, blob: named }) =>
+    named === undefined || isRedaction(output) ? [] : [named],
+  );
+}
+
+type Outcome = { output: JsonValue; blob?: BlobReference };
+
+function outcomesOf(event: RunEvent): readonly Outcome[] {
   switch (event.type) {
     case 'tool.settled':
     case 'tool.late':
     case 'result.received':
-      return event.blob === undefined ? [] : [event.blob];
+      return [event];
     case 'approval.decided':
-      return event.decision.type === 'answer' && event.decision.blob ? [event.decision.blob] : [];
+      return event.decision.type === 'answer' ? [event.decision] : [];
     case 'doubt.resolved':
-      return event.resolution.type === 'happened' && event.resolution.blob ? [event.resolution.blob] : [];
+      return event.resolution.type === 'happened' ? [event.resolution] : [];
     case 'transcript.edited':
-      return event.results?.flatMap(({ blob: named }) => named ?? []) ?? [];
+      return event.results ?? [];
     default:
       return [];
   }

@@ -1,5 +1,5 @@
 import type { EngineError } from './error.ts';
-import type { JournalEntry, RunEvent, RunStarted } from './event.ts';
+import type { BookkeepingEvent, JournalEntry, RunEvent, RunStarted } from './event.ts';
 import type { JsonValue } from './json.ts';
 
 export type RunStatus = 'running' | 'waiting' | 'finished' | 'failed' | 'cancelled';
@@ -90,6 +90,33 @@ export type AdoptedRun = {
   state: JsonValue;
 };
 
+export type DeleteOptions = {
+  /** Also the runs that continue it, or wait for one of its sub-agents, with theirs. Without it they refuse the call. */
+  cascade?: boolean;
+  /** ms since the epoch, to judge leases by. Default: the system's time. */
+  now?: number;
+  /** Whether an owner with an unexpired lease is known to be gone. Default: none is. */
+  isDead?(owner: Owner): boolean;
+};
+
+/** What `redactRun` of the engine makes of a journal and of the paths that are to be redacted. */
+export type Redaction = {
+  /** The seq of the last entry that was looked at. */
+  after: number;
+  /** In place of those with the same seq. */
+  entries: readonly JournalEntry[];
+  /** The blobs, by digest, that the run names no more. */
+  blobs: readonly string[];
+  /** The fold of it all: a snapshot at the new end, so that none of before comes after it. */
+  state: JsonValue;
+  /** Says so, behind the last entry; none where everything was redacted before. */
+  event?: Extract<BookkeepingEvent, { type: 'run.redacted' }>;
+  /** ms since the epoch. */
+  now: number;
+  /** Whether an owner with an unexpired lease is known to be gone. */
+  isDead(owner: Owner): boolean;
+};
+
 /**
  * Where an append leaves its run. `stateHash` is of the state behind its last entry: given where the run rests or has
  * ended there, kept with that entry, and held against the fold by `replay`.
@@ -154,6 +181,19 @@ export interface Store {
   readBlob(runId: string, digest: string, offset: number, length: number): Promise<Uint8Array | undefined>;
   /** The runs this one continues, oldest first, itself last. */
   chain(runId: string): Promise<RunRecord[]>;
+  /**
+   * Removes the run and the runs of its sub-agents, in one commit, with all that no other run has: entries, snapshots,
+   * items, blobs. Gives their ids, its own first. Rejects with `refused` while one of them is driven, while its parent
+   * has not ended, and, without `cascade`, while another run continues one of them or waits for one. What rejects with
+   * `store-locked`, here and in `redact`, may be done, and its bytes be in the store's log yet: read the run again.
+   */
+  delete(runId: string, options?: DeleteOptions): Promise<string[]>;
+  /**
+   * Puts redacted entries in the place of others, in one commit, and replaces what was made of those: the snapshot,
+   * and the blobs that only they named, which are removed. When it settles, nothing of the store has what was removed. Rejects with
+   * `refused` while the run is driven. Made by `redactRun`, which knows what may be redacted.
+   */
+  redact(runId: string, redaction: Redaction): Promise<Exclude<AppendResult, { type: 'superseded' }>>;
   close(): Promise<void>;
 }
 

@@ -5,6 +5,7 @@ import { contentChecks } from './conformance/content-checks.ts';
 import { durabilityChecks } from './conformance/durability-checks.ts';
 import { journalChecks } from './conformance/journal-checks.ts';
 import { lookupChecks } from './conformance/lookup-checks.ts';
+import { removalChecks, removalDurabilityChecks } from './conformance/removal-checks.ts';
 
 export type { StoreCheck, StoreUnderTest };
 
@@ -16,7 +17,11 @@ export type { StoreCheck, StoreUnderTest };
  * for (const { name, run } of storeChecks({ open: async () => memory() })) test(name, run);
  */
 export function storeChecks({ open, reopen }: StoreUnderTest): StoreCheck[] {
-  const checks = [...journalChecks, ...claimChecks, ...contentChecks, ...lookupChecks, ...blobChecks];
+  const checks = [
+    ...[...journalChecks, ...claimChecks, ...contentChecks],
+    ...[...lookupChecks, ...blobChecks, ...removalChecks],
+  ];
+  const lasting = [...durabilityChecks, ...blobDurabilityChecks, ...removalDurabilityChecks];
   return [
     ...checks.map(({ name, run }) => ({
       name,
@@ -29,7 +34,7 @@ export function storeChecks({ open, reopen }: StoreUnderTest): StoreCheck[] {
         }
       },
     })),
-    ...(reopen === undefined ? [] : [...durabilityChecks, ...blobDurabilityChecks]).map(({ name, run }) => ({
+    ...(reopen === undefined ? [] : lasting).map(({ name, run }) => ({
       name,
       run: async () => {
         let store = await open();

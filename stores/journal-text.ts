@@ -22,6 +22,16 @@ export function decodeEntry(runId: string, seq: number, text: string, stateHash?
   throw describeDamage(runId, seq, `is no event this version knows: ${describeFault(event)}`);
 }
 
+/** The event of an entry, where it is one this version knows. */
+export function readEvent(text: string): RunEvent | undefined {
+  try {
+    const event: unknown = JSON.parse(text);
+    return isRunEvent(event) ? event : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /** An entry whose words may be another release's. Throws `journal-damaged` for what is no JSON. */
 export function decodeJson(runId: string, seq: number, text: string): { seq: number; event: JsonValue } {
   try {

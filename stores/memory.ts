@@ -6,9 +6,11 @@ import type {
   AppendResult,
   ClaimRequest,
   ClaimResult,
+  DeleteOptions,
   JournalRest,
   ListFilter,
   Page,
+  Redaction,
   RunRecord,
   Standing,
   Store,
@@ -16,9 +18,10 @@ import type {
 } from '../protocol/store.ts';
 import { decodeEntry, decodeJson, encodeEvent, lostEntries } from './journal-text.ts';
 import type { Lease } from './lease.ts';
-import { grantLease, recordClaim, refuseClaim } from './lease.ts';
+import { grantLease, isHeld, recordClaim, refuseClaim } from './lease.ts';
 import { takePage, WHOLE } from './page.ts';
-import { closedStore, existingRun, followChain, missingRun } from './run-record.ts';
+import { findAwaited, isOpen, type Kinship, planDeletion } from './plan-deletion.ts';
+import { closedStore, drivenRun, existingRun, followChain, missingRun } from './run-record.ts';
 
 /** A store that lasts as long as its process. It keeps JSON, as a store on disk does. */
 export function memory(): Store {
@@ -29,6 +32,7 @@ const NO_REST: JournalRest = { events: [], status: 'running' };
 
 type Run = {
   record: Omit<RunRecord, 'seq' | 'epoch' | 'owner' | 'leaseUntil'>;
+  parent?: string | undefined;
   epoch: number;
   lease?: Lease;
   snapshot?: { seq: number; state: string };
@@ -71,6 +75,7 @@ class MemoryStore implements Store {
     const origin = event.forkOf && this.#runs.get(event.forkOf.runId);
     const run: Run = {
       record,
+      parent: event.parent?.runId,
       epoch: 0,
       base: 0,
       journal: [],
@@ -215,8 +220,52 @@ class MemoryStore implements Store {
     return followChain(runId, id => this.#describe(id));
   }
 
+  async delete(runId: string, options: DeleteOptions = {}): Promise<string[]> {
+    this.#refuseIfClosed();
+    const going = planDeletion(this.#kinship(), runId, options);
+    for (const id of going) this.#runs.delete(id);
+    return going;
+  }
+
+  async redact(
+    runId: string,
+    { after, entries, blobs, state, event, now, isDead }: Redaction,
+  ): Promise<Exclude<AppendResult, { type: 'superseded' }>> {
+    this.#refuseIfClosed();
+    const texts = entries.map(entry => ({ ...entry, text: encodeEvent(entry.event) }));
+    const said = event && encodeEvent(event);
+    const run = this.#find(runId);
+    if (isHeld(run.lease, { now, isDead })) throw drivenRun(runId, run.lease, 'redacted');
+    if (after !== lengthOf(run)) return { type: 'conflict' };
+    for (const { seq, text, stateHash } of texts) {
+      run.journal[seq - run.base - 1] = text;
+      if (stateHash !== undefined) run.stateHashes.set(seq, stateHash);
+    }
+    if (event && said) this.#write(run, event, said);
+    run.snapshot = { seq: lengthOf(run), state: JSON.stringify(state) };
+    for (const digest of blobs) run.blobs.delete(digest);
+    return { type: 'appended', seq: lengthOf(run) };
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
+  }
+
+  #kinship(): Kinship {
+    const runs = [...this.#runs.values()];
+    const idsOf = (found: readonly Run[]) => found.map(({ record }) => record.runId);
+    return {
+      find: runId => {
+        const record = this.#describe(runId);
+        return record && { record, parent: this.#find(runId).parent };
+      },
+      childrenOf: runId => idsOf(runs.filter(({ parent }) => parent === runId)),
+      continuationsOf: runId => idsOf(runs.filter(({ record }) => record.continues === runId)),
+      waiting: () =>
+        runs
+          .filter(({ record }) => isOpen(record))
+          .map(({ record, journal }) => ({ runId: record.runId, awaited: findAwaited(journal) })),
+    };
   }
 
   #refuseIfClosed(): void {

@@ -1,6 +1,7 @@
 import { EngineError } from '../protocol/error.ts';
 import type { RunRecord } from '../protocol/store.ts';
 import { describeDamage } from './journal-text.ts';
+import type { Lease } from './lease.ts';
 
 /** The error for a run a store does not have. */
 export function missingRun(runId: string): EngineError {
@@ -15,6 +16,15 @@ export function existingRun(runId: string): EngineError {
     'run-exists',
     `A run with the id "${runId}" exists already. Open it, or start one with a new id.`,
     { runId },
+  );
+}
+
+/** The error for a run that cannot be removed or redacted while a process drives it; `what` is one of the two. */
+export function drivenRun(runId: string, { owner, until }: Lease, what: string): EngineError {
+  return new EngineError(
+    'refused',
+    `Run "${runId}" is driven by process ${owner.pid} on ${owner.host}, so that it cannot be ${what}. Cancel it, or wait until it rests; then try again.`,
+    { runId, pid: owner.pid, until },
   );
 }
 

@@ -8,17 +8,19 @@ import type {
   AppendResult,
   ClaimRequest,
   ClaimResult,
+  DeleteOptions,
   JournalRest,
   ListFilter,
   Page,
+  Redaction,
   RunRecord,
   Standing,
   Store,
   StoredSnapshot,
 } from '../protocol/store.ts';
 import { encodeEvent, lostEntries } from './journal-text.ts';
-import { recordClaim, refuseClaim } from './lease.ts';
-import { followChain } from './run-record.ts';
+import { isHeld, recordClaim, refuseClaim } from './lease.ts';
+import { drivenRun, followChain } from './run-record.ts';
 import { readBytes, shareBlobs, writeBlob } from './sqlite/blobs.ts';
 import { sumOfSnapshot } from './sqlite/checksum.ts';
 import { Connection } from './sqlite/connection.ts';
@@ -26,6 +28,8 @@ import { insertRun } from './sqlite/insert-run.ts';
 import { writeEvents, writeLease } from './sqlite/journal.ts';
 import { describeRun, locateRun } from './sqlite/locate-run.ts';
 import { readEntries, readJsonEntries, readSnapshot } from './sqlite/read-journal.ts';
+import { dropBlob, removeRuns } from './sqlite/remove-run.ts';
+import { rewriteEntries } from './sqlite/rewrite-journal.ts';
 import { escapeText, type Row, toLease, toRecord } from './sqlite/rows.ts';
 
 export type SqliteOptions = {
@@ -53,7 +57,7 @@ const NO_REST: JournalRest = { events: [], status: 'running' };
  * 1. A method is atomic, or reads only what is never changed again.
  * 2. Entries `runs.base` + 1 to `runs.seq` exist, and a reader checks that they do; `base` is 0 but for
  *    runs that were adopted.
- * 3. An entry's JSON is written once and never again; a reader checks that it is what was written (`checksum.ts`).
+ * 3. An entry's JSON is written once, and again only by `redact`; a reader checks that it is what was written (`checksum.ts`).
  */
 class SqliteStore implements Store {
   readonly #connection: Connection;
@@ -191,6 +195,38 @@ class SqliteStore implements Store {
 
   async chain(runId: string): Promise<RunRecord[]> {
     return this.#connection.read(sql => followChain(runId, id => describeRun(sql, id)));
+  }
+
+  async delete(runId: string, options: DeleteOptions = {}): Promise<string[]> {
+    const going = await this.#connection.write(sql => removeRuns(sql, runId, options));
+    await this.#connection.purge();
+    return going;
+  }
+
+  async redact(
+    runId: string,
+    { after, entries, blobs, state, event, now, isDead }: Redaction,
+  ): Promise<Exclude<AppendResult, { type: 'superseded' }>> {
+    const texts = new Map(
+      entries.map(({ seq, event, stateHash }) => [seq, { text: encodeEvent(event), stateHash }]),
+    );
+    const events = event === undefined ? [] : [event];
+    const said = events.map(encodeEvent);
+    const image = JSON.stringify(state);
+    const result = await this.#connection.write<Exclude<AppendResult, { type: 'superseded' }>>(sql => {
+      const position = locateRun(sql, runId);
+      const lease = toLease(position.row);
+      if (isHeld(lease, { now, isDead })) throw drivenRun(runId, lease, 'redacted');
+      if (after !== position.seq) return { type: 'conflict' };
+      const rewritten = rewriteEntries(sql, runId, position, texts);
+      for (const digest of blobs) dropBlob(sql, position.run, digest);
+      const { run, seq } = writeEvents(sql, runId, rewritten, events, said);
+      sql.dropSnapshot.run(run);
+      sql.saveSnapshot.run(run, seq, sumOfSnapshot(escapeText(runId), seq, image), image);
+      return { type: 'appended', seq };
+    });
+    if (result.type === 'appended') await this.#connection.purge({ isWhole: true });
+    return result;
   }
 
   async close(): Promise<void> {

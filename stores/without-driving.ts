@@ -19,6 +19,8 @@ export function withoutDriving(store: Store): Store {
     putBlob: (runId, digest, text) => store.putBlob(runId, digest, text),
     readBlob: (runId, digest, offset, length) => store.readBlob(runId, digest, offset, length),
     chain: runId => store.chain(runId),
+    delete: (runId, options) => store.delete(runId, options),
+    redact: (runId, redaction) => store.redact(runId, redaction),
     close: () => store.close(),
   };
 }

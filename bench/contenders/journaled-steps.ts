@@ -124,6 +124,8 @@ function bindAll(store: Store): Store {
     putBlob: store.putBlob.bind(store),
     readBlob: store.readBlob.bind(store),
     chain: store.chain.bind(store),
+    delete: store.delete.bind(store),
+    redact: store.redact.bind(store),
     close: store.close.bind(store),
   };
 }

@@ -5,7 +5,7 @@ import type { Row } from './rows.ts';
  * Checksums bind each entry of a journal to all before it and to the record of its run, so that an entry
  * that was changed, moved, repeated or brought from another run is told from one that was written. They
  * are against accidents: a person who can write the file can write them too. Status, epoch and time of the record
- * have none, because they follow from the journal: replay and export compare them (`check-record.ts`).
+ * have none, because they follow from the journal: replay and export compare them (`compareRecord`).
  */
 
 /** How long a checksum is, in characters. */

@@ -2,6 +2,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
 import { EngineError } from '../../protocol/error.ts';
 import { closedStore } from '../run-record.ts';
+import { emptyLog, freePages } from './free-pages.ts';
 import { openDatabase } from './open-database.ts';
 import { OpenedFile } from './opened-file.ts';
 import { prepareStatements, type Statements } from './statements.ts';
@@ -66,6 +67,17 @@ export class Connection {
   async write<Result>(work: (sql: Statements) => Result): Promise<Result> {
     if (this.#closed) throw closedStore();
     return await this.#writes.add(work);
+  }
+
+  /**
+   * Takes what was removed out of the file and its log too, and gives its space back. Pages keep copies of what SQLite
+   * moved between them: only with `isWhole` the file is made anew, without any. That takes as long as copying the
+   * file does, and the lock meanwhile; so does the first time on a file of an earlier release, which cannot
+   * shrink before. Rejects with `store-locked` when others use the store all the time.
+   */
+  async purge({ isWhole = false } = {}): Promise<void> {
+    await this.#retryWhileLocked(() => this.#use(({ db }) => freePages(db, isWhole)));
+    await this.#retryWhileLocked(() => this.#use(({ db }) => emptyLog(db, this.#file)));
   }
 
   /** Every later use is refused. SQLite empties its log into the file when the last connection closes. */

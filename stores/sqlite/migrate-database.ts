@@ -2,7 +2,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import * as z from 'zod';
 import { sumOfEntry, sumOfRecord, sumOfSnapshot } from './checksum.ts';
 import { escapeOptional, type Row } from './rows.ts';
-import { APPENDS, SCHEMA, SCHEMA_VERSION } from './schema.ts';
+import { APPENDS, KINSHIP, SCHEMA, SCHEMA_VERSION } from './schema.ts';
 
 /** The schema versions that are brought to the present one; 1 has no checksums, 2 may have no blobs, 3 no hashes of states. */
 export type OldVersion = 1 | 2 | 3;
@@ -37,6 +37,7 @@ ${APPENDS}
 INSERT INTO appends (place, commit_id, wakes, sums, json)
   SELECT place, commit_id, wakes, sums, json FROM old_appends ORDER BY place;
 DROP TABLE old_appends;
+${KINSHIP}
 PRAGMA user_version = ${SCHEMA_VERSION};
 `;
 

@@ -5,12 +5,13 @@ import { EngineError } from '../../protocol/error.ts';
 import { loadSqlite } from './load-module.ts';
 import { migrateDatabase, type OldVersion } from './migrate-database.ts';
 import { refuseRemains } from './opened-file.ts';
+import { readPragma } from './read-pragma.ts';
 import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from './schema.ts';
 
 /**
  * Opens `file`, with its folder and tables made if they are missing, and those of an older release brought to
  * the present schema. A commit is on disk when it returns; a lock is not waited for, because SQLite waits with the
- * whole process. No handle stays open when it throws.
+ * whole process. What is deleted is overwritten where that costs no further write. No handle stays open when it throws.
  */
 export function openDatabase(file: string): DatabaseSync {
   const { DatabaseSync } = loadSqlite();
@@ -24,8 +25,10 @@ export function openDatabase(file: string): DatabaseSync {
     db.exec('BEGIN DEFERRED');
     const found = identify(db, file);
     db.exec('COMMIT');
+    if (found === 'empty') db.exec('PRAGMA auto_vacuum = INCREMENTAL');
     if (readPragma(db, 'journal_mode') !== 'wal') db.exec('PRAGMA journal_mode = WAL');
     db.exec('PRAGMA synchronous = FULL');
+    db.exec('PRAGMA secure_delete = FAST');
     if (found !== 'present') prepareTables(db, file);
     db.exec('PRAGMA foreign_keys = ON');
     return db;
@@ -66,8 +69,4 @@ function identify(db: DatabaseSync, file: string): 'present' | 'empty' | OldVers
     `${file} is a database of another program: expected an empty one or a store of runs. Name another file.`,
     { file },
   );
-}
-
-function readPragma(db: DatabaseSync, name: string): unknown {
-  return Object.values(db.prepare(`PRAGMA ${name}`).get() ?? {})[0];
 }

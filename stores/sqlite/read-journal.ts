@@ -25,9 +25,11 @@ export function readJsonEntries(
   return readTexts(sql, runId, 0, page).map(({ seq, text }) => decodeJson(runId, seq, text));
 }
 
-type Entry = { seq: number; text: string; sum: string; stateHash: string | undefined };
+/** An entry as a row has it. */
+export type Entry = { seq: number; text: string; sum: string; stateHash: string | undefined };
 
-function readTexts(sql: Statements, runId: string, after: number, page = WHOLE): Entry[] {
+/** As `readEntries`, before anybody has looked at the words. */
+export function readTexts(sql: Statements, runId: string, after: number, page = WHOLE): Entry[] {
   if (page.entries <= 0) return [];
   return takePage(checkEntries(sql, runId, after), page, ({ text }) => text.length);
 }
@@ -57,7 +59,7 @@ function* checkEntries(sql: Statements, runId: string, after: number): Generator
 }
 
 /** The entries of a row, in which `next` is looked for. */
-function splitRow(runId: string, next: number, row: Row): Entry[] {
+export function splitRow(runId: string, next: number, row: Row): Entry[] {
   const sums = String(row.sums);
   const json = String(row.json);
   const texts = sums.length === SUM_CHARS ? [json] : json.split('\n');
@@ -77,7 +79,7 @@ function describeChange(runId: string, seq: number): Error {
 }
 
 /** What the entry behind `seq` is bound to, where it begins a row. */
-function readSum(
+export function readSum(
   sql: Statements,
   runId: string,
   { run, seq, base }: { run: number; seq: number; base: number },

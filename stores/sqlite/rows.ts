@@ -71,7 +71,8 @@ function readLease(row: Row): Lease | undefined {
   return { owner, until: z.number().parse(row.lease_until) };
 }
 
-function unescapeText(text: string): string {
+/** What `escapeText` was given. */
+export function unescapeText(text: string): string {
   return z.string().parse(JSON.parse(`"${text}"`));
 }
 

@@ -4,6 +4,10 @@ export const SCHEMA_VERSION = 4;
 /** Marks a file as a store of runs; kept in it as `application_id`. The letters "agct". */
 export const APPLICATION_ID = 0x61676374;
 
+/** Which runs are a run's sub-agents', and which continue it. */
+export const KINSHIP = `CREATE INDEX runs_by_parent ON runs (parent) WHERE parent IS NOT NULL;
+CREATE INDEX runs_by_continued ON runs (continues) WHERE continues IS NOT NULL;`;
+
 export const APPENDS = `CREATE TABLE appends (
   place INTEGER PRIMARY KEY,
   run INTEGER AS (place >> 32),
@@ -52,6 +56,7 @@ CREATE TABLE runs (
   lease_until REAL
 ) STRICT;
 CREATE INDEX runs_by_age ON runs (created_at, run_id);
+${KINSHIP}
 CREATE INDEX runs_by_status ON runs (status, created_at, run_id);
 
 CREATE TABLE journals (

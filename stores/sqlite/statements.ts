@@ -50,6 +50,23 @@ const SQL = {
   isBlobKept: 'SELECT 1 FROM run_blobs WHERE digest = ? LIMIT 1',
   blobParts:
     'SELECT start, bytes, sum FROM blobs WHERE digest = ? AND start >= ? AND start < ? ORDER BY start',
+  parent: 'SELECT parent FROM runs WHERE run_id = ?',
+  children: 'SELECT run_id FROM runs WHERE parent = ? ORDER BY run',
+  continuations: 'SELECT run_id FROM runs WHERE continues = ? ORDER BY run',
+  suspensions: `SELECT run_id, json FROM runs JOIN appends ON place > (runs.run << 32) AND place < (runs.run + 1) << 32
+    WHERE status IN ('running', 'waiting')
+      AND (instr(json, '"tool.suspended"') > 0 OR instr(json, '"result.received"') > 0)
+    ORDER BY place`,
+  blobsOfRun: 'SELECT digest FROM run_blobs WHERE run = ?',
+  unreferBlob: 'DELETE FROM run_blobs WHERE run = ? AND digest = ?',
+  dropBlob: 'DELETE FROM blobs WHERE digest = ?',
+  dropLabels: 'DELETE FROM labels WHERE run = ?',
+  dropSnapshot: 'DELETE FROM snapshots WHERE run = ?',
+  dropRows: 'DELETE FROM appends WHERE place > (?1 << 32) AND place < (?1 + 1) << 32',
+  dropRun: 'DELETE FROM runs WHERE run = ?',
+  dropJournal: 'DELETE FROM journals WHERE run_id = ?',
+  rewriteRow: 'UPDATE appends SET state_hash = ?3, sums = ?4, json = ?5 WHERE place = (?1 << 32) + ?2',
+  rewriteEnd: 'UPDATE runs SET sum = ?, title = NULL WHERE run = ?',
 } as const;
 
 export type Statements = Record<keyof typeof SQL, StatementSync>;
@@ -89,5 +106,19 @@ export function prepareStatements(db: DatabaseSync): Statements {
     hasBlob: db.prepare(SQL.hasBlob),
     isBlobKept: db.prepare(SQL.isBlobKept),
     blobParts: db.prepare(SQL.blobParts),
+    parent: db.prepare(SQL.parent),
+    children: db.prepare(SQL.children),
+    continuations: db.prepare(SQL.continuations),
+    suspensions: db.prepare(SQL.suspensions),
+    blobsOfRun: db.prepare(SQL.blobsOfRun),
+    unreferBlob: db.prepare(SQL.unreferBlob),
+    dropBlob: db.prepare(SQL.dropBlob),
+    dropLabels: db.prepare(SQL.dropLabels),
+    dropSnapshot: db.prepare(SQL.dropSnapshot),
+    dropRows: db.prepare(SQL.dropRows),
+    dropRun: db.prepare(SQL.dropRun),
+    dropJournal: db.prepare(SQL.dropJournal),
+    rewriteRow: db.prepare(SQL.rewriteRow),
+    rewriteEnd: db.prepare(SQL.rewriteEnd),
   };
 }

@@ -68,6 +68,8 @@ export function describeEvent(event: RunEvent): string {
       return describeClaim(event);
     case 'run.noted':
       return `by ${event.by}`;
+    case 'run.redacted':
+      return `${event.paths.join(', ')}${by(event)}`;
   }
 }
 

@@ -25,7 +25,8 @@ Exit codes:
      breaks what it must keep, or the store cannot be used
   2  bad usage: also an unknown run or call, an agent or scripted file that does not load, a missing key
   3  waiting: for an approval, a result, a word on a call in doubt, or paused
-  4  refused: decided already, another digest, expired, ended
+  4  refused: decided already, another digest, expired, ended; a run to delete or
+     redact that is driven or still needed
 
 Ctrl-C cancels the run and waits for it to end. A second one leaves at once; the run can be resumed.
 `;

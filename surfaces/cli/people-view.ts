@@ -136,6 +136,7 @@ export class PeopleView implements View {
       case 'tool.late':
       case 'tool.suspended':
       case 'finishers.rejected':
+      case 'run.redacted':
         return this.#detail({ style: 'bold', text: entry.type }, ` ${describeEvent(entry)}`.trimEnd());
       case 'run.started':
       case 'run.claimed':

@@ -3,11 +3,13 @@ import { createRequire } from 'node:module';
 import { Command, CommanderError } from 'commander';
 import type { AnswerOptions } from './commands/answer.ts';
 import type { ApproveOptions } from './commands/approve.ts';
+import type { DeleteCommandOptions } from './commands/delete.ts';
 import type { DiagramOptions } from './commands/diagram.ts';
 import type { ExploreCommandOptions } from './commands/explore.ts';
 import type { ExportOptions } from './commands/export.ts';
 import type { ForkOptions } from './commands/fork.ts';
 import type { MigrateCommandOptions } from './commands/migrate.ts';
+import type { RedactCommandOptions } from './commands/redact.ts';
 import type { RejectOptions } from './commands/reject.ts';
 import type { ReplayOptions } from './commands/replay.ts';
 import type { ResolveOptions } from './commands/resolve.ts';
@@ -51,6 +53,7 @@ function makeProgram(end: (exitCode: number) => void): Command {
   addRunning(program, end);
   addDecisions(program, end);
   addSteering(program, end);
+  addRemoving(program, end);
   addLooking(program, end);
   return program;
 }
@@ -206,6 +209,34 @@ function addSteering(program: Command, end: (exitCode: number) => void): void {
     .option('--by <name>', 'who says so (default: the OS user)')
     .action(async (id: string, options: ShowOptions & { by?: string; reason?: string }) =>
       end(await (await import('./commands/steer.ts')).cancel(id, options)),
+    );
+}
+
+function addRemoving(program: Command, end: (exitCode: number) => void): void {
+  reading(program.command('delete'))
+    .summary('remove a run')
+    .description(
+      'Removes a run with the runs of its sub-agents, its journal and its large results. Refused while a process drives it, and while another run continues it.',
+    )
+    .argument('<run>', RUN)
+    .option('--cascade', 'also the runs that continue it, or wait for one of its sub-agents')
+    .action(async (id: string, options: DeleteCommandOptions) =>
+      end(await (await import('./commands/delete.ts')).deleteRun(id, options)),
+    );
+  reading(program.command('redact'))
+    .summary("replace values of a run's journal by their digests")
+    .description(
+      'Replaces values of a journal by their SHA-256, and removes what the store keeps of them. `export RUN` shows where they are.',
+    )
+    .argument('<run>', RUN)
+    .requiredOption(
+      '--path <pointer>',
+      "a JSON Pointer that begins with an entry's number, such as /1/input/0/content/0/text; may be given again",
+      collect,
+    )
+    .option('--by <name>', 'who says so (default: the OS user)')
+    .action(async (id: string, options: RedactCommandOptions) =>
+      end(await (await import('./commands/redact.ts')).redact(id, options)),
     );
 }
 

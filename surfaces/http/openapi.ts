@@ -106,6 +106,12 @@ function describeRuns(): JsonObject {
     },
     '/runs/{id}': {
       get: { summary: 'Where a run stands, and why.', parameters: [RUN_ID], responses: ok(run) },
+      delete: {
+        summary:
+          'Remove a run with those of its sub-agents; 409 while one of them is driven, or another run continues it.',
+        parameters: [RUN_ID],
+        responses: nothing(),
+      },
     },
     '/runs/{id}/events': { get: describeEvents() },
     ...describeResults(),

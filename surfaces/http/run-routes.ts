@@ -3,6 +3,7 @@ import type { Context, Hono } from 'hono';
 import type { RunCommand } from '../../engine/command.ts';
 import type { Host } from '../../engine/host.ts';
 import { type Fold, loadRun } from '../../engine/load-run.ts';
+import { isOwnerDead } from '../../engine/owner.ts';
 import type { Run } from '../../engine/run.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import { ApiError } from './error-envelope.ts';
@@ -33,7 +34,7 @@ type Request = Context<RunsEnv>;
 
 /** Everything under `/runs`. */
 export function addRunRoutes(app: Hono<RunsEnv>, options: RunRoutesOptions): void {
-  const { store } = options;
+  const { store, clock } = options;
   app.post('/runs', c => startRun(c, options));
   app.get('/runs', async c => {
     const query = listQuery.safeParse(c.req.query());
@@ -45,6 +46,13 @@ export function addRunRoutes(app: Hono<RunsEnv>, options: RunRoutesOptions): voi
   app.get('/runs/:id', async c => {
     const record = await findRecord(store, c.req.param('id'));
     return c.json(await view(record, await loadRun(store, record.runId), options));
+  });
+  app.delete('/runs/:id', async c => {
+    await store.delete((await findRecord(store, c.req.param('id'))).runId, {
+      now: clock.now(),
+      isDead: isOwnerDead,
+    });
+    return c.body(null, 204);
   });
   app.get('/runs/:id/events', c => streamEvents(c, c.req.param('id'), options));
   app.get('/runs/:id/results/:call', c => readResultPage(c, store, c.req.param('id'), c.req.param('call')));

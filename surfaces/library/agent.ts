@@ -55,6 +55,7 @@ export class Agent implements SubAgent {
   constructor(definition: AgentDefinition, options: AgentOptions, store: Store, above?: Agent) {
     this.name = definition.name;
     this.store = store;
+    this.#inherited = new InheritedTranscripts(store);
     this.#definition = definition;
     this.#options = options;
     this.#above = above;

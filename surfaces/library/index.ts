@@ -37,6 +37,7 @@ export { type FaultPoint, type Host, systemHost } from '../../engine/host.ts';
 export type { LiveOptions } from '../../engine/live.ts';
 export type { JournalMigration, JournalVersion } from '../../engine/migrate-journal.ts';
 export type { MigrateOptions } from '../../engine/migrate-run.ts';
+export { type Redacted, type RedactOptions, redactRun } from '../../engine/redact-run.ts';
 export { toolResults } from '../../engine/results.ts';
 export type { Run, RunHappening } from '../../engine/run.ts';
 export type { OpenCall, Settled } from '../../engine/settled.ts';

@@ -1,10 +1,10 @@
+import { appendEvidence } from '../../engine/append-evidence.ts';
 import { forkRun } from '../../engine/fork-run.ts';
 import type { Host } from '../../engine/host.ts';
-import { loadInherited } from '../../engine/inherit.ts';
+import { InheritedTranscripts } from '../../engine/inherit.ts';
 import { hasEnded } from '../../engine/load-run.ts';
 import { readJournal, readPage } from '../../engine/read-journal.ts';
 import type { Run } from '../../engine/run.ts';
-import { appendEvidence } from '../../engine/run-log.ts';
 import { messageOf } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { JsonObject } from '../../protocol/json.ts';
@@ -172,8 +172,7 @@ export class ResponsesService {
     const runId = host.newId('run');
     const isStored = body.store !== false;
     const store = isStored ? this.#options.store : memory();
-    const inherited =
-      continues === undefined ? [] : await loadInherited(this.#options.store, continues, () => undefined);
+    const inherited = await new InheritedTranscripts(this.#options.store).load(continues ?? null);
     const lists = this.#newLists(runId, toolset, [...inherited, ...items]);
     const spec: ResponseSpec = {
       ...this.#describe(body, model, toolset),

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { appendEvidence } from '../../engine/run-log.ts';
+import { appendEvidence } from '../../engine/append-evidence.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { AGENT, calling, Desk, eventsOf, REFUND, typesOf } from './desk.ts';
 

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
+import { appendEvidence } from '../../engine/append-evidence.ts';
 import { loadRun } from '../../engine/load-run.ts';
-import { appendEvidence } from '../../engine/run-log.ts';
 import { memory } from '../../stores/memory.ts';
 import { createAgent } from '../../surfaces/library/index.ts';
 

@@ -46,7 +46,7 @@ test('a journal with more unread messages is read and goes on', async () => {
     items: [{ ...userMessage('more'), id: `item_${number}` }],
   }));
   const after = (await store.read(run.id)).length;
-  await store.append(run.id, { after, input: true }, received, 'waiting');
+  await store.append(run.id, { after, input: true }, received, { status: 'waiting' });
   const again = await agent.open(run.id);
   expect(await again.send('one too many')).toMatchObject({ code: 'inbox-full' });
   expect(await again.approve('call_0_0')).toEqual({ accepted: true });

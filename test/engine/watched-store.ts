@@ -73,6 +73,8 @@ export function watchStore(store: Store, watch: Watch): Store {
     get: runId => store.get(runId),
     list: filter => store.list(filter),
     chain: runId => store.chain(runId),
+    delete: (...args) => store.delete(...args),
+    redact: (...args) => store.redact(...args),
     close: () => store.close(),
   };
 }

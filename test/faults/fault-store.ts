@@ -19,6 +19,8 @@ export const METHODS = [
   'putBlob',
   'readBlob',
   'chain',
+  'delete',
+  'redact',
 ] as const satisfies readonly (keyof Store)[];
 export type Method = (typeof METHODS)[number];
 
@@ -108,6 +110,8 @@ export function makeFaultyStore(inner: Store, host: Host): FaultyStore {
     readBlob: (...args) => call('readBlob', () => inner.readBlob(...args)),
     list: filter => call('list', () => inner.list(filter)),
     chain: runId => call('chain', () => inner.chain(runId)),
+    delete: (...args) => call('delete', () => inner.delete(...args)),
+    redact: (...args) => call('redact', () => inner.redact(...args)),
     close: () => inner.close(),
   };
   return {

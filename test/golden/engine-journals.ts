@@ -1,8 +1,9 @@
 import { scripted } from '../../adapters/scripted.ts';
+import { appendEvidence } from '../../engine/append-evidence.ts';
 import { MOST_CRASHES } from '../../engine/find-poison.ts';
 import type { FaultPoint } from '../../engine/host.ts';
+import { redactRun } from '../../engine/redact-run.ts';
 import type { Run } from '../../engine/run.ts';
-import { appendEvidence } from '../../engine/run-log.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import { shortenOwnerName } from '../../protocol/owner-name.ts';
 import type { Store } from '../../protocol/store.ts';
@@ -375,6 +376,22 @@ const SCENES: Readonly<Record<string, Scene>> = {
       await process.host.settle(run.cancel({ by: 'ann' }));
       gate.open();
       await process.host.idle();
+      return run.id;
+    },
+  },
+  redacted: {
+    about: 'What was asked, and the input of a call that was approved, were redacted when the run had ended.',
+    async play(begin) {
+      const process = begin();
+      const run = await agentOf(process, [calls(['pay', { to: 'ann' }]), { text: 'Paid.' }], {
+        tools: [makeTool('pay', { approval: true })],
+      }).start('pay ann');
+      const [open = ''] = await rest(process, run);
+      await run.approve(open, { by: 'bob' });
+      await rest(process, run);
+      const turn = (await process.store.read(run.id)).find(({ event }) => event.type === 'turn.completed');
+      const paths = ['/1/input/0/content/0/text', `/${turn?.seq}/calls/0/input/to`];
+      await redactRun(process.store, run.id, { paths, by: 'eve', host: process.host });
       return run.id;
     },
   },

@@ -21,6 +21,8 @@ function breakStore(change: (store: Store) => Partial<Store>): Store {
     putBlob: (...args) => store.putBlob(...args),
     readBlob: (...args) => store.readBlob(...args),
     chain: (...args) => store.chain(...args),
+    delete: (...args) => store.delete(...args),
+    redact: (...args) => store.redact(...args),
     close: () => store.close(),
     ...change(store),
   };
@@ -152,6 +154,37 @@ const faults: Fault[] = [
     that: 'leaves the blobs behind when a run is forked',
     fails: 'a fork has the blobs of the run it was forked from, as of then',
     change: store => ({ create: ({ forkOf: _, ...event }, ...rest) => store.create(event, ...rest) }),
+  },
+  {
+    that: 'says that a run is deleted, and keeps it',
+    fails: 'a deleted run is unknown to every method, and its id is free again',
+    change: () => ({ delete: async runId => [runId] }),
+  },
+  {
+    that: 'deletes a run that is driven',
+    fails: 'a run is not deleted while it is driven, but when its driver is gone or let go',
+    change: store => ({ delete: runId => store.delete(runId, { isDead: () => true }) }),
+  },
+  {
+    that: 'deletes whatever continues a run with it',
+    fails: 'a run that another continues is deleted with it, and not alone',
+    change: store => ({
+      delete: (runId, options) => store.delete(runId, { ...options, cascade: true }),
+    }),
+  },
+  {
+    that: 'redacts a journal that nobody has looked at',
+    fails: 'a redaction of a journal that is longer by now, driven or unknown changes nothing',
+    change: store => ({
+      redact: async (runId, redaction) =>
+        store.redact(runId, { ...redaction, after: (await store.get(runId))?.seq ?? 0 }),
+    }),
+  },
+  {
+    that: 'keeps a blob that was redacted',
+    fails:
+      'a redaction puts a snapshot in the place of all before, and removes the blobs it names, but those of other runs',
+    change: store => ({ redact: (runId, redaction) => store.redact(runId, { ...redaction, blobs: [] }) }),
   },
   {
     that: 'has an empty journal for an unknown run',

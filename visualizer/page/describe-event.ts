@@ -56,6 +56,8 @@ export function describeEvent(event: RunEvent, nameOf: (callId: string) => strin
       return `epoch ${event.epoch}, ${shorten(shortenOwnerName(event.by), 60)}`;
     case 'run.noted':
       return shorten(event.by, 60);
+    case 'run.redacted':
+      return shorten(event.paths.join(', '), SHORT);
     case 'text.started':
     case 'calls.started':
     case 'timer.fired':

@@ -2,7 +2,7 @@ import type { Context } from '../../machines/context.ts';
 import { statePath } from '../../machines/state-path.ts';
 import { type ChartState, initial, next, type Step } from '../../machines/step.ts';
 import type { NextAction } from '../../protocol/effect.ts';
-import type { RunEvent } from '../../protocol/event.ts';
+import type { ChartEvent, RunEvent, RunStarted } from '../../protocol/event.ts';
 import type { ChartEdge } from '../chart-graph.ts';
 import { readChart } from '../chart-graph.ts';
 import { edgeId } from '../merge-edges.ts';
@@ -58,7 +58,7 @@ export class JournalFold {
 
   take(seq: number, event: RunEvent): Taken {
     if (this.#problem !== null || event.type === 'run.claimed' || event.type === 'tool.late') return NOTHING;
-    if (event.type === 'run.noted') return NOTHING;
+    if (event.type === 'run.noted' || event.type === 'run.redacted') return NOTHING;
     try {
       return this.#fold(seq, event);
     } catch (error) {
@@ -66,7 +66,7 @@ export class JournalFold {
     }
   }
 
-  #fold(seq: number, event: Exclude<RunEvent, { type: 'run.claimed' | 'tool.late' | 'run.noted' }>): Taken {
+  #fold(seq: number, event: ChartEvent | RunStarted): Taken {
     const before = this.#state;
     if (event.type === 'run.started') return this.#move('', initial(event), { number: 1, attempt: 1 });
     if (before === null) return this.#stop(seq, 'the journal here does not begin with run.started');

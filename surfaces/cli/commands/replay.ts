@@ -84,9 +84,11 @@ function toLine({ end, ...verdict }: Verdict, isPlace: boolean): object {
   };
 }
 
-function showVerdict(output: Output, { equal, entries, of, comparedWith, end }: Verdict): void {
+function showVerdict(output: Output, { equal, entries, of, redacted, comparedWith, end }: Verdict): void {
   const fact = makeFact(output);
   fact('entries', entries === of ? String(entries) : `${entries} of ${of}`);
+  if (redacted > 0)
+    fact('redacted', `${redacted} ${redacted === 1 ? 'value is' : 'values are'} there by digest alone`);
   fact('state', end === null ? 'none' : statePath(end.state));
   fact('hash', end?.hash ?? 'none');
   const held =

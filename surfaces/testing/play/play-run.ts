@@ -64,7 +64,7 @@ async function playOne(recorded: RecordedRun, store: Store): Promise<Outcome> {
 
 /** What follows from the rest, and is not in a recording. */
 const LEFT_OUT: ReadonlySet<RunEvent['type']> = new Set([
-  ...(['run.started', 'run.claimed', 'run.noted', 'tool.late'] as const),
+  ...(['run.started', 'run.claimed', 'run.noted', 'run.redacted', 'tool.late'] as const),
   ...(['text.started', 'calls.started', 'tool.started'] as const),
 ]);
 

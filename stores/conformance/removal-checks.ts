@@ -1,0 +1,236 @@
+import assert from 'node:assert/strict';
+import type { RunEvent } from '../../protocol/event.ts';
+import type { Redaction, Store } from '../../protocol/store.ts';
+import type { Check, DurabilityCheck } from './check.ts';
+import { begin, makeOwner, receive, rejectsWith, request, say, settle } from './samples.ts';
+
+const DIGEST = 'ab'.repeat(32);
+const OTHER = 'cd'.repeat(32);
+
+function suspend(callId: string, childRunId: string): RunEvent {
+  return { type: 'tool.suspended', at: 2000, generation: 1, callId, childRunId };
+}
+
+function answer(callId: string): RunEvent {
+  return { type: 'result.received', at: 3000, callId, output: 'done', isError: false };
+}
+
+/** A redaction of the message in entry 2 of a run with `after` entries. */
+function redactSecond(after: number, changes: Partial<Redaction> = {}): Redaction {
+  return {
+    ...{
+      after,
+      entries: [{ seq: 2, event: receive('gone') }],
+      blobs: [],
+      state: { text: 'gone' },
+      now: 5000,
+      isDead: () => false,
+    },
+    event: { type: 'run.redacted', at: 5000, paths: ['/2/items/0/content/0/text'] },
+    ...changes,
+  };
+}
+
+/** The child of `parent`, for a call of it. */
+function beginChild(runId: string, parent: string) {
+  return begin(runId, { parent: { runId: parent, callId: 'call' } });
+}
+
+async function hasRun(store: Store, runId: string): Promise<boolean> {
+  return (await store.get(runId)) !== undefined;
+}
+
+const deletionChecks: readonly Check[] = [
+  {
+    name: 'a deleted run is unknown to every method, and its id is free again',
+    async run(store) {
+      await store.create(begin('a', { input: [say('hello', 'i0')] }));
+      await store.create(begin('b', { input: [say('hello', 'i1')] }));
+      await store.saveSnapshot('a', { seq: 1, state: { value: 'resting' } });
+      await store.putBlob('a', DIGEST, '"abc"');
+      assert.deepEqual(await store.delete('a', { now: 5000 }), ['a']);
+      await rejectsWith('run-unknown', store.read('a'));
+      await rejectsWith('run-unknown', store.read('a', 1, { entries: 1, chars: 1 }));
+      await rejectsWith(
+        'run-unknown',
+        store.append('a', { after: 1, input: true }, [receive('x')], { status: 'running' }),
+      );
+      await rejectsWith('run-unknown', store.claim('a', request('one')));
+      await rejectsWith('run-unknown', store.saveSnapshot('a', { seq: 1, state: {} }));
+      await rejectsWith('run-unknown', store.putBlob('a', DIGEST, '"abc"'));
+      await rejectsWith('run-unknown', store.chain('a'));
+      await rejectsWith('run-unknown', store.delete('a', { now: 5000 }));
+      const found = [await store.get('a'), await store.loadSnapshot('a')];
+      assert.deepEqual(found, [undefined, undefined]);
+      assert.equal(await store.readBlob('a', DIGEST, 0, 5), undefined);
+      assert.deepEqual(
+        (await store.list()).map(({ runId }) => runId),
+        ['b'],
+      );
+      await store.create(begin('a'));
+      assert.equal((await store.read('a')).length, 1);
+      assert.equal(await store.readBlob('a', DIGEST, 0, 5), undefined);
+    },
+  },
+  {
+    name: 'a run is not deleted while it is driven, but when its driver is gone or let go',
+    async run(store) {
+      for (const id of ['a', 'b', 'c']) await store.create(begin(id), request('one'));
+      await rejectsWith('refused', store.delete('a', { now: 5999, cascade: true }));
+      assert.equal((await store.read('a')).length, 2);
+      await store.delete('a', { now: 6000 });
+      await store.delete('b', { now: 5999, isDead: ({ id }) => id === makeOwner('one').id });
+      await store.release('c', 1);
+      await store.delete('c', { now: 5999 });
+      assert.deepEqual(await store.list(), []);
+    },
+  },
+  {
+    name: 'a run that another continues is deleted with it, and not alone',
+    async run(store) {
+      await store.create(begin('a'));
+      await store.create(begin('b', { continues: 'a' }));
+      await store.create(begin('c', { continues: 'b' }));
+      await rejectsWith('refused', store.delete('a', { now: 5000 }));
+      assert.equal((await store.chain('c')).length, 3);
+      assert.deepEqual(await store.delete('c', { now: 5000 }), ['c']);
+      assert.deepEqual(await store.delete('a', { now: 5000, cascade: true }), ['a', 'b']);
+      assert.deepEqual(await store.list(), []);
+    },
+  },
+  {
+    name: 'the runs of its sub-agents go with a run, and none goes before a parent that has not ended',
+    async run(store) {
+      await store.create(begin('a'));
+      await store.create(beginChild('b', 'a'));
+      await store.create(beginChild('c', 'b'), request('one'));
+      await rejectsWith('refused', store.delete('b', { now: 7000, cascade: true }));
+      await rejectsWith('refused', store.delete('a', { now: 5500 }));
+      assert.ok(await hasRun(store, 'a'));
+      assert.deepEqual(await store.delete('a', { now: 7000 }), ['a', 'b', 'c']);
+      await store.create(begin('p'), undefined, { events: [], status: 'finished' });
+      await store.create(beginChild('q', 'p'));
+      assert.deepEqual(await store.delete('q', { now: 7000 }), ['q']);
+    },
+  },
+  {
+    name: 'a fork outlives the run it was forked from, with its blobs',
+    async run(store) {
+      await store.create(begin('a'));
+      await store.putBlob('a', DIGEST, '"abc"');
+      await store.putBlob('a', OTHER, '"other"');
+      await store.create(begin('fork', { forkOf: { runId: 'a', at: 1 } }));
+      await store.delete('a', { now: 5000 });
+      assert.equal((await store.read('fork')).length, 1);
+      assert.deepEqual(await store.readBlob('fork', DIGEST, 0, 9), new Uint8Array(Buffer.from('"abc"')));
+      assert.deepEqual(await store.readBlob('fork', OTHER, 1, 5), new Uint8Array(Buffer.from('other')));
+    },
+  },
+  {
+    name: 'a run whose sub-agent a fork still waits for is deleted with the fork, and alone once it waits no more',
+    async run(store) {
+      for (const [id, child] of [
+        ['a', 'b'],
+        ['x', 'y'],
+      ] as const) {
+        await store.create(begin(id), undefined, { events: [suspend('call', child)], status: 'waiting' });
+        await store.create(beginChild(child, id));
+        const forkOf = { runId: id, at: 2 };
+        const rest = { events: [suspend('call', child)], status: 'waiting' } as const;
+        await store.create(begin(`fork of ${id}`, { forkOf }), undefined, rest);
+        await rejectsWith('refused', store.delete(id, { now: 5000 }));
+      }
+      assert.deepEqual(await store.delete('a', { now: 5000, cascade: true }), ['a', 'b', 'fork of a']);
+      await store.append('fork of x', { after: 2, input: true }, [answer('call')], { status: 'waiting' });
+      assert.deepEqual(await store.delete('x', { now: 5000 }), ['x', 'y']);
+      assert.ok(await hasRun(store, 'fork of x'));
+    },
+  },
+];
+
+const redactionChecks: readonly Check[] = [
+  {
+    name: 'a redaction puts entries in the place of others, says so behind them, and leaves the rest',
+    async run(store) {
+      const rest = {
+        events: [receive('two'), receive('three'), settle('c', 'four')],
+        status: 'waiting',
+      } as const;
+      await store.create(begin('a'), undefined, rest);
+      const before = await store.read('a');
+      const redaction = redactSecond(4, {
+        entries: [2, 3].map(seq => ({ seq, event: receive(`gone ${seq}`) })),
+      });
+      assert.deepEqual(await store.redact('a', redaction), { type: 'appended', seq: 5 });
+      const expected = [before[0], ...redaction.entries, before[3], { seq: 5, event: redaction.event }];
+      assert.deepEqual(await store.read('a'), expected);
+      for (const seq of [1, 2, 3, 4]) assert.deepEqual(await store.read('a', seq), expected.slice(seq));
+      const record = await store.get('a');
+      assert.deepEqual([record?.seq, record?.status, record?.updatedAt], [5, 'waiting', 5000]);
+      await store.append('a', { after: 5, input: true }, [receive('six')], { status: 'waiting' });
+      assert.equal((await store.read('a')).length, 6);
+    },
+  },
+  {
+    name: 'a redaction puts a snapshot in the place of all before, and removes the blobs it names, but those of other runs',
+    async run(store) {
+      await store.create(begin('a'), undefined, { events: [receive('two')], status: 'waiting' });
+      await store.putBlob('a', DIGEST, '"abc"');
+      await store.putBlob('a', OTHER, '"other"');
+      await store.create(begin('fork', { forkOf: { runId: 'a', at: 1 } }));
+      await store.saveSnapshot('a', { seq: 2, state: { text: 'two' } });
+      await store.redact('a', redactSecond(2, { blobs: [DIGEST] }));
+      await store.saveSnapshot('a', { seq: 2, state: { text: 'two' } });
+      assert.deepEqual(await store.loadSnapshot('a'), { seq: 3, state: { text: 'gone' } });
+      assert.equal(await store.readBlob('a', DIGEST, 0, 5), undefined);
+      assert.equal((await store.readBlob('a', OTHER, 0, 5))?.length, 5);
+      assert.equal((await store.readBlob('fork', DIGEST, 0, 5))?.length, 5);
+    },
+  },
+  {
+    name: 'a redaction of a journal that is longer by now, driven or unknown changes nothing',
+    async run(store) {
+      await store.create(begin('a'), undefined, {
+        events: [receive('two'), receive('three')],
+        status: 'waiting',
+      });
+      const before = await store.read('a');
+      assert.deepEqual(await store.redact('a', redactSecond(2)), { type: 'conflict' });
+      assert.deepEqual(await store.read('a'), before);
+      await store.claim('a', request('one'));
+      const driven = await store.read('a');
+      await rejectsWith('refused', store.redact('a', redactSecond(4, { now: 5999 })));
+      assert.deepEqual(await store.read('a'), driven);
+      assert.equal((await store.redact('a', redactSecond(4, { now: 6000 }))).type, 'appended');
+      await rejectsWith('run-unknown', store.redact('none', redactSecond(2)));
+    },
+  },
+  {
+    name: 'a redaction that says nothing only removes',
+    async run(store) {
+      await store.create(begin('a'), undefined, { events: [receive('two')], status: 'waiting' });
+      const before = await store.read('a');
+      const { event: _, ...nothing } = redactSecond(2, { entries: [] });
+      assert.deepEqual(await store.redact('a', nothing), { type: 'appended', seq: 2 });
+      assert.deepEqual(await store.read('a'), before);
+    },
+  },
+];
+
+export const removalChecks: readonly Check[] = [...deletionChecks, ...redactionChecks];
+
+export const removalDurabilityChecks: readonly DurabilityCheck[] = [
+  {
+    name: 'what was deleted or redacted is so after the store is opened again',
+    async run(store, reopen) {
+      await store.create(begin('a'), undefined, { events: [receive('two')], status: 'waiting' });
+      await store.create(begin('b'));
+      await store.redact('a', redactSecond(2));
+      await store.delete('b', { now: 5000 });
+      const journal = await store.read('a');
+      const later = await reopen();
+      assert.deepEqual(await later.read('a'), journal);
+      assert.equal(await later.get('b'), undefined);
+    },
+  },
+];

@@ -1,0 +1,46 @@
+import type { DeleteOptions } from '../../protocol/store.ts';
+import { findAwaited, type Kinship, planDeletion } from '../plan-deletion.ts';
+import { describeRun, locateRun } from './locate-run.ts';
+import { escapeText, type Row, unescapeText } from './rows.ts';
+import type { Statements } from './statements.ts';
+
+/** Removes the runs that go with `runId`, and gives their ids. Throws what `planDeletion` and `locateRun` throw. */
+export function removeRuns(sql: Statements, runId: string, options: DeleteOptions): string[] {
+  const going = planDeletion(makeKinship(sql), runId, options);
+  for (const id of going) {
+    const { run } = locateRun(sql, id);
+    for (const { digest } of sql.blobsOfRun.all(run)) dropBlob(sql, run, String(digest));
+    for (const remove of [sql.dropLabels, sql.dropSnapshot, sql.dropRows]) remove.run(run);
+    sql.dropRun.run(run);
+    sql.dropJournal.run(escapeText(id));
+  }
+  return going;
+}
+
+/** The run has the blob no more; when no other has it, it is removed. */
+export function dropBlob(sql: Statements, run: number, digest: string): void {
+  sql.unreferBlob.run(run, digest);
+  if (sql.isBlobKept.get(digest) === undefined) sql.dropBlob.run(digest);
+}
+
+function makeKinship(sql: Statements): Kinship {
+  const idsOf = (rows: readonly Row[]) => rows.map(({ run_id }) => unescapeText(String(run_id)));
+  return {
+    find(runId) {
+      const record = describeRun(sql, runId);
+      if (record === undefined) return undefined;
+      const parent = sql.parent.get(escapeText(runId))?.parent;
+      return { record, parent: typeof parent === 'string' ? unescapeText(parent) : undefined };
+    },
+    childrenOf: runId => idsOf(sql.children.all(escapeText(runId))),
+    continuationsOf: runId => idsOf(sql.continuations.all(escapeText(runId))),
+    *waiting() {
+      const texts = new Map<string, string[]>();
+      for (const { run_id, json } of sql.suspensions.all()) {
+        const runId = unescapeText(String(run_id));
+        texts.set(runId, [...(texts.get(runId) ?? []), ...String(json).split('\n')]);
+      }
+      for (const [runId, lines] of texts) yield { runId, awaited: findAwaited(lines) };
+    },
+  };
+}

@@ -1,0 +1,39 @@
+import { sumOfEntry } from './checksum.ts';
+import type { Position } from './locate-run.ts';
+import { readSum, readTexts, splitRow } from './read-journal.ts';
+import type { Row } from './rows.ts';
+import type { Statements } from './statements.ts';
+
+/**
+ * Puts other JSON, and other hashes of states, in the place of entries', by their seq. Every checksum from the first of them on is made anew, of a
+ * journal that was held against the old ones. Throws `journal-damaged`, and gives the position with the new checksum.
+ */
+export function rewriteEntries(
+  sql: Statements,
+  runId: string,
+  { row, ...position }: Position & { row: Row },
+  changed: ReadonlyMap<number, { text: string; stateHash: string | undefined }>,
+): Position {
+  if (changed.size === 0) return position;
+  const { run, seq: last } = position;
+  const before = Math.min(...changed.keys()) - 1;
+  readTexts(sql, runId, before);
+  let sum = '';
+  let next = before + 1;
+  for (const found of sql.rows.all(run, before, last)) {
+    const entries = splitRow(runId, next, found);
+    const written = entries.map(entry => ({ ...entry, ...changed.get(entry.seq) }));
+    next = Number(found.seq) + 1;
+    let sums = '';
+    for (const entry of written) {
+      if (sum === '' && entry.seq === before + 1)
+        sum = readSum(sql, runId, { run, seq: before, base: Number(row.base) });
+      sum = entry.seq <= before ? entry.sum : sumOfEntry(sum, entry.text, entry.stateHash);
+      sums += sum;
+    }
+    const json = written.map(({ text }) => text).join('\n');
+    sql.rewriteRow.run(run, Number(found.seq), written.at(-1)?.stateHash ?? null, sums, json);
+  }
+  sql.rewriteEnd.run(sum, run);
+  return { ...position, sum };
+}

@@ -1,0 +1,102 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { sqlite } from '../../stores/sqlite.ts';
+import { calling, Desk, REFUND } from './desk.ts';
+
+const SCRIPT = [{ text: 'Let me see.', ...calling(REFUND) }, { text: 'Done.' }];
+
+async function rest() {
+  const desk = new Desk(SCRIPT);
+  const { runId } = await desk.begin();
+  return { desk, runId };
+}
+
+async function finish() {
+  const { desk, runId } = await rest();
+  expect((await desk.run(['approve', runId, 'call_0_0'])).code).toBe(0);
+  return { desk, runId, journal: await desk.journal(runId) };
+}
+
+function holds({ store }: Desk, words: string): boolean {
+  return ['', '-wal'].some(end => existsSync(store + end) && readFileSync(store + end).includes(words));
+}
+
+describe.concurrent('delete', () => {
+  test('removes a run by the beginning of its id, and says so; then it is unknown', async () => {
+    const { desk, runId } = await finish();
+    const { code, stdout } = await desk.run(['delete', runId.slice(0, 12)]);
+    expect([code, stdout]).toEqual([0, `${runId} is deleted\n`]);
+    expect((await desk.run(['show', runId])).code).toBe(2);
+    const again = await desk.run(['delete', runId]);
+    expect([again.code, again.stderr]).toEqual([2, expect.stringContaining(`There is no run ${runId}`)]);
+    expect(holds(desk, 'Let me see.')).toBe(false);
+  });
+
+  test('exits 4 for a run that another continues, and takes both with --cascade', async () => {
+    const { desk, runId } = await finish();
+    const later = await desk.run(['run', '--continues', runId, '--json', 'more'], desk.model);
+    const { runId: laterId } = JSON.parse(later.stdout.split('\n')[0] ?? '');
+    const refused = await desk.run(['delete', runId]);
+    expect([refused.code, refused.stderr]).toEqual([4, expect.stringContaining(laterId)]);
+    const { code, stdout } = await desk.run(['delete', runId, '--cascade', '--json']);
+    expect([code, JSON.parse(stdout)]).toEqual([0, { runId, deleted: [runId, laterId] }]);
+  });
+
+  test('exits 4 for a run that a process drives, and names it', async () => {
+    const { desk, runId } = await rest();
+    const store = sqlite(desk.store);
+    const owner = { id: 'other', host: 'elsewhere', pid: 77, startedAt: '1' };
+    await store.claim(runId, { owner, now: Date.now(), leaseMs: 60_000, isDead: () => false });
+    await store.close();
+    for (const command of [['delete'], ['redact', '--path', '/1/input/0/content/0/text']]) {
+      const { code, stderr } = await desk.run([command[0] ?? '', runId, ...command.slice(1)]);
+      expect([code, stderr]).toEqual([4, expect.stringContaining('driven by process 77 on elsewhere')]);
+    }
+    expect((await desk.run(['show', runId])).code).toBe(0);
+  });
+});
+
+describe.concurrent('redact', () => {
+  test('replaces what is named, says where else it is, and replay says how much is redacted', async () => {
+    const { desk, runId, journal } = await finish();
+    const turn = journal.find(({ type }) => type === 'turn.completed')?.seq;
+    const path = `/${turn}/calls/0/input/orderId`;
+    const first = await desk.run(['redact', runId, '--path', path, '--by', 'eve']);
+    expect(first.code).toBe(0);
+    expect(first.stdout).toContain('1 value is redacted');
+    expect(first.stdout).toMatch(new RegExp(`also in:\n  /${turn}/items/\\d+/arguments\n$`));
+
+    const text = await desk.run(['redact', runId, '--json', '--path', `/${turn}/text`]);
+    const said = JSON.parse(text.stdout);
+    expect(said).toMatchObject({ runId, values: 1, elsewhere: [expect.stringContaining(`/${turn}/items/`)] });
+    const paths = said.elsewhere.flatMap((other: string) => ['--path', other]);
+    expect((await desk.run(['redact', runId, ...paths])).code).toBe(0);
+    expect(holds(desk, 'Let me see.')).toBe(false);
+
+    const replayed = await desk.run(['replay', runId]);
+    expect(replayed.code).toBe(0);
+    expect(replayed.stdout).toMatch(/redacted +3 values/);
+    expect(replayed.stdout).toMatch(/equal +yes/);
+    expect((await desk.run(['export', runId, '--out', 'run.json'])).code).toBe(0);
+    const file = await desk.run(['replay', 'run.json', '--json']);
+    expect([file.code, file.stdout]).toEqual([0, expect.stringContaining('"redacted":3')]);
+    const shown = await desk.run(['show', runId, '--events']);
+    expect(shown.stdout).toMatch(new RegExp(`run\\.redacted +.*${path}.*eve`));
+  });
+
+  test('exits 2 for a path that leads nowhere, 4 for one the run is made of, and changes nothing', async () => {
+    const { desk, runId, journal } = await finish();
+    expect((await desk.run(['redact', runId, '--path', '/99/text'])).code).toBe(2);
+    expect((await desk.run(['redact', runId, '--path', '/1/at'])).code).toBe(4);
+    expect((await desk.run(['redact', runId])).code).toBe(2);
+    expect((await desk.run(['redact', 'nobody', '--path', '/1/at'])).code).toBe(2);
+    expect(await desk.journal(runId)).toEqual(journal);
+  });
+
+  test('exits 4 for the input of a call that waits for its approval', async () => {
+    const { desk, runId } = await rest();
+    const turn = (await desk.journal(runId)).find(({ type }) => type === 'turn.completed')?.seq;
+    const { code, stderr } = await desk.run(['redact', runId, '--path', `/${turn}/calls/0/input/orderId`]);
+    expect([code, stderr]).toEqual([4, expect.stringContaining('no result yet')]);
+  });
+});

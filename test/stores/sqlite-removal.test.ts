@@ -1,0 +1,156 @@
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, expect, test } from 'vitest';
+import type { Redaction, Store } from '../../protocol/store.ts';
+import { begin, receive, say } from '../../stores/conformance/samples.ts';
+import { sqlite } from '../../stores/sqlite.ts';
+import { makeFile } from './make-file.ts';
+
+const DIGEST = 'ab'.repeat(32);
+
+/** Whether the file of a store or its log has these words. */
+function holds(file: string, words: string): boolean {
+  return ['', '-wal'].some(end => existsSync(file + end) && readFileSync(file + end).includes(words));
+}
+
+/** Runs that grow beside each other, in a fixed disorder, so that pages are split and entries are moved between them. */
+async function grow(store: Store, runs: number, entries: number): Promise<number[]> {
+  const lengths = Array.from({ length: runs }, () => 1);
+  for (let run = 0; run < runs; run += 1) {
+    await store.create(begin(`run${run}`, { input: [say(wordsOf(run, 9), `item${run}`)] }));
+    await store.putBlob(`run${run}`, `${run}`.padStart(64, '0'), JSON.stringify(wordsOf(run, 9000)));
+  }
+  let random = 1;
+  for (let count = runs; count < runs * entries; count += 1) {
+    random = (random * 1_103_515_245 + 12_345) % 2 ** 31;
+    const run = (random >> 8) % runs;
+    const after = lengths[run] ?? 0;
+    const text = wordsOf(run, random % 10 === 0 ? 900 : (random >> 4) % 60);
+    const appended = store.append(`run${run}`, { after, input: true }, [receive(text)], {
+      status: 'waiting',
+    });
+    lengths[run] = after + 1;
+    if (count % 8 === 0) await appended;
+    if (count % 9 === 0)
+      await store.saveSnapshot(`run${run}`, { seq: after, state: wordsOf(run, after * 9) });
+  }
+  return lengths;
+}
+
+function wordsOf(run: number, times: number): string {
+  return `secret-of-${run}-`.repeat(1 + times);
+}
+
+/** Every message of a run, and its input, without a word of it. */
+async function redactAll(store: Store, runId: string, after: number): Promise<Redaction> {
+  const entries = (await store.read(runId)).map(({ seq }) => ({
+    seq,
+    event: seq === 1 ? begin(runId, { input: [say('gone', 'item')] }) : receive('gone'),
+  }));
+  const event = { type: 'run.redacted' as const, at: 9000, paths: ['/1'] };
+  return { after, entries, blobs: [], state: 'gone', event, now: 9000, isDead: () => false };
+}
+
+describe('what is removed from a file', () => {
+  test('is neither in it nor in its log when it was redacted, and other runs are as they were', async () => {
+    const file = makeFile();
+    const store = sqlite(file);
+    const lengths = await grow(store, 20, 60);
+    const other = await store.read('run3');
+    expect(holds(file, wordsOf(7, 0))).toBe(true);
+    for (const run of [4, 7, 11, 16]) {
+      const redaction = await redactAll(store, `run${run}`, lengths[run] ?? 0);
+      await store.redact(`run${run}`, { ...redaction, blobs: [`${run}`.padStart(64, '0')] });
+    }
+    expect([4, 7, 11, 16].filter(run => holds(file, wordsOf(run, 0)))).toEqual([]);
+    expect(holds(file, wordsOf(3, 0))).toBe(true);
+    expect(await store.read('run3')).toEqual(other);
+    expect(await store.read('run7')).toHaveLength(1 + (lengths[7] ?? 0));
+    await store.close();
+  });
+
+  test('gives its space back when it was deleted', async () => {
+    const file = makeFile();
+    const store = sqlite(file);
+    const lengths = await grow(store, 6, 20);
+    const pages = readPragma(file, 'page_count');
+    for (const run of [0, 1, 2, 3, 4]) await store.delete(`run${run}`);
+    expect(readPragma(file, 'page_count')).toBeLessThan(pages / 3);
+    expect(statSync(file).size).toBe(readPragma(file, 'page_count') * readPragma(file, 'page_size'));
+    expect(statSync(`${file}-wal`).size).toBe(0);
+    expect(await store.read('run5')).toHaveLength(lengths[5] ?? 0);
+    expect(holds(file, wordsOf(2, 9))).toBe(false);
+    await store.close();
+  });
+
+  test('makes a file of an earlier release smaller too, and from then on for good', async () => {
+    const file = makeFile();
+    const old = new DatabaseSync(file);
+    old.exec('PRAGMA journal_mode = WAL');
+    old.close();
+    const store = sqlite(file);
+    const lengths = await grow(store, 4, 10);
+    expect(readPragma(file, 'auto_vacuum')).toBe(0);
+    const pages = readPragma(file, 'page_count');
+    await store.delete('run0');
+    await store.delete('run1');
+    expect(readPragma(file, 'auto_vacuum')).toBe(2);
+    expect(readPragma(file, 'page_count')).toBeLessThan(pages);
+    expect(await store.read('run3')).toHaveLength(lengths[3] ?? 0);
+    await store.close();
+  });
+
+  test('is named as left in the log while another process reads, and gone with the next deletion', async () => {
+    const file = makeFile();
+    const store = sqlite(file, { busyTimeoutMs: 1 });
+    for (const runId of ['a', 'b', 'c'])
+      await store.create(begin(runId, { input: [say(`words of ${runId}`)] }));
+    const reader = new DatabaseSync(file);
+    reader.exec('BEGIN');
+    reader.prepare('SELECT count(*) FROM runs').get();
+    await expect(store.delete('a')).rejects.toMatchObject({
+      code: 'store-locked',
+      message: expect.stringContaining('still in its log'),
+    });
+    expect(await store.get('a')).toBeUndefined();
+    reader.exec('COMMIT');
+    reader.close();
+    await store.delete('b');
+    expect([holds(file, 'words of a'), holds(file, 'words of b'), holds(file, 'words of c')]).toEqual([
+      false,
+      false,
+      true,
+    ]);
+    await store.close();
+  });
+
+  test('takes a blob with it that no other run has, and leaves no part of the run behind', async () => {
+    const file = makeFile();
+    const store = sqlite(file);
+    await store.create(begin('a', { input: [say('hello', 'i')] }));
+    await store.saveSnapshot('a', { seq: 1, state: {} });
+    await store.putBlob('a', DIGEST, JSON.stringify('x'.repeat(200_000)));
+    await store.create(begin('fork', { forkOf: { runId: 'a', at: 1 } }));
+    await store.delete('a');
+    expect(rowsOf(file)).toMatchObject({ runs: 1, journals: 1, appends: 1, blobs: 4, run_blobs: 1 });
+    await store.delete('fork');
+    expect(Object.values(rowsOf(file))).toEqual([0, 0, 0, 0, 0, 0, 0]);
+    await store.close();
+  });
+});
+
+const TABLES = ['runs', 'journals', 'appends', 'items', 'snapshots', 'blobs', 'run_blobs'];
+
+function rowsOf(file: string): Record<string, unknown> {
+  const db = new DatabaseSync(file, { readOnly: true });
+  const counts = TABLES.map(table => [table, db.prepare(`SELECT count(*) AS n FROM ${table}`).get()?.n]);
+  db.close();
+  return Object.fromEntries(counts);
+}
+
+function readPragma(file: string, name: string): number {
+  const db = new DatabaseSync(file);
+  const [found] = Object.values(db.prepare(`PRAGMA ${name}`).get() ?? {});
+  db.close();
+  return Number(found);
+}
