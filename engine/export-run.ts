@@ -1,11 +1,11 @@
 import { findCall } from '../machines/calls.ts';
-import { type StoredState, toStored } from '../machines/snapshot.ts';
+import type { StoredState } from '../machines/snapshot.ts';
 import type { ChartState } from '../machines/step.ts';
 import type { JournalEntry, QualifiedCall, RunEvent, RunStarted } from '../protocol/event.ts';
 import { type JsonValue, toJson } from '../protocol/json.ts';
 import type { RunRecord, RunStatus, Store } from '../protocol/store.ts';
 import { digestCall, hashOf } from './digest.ts';
-import { beginFold, damagedJournal, foldEntry, statusOf } from './load-run.ts';
+import { beginFold, damagedJournal, foldEntry, hashState, statusOf } from './load-run.ts';
 import { readFromStart, type WholeJournal } from './read-journal.ts';
 
 /** What an export says it is; the number changes when its form does. Not frozen before 1.0. */
@@ -70,7 +70,13 @@ async function exportOne(
     hashes.push(hashNext(hashes.at(-1) ?? hashHead(run, continued), seq, event));
   }
   const end = describeEnd(journal, state);
-  return { run, journal, hashes, end, seal: hashSeal(hashes.at(-1) ?? '', end) };
+  return {
+    run,
+    journal: journal.map(({ seq, event }) => ({ seq, event })),
+    hashes,
+    end,
+    seal: hashSeal(hashes.at(-1) ?? '', end),
+  };
 }
 
 /** The fold of a journal that is what it says it is. */
@@ -99,11 +105,6 @@ export function describeEnd(journal: readonly JournalEntry[], state: ChartState)
 /** SHA-256 over the canonical JSON of an event, as 64 hex digits: what an export without a chain has of each. */
 export function hashEvent(event: RunEvent | JsonValue): string {
   return hashOf(toJson(event));
-}
-
-/** SHA-256 over the canonical JSON of where a run stands, as 64 hex digits. */
-export function hashState(state: ChartState): string {
-  return hashOf(toJson(toStored(state)));
 }
 
 /** What a journal says of its run's status, epoch and times. */

@@ -3,9 +3,10 @@ import { type ChartState, initial, next } from '../machines/step.ts';
 import { EngineError } from '../protocol/error.ts';
 import { JOURNAL_FORMAT, type JournalEntry, type RunStarted } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
-import { given, isJsonObject, type JsonValue } from '../protocol/json.ts';
-import type { RunStatus, Store } from '../protocol/store.ts';
+import { given, isJsonObject, type JsonValue, toJson } from '../protocol/json.ts';
+import type { RunStatus, Standing, Store } from '../protocol/store.ts';
 import { compareJournal, type WrittenBy } from './compare-versions.ts';
+import { hashOf } from './digest.ts';
 import type { Host } from './host.ts';
 import { readPage, readPages } from './read-journal.ts';
 import { assertReadable } from './version-mismatch.ts';
@@ -163,8 +164,21 @@ export function statusOf(state: ChartState): RunStatus {
   return isAtRest(state) ? 'waiting' : 'running';
 }
 
+/** Where an append that leads to `state` leaves its run. */
+export function standingAt(state: ChartState): Standing {
+  const status = statusOf(state);
+  return status === 'running' ? { status } : { status, stateHash: hashState(state) };
+}
+
+/** SHA-256 over the canonical JSON of where a run stands, as 64 hex digits. */
+export function hashState(state: ChartState): string {
+  return hashOf(toJson(toStored(state)));
+}
+
 /** Entries behind the latest snapshot of a run that does not rest, before there is another. */
 const FAR = 512;
+/** The same of one that rests or has ended: so few are folded again as soon as a snapshot of them is read. */
+const NEAR = 64;
 
 /** The cached folds of a run: spaced geometrically, so that all of them together stay linear in the journal. */
 export class Snapshots {
@@ -183,10 +197,9 @@ export class Snapshots {
     this.#seq = snapshotSeq;
   }
 
-  /** Where the run rests, if one is due, and where it has ended. */
+  /** Where the run rests or has ended, if one is due. */
   async saveAtRest({ state, seq }: Fold): Promise<void> {
-    const isDue = seq - this.#seq >= Math.max(16, this.#seq / 2);
-    if (isDue || hasEnded(state)) await this.#save({ state, seq });
+    if (seq - this.#seq >= Math.max(NEAR, this.#seq / 2)) await this.#save({ state, seq });
   }
 
   /**

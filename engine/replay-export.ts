@@ -2,8 +2,9 @@ import type { ChartState } from '../machines/step.ts';
 import { blobsOf, type JournalEntry, type RunEvent } from '../protocol/event.ts';
 import { type JsonValue, toJson } from '../protocol/json.ts';
 import type { ExportedBlobs } from './export-blobs.ts';
-import { describeEnd, hashEvent, hashHead, hashNext, hashSeal, hashState } from './export-run.ts';
+import { describeEnd, hashEvent, hashHead, hashNext, hashSeal } from './export-run.ts';
 import { findDifference } from './find-difference.ts';
+import { hashState } from './load-run.ts';
 import type { UncheckedExport, UncheckedRun } from './read-export.ts';
 import {
   cutJournal,

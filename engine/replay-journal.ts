@@ -3,8 +3,8 @@ import type { NextAction } from '../protocol/effect.ts';
 import { EngineError, messageOf } from '../protocol/error.ts';
 import { type RunEvent, runEventSchema } from '../protocol/event.ts';
 import type { JsonValue } from '../protocol/json.ts';
-import { checkDigests, hashState } from './export-run.ts';
-import { beginFold } from './load-run.ts';
+import { checkDigests } from './export-run.ts';
+import { beginFold, hashState } from './load-run.ts';
 
 /**
  * Replaying: a journal is folded again with the results it recorded, and what comes out is held against

@@ -5,7 +5,7 @@ import { canonicalJson, type JsonValue, toJson } from '../protocol/json.ts';
 import type { Store } from '../protocol/store.ts';
 import { compareRecord, standingOf } from './export-run.ts';
 import { findDifference } from './find-difference.ts';
-import { foldEntry, readImage } from './load-run.ts';
+import { foldEntry, hashState, readImage } from './load-run.ts';
 import { readFromStart } from './read-journal.ts';
 import {
   cutJournal,
@@ -18,9 +18,9 @@ import {
 import { findBlobFaults, RunBlobs } from './run-blobs.ts';
 
 /**
- * Replays a run of the store: each large result it names has to be there as it was, its fold has to be the stored
- * snapshot where that was taken, and what the snapshot becomes at the end, and the run's record has to say the same as
- * the journal. Throws what `readFromStart` throws, `chart-mismatch`, and `input-invalid` for
+ * Replays a run of the store: each large result it names has to be there as it was, its fold has to have the hash that
+ * was recorded wherever the run rested or ended, it has to be the stored snapshot where that was taken, and what the
+ * snapshot becomes at the end, and the run's record has to say the same as the journal. Throws what `readFromStart` throws, `chart-mismatch`, and `input-invalid` for
  * an `until` that is no entry of it.
  */
 export async function replayRun(
@@ -39,11 +39,18 @@ export async function replayRun(
     const difference = record === undefined ? null : compareRecord(record, whole[0].event, standing);
     return difference === null ? null : `leads elsewhere than the run's record says: ${difference}`;
   };
-  const checkAt = (state: ChartState, at: number) => (at === record?.seq ? checkRecord(state) : null);
+  const recorded = entries.flatMap(({ seq, stateHash }) => (stateHash === undefined ? [] : [seq]));
+  const checkHash = (state: ChartState, at: number): string | null => {
+    const { stateHash } = whole[at - 1] ?? {};
+    if (stateHash === undefined || stateHash === hashState(state)) return null;
+    return `leads to a state with another hash than was recorded there: ${stateHash}`;
+  };
+  const checkAt = (state: ChartState, at: number) =>
+    checkHash(state, at) ?? (at === record?.seq ? checkRecord(state) : null);
   const faults = await findBlobFaults(entries, blob => blobs.findFault(blob));
   const checkEntry = ({ seq }: Recorded) => faults.get(seq) ?? null;
   const recording = {
-    ...{ runId, entries, of: whole.length, comparedWith: null },
+    ...{ runId, entries, of: whole.length, comparedWith: describeHashes(recorded) },
     ...{ checkEntry, checkState: checkAt },
   };
   if (snapshot === undefined || snapshot.seq > (until ?? Number.POSITIVE_INFINITY))
@@ -53,7 +60,7 @@ export async function replayRun(
   return replayJournal(
     {
       ...recording,
-      comparedWith: `the snapshot at entry ${seq}`,
+      comparedWith: [`the snapshot at entry ${seq}`, describeHashes(recorded)].filter(Boolean).join(' and '),
       checkState: (state, at) => (at === seq ? compare(state) : null) ?? checkAt(state, at),
       checkEnd: state => {
         if (seq > entries.length)
@@ -64,6 +71,15 @@ export async function replayRun(
     },
     look,
   );
+}
+
+/** The states that were recorded by their hash, for people; `null` for none. */
+function describeHashes(places: readonly number[]): string | null {
+  const last = places.at(-1);
+  if (last === undefined) return null;
+  return places.length === 1
+    ? `the hash of the state at entry ${last}`
+    : `the hashes of ${places.length} states up to entry ${last}`;
 }
 
 function readStored(image: JsonValue, runId: string): StoredState | null {

@@ -1,12 +1,12 @@
 import { type ChartState, next } from '../machines/step.ts';
 import type { Effect } from '../protocol/effect.ts';
 import type { BookkeepingEvent, ChartEvent, ReportEvent } from '../protocol/event.ts';
-import type { AppendResult, ClaimRequest, RunStatus, Store } from '../protocol/store.ts';
+import type { AppendResult, ClaimRequest, Standing, Store } from '../protocol/store.ts';
 import { type FoldedCommands, foldCommands, type MakeCommand } from './command.ts';
 import { findRefusal, type Refusal, type SubmitResult } from './explain-refusal.ts';
 import type { Host } from './host.ts';
 import { describeLate, lateOutcomes } from './late-evidence.ts';
-import { damagedJournal, foldEntry, type LoadedRun, loadRun, statusOf } from './load-run.ts';
+import { damagedJournal, foldEntry, type LoadedRun, loadRun, standingAt } from './load-run.ts';
 import type { LogFollower } from './log-follower.ts';
 import { readJournal, readPages } from './read-journal.ts';
 import { RunEvents } from './run-events.ts';
@@ -41,6 +41,8 @@ export class RunLog {
   #follower: LogFollower | null = null;
   #failure: { error: unknown } | null = null;
   #tail: Promise<unknown> = Promise.resolve();
+  /** The commit that has not begun yet: it will have whatever is admitted before it does. */
+  #nextCommit: Promise<void> | null = null;
 
   constructor(where: Stored, runId: string, { state, seq }: Place, events = new RunEvents(runId)) {
     this.runId = runId;
@@ -143,11 +145,13 @@ export class RunLog {
   async #appendInputs(folded: FoldedCommands, fold: Fold): Promise<'appended' | 'dropped' | 'refused'> {
     const { host } = this.#where;
     host.reach?.('input.before');
-    const admitted = this.#admit(folded, fold);
-    if (admitted === null) return 'refused';
+    const { promise: settled, ...waiter } = Promise.withResolvers<'appended' | 'dropped'>();
+    settled.catch(() => {});
+    const effects = this.#admit(folded, fold, waiter);
+    if (effects === null) return 'refused';
     if (this.#follower === null) this.commit().catch(() => {});
-    else this.#follower.onInput(admitted.effects);
-    const outcome = await admitted.settled;
+    else this.#follower.onInput(effects);
+    const outcome = await settled;
     host.reach?.('input.after');
     return outcome;
   }
@@ -156,30 +160,29 @@ export class RunLog {
   report(event: ReportEvent): readonly Effect[] | null {
     if (this.#epoch === null) return null;
     const fold = (before: ChartState) => foldEvent(before, event);
-    return this.#admit(fold(this.#state), fold)?.effects ?? null;
+    return this.#admit(fold(this.#state), fold, NOBODY);
   }
 
-  #admit(folded: FoldedCommands, fold: Fold): Admitted | null {
+  #admit(folded: FoldedCommands, fold: Fold, waiter: Waiter): readonly Effect[] | null {
     const { events, state: after, effects } = folded;
     if (this.#failure !== null || after === null) return null;
-    const before = this.#state;
+    this.#pending.push({ fold, events, effects, before: this.#state, after, isLetGo: false, ...waiter });
     this.#state = after;
-    const settled = new Promise<'appended' | 'dropped'>((resolve, reject) => {
-      this.#pending.push({ fold, events, effects, before, after, isLetGo: false, resolve, reject });
-    });
-    settled.catch(() => {});
-    return { effects, settled };
+    return effects;
   }
 
   /** Makes everything admitted so far durable. Rejects with the store's error. */
   async commit(): Promise<void> {
-    const last = this.#pending.at(-1);
-    while (last !== undefined && this.#pending.includes(last)) {
-      await this.#exclusively(async () => {
-        if (this.#pending.includes(last)) await this.#appendPending();
-      });
+    if (this.#pending.length > 0) {
+      this.#nextCommit ??= this.#exclusively(() => this.#commitPending());
+      await this.#nextCommit;
     }
     if (this.#failure !== null) throw this.#failure.error;
+  }
+
+  async #commitPending(): Promise<void> {
+    this.#nextCommit = null;
+    while (this.#pending.length > 0) if (await this.#appendPending()) return;
   }
 
   /** Folds what others have appended; what came behind entry `last` may be left for later. */
@@ -207,31 +210,35 @@ export class RunLog {
     return result;
   }
 
-  async #appendPending(): Promise<void> {
+  /** Whether what was pending is durable, or never will be: after a conflict it is to be appended again. */
+  async #appendPending(): Promise<boolean> {
     const batch = this.#pending.slice();
     const state = batch.at(-1)?.after ?? this.#durable.state;
     this.#inFlight = batch.length;
-    const { type } = await this.#appendOrFail(batch, statusOf(state));
+    const { type } = await this.#appendOrFail(batch, standingAt(state));
     this.#inFlight = 0;
     switch (type) {
       case 'appended':
-        return this.#tellAppended(batch, state);
+        this.#tellAppended(batch, state);
+        return true;
       case 'conflict':
         await this.#readOn().catch(error => this.#fail(error));
-        return this.#refold();
+        this.#refold();
+        return false;
       case 'superseded':
-        return this.#supersede();
+        this.#supersede();
+        return true;
     }
   }
 
-  async #appendOrFail(batch: readonly Pending[], status: RunStatus): Promise<AppendResult> {
+  async #appendOrFail(batch: readonly Pending[], standing: Standing): Promise<AppendResult> {
     const { store, host } = this.#where;
     const { seq: after } = this.#durable;
     const events = batch.flatMap(pending => pending.events);
     try {
       host.reach?.('append.before');
       const guard = this.#epoch === null ? { after, input: true as const } : { after, epoch: this.#epoch };
-      const result = await store.append(this.runId, guard, events, status);
+      const result = await store.append(this.runId, guard, events, standing);
       host.reach?.('append.after');
       return result;
     } catch (error) {
@@ -315,18 +322,20 @@ export type AppendOutcome =
 /** What events are made of the state they meet. */
 type Fold = (before: ChartState) => FoldedCommands | (Refusal & { index: number });
 
-type Admitted = { effects: readonly Effect[]; settled: Promise<'appended' | 'dropped'> };
+/** Who is told what became of an admitted event. */
+type Waiter = { resolve(outcome: 'appended' | 'dropped'): void; reject(error: unknown): void };
 
-type Pending = Pick<FoldedCommands, 'events' | 'effects'> & {
-  fold: Fold;
-  /** Where the events were first admitted. */
-  before: ChartState;
-  after: ChartState;
-  /** Being appended when the lease was let go: not to be tried again. */
-  isLetGo: boolean;
-  resolve(outcome: 'appended' | 'dropped'): void;
-  reject(error: unknown): void;
-};
+const NOBODY: Waiter = { resolve() {}, reject() {} };
+
+type Pending = Waiter &
+  Pick<FoldedCommands, 'events' | 'effects'> & {
+    fold: Fold;
+    /** Where the events were first admitted. */
+    before: ChartState;
+    after: ChartState;
+    /** Being appended when the lease was let go: not to be tried again. */
+    isLetGo: boolean;
+  };
 
 function foldEvent(before: ChartState, event: ChartEvent): FoldedCommands {
   const { state, effects, handled } = next(before, event);
@@ -346,7 +355,7 @@ export async function appendEvidence(
     const record = await store.get(runId);
     if (record === undefined) return undefined;
     const guard = { after: record.seq, input: true } as const;
-    const result = await store.append(runId, guard, [event], record.status);
+    const result = await store.append(runId, guard, [event], { status: record.status });
     if (result.type === 'appended') return result.seq;
   }
 }

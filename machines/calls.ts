@@ -106,6 +106,14 @@ export function isOwed({ status }: Call): boolean {
   return OWED_BY_BATCH.has(status);
 }
 
+/**
+ * Whether a call may start before anything is on disk: nobody had to allow it, nobody changed it, and another
+ * process that finds no trace of it does no harm by running it again.
+ */
+export function mayRunUnrecorded({ sideEffect, executedBy, gate, edited, attempt }: Call): boolean {
+  return sideEffect === 'none' && executedBy === 'engine' && !gate && edited !== true && attempt === 0;
+}
+
 /** Moves every ready call into the batch that is about to run. */
 export function queueReadyCalls(context: Context): Context {
   let queued = 0;

@@ -241,8 +241,11 @@ export const RESERVED_EVENTS = [
   'handed.off',
 ] as const;
 
-/** An event with its place in a journal; `seq` counts from 1 without gaps. */
-export type JournalEntry = { seq: number; event: RunEvent };
+/**
+ * An event with its place in a journal; `seq` counts from 1 without gaps. `stateHash` is that of the state behind it,
+ * where whoever appended it said so.
+ */
+export type JournalEntry = { seq: number; event: RunEvent; stateHash?: string };
 
 /** The large results that an event brings to a run. Durable in the run's store before the event is. */
 export function blobsOf(event: RunEvent): readonly BlobReference[] {

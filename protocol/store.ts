@@ -1,6 +1,5 @@
 import type { EngineError } from './error.ts';
 import type { JournalEntry, RunEvent, RunStarted } from './event.ts';
-import type { Item } from './item.ts';
 import type { JsonValue } from './json.ts';
 
 export type RunStatus = 'running' | 'waiting' | 'finished' | 'failed' | 'cancelled';
@@ -92,6 +91,12 @@ export type AdoptedRun = {
 };
 
 /**
+ * Where an append leaves its run. `stateHash` is of the state behind its last entry: given where the run rests or has
+ * ended there, kept with that entry, and held against the fold by `replay`.
+ */
+export type Standing = { status: RunStatus; stateHash?: string };
+
+/**
  * Where journals live. Every method is atomic and durable when its promise settles, whatever else is written in the
  * same commit; it rejects with an `EngineError` (`run-unknown`, `run-exists`, `store-…`, `journal-damaged`). What
  * rejects with `store-reply-lost` may be done or not: read the run again. What an implementation must hold is in
@@ -116,7 +121,7 @@ export interface Store {
     runId: string,
     guard: AppendGuard,
     events: readonly RunEvent[],
-    status: RunStatus,
+    standing: Standing,
   ): Promise<AppendResult>;
   /**
    * The entries behind `after` (default 0), in order; of an adopted run, those the store has. With `page`
@@ -147,24 +152,9 @@ export interface Store {
   putBlob(runId: string, digest: string, text: string): Promise<void>;
   /** Up to `length` bytes of the text's UTF-8 from `offset` on; `undefined` where the run has no such blob. */
   readBlob(runId: string, digest: string, offset: number, length: number): Promise<Uint8Array | undefined>;
-  /** The item with this id, and where its event stands. */
-  findItem(itemId: string): Promise<{ runId: string; seq: number; item: Item } | undefined>;
   /** The runs this one continues, oldest first, itself last. */
   chain(runId: string): Promise<RunRecord[]>;
   close(): Promise<void>;
-}
-
-/** The items with an id that an event brings into the transcript. */
-export function itemsOf(event: RunEvent): readonly Item[] {
-  switch (event.type) {
-    case 'run.started':
-      return event.input;
-    case 'message.received':
-    case 'turn.completed':
-      return event.items;
-    default:
-      return [];
-  }
 }
 
 /** Whether a process that may be alive holds the run's lease. `now`: ms since the epoch. */

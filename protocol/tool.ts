@@ -3,7 +3,9 @@ import type { ToolDefinition } from './turn.ts';
 
 /**
  * What a second execution would do: `none` has no effect outside, `idempotent` is safe with the same
- * key, `once` must not happen twice. Only `once` calls can come to be in doubt.
+ * key, `once` must not happen twice. Only `once` calls can come to be in doubt. A `none` call that needs no approval
+ * starts before the disk has anything of it, so that nobody may ever learn that it ran: declare a read that is paid
+ * for or metered as `idempotent`.
  */
 export type SideEffect = 'none' | 'idempotent' | 'once';
 

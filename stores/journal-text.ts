@@ -16,9 +16,9 @@ export function encodeEvent(event: RunEvent): string {
 }
 
 /** An entry from the JSON a journal kept. Throws `journal-damaged`, naming the run and the entry. */
-export function decodeEntry(runId: string, seq: number, text: string): JournalEntry {
+export function decodeEntry(runId: string, seq: number, text: string, stateHash?: string): JournalEntry {
   const { event } = decodeJson(runId, seq, text);
-  if (isRunEvent(event)) return { seq, event };
+  if (isRunEvent(event)) return stateHash === undefined ? { seq, event } : { seq, event, stateHash };
   throw describeDamage(runId, seq, `is no event this version knows: ${describeFault(event)}`);
 }
 

@@ -1,5 +1,4 @@
 import type { JournalEntry, RunEvent, RunStarted } from '../protocol/event.ts';
-import type { Item } from '../protocol/item.ts';
 import type { JsonValue } from '../protocol/json.ts';
 import type {
   AdoptedRun,
@@ -11,11 +10,10 @@ import type {
   ListFilter,
   Page,
   RunRecord,
-  RunStatus,
+  Standing,
   Store,
   StoredSnapshot,
 } from '../protocol/store.ts';
-import { itemsOf } from '../protocol/store.ts';
 import { decodeEntry, decodeJson, encodeEvent, lostEntries } from './journal-text.ts';
 import type { Lease } from './lease.ts';
 import { grantLease, recordClaim, refuseClaim } from './lease.ts';
@@ -37,6 +35,8 @@ type Run = {
   /** The journal begins behind this entry: not 0 for a run that was adopted. */
   base: number;
   journal: string[];
+  /** By the entries they are of. */
+  stateHashes: Map<number, string>;
   /** In UTF-8, by digest; the bytes of one that a fork has too are there once. */
   blobs: Map<string, Uint8Array>;
 };
@@ -48,7 +48,6 @@ type Run = {
  */
 class MemoryStore implements Store {
   readonly #runs = new Map<string, Run>();
-  readonly #items = new Map<string, { runId: string; seq: number }>();
   #closed = false;
 
   async create(
@@ -70,7 +69,14 @@ class MemoryStore implements Store {
       ...(event.continues !== undefined && { continues: event.continues }),
     };
     const origin = event.forkOf && this.#runs.get(event.forkOf.runId);
-    const run: Run = { record, epoch: 0, base: 0, journal: [], blobs: new Map(origin?.blobs) };
+    const run: Run = {
+      record,
+      epoch: 0,
+      base: 0,
+      journal: [],
+      blobs: new Map(origin?.blobs),
+      stateHashes: new Map(),
+    };
     const claimed = claim && encodeEvent(recordClaim(claim, 1, undefined));
     this.#runs.set(runId, run);
     events.forEach((written, index) => {
@@ -85,14 +91,22 @@ class MemoryStore implements Store {
     if (this.#runs.has(runId)) throw existingRun(runId);
     const record = { runId, agent, status, createdAt, updatedAt: createdAt };
     const snapshot = { seq, state: JSON.stringify(state) };
-    this.#runs.set(runId, { record, epoch: 0, snapshot, base: seq, journal: [], blobs: new Map() });
+    this.#runs.set(runId, {
+      record,
+      epoch: 0,
+      snapshot,
+      base: seq,
+      journal: [],
+      blobs: new Map(),
+      stateHashes: new Map(),
+    });
   }
 
   async append(
     runId: string,
     guard: AppendGuard,
     events: readonly RunEvent[],
-    status: RunStatus,
+    { status, stateHash }: Standing,
   ): Promise<AppendResult> {
     this.#refuseIfClosed();
     const texts = events.map(encodeEvent);
@@ -104,15 +118,19 @@ class MemoryStore implements Store {
       this.#write(run, event, texts[index] ?? '');
     });
     run.record = { ...run.record, status };
+    if (stateHash !== undefined && events.length > 0) run.stateHashes.set(lengthOf(run), stateHash);
     return { type: 'appended', seq: lengthOf(run) };
   }
 
   async read(runId: string, after = 0, page: Page = WHOLE): Promise<JournalEntry[]> {
     this.#refuseIfClosed();
-    const { base, journal } = this.#find(runId);
+    const { base, journal, stateHashes } = this.#find(runId);
     const from = Math.max(base, after);
     const texts = takePage(journal.slice(from - base, from - base + page.entries), page, text => text.length);
-    return texts.map((text, index) => decodeEntry(runId, from + index + 1, text));
+    return texts.map((text, index) => {
+      const seq = from + index + 1;
+      return decodeEntry(runId, seq, text, stateHashes.get(seq));
+    });
   }
 
   async readJson(runId: string, limit?: number): Promise<{ seq: number; event: JsonValue }[]> {
@@ -192,17 +210,6 @@ class MemoryStore implements Store {
       ?.slice(offset, offset + length);
   }
 
-  async findItem(itemId: string): Promise<{ runId: string; seq: number; item: Item } | undefined> {
-    this.#refuseIfClosed();
-    const place = this.#items.get(itemId);
-    if (place === undefined) return undefined;
-    const { runId, seq } = place;
-    const { base, journal } = this.#find(runId);
-    const { event } = decodeEntry(runId, seq, journal[seq - base - 1] ?? '');
-    const item = itemsOf(event).find(({ id }) => id === itemId);
-    return item && { runId, seq, item };
-  }
-
   async chain(runId: string): Promise<RunRecord[]> {
     this.#refuseIfClosed();
     return followChain(runId, id => this.#describe(id));
@@ -231,12 +238,7 @@ class MemoryStore implements Store {
 
   #write(run: Run, event: RunEvent, text: string): void {
     run.journal.push(text);
-    const seq = lengthOf(run);
-    const { runId } = run.record;
     run.record = { ...run.record, updatedAt: event.at };
-    for (const { id } of itemsOf(event)) {
-      if (id !== undefined && !this.#items.has(id)) this.#items.set(id, { runId, seq });
-    }
   }
 
   #grant(run: Run, request: ClaimRequest, text: string): void {

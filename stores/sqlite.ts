@@ -1,7 +1,6 @@
 import { resolve } from 'node:path';
 import { EngineError } from '../protocol/error.ts';
 import type { JournalEntry, RunEvent, RunStarted } from '../protocol/event.ts';
-import type { Item } from '../protocol/item.ts';
 import type { JsonValue } from '../protocol/json.ts';
 import type {
   AdoptedRun,
@@ -13,12 +12,11 @@ import type {
   ListFilter,
   Page,
   RunRecord,
-  RunStatus,
+  Standing,
   Store,
   StoredSnapshot,
 } from '../protocol/store.ts';
-import { itemsOf } from '../protocol/store.ts';
-import { describeDamage, encodeEvent, lostEntries } from './journal-text.ts';
+import { encodeEvent, lostEntries } from './journal-text.ts';
 import { recordClaim, refuseClaim } from './lease.ts';
 import { followChain } from './run-record.ts';
 import { readBytes, shareBlobs, writeBlob } from './sqlite/blobs.ts';
@@ -28,7 +26,7 @@ import { insertRun } from './sqlite/insert-run.ts';
 import { writeEvents, writeLease } from './sqlite/journal.ts';
 import { describeRun, locateRun } from './sqlite/locate-run.ts';
 import { readEntries, readJsonEntries, readSnapshot } from './sqlite/read-journal.ts';
-import { escapeText, type Row, toLease, toPlace, toRecord } from './sqlite/rows.ts';
+import { escapeText, type Row, toLease, toRecord } from './sqlite/rows.ts';
 
 export type SqliteOptions = {
   /**
@@ -103,7 +101,7 @@ class SqliteStore implements Store {
     runId: string,
     guard: AppendGuard,
     events: readonly RunEvent[],
-    status: RunStatus,
+    { status, stateHash }: Standing,
   ): Promise<AppendResult> {
     const texts = events.map(encodeEvent);
     return this.#connection.write<AppendResult>(sql => {
@@ -112,7 +110,10 @@ class SqliteStore implements Store {
       if ('epoch' in guard && guard.epoch !== epoch) return { type: 'superseded' };
       if (guard.after > seq) throw lostEntries(runId, seq, guard.after);
       if (guard.after !== seq) return { type: 'conflict' };
-      return { type: 'appended', seq: writeEvents(sql, runId, position, events, texts, status).seq };
+      return {
+        type: 'appended',
+        seq: writeEvents(sql, runId, position, events, texts, { status, stateHash }).seq,
+      };
     });
   }
 
@@ -186,19 +187,6 @@ class SqliteStore implements Store {
     length: number,
   ): Promise<Uint8Array | undefined> {
     return this.#connection.query(sql => readBytes(sql, runId, digest, { offset, length }));
-  }
-
-  async findItem(itemId: string): Promise<{ runId: string; seq: number; item: Item } | undefined> {
-    return this.#connection.query(sql => {
-      const row = sql.item.get(escapeText(itemId));
-      if (row === undefined) return undefined;
-      const { runId, seq } = toPlace(row);
-      const [entry] = readEntries(sql, runId, seq - 1, { entries: 1, chars: 0 });
-      const item = entry && itemsOf(entry.event).find(({ id }) => id === itemId);
-      if (item === undefined)
-        throw describeDamage(runId, seq, `has no item "${itemId}", which is listed there`);
-      return { runId, seq, item };
-    });
   }
 
   async chain(runId: string): Promise<RunRecord[]> {

@@ -18,7 +18,6 @@ export function withoutDriving(store: Store): Store {
     list: filter => store.list(filter),
     putBlob: (runId, digest, text) => store.putBlob(runId, digest, text),
     readBlob: (runId, digest, offset, length) => store.readBlob(runId, digest, offset, length),
-    findItem: itemId => store.findItem(itemId),
     chain: runId => store.chain(runId),
     close: () => store.close(),
   };

@@ -31,7 +31,10 @@ export type ToolOptions<Input extends StandardSchemaV1, Output extends StandardS
   strict?: boolean;
   /** Checks what `run` returns; its output becomes the result. */
   output?: Output;
-  /** What a second execution would do. Default `once`: it must not happen twice. */
+  /**
+   * What a second execution would do. Default `once`: it must not happen twice. A read that costs money is
+   * `idempotent`: a `none` call may run without leaving a trace.
+   */
   sideEffect?: SideEffect;
   /** Default `false`: no call needs a person. */
   approval?: ApprovalRule<Out<Input>>;

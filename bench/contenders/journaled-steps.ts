@@ -123,7 +123,6 @@ function bindAll(store: Store): Store {
     list: store.list.bind(store),
     putBlob: store.putBlob.bind(store),
     readBlob: store.readBlob.bind(store),
-    findItem: store.findItem.bind(store),
     chain: store.chain.bind(store),
     close: store.close.bind(store),
   };

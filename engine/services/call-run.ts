@@ -1,4 +1,4 @@
-import { findCall } from '../../machines/calls.ts';
+import { findCall, mayRunUnrecorded } from '../../machines/calls.ts';
 import type { Call, CallResult } from '../../machines/context.ts';
 import { InDoubt, isThrown, messageOf } from '../../protocol/error.ts';
 import type { Spent } from '../../protocol/event.ts';
@@ -179,8 +179,9 @@ export class CallRun {
   }
 
   async #attemptOnce(tool: Tool, input: unknown): Promise<Outcome> {
+    const waitsForDisk = this.#attempt > 0 || tool.sideEffect !== 'none' || !mayRunUnrecorded(this.call);
     this.#reportStart();
-    await this.#scope.durable();
+    if (waitsForDisk) await this.#scope.durable();
     if (!this.#is('running')) throw new Stopped('The run does not want this call now.');
     this.#scope.assertDriving();
     this.#scope.host.reach?.('tool.before');

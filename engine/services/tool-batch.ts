@@ -8,7 +8,9 @@ import { becameOnce, CallRun, ONCE_NOW, type ToolBatchParts } from './call-run.t
  *
  * B1 A call found `running` was started by a process that is gone: it is reported interrupted first,
  *    and what the chart then makes of it is done.
- * B2 `tool.started` is durable, and the process known to drive the run, before a tool's function is called.
+ * B2 `tool.started` is durable, and the process known to drive the run, before a tool's function is called. The
+ *    first attempt of a call without side effects that nobody had to allow starts while that commit is on its way;
+ *    if the commit conflicts, the call is aborted where the run has moved on, and its result is dropped.
  * B3 Every attempt of a call has the same key.
  * B4 A `once` call that may have acted and did not settle is never a result: it is reconciled or in doubt.
  *    `once` is what was recorded so, and what its tool has become since.

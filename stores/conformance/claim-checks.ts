@@ -105,11 +105,11 @@ export const claimChecks: readonly Check[] = [
       await store.create(begin('a'), request('one'));
       await store.claim('a', request('two', { now: 7000 }));
       for (const after of [2, 3]) {
-        const result = await store.append('a', { after, epoch: 1 }, [receive('late')], 'failed');
+        const result = await store.append('a', { after, epoch: 1 }, [receive('late')], { status: 'failed' });
         assert.deepEqual(result, { type: 'superseded' });
       }
       assert.equal((await store.read('a')).length, 3);
-      const own = await store.append('a', { after: 3, epoch: 2 }, [receive('x')], 'running');
+      const own = await store.append('a', { after: 3, epoch: 2 }, [receive('x')], { status: 'running' });
       assert.equal(own.type, 'appended');
     },
   },
@@ -117,9 +117,11 @@ export const claimChecks: readonly Check[] = [
     name: 'an input is taken whoever drives',
     async run(store) {
       await store.create(begin('a'), request('one'));
-      const result = await store.append('a', { after: 2, input: true }, [receive('x')], 'running');
+      const result = await store.append('a', { after: 2, input: true }, [receive('x')], {
+        status: 'running',
+      });
       assert.deepEqual(result, { type: 'appended', seq: 3 });
-      const stale = await store.append('a', { after: 2, epoch: 1 }, [receive('y')], 'running');
+      const stale = await store.append('a', { after: 2, epoch: 1 }, [receive('y')], { status: 'running' });
       assert.deepEqual(stale, { type: 'conflict' });
     },
   },

@@ -3,7 +3,11 @@ import type { RunEvent } from '../../protocol/event.ts';
 import type { Check } from './check.ts';
 import { begin, receive, rejectsWith, request, say } from './samples.ts';
 
-const message: RunEvent = { type: 'message.received', at: 2000, items: [say('one', 'i1'), say('two', 'i2')] };
+const _message: RunEvent = {
+  type: 'message.received',
+  at: 2000,
+  items: [say('one', 'i1'), say('two', 'i2')],
+};
 
 export const lookupChecks: readonly Check[] = [
   {
@@ -17,7 +21,7 @@ export const lookupChecks: readonly Check[] = [
       ] as const) {
         await store.create(begin(runId, { at }));
       }
-      await store.append('old', { after: 1, input: true }, [receive('x', 9000)], 'running');
+      await store.append('old', { after: 1, input: true }, [receive('x', 9000)], { status: 'running' });
       const ids = (await store.list()).map(({ runId }) => runId);
       assert.deepEqual(ids, ['new', 'c', 'b', 'old']);
       assert.deepEqual((await store.list())[0], await store.get('new'));
@@ -27,8 +31,8 @@ export const lookupChecks: readonly Check[] = [
     name: 'a list is narrowed by status and cut to its limit',
     async run(store) {
       for (const [at, runId] of ['a', 'b', 'c'].entries()) await store.create(begin(runId, { at }));
-      await store.append('a', { after: 1, input: true }, [receive('x')], 'waiting');
-      await store.append('c', { after: 1, input: true }, [receive('x')], 'waiting');
+      await store.append('a', { after: 1, input: true }, [receive('x')], { status: 'waiting' });
+      await store.append('c', { after: 1, input: true }, [receive('x')], { status: 'waiting' });
       const listIds = async (filter: Parameters<typeof store.list>[0]) =>
         (await store.list(filter)).map(({ runId }) => runId);
       assert.deepEqual(await listIds({ status: 'waiting' }), ['c', 'a']);
@@ -37,39 +41,6 @@ export const lookupChecks: readonly Check[] = [
       assert.deepEqual(await listIds({ status: 'finished' }), []);
       assert.deepEqual(await listIds({ limit: 2 }), ['c', 'b']);
       assert.deepEqual(await listIds({ limit: 0 }), []);
-    },
-  },
-  {
-    name: 'an item is found by its id, with where it stands',
-    async run(store) {
-      await store.create(begin('a', { input: [say('hello', 'i0'), say('no id')] }));
-      await store.append('a', { after: 1, input: true }, [receive('no id'), message], 'running');
-      assert.deepEqual(await store.findItem('i0'), { runId: 'a', seq: 1, item: say('hello', 'i0') });
-      assert.deepEqual(await store.findItem('i2'), { runId: 'a', seq: 3, item: say('two', 'i2') });
-      assert.equal(await store.findItem('i3'), undefined);
-    },
-  },
-  {
-    name: 'an item id that comes again still leads to where it came first',
-    async run(store) {
-      await store.create(begin('a', { input: [say('first', 'i1')] }));
-      await store.create(begin('b', { input: [say('second', 'i1')] }));
-      await store.append('a', { after: 1, input: true }, [message], 'running');
-      assert.deepEqual(await store.findItem('i1'), { runId: 'a', seq: 1, item: say('first', 'i1') });
-      assert.deepEqual((await store.findItem('i2'))?.seq, 2);
-    },
-  },
-  {
-    name: 'an append that was refused leaves no item behind',
-    async run(store) {
-      await store.create(begin('a'));
-      await store.append('a', { after: 0, input: true }, [message], 'running');
-      await rejectsWith(
-        'journal-damaged',
-        store.append('a', { after: 5, input: true }, [message], 'running'),
-      );
-      await store.append('a', { after: 1, epoch: 5 }, [message], 'running');
-      assert.equal(await store.findItem('i1'), undefined);
     },
   },
   {
@@ -118,7 +89,7 @@ export const lookupChecks: readonly Check[] = [
       await store.close();
       const calls = [
         store.create(begin('b')),
-        store.append('a', { after: 1, epoch: 0 }, [receive('x')], 'running'),
+        store.append('a', { after: 1, epoch: 0 }, [receive('x')], { status: 'running' }),
         store.read('a'),
         store.claim('a', request('one')),
         store.renew('a', 0, 9000),
@@ -127,7 +98,6 @@ export const lookupChecks: readonly Check[] = [
         store.loadSnapshot('a'),
         store.get('a'),
         store.list(),
-        store.findItem('i1'),
         store.chain('a'),
       ];
       await Promise.all(calls.map(call => rejectsWith('store-unavailable', call)));

@@ -21,9 +21,12 @@ export function sumOfRecord({ run_id, agent, created_at, base, continues }: Row)
   return digest(JSON.stringify([run_id, agent, created_at, base, continues]));
 }
 
-/** Of an entry, given the checksum of what it stands behind: the entry before it, or the record. */
-export function sumOfEntry(before: string, text: string): string {
-  return digest(before + text);
+/**
+ * Of an entry, given the checksum of what it stands behind: the entry before it, or the record. `stateHash` is what is
+ * kept with it of the state there; JSON cannot end in one.
+ */
+export function sumOfEntry(before: string, text: string, stateHash = ''): string {
+  return digest(before + text + stateHash);
 }
 
 /** Of a part of a blob. */

@@ -1,19 +1,17 @@
 import type { RunEvent } from '../../protocol/event.ts';
 import type { ClaimRequest, Page } from '../../protocol/store.ts';
-import { itemsOf } from '../../protocol/store.ts';
 import { describeDamage } from '../journal-text.ts';
 import { grantLease } from '../lease.ts';
 import { takePage, WHOLE } from '../page.ts';
 import { sumOfEntry } from './checksum.ts';
 import type { Position } from './locate-run.ts';
-import { escapeText } from './rows.ts';
 import type { Statements } from './statements.ts';
 
 /** How much of an append one row holds: a reader of one entry reads no more than about this with it. */
 const ROW: Page = { ...WHOLE, chars: 64 * 1024 };
 
 /**
- * Writes `events` behind `position`, and the status they lead to; `texts` are their JSON, in the same order. Gives
+ * Writes `events` behind `position`, and where they lead to; `texts` are their JSON, in the same order. Gives
  * the position behind them.
  */
 export function writeEvents(
@@ -22,7 +20,7 @@ export function writeEvents(
   position: Position,
   events: readonly RunEvent[],
   texts: readonly string[],
-  status = position.status,
+  { status = position.status, stateHash }: { status?: string; stateHash?: string | undefined } = {},
 ): Position {
   const { run } = position;
   const last = events.at(-1);
@@ -34,34 +32,33 @@ export function writeEvents(
     const next = position.seq + 1;
     throw describeDamage(runId, next, 'is there already, behind the last one that was written');
   }
-  const end = writeRows(sql, position, texts);
+  const end = writeRows(sql, position, texts, stateHash);
   if (status === position.status) sql.advance.run(end.seq, last.at, end.sum, run);
   else sql.advanceTo.run(end.seq, last.at, end.sum, status, run);
-  let seq = position.seq;
-  for (const event of events) {
-    seq += 1;
-    for (const { id } of itemsOf(event)) if (id !== undefined) sql.insertItem.run(escapeText(id), run, seq);
-  }
   return { ...position, ...end, status };
 }
 
-/** One row, or more for an append that is too long for one. */
+/** One row, or more for an append that is too long for one. `stateHash` goes with the last entry. */
 function writeRows(
   sql: Statements,
   { run, seq, sum }: Position,
   texts: readonly string[],
+  stateHash: string | undefined,
 ): { seq: number; sum: string } {
   const end = { seq, sum };
+  const last = seq + texts.length;
   for (const left = texts.values(); ; ) {
     const row = takePage(left, ROW, ({ length }) => length);
     if (row.length === 0) return end;
     let sums = '';
+    let hash: string | undefined;
     for (const text of row) {
-      end.sum = sumOfEntry(end.sum, text);
+      end.seq += 1;
+      if (end.seq === last) hash = stateHash;
+      end.sum = sumOfEntry(end.sum, text, hash);
       sums += end.sum;
     }
-    end.seq += row.length;
-    sql.insertRow.run(run, end.seq, sums, row.join('\n'));
+    sql.insertRow.run(run, end.seq, hash ?? null, sums, row.join('\n'));
   }
 }
 

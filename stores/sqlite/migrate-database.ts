@@ -2,10 +2,10 @@ import type { DatabaseSync } from 'node:sqlite';
 import * as z from 'zod';
 import { sumOfEntry, sumOfRecord, sumOfSnapshot } from './checksum.ts';
 import { escapeOptional, type Row } from './rows.ts';
-import { SCHEMA } from './schema.ts';
+import { APPENDS, SCHEMA, SCHEMA_VERSION } from './schema.ts';
 
-/** The schema versions that are brought to the present one; 1 has no checksums, 2 may have no blobs. */
-export type OldVersion = 1 | 2;
+/** The schema versions that are brought to the present one; 1 has no checksums, 2 may have no blobs, 3 no hashes of states. */
+export type OldVersion = 1 | 2 | 3;
 
 /**
  * Brings a database of an earlier release to the present schema; the caller has the write lock, and foreign keys
@@ -14,6 +14,7 @@ export type OldVersion = 1 | 2;
  * nothing.
  */
 export function migrateDatabase(db: DatabaseSync, version: OldVersion): void {
+  if (version === 3) return db.exec(FROM_SCHEMA_3);
   const old = TABLES.filter(table => hasTable(db, table));
   for (const index of INDEXES) db.exec(`DROP INDEX IF EXISTS ${index}`);
   for (const table of old) db.exec(`ALTER TABLE ${table} RENAME TO old_${table}`);
@@ -29,6 +30,16 @@ export function migrateDatabase(db: DatabaseSync, version: OldVersion): void {
   if (version === 1) bindEverything(db);
 }
 
+const FROM_SCHEMA_3 = `
+DROP TABLE items;
+ALTER TABLE appends RENAME TO old_appends;
+${APPENDS}
+INSERT INTO appends (place, commit_id, wakes, sums, json)
+  SELECT place, commit_id, wakes, sums, json FROM old_appends ORDER BY place;
+DROP TABLE old_appends;
+PRAGMA user_version = ${SCHEMA_VERSION};
+`;
+
 const TABLES = ['runs', 'events', 'items', 'snapshots', 'run_blobs'];
 const INDEXES = ['runs_by_age', 'runs_by_status', 'run_blobs_by_digest'];
 
@@ -41,7 +52,6 @@ INSERT INTO journals (run_id, run)
 INSERT INTO runs (run, run_id, agent, continues, status, created_at, updated_at, base, seq, sum, epoch, owner, lease_until)
   SELECT run, run_id, agent, continues, status, created_at, updated_at, base, seq, sum, epoch, owner, lease_until
   FROM old_runs JOIN journals USING (run_id) ORDER BY run;
-INSERT INTO items (item_id, run, seq) SELECT item_id, run, seq FROM old_items JOIN journals USING (run_id);
 INSERT INTO snapshots (run, seq, sum, state)
   SELECT run, seq, sum, state FROM old_snapshots JOIN journals USING (run_id);
 `;

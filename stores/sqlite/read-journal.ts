@@ -10,7 +10,9 @@ import type { Statements } from './statements.ts';
 
 /** The entries behind `after`, all of them or a page. What is not as it was written is `journal-damaged`. */
 export function readEntries(sql: Statements, runId: string, after: number, page?: Page): JournalEntry[] {
-  return readTexts(sql, runId, after, page).map(({ seq, text }) => decodeEntry(runId, seq, text));
+  return readTexts(sql, runId, after, page).map(({ seq, text, stateHash }) =>
+    decodeEntry(runId, seq, text, stateHash),
+  );
 }
 
 /** The entries there are, or the first `limit` of them, as JSON. */
@@ -23,7 +25,7 @@ export function readJsonEntries(
   return readTexts(sql, runId, 0, page).map(({ seq, text }) => decodeJson(runId, seq, text));
 }
 
-type Entry = { seq: number; text: string; sum: string };
+type Entry = { seq: number; text: string; sum: string; stateHash: string | undefined };
 
 function readTexts(sql: Statements, runId: string, after: number, page = WHOLE): Entry[] {
   if (page.entries <= 0) return [];
@@ -42,7 +44,7 @@ function* checkEntries(sql: Statements, runId: string, after: number): Generator
     for (const entry of splitRow(runId, seq + 1, found)) {
       if (entry.seq > from) {
         sum ??= readSum(sql, runId, { run, seq: from, base });
-        sum = sumOfEntry(sum, entry.text);
+        sum = sumOfEntry(sum, entry.text, entry.stateHash);
         if (entry.seq !== seq + 1 || entry.sum !== sum) throw describeChange(runId, seq + 1);
         seq += 1;
         if (seq === last && sum !== lastSum)
@@ -66,6 +68,7 @@ function splitRow(runId: string, next: number, row: Row): Entry[] {
     seq: first + index,
     text,
     sum: sums.slice(index * SUM_CHARS, (index + 1) * SUM_CHARS),
+    stateHash: index < texts.length - 1 || row.state_hash === null ? undefined : String(row.state_hash),
   }));
 }
 

@@ -65,14 +65,6 @@ export function toLease(row: Row): Lease | undefined {
   return readSafely(row, () => readLease(row));
 }
 
-/** Where an item's event stands. Throws `store-damaged`. */
-export function toPlace(row: Row): { runId: string; seq: number } {
-  return readSafely(row, () => ({
-    runId: unescapeText(z.string().parse(row.run_id)),
-    seq: z.number().parse(row.seq),
-  }));
-}
-
 function readLease(row: Row): Lease | undefined {
   if (row.owner === null || row.lease_until === null) return undefined;
   const owner = ownerSchema.parse(JSON.parse(z.string().parse(row.owner)));

@@ -1,8 +1,19 @@
 /** Of the tables below; kept in the file as `user_version`. */
-export const SCHEMA_VERSION = 3;
+export const SCHEMA_VERSION = 4;
 
 /** Marks a file as a store of runs; kept in it as `application_id`. The letters "agct". */
 export const APPLICATION_ID = 0x61676374;
+
+export const APPENDS = `CREATE TABLE appends (
+  place INTEGER PRIMARY KEY,
+  run INTEGER AS (place >> 32),
+  seq INTEGER AS (place & 4294967295),
+  commit_id TEXT,
+  wakes TEXT,
+  state_hash TEXT,
+  sums TEXT NOT NULL,
+  json TEXT NOT NULL
+) STRICT;`;
 
 /**
  * Ids, names and titles are held as `escapeText` makes them. A run has a number, `run`, which is never given again.
@@ -11,7 +22,7 @@ export const APPLICATION_ID = 0x61676374;
  * - `journals`: a second place for the run's id, so that a run whose record is gone is told from one that never was.
  * - `appends`: a journal, one row an append (more where it is long). `place` orders the rows of a run by the number
  *   of their last entry, `seq`. `json` is the JSON of its entries, a line each; `sums` their checksums, 16
- *   characters each.
+ *   characters each; `state_hash` is of the state behind the last of them, where the run rests or has ended there.
  * - `blobs`: results that are too large for a journal, by digest, in parts that begin at `start`; `run_blobs` says
  *   whose they are, so that one is there once for all its runs.
  *
@@ -48,21 +59,7 @@ CREATE TABLE journals (
   run INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE appends (
-  place INTEGER PRIMARY KEY,
-  run INTEGER AS (place >> 32),
-  seq INTEGER AS (place & 4294967295),
-  commit_id TEXT,
-  wakes TEXT,
-  sums TEXT NOT NULL,
-  json TEXT NOT NULL
-) STRICT;
-
-CREATE TABLE items (
-  item_id TEXT PRIMARY KEY,
-  run INTEGER NOT NULL REFERENCES runs (run),
-  seq INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
+${APPENDS}
 
 CREATE TABLE labels (
   run INTEGER NOT NULL REFERENCES runs (run),

@@ -21,8 +21,7 @@ const SQL = {
     VALUES ($run_id, $agent, $agent_version, $chart_version, $chart_hash, $parent, $continues, $status,
       $created_at, $created_at, $base, $base, 0, $sum)`,
   nameJournal: 'INSERT INTO journals (run_id, run) VALUES (?, ?)',
-  insertRow: 'INSERT INTO appends (place, sums, json) VALUES ((?1 << 32) + ?2, ?3, ?4)',
-  insertItem: 'INSERT OR IGNORE INTO items (item_id, run, seq) VALUES (?, ?, ?)',
+  insertRow: 'INSERT INTO appends (place, state_hash, sums, json) VALUES ((?1 << 32) + ?2, ?3, ?4, ?5)',
   advance: 'UPDATE runs SET seq = ?, updated_at = ?, sum = ? WHERE run = ?',
   advanceTo: 'UPDATE runs SET seq = ?, updated_at = ?, sum = ?, status = ? WHERE run = ?',
   setStatus: 'UPDATE runs SET status = ? WHERE run = ?',
@@ -37,13 +36,12 @@ const SQL = {
   runs: `SELECT ${RECORD} FROM runs ORDER BY created_at DESC, run_id DESC LIMIT ?`,
   runsByStatus: `SELECT ${RECORD} FROM runs WHERE status = ? ORDER BY created_at DESC, run_id DESC LIMIT ?`,
   journal: 'SELECT 1 FROM journals WHERE run_id = ?',
-  rows: `SELECT seq, sums, json FROM appends
+  rows: `SELECT seq, state_hash, sums, json FROM appends
     WHERE place > (?1 << 32) + ?2 AND place <= (?1 << 32) + ?3 ORDER BY place`,
   rowThatEnds: 'SELECT sums FROM appends WHERE place = (?1 << 32) + ?2',
   rowBehind: 'SELECT 1 FROM appends WHERE place > (?1 << 32) + ?2 AND place < (?1 + 1) << 32 LIMIT 1',
   snapshot: `SELECT snapshots.seq, snapshots.sum, state, runs.base FROM snapshots JOIN runs USING (run)
     WHERE run = (SELECT run FROM runs WHERE run_id = ?)`,
-  item: 'SELECT runs.run_id, items.seq FROM items LEFT JOIN runs USING (run) WHERE item_id = ?',
   insertBlob: 'INSERT OR REPLACE INTO blobs (digest, start, bytes, sum) VALUES (?, ?, ?, ?)',
   referBlob: 'INSERT OR IGNORE INTO run_blobs (run, digest) VALUES (?, ?)',
   shareBlobs: `INSERT INTO run_blobs (run, digest) SELECT ?, digest FROM run_blobs
@@ -69,7 +67,6 @@ export function prepareStatements(db: DatabaseSync): Statements {
     insertRun: db.prepare(SQL.insertRun),
     nameJournal: db.prepare(SQL.nameJournal),
     insertRow: db.prepare(SQL.insertRow),
-    insertItem: db.prepare(SQL.insertItem),
     advance: db.prepare(SQL.advance),
     advanceTo: db.prepare(SQL.advanceTo),
     setStatus: db.prepare(SQL.setStatus),
@@ -86,7 +83,6 @@ export function prepareStatements(db: DatabaseSync): Statements {
     rowThatEnds: db.prepare(SQL.rowThatEnds),
     rowBehind: db.prepare(SQL.rowBehind),
     snapshot: db.prepare(SQL.snapshot),
-    item: db.prepare(SQL.item),
     insertBlob: db.prepare(SQL.insertBlob),
     referBlob: db.prepare(SQL.referBlob),
     shareBlobs: db.prepare(SQL.shareBlobs),

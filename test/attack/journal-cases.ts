@@ -47,7 +47,7 @@ async function writeLongRun(store: Store, runId: string, entries: number): Promi
       at: Date.now(),
       params: { instructions: `These are instructions number ${seq + place}.` },
     }));
-    const appended = await store.append(runId, { after: seq, input: true }, events, 'waiting');
+    const appended = await store.append(runId, { after: seq, input: true }, events, { status: 'waiting' });
     if (appended.type !== 'appended') throw new Error(`the long run was not written: ${appended.type}`);
     seq = appended.seq;
   }

@@ -36,7 +36,9 @@ describe('E1: the barrier', () => {
         log.push('MODEL');
         return await script.generate(request, { signal: new AbortController().signal });
       }),
-      tools: [makeTool('read', { sideEffect: 'none', run: (_, { callId }) => log.push(`TOOL ${callId}`) })],
+      tools: [
+        makeTool('read', { sideEffect: 'idempotent', run: (_, { callId }) => log.push(`TOOL ${callId}`) }),
+      ],
     });
     await agent.run('go');
     expect(log).toEqual([
@@ -56,7 +58,14 @@ describe('E1: the barrier', () => {
     ]);
   });
 
-  test.each([1, 4, 32])('a round of %i parallel tools takes two commits', async width => {
+  test.each<[commits: number, width: number, sideEffect: SideEffect]>([
+    [2, 1, 'once'],
+    [2, 4, 'once'],
+    [2, 32, 'idempotent'],
+    [1, 1, 'none'],
+    [1, 4, 'none'],
+    [1, 32, 'none'],
+  ])('%i commits a round of %i parallel tools that are declared %s', async (expected, width, sideEffect) => {
     const countCommits = async (rounds: number) => {
       const { log, store } = makeLog();
       const round = calls(...Array.from({ length: width }, () => 'read'));
@@ -66,12 +75,12 @@ describe('E1: the barrier', () => {
         store,
         limits: { toolCalls: 1000 },
         model: scripted([...Array.from({ length: rounds }, () => round), { text: 'done' }]),
-        tools: [makeTool('read', { sideEffect: 'none' })],
+        tools: [makeTool('read', { sideEffect })],
       });
       expect((await agent.run('go')).status).toBe('finished');
       return log.length;
     };
-    expect((await countCommits(6)) - (await countCommits(5))).toBe(2);
+    expect((await countCommits(6)) - (await countCommits(5))).toBe(expected);
   });
 
   test('a command is accepted only once its event is durable', async () => {
@@ -179,8 +188,142 @@ describe('E1: the barrier', () => {
   });
 });
 
+describe('E1: a call without side effects that nobody had to allow does not wait for the disk', () => {
+  /** An agent whose starts of calls become durable when the gate opens; `acted` are the calls that ran. */
+  function makeSlowDisk(options: Parameters<typeof makeTool>[1] = {}) {
+    const gate = makeGate();
+    const inner = memory();
+    const acted: string[] = [];
+    const models: number[] = [];
+    const script = scripted([calls('read'), { text: 'done' }]);
+    const host = new ManualHost();
+    const store = watchStore(inner, {
+      beforeAppend: (_, events) =>
+        events.some(({ type }) => type === 'tool.started') ? gate.promise : undefined,
+    });
+    const agent = createAgent({
+      name: 'a',
+      host,
+      store,
+      retry: { baseMs: 1, maxMs: 1 },
+      model: answerWith(async request => {
+        models.push(request.transcript.length);
+        return await script.generate(request, { signal: new AbortController().signal });
+      }),
+      tools: [
+        makeTool('read', { sideEffect: 'none', run: (_, { callId }) => acted.push(callId), ...options }),
+      ],
+    });
+    return { gate, inner, acted, models, host, agent };
+  }
+
+  test('it starts while its commit is on its way, and the model reads its result behind that commit', async () => {
+    const { gate, inner, acted, models, host, agent } = makeSlowDisk();
+    const run = await agent.start('go');
+    await host.idle();
+    expect(acted).toEqual(['call_0_0']);
+    expect(await wordsOf(inner, run.id)).toEqual(['run.started', 'run.claimed']);
+    expect(models).toHaveLength(1);
+    gate.open();
+    expect((await host.settle(run.settled())).status).toBe('finished');
+    expect(models).toHaveLength(2);
+    expect(acted).toEqual(['call_0_0']);
+  });
+
+  test('nobody is told of its result before that commit', async () => {
+    const { gate, host, agent } = makeSlowDisk();
+    const run = await agent.start('go');
+    const told: string[] = [];
+    const reading = (async () => {
+      for await (const happening of run.events()) told.push(happening.type);
+    })();
+    await host.idle();
+    expect(told).not.toContain('tool.settled');
+    gate.open();
+    await host.settle(reading);
+    expect(told).toContain('tool.settled');
+  });
+
+  test('a pause that comes first: it is aborted, its result dropped, and the call counts once when it runs', async () => {
+    const started = makeGate();
+    const ends: unknown[] = [];
+    const acted: string[] = [];
+    let attempts = 0;
+    const { gate, inner, host, agent } = makeSlowDisk({
+      run: async (_, { callId, signal }) => {
+        attempts += 1;
+        if (attempts === 1) {
+          started.open();
+          await new Promise(resolve => signal.addEventListener('abort', resolve, { once: true }));
+          ends.push(signal.aborted);
+          return 'of nobody';
+        }
+        acted.push(callId);
+        return 'read';
+      },
+    });
+    const run = await agent.start('go');
+    await started.promise;
+    const { seq = 0 } = (await inner.get(run.id)) ?? {};
+    const pause = { type: 'pause.requested', at: host.now() } as const;
+    await inner.append(run.id, { after: seq, input: true }, [pause], { status: 'running' });
+    gate.open();
+    expect(await host.settle(run.settled())).toMatchObject({ status: 'waiting', paused: true });
+    expect(ends).toEqual([true]);
+    const words = await wordsOf(inner, run.id);
+    expect(words.filter(word => word.startsWith('tool.'))).toEqual([]);
+    await run.unpause();
+    const settled = await host.settle(run.settled());
+    expect(settled).toMatchObject({ status: 'finished', results: [{ output: 'read' }] });
+    expect(acted).toEqual(['call_0_0']);
+    expect(run.context.toolCalls).toBe(1);
+  });
+
+  test.each<[string, Parameters<typeof makeTool>[1]]>([
+    ['an idempotent call', { sideEffect: 'idempotent' }],
+    ['a once call', { sideEffect: 'once' }],
+  ])('%s waits', async (_, options) => {
+    const { gate, acted, host, agent } = makeSlowDisk(options);
+    const run = await agent.start('go');
+    await host.idle();
+    expect(acted).toEqual([]);
+    gate.open();
+    expect((await host.settle(run.settled())).status).toBe('finished');
+    expect(acted).toEqual(['call_0_0']);
+  });
+
+  test('an approved call waits, also one whose input was changed', async () => {
+    const { gate, acted, host, agent } = makeSlowDisk({ approval: true });
+    const run = await agent.start('go');
+    await host.settle(run.settled());
+    await run.approve('call_0_0', { input: { changed: true } });
+    await host.idle();
+    expect(acted).toEqual([]);
+    gate.open();
+    expect((await host.settle(run.settled())).status).toBe('finished');
+  });
+
+  test('a second attempt waits', async () => {
+    const attempts: number[] = [];
+    const { gate, host, agent } = makeSlowDisk({
+      retries: 1,
+      run: () => {
+        attempts.push(attempts.length + 1);
+        if (attempts.length === 1) throw new Error('busy');
+      },
+    });
+    const run = await agent.start('go');
+    await host.idle();
+    await host.advance(1_000);
+    expect(attempts).toEqual([1]);
+    gate.open();
+    expect((await host.settle(run.settled())).status).toBe('finished');
+    expect(attempts).toEqual([1, 2]);
+  });
+});
+
 describe('E2: intent before effect', () => {
-  test.each<SideEffect>(['none', 'idempotent', 'once'])(
+  test.each<SideEffect>(['idempotent', 'once'])(
     'tool.started with the key is in the journal when a %s tool is called',
     async sideEffect => {
       const store = memory();

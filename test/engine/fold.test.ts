@@ -34,7 +34,7 @@ async function rested(host: ManualHost, store: Store) {
       { text: 'done' },
     ]),
     tools: [
-      makeTool('read', { sideEffect: 'none' }),
+      makeTool('read', { sideEffect: 'idempotent' }),
       makeTool('act', { approval: true }),
       makeTool('fail', {
         run: () => {
@@ -148,9 +148,9 @@ describe('E7: state is a fold', () => {
     };
     for (const reopen of [false, true]) {
       const [small, middle, large] = [
-        await measure(20, reopen),
-        await measure(40, reopen),
-        await measure(80, reopen),
+        await measure(60, reopen),
+        await measure(120, reopen),
+        await measure(240, reopen),
       ];
       expect(middle / small).toBeLessThan(2.6);
       expect(large / middle).toBeLessThan(2.6);
@@ -163,7 +163,7 @@ describe('E7: state is a fold', () => {
     await host.settle(run.settled());
     const { seq = 0 } = (await store.get(run.id)) ?? {};
     const foreign = { type: 'timer.fired', at: 1, generation: 99 } as const;
-    await store.append(run.id, { after: seq, input: true }, [foreign], 'waiting');
+    await store.append(run.id, { after: seq, input: true }, [foreign], { status: 'waiting' });
     const agent = createAgent({ name: 'a', host, store, model: scripted([{ text: 'x' }]) });
     await expect(agent.open(run.id)).rejects.toMatchObject({ code: 'journal-damaged' });
   });

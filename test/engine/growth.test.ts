@@ -1,6 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { hashState } from '../../engine/export-run.ts';
-import { loadRun } from '../../engine/load-run.ts';
+import { hashState, loadRun } from '../../engine/load-run.ts';
 import { replayRun } from '../../engine/replay-run.ts';
 import type { Store, StoredSnapshot } from '../../protocol/store.ts';
 import { memory } from '../../stores/memory.ts';

@@ -122,7 +122,7 @@ describe('E4: one driver', () => {
     const late = { type: 'timer.fired', at, generation: 1 } as const;
     const claim = await store.claim(run.id, { owner: silent, now: at, leaseMs: 1000, isDead: () => false });
     expect(claim).toMatchObject({ type: 'claimed', epoch: 2 });
-    expect(await store.append(run.id, { after: seq + 1, epoch: 1 }, [late], 'waiting')).toEqual({
+    expect(await store.append(run.id, { after: seq + 1, epoch: 1 }, [late], { status: 'waiting' })).toEqual({
       type: 'superseded',
     });
   });

@@ -1,14 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import {
-  exportRun,
-  hashHead,
-  hashNext,
-  hashSeal,
-  hashState,
-  type RunExport,
-} from '../../engine/export-run.ts';
-import { loadRun } from '../../engine/load-run.ts';
+import { exportRun, hashHead, hashNext, hashSeal, type RunExport } from '../../engine/export-run.ts';
+import { hashState, loadRun } from '../../engine/load-run.ts';
 import { readExport } from '../../engine/read-export.ts';
 import { replayExport } from '../../engine/replay-export.ts';
 import type { ReplayedEntry } from '../../engine/replay-journal.ts';
@@ -102,7 +95,7 @@ describe('a replay', () => {
     const { store, run } = await recordRun(RECIPE);
     const seen: ReplayedEntry[] = [];
     await replayRun(store, run.id, entry => seen.push(entry));
-    expect(seen.map(({ seq, event }) => ({ seq, event }))).toEqual(await store.read(run.id));
+    expect(seen.map(({ event }) => event)).toEqual((await store.read(run.id)).map(({ event }) => event));
     const decided = seen.flatMap(({ next }) => (next === undefined ? [] : [next]));
     expect(decided.map(({ type }) => type)).toEqual([
       'callModel',
@@ -121,9 +114,7 @@ describe('a replay', () => {
 
   test('of a run whose snapshot is not its fold names the entry and what differs', async () => {
     const { store, run } = await recordRun(RECIPE);
-    const { seq } = await loadRun(store, run.id);
-    const snapshot = await store.loadSnapshot(run.id);
-    const state = structuredClone(snapshot?.state ?? null);
+    const { seq, image: state } = structuredClone(run.snapshot()) as { seq: number; image: JsonValue };
     if (isJsonObject(state) && isJsonObject(state.state) && isJsonObject(state.state.context))
       state.state.context.turns = 99;
     await store.saveSnapshot(run.id, { seq, state });
@@ -131,6 +122,37 @@ describe('a replay', () => {
     expect(verdict).toMatchObject({ equal: false, entries: seq, problem: { seq } });
     expect(verdict.problem?.message).toContain('context.turns');
   });
+
+  test('holds the state at each rest, and at the end, against the hash that was recorded there', async () => {
+    const { store, run } = await recordRun(RECIPE);
+    const places = (await store.read(run.id)).filter(({ stateHash }) => stateHash !== undefined);
+    const states: string[] = [];
+    const verdict = await replayRun(store, run.id, ({ state }) => states.push(hashState(state)));
+    expect(places.map(({ seq }) => states[seq - 1])).toEqual(places.map(({ stateHash }) => stateHash));
+    expect(places.length).toBeGreaterThan(2);
+    const last = places.at(-1)?.seq;
+    expect(verdict.comparedWith).toBe(`the hashes of ${places.length} states up to entry ${last}`);
+    expect(await store.loadSnapshot(run.id)).toBeUndefined();
+  });
+
+  test.each([0, 1])(
+    'of a run that rested in another state, %i rests before its last, is not equal',
+    async back => {
+      const { store, run } = await recordRun(RECIPE);
+      const entries = await store.read(run.id);
+      const place = entries.filter(({ stateHash }) => stateHash !== undefined).at(-1 - back)?.seq ?? 0;
+      const lying: Store = watchStore(store, {});
+      lying.read = async (...args) =>
+        (await store.read(...args)).map(entry =>
+          entry.seq === place ? { ...entry, stateHash: 'f'.repeat(64) } : entry,
+        );
+      const verdict = await replayRun(lying, run.id);
+      expect(verdict).toMatchObject({ equal: false, problem: { seq: place } });
+      expect(verdict.problem?.message).toContain(
+        'leads to a state with another hash than was recorded there',
+      );
+    },
+  );
 
   test('of a run whose snapshot is damaged, or ahead of the journal, is not equal', async () => {
     const { store, run } = await recordRun(RECIPE);
@@ -212,7 +234,7 @@ describe('an export', () => {
       format: 'agentchart-run/2',
       run: { runId: run.id, agent: { name: 'recorded' } },
     });
-    expect(exported.journal).toEqual(await store.read(run.id));
+    expect(exported.journal).toEqual((await store.read(run.id)).map(({ seq, event }) => ({ seq, event })));
     expect(exported).not.toHaveProperty('chain');
   });
 

@@ -123,7 +123,7 @@ describe('a run restored from the JSON of its snapshot', () => {
       model: scripted([calls('read'), { text: 'done' }]),
       tools: [
         makeTracedTool('read', [], {
-          sideEffect: 'none',
+          sideEffect: 'idempotent',
           run: () => {
             call = send(run.snapshot());
             return 'ok';

@@ -105,6 +105,7 @@ describe('a store that fails', () => {
       });
       const run = await makeAgent(host, store, keys).start('go');
       await run.settled();
+      await appendNotes(inner, run.id, 64);
       armed = true;
       const outcome = async () => {
         await run.approve('call_1_0');
@@ -159,3 +160,15 @@ describe('a store that fails', () => {
     await expect(run.approve('call_1_0')).rejects.toBe(full);
   });
 });
+
+/** As many entries more, so that a snapshot is due at the next rest. */
+async function appendNotes(store: Store, runId: string, count: number): Promise<void> {
+  const { seq = 0, status = 'waiting' } = (await store.get(runId)) ?? {};
+  const note = { type: 'run.noted', at: 1, by: 'test', note: 'more' } as const;
+  await store.append(
+    runId,
+    { after: seq, input: true },
+    Array.from({ length: count }, () => note),
+    { status },
+  );
+}

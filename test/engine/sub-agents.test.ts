@@ -338,7 +338,7 @@ describe('cancelling', () => {
     const [call] = settled.approvals;
     const { state, seq } = await loadRun(store, run.id);
     const end: RunEvent = { type: 'run.cancelled', at: state.context.now + 1, unsettled: [] };
-    await store.append(run.id, { after: seq, input: true }, [end], 'cancelled');
+    await store.append(run.id, { after: seq, input: true }, [end], { status: 'cancelled' });
     const child = await makeFamily(paying(), { store, host }).open(call?.runId ?? '');
     await child.approve(call?.callId ?? '');
     expect(await host.settle(child.settled())).toMatchObject({ status: 'cancelled' });

@@ -72,7 +72,6 @@ export function watchStore(store: Store, watch: Watch): Store {
     },
     get: runId => store.get(runId),
     list: filter => store.list(filter),
-    findItem: itemId => store.findItem(itemId),
     chain: runId => store.chain(runId),
     close: () => store.close(),
   };

@@ -55,6 +55,7 @@ const NO_MESSAGE_LOST = 'no message is lost or doubled: it is in the transcript 
 const WITHIN_LIMITS = 'no limit is passed but by the one closing call';
 const NEVER_TWICE =
   'a call that must not happen twice is started twice only where somebody said it did not happen';
+const AHEAD = 'a call that runs with nothing on disk may run again, unchanged, and nobody had to allow it';
 const IN_DOUBT = 'an interrupted call that must not happen twice is asked about or in doubt';
 const DECIDED_ONCE = 'a decision counts once: for the open call, as it was seen, before it expires';
 const PAUSE_HOLDS = 'a run that is paused spends nothing but the steps it was given';
@@ -95,6 +96,16 @@ const PLANTED: readonly Planted[] = [
       isCurrent: ({ context, event }) => event.type === 'tool.started' || isCurrent(context, event),
     }),
     breaks: LET_THROUGH,
+  },
+  {
+    name: 'an approved call passes for one that nobody had to allow',
+    machine: recording((context, event) => {
+      const after = fold(context, event);
+      return event.type === 'approval.decided'
+        ? mapCalls(after, call => ({ ...call, gate: false, sideEffect: 'none', edited: false }))
+        : after;
+    }),
+    breaks: AHEAD,
   },
   {
     name: 'what a tool gave is dropped',

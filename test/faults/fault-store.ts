@@ -18,7 +18,6 @@ export const METHODS = [
   'list',
   'putBlob',
   'readBlob',
-  'findItem',
   'chain',
 ] as const satisfies readonly (keyof Store)[];
 export type Method = (typeof METHODS)[number];
@@ -108,7 +107,6 @@ export function makeFaultyStore(inner: Store, host: Host): FaultyStore {
     putBlob: (...args) => call('putBlob', () => inner.putBlob(...args)),
     readBlob: (...args) => call('readBlob', () => inner.readBlob(...args)),
     list: filter => call('list', () => inner.list(filter)),
-    findItem: itemId => call('findItem', () => inner.findItem(itemId)),
     chain: runId => call('chain', () => inner.chain(runId)),
     close: () => inner.close(),
   };

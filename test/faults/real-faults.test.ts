@@ -132,7 +132,7 @@ describe('a file that may only be read', () => {
     chmodSync(file, 0o400);
     const store = sqlite(file);
     expect(await store.read('a')).toHaveLength(3);
-    const append = store.append('a', { after: 3, input: true }, [receive('x')], 'running');
+    const append = store.append('a', { after: 3, input: true }, [receive('x')], { status: 'running' });
     expect(await fail(append)).toMatchObject({ code: 'store-unavailable', details: { file } });
     await store.close();
     expect(readFileSync(file).equals(bytes)).toBe(true);

@@ -41,7 +41,7 @@ async function lengthen(store: Store, runId: string, length: number): Promise<vo
     const notes = countTo(count).map(
       (n): RunEvent => ({ type: 'run.noted', at, by: 'test', note: `${seq + n} ${'x'.repeat(100)}` }),
     );
-    const result = await store.append(runId, { after: seq, input: true }, notes, status);
+    const result = await store.append(runId, { after: seq, input: true }, notes, { status });
     if (result.type !== 'appended') throw new Error(result.type);
     seq = result.seq;
   }

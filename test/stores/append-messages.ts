@@ -13,7 +13,7 @@ await store.create(begin(runId)).catch((error: { code?: string }) => {
 let after = 1;
 for (let number = 1; number <= Number(count); ) {
   const event = receive(`${writer} ${number}`);
-  const result = await store.append(runId, { after, input: true }, [event], 'running');
+  const result = await store.append(runId, { after, input: true }, [event], { status: 'running' });
   if (result.type === 'appended') process.stdout.write(`${number++}\n`);
   after = (await store.read(runId, after)).at(-1)?.seq ?? after;
 }

@@ -20,7 +20,6 @@ function breakStore(change: (store: Store) => Partial<Store>): Store {
     list: (...args) => store.list(...args),
     putBlob: (...args) => store.putBlob(...args),
     readBlob: (...args) => store.readBlob(...args),
-    findItem: (...args) => store.findItem(...args),
     chain: (...args) => store.chain(...args),
     close: () => store.close(),
     ...change(store),
@@ -110,7 +109,7 @@ const faults: Fault[] = [
       create: async (event, claim, rest) => {
         const begun = await store.create(event, claim);
         if (rest === undefined) return begun;
-        await store.append(event.runId, { after: 1, input: true }, rest.events, rest.status);
+        await store.append(event.runId, { after: 1, input: true }, rest.events, { status: rest.status });
         return { ...begun, seq: 1 + rest.events.length };
       },
     }),

@@ -27,7 +27,7 @@ export async function makeJournal(length: number): Promise<string> {
 /** Appends entry `seq` of some 1.5 KB. */
 export async function appendOne(store: Store, seq: number, runId = 'a'): Promise<void> {
   const text = `${seq} ${'text '.repeat(300)}`;
-  await store.append(runId, { after: seq - 1, input: true }, [receive(text)], 'running');
+  await store.append(runId, { after: seq - 1, input: true }, [receive(text)], { status: 'running' });
 }
 
 /** Changes a database behind the store's back. */

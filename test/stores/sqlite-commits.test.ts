@@ -31,7 +31,7 @@ async function open() {
 }
 
 const append = (store: Store, runId: string, after = 1) =>
-  store.append(runId, { after, input: true }, [receive(`${runId} ${after}`)], 'waiting');
+  store.append(runId, { after, input: true }, [receive(`${runId} ${after}`)], { status: 'waiting' });
 
 async function lengthsOf(store: Store): Promise<number[]> {
   return Promise.all(RUNS.map(async runId => (await store.read(runId)).length));
@@ -197,8 +197,8 @@ describe('an append of several events', () => {
   test('is one row, and each of its entries is read, paged and named by itself', async () => {
     const { file, store } = await open();
     const events = ['2', '3', '4', '5'].map(text => receive(text));
-    await store.append('b', { after: 1, input: true }, events, 'running');
-    await store.append('b', { after: 5, input: true }, [receive('6')], 'running');
+    await store.append('b', { after: 1, input: true }, events, { status: 'running' });
+    await store.append('b', { after: 5, input: true }, [receive('6')], { status: 'running' });
     expect(rowsOf(file, 'b')).toEqual([1, 5, 6]);
     for (let after = 1; after <= 6; after += 1) {
       for (const entries of [1, 2, 9]) {
@@ -222,7 +222,7 @@ describe('an append of several events', () => {
   test('that loses one of its lines is damaged from its first entry on', async () => {
     const { file, store } = await open();
     const events = ['2', '3', '4'].map(text => receive(text));
-    await store.append('b', { after: 1, input: true }, events, 'running');
+    await store.append('b', { after: 1, input: true }, events, { status: 'running' });
     change(file, `UPDATE appends SET json = substr(json, instr(json, char(10)) + 1) WHERE seq = 4`);
     expect(await fail(store.read('b'))).toMatchObject({ details: { runId: 'b', seq: 2 } });
     await store.close();
@@ -230,12 +230,12 @@ describe('an append of several events', () => {
 
   test('does not keep those behind a recorded end in the middle of it from being found', async () => {
     const { file, store } = await open();
-    await store.append('b', { after: 1, input: true }, [receive('2'), receive('3')], 'running');
+    await store.append('b', { after: 1, input: true }, [receive('2'), receive('3')], { status: 'running' });
     change(
       file,
       `UPDATE runs SET seq = 1, sum = (SELECT sums FROM appends WHERE run = runs.run AND seq = 1)`,
     );
-    const append = store.append('b', { after: 1, input: true }, [receive('x')], 'running');
+    const append = store.append('b', { after: 1, input: true }, [receive('x')], { status: 'running' });
     expect(await fail(append)).toMatchObject({ code: 'journal-damaged', details: { runId: 'b', seq: 2 } });
     await store.close();
   });

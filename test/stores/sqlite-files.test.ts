@@ -35,7 +35,7 @@ describe('a file the sqlite store makes', () => {
     await store.create(begin('a'));
     await store.close();
     expect(query(file, 'PRAGMA journal_mode')).toBe('wal');
-    expect(query(file, 'PRAGMA user_version')).toBe(3);
+    expect(query(file, 'PRAGMA user_version')).toBe(4);
   });
 
   test('holds everything after close, without its log', async () => {
@@ -101,10 +101,10 @@ describe('a file the sqlite store cannot use', () => {
 
   test('is named as unavailable when its schema is newer', async () => {
     const file = await makeJournal(1);
-    change(file, 'PRAGMA user_version = 4');
+    change(file, 'PRAGMA user_version = 5');
     const error = await fail(sqlite(file).read('a'));
     expect(error.code).toBe('store-unavailable');
-    expect(error.message).toContain('schema version 4');
+    expect(error.message).toContain('schema version 5');
     expect(error.message).toContain(file);
   });
 
@@ -169,7 +169,7 @@ describe('a file the sqlite store cannot use', () => {
 
 describe('a file that is changed while it is open', () => {
   const append = (store: Store, after: number) =>
-    store.append('a', { after, input: true }, [receive('x')], 'running');
+    store.append('a', { after, input: true }, [receive('x')], { status: 'running' });
 
   async function open() {
     const file = await makeJournal(2);
@@ -243,7 +243,7 @@ describe('a locked file', () => {
     await store.get('a');
     const other = new DatabaseSync(file);
     other.exec('BEGIN EXCLUSIVE');
-    const append = () => store.append('a', { after: 1, input: true }, [receive('x')], 'running');
+    const append = () => store.append('a', { after: 1, input: true }, [receive('x')], { status: 'running' });
     const error = await fail(append());
     expect(error.code).toBe('store-locked');
     expect(error.message).toContain(file);

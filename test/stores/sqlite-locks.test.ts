@@ -36,7 +36,7 @@ async function tick(count: number): Promise<void> {
 const PATIENT = { busyTimeoutMs: 600_000 };
 
 const append = (store: ReturnType<typeof sqlite>, text: string, after: number) =>
-  store.append('a', { after, input: true }, [receive(text)], 'running');
+  store.append('a', { after, input: true }, [receive(text)], { status: 'running' });
 
 describe('a lock of another process', () => {
   test('lets the timers of this one fire while a write waits, which is then done once', async () => {

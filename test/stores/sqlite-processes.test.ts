@@ -32,7 +32,7 @@ describe('two stores on one file', () => {
     const [one, two] = [sqlite(file), sqlite(file)];
     await one.create(begin('a'));
     expect(await two.read('a', 1)).toEqual([]);
-    await one.append('a', { after: 1, input: true }, [receive('x')], 'waiting');
+    await one.append('a', { after: 1, input: true }, [receive('x')], { status: 'waiting' });
     expect(await two.read('a', 1)).toEqual([{ seq: 2, event: receive('x') }]);
     expect((await two.get('a'))?.status).toBe('waiting');
     await Promise.all([one.close(), two.close()]);
@@ -44,7 +44,9 @@ describe('two stores on one file', () => {
     await one.create(begin('a'));
     for (let after = 1; after <= 20; after += 1) {
       const results = await Promise.all(
-        [one, two].map(store => store.append('a', { after, input: true }, [receive('x')], 'running')),
+        [one, two].map(store =>
+          store.append('a', { after, input: true }, [receive('x')], { status: 'running' }),
+        ),
       );
       expect(results.map(({ type }) => type).sort()).toEqual(['appended', 'conflict']);
     }
@@ -62,7 +64,7 @@ describe('two stores on one file', () => {
       until: 6000,
     });
     expect(await two.claim('a', request('two', { now: 6000 }))).toMatchObject({ type: 'claimed', epoch: 2 });
-    const late = await one.append('a', { after: 3, epoch: 1 }, [receive('late')], 'running');
+    const late = await one.append('a', { after: 3, epoch: 1 }, [receive('late')], { status: 'running' });
     expect(late).toEqual({ type: 'superseded' });
     expect(await one.renew('a', 1, 99_000)).toBe(false);
     await Promise.all([one.close(), two.close()]);
@@ -74,7 +76,7 @@ describe('two stores on one file', () => {
     await one.create(begin('a'));
     await two.get('a');
     await one.close();
-    const result = await two.append('a', { after: 1, input: true }, [receive('x')], 'running');
+    const result = await two.append('a', { after: 1, input: true }, [receive('x')], { status: 'running' });
     expect(result).toEqual({ type: 'appended', seq: 2 });
     await two.close();
   });
@@ -108,7 +110,7 @@ describe('processes on one file', () => {
     expect(stored.length).toBeGreaterThanOrEqual(told);
     expect(stored).toEqual(upTo(stored.length));
     const after = stored.length + 1;
-    const result = await store.append('a', { after, input: true }, [receive('x')], 'running');
+    const result = await store.append('a', { after, input: true }, [receive('x')], { status: 'running' });
     expect(result).toEqual({ type: 'appended', seq: after + 1 });
     await store.close();
   });

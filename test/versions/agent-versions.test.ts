@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
@@ -5,7 +6,7 @@ import type { ScriptedTurn } from '../../adapters/scripted-turns.ts';
 import { digestTool } from '../../engine/digest.ts';
 import type { JournalMigration } from '../../engine/migrate-journal.ts';
 import type { Store } from '../../protocol/store.ts';
-import type { Tool, ToolSource } from '../../protocol/tool.ts';
+import type { Tool, ToolCallContext, ToolSource } from '../../protocol/tool.ts';
 import { memory } from '../../stores/memory.ts';
 import type { AgentOptions } from '../../surfaces/library/agent-options.ts';
 import { createAgent } from '../../surfaces/library/create-agent.ts';
@@ -213,14 +214,19 @@ describe('a call that was interrupted, and whose tool', () => {
         throw new Error('this process has ended');
       }
     };
-    const { agent } = agentOn(store, { turns, tools: [makeTracedTool('act', keys, before)] }, first);
-    const run = await agent.start('act');
-    run.settled().catch(() => {});
+    const run = async (_: unknown, { key }: ToolCallContext) => {
+      keys.push(key);
+      await turn();
+      return 'act ran';
+    };
+    const { agent } = agentOn(store, { turns, tools: [makeTool('act', { run, ...before })] }, first);
+    const begun = await agent.start('act');
+    begun.settled().catch(() => {});
     await first.idle();
     expect(over).toBe(true);
     const host = new ManualHost({ name: 'second_', now: first.now() + 60_000 });
     const next = agentOn(shared, { turns, tools: [after(keys)] }, host);
-    const opened = await next.agent.open(run.id);
+    const opened = await next.agent.open(begun.id);
     return { settled: await host.settle(opened.settled()), keys, opened, host, agent: next.agent };
   }
 

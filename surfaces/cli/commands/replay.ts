@@ -90,7 +90,9 @@ function showVerdict(output: Output, { equal, entries, of, comparedWith, end }: 
   fact('state', end === null ? 'none' : statePath(end.state));
   fact('hash', end?.hash ?? 'none');
   const held =
-    comparedWith === null ? 'every entry fits; no snapshot is stored' : `held against ${comparedWith}`;
+    comparedWith === null
+      ? 'every entry fits; no state is recorded to compare with'
+      : `held against ${comparedWith}`;
   fact('equal', `${equal ? 'yes' : 'no'}, ${held}`);
 }
 

@@ -1,3 +1,4 @@
+import { mayRunUnrecorded } from '../../../machines/calls.ts';
 import type { Call, CallStatus } from '../../../machines/context.ts';
 import { statePath } from '../../../machines/state-path.ts';
 import type { Item } from '../../../protocol/item.ts';
@@ -72,6 +73,22 @@ export const PROMISES: Properties = {
     return wrong === undefined
       ? null
       : `${wrong.name} (${wrong.callId}) was started and is ${wrong.status} again`;
+  },
+
+  'a call that runs with nothing on disk may run again, unchanged, and nobody had to allow it': ({
+    after,
+    ledger,
+  }) => {
+    const ahead = after.context.calls.filter(call => call.status === 'queued' && mayRunUnrecorded(call));
+    for (const { callId, name } of ahead) {
+      const found = find(ledger, callId);
+      if (found === undefined) return `${callId} may run, and is no open call`;
+      const { call, approved, starts, input } = found;
+      const isHarmless = call.sideEffect === 'none' && call.executedBy === 'engine';
+      if (!isHarmless || call.gate || approved || starts > 0 || !isSame(input, call.input))
+        return `${name} (${callId}) may run before the disk knows of it`;
+    }
+    return null;
   },
 
   'an interrupted call that must not happen twice is asked about or in doubt': ({ event, after, ledger }) => {
