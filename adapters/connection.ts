@@ -10,7 +10,7 @@ export type ConnectionOptions = {
   model: string;
   /** Default: the provider's environment variable, read at each call. */
   apiKey?: string;
-  /** What the provider's own client takes; a query in it goes along. Default: the provider's environment variable, then its own URL. */
+  /** What the provider's own client takes; a query in it goes along, and a user name and password belong in `headers`. Default: the provider's environment variable, then its own URL. */
   baseURL?: string;
   /** Sent with every request. A redirect is not followed, so they go to the base URL alone. */
   headers?: Record<string, string>;
@@ -107,7 +107,8 @@ function directly(endpoint: Endpoint, options: ConnectionOptions): () => Opened 
       baseURL,
       secrets: [apiKey, ...secretsIn(options.headers)],
     };
-    if (!isHttpURL(baseURL)) throw baseURLInvalid(baseURL, context, endpoint.baseURLExample);
+    if (!isHttpURL(baseURL) || hasCredentials(baseURL))
+      throw baseURLInvalid(baseURL, context, endpoint.baseURLExample);
     if (apiKey === '' && endpoint.keyOptional !== true) throw keyMissing(context);
     const headers = {
       'content-type': 'application/json',
@@ -167,6 +168,12 @@ function secretsIn(headers: Record<string, string> = {}): string[] {
 
 function isHttpURL(text: string): boolean {
   return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
+}
+
+/** `fetch` refuses such a URL, in words that quote it. */
+function hasCredentials(baseURL: string): boolean {
+  const { username, password } = new URL(baseURL);
+  return username !== '' || password !== '';
 }
 
 function fromEnvironment(variables: readonly string[]): string {

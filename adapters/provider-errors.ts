@@ -2,7 +2,7 @@ import { messageOf, ProviderError, type ProviderErrorCode } from '../protocol/er
 import type { JsonValue } from '../protocol/json.ts';
 import { classifyFailure, isRetryable } from './classify-failure.ts';
 import { type ErrorBody, readErrorBody } from './error-body.ts';
-import { jsonIn, shorten } from './json-access.ts';
+import { jsonIn } from './json-access.ts';
 import { showJson, showText } from './redact-secrets.ts';
 import { RedirectRefused } from './refuse-redirects.ts';
 import { retryAfterMs } from './retry-after.ts';
@@ -117,12 +117,22 @@ export function keyMissing(context: ProviderContext): ProviderError {
   return make(context, 'key-missing', message, {});
 }
 
-/** `baseURL` is empty where none was given and the provider has no address of its own; `example` is what it looks like. */
+/**
+ * `baseURL` is empty where none was given and the provider has no address of its own; `example` is what it
+ * looks like. One that may hold a user name and password is not quoted.
+ */
 export function baseURLInvalid(baseURL: string, context: ProviderContext, example?: string): ProviderError {
-  const found = baseURL === '' ? 'there is none' : `"${shorten(baseURL, 200)}" is none`;
+  const found = foundInstead(baseURL, context);
   const such = example === undefined ? '' : `, such as ${example}`;
   const message = `${name(context)} needs a base URL that begins with http:// or https://${such}, and ${found}. Set ${context.baseURLVariable}, or give the adapter the option baseURL.`;
   return make(context, 'base-url-invalid', message, {});
+}
+
+function foundInstead(baseURL: string, { secrets }: ProviderContext): string {
+  if (baseURL === '') return 'there is none';
+  return baseURL.includes('@')
+    ? 'this one has a user name or password in it: give those as a header, such as { authorization: "Basic …" }, in the option headers'
+    : `"${showText(baseURL, 200, secrets)}" is none`;
 }
 
 /** Turns whatever a call threw into the error of its code. An error that is one already passes unchanged. */

@@ -12,11 +12,12 @@ const SECRET_SHAPES: readonly RegExp[] = [
   /\b(?:gsk|hf|r8)_(?:[A-Za-z0-9]{8}|[A-Za-z0-9_-]{0,20}\*)[A-Za-z0-9*_-]*/g,
   /\bAIza(?:[A-Za-z0-9_-]{10}|[A-Za-z0-9_-]{0,9}\*)[A-Za-z0-9*_-]*/g,
 ];
-/** A credential header, or a key that a message echoes. */
+/** A credential header, a key that a message echoes, or what a URL has before its host. */
 const AFTER_A_NAME: readonly RegExp[] = [
   /(\b(?:Bearer|Basic)\s+)[A-Za-z0-9+/=._~*-]+/gi,
   /(\b(?:authorization|x-api-key|x-goog-api-key|api-key)["']?\s*[:=]\s*["']?)(?!Bearer|Basic)[^\s"',}]+/gi,
   /(\bapi key(?: provided)?:\s+)[^\s,;]*[^\s,;.]/gi,
+  /(:\/\/)[^\s/?#]+(?=@)/g,
   /([?&](?:key|api_key|api-key|token)=)[^&\s"']+/gi,
 ];
 const SECRET_MEMBERS = /^(?:authorization|proxy-authorization|(?:x-)?(?:goog-)?api[-_]?key|apikey)$/i;

@@ -1,6 +1,6 @@
 import { findCall } from '../machines/calls.ts';
 import type { Call, CallStatus, Context } from '../machines/context.ts';
-import { type ChartState, next } from '../machines/step.ts';
+import type { ChartState } from '../machines/step.ts';
 import type { RunParams } from '../protocol/config.ts';
 import type { Effect } from '../protocol/effect.ts';
 import { messageOf } from '../protocol/error.ts';
@@ -14,6 +14,9 @@ import { digestCall } from './digest.ts';
 import { type Refusal, refuse, type SubmitResult } from './explain-refusal.ts';
 import type { Host } from './host.ts';
 import { listOpenCalls } from './settled.ts';
+
+/** Items. */
+const MOST_UNREAD = 1_000;
 
 /** In UTF-8. */
 const LONGEST_REASON_BYTES = 100_000;
@@ -72,7 +75,7 @@ export function isOwnCall(command: CallCommand, ownId: string, context: Context)
 }
 
 /** What makes a command an input of the state it meets. */
-export type MakeCommand = (state: ChartState) => Command;
+export type MakeCommand<State = ChartState> = (state: State) => Command;
 
 /** `call` is the one the command is about, as it stands. */
 export function makeDecision(
@@ -166,7 +169,10 @@ export function sendMessage(message: string | readonly Item[], { by }: Said, hos
   return { type: 'message.received', items: named, ...given({ by }) };
 }
 
-export function cancelRun({ context }: ChartState, { reason, by }: Said & { reason?: string }): Command {
+export function cancelRun(
+  { context }: ChartState,
+  { reason, by }: Said & { reason?: string },
+): Extract<Command, { type: 'run.cancelled' }> {
   const unsettled = listOpenCalls(context).map(call => call.callId);
   return { type: 'run.cancelled', unsettled, ...given({ reason, by }) };
 }
@@ -184,19 +190,25 @@ export function stampCommand(command: Command, at: number): ChartEvent {
 }
 
 /** Commands as inputs: each made of the state that those before it lead to. */
-export type FoldedCommands = {
+export type FoldedCommands<State> = {
   events: ChartEvent[];
   /** What all of them lead to; `null` when the chart does not take one of them. */
-  state: ChartState | null;
+  state: State | null;
   effects: readonly Effect[];
 };
 
-/** Gives a refusal instead for an input that could not be read back. */
-export function foldCommands(
-  before: ChartState,
-  makes: readonly MakeCommand[],
+type Folds<State> = {
+  next(state: State, event: ChartEvent): { state: State; effects: readonly Effect[]; handled: boolean };
+  findOverflow(state: State, event: ChartEvent): Refusal | null;
+};
+
+/** Gives a refusal instead for an input that could not be read back, and for a message where too many are unread. */
+export function foldCommands<State>(
+  chart: Folds<State>,
+  before: State,
+  makes: readonly MakeCommand<State>[],
   at: number,
-): FoldedCommands | Exclude<SubmitResult, { accepted: true }> {
+): FoldedCommands<State> | Exclude<SubmitResult, { accepted: true }> {
   const events: ChartEvent[] = [];
   const effects: Effect[] = [];
   let state = before;
@@ -205,13 +217,27 @@ export function foldCommands(
     const event = stampCommand(make(state), at);
     const fault = findFault(event);
     if (fault !== null) return { ...fault, index };
-    const step = next(state, event);
+    const step = chart.next(state, event);
+    const overflow = step.handled ? chart.findOverflow(state, event) : null;
+    if (overflow !== null) return { ...overflow, index };
     if (step.handled) state = step.state;
     else isTaken = false;
     events.push(event);
     effects.push(...step.effects);
   }
   return { events, state: isTaken ? state : null, effects };
+}
+
+/** Each further message copies those that are unread. Journals may have more: they are read as they are. */
+export function findOverflow(
+  { context: { runId, inbox } }: ChartState,
+  { type }: ChartEvent,
+): Refusal | null {
+  if (type !== 'message.received' || inbox.length < MOST_UNREAD) return null;
+  return refuse(
+    'inbox-full',
+    `Run ${runId} has ${inbox.length} unread messages, and takes no more before it reads them: see what it waits for.`,
+  );
 }
 
 /** What is journaled can be read back: nobody's input may end the driving for everybody. */

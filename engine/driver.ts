@@ -1,19 +1,18 @@
-import { pendingServices } from '../machines/snapshot.ts';
-import type { ChartState } from '../machines/step.ts';
 import type { Effect } from '../protocol/effect.ts';
 import { isThrown } from '../protocol/error.ts';
 import type { ReportEvent } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
-import { cancelRun, type Said } from './command.ts';
+import type { Chart } from './chart.ts';
+import type { Said } from './command.ts';
 import { findLiveAttempt } from './find-live-attempt.ts';
 import { sleep } from './host.ts';
 import type { Lease } from './lease.ts';
-import { hasEnded, isAtRest, type Snapshots } from './load-run.ts';
 import { RunBlobs } from './run-blobs.ts';
 import type { RunEvents } from './run-events.ts';
 import type { AppendOutcome, RunLog } from './run-log.ts';
 import type { RunOptions } from './run-options.ts';
 import { Cancelled, type Report, type ServiceScope, Stopped } from './service.ts';
+import type { Snapshots } from './snapshots.ts';
 
 /**
  * Drives one run while this process holds its lease.
@@ -31,13 +30,14 @@ import { Cancelled, type Report, type ServiceScope, Stopped } from './service.ts
 /** How often foreign events are looked for, in ms; they are seen within 200. */
 export const POLL_MS = 150;
 
-export type DriverOptions = Pick<
+export type DriverOptions<State> = Pick<
   RunOptions,
   'store' | 'host' | 'runId' | 'durability' | 'graceMs' | 'services' | 'judgeOwner'
 > & {
-  log: RunLog;
+  chart: Chart<State>;
+  log: RunLog<State>;
   lease: Lease;
-  snapshots: Snapshots;
+  snapshots: Snapshots<State>;
   events: RunEvents;
   inherited: readonly Item[];
 };
@@ -50,9 +50,10 @@ const MOVED_ON = new Stopped('The run has moved on.');
 
 type Running = { generation: number; abort: AbortController; done: Promise<void> };
 
-export class Driver {
-  readonly #options: DriverOptions;
-  readonly #log: RunLog;
+export class Driver<State> {
+  readonly #options: DriverOptions<State>;
+  readonly #chart: Chart<State>;
+  readonly #log: RunLog<State>;
   readonly #lease: Lease;
   readonly #blobs: RunBlobs;
   readonly #running = new Map<string, Running>();
@@ -63,15 +64,16 @@ export class Driver {
   #flushScheduled = false;
   #checking = false;
 
-  constructor(options: DriverOptions) {
+  constructor(options: DriverOptions<State>) {
     this.#options = options;
+    this.#chart = options.chart;
     this.#log = options.log;
     this.#lease = options.lease;
     this.#blobs = new RunBlobs(options);
     this.#outcome.promise.catch(() => {});
   }
 
-  get state(): ChartState {
+  get state(): State {
     return this.#log.state;
   }
 
@@ -115,14 +117,15 @@ export class Driver {
     const grace = new AbortController();
     await Promise.race([settled, sleep(this.#options.host, this.#options.graceMs, grace.signal)]);
     grace.abort();
-    return this.#over ? { type: 'let-go' } : await this.#log.append([state => cancelRun(state, said)]);
+    return this.#over
+      ? { type: 'let-go' }
+      : await this.#log.append([state => this.#chart.cancel(state, said)]);
   }
 
   /** Another process asked this one to cancel the run: it does, with the grace time. */
   #honourCancel(): void {
-    const { cancelling } = this.state.context;
-    if (cancelling === null || this.#cancelling !== null || hasEnded(this.state)) return;
-    const { deadline: _, ...said } = cancelling;
+    const said = this.#chart.cancellation(this.state);
+    if (said === null || this.#cancelling !== null || this.#chart.hasEnded(this.state)) return;
     this.cancel(said).catch(error => this.#giveUp(error));
   }
 
@@ -143,7 +146,7 @@ export class Driver {
   }
 
   #matchServices(): void {
-    const wanted = pendingServices(this.state);
+    const wanted = this.#chart.pending(this.state);
     for (const [id, { generation }] of [...this.#running]) {
       if (!wanted.some(service => service.id === id && service.input.generation === generation))
         this.#stop(id);
@@ -182,7 +185,7 @@ export class Driver {
       host,
       signal,
       until: input.until,
-      context: () => this.state.context,
+      context: () => this.#chart.contextOf(this.state),
       inherited: () => inherited,
       report: report => this.#report(report, input.generation),
       durable: () => this.#durable(signal),
@@ -279,9 +282,9 @@ export class Driver {
 
   #isQuiet(): boolean {
     if (!this.#log.isDurable) return false;
-    if (hasEnded(this.state)) return true;
-    const { timer } = this.state.context;
-    return isAtRest(this.state) && (timer === null || timer > this.#options.host.now());
+    if (this.#chart.hasEnded(this.state)) return true;
+    const wakeAt = this.#chart.wakeAt(this.state);
+    return this.#chart.isAtRest(this.state) && (wakeAt === null || wakeAt > this.#options.host.now());
   }
 
   #saveOnTheWay(): void {

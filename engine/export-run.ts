@@ -5,8 +5,8 @@ import type { JournalEntry, QualifiedCall, RunEvent, RunStarted } from '../proto
 import { type JsonValue, toJson } from '../protocol/json.ts';
 import type { RunRecord, RunStatus, Store } from '../protocol/store.ts';
 import { digestCall, hashOf } from './digest.ts';
-import { beginFold, damagedJournal, foldEntry, hashState, statusOf } from './load-run.ts';
-import { readFromStart, type WholeJournal } from './read-journal.ts';
+import { beginFold, foldEntry, hashState, statusOf } from './load-run.ts';
+import { damagedJournal, readFromStart, type WholeJournal } from './read-journal.ts';
 
 /** What an export says it is; the number changes when its form does. Not frozen before 1.0. */
 export const EXPORT_FORMAT = 'agentchart-run/2';

@@ -7,8 +7,7 @@ import { given, isJsonObject, type JsonValue, toJson } from '../protocol/json.ts
 import type { RunStatus, Standing, Store } from '../protocol/store.ts';
 import { compareJournal, type WrittenBy } from './compare-versions.ts';
 import { hashOf } from './digest.ts';
-import type { Host } from './host.ts';
-import { readPage, readPages } from './read-journal.ts';
+import { damagedJournal, readPage, readPages } from './read-journal.ts';
 import { assertReadable } from './version-mismatch.ts';
 
 /** A fold of a journal, and the seq of its last entry. */
@@ -121,18 +120,6 @@ export function foldEntry(state: ChartState, { seq, event }: JournalEntry, runId
   }
 }
 
-/** The error for a journal that cannot be this engine's; `problem` continues "entry n …". */
-export function damagedJournal(runId: string, seq: number, problem: string): EngineError {
-  return new EngineError(
-    'journal-damaged',
-    `The journal of run ${runId} is damaged: entry ${seq} ${problem}.`,
-    {
-      runId,
-      seq,
-    },
-  );
-}
-
 /** The image shares its parts with the state, which never changes. */
 export function makeImage(state: ChartState, inherited?: readonly Item[]): JsonValue {
   const image = { format: JOURNAL_FORMAT, state: toStored(state) };
@@ -173,50 +160,4 @@ export function standingAt(state: ChartState): Standing {
 /** SHA-256 over the canonical JSON of where a run stands, as 64 hex digits. */
 export function hashState(state: ChartState): string {
   return hashOf(toJson(toStored(state)));
-}
-
-/** Entries behind the latest snapshot of a run that does not rest, before there is another. */
-const FAR = 512;
-/** The same of one that rests or has ended: so few are folded again as soon as a snapshot of them is read. */
-const NEAR = 64;
-
-/** The cached folds of a run: spaced geometrically, so that all of them together stay linear in the journal. */
-export class Snapshots {
-  readonly #where: { store: Store; host: Host; runId: string };
-  readonly #inherited: readonly Item[] | undefined;
-  /** Of the latest one. */
-  #seq: number;
-
-  /** `inherited`: of a run that came from another store, what it continues. */
-  constructor(
-    where: { store: Store; host: Host; runId: string },
-    { snapshotSeq, inherited }: { snapshotSeq: number; inherited?: readonly Item[] },
-  ) {
-    this.#where = where;
-    this.#inherited = inherited;
-    this.#seq = snapshotSeq;
-  }
-
-  /** Where the run rests or has ended, if one is due. */
-  async saveAtRest({ state, seq }: Fold): Promise<void> {
-    if (seq - this.#seq >= Math.max(NEAR, this.#seq / 2)) await this.#save({ state, seq });
-  }
-
-  /**
-   * While the run is driven on and on too: the next driver folds a part of its journal, not all of it.
-   * A cache that cannot be kept is no reason to stop.
-   */
-  saveOnTheWay({ state, seq }: Fold): void {
-    if (seq - this.#seq < Math.max(FAR, this.#seq / 3)) return;
-    this.#seq = seq;
-    this.#save({ state, seq }).catch(() => {});
-  }
-
-  async #save({ state, seq }: Fold): Promise<void> {
-    const { store, host, runId } = this.#where;
-    host.reach?.('snapshot.before');
-    await store.saveSnapshot(runId, { seq, state: makeImage(state, this.#inherited) });
-    this.#seq = seq;
-    host.reach?.('snapshot.after');
-  }
 }

@@ -116,3 +116,15 @@ export function describeRestored(runId: string, what: string, since: number | un
 function isStart(entry: JournalEntry): entry is JournalEntry & { event: RunStarted } {
   return entry.seq === 1 && entry.event.type === 'run.started';
 }
+
+/** The error for a journal that cannot be this engine's; `problem` continues "entry n …". */
+export function damagedJournal(runId: string, seq: number, problem: string): EngineError {
+  return new EngineError(
+    'journal-damaged',
+    `The journal of run ${runId} is damaged: entry ${seq} ${problem}.`,
+    {
+      runId,
+      seq,
+    },
+  );
+}

@@ -3,6 +3,7 @@ import type { Context } from '../machines/context.ts';
 import type { ChartState } from '../machines/step.ts';
 import { EngineError } from '../protocol/error.ts';
 import { isDriven, type Owner, type Store } from '../protocol/store.ts';
+import { loadLog } from './agent-chart.ts';
 import {
   answerOfChild,
   type ChildRuns,
@@ -26,7 +27,7 @@ import type { Host } from './host.ts';
 import { hasEnded, isAtRest, loadRun } from './load-run.ts';
 import { readJournal } from './read-journal.ts';
 import { boundCommand, RunBlobs } from './run-blobs.ts';
-import { RunLog } from './run-log.ts';
+
 import { describeSettled, listOpenCalls, type OpenCall, type Settled } from './settled.ts';
 
 type Stored = { store: Store; host: Host };
@@ -181,7 +182,7 @@ export async function deliverToParent(
 ): Promise<boolean> {
   const { parent } = child;
   if (parent === null) return false;
-  const log = await RunLog.load(where, parent.runId);
+  const log = await loadLog(where, parent.runId);
   const { context } = log.state;
   const call = suspendedCalls(context).find(({ callId }) => callId === parent.callId);
   if (call?.childRunId !== child.runId || hasEnded(log.state)) return false;
@@ -213,7 +214,7 @@ async function cancelStored(
 ): Promise<void> {
   if ((await where.store.get(runId)) === undefined) return;
   const end = await endRun(where, runId, { reason });
-  const log = await RunLog.load(where, runId);
+  const log = await loadLog(where, runId);
   if (log.state.context.parent?.runId !== parentId || !(await log.put([end])).accepted) return;
   for (const childId of childIdsOf(log.state.context)) await cancelStored(where, childId, runId, reason);
 }

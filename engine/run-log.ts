@@ -1,14 +1,13 @@
-import { type ChartState, next } from '../machines/step.ts';
 import type { Effect } from '../protocol/effect.ts';
-import type { BookkeepingEvent, ChartEvent, ReportEvent } from '../protocol/event.ts';
+import type { BookkeepingEvent, ReportEvent } from '../protocol/event.ts';
 import type { AppendResult, ClaimRequest, Standing, Store } from '../protocol/store.ts';
+import type { Chart } from './chart.ts';
 import { type FoldedCommands, foldCommands, type MakeCommand } from './command.ts';
-import { findRefusal, type Refusal, type SubmitResult } from './explain-refusal.ts';
+import type { Refusal, SubmitResult } from './explain-refusal.ts';
 import type { Host } from './host.ts';
-import { describeLate, lateOutcomes } from './late-evidence.ts';
-import { damagedJournal, foldEntry, type LoadedRun, loadRun, standingAt } from './load-run.ts';
+import { describeLate } from './late-evidence.ts';
 import type { LogFollower } from './log-follower.ts';
-import { readJournal, readPages } from './read-journal.ts';
+import { damagedJournal, readJournal, readPages } from './read-journal.ts';
 import { RunEvents } from './run-events.ts';
 import type { LateOutcome } from './service.ts';
 import { trackRecord } from './services/running-calls.ts';
@@ -27,13 +26,13 @@ import { trackRecord } from './services/running-calls.ts';
  * J7 While this process holds the lease it appends under its epoch. What was pending when it lets the lease go
  *    is appended no more (E4).
  */
-export class RunLog {
+export class RunLog<State> {
   readonly runId: string;
-  readonly #where: Stored;
+  readonly #where: Stored<State>;
   readonly #events: RunEvents;
-  #durable: Place;
-  #state: ChartState;
-  #pending: Pending[] = [];
+  #durable: Place<State>;
+  #state: State;
+  #pending: Pending<State>[] = [];
   /** How many of the pending are being appended right now. */
   #inFlight = 0;
   /** Of the lease this process holds. */
@@ -44,7 +43,12 @@ export class RunLog {
   /** The commit that has not begun yet: it will have whatever is admitted before it does. */
   #nextCommit: Promise<void> | null = null;
 
-  constructor(where: Stored, runId: string, { state, seq }: Place, events = new RunEvents(runId)) {
+  constructor(
+    where: Stored<State>,
+    runId: string,
+    { state, seq }: Place<State>,
+    events = new RunEvents(runId),
+  ) {
     this.runId = runId;
     this.#where = where;
     this.#events = events;
@@ -52,17 +56,12 @@ export class RunLog {
     this.#state = state;
   }
 
-  /** Of a run that is not held here. Throws what `loadRun` throws. */
-  static async load(where: Stored, runId: string): Promise<RunLog> {
-    return new RunLog(where, runId, await loadRun(where.store, runId));
-  }
-
-  get state(): ChartState {
+  get state(): State {
     return this.isLed ? this.#state : this.#durable.state;
   }
 
   /** The fold of what is durable, and the seq of its last entry. */
-  get durable(): Place {
+  get durable(): Place<State> {
     return this.#durable;
   }
 
@@ -112,7 +111,7 @@ export class RunLog {
   }
 
   /** Puts inputs to the run, one behind another, in one append: all or none. */
-  async put(makes: readonly MakeCommand[]): Promise<SubmitResult> {
+  async put(makes: readonly MakeCommand<State>[]): Promise<SubmitResult> {
     for (;;) {
       const outcome = await this.append(makes);
       if (outcome.type === 'appended') return { accepted: true };
@@ -121,12 +120,12 @@ export class RunLog {
   }
 
   /** The same, under the lease this process holds now, if it holds one. */
-  async append(makes: readonly MakeCommand[]): Promise<AppendOutcome> {
-    const { host } = this.#where;
+  async append(makes: readonly MakeCommand<State>[]): Promise<AppendOutcome> {
+    const { host, store, chart } = this.#where;
     const epoch = this.#epoch;
     for (;;) {
       if (epoch === null) await this.catchUp();
-      const fold = (before: ChartState) => foldCommands(before, makes, host.now());
+      const fold = (before: State) => foldCommands(chart, before, makes, host.now());
       const before = this.#state;
       const folded = fold(before);
       if ('accepted' in folded) return { type: 'refused', refusal: folded };
@@ -135,14 +134,18 @@ export class RunLog {
       if (outcome === 'refused') await this.commit();
       if (this.#epoch !== epoch) return { type: 'let-go' };
       if (outcome === 'dropped') continue;
-      const journal = await readJournal(this.#where.store, this.runId);
+      const journal = await readJournal(store, this.runId);
       const { events } = folded;
-      const refusal = findRefusal(before, events, journal) ?? findRefusal(this.#state, events, journal);
+      const refusal =
+        chart.findRefusal(before, events, journal) ?? chart.findRefusal(this.#state, events, journal);
       if (refusal !== null) return { type: 'refused', refusal };
     }
   }
 
-  async #appendInputs(folded: FoldedCommands, fold: Fold): Promise<'appended' | 'dropped' | 'refused'> {
+  async #appendInputs(
+    folded: FoldedCommands<State>,
+    fold: Fold<State>,
+  ): Promise<'appended' | 'dropped' | 'refused'> {
     const { host } = this.#where;
     host.reach?.('input.before');
     const { promise: settled, ...waiter } = Promise.withResolvers<'appended' | 'dropped'>();
@@ -159,11 +162,16 @@ export class RunLog {
   /** Folds what a service reports; gives what follows, or `null` if the chart does not take it. */
   report(event: ReportEvent): readonly Effect[] | null {
     if (this.#epoch === null) return null;
-    const fold = (before: ChartState) => foldEvent(before, event);
+    const fold = (before: State) => this.#foldReport(before, event);
     return this.#admit(fold(this.#state), fold, NOBODY);
   }
 
-  #admit(folded: FoldedCommands, fold: Fold, waiter: Waiter): readonly Effect[] | null {
+  #foldReport(before: State, event: ReportEvent): FoldedCommands<State> {
+    const { state, effects, handled } = this.#where.chart.next(before, event);
+    return { events: [event], state: handled ? state : null, effects };
+  }
+
+  #admit(folded: FoldedCommands<State>, fold: Fold<State>, waiter: Waiter): readonly Effect[] | null {
     const { events, state: after, effects } = folded;
     if (this.#failure !== null || after === null) return null;
     this.#pending.push({ fold, events, effects, before: this.#state, after, isLetGo: false, ...waiter });
@@ -215,7 +223,7 @@ export class RunLog {
     const batch = this.#pending.slice();
     const state = batch.at(-1)?.after ?? this.#durable.state;
     this.#inFlight = batch.length;
-    const { type } = await this.#appendOrFail(batch, standingAt(state));
+    const { type } = await this.#appendOrFail(batch, this.#where.chart.standing(state));
     this.#inFlight = 0;
     switch (type) {
       case 'appended':
@@ -231,7 +239,7 @@ export class RunLog {
     }
   }
 
-  async #appendOrFail(batch: readonly Pending[], standing: Standing): Promise<AppendResult> {
+  async #appendOrFail(batch: readonly Pending<State>[], standing: Standing): Promise<AppendResult> {
     const { store, host } = this.#where;
     const { seq: after } = this.#durable;
     const events = batch.flatMap(pending => pending.events);
@@ -256,7 +264,7 @@ export class RunLog {
     throw error;
   }
 
-  #tellAppended(batch: readonly Pending[], state: ChartState): void {
+  #tellAppended(batch: readonly Pending<State>[], state: State): void {
     let { seq } = this.#durable;
     const entries = batch.flatMap(({ events }) => events.map(event => ({ seq: ++seq, event })));
     this.#durable = { state, seq };
@@ -266,7 +274,8 @@ export class RunLog {
   }
 
   #supersede(): void {
-    const late = this.#pending.flatMap(({ events, before }) => lateOutcomes(events, before));
+    const { chart } = this.#where;
+    const late = this.#pending.flatMap(({ events, before }) => chart.lateOutcomes(events, before));
     const follower = this.#follower;
     this.letGo();
     for (const { resolve } of this.#pending.splice(0)) resolve('dropped');
@@ -276,12 +285,13 @@ export class RunLog {
   }
 
   async #readOn(last?: number): Promise<void> {
-    for await (const page of readPages(this.#where.store, this.runId, this.#durable.seq, last)) {
+    const { store, chart } = this.#where;
+    for await (const page of readPages(store, this.runId, this.#durable.seq, last)) {
       const epoch = this.#epoch ?? Number.POSITIVE_INFINITY;
       if (page.some(({ event }) => event.type === 'run.claimed' && event.epoch > epoch))
         return this.#supersede();
       for (const entry of page) {
-        this.#durable = { state: foldEntry(this.#durable.state, entry, this.runId), seq: entry.seq };
+        this.#durable = { state: chart.fold(this.#durable.state, entry, this.runId), seq: entry.seq };
         this.#events.publishEntry(entry);
       }
     }
@@ -293,7 +303,7 @@ export class RunLog {
     this.#follower?.onRefolded();
   }
 
-  #readmit(pending: Pending): void {
+  #readmit(pending: Pending<State>): void {
     const folded = pending.fold(this.#state);
     if (!pending.isLetGo && !('accepted' in folded) && folded.state !== null) {
       this.#state = folded.state;
@@ -301,15 +311,17 @@ export class RunLog {
       this.#pending.push(Object.assign(pending, { events, effects, after }));
       return;
     }
-    for (const outcome of lateOutcomes(pending.events, pending.before)) this.recordLate(outcome);
+    const { chart } = this.#where;
+    for (const outcome of chart.lateOutcomes(pending.events, pending.before)) this.recordLate(outcome);
     this.#follower?.onDropped(pending.effects);
     pending.resolve('dropped');
   }
 }
 
-type Stored = { store: Store; host: Host };
+type Stored<State> = { store: Store; host: Host; chart: Chart<State> };
 
-type Place = Pick<LoadedRun, 'state' | 'seq'>;
+/** A state, and the number of the last entry that led there. */
+type Place<State> = { state: State; seq: number };
 
 /** How inputs went. */
 export type AppendOutcome =
@@ -320,27 +332,22 @@ export type AppendOutcome =
   | { type: 'let-go' };
 
 /** What events are made of the state they meet. */
-type Fold = (before: ChartState) => FoldedCommands | (Refusal & { index: number });
+type Fold<State> = (before: State) => FoldedCommands<State> | (Refusal & { index: number });
 
 /** Who is told what became of an admitted event. */
 type Waiter = { resolve(outcome: 'appended' | 'dropped'): void; reject(error: unknown): void };
 
 const NOBODY: Waiter = { resolve() {}, reject() {} };
 
-type Pending = Waiter &
-  Pick<FoldedCommands, 'events' | 'effects'> & {
-    fold: Fold;
+type Pending<State> = Waiter &
+  Pick<FoldedCommands<State>, 'events' | 'effects'> & {
+    fold: Fold<State>;
     /** Where the events were first admitted. */
-    before: ChartState;
-    after: ChartState;
+    before: State;
+    after: State;
     /** Being appended when the lease was let go: not to be tried again. */
     isLetGo: boolean;
   };
-
-function foldEvent(before: ChartState, event: ChartEvent): FoldedCommands {
-  const { state, effects, handled } = next(before, event);
-  return { events: [event], state: handled ? state : null, effects };
-}
 
 /**
  * Appends what the chart knows nothing of: what came after a run was given up or had ended, and notes.

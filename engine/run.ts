@@ -1,7 +1,9 @@
 import type { Context } from '../machines/context.ts';
+import type { ChartState } from '../machines/step.ts';
 import type { RunParams } from '../protocol/config.ts';
 import type { Item } from '../protocol/item.ts';
 import { type JsonValue, toJson } from '../protocol/json.ts';
+import { agentChart } from './agent-chart.ts';
 import { CallRouter, type Route } from './call-router.ts';
 import type { RunHandle } from './child-runs.ts';
 import {
@@ -63,7 +65,7 @@ export class Run implements RunHandle {
   readonly #children: RunChildren;
   readonly #router: CallRouter;
   readonly #events: RunEvents;
-  readonly #log: RunLog;
+  readonly #log: RunLog<ChartState>;
   readonly #supervisor: Supervisor;
 
   private constructor(options: RunOptions, loaded: LoadedRun, inherited: readonly Item[] | undefined) {
@@ -75,7 +77,7 @@ export class Run implements RunHandle {
     this.#router = new CallRouter(options, children);
     const events = new RunEvents(this.id);
     this.#events = events;
-    const log = new RunLog(options, this.id, loaded, events);
+    const log = new RunLog({ ...options, chart: agentChart }, this.id, loaded, events);
     this.#log = log;
     this.#supervisor = new Supervisor({ options, log, events, children, loaded, inherited });
   }

@@ -1,4 +1,6 @@
+import type { ChartState } from '../machines/step.ts';
 import type { Item } from '../protocol/item.ts';
+import { agentChart } from './agent-chart.ts';
 import { suspendedCalls } from './child-runs.ts';
 import { cancelRun, type MakeCommand } from './command.ts';
 import { type DriveOutcome, Driver, POLL_MS } from './driver.ts';
@@ -6,23 +8,24 @@ import type { SubmitResult } from './explain-refusal.ts';
 import { findPoison } from './find-poison.ts';
 import { LONGEST_NAP_MS, type Moment, momentOf, sleep } from './host.ts';
 import { Lease } from './lease.ts';
-import { hasEnded, isAtRest, type LoadedRun, Snapshots } from './load-run.ts';
+import { hasEnded, isAtRest, type LoadedRun } from './load-run.ts';
 import { addChildren, deliverToParent, findOrphan, type RunChildren } from './run-children.ts';
 import type { RunEvents } from './run-events.ts';
 import type { RunLog } from './run-log.ts';
 import type { RunOptions } from './run-options.ts';
 import { describeNow, type Settled } from './settled.ts';
+import { Snapshots } from './snapshots.ts';
 
 /** `failed`: driving here failed, and has not begun again. */
 type Stage =
   | { type: 'idle' }
   | { type: 'claiming'; claimed: Promise<boolean> }
-  | { type: 'driving'; driver: Driver; done: Promise<DriveOutcome> }
+  | { type: 'driving'; driver: Driver<ChartState>; done: Promise<DriveOutcome> }
   | { type: 'failed'; error: unknown };
 
 export type SupervisorParts = {
   options: RunOptions;
-  log: RunLog;
+  log: RunLog<ChartState>;
   events: RunEvents;
   children: RunChildren;
   loaded: LoadedRun;
@@ -34,8 +37,8 @@ export type SupervisorParts = {
 export class Supervisor {
   readonly #options: RunOptions;
   readonly #parts: SupervisorParts;
-  readonly #log: RunLog;
-  readonly #snapshots: Snapshots;
+  readonly #log: RunLog<ChartState>;
+  readonly #snapshots: Snapshots<ChartState>;
   #inherited: readonly Item[] | undefined;
   #stage: Stage = { type: 'idle' };
   #cancelWake = () => {};
@@ -45,11 +48,11 @@ export class Supervisor {
     this.#options = parts.options;
     this.#log = parts.log;
     this.#inherited = parts.inherited;
-    this.#snapshots = new Snapshots(parts.options, parts.loaded);
+    this.#snapshots = new Snapshots({ ...parts.options, chart: agentChart }, parts.loaded);
   }
 
   /** While the run is driven here. */
-  get driver(): Driver | null {
+  get driver(): Driver<ChartState> | null {
     return this.#stage.type === 'driving' ? this.#stage.driver : null;
   }
 
@@ -191,7 +194,8 @@ export class Supervisor {
     const options = this.#options;
     const lease = new Lease({ ...options, epoch, leasedAt });
     const { log, events } = this.#parts;
-    const driver = new Driver({ ...options, log, lease, events, inherited, snapshots: this.#snapshots });
+    const snapshots = this.#snapshots;
+    const driver = new Driver({ ...options, chart: agentChart, log, lease, events, inherited, snapshots });
     const done = driver.drive().then(
       outcome => {
         this.#afterDriving({ type: 'idle' });

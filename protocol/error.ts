@@ -16,6 +16,7 @@ export const ENGINE_ERRORS = {
   expired: 'the decision came after the call expired',
   'already-happened': 'an earlier attempt of the call has given its result, late',
   'attempt-alive': 'an earlier attempt of the call may still act',
+  'inbox-full': 'the run has as many unread messages as it may have',
   refused: 'the run does not take this now',
   'result-missing': 'the store has only the head and the tail of this result',
   'chart-mismatch': 'the journal was written by another version of the chart',

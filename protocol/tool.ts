@@ -26,6 +26,29 @@ export type CallView<Input = JsonValue> = { callId: string; runId: string; name:
 export type Approval = boolean | { required: boolean; reason?: string; expiresInMs?: number };
 
 /**
+ * An approval as its members, each read once; `undefined` for what is neither a boolean nor
+ * `{ required: boolean, reason?: string, expiresInMs?: number above 0 }`. Throws what reading throws.
+ */
+export function readApproval(value: unknown): Exclude<Approval, boolean> | undefined {
+  if (typeof value === 'boolean') return { required: value };
+  if (typeof value !== 'object' || value === null) return undefined;
+  const { required, reason, expiresInMs } = value as Record<string, unknown>;
+  if (typeof required !== 'boolean') return undefined;
+  if (reason !== undefined && typeof reason !== 'string') return undefined;
+  if (expiresInMs !== undefined && !(typeof expiresInMs === 'number' && isTime(expiresInMs)))
+    return undefined;
+  return {
+    required,
+    ...(reason === undefined ? {} : { reason }),
+    ...(expiresInMs === undefined ? {} : { expiresInMs }),
+  };
+}
+
+function isTime(ms: number): boolean {
+  return ms > 0 && Number.isFinite(ms);
+}
+
+/**
  * What became of a call. `happened: false` counts only once no attempt of the call can act any more, unless it
  * is `final`: the tool has made sure outside, by the call's key, that it cannot happen later either.
  */

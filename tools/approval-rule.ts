@@ -1,5 +1,5 @@
 import { EngineError } from '../protocol/error.ts';
-import type { Approval, CallView } from '../protocol/tool.ts';
+import { type Approval, type CallView, readApproval } from '../protocol/tool.ts';
 
 /** When a call needs a person's approval: always, never, or as a function of the call decides. */
 export type ApprovalRule<Input> = Approval | ((call: CallView<Input>) => Approval | Promise<Approval>);
@@ -12,24 +12,12 @@ export async function applyApprovalRule<Input>(
   rule: ApprovalRule<Input>,
   call: CallView<Input>,
 ): Promise<Approval> {
-  const approval: unknown = typeof rule === 'function' ? await rule(call) : rule;
-  if (isApproval(approval)) return approval;
+  const given: unknown = typeof rule === 'function' ? await rule(call) : rule;
+  const approval = readApproval(given);
+  if (approval !== undefined) return approval;
   throw new EngineError(
     'agent-invalid',
-    `tool "${call.name}": expected its approval function to return a boolean or { required, reason?, expiresInMs? }, got ${describe(approval)}.`,
-  );
-}
-
-/** Whether a value is a boolean or `{ required: boolean, reason?: string, expiresInMs?: number above 0 }`. */
-export function isApproval(value: unknown): value is Approval {
-  if (typeof value === 'boolean') return true;
-  if (typeof value !== 'object' || value === null) return false;
-  const { required, reason, expiresInMs } = value as Record<string, unknown>;
-  return (
-    typeof required === 'boolean' &&
-    (reason === undefined || typeof reason === 'string') &&
-    (expiresInMs === undefined ||
-      (typeof expiresInMs === 'number' && expiresInMs > 0 && Number.isFinite(expiresInMs)))
+    `tool "${call.name}": expected its approval function to return a boolean or { required, reason?, expiresInMs? }, got ${describe(given)}.`,
   );
 }
 

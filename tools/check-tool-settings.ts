@@ -1,6 +1,5 @@
 import { EngineError } from '../protocol/error.ts';
-import type { SideEffect } from '../protocol/tool.ts';
-import { isApproval } from './approval-rule.ts';
+import { readApproval, type SideEffect } from '../protocol/tool.ts';
 
 /** The longest delay a timer can have; a longer one would fire at once. */
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
@@ -48,7 +47,8 @@ export function checkToolSettings(tool: ToolSettings): void {
   if (maxResultBytes !== undefined && !(Number.isSafeInteger(maxResultBytes) && maxResultBytes > 0)) {
     refuse(tool, `expected maxResultBytes to be a whole number above 0, got ${maxResultBytes}.`);
   }
-  if (tool.approval !== undefined && typeof tool.approval !== 'function' && !isApproval(tool.approval)) {
+  const { approval } = tool;
+  if (approval !== undefined && typeof approval !== 'function' && readApproval(approval) === undefined) {
     refuse(
       tool,
       `expected approval to be a boolean, a function or { required, reason?, expiresInMs? }, got ${JSON.stringify(tool.approval)}.`,

@@ -1,5 +1,6 @@
 import type { Part } from '../../protocol/item.ts';
 import type { JsonObject } from '../../protocol/json.ts';
+import { readDataURL } from '../data-url.ts';
 
 /** The parts of a user message as content blocks. Empty texts are refused, so they are left out. */
 export function userContent(parts: readonly Part[]): JsonObject[] {
@@ -32,12 +33,9 @@ function fileBlock(part: Extract<Part, { type: 'file' }>): JsonObject {
 type Referenced = { url: string; mediaType: string; base64?: string };
 
 function readURL(url: string, mediaType = ''): Referenced {
-  const data = /^data:([^;,]*)((?:;[^;,]*)*),/i.exec(url);
-  if (!data) return { url, mediaType };
-  const [head, type = '', parameters = ''] = data;
-  const body = url.slice(head.length);
-  const base64 = /;base64$/i.test(parameters) ? body : Buffer.from(decoded(body)).toString('base64');
-  return { url, mediaType: mediaType || type || 'text/plain', base64 };
+  const data = readDataURL(url);
+  if (data === undefined) return { url, mediaType };
+  return { url, mediaType: mediaType || data.mediaType || 'text/plain', base64: data.base64 };
 }
 
 function binarySource({ url, mediaType, base64 }: Referenced): JsonObject {
@@ -48,12 +46,4 @@ function binarySource({ url, mediaType, base64 }: Referenced): JsonObject {
 
 function isText(mediaType: string): boolean {
   return /^text\/|^application\/(?:json|xml|yaml|x-yaml)\b|\+(?:json|xml)\b/.test(mediaType);
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }

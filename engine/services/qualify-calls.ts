@@ -1,7 +1,7 @@
 import { messageOf } from '../../protocol/error.ts';
 import type { QualifiedCall } from '../../protocol/event.ts';
 import { type JsonValue, toBoundedText } from '../../protocol/json.ts';
-import type { Approval, Tool } from '../../protocol/tool.ts';
+import { type Approval, readApproval, type Tool } from '../../protocol/tool.ts';
 import type { ToolCall } from '../../protocol/turn.ts';
 import { digestCall } from '../digest.ts';
 
@@ -10,7 +10,7 @@ export type QualifyOptions = { runId: string; now: number; tools: ReadonlyMap<st
 /**
  * Everything the chart has to know of a turn's calls, found out before it sees them: whether the tool
  * exists and takes the input, whether a person must decide, and what a second execution would do.
- * A predicate that throws gates its call.
+ * A predicate that throws, or gives anything but what it may, gates its call.
  */
 export function qualifyCalls(calls: readonly ToolCall[], options: QualifyOptions): Promise<QualifiedCall[]> {
   return Promise.all(
@@ -74,15 +74,16 @@ function describeUnknown(name: string, tools: ReadonlyMap<string, Tool>): string
   return `There is no tool "${name}". ${known}`;
 }
 
-type Gate = { required: boolean; reason?: string; expiresInMs?: number };
+type Gate = Exclude<Approval, boolean>;
 
 async function askApproval(tool: Tool, call: Parameters<Tool['approval']>[0]): Promise<Gate> {
   try {
-    const answer: Approval = await tool.approval(call);
-    return typeof answer === 'boolean' ? { required: answer } : answer;
+    const gate = readApproval(await tool.approval(call));
+    if (gate !== undefined) return gate;
   } catch (error) {
     return { required: true, reason: `the approval predicate failed: ${messageOf(error)}` };
   }
+  return { required: true, reason: 'the approval predicate gave neither a boolean nor { required }' };
 }
 
 /** Ids the run has used already get a suffix, so that every call of a run can be told from every other. */

@@ -20,8 +20,11 @@ const SKIPPED_HTML: [start: RegExp, end: RegExp][] = [
 
 /** Of a longer line no more is read: it was not written by a person. */
 const LONGEST_LINE = 10_000;
-/** What may be a heading, a rule or the edge of a block of code; longer lines are prose. */
+/** What may be a heading or the edge of a block of code, and what may be a rule; longer lines are prose. */
 const LONGEST_MARK = 2_000;
+const LONGEST_RULE = 500;
+/** Lists in one another, on one line. */
+const MOST_MARKERS = 100;
 
 /**
  * Reads a Markdown text as GitHub does, as far as links and headings need it: front matter, fenced and
@@ -66,7 +69,9 @@ export function readBlocks(text: string): MarkdownDocument {
     if (prose === null && indentOf(rest) >= (itemIndent ?? 0) + 4) continue;
 
     let inItem = false;
-    for (let marker = MARKER.exec(rest); marker && !RULE.test(rest.trim()); marker = MARKER.exec(rest)) {
+    for (let markers = 0; markers < MOST_MARKERS; markers += 1) {
+      const marker = isRule(rest.trim()) ? null : MARKER.exec(rest);
+      if (marker === null) break;
       flush();
       inItem = true;
       itemIndent = indentOf(rest) + (marker[2]?.length ?? 0) + 1;
@@ -95,7 +100,7 @@ export function readBlocks(text: string): MarkdownDocument {
       prose = null;
       continue;
     }
-    if (RULE.test(content)) {
+    if (isRule(content)) {
       flush();
       continue;
     }
@@ -112,6 +117,10 @@ export function readBlocks(text: string): MarkdownDocument {
   flush();
   const hasFrontMatterTitle = lines.slice(1, body).some(line => /^title:[ \t]*\S/.test(line));
   return { blocks, lines: countLines(lines), hasFrontMatterTitle };
+}
+
+function isRule(content: string): boolean {
+  return content.length <= LONGEST_RULE && RULE.test(content);
 }
 
 function countLines(lines: string[]): number {

@@ -19,6 +19,7 @@ const BY_ERROR: Readonly<Record<EngineErrorCode, number>> = {
   expired: EXIT.refused,
   'attempt-alive': EXIT.refused,
   'already-happened': EXIT.refused,
+  'inbox-full': EXIT.refused,
   refused: EXIT.refused,
   'result-missing': EXIT.failed,
   'chart-mismatch': EXIT.failed,

@@ -49,6 +49,7 @@ const STATUS: Readonly<Record<ApiErrorCode, ErrorStatus>> = {
   expired: 409,
   'attempt-alive': 409,
   'already-happened': 409,
+  'inbox-full': 409,
   refused: 409,
   'snapshot-outdated': 409,
   'lease-held': 409,

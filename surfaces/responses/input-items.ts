@@ -1,6 +1,6 @@
 import type { Item } from '../../protocol/item.ts';
 import { invalid } from './api-error.ts';
-import { ItemReader } from './item-reader.ts';
+import { ItemReader, isReference } from './item-reader.ts';
 import type { WireItem } from './request-body.ts';
 
 /** What an `item_reference` leads to, and what an item that came back was; `undefined` for what is not known. */
@@ -18,6 +18,16 @@ export async function readInputItems(input: readonly WireItem[], resolve: Resolv
     read.push(...(own === 'reference' ? await refer(reader, resolve) : await restore(reader, own, resolve)));
   }
   return read;
+}
+
+/** The ids of references, and those of items that came themselves, each in their order. */
+export type IdsInRequest = { references: string[]; values: string[] };
+
+export function idsIn(input: readonly WireItem[]): IdsInRequest {
+  const ids: IdsInRequest = { references: [], values: [] };
+  for (const wire of input)
+    if (typeof wire.id === 'string') (isReference(wire) ? ids.references : ids.values).push(wire.id);
+  return ids;
 }
 
 async function refer(reader: ItemReader, resolve: ResolveItem): Promise<readonly Item[]> {

@@ -88,7 +88,8 @@ export function pageOf(
   };
 }
 
-function requestIdOf(run: RunResponses, callId: string): string {
+/** The id that clients know the request for the call's approval by. */
+export function requestIdOf(run: RunResponses, callId: string): string {
   let turn = 0;
   for (const { event } of run.entries) {
     if (event.type !== 'turn.completed') continue;

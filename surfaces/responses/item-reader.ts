@@ -19,7 +19,7 @@ export class ItemReader {
 
   read(): Item[] | 'reference' {
     const { wire } = this;
-    switch (wire.type ?? ('role' in wire ? 'message' : 'item_reference')) {
+    switch (typeOf(wire)) {
       case 'message':
         return [this.#message()];
       case 'reasoning':
@@ -217,6 +217,15 @@ export class ItemReader {
     const param = `${this.place}.${field}`;
     return invalid(param, 'invalid_value', `'${param}' is not valid: ${message}.`);
   }
+}
+
+/** An item that only has an id is a reference. */
+function typeOf(wire: WireItem): JsonValue {
+  return wire.type ?? ('role' in wire ? 'message' : 'item_reference');
+}
+
+export function isReference(wire: WireItem): boolean {
+  return typeOf(wire) === 'item_reference';
 }
 
 function isRole(role: string): role is MessageItem['role'] {

@@ -1,8 +1,10 @@
 import { callsWith } from '../../machines/calls.ts';
 import type { Call } from '../../machines/context.ts';
+import type { JournalEntry } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import { invalid, type ResponsesError } from './api-error.ts';
-import type { Plan } from './plan.ts';
+import { requestIdOf } from './input-listing.ts';
+import type { Plan, Verdict } from './plan.ts';
 import type { AskedApproval, References } from './references.ts';
 import type { FoundResponse } from './response-library.ts';
 import type { RunResponses } from './run-responses.ts';
@@ -116,25 +118,45 @@ function isSaidAgain({ run }: Located, { items, previous }: ApprovalRequest): bo
 }
 
 function repeat({ approval, run, callId }: Located): Plan {
-  const span = run.spans.find(({ spec }) => spec.decisions.some(decision => decision.callId === callId));
-  const decision = span?.spec.decisions.find(made => made.callId === callId);
-  const approved = decision?.type === 'approval' ? decision.approve : wasApproved(run, callId);
-  if (approved !== approval.approve) {
-    throw invalid(
-      'input',
-      'approval_already_decided',
-      `The approval request ${approval.callId} was ${approved ? 'approved' : 'denied'} before.`,
-    );
-  }
-  if (span !== undefined) return { type: 'repeat', found: { run, span } };
+  const decided = run.spans.flatMap(span =>
+    span.spec.decisions.flatMap(made =>
+      made.callId === callId && made.type === 'approval' ? [{ span, approve: made.approve }] : [],
+    ),
+  );
+  const approved = wasApproved(run.entries, callId) ?? decided[0]?.approve ?? false;
+  if (approved !== approval.approve) throw alreadyDecided(approval.callId, approved);
+  const found = decided.find(({ approve }) => approve === approved);
+  if (found !== undefined) return { type: 'repeat', found: { run, span: found.span } };
   return { type: 'goOn', run, verdicts: [], messages: [] };
 }
 
-/** By somebody who did not ask for a response. */
-function wasApproved({ entries }: RunResponses, callId: string): boolean {
-  return entries.some(
-    ({ event }) =>
-      event.type === 'approval.decided' && event.callId === callId && event.decision.type !== 'reject',
+/** What was decided on the call, by whomever; `undefined` where nobody decided. */
+function wasApproved(entries: readonly JournalEntry[], callId: string): boolean | undefined {
+  for (const { event } of entries)
+    if (event.type === 'approval.decided' && event.callId === callId) return event.decision.type !== 'reject';
+  return undefined;
+}
+
+/** Throws for a verdict on a call that another process decided meanwhile, in the other way. */
+export function assertNotOtherwise(
+  run: RunResponses,
+  verdicts: readonly Verdict[],
+  entries: readonly JournalEntry[],
+): void {
+  for (const verdict of verdicts) {
+    if (verdict.type !== 'approval') continue;
+    const approved = wasApproved(entries, verdict.callId);
+    if (approved === undefined || approved === verdict.approve) continue;
+    throw alreadyDecided(requestIdOf(run, verdict.callId), approved);
+  }
+}
+
+/** `id`: of the request for approval. */
+function alreadyDecided(id: string, approved: boolean): ResponsesError {
+  return invalid(
+    'input',
+    'approval_already_decided',
+    `The approval request ${id} was ${approved ? 'approved' : 'denied'} before.`,
   );
 }
 

@@ -3,7 +3,7 @@ import { callsWith } from '../../machines/calls.ts';
 import type { ChartState } from '../../machines/step.ts';
 import type { Item } from '../../protocol/item.ts';
 import { invalid, ResponsesError } from './api-error.ts';
-import { readInputItems } from './input-items.ts';
+import { idsIn, readInputItems } from './input-items.ts';
 import type { Plan } from './plan.ts';
 import { planApprovals } from './plan-approvals.ts';
 import { References } from './references.ts';
@@ -15,11 +15,13 @@ import { assertPaired, isTheirs, messagesIn, noOutput, nothingSaid, outputsFor }
 /** Throws a `ResponsesError` for a request that leads nowhere. */
 export async function planRequest(body: CreateBody, library: ResponseLibrary): Promise<Plan> {
   const previous = await findPrevious(body.previous_response_id, library);
-  const references = new References(library, previous);
+  const references = new References(library, previous, idsIn(body.input));
   const items = await readInputItems(body.input, id => references.resolve(id));
   const decided = await planApprovals({ items, previous, references });
   if (decided !== undefined) return decided;
-  return previous === undefined ? planNew(items) : planBehind(previous, items);
+  return previous === undefined
+    ? planNew(items, (await references.chain())?.head)
+    : planBehind(previous, items);
 }
 
 async function findPrevious(
@@ -39,10 +41,10 @@ async function findPrevious(
   return found;
 }
 
-function planNew(items: Item[]): Plan {
+function planNew(items: Item[], head: FoundResponse | undefined): Plan {
   if (!items.some(item => item.type === 'message' || item.type === 'tool_result')) throw nothingSaid();
   assertPaired(items);
-  return { type: 'start', items };
+  return { type: 'start', items, ...(head === undefined ? {} : { refersTo: head.span.id }) };
 }
 
 /** A run that has ended is continued; one that waits goes on, itself or in a fork where another response went on. */

@@ -10,8 +10,8 @@ export type Verdict =
 
 /** What a request comes to. */
 export type Plan =
-  /** A new run, behind the transcript of another that has ended. */
-  | { type: 'start'; continues?: string; items: Item[] }
+  /** A new run, behind the transcript of another that has ended, or with items of the response `refersTo` and its chain. */
+  | { type: 'start'; continues?: string; refersTo?: string; items: Item[] }
   /** The run goes on; with `forkAt`, another that begins as it did up to that entry. */
   | { type: 'goOn'; run: RunResponses; forkAt?: number; verdicts: Verdict[]; messages: MessageItem[] }
   /** It was asked before: the answer is the same. */

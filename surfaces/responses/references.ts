@@ -1,6 +1,7 @@
 import type { Item } from '../../protocol/item.ts';
 import type { JsonObject } from '../../protocol/json.ts';
-import { inputOf } from './input-listing.ts';
+import type { IdsInRequest } from './input-items.ts';
+import { isWithin, type Reach, ResponseChain } from './response-chain.ts';
 import { type FoundResponse, type ResponseLibrary, tellResponses } from './response-library.ts';
 import type { RunResponses, Span } from './run-responses.ts';
 import { resultOf } from './translation.ts';
@@ -10,39 +11,44 @@ import { type ItemPlace, readItemId } from './wire-ids.ts';
 /** A request for approval as a response shows it, and the call it is about. */
 export type AskedApproval = { run: RunResponses; callId: string; digest: string; item: JsonObject };
 
-/** How far a run counts for what follows a response: up to this entry. */
-type Reach = { run: RunResponses; upTo: number };
-
 /**
  * What the ids in one request lead to; each run is read once.
  *
  * F1 An id leads to what a response shows, and to nothing that happened in its run besides.
- * F2 Behind a previous response ids lead into its chain alone: to what its responses show and were asked
- *    with, up to it. Without one an id leads to what any response shows: it holds the random key of its run.
- * F3 Nothing of a response that was deleted is found, and by reference nothing of one that is not stored.
+ * F2 All ids of a request lead into one chain: that of the previous response, and without one that of the
+ *    newest response which the request's references lead to, or which came after it in the same chain.
+ * F3 What a response was asked with is found behind a previous response alone: clients choose those ids,
+ *    and others could guess them.
+ * F4 Nothing of a response that was deleted is found, and by reference nothing of one that is not stored.
  */
 export class References {
   readonly #library: ResponseLibrary;
   readonly #previous: FoundResponse | undefined;
+  readonly #ids: IdsInRequest;
   readonly #runs = new Map<string, Promise<RunResponses | undefined>>();
   readonly #shown = new Map<string, Map<string, { span: Span; item: JsonObject }[]>>();
-  /** The runs that the previous response stands in or behind, as far as they were needed, the nearest first. */
-  readonly #chain = new Map<string, Reach>();
-  /** What their responses were asked with, by id. */
-  readonly #inputs = new Map<string, Item>();
-  #last: Reach | undefined;
-  #isWhole = false;
+  #chain: Promise<ResponseChain | undefined> | undefined;
 
-  constructor(library: ResponseLibrary, previous: FoundResponse | undefined) {
+  constructor(library: ResponseLibrary, previous: FoundResponse | undefined, ids: IdsInRequest) {
     this.#library = library;
     this.#previous = previous;
+    this.#ids = ids;
   }
 
   /** What an `item_reference` leads to; `undefined` for nothing. */
   async resolve(id: string): Promise<readonly Item[] | undefined> {
+    const chain = await this.chain();
     const place = readItemId(id);
-    const output = place && (await this.#resolveOutput(id, place));
-    return output ?? (await this.#resolveInput(id));
+    const output = place && chain && (await this.#resolveOutput(id, { place, chain }));
+    if (output !== undefined || this.#previous === undefined) return output;
+    const input = await chain?.inputNamed(id);
+    return input && [input];
+  }
+
+  /** `undefined` where nothing is referred to. */
+  chain(): Promise<ResponseChain | undefined> {
+    this.#chain ??= this.#findChain();
+    return this.#chain;
   }
 
   /**
@@ -52,7 +58,7 @@ export class References {
   async findApproval(id: string, { passed }: { passed: boolean }): Promise<AskedApproval | undefined> {
     const place = readItemId(id);
     if (place?.kind !== 'mcpr' || (this.#previous === undefined && !passed)) return undefined;
-    const reach = await this.#reachOf(place.runId);
+    const reach = this.#previous && (await (await this.chain())?.reachOf(place.runId));
     const run = reach?.run ?? (passed ? await this.#load(place.runId) : undefined);
     if (run === undefined) return undefined;
     const shown = (this.#shownIn(run).get(id) ?? []).filter(({ span }) => {
@@ -66,63 +72,44 @@ export class References {
   }
 
   #isNext({ spec }: Span): boolean {
-    return spec.request.previous_response_id === this.#previous?.span.id;
+    return this.#previous === undefined || spec.request.previous_response_id === this.#previous.span.id;
   }
 
-  async #resolveOutput(id: string, place: ItemPlace): Promise<readonly Item[] | undefined> {
+  async #findChain(): Promise<ResponseChain | undefined> {
+    if (this.#previous !== undefined) return this.#chainOf(this.#previous);
+    const { references, values } = this.#ids;
+    const referred = await this.#newestOf(references);
+    const newest = await this.#newestOf([...references, ...values]);
+    const chain = newest && this.#chainOf(newest);
+    return referred === undefined || (await chain?.has(referred)) ? chain : this.#chainOf(referred);
+  }
+
+  #chainOf(head: FoundResponse): ResponseChain {
+    return new ResponseChain(head, runId => this.#load(runId));
+  }
+
+  async #newestOf(ids: readonly string[]): Promise<FoundResponse | undefined> {
+    let newest: FoundResponse | undefined;
+    for (const id of ids) {
+      const runId = readItemId(id)?.runId;
+      const run = runId !== undefined && this.#library.isStored(runId) ? await this.#load(runId) : undefined;
+      const span = run && this.#spanOf(id, { run, upTo: Infinity });
+      if (span && span.createdAt >= (newest?.span.createdAt ?? 0)) newest = { run, span };
+    }
+    return newest;
+  }
+
+  async #resolveOutput(id: string, { place, chain }: { place: ItemPlace; chain: ResponseChain }) {
     if (!this.#library.isStored(place.runId)) return undefined;
-    const reach = await this.#reachOf(place.runId);
-    const shown =
-      reach &&
-      this.#shownIn(reach.run)
-        .get(id)
-        ?.find(({ span }) => isWithin(reach, span));
-    return shown && itemsAt(reach.run, shown.span, place, id);
+    const reach = await chain.reachOf(place.runId);
+    const span = reach && this.#spanOf(id, reach);
+    return span && itemsAt(reach.run, span, place, id);
   }
 
-  async #resolveInput(id: string): Promise<readonly Item[] | undefined> {
-    while (!this.#inputs.has(id) && !this.#isWhole) await this.#extendChain();
-    const input = this.#inputs.get(id);
-    return input && [input];
-  }
-
-  /** How much of a run counts here; `undefined` for nothing of it. */
-  async #reachOf(runId: string): Promise<Reach | undefined> {
-    if (this.#previous === undefined) {
-      const run = await this.#load(runId);
-      return run && { run, upTo: Infinity };
-    }
-    while (!this.#chain.has(runId) && !this.#isWhole) await this.#extendChain();
-    return this.#chain.get(runId);
-  }
-
-  /** By one run further back. */
-  async #extendChain(): Promise<void> {
-    const reach = await this.#nextReach();
-    if (reach === undefined || this.#chain.has(reach.run.runId)) {
-      this.#isWhole = true;
-      return;
-    }
-    const { run } = reach;
-    this.#last = reach;
-    this.#chain.set(run.runId, reach);
-    for (const span of run.spans.filter(span => isWithin(reach, span)))
-      for (const item of inputOf(run, span))
-        if (item.id !== undefined && !this.#inputs.has(item.id)) this.#inputs.set(item.id, item);
-  }
-
-  async #nextReach(): Promise<Reach | undefined> {
-    const last = this.#last;
-    if (last === undefined) {
-      const { run, span } = this.#previous ?? {};
-      return run && { run, upTo: span?.to ?? Infinity };
-    }
-    const started = last.run.entries[0]?.event;
-    if (started?.type !== 'run.started') return undefined;
-    const { forkOf, continues } = started;
-    const before = forkOf?.runId ?? continues;
-    const run = before === undefined ? undefined : await this.#load(before);
-    return run && { run, upTo: forkOf?.at ?? Infinity };
+  /** The first response within `reach` that shows the item of this id. */
+  #spanOf(id: string, reach: Reach): Span | undefined {
+    const shown = this.#shownIn(reach.run).get(id);
+    return shown?.find(({ span }) => isWithin(reach, span))?.span;
   }
 
   #load(runId: string): Promise<RunResponses | undefined> {
@@ -145,10 +132,6 @@ function addTo<Value>(map: Map<string, Value[]>, key: string, value: Value): voi
   const known = map.get(key);
   if (known === undefined) map.set(key, [value]);
   else known.push(value);
-}
-
-function isWithin({ upTo }: Reach, { to, deleted, spec }: Span): boolean {
-  return !deleted && spec.request.store !== false && (to ?? Infinity) <= upTo;
 }
 
 /** A shown item as the transcript has it. */

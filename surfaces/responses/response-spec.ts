@@ -37,6 +37,8 @@ const responseSpec = z.object({
   messages: z.array(z.string()),
   /** Ids of the tool lists it shows: of servers that its conversation has not listed yet. */
   lists: z.array(z.string()),
+  /** The newest response whose items it was begun with, where it follows none by `previous_response_id`: their chain is its own. */
+  refersTo: z.exactOptional(z.string()),
   /** How many turns its run had before. */
   turnsBefore: z.number().int(),
 });

@@ -22,6 +22,7 @@ import { GatewayModels } from './gateway-models.ts';
 import { GatewayServers } from './gateway-servers.ts';
 import { holdCalls } from './hold-calls.ts';
 import type { Plan, Verdict } from './plan.ts';
+import { assertNotOtherwise } from './plan-approvals.ts';
 import { planRequest } from './plan-request.ts';
 import { type AgentTools, budgetOf, makeRequestAgent } from './request-agent.ts';
 import { type CreateBody, readCreateBody } from './request-body.ts';
@@ -164,7 +165,7 @@ export class ResponsesService {
   }
 
   async #start(
-    { continues, items }: Extract<Plan, { type: 'start' }>,
+    { continues, refersTo, items }: Extract<Plan, { type: 'start' }>,
     { body, model, toolset, close }: Asked,
   ): Promise<LiveResponse> {
     const { host } = this.#options;
@@ -177,6 +178,7 @@ export class ResponsesService {
     const spec: ResponseSpec = {
       ...this.#describe(body, model, toolset),
       lists: lists.map(list => list.id),
+      ...(refersTo === undefined ? {} : { refersTo }),
     };
     const agent = this.#makeAgent(body, toolset, spec, store);
     const run = await agent.start([...(isStored ? [] : inherited), ...lists, ...items], {
@@ -217,7 +219,11 @@ export class ResponsesService {
     const span = divideJournal(runId, await readJournal(source, runId))?.spans.at(-1);
     if (span === undefined) throw new Error('a run that was noted has a response');
     const run = await this.#makeAgent(body, held, spec, source).open(runId);
-    await tellRun(run, { verdicts, messages: named, limits: budgetOf(body, { toolCalls, turns }) });
+    await tellRun(
+      run,
+      { verdicts, messages: named, limits: budgetOf(body, { toolCalls, turns }) },
+      async () => assertNotOtherwise(known, verdicts, await readJournal(source, runId)),
+    );
     return this.#follow(run, span, { from: span.from, isStored, close });
   }
 

@@ -8,8 +8,10 @@ import { RESPONSES } from './response-spec.ts';
 const by = RESPONSES;
 
 /**
- * Tells a run all that a request says, in one append. What another person decided meanwhile stays as they
- * decided it, and the rest is said without it. Throws a `ResponsesError` when the run does not take the messages.
+ * Tells a run all that a request says, in one append. What another person decided meanwhile, in the same way,
+ * stays as they decided it, and the rest is said without it. When the run does not take all of it, `onRefusal`
+ * looks whether a decision stands otherwise, and throws then, with nothing said. Throws a `ResponsesError`
+ * when the run does not take the messages.
  */
 export async function tellRun(
   run: Run,
@@ -18,6 +20,7 @@ export async function tellRun(
     messages: readonly Item[];
     limits: { toolCalls: number; turns: number };
   },
+  onRefusal: () => Promise<void>,
 ): Promise<void> {
   const { verdicts, messages, limits } = said;
   let left: RunCommand[] = [
@@ -30,6 +33,7 @@ export async function tellRun(
     const commands = isInParts && !run.context.paused ? together(left) : left;
     const result = await run.submit(commands);
     if (result.accepted) return;
+    await onRefusal();
     const refused = commands[result.index];
     const hasEnded = result.code === 'run-ended';
     if (refused?.type === 'send' || (hasEnded && messages.length > 0))

@@ -21,7 +21,7 @@ describe.each(direct)('%s', (_name, { open }) => {
     ['keys without an end', 'sk-'.repeat(400_000)],
     ['one long key', `sk-${'a'.repeat(1_200_000)}`],
     ['stars', `gsk_${'*'.repeat(1_200_000)}`],
-    ['words of its patterns', 'violate context window '.repeat(50_000)],
+    ['the beginning of a word of its patterns', 'violat'.repeat(200_000)],
   ])('gives the error of a 400 that is over a million characters long: %s', async (_what, said) => {
     for (const body of [said, JSON.stringify({ error: { message: `${said} ${KEY}` } })]) {
       const { fetch } = replayFetch({ status: 400, headers: JSON_TYPE, chunks: [body] });

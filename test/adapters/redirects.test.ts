@@ -36,13 +36,13 @@ describe.each(Object.entries(adapters))('%s', (_name, open) => {
     ];
     for (const call of calls) {
       const error = await rejection(call());
+      expect(other.requests).toEqual([]);
       expect(error).toMatchObject({ name: 'ProviderError', code: 'redirect-refused', retryable: false });
       expect(String(error)).toContain(`HTTP ${status}`);
       expect(String(error)).toContain(`${other.baseURL}/taken. It was not followed`);
       expect(String(error)).not.toContain(KEY);
     }
     expect(server.requests).toHaveLength(2);
-    expect(other.requests).toEqual([]);
   });
 });
 

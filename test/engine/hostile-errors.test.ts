@@ -104,3 +104,39 @@ test('a doubt whose message throws is a doubt', async () => {
   const { settled } = await settle({ tools: [makeTool('act', { run })] });
   expect(settled).toMatchObject({ status: 'waiting', doubts: [{ name: 'act' }] });
 });
+
+describe('an approval predicate that gives what it may not', () => {
+  const changing = () => {
+    let reads = 0;
+    return {
+      get required() {
+        reads += 1;
+        return reads > 1 ? undefined : true;
+      },
+    };
+  };
+  const given: Record<string, () => unknown> = {
+    null: () => null,
+    nothing: () => undefined,
+    'a text': () => 'no',
+    'a number': () => 0,
+    'an empty object': () => ({}),
+    'a text for required': () => ({ required: 'no' }),
+    'a time that is none': () => ({ required: false, expiresInMs: Number.NaN }),
+    'a reason that is none': () => ({ required: false, reason: 7 }),
+    'what throws when it is read': () => new Proxy({}, { get: toss }),
+    'what throws when it is awaited': () => Object.defineProperty({}, 'then', { get: toss }),
+    'what changes between two looks': changing,
+  };
+  function toss(): never {
+    throw Object.create(null);
+  }
+
+  test.each(Object.entries(given))('asks a person: %s', async (_what, approval) => {
+    const rule = () => approval() as boolean;
+    for (const act of [makeTool('act', { approval: rule }), { ...makeTool('act'), approval: rule }]) {
+      const { settled } = await settle({ tools: [act] });
+      expect(settled).toMatchObject({ status: 'waiting', approvals: [{ name: 'act' }] });
+    }
+  });
+});

@@ -4,6 +4,7 @@ import type { RunHappening } from '../../engine/run.ts';
 import { readEvents, readText } from '../../engine/run-events.ts';
 import { memory } from '../../stores/memory.ts';
 import { createAgent } from '../../surfaces/library/create-agent.ts';
+import { makeTool } from './agents.ts';
 import { Written } from './written-run.ts';
 
 const LONG = Array.from({ length: 3_000 }, (_, place) => String(place % 10)).join('');
@@ -80,12 +81,31 @@ describe('a reader that falls behind', () => {
 
 test('a run of many turns gives a reader that takes one event now and then its whole journal', async () => {
   const store = memory();
-  const words = Array.from({ length: 40 }, (_, n) => `word ${n}`).join(' ');
-  const agent = createAgent({ name: 'a', store, model: scripted([{ text: words }]) });
-  const run = await agent.start('go');
-  const reader = run.events()[Symbol.asyncIterator]();
+  const text = Array.from({ length: 40 }, (_, n) => `word ${n}`).join(' ');
   const read: RunHappening[] = [];
+  let reader: AsyncIterator<RunHappening> | undefined;
+  const take = async () => {
+    const step = await reader?.next();
+    if (step?.done === false) read.push(step.value);
+    return step?.done === false;
+  };
+  let calls = 0;
+  const look = makeTool('look', {
+    run: async () => {
+      calls += 1;
+      if (calls % 10 === 0) await take();
+    },
+  });
+  const turns = Array.from({ length: 40 }, () => ({ text, toolCalls: [{ name: 'look' }] }));
+  const model = scripted([...turns, { text }]);
+  const agent = createAgent({ name: 'a', store, model, tools: [look], limits: { turns: 50 } });
+  const run = await agent.start('go');
+  reader = run.events()[Symbol.asyncIterator]();
+  await take();
   await run.settled();
-  for (let step = await reader.next(); step.done !== true; step = await reader.next()) read.push(step.value);
-  expect(seqsOf(read)).toEqual((await store.read(run.id)).map(({ seq }) => seq));
+  while (await take());
+  const journal = await store.read(run.id);
+  expect(journal.filter(({ event }) => event.type === 'turn.completed')).toHaveLength(41);
+  expect(seqsOf(read)).toEqual(journal.map(({ seq }) => seq));
+  expect(read.filter(({ type }) => type === 'text.delta').length).toBeLessThan(1_200);
 });

@@ -27,6 +27,10 @@ beforeAll(async () => {
     'approve-agents': SAID,
     everything: [calling('echo', { message: 'hi' }), { text: 'Echoed.' }],
     'free-ai': [{ reasoning: 'let me see', ...calling('pid') }, { text: 'Done so.' }],
+    'talk-ai': [
+      { reasoning: 'who knows', ...calling('ask') },
+      ...['One.', 'Two.', 'Three.', 'Four.'].map(text => ({ reasoning: 'so', text })),
+    ],
     ask: [calling('ask'), { text: 'Asked.' }],
     failing: [{ error: { code: 'server', message: 'out of order', retryable: false } }],
   });
@@ -133,6 +137,18 @@ describe('the AI SDK', () => {
     expect(seen.deny.done).not.toContain('tool-result');
     expect(seen.stream).toMatchObject({ text: 'Done so.', reasoning: 'let me see', errors: [] });
     expect(seen.stream.parts).toEqual(expect.arrayContaining(['tool-call', 'tool-result', 'text-delta']));
+  });
+});
+
+describe('the AI SDK', () => {
+  it('talks over four turns, its history by the ids of items, by value and by both', async () => {
+    const { talk } = await aiSdk;
+    expect(talk.texts).toEqual(['One.', 'Two.', 'Three.', 'Four.']);
+    const reference = 'item_reference';
+    expect(talk.sent).toEqual([
+      ...['user', reference, 'function_call', 'function_call_output', reference, reference],
+      ...['user', reference, reference, 'user', 'assistant', 'user'],
+    ]);
   });
 });
 

@@ -16,7 +16,7 @@ beforeAll(() => {
     {
       two: [{ toolCalls: [say('a'), say('b')] }, { text: 'Both said.' }],
       mixed: [{ toolCalls: [say('a'), { name: 'ask' }] }, { text: 'Said and asked.' }],
-      talk: [{ text: 'One.' }, { text: 'Two.' }, { text: 'Three.' }],
+      talk: ['One.', 'Two.', 'Three.', 'Four.', 'Five.'].map(text => ({ text })),
       slow: [{ text: 'Slowly said.', delayMs: 60_000 }],
     },
     { config: folder => ({ mcp_servers: { desk: folder.server({ allowed_tools: ['echo'] }) } }) },
@@ -92,6 +92,94 @@ describe('a reference', () => {
     expect(await inputOf(one)).toBe(id);
     expect(await resolves(id)).toBe(false);
     expect(await resolves(id, { previous_response_id: one.id })).toBe(true);
+  });
+
+  it('alone leads into one chain with the others of its request: that of the newest response they name', async () => {
+    const says = async (references: readonly object[], more: object = {}) =>
+      await gateway.send('POST', '', talk({ input: [USER, ...references, USER], ...more }));
+    const grow = async (known: readonly Resource[], more: object = {}) =>
+      (await (
+        await says(
+          known.map(({ output }) => refer(output[0]?.id)),
+          more,
+        )
+      ).json()) as Resource;
+    const one = await grow([]);
+    const two = await grow([one]);
+    const three = await grow([one, two]);
+    expect(JSON.stringify(three.output)).toContain('Three.');
+    const other = await grow([]);
+    const theirs = await grow([other]);
+    for (const [first, second] of [
+      [one, other],
+      [three, other],
+      [two, theirs],
+      [three, theirs],
+    ] as const) {
+      for (const [at, pair] of [
+        [1, [first, second]],
+        [2, [second, first]],
+      ] as const) {
+        const response = await says(pair.map(({ output }) => refer(output[0]?.id)));
+        const id = first.output[0]?.id;
+        const message = `Item with id '${id}' not found.`;
+        expect(response.status).toBe(400);
+        expect(await response.json()).toMatchObject({
+          error: { code: 'item_not_found', param: `input[${at}]`, message },
+        });
+      }
+    }
+    expect((await says([refer(two.output[0]?.id), refer(one.output[0]?.id)])).status).toBe(200);
+    expect((await says([refer(three.output[0]?.id), refer(theirs.output[0]?.id)])).status).toBe(400);
+  });
+
+  it('behind a response leads also to what the chain was stitched of, and not beside it', async () => {
+    const one = await gateway.create(talk({ input: 'a' }));
+    const two = await gateway.create(talk({ input: [USER, refer(one.output[0]?.id), USER] }));
+    const three = await gateway.create(talk({ input: 'c', previous_response_id: two.id }));
+    const other = await gateway.create(talk({ input: 'd' }));
+    const behind = { previous_response_id: three.id };
+    for (const response of [one, two, three])
+      expect(await resolves(response.output[0]?.id, behind)).toBe(true);
+    expect(await resolves(other.output[0]?.id, behind)).toBe(false);
+    const input = [one, two, three].map(({ output }) => refer(output[0]?.id));
+    expect((await gateway.send('POST', '', talk({ input: [USER, ...input, USER] }))).status).toBe(200);
+  });
+
+  it('leads through a deleted response to those before it, and not to those behind the one it names', async () => {
+    const { asked, request } = await ask();
+    const [list] = asked.output;
+    const two = await gateway.create(talk({ input: [refer(list?.id), USER] }));
+    const three = await gateway.create(talk({ input: [refer(two.output[0]?.id), USER] }));
+    await gateway.send('DELETE', `/${two.id}`);
+    const half = await gateway.create({
+      ...{ model: 'two', tools: [TOOL], previous_response_id: asked.id, input: [answer(request, true)] },
+    });
+    const behind = { previous_response_id: three.id };
+    expect(await resolves(list?.id, behind)).toBe(true);
+    expect(await resolves(two.output[0]?.id, behind)).toBe(false);
+    expect(half.output[0]?.type).toBe('mcp_call');
+    expect(await resolves(half.output[0]?.id, behind)).toBe(false);
+  });
+
+  it('decides over items that came themselves: those of other chains are what the client says', async () => {
+    const one = await gateway.create(talk({ input: 'a' }));
+    const other = await gateway.create(talk({ input: 'b' }));
+    const startOf = async (input: readonly unknown[]) => {
+      const response = await gateway.create(talk({ input: [...input, USER] }));
+      const [started] = await gateway.store.read(runOf(response));
+      return started?.event.type === 'run.started' ? started.event.input : [];
+    };
+    const played = { opaque: { provider: 'scripted' } };
+    const mixed = await startOf([USER, refer(one.output[0]?.id), USER, other.output[0]]);
+    expect(mixed).toMatchObject([{}, played, {}, { role: 'assistant' }, {}]);
+    expect(mixed[3]).not.toHaveProperty('opaque');
+    expect((await startOf([USER, one.output[0]]))[1]).toMatchObject(played);
+    const two = await gateway.create(talk({ input: [USER, one.output[0], USER] }));
+    for (const first of [one.output[0], refer(one.output[0]?.id)]) {
+      const whole = await startOf([USER, first, USER, two.output[0]]);
+      expect(whole).toMatchObject([{}, played, {}, played, {}]);
+    }
   });
 
   it('leads to nothing of another agent, not even of one that goes by the same name', async () => {

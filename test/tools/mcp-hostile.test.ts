@@ -54,6 +54,22 @@ describe('a list of tools that is made to hurt', () => {
     expect(await runTool(await connect(answer), 'act', { a: 1 })).toEqual({ a: 1 });
   });
 
+  it('has names that are too long shortened, each to another one, and its tools run', async () => {
+    const long = 'look_up_the_order_of_a_customer_by_the_number_that_is_printed_on_its_label';
+    const names = [`${long}_1`, `${long}_2`, 'x'.repeat(10_000), 'act'];
+    const tools = await connect({
+      tools: JSON.stringify(names.map(name => ({ name, inputSchema: OBJECT }))),
+    });
+    const given = tools.map(({ name }) => name);
+    expect(new Set(given).size).toBe(4);
+    for (const name of given) {
+      expect(name).toMatch(/^[a-zA-Z0-9_-]{1,64}$/);
+      expect(await runTool(tools, name)).toBe('done');
+    }
+    expect(given[0]).toMatch(/^look_up_the_order_of_a_customer_by_the_number_that_is_p\w*_[0-9a-f]{8}$/);
+    expect(tools.map(({ origin }) => origin?.tool.name)).toEqual(names);
+  });
+
   it('is refused with a named error when there are more tools than a model could be given', async () => {
     const tools = Array.from({ length: 1_001 }, (_, index) => ({ name: `t${index}`, inputSchema: OBJECT }));
     expect(await rejectionOf(connect({ tools: JSON.stringify(tools) }))).toMatchObject({

@@ -10,15 +10,16 @@ export function rewriteJournal(
   const db = new DatabaseSync(file);
   const record = db.prepare('SELECT * FROM runs WHERE run_id = ?').get(runId) ?? {};
   const run = Number(record.run);
-  const rows = db.prepare('SELECT seq, json FROM appends WHERE run = ? ORDER BY place').all(run);
+  const rows = db.prepare('SELECT seq, json, state_hash FROM appends WHERE run = ? ORDER BY place').all(run);
   let sum = sumOfRecord(record);
   let seq = Number(record.base);
-  for (const { seq: end, json } of rows) {
+  for (const { seq: end, json, state_hash } of rows) {
     const texts = String(json)
       .split('\n')
       .map(text => change(text, ++seq));
-    const sums = texts.map(text => {
-      sum = sumOfEntry(sum, text);
+    const sums = texts.map((text, index) => {
+      const isLast = seq - texts.length + index + 1 === Number(end);
+      sum = sumOfEntry(sum, text, isLast && state_hash !== null ? String(state_hash) : undefined);
       return sum;
     });
     db.prepare('UPDATE appends SET json = ?, sums = ? WHERE run = ? AND seq = ?').run(

@@ -74,8 +74,10 @@ const READERS: Record<string, (text: string) => unknown> = {
   'the name of a tool that is not known': text =>
     toolsTold({ error: `Not run: There is no tool "${text}". The tools are: ${text}.` }),
   'a text without HTML comments': text => pushAll(hideHtmlComments(), text),
-  'a text with citations, as it comes': text => pushAll(citationFilter([], { sources: () => [] }), text),
-  'an answer with citations': text => numberCitations({ sources: () => [] })(turnText(text), { signal }),
+  'a text with citations, as it comes': text =>
+    pushAll(citationFilter([], { sources: () => [] }), text + text),
+  'an answer with citations': text =>
+    numberCitations({ sources: () => [] })(turnText(text + text), { signal }),
   'a line of a stream': text => new LineScanner().push(text, []),
   'a text that is sent again': text => freshPart(text, `${text}1`),
   'a data URL': text => readDataURL(`data:${text}`),
@@ -110,7 +112,7 @@ const PIECES = [
     '\u202e',
     'é',
   ],
-  ...[';', ';base64', ',', '.', '.a?', '#', '~~~', '> ', '- ', 'a', '1', '__proto__'],
+  ...[';', ';base64', ',', '.', '.a?', '#', '~~~', '> ', '- ', 'a', 'bc', '1', '__proto__'],
 ];
 const attacks = fc.record({
   prefix: fc.constantFrom('', ...PIECES),
@@ -118,7 +120,10 @@ const attacks = fc.record({
   suffix: fc.constantFrom('', '!', '\n', 'x', '-->'),
 });
 
-const LENGTH = 800;
+/** Each piece over and over, and then something that fits nothing. */
+const PLAIN = PIECES.map(unit => ({ prefix: '', unit, suffix: '!' }));
+
+const LENGTH = 400;
 /** Beside what grows: constant work, and windows of some hundred characters that are filled only once. */
 const SPARE = 4_000;
 
@@ -131,7 +136,7 @@ describe('a text from outside', () => {
         const [short, long] = [workFor(LENGTH), workFor(2 * LENGTH)];
         expect(long).toBeLessThanOrEqual(2.6 * short + SPARE);
       }),
-      { numRuns: 20, seed: 11 },
+      { examples: PLAIN.map(attack => [attack]), numRuns: PLAIN.length + 20, seed: 11 },
     );
   });
 });

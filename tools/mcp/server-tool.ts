@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { Tool as McpTool, Progress } from '@modelcontextprotocol/client';
 import { InDoubt } from '../../protocol/error.ts';
 import { isJsonObject, type JsonObject, type JsonValue, toBoundedText } from '../../protocol/json.ts';
@@ -44,9 +45,21 @@ export type ServerToolOptions = {
   override: McpToolOverride;
 };
 
+/** In characters: what every provider takes. */
+const LONGEST_NAME = 64;
+const DIGEST = 8;
+
+function nameFor(prefix: string, own: string): string {
+  const name = prefix + own.replaceAll(/[^a-zA-Z0-9_-]/g, '_');
+  if (name.length <= LONGEST_NAME) return name;
+  const digest = createHash('sha256').update(own).digest('hex').slice(0, DIGEST);
+  return `${name.slice(0, LONGEST_NAME - DIGEST - 1)}_${digest}`;
+}
+
 /**
  * One of an MCP server's tools as the engine runs it. Characters a provider would not take in its name
- * become `_`. Throws an `EngineError` `agent-invalid` when the name is too long or the override cannot work.
+ * become `_`, and a name that is too long ends in a digest of the whole one instead. Throws an `EngineError`
+ * `agent-invalid` when the override cannot work.
  *
  * `run` rejects with an `Error` when the server says so: an `isError` result, a JSON-RPC error. When it
  * cannot know whether the server acted (the connection ended, the time was over, the answer is not a
@@ -56,7 +69,7 @@ export type ServerToolOptions = {
  */
 export function createServerTool(described: McpTool, options: ServerToolOptions): Tool {
   const { override, connection, server } = options;
-  const name = options.prefix + described.name.replaceAll(/[^a-zA-Z0-9_-]/g, '_');
+  const name = nameFor(options.prefix, described.name);
   const sideEffect = override.sideEffect ?? readHints(described, options.trustHints);
   const { retries = 0, timeoutMs, maxResultBytes, approval = false, reconcile } = override;
   checkToolSettings({ name, sideEffect, retries, timeoutMs, maxResultBytes, approval });

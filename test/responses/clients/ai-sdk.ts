@@ -1,13 +1,18 @@
 /** What people do with `ai` and `@ai-sdk/openai`, against the server at OPENAI_BASE_URL. Prints what came of it as JSON. */
 import { createOpenAI } from '@ai-sdk/openai';
-import { generateText, type ModelMessage, streamText } from 'ai';
+import { generateText, type ModelMessage, stepCountIs, streamText, tool } from 'ai';
+import * as z from 'zod';
 
-const openai = createOpenAI({ baseURL: process.env.OPENAI_BASE_URL ?? '', apiKey: 'unused' });
+const own = { baseURL: process.env.OPENAI_BASE_URL ?? '', apiKey: 'unused' };
+const openai = createOpenAI(own);
 const desk = { serverLabel: 'desk', serverUrl: 'http://127.0.0.1:9/' };
 const tools = { desk: openai.tools.mcp({ ...desk, requireApproval: 'always' }) };
 
 console.log(
-  JSON.stringify({ approve: await decide(true), deny: await decide(false), stream: await stream() }),
+  JSON.stringify({
+    ...{ approve: await decide(true), deny: await decide(false), stream: await stream() },
+    ...{ talk: await talk() },
+  }),
 );
 
 async function decide(approved: boolean) {
@@ -35,6 +40,32 @@ async function decide(approved: boolean) {
     text: done.text,
     last: last.text,
   };
+}
+
+/** A call of the client's and four answers, the third of which goes back without its id. */
+async function talk() {
+  const ask = tool({ inputSchema: z.object({}), execute: () => 'asked' });
+  const messages: ModelMessage[] = [];
+  const texts: string[] = [];
+  let sent = '{}';
+  const { responses } = createOpenAI({
+    ...own,
+    fetch: async (url, init) => {
+      sent = String(init?.body);
+      return await fetch(url, init);
+    },
+  });
+  for (const turn of [1, 2, 3, 4]) {
+    messages.push({ role: 'user', content: `Turn ${turn}.` });
+    const said = await generateText({
+      ...{ model: responses('talk-ai'), messages, tools: { ask }, stopWhen: stepCountIs(2) },
+    });
+    if (turn === 3) messages.push({ role: 'assistant', content: said.text });
+    else messages.push(...said.responseMessages);
+    texts.push(said.text);
+  }
+  const { input } = JSON.parse(sent) as { input: { type?: string; role?: string }[] };
+  return { texts, sent: input.map(({ type, role }) => type ?? role) };
 }
 
 async function stream() {
