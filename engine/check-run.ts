@@ -1,5 +1,5 @@
 import { EngineError } from '../protocol/error.ts';
-import { type JsonObject, toJson } from '../protocol/json.ts';
+import { given, type JsonObject, toJson } from '../protocol/json.ts';
 import type { Store } from '../protocol/store.ts';
 import {
   compareAgents,
@@ -32,7 +32,7 @@ export async function checkRun(
   const migratedTo = (await store.get(successor)) === undefined ? {} : { migratedTo: successor };
   const from = versionsOf(start ?? (toJson(written) as JsonObject));
   const advice = adviseOn({ ...report, ...migratedTo }, from, migrations);
-  return { ...report, ...migratedTo, ...(advice === undefined ? {} : { advice }) };
+  return { ...report, ...migratedTo, ...given({ advice }) };
 }
 
 /** The id of the run that this one is migrated to: it is always the same, so that nothing is migrated twice. */
@@ -54,6 +54,6 @@ async function compareWith(store: Store, runId: string, present: PresentAgent): 
   const openCalls = hasEnded(state) ? [] : calls.filter(({ status }) => status !== 'settled');
   const [first] = await readPage(store, runId, 0, { entries: 1 });
   const tools = first?.event.type === 'run.started' ? first.event.tools : undefined;
-  const recorded = { agent, models: config.models, openCalls, ...(tools === undefined ? {} : { tools }) };
+  const recorded = { agent, models: config.models, openCalls, ...given({ tools }) };
   return await compareAgents(runId, recorded, present);
 }

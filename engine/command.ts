@@ -6,7 +6,7 @@ import type { Effect } from '../protocol/effect.ts';
 import { messageOf } from '../protocol/error.ts';
 import { type ChartEvent, type InputEvent, inputEventSchema, type RunStarted } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
-import { type JsonValue, toBoundedJson } from '../protocol/json.ts';
+import { given, type JsonValue, toBoundedJson } from '../protocol/json.ts';
 import { userMessage } from '../protocol/message.ts';
 import type { Tool } from '../protocol/tool.ts';
 import { fitsBytes, utf8Length } from './cut-text.ts';
@@ -99,7 +99,7 @@ export function makeInput(
   command: Exclude<RunCommand, CallCommand>,
   { host, graceMs }: { host: Host; graceMs: number },
 ): MakeCommand {
-  const said = given('by', command.by);
+  const said = given({ by: command.by });
   switch (command.type) {
     case 'send': {
       const message = sendMessage(command.message, said, host);
@@ -131,7 +131,7 @@ async function approveCall(
   const edit = input === undefined ? undefined : await checkEdit(call, input, connectTools);
   if (edit !== undefined && 'accepted' in edit) return edit;
   const decision = { type: 'approve', ...edit } as const;
-  return { ...decide(callId, call, digest, by), decision, ...given('sticky', sticky) };
+  return { ...decide(callId, call, digest, by), decision, ...given({ sticky }) };
 }
 
 function rejectCall(
@@ -139,8 +139,8 @@ function rejectCall(
   call: Call | undefined,
   { reason, digest, by, sticky }: RejectOptions,
 ): Command {
-  const decision = { type: 'reject', ...given('reason', reason) } as const;
-  return { ...decide(callId, call, digest, by), decision, ...given('sticky', sticky) };
+  const decision = { type: 'reject', ...given({ reason }) } as const;
+  return { ...decide(callId, call, digest, by), decision, ...given({ sticky }) };
 }
 
 /** A gated call is answered by a decision, one that the client runs by its result. */
@@ -152,7 +152,7 @@ function answerCall(
   const read = readJson(output);
   if ('accepted' in read) return read;
   if (call?.status === 'waiting') {
-    return { type: 'result.received', callId, output: read.json, isError, ...given('by', by) };
+    return { type: 'result.received', callId, output: read.json, isError, ...given({ by }) };
   }
   return { ...decide(callId, call, digest, by), decision: { type: 'answer', output: read.json } };
 }
@@ -160,13 +160,13 @@ function answerCall(
 function resolveDoubt(callId: string, resolution: Resolution): Command | Refusal {
   const named = nameResolution(resolution);
   if ('accepted' in named) return named;
-  return { type: 'doubt.resolved', callId, resolution: named, ...given('by', resolution.by) };
+  return { type: 'doubt.resolved', callId, resolution: named, ...given({ by: resolution.by }) };
 }
 
 export function sendMessage(message: string | readonly Item[], { by }: Said, host: Host): Command {
   const items = typeof message === 'string' ? [userMessage(message)] : message;
   const named = items.map(item => (item.id === undefined ? { ...item, id: host.newId('item') } : item));
-  return { type: 'message.received', items: named, ...given('by', by) };
+  return { type: 'message.received', items: named, ...given({ by }) };
 }
 
 export function cancelRun(
@@ -174,7 +174,7 @@ export function cancelRun(
   { reason, by }: Said & { reason?: string },
 ): Extract<Command, { type: 'run.cancelled' }> {
   const unsettled = listOpenCalls(context).map(call => call.callId);
-  return { type: 'run.cancelled', unsettled, ...given('reason', reason), ...given('by', by) };
+  return { type: 'run.cancelled', unsettled, ...given({ reason, by }) };
 }
 
 /** Beyond the grace time of the tools, for a request to cancel to be seen and the end to be recorded, in ms. */
@@ -182,7 +182,7 @@ export const CANCEL_SLACK_MS = 2_000;
 
 /** `deadline`: from when on, ms since the epoch, anybody may end the run. */
 export function requestCancel({ reason, by }: Said & { reason?: string }, deadline: number): Command {
-  return { type: 'cancel.requested', deadline, ...given('reason', reason), ...given('by', by) };
+  return { type: 'cancel.requested', deadline, ...given({ reason, by }) };
 }
 
 export function stampCommand(command: Command, at: number): ChartEvent {
@@ -262,11 +262,7 @@ function reasonOf(event: ChartEvent): string {
 
 function decide(callId: string, call: Call | undefined, digest: string | undefined, by: string | undefined) {
   const seen = digest ?? call?.digest ?? '';
-  return { type: 'approval.decided', callId, digest: seen, ...given('by', by) } as const;
-}
-
-function given<Key extends string, Value>(key: Key, value: Value | undefined): { [key in Key]?: Value } {
-  return value === undefined ? {} : ({ [key]: value } as { [key in Key]: Value });
+  return { type: 'approval.decided', callId, digest: seen, ...given({ by }) } as const;
 }
 
 async function checkEdit(
@@ -292,7 +288,7 @@ function nameResolution(resolution: Resolution) {
   if ('retry' in resolution)
     return {
       type: 'retry',
-      ...given('force', resolution.force === true ? (true as const) : undefined),
+      ...given({ force: resolution.force === true ? (true as const) : undefined }),
     } as const;
   if ('failed' in resolution) return { type: 'failed', reason: resolution.failed } as const;
   const read = readJson(resolution.output);

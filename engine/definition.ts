@@ -2,7 +2,7 @@ import type { Context } from '../machines/context.ts';
 import type { ModelAdapter } from '../protocol/adapter.ts';
 import type { Limits, Prices, RunConfig } from '../protocol/config.ts';
 import type { BlobReference, Item } from '../protocol/item.ts';
-import type { JsonObject, JsonValue } from '../protocol/json.ts';
+import { given, type JsonObject, type JsonValue } from '../protocol/json.ts';
 import type { Tool, ToolSource, Validation } from '../protocol/tool.ts';
 import type { OutputFormat, Settings, ToolChoice } from '../protocol/turn.ts';
 import type { JournalMigration } from './migrate-journal.ts';
@@ -108,11 +108,10 @@ export function runConfigOf(definition: AgentDefinition, changes: RunChanges = {
     onMessage: definition.onMessage,
     onLimit: changes.onLimit ?? definition.onLimit,
     limits: { ...definition.limits, ...changes.limits },
-    ...(definition.maxResultBytes === undefined ? {} : { maxResultBytes: definition.maxResultBytes }),
-    ...(definition.prices === undefined ? {} : { prices: definition.prices }),
+    ...given({ maxResultBytes: definition.maxResultBytes, prices: definition.prices }),
     attempts: definition.retry.attempts,
     finishers: definition.finishers.length > 0 || definition.output !== undefined,
     finisherRejections: 2,
-    ...(changes.holdsAtEnd === undefined ? {} : { holdsAtEnd: changes.holdsAtEnd }),
+    ...given({ holdsAtEnd: changes.holdsAtEnd }),
   };
 }

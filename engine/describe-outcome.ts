@@ -1,7 +1,7 @@
 import type { Call } from '../machines/context.ts';
 import type { ChartState } from '../machines/step.ts';
 import type { BlobReference, Item } from '../protocol/item.ts';
-import type { JsonValue } from '../protocol/json.ts';
+import { given, type JsonValue } from '../protocol/json.ts';
 import type { RunStatus } from '../protocol/store.ts';
 import type { ToolResult } from './definition.ts';
 import { statusOf } from './load-run.ts';
@@ -63,9 +63,5 @@ function describeAnswer({
   output,
   incomplete,
 }: Finished): Pick<Outcome, 'text' | 'output' | 'incomplete'> {
-  return {
-    text,
-    ...(output === undefined ? {} : { output }),
-    ...(incomplete === undefined ? {} : { incomplete: incomplete.reason }),
-  };
+  return { text, ...given({ output, incomplete: incomplete?.reason }) };
 }

@@ -1,6 +1,6 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
-import { canonicalJson, type JsonValue, toJson } from '../protocol/json.ts';
+import { canonicalJson, given, type JsonValue, toJson } from '../protocol/json.ts';
 import type { Tool } from '../protocol/tool.ts';
 
 /** SHA-256 over the canonical JSON, as 64 hex digits. */
@@ -70,8 +70,7 @@ export function digestTool(tool: Tool): string {
 
 function describe({ name, description, inputSchema, strict, sideEffect, run, reconcile }: Tool): JsonValue {
   return toJson({
-    ...{ name, description, inputSchema, sideEffect },
-    ...(strict === undefined ? {} : { strict }),
+    ...given({ name, description, inputSchema, sideEffect, strict }),
     client: run === undefined,
     reconcilable: reconcile !== undefined,
   });

@@ -2,7 +2,7 @@ import { resultOf } from '../machines/calls.ts';
 import type { Context } from '../machines/context.ts';
 import type { QualifiedCall } from '../protocol/event.ts';
 import type { Item, ToolCallItem, ToolResultItem } from '../protocol/item.ts';
-import { DEEPEST_JSON, isJsonObject, isTooDeep, type JsonValue } from '../protocol/json.ts';
+import { DEEPEST_JSON, given, isJsonObject, isTooDeep, type JsonValue } from '../protocol/json.ts';
 import type { Tool } from '../protocol/tool.ts';
 import type { ToolCall } from '../protocol/turn.ts';
 import type { Command, Said } from './command.ts';
@@ -36,7 +36,7 @@ export async function editTranscript(
     items: repaired,
     calls,
     ...(results.length === 0 ? {} : { results }),
-    ...(by === undefined ? {} : { by }),
+    ...given({ by }),
   };
 }
 

@@ -2,6 +2,7 @@ import { findCall } from '../machines/calls.ts';
 import { type ChartState, next } from '../machines/step.ts';
 import type { EngineErrorCode } from '../protocol/error.ts';
 import type { ChartEvent, JournalEntry } from '../protocol/event.ts';
+import { given } from '../protocol/json.ts';
 import { hasEnded } from './load-run.ts';
 
 /** `by` is who decided before, where somebody did. */
@@ -19,7 +20,7 @@ export function withoutPlace(result: SubmitResult): CommandResult {
 }
 
 export function refuse(code: EngineErrorCode, message: string, by?: string): Refusal {
-  return { accepted: false, code, message, ...(by === undefined ? {} : { by }) };
+  return { accepted: false, code, message, ...given({ by }) };
 }
 
 /** Why the chart does not take the first of these inputs that it does not take; `null` when it takes them all. */

@@ -3,7 +3,7 @@ import { type ChartState, initial, next } from '../machines/step.ts';
 import { EngineError } from '../protocol/error.ts';
 import { JOURNAL_FORMAT, type JournalEntry, type RunStarted } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
-import { isJsonObject, type JsonValue, toJson } from '../protocol/json.ts';
+import { given, isJsonObject, type JsonValue, toJson } from '../protocol/json.ts';
 import type { RunStatus, Standing, Store } from '../protocol/store.ts';
 import { compareJournal, type WrittenBy } from './compare-versions.ts';
 import { hashOf } from './digest.ts';
@@ -39,8 +39,7 @@ export async function loadRun(store: Store, runId: string): Promise<LoadedRun> {
   const { seq } = snapshot;
   const folded = await foldBehind(store, runId, { state: fromStored(image.state), seq });
   if (folded.seq === seq) await assertReaches(store, runId, seq);
-  const inherited = image.inherited === undefined ? {} : { inherited: image.inherited };
-  return { ...folded, snapshotSeq: seq, ...inherited };
+  return { ...folded, snapshotSeq: seq, ...given({ inherited: image.inherited }) };
 }
 
 /** A journal that lost what its snapshot has is not gone on with: its next entries would never fit. */

@@ -7,7 +7,14 @@ import {
   type RunStarted,
   runEventSchema,
 } from '../protocol/event.ts';
-import { canonicalJson, isJsonObject, type JsonObject, type JsonValue, toJson } from '../protocol/json.ts';
+import {
+  canonicalJson,
+  given,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  toJson,
+} from '../protocol/json.ts';
 import { digestCall } from './digest.ts';
 import { findDifference } from './find-difference.ts';
 
@@ -129,18 +136,19 @@ function isLeftBehind(type: JsonValue | undefined): boolean {
 }
 
 function takeStep(events: readonly JsonObject[], step: JournalMigration): readonly JsonObject[] {
-  const given = step.migrate(structuredClone(events) as JsonObject[]);
-  if (!Array.isArray(given)) throw refuse(1, 'is missing: a migration has to give back an array of events');
+  const migrated = step.migrate(structuredClone(events) as JsonObject[]);
+  if (!Array.isArray(migrated))
+    throw refuse(1, 'is missing: a migration has to give back an array of events');
   const { format, chart, agent } = step.to;
-  return given.map(toObject).map(event => {
+  return migrated.map(toObject).map(event => {
     if (event.type !== 'run.started') return event;
     const named = isJsonObject(event.agent) ? event.agent : {};
-    return {
-      ...event,
-      ...(format === undefined ? {} : { format }),
-      ...(chart === undefined ? {} : { chart: { version: chart, hash: '' } }),
-      ...(agent === undefined ? {} : { agent: { ...named, version: agent } }),
+    const to = {
+      format,
+      chart: chart === undefined ? undefined : { version: chart, hash: '' },
+      agent: agent === undefined ? undefined : { ...named, version: agent },
     };
+    return { ...event, ...given(to) };
   });
 }
 

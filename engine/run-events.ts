@@ -40,11 +40,14 @@ export class RunEvents {
   }
 
   publishEntry(entry: JournalEntry): void {
-    this.#publish(stamp(entry, this.#runId));
+    if (endsText(entry.event)) this.#endText();
+    if (this.#subscribers.size > 0) this.#tell(stamp(entry, this.#runId));
   }
 
   readonly publishDelta = (delta: Delta): void => {
-    this.#publish(delta);
+    if (endsText(delta)) this.#endText();
+    if (isSaid(delta)) this.#remember(delta);
+    this.#tell(delta);
   };
 
   nudge(): void {
@@ -66,10 +69,12 @@ export class RunEvents {
     return () => this.#subscribers.delete(subscriber);
   }
 
-  #publish(happening: RunHappening): void {
-    if (endsText(happening)) this.#soFar = { number: this.#soFar.number + 1, said: [] };
-    if (isSaid(happening)) this.#remember(happening);
+  #tell(happening: RunHappening): void {
     for (const subscriber of this.#subscribers) subscriber.take(happening);
+  }
+
+  #endText(): void {
+    this.#soFar = { number: this.#soFar.number + 1, said: [] };
   }
 
   #remember({ type, turn, attempt, text }: Said): void {
@@ -81,7 +86,7 @@ export class RunEvents {
 }
 
 /** What was said before this is in the journal, or counts no more. */
-function endsText({ type }: RunHappening): boolean {
+function endsText({ type }: RunEvent | Delta): boolean {
   return (
     type === 'text.discarded' ||
     type === 'turn.completed' ||

@@ -5,12 +5,11 @@ import type { Item } from '../protocol/item.ts';
 import { type JsonValue, toJson } from '../protocol/json.ts';
 import { agentChart } from './agent-chart.ts';
 import { CallRouter, type Route } from './call-router.ts';
-import { type RunHandle, suspendedCalls } from './child-runs.ts';
+import type { RunHandle } from './child-runs.ts';
 import {
   type AnswerOptions,
   type ApproveOptions,
   type Command,
-  cancelRun,
   isOwnCall,
   type MakeCommand,
   type RejectOptions,
@@ -23,12 +22,12 @@ import { editTranscript, retryCall } from './edit-transcript.ts';
 import { type CommandResult, type Refusal, type SubmitResult, withoutPlace } from './explain-refusal.ts';
 import { type ForkMessage, forkRun } from './fork-run.ts';
 import { type Moment, sleep } from './host.ts';
-import { type Fold, hasEnded, isAtRest, type LoadedRun, makeImage } from './load-run.ts';
+import { type Fold, hasEnded, type LoadedRun, makeImage } from './load-run.ts';
 import { boundInput, prepareCommand, refuseLive } from './prepare-command.ts';
 import { readPages } from './read-journal.ts';
 import { findResult } from './results.ts';
 import { RunBlobs } from './run-blobs.ts';
-import { addChildren, endRun, RunChildren } from './run-children.ts';
+import { endRun, RunChildren } from './run-children.ts';
 import {
   type BatchOptions,
   type EventSource,
@@ -40,7 +39,7 @@ import {
 } from './run-events.ts';
 import { RunLog } from './run-log.ts';
 import type { RunOptions } from './run-options.ts';
-import { describeNow, type Settled } from './settled.ts';
+import type { Settled } from './settled.ts';
 import { Supervisor } from './supervisor.ts';
 
 export type { BatchOptions, RunHappening } from './run-events.ts';
@@ -104,41 +103,13 @@ export class Run implements RunHandle {
 
   /** Resolves when the run rests or has ended, driving it if nobody else does. */
   async settled(): Promise<Settled> {
-    for (;;) {
-      await this.#supervisor.rest();
-      if (!this.#isDriven) await this.#log.catchUp();
-      const settled = this.#isDriven ? null : describeNow(this.#log.state, this.#options);
-      if (settled?.status === 'waiting' && suspendedCalls(this.context).length > 0) {
-        const withTheirs = await this.#settleChildren(settled);
-        if (withTheirs !== null) return withTheirs;
-        continue;
-      }
-      if (settled?.status === 'cancelled')
-        return await addChildren(this.#options.store, this.context, settled);
-      if (settled !== null) return settled;
-      if (this.#isDriven || (await this.#endIfOverdue()) || (await this.#supervisor.tryToDrive())) continue;
-      await sleep(this.#options.host, POLL_MS);
-    }
-  }
-
-  /** What is waited for once all sub-agents rest; `null` when one of them has ended, and the run goes on. */
-  async #settleChildren(settled: Extract<Settled, { status: 'waiting' }>): Promise<Settled | null> {
-    const ended = await this.#children.settle(this.context);
-    for (const command of ended) await this.#append([() => command]);
-    return ended.length > 0 ? null : await addChildren(this.#options.store, this.context, settled);
-  }
-
-  /** A process that was asked to cancel the run, and has not by the deadline, is not waited for. */
-  async #endIfOverdue(): Promise<boolean> {
-    const { cancelling } = this.context;
-    if (cancelling === null || this.#options.host.now() < cancelling.deadline) return false;
-    return (await this.#append([state => cancelRun(state, cancelling)])).accepted;
+    return await this.#supervisor.settled();
   }
 
   /** Drives the run until it settles; journals nothing but the claim. */
   async resume(): Promise<Settled> {
-    await this.#look();
-    if (!this.#isDriven && !hasEnded(this.#log.state)) await this.#supervisor.tryToDrive();
+    await this.#supervisor.look();
+    if (!hasEnded(this.#log.state)) await this.#supervisor.tryToDrive();
     return await this.settled();
   }
 
@@ -248,7 +219,7 @@ export class Run implements RunHandle {
       if ('accepted' in prepared) return { ...prepared, index };
       makes.push(prepared);
     }
-    return await this.#append(makes);
+    return await this.#supervisor.put(makes);
   }
 
   /**
@@ -290,13 +261,9 @@ export class Run implements RunHandle {
     return this.#log.durable;
   }
 
-  get #isDriven(): boolean {
-    return this.#supervisor.driver !== null;
-  }
-
   /** The context, with what others have appended. */
   async #look(): Promise<Context> {
-    if (!this.#isDriven) await this.#log.catchUp();
+    await this.#supervisor.look();
     return this.context;
   }
 
@@ -332,19 +299,13 @@ export class Run implements RunHandle {
   }
 
   async #putPrepared(prepared: MakeCommand | Refusal): Promise<CommandResult> {
-    return 'accepted' in prepared ? prepared : withoutPlace(await this.#append([prepared]));
-  }
-
-  async #append(makes: readonly MakeCommand[]): Promise<SubmitResult> {
-    const result = await this.#log.put(makes);
-    if (result.accepted && !this.#log.isLed) this.#supervisor.driveInBackground();
-    return result;
+    return 'accepted' in prepared ? prepared : withoutPlace(await this.#supervisor.put([prepared]));
   }
 
   async #cancel(options: Said & { reason?: string }): Promise<CommandResult> {
     const outcome = await this.#supervisor.driver?.cancel(options);
     if (outcome?.type === 'appended') return { accepted: true };
-    const result = await this.#append([await endRun(this.#options, this.id, options)]);
+    const result = await this.#supervisor.put([await endRun(this.#options, this.id, options)]);
     const { cancelling } = this.context;
     return cancelling === null || hasEnded(this.#log.state) ? withoutPlace(result) : { accepted: true };
   }
@@ -355,13 +316,9 @@ export class Run implements RunHandle {
       runId: this.id,
       events: this.#events,
       readPages: after => readPages(store, this.id, after),
-      standing: () => {
-        const { state } = this.#log;
-        if (this.#isDriven || !(hasEnded(state) || isAtRest(state))) return 'running';
-        return hasEnded(state) ? 'ended' : 'at-rest';
-      },
+      standing: () => this.#supervisor.standing,
       trouble: () => this.#supervisor.failure,
-      look: async () => void (await this.#look()),
+      look: () => this.#supervisor.look(),
       nap: () => sleep(host, POLL_MS),
     };
   }

@@ -2,7 +2,7 @@ import { callsWith } from '../machines/calls.ts';
 import type { Call, Context } from '../machines/context.ts';
 import type { ChartState } from '../machines/step.ts';
 import type { Item } from '../protocol/item.ts';
-import type { JsonValue } from '../protocol/json.ts';
+import { given, type JsonValue } from '../protocol/json.ts';
 import type { SideEffect } from '../protocol/tool.ts';
 import type { Usage } from '../protocol/turn.ts';
 import type { ToolResult } from './definition.ts';
@@ -94,8 +94,7 @@ function describeAnswer(context: Context, showText: (text: string) => string) {
     text: showText(answer?.text ?? ''),
     results: toolResults(context),
     unread: inbox,
-    ...(answer?.output === undefined ? {} : { output: answer.output }),
-    ...(reason === undefined ? {} : { incomplete: { reason } }),
+    ...given({ output: answer?.output, incomplete: reason === undefined ? undefined : { reason } }),
   };
 }
 
@@ -118,8 +117,6 @@ function openCall(context: Context, call: Call): OpenCall {
     digest: call.digest,
     sideEffect: call.sideEffect,
     status: call.status === 'settled' ? 'ready' : call.status,
-    ...(call.childRunId === undefined ? {} : { waitsFor: call.childRunId }),
-    ...(reason === undefined ? {} : { reason }),
-    ...(call.expiresAt === undefined ? {} : { expiresAt: call.expiresAt }),
+    ...given({ waitsFor: call.childRunId, reason, expiresAt: call.expiresAt }),
   };
 }

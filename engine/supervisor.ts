@@ -1,21 +1,23 @@
 import type { ChartState } from '../machines/step.ts';
 import type { Item } from '../protocol/item.ts';
 import { agentChart } from './agent-chart.ts';
-import { cancelRun } from './command.ts';
-import { type DriveOutcome, Driver } from './driver.ts';
+import { suspendedCalls } from './child-runs.ts';
+import { cancelRun, type MakeCommand } from './command.ts';
+import { type DriveOutcome, Driver, POLL_MS } from './driver.ts';
+import type { SubmitResult } from './explain-refusal.ts';
 import { findPoison } from './find-poison.ts';
-import { LONGEST_NAP_MS, type Moment, momentOf } from './host.ts';
+import { LONGEST_NAP_MS, type Moment, momentOf, sleep } from './host.ts';
 import { Lease } from './lease.ts';
 import { hasEnded, isAtRest, type LoadedRun } from './load-run.ts';
-import { deliverToParent, findOrphan, type RunChildren } from './run-children.ts';
+import { addChildren, deliverToParent, findOrphan, type RunChildren } from './run-children.ts';
 import type { RunEvents } from './run-events.ts';
 import type { RunLog } from './run-log.ts';
 import type { RunOptions } from './run-options.ts';
-import { describeNow } from './settled.ts';
+import { describeNow, type Settled } from './settled.ts';
 import { Snapshots } from './snapshots.ts';
 
 /** `failed`: driving here failed, and has not begun again. */
-type Standing =
+type Stage =
   | { type: 'idle' }
   | { type: 'claiming'; claimed: Promise<boolean> }
   | { type: 'driving'; driver: Driver<ChartState>; done: Promise<DriveOutcome> }
@@ -38,7 +40,7 @@ export class Supervisor {
   readonly #log: RunLog<ChartState>;
   readonly #snapshots: Snapshots<ChartState>;
   #inherited: readonly Item[] | undefined;
-  #standing: Standing = { type: 'idle' };
+  #stage: Stage = { type: 'idle' };
   #cancelWake = () => {};
 
   constructor(parts: SupervisorParts) {
@@ -51,21 +53,68 @@ export class Supervisor {
 
   /** While the run is driven here. */
   get driver(): Driver<ChartState> | null {
-    return this.#standing.type === 'driving' ? this.#standing.driver : null;
+    return this.#stage.type === 'driving' ? this.#stage.driver : null;
+  }
+
+  /** Whether there is more to come, as far as is known here. */
+  get standing(): 'running' | 'at-rest' | 'ended' {
+    const { state } = this.#log;
+    if (this.driver !== null) return 'running';
+    return hasEnded(state) ? 'ended' : isAtRest(state) ? 'at-rest' : 'running';
   }
 
   /** Why driving here failed. */
   get failure(): { error: unknown } | null {
-    return this.#standing.type === 'failed' ? this.#standing : null;
+    return this.#stage.type === 'failed' ? this.#stage : null;
   }
 
+  /** The transcript this run continues, once it is known. */
   get inherited(): readonly Item[] | undefined {
     return this.#inherited;
   }
 
-  /** Settles once the run is not driven here. Rejects when driving it failed. */
-  async rest(): Promise<void> {
-    if (this.#standing.type === 'driving') await this.#standing.done;
+  /** Folds what others have written: a driver here does so by itself. */
+  async look(): Promise<void> {
+    if (this.driver === null) await this.#log.catchUp();
+  }
+
+  /** Puts inputs to the run, which is driven on. */
+  async put(makes: readonly MakeCommand[]): Promise<SubmitResult> {
+    const result = await this.#log.put(makes);
+    if (result.accepted && !this.#log.isLed) this.driveInBackground();
+    return result;
+  }
+
+  /** How the run stands once it rests or has ended; drives it if nobody else does. Rejects when driving it failed. */
+  async settled(): Promise<Settled> {
+    for (;;) {
+      if (this.#stage.type === 'driving') await this.#stage.done;
+      await this.look();
+      const settled = this.driver === null ? describeNow(this.#log.state, this.#options) : null;
+      const { context } = this.#log.state;
+      if (settled?.status === 'waiting' && suspendedCalls(context).length > 0) {
+        if (await this.#takeEnded()) continue;
+        return await addChildren(this.#options.store, this.#log.state.context, settled);
+      }
+      if (settled?.status === 'cancelled') return await addChildren(this.#options.store, context, settled);
+      if (settled !== null) return settled;
+      if (this.driver !== null || (await this.#endIfOverdue()) || (await this.tryToDrive())) continue;
+      await sleep(this.#options.host, POLL_MS);
+    }
+  }
+
+  /** Waits until all sub-agents rest. True when one of them has ended, and the run goes on. */
+  async #takeEnded(): Promise<boolean> {
+    const ended = await this.#parts.children.settle(this.#log.state.context);
+    for (const command of ended) await this.put([() => command]);
+    return ended.length > 0;
+  }
+
+  /** A process that was asked to cancel the run, and has not by the deadline, is not waited for. */
+  async #endIfOverdue(): Promise<boolean> {
+    const { cancelling } = this.#log.state.context;
+    if (cancelling === null || this.#options.host.now() < cancelling.deadline) return false;
+    return (await this.put([state => cancelRun(state, cancelling)])).accepted;
   }
 
   /** Drives a run that was just created and claimed. */
@@ -77,11 +126,11 @@ export class Supervisor {
 
   /** Claims and drives; false when another process holds the lease. */
   async tryToDrive(): Promise<boolean> {
-    const standing = this.#standing;
-    if (standing.type === 'driving') return true;
-    if (standing.type === 'claiming') return await standing.claimed;
-    const claimed = this.#claim(standing);
-    this.#standing = { type: 'claiming', claimed };
+    const stage = this.#stage;
+    if (stage.type === 'driving') return true;
+    if (stage.type === 'claiming') return await stage.claimed;
+    const claimed = this.#claim(stage);
+    this.#stage = { type: 'claiming', claimed };
     return await claimed;
   }
 
@@ -104,10 +153,10 @@ export class Supervisor {
     this.#cancelWake = host.setTimer(nap, wake, { keepAlive: false });
   }
 
-  async #claim(before: Standing): Promise<boolean> {
+  async #claim(before: Stage): Promise<boolean> {
     const { host, owner, leaseMs, isDead } = this.#options;
     const leasedAt = momentOf(host);
-    let after: Standing = before;
+    let after: Stage = before;
     try {
       const epoch = await this.#log.claim({ owner, leaseMs, now: leasedAt.wall, isDead });
       if (epoch === null) return false;
@@ -123,7 +172,7 @@ export class Supervisor {
       this.#log.letGo();
       throw error;
     } finally {
-      this.#standing = after;
+      this.#stage = after;
     }
   }
 
@@ -150,7 +199,7 @@ export class Supervisor {
     if (reason !== null) await this.#log.append([() => ({ type: 'run.parked', reason })]);
   }
 
-  #drive(epoch: number, leasedAt: Moment, inherited: readonly Item[]): Standing {
+  #drive(epoch: number, leasedAt: Moment, inherited: readonly Item[]): Stage {
     this.#cancelWake();
     const options = this.#options;
     const lease = new Lease({ ...options, epoch, leasedAt });
@@ -171,13 +220,13 @@ export class Supervisor {
       () => this.#lookAgain(),
       () => {},
     );
-    this.#standing = { type: 'driving', driver, done };
-    return this.#standing;
+    this.#stage = { type: 'driving', driver, done };
+    return this.#stage;
   }
 
-  #afterDriving(standing: Standing): void {
+  #afterDriving(stage: Stage): void {
     this.#log.letGo();
-    this.#standing = standing;
+    this.#stage = stage;
     this.wakeAtExpiry();
     this.#parts.events.nudge();
     const { context } = this.#log.state;

@@ -9,6 +9,14 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** The members that are there: for objects whose optional members are left out rather than `undefined`. */
+export function given<Values extends object>(values: Values): Given<Values> {
+  const there = Object.entries(values).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(there) as Given<Values>;
+}
+
+export type Given<Values> = { [Name in keyof Values]?: Exclude<Values[Name], undefined> };
+
 /**
  * The value as JSON would carry it: `undefined` becomes `null`, `toJSON` is honoured.
  * Throws a `TypeError` that names what JSON cannot carry: a cycle, a BigInt, a function, a symbol, a Map, a Set, an Error.

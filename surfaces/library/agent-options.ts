@@ -12,7 +12,7 @@ import type { TextFilter } from '../../engine/text-filter.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { type Limits, limitsSchema, type Prices } from '../../protocol/config.ts';
 import { EngineError } from '../../protocol/error.ts';
-import type { JsonObject } from '../../protocol/json.ts';
+import { given, type JsonObject } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Tool, ToolSource } from '../../protocol/tool.ts';
 import type { Settings, ToolChoice } from '../../protocol/turn.ts';
@@ -83,8 +83,8 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
     options;
   check(typeof name === 'string' && name !== '', 'An agent needs a name.');
   const models = model === undefined ? [] : Array.isArray(model) ? [...model] : [model as ModelAdapter];
-  const limits = { ...DEFAULT_LIMITS, ...dropUndefined(options.limits ?? {}) };
-  const retry = { ...DEFAULT_RETRY, ...dropUndefined(options.retry ?? {}) };
+  const limits = { ...DEFAULT_LIMITS, ...given(options.limits ?? {}) };
+  const retry = { ...DEFAULT_RETRY, ...given(options.retry ?? {}) };
   const toolConcurrency = options.toolConcurrency ?? DEFAULT_CONCURRENCY;
   checkLimits(limits);
   check(
@@ -115,8 +115,8 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
     finishers: options.finishers ?? [],
     retry,
     migrations: checkMigrations(options.migrations ?? []),
-    ...(options.output === undefined ? {} : { output: outputContract(name, options.output) }),
-    ...dropUndefined({ version, instructions, providerOptions, prices, prepareTurn, maxResultBytes }),
+    ...given({ output: options.output && outputContract(name, options.output) }),
+    ...given({ version, instructions, providerOptions, prices, prepareTurn, maxResultBytes }),
   };
 }
 
@@ -131,10 +131,10 @@ function outputContract(agent: string, output: OutputSchema): OutputContract {
     of: `the output of agent "${agent}"`,
     option: 'output.jsonSchema',
     schema,
-    ...(jsonSchema === undefined ? {} : { given: jsonSchema }),
+    ...given({ given: jsonSchema }),
   });
   return {
-    format: { name: name ?? 'answer', schema: objectSchema, ...(strict === undefined ? {} : { strict }) },
+    format: { name: name ?? 'answer', schema: objectSchema, ...given({ strict }) },
     validate: value => validateWith(schema, value),
   };
 }
@@ -174,9 +174,4 @@ export function checkPrices(
 
 function check(holds: boolean, message: string): void {
   if (!holds) throw new EngineError('agent-invalid', message);
-}
-
-export function dropUndefined<T extends object>(object: T): { [Key in keyof T]: Exclude<T[Key], undefined> } {
-  const entries = Object.entries(object).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(entries) as { [Key in keyof T]: Exclude<T[Key], undefined> };
 }

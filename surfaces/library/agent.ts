@@ -21,11 +21,11 @@ import type { ServiceName } from '../../protocol/effect.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { RunStarted } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
-import type { JsonValue } from '../../protocol/json.ts';
+import { given, type JsonValue } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import { connectTools, listTools } from '../../tools/connect-tools.ts';
-import { type AgentOptions, defineAgent, dropUndefined } from './agent-options.ts';
+import { type AgentOptions, defineAgent } from './agent-options.ts';
 import { type AsToolOptions, asTool } from './as-tool.ts';
 import { type Beginning, beginJournal, cancelOn, type StartOptions } from './begin-journal.ts';
 import { restoreRun } from './restore-run.ts';
@@ -168,7 +168,7 @@ export class Agent implements SubAgent {
     if (below !== undefined) return await below.check(runId);
     const { name, version, models } = this.#definition;
     const present = {
-      agent: { name, ...(version === undefined ? {} : { version }) },
+      agent: { name, ...given({ version }) },
       models: models.map(({ provider, model }) => ({ provider, model })),
       tools: await this.#connectTools(),
     };
@@ -235,7 +235,7 @@ export class Agent implements SubAgent {
     const placed: AgentOptions = {
       ...options,
       store: this.store,
-      ...dropUndefined({ model, prices, durability, host }),
+      ...given({ model, prices, durability, host }),
     };
     return new Agent(defineAgent(placed), placed, this.store, this);
   }

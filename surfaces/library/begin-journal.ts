@@ -7,10 +7,10 @@ import type { Limits } from '../../protocol/config.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { JOURNAL_FORMAT, type RunStarted } from '../../protocol/event.ts';
 import { type Item, itemSchema } from '../../protocol/item.ts';
-import type { JsonValue } from '../../protocol/json.ts';
+import { given, type JsonValue } from '../../protocol/json.ts';
 import { userMessage } from '../../protocol/message.ts';
 import type { Tool } from '../../protocol/tool.ts';
-import { checkLimits, checkPrices, dropUndefined } from './agent-options.ts';
+import { checkLimits, checkPrices } from './agent-options.ts';
 
 export type StartOptions = {
   /** Stream the model's turns. Default true; the journal is the same either way. */
@@ -63,9 +63,8 @@ export function beginJournal(
     );
   }
   const config = runConfigOf(definition, {
-    limits: dropUndefined(options.limits ?? {}),
-    ...(options.onLimit === undefined ? {} : { onLimit: options.onLimit }),
-    ...(options.holdsAtEnd === undefined ? {} : { holdsAtEnd: options.holdsAtEnd }),
+    limits: given(options.limits ?? {}),
+    ...given({ onLimit: options.onLimit, holdsAtEnd: options.holdsAtEnd }),
   });
   checkLimits(config.limits);
   checkPrices(config.limits, prices, models);
@@ -75,15 +74,13 @@ export function beginJournal(
     runId: options.runId,
     format: JOURNAL_FORMAT,
     chart: chartIdentity(),
-    agent: { name, ...(version === undefined ? {} : { version }) },
-    ...(tools === undefined ? {} : { tools: digestTools(tools) }),
+    agent: { name, ...given({ version }) },
+    ...given({ tools: tools && digestTools(tools) }),
     config,
     input: readInput(input, host),
     stream: options.stream ?? true,
     ...(options.paused === true ? { paused: true } : {}),
-    ...(options.continues === undefined ? {} : { continues: options.continues }),
-    ...(options.launch === undefined ? {} : { launch: options.launch }),
-    ...(options.parent === undefined ? {} : { parent: options.parent }),
+    ...given({ continues: options.continues, launch: options.launch, parent: options.parent }),
   };
 }
 

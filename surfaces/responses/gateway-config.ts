@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { given } from '../../protocol/json.ts';
 
 /** Refuses other fields by name, and says which there are. */
 function fields<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
@@ -123,15 +124,6 @@ function isPlainHttpUrl(text: string): boolean {
   if (!isHttpUrl(text)) return false;
   const { username, password } = new URL(text);
   return username === '' && password === '';
-}
-
-type Given<Values> = { [Name in keyof Values]?: Exclude<Values[Name], undefined> };
-
-/** The same without what is `undefined`. */
-function given<Values extends object>(values: Values): Given<Values> {
-  return Object.fromEntries(
-    Object.entries(values).filter(([, value]) => value !== undefined),
-  ) as Given<Values>;
 }
 
 function mayAsk(
