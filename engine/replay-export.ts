@@ -1,5 +1,6 @@
 import type { ChartState } from '../machines/step.ts';
 import { blobsOf, type JournalEntry, type RunEvent } from '../protocol/event.ts';
+import { isRunEvent } from '../protocol/is-run-event.ts';
 import { type JsonValue, toJson } from '../protocol/json.ts';
 import { cutJournal } from './cut-journal.ts';
 import type { ExportedBlobs } from './export-blobs.ts';
@@ -8,7 +9,6 @@ import { findDifference } from './find-difference.ts';
 import { hashHead, hashNext, hashSeal } from './hash-chain.ts';
 import type { UncheckedExport, UncheckedRun } from './read-export.ts';
 import {
-  isRunEvent,
   type Look,
   type Problem,
   type Recorded,

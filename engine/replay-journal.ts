@@ -1,7 +1,8 @@
 import { type ChartState, initial, next, type Step } from '../machines/step.ts';
 import type { NextAction } from '../protocol/effect.ts';
 import { messageOf } from '../protocol/error.ts';
-import { type RunEvent, runEventSchema } from '../protocol/event.ts';
+import type { RunEvent } from '../protocol/event.ts';
+import { isRunEvent } from '../protocol/is-run-event.ts';
 import type { JsonValue } from '../protocol/json.ts';
 import { checkDigests } from './check-digests.ts';
 import { hashState } from './export-run.ts';
@@ -128,8 +129,4 @@ function findFault(check: () => string | null): string | null {
   } catch (error) {
     return `cannot be read: ${messageOf(error)}`;
   }
-}
-
-export function isRunEvent(event: unknown): event is RunEvent {
-  return runEventSchema.safeParse(event).success;
 }
