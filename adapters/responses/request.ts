@@ -17,7 +17,7 @@ import { endOfLastTurn, growingInput, type InputOptions, inputOf } from './input
 export type BodyOptions = {
   model: string;
   /** A whole transcript as input; `stored` is whether the provider keeps items. */
-  inputOf: (transcript: readonly Item[], stored: boolean) => readonly JsonObject[];
+  inputOf: (transcript: readonly Item[], stored: boolean) => JsonObject[];
   stream: boolean;
   /** Whether the provider is to keep the response; a `store` in the provider options goes before it. */
   store: boolean;
@@ -43,7 +43,7 @@ export function bodyOf(request: ModelRequest, dialect: ResponsesDialect, options
       ...(previous === undefined || from === undefined ? {} : { previous_response_id: previous }),
       input:
         from === undefined
-          ? [...options.inputOf(request.transcript, stored)]
+          ? options.inputOf(request.transcript, stored)
           : inputOf(request.transcript, { ...inputOptions(dialect, stored), from }),
       ...(options.stream ? { stream: true } : {}),
       ...(stored || !dialect.remembers ? {} : { store: false }),
