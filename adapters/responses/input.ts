@@ -75,7 +75,7 @@ function inputItems(item: SentItem, options: InputOptions, { calls, reasoning, i
 }
 
 /** Longer ids are refused. */
-const CALL_IDS = {
+export const CALL_IDS = {
   fits: (id: string): boolean => id.length <= 64,
   make: (digest: string): string => `call_${digest.slice(0, 32)}`,
 };

@@ -12,7 +12,8 @@ import { mergeOptions } from '../merge-options.ts';
 import { withOutputSchema } from '../output-instructions.ts';
 import { strictSchema } from '../strict-schema.ts';
 import type { ResponsesDialect } from './dialect.ts';
-import { endOfLastTurn, growingInput, type InputOptions, inputOf } from './input.ts';
+import { endOfLastTurn, growingInput, type InputOptions } from './input.ts';
+import { inputBehind } from './last-turn.ts';
 
 export type BodyOptions = {
   model: string;
@@ -44,7 +45,7 @@ export function bodyOf(request: ModelRequest, dialect: ResponsesDialect, options
       input:
         from === undefined
           ? options.inputOf(request.transcript, stored)
-          : inputOf(request.transcript, { ...inputOptions(dialect, stored), from }),
+          : inputBehind(request.transcript, { ...inputOptions(dialect, stored), from }),
       ...(options.stream ? { stream: true } : {}),
       ...(stored || !dialect.remembers ? {} : { store: false }),
       ...(options.encryptedReasoning ? { include: ['reasoning.encrypted_content'] } : {}),

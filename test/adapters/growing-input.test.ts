@@ -12,6 +12,8 @@ import { ollama } from '../../adapters/ollama.ts';
 import { openaiChat } from '../../adapters/openai-chat.ts';
 import { openaiResponses } from '../../adapters/openai-responses.ts';
 import { openrouter } from '../../adapters/openrouter.ts';
+import { endOfLastTurn, inputOf } from '../../adapters/responses/input.ts';
+import { inputBehind } from '../../adapters/responses/last-turn.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { JsonObject } from '../../protocol/json.ts';
@@ -205,6 +207,25 @@ describe.each(Object.entries(DIALECTS))('%s', (_name, open) => {
       { ...SEED, numRuns: RUNS },
     );
   });
+});
+
+test('what follows a turn that the provider keeps is made of that turn as of the whole transcript', () => {
+  const dialect = { provider: 'openai-responses', stored: true, callsTogether: false };
+  const begun = Array.from({ length: 4 }, (_, n) => turn(dialect.provider, `b${n}`, 2, n % 2 === 0));
+  const stories = fc.array(steps(dialect.provider), { minLength: 1, maxLength: 8 });
+  fc.assert(
+    fc.property(stories, story => {
+      let transcript: readonly Item[] = [userMessage('hi'), ...begun.flat()];
+      for (const [fresh, step] of story.entries()) {
+        transcript = step(transcript, fresh);
+        const from = endOfLastTurn(transcript);
+        if (from === undefined) continue;
+        const options = { ...dialect, from };
+        expect(inputBehind(transcript, options)).toEqual(inputOf(transcript, options));
+      }
+    }),
+    { ...SEED, numRuns: RUNS * 20 },
+  );
 });
 
 test('a call whose id is the one made for an earlier call makes the earlier call another', async () => {
