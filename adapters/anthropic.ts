@@ -3,6 +3,7 @@ import type { ProviderError } from '../protocol/error.ts';
 import type { Item } from '../protocol/item.ts';
 import type { JsonObject } from '../protocol/json.ts';
 import type { ModelRequest } from '../protocol/turn.ts';
+import { conversationOf, growingConversation } from './anthropic/messages.ts';
 import { modelRules } from './anthropic/models.ts';
 import { planOf } from './anthropic/plan.ts';
 import { bodyOf } from './anthropic/request.ts';
@@ -33,6 +34,7 @@ export type AnthropicOptions = ConnectionOptions &
 export function anthropic(options: AnthropicOptions): ModelAdapter {
   const { model, nativeOutput, providerOptions } = options;
   const now = options.now ?? Date.now;
+  const grown = growingConversation();
   const planFor = (request: ModelRequest) => planOf(request, { model, nativeOutput, providerOptions });
   const outputToolOf = (request: ModelRequest) => {
     const { output } = planFor(request);
@@ -47,7 +49,15 @@ export function anthropic(options: AnthropicOptions): ModelAdapter {
   ): Promise<HttpReply> {
     const plan = planFor(request);
     const post = (withThinking: boolean) =>
-      connection.post('/v1/messages', bodyOf(request, plan, { model, stream, withThinking }), signal);
+      connection.post(
+        '/v1/messages',
+        bodyOf(request, plan, {
+          model,
+          stream,
+          conversationOf: withThinking ? grown : items => conversationOf(items, { withThinking }),
+        }),
+        signal,
+      );
     try {
       return await post(true);
     } catch (thrown) {

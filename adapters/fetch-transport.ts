@@ -1,4 +1,5 @@
 import type { JsonObject } from '../protocol/json.ts';
+import { bodyText } from './body-text.ts';
 import { refuseRedirects } from './refuse-redirects.ts';
 import { trimSlashes } from './trim-slashes.ts';
 
@@ -24,7 +25,7 @@ export function fetchTransport(
     return post(`${root}${path}${search}`, {
       method: 'POST',
       headers,
-      body: JSON.stringify(body),
+      body: bodyText(body),
       signal,
     });
   };

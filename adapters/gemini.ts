@@ -2,6 +2,7 @@ import type { ModelAdapter } from '../protocol/adapter.ts';
 import type { JsonObject } from '../protocol/json.ts';
 import { type ConnectionOptions, connector, type Endpoint } from './connection.ts';
 import { pathOf, rootOf } from './gemini/address.ts';
+import { growingContents } from './gemini/contents.ts';
 import { bodyOf } from './gemini/request.ts';
 import { readBody, readEvents } from './gemini/response.ts';
 import { readSse } from './read-sse.ts';
@@ -18,7 +19,8 @@ export type GeminiOptions = ConnectionOptions & {
  * `GOOGLE_GENERATIVE_AI_API_KEY` where the options do not say, and goes in a header.
  */
 export function gemini(options: GeminiOptions): ModelAdapter {
-  const { model } = options;
+  const { model, providerOptions } = options;
+  const contentsOf = growingContents(model);
   return singleTurnAdapter({
     provider: ENDPOINT.provider,
     model,
@@ -32,7 +34,7 @@ export function gemini(options: GeminiOptions): ModelAdapter {
     },
     connect: connector(ENDPOINT, options),
     send: (connection, request, { stream, signal }) =>
-      connection.post(pathOf(model, stream), bodyOf(request, model, options.providerOptions), signal),
+      connection.post(pathOf(model, stream), bodyOf(request, { model, contentsOf, providerOptions }), signal),
     read: (body, request, context) => readBody(body, request, context),
     readStream: (chunks, request, context) => readEvents(readSse(chunks), request, context),
     now: options.now,

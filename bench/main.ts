@@ -1,7 +1,6 @@
 /**
  * `npm run bench`: what a turn costs, against a loop written by hand over the same client, in one run.
- * `--only NAME` (again for more) measures a part; `--json` prints every repetition as one JSON object; `--peers`
- * measures other projects' loops too, and installs them first.
+ * `--help` says what else there is.
  * Nothing is asserted on time; a run that ends wrong ends the benchmark with exit code 1.
  */
 import { availableParallelism, cpus, loadavg } from 'node:os';
@@ -49,11 +48,31 @@ function readArguments(): { only: readonly Workload[]; json: boolean; peers: boo
         only: { type: 'string', multiple: true },
         json: { type: 'boolean', default: false },
         peers: { type: 'boolean', default: false },
+        help: { type: 'boolean', short: 'h', default: false },
       },
     });
+    if (values.help) {
+      console.log(describeUse());
+      process.exit(0);
+    }
     return { only: values.only?.map(findWorkload) ?? workloads, json: values.json, peers: values.peers };
   } catch (error) {
     console.error(error instanceof Error ? error.message : error);
     process.exit(2);
   }
+}
+
+function describeUse(): string {
+  const width = Math.max(...workloads.map(({ name }) => name.length));
+  return `Usage: npm run bench -- [options]
+
+Measures what a turn costs, each repetition in a process of its own, and prints medians.
+
+  --only NAME  one workload; again for more
+  --peers      other projects' loops too, installed into bench/peers first
+  --json       every repetition, as one JSON object
+  -h, --help   this
+
+Workloads (+ with --peers):
+${workloads.map(({ name, title, peers }) => `  ${name.padEnd(width)} ${peers ? '+' : ' '} ${title}`).join('\n')}`;
 }

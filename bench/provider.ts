@@ -52,14 +52,17 @@ export function finalText(rounds: number): string {
   return `Measured in ${rounds} round(s).`;
 }
 
-/** To each message of a person one call, then a text. */
+/** To each message of a person one call, then a text. No two answers have an id in common: LangGraph takes them for one. */
 export function answerConversation(): Answer {
   return body => {
     const call = lastCall(body);
     const asked = body.lastIndexOf('"role":"user"');
     const answered = body.lastIndexOf('"type":"function_call_output"');
-    const item = asked > answered ? callItems(call + 1, 1) : [messageItem(finalText(call + 1))];
-    return json(respond(`c${call}`, item));
+    return json(
+      asked > answered
+        ? respond(`call${call + 1}`, callItems(call + 1, 1))
+        : respond(`text${call}`, [messageItem(finalText(call + 1), `_${call}`)]),
+    );
   };
 }
 
@@ -139,9 +142,9 @@ function respond(id: string, output: unknown[]): string {
 
 const MESSAGE_ID = 'msg_68c42d408eec8196ae1c5883e07c093e';
 
-function messageItem(text: string) {
+function messageItem(text: string, ending = '') {
   const content = [{ type: 'output_text', text, annotations: [], logprobs: [] }];
-  return { type: 'message', id: MESSAGE_ID, status: 'completed', role: 'assistant', content };
+  return { type: 'message', id: `${MESSAGE_ID}${ending}`, status: 'completed', role: 'assistant', content };
 }
 
 function callItems(round: number, parallel: number) {

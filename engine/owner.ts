@@ -1,5 +1,3 @@
-import { readFileSync, readlinkSync } from 'node:fs';
-import { hostname } from 'node:os';
 import { type NamedProcess, readOwnerName } from '../protocol/owner-name.ts';
 import type { Owner } from '../protocol/store.ts';
 import { hashText } from './digest.ts';
@@ -60,7 +58,13 @@ function describeSelf(): Omit<Owner, 'id'> {
   const { pid } = process;
   const found = findProcess(pid);
   const startedAt = found.type === 'found' ? found.startedAt : '';
-  return { host: hostname(), pid, startedAt, space: findSpace(), instance: crypto.randomUUID().slice(0, 13) };
+  return {
+    host: os().hostname(),
+    pid,
+    startedAt,
+    space: findSpace(),
+    instance: crypto.randomUUID().slice(0, 13),
+  };
 }
 
 /**
@@ -74,8 +78,8 @@ function findSpace(): string {
   try {
     if (process.platform === 'linux') {
       if (!isProcOurs()) return '';
-      const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
-      return digest(boot, readlinkSync('/proc/self/ns/pid'), readTimeNamespace());
+      const boot = fs().readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+      return digest(boot, fs().readlinkSync('/proc/self/ns/pid'), readTimeNamespace());
     }
     if (process.platform !== 'darwin') return '';
     return digest(runProgram('/usr/sbin/sysctl', ['-n', 'kern.bootsessionuuid']).trim());
@@ -86,20 +90,20 @@ function findSpace(): string {
 
 /** In a PID namespace with no `/proc` of its own, the one that is mounted names other processes. */
 function isProcOurs(): boolean {
-  return readlinkSync('/proc/self') === String(process.pid);
+  return fs().readlinkSync('/proc/self') === String(process.pid);
 }
 
 /** Kernels before 5.6 have none. */
 function readTimeNamespace(): string {
   try {
-    return readlinkSync('/proc/self/ns/time');
+    return fs().readlinkSync('/proc/self/ns/time');
   } catch {
     return '';
   }
 }
 
 function digest(boot: string, ...namespaces: string[]): string {
-  return boot === '' ? '' : hashText([hostname(), boot, ...namespaces].join('\n')).slice(0, 16);
+  return boot === '' ? '' : hashText([os().hostname(), boot, ...namespaces].join('\n')).slice(0, 16);
 }
 
 function findProcess(pid: number): FoundProcess {
@@ -115,7 +119,7 @@ function findProcess(pid: number): FoundProcess {
 function readProcess(pid: number): FoundProcess {
   try {
     if (process.platform === 'linux') {
-      const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+      const stat = fs().readFileSync(`/proc/${pid}/stat`, 'utf8');
       const [state, ...fields] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
       return state === 'Z' ? { type: 'none' } : { type: 'found', startedAt: fields[18] ?? '' };
     }
@@ -133,3 +137,7 @@ function runProgram(file: string, args: string[]): string {
   const env = { ...process.env, LC_ALL: 'C', TZ: 'UTC0' };
   return execFileSync(file, args, { encoding: 'utf8', env });
 }
+
+/** Asked for when an owner is made: a static import of `node:fs` loads Node's streams with the package. */
+const fs = () => process.getBuiltinModule('node:fs');
+const os = () => process.getBuiltinModule('node:os');

@@ -2,6 +2,7 @@ import { toStored } from '../machines/snapshot.ts';
 import type { ChartState } from '../machines/step.ts';
 import { EngineError } from '../protocol/error.ts';
 import { blobsOf, type JournalEntry } from '../protocol/event.ts';
+import { isRunEvent } from '../protocol/is-run-event.ts';
 import { canonicalJson, isJsonObject, type JsonValue, toJson } from '../protocol/json.ts';
 import { isRedaction, redactionOf } from '../protocol/redaction.ts';
 import { isContent } from './content-paths.ts';
@@ -10,7 +11,6 @@ import { checkDigests } from './export-run.ts';
 import { followPointer, type Place, pointerTo, replaceAt, textsOf } from './journal-pointer.ts';
 import { beginFold, foldEntry, hasEnded, hashState } from './load-run.ts';
 import type { WholeJournal } from './read-journal.ts';
-import { isRunEvent } from './replay-journal.ts';
 
 /**
  * Redaction: a value gives way to a text with its digest.

@@ -1,5 +1,6 @@
 import type { ChartState } from '../machines/step.ts';
 import { blobsOf, type JournalEntry, type RunEvent } from '../protocol/event.ts';
+import { isRunEvent } from '../protocol/is-run-event.ts';
 import { type JsonValue, toJson } from '../protocol/json.ts';
 import type { ExportedBlobs } from './export-blobs.ts';
 import { describeEnd, hashEvent, hashHead, hashNext, hashSeal } from './export-run.ts';
@@ -8,7 +9,6 @@ import { hashState } from './load-run.ts';
 import type { UncheckedExport, UncheckedRun } from './read-export.ts';
 import {
   cutJournal,
-  isRunEvent,
   type Look,
   type Problem,
   type Recorded,

@@ -1,7 +1,8 @@
 import { type ChartState, initial, next, type Step } from '../machines/step.ts';
 import type { NextAction } from '../protocol/effect.ts';
 import { EngineError, messageOf } from '../protocol/error.ts';
-import { type RunEvent, runEventSchema } from '../protocol/event.ts';
+import type { RunEvent } from '../protocol/event.ts';
+import { isRunEvent } from '../protocol/is-run-event.ts';
 import { type JsonValue, toJson } from '../protocol/json.ts';
 import { countRedactions } from '../protocol/redaction.ts';
 import { checkDigests } from './export-run.ts';
@@ -134,10 +135,6 @@ function findFault(check: () => string | null): string | null {
   } catch (error) {
     return `cannot be read: ${messageOf(error)}`;
   }
-}
-
-export function isRunEvent(event: unknown): event is RunEvent {
-  return runEventSchema.safeParse(event).success;
 }
 
 /**

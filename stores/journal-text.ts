@@ -1,6 +1,7 @@
 import { EngineError, messageOf } from '../protocol/error.ts';
 import type { JournalEntry, RunEvent } from '../protocol/event.ts';
 import { runEventSchema } from '../protocol/event.ts';
+import { isRunEvent } from '../protocol/is-run-event.ts';
 import type { JsonValue } from '../protocol/json.ts';
 
 /**
@@ -62,10 +63,6 @@ function stringify(event: RunEvent): string {
     const message = `Expected a run event that JSON can carry: ${messageOf(cause)}. Correct the event; nothing was written.`;
     throw new EngineError('input-invalid', message, null, { cause });
   }
-}
-
-function isRunEvent(value: unknown): value is RunEvent {
-  return runEventSchema.safeParse(value).success;
 }
 
 function describeFault(value: unknown): string {

@@ -1,22 +1,39 @@
 import type { Item, MessageItem, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
+import { GrowingInput, type Input } from '../growing-input.ts';
 import { jsonIn, nonEmpty, objectOf, textIn } from '../json-access.ts';
 import { resultsByCall } from '../results-by-call.ts';
 import { userContent } from './user-content.ts';
 import { keptBlock, legalCallId, legalName } from './wire-block.ts';
 
-/** The transcript in the API's form; `system`: the texts that come before everything else. */
-export type Conversation = { system: string[]; messages: JsonObject[] };
+type ConversationOptions = {
+  /** `false` leaves out the model's own thinking, which another model or another transcript may refuse. */
+  withThinking: boolean;
+  /** Other messages stand before these. Default false. */
+  begun?: boolean;
+};
 
-/** `withThinking: false` leaves out the model's own thinking, which another model or another transcript may refuse. */
-export function conversationOf(
-  transcript: readonly Item[],
-  { withThinking }: { withThinking: boolean },
-): Conversation {
-  const builder = new ConversationBuilder(transcript, withThinking);
+/** The transcript as messages; what the system says before all of them is the `opening`. */
+export function conversationOf(transcript: readonly Item[], options: ConversationOptions): Input {
+  const builder = new ConversationBuilder(transcript, options);
   for (const item of transcript) builder.add(item);
   return builder.end();
+}
+
+/** The same with thinking, made anew only where the transcript has gone on. */
+export function growingConversation(): (transcript: readonly Item[]) => Input {
+  const growing = new GrowingInput({
+    make: (items, begun) => conversationOf(items, { withThinking: true, begun }),
+    namesOf(item) {
+      const block = 'opaque' in item ? keptBlock(item.opaque) : undefined;
+      const ids = [block?.id, block?.tool_use_id, 'callId' in item ? item.callId : undefined];
+      const names = ids.flatMap(id => nonEmpty(id) ?? []);
+      return names.every(name => legalCallId(name) === name && !name.endsWith('_')) ? names : undefined;
+    },
+    joins: (last, next) => last.role === next.role,
+  });
+  return transcript => growing.of(transcript);
 }
 
 type Message = { role: 'user' | 'assistant'; content: JsonObject[] };
@@ -35,11 +52,11 @@ class ConversationBuilder {
   readonly #messages: Message[] = [];
   readonly #results: ReadonlyMap<string, ToolResultItem[]>;
   readonly #ids = new Set<string>();
-  readonly #withThinking: boolean;
+  readonly #options: ConversationOptions;
   #open: { callId: string; result: JsonObject }[] = [];
 
-  constructor(transcript: readonly Item[], withThinking: boolean) {
-    this.#withThinking = withThinking;
+  constructor(transcript: readonly Item[], options: ConversationOptions) {
+    this.#options = options;
     this.#results = resultsByCall(transcript);
   }
 
@@ -68,9 +85,9 @@ class ConversationBuilder {
     }
   }
 
-  end(): Conversation {
+  end(): Input {
     this.#endTurn();
-    return { system: this.#system, messages: this.#messages };
+    return { opening: this.#system, input: this.#messages };
   }
 
   /** Instructions in the middle have no place of their own: they are marked as such among the user's texts. */
@@ -81,7 +98,7 @@ class ConversationBuilder {
     }
     const text = content.map(part => (part.type === 'text' ? part.text : '')).join('');
     if (text === '') return;
-    if (this.#messages.length === 0) this.#system.push(text);
+    if (this.#messages.length === 0 && !this.#options.begun) this.#system.push(text);
     else this.#pushUser([{ type: 'text', text: `<system>\n${text}\n</system>` }]);
   }
 
@@ -101,7 +118,7 @@ class ConversationBuilder {
 
   #think(block: JsonObject | undefined): void {
     const proof = block?.type === 'redacted_thinking' ? block.data : block?.signature;
-    if (this.#withThinking && nonEmpty(proof)?.trim()) this.#push(block);
+    if (this.#options.withThinking && nonEmpty(proof)?.trim()) this.#push(block);
   }
 
   /** What the provider ran goes back; a result only with the call it belongs to. */

@@ -1,27 +1,27 @@
+import type { Item } from '../../protocol/item.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { ModelRequest, Settings, ToolDefinition } from '../../protocol/turn.ts';
+import type { Input } from '../growing-input.ts';
 import { objectsOf, textIn } from '../json-access.ts';
 import { mergeOptions } from '../merge-options.ts';
 import { withOutputSchema } from '../output-instructions.ts';
-import { conversationOf } from './messages.ts';
 import { nativeSchema } from './native-schema.ts';
 import type { Plan } from './plan.ts';
 
 export type BodyOptions = {
   model: string;
   stream: boolean;
-  /** Whether the model's own thinking goes along. */
-  withThinking: boolean;
+  conversationOf(transcript: readonly Item[]): Input;
 };
 
 /** The body of one call: the whole transcript, every time. */
 export function bodyOf(
   request: ModelRequest,
   plan: Plan,
-  { model, stream, withThinking }: BodyOptions,
+  { model, stream, conversationOf }: BodyOptions,
 ): JsonObject {
-  const { system, messages } = conversationOf(request.transcript, { withThinking });
-  const instructions = instructionsOf(request, plan, system);
+  const { opening, input: messages } = conversationOf(request.transcript);
+  const instructions = instructionsOf(request, plan, opening);
   const tools = toolsInput(request, plan);
   const body = mergeOptions(
     mergeOptions(

@@ -44,25 +44,22 @@ export function messagesOf(transcript: readonly Item[], dialect: ChatDialect, mo
   return dialect.strictOrder ? inStrictOrder(messages) : messages;
 }
 
-/**
- * The same, made anew only where the transcript has gone on. A dialect with a strict order looks beyond the
- * ends of its turns, so it is always made as a whole.
- */
+/** The same behind `head`, made anew only where the transcript has gone on. */
 export function growingMessages(
   dialect: ChatDialect,
   model: string,
-): (transcript: readonly Item[]) => readonly JsonObject[] {
-  const make = (transcript: readonly Item[]) => messagesOf(transcript, dialect, model);
-  if (dialect.strictOrder) return make;
+): (transcript: readonly Item[], head: readonly JsonObject[]) => JsonObject[] {
   const { fits = () => true } = dialect.callIds ?? {};
   const growing = new GrowingInput({
-    make,
+    make: items => ({ opening: [], input: messagesOf(items, dialect, model) }),
     namesOf(item) {
       if (item.type !== 'tool_call' && item.type !== 'tool_result') return [];
       return fits(item.callId) ? [item.callId] : undefined;
     },
+    joins: (last, next) =>
+      dialect.strictOrder === true && (last.role === 'assistant' || needsBridge(last, next)),
   });
-  return transcript => growing.of(transcript);
+  return (transcript, head) => growing.of(transcript, head).input;
 }
 
 /** The role that instructions, and system and developer messages have at this provider. */
@@ -106,11 +103,16 @@ function resultInput({ callId, output, isError, shown }: ToolResultItem, ids: Wi
 
 function inStrictOrder(messages: readonly JsonObject[]): JsonObject[] {
   const ordered = messages.flatMap((message, at) => {
-    const bridged =
-      message.role !== 'tool' && message.role !== 'assistant' && messages[at - 1]?.role === 'tool';
-    return bridged ? [{ role: 'assistant', content: 'OK' }, message] : [message];
+    return needsBridge(messages[at - 1], message)
+      ? [{ role: 'assistant', content: 'OK' }, message]
+      : [message];
   });
   const last = ordered.at(-1);
   if (last?.role !== 'assistant' || last.tool_calls !== undefined) return ordered;
   return [...ordered.slice(0, -1), { ...last, prefix: true }];
+}
+
+/** A result may be followed by another and by the assistant alone. */
+function needsBridge(last: JsonObject | undefined, next: JsonObject): boolean {
+  return last?.role === 'tool' && next.role !== 'tool' && next.role !== 'assistant';
 }

@@ -10,8 +10,8 @@ import { roleFor } from './messages.ts';
 
 export type BodyOptions = {
   model: string;
-  /** The transcript as messages. */
-  messagesOf: (transcript: readonly Item[]) => readonly JsonObject[];
+  /** The transcript as messages, behind those of `head`. */
+  messagesOf: (transcript: readonly Item[], head: readonly JsonObject[]) => JsonObject[];
   stream: boolean;
   /** The adapter's own; the request's go over them. */
   providerOptions: JsonObject | undefined;
@@ -25,10 +25,7 @@ export function bodyOf(request: ModelRequest, dialect: ChatDialect, options: Bod
   const body = mergeOptions(
     {
       model,
-      messages: [
-        ...instructionsInput(request, form, dialect, model),
-        ...options.messagesOf(request.transcript),
-      ],
+      messages: options.messagesOf(request.transcript, instructionsInput(request, form, dialect, model)),
       ...(options.stream ? streamInput(dialect) : {}),
       ...(request.tools.length > 0 ? { tools: request.tools.map(toolInput) } : {}),
       ...(request.output ? formatInput(request.output, form) : {}),

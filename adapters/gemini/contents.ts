@@ -1,6 +1,7 @@
 import type { Item, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
+import { GrowingInput, type Input } from '../growing-input.ts';
 import { parseArguments } from '../parse-arguments.ts';
 import { resultsByCall } from '../results-by-call.ts';
 import { generationOf } from './generation.ts';
@@ -10,21 +11,28 @@ import { keptBy, PROVIDER, signed } from './wire-part.ts';
 /**
  * The transcript as contents of user and model. The parts of a model's turn stand as they came. The
  * responses to all its calls follow in one content of their own, in call order, wherever their results
- * stand. System messages at the beginning are `instructions`; later ones are words of the user,
- * because contents have no other place for them.
+ * stand. System messages at the beginning are the `opening`; later ones are words of the user,
+ * because contents have no other place for them. `begun`: other contents stand before these.
  */
-export function contentsOf(
-  transcript: readonly Item[],
-  model: string,
-): { instructions: string[]; contents: JsonObject[] } {
-  const start = transcript.findIndex(item => !isSystem(item) && !isControl(item));
+function contentsOf(transcript: readonly Item[], model: string, begun: boolean): Input {
+  const start = begun ? 0 : transcript.findIndex(item => !isSystem(item) && !isControl(item));
   const opening = transcript.slice(0, start === -1 ? transcript.length : start);
   const writer = new ContentWriter(transcript, generationOf(model));
   for (const item of transcript.slice(opening.length)) writer.add(item);
   return {
-    instructions: opening.map(textOf).filter(text => text !== ''),
-    contents: writer.contents(),
+    opening: opening.map(textOf).filter(text => text !== ''),
+    input: writer.contents(begun),
   };
+}
+
+/** The same, made anew only where the transcript has gone on. */
+export function growingContents(model: string): (transcript: readonly Item[]) => Input {
+  const growing = new GrowingInput({
+    make: (items, begun) => contentsOf(items, model, begun),
+    namesOf: item => ('callId' in item ? [item.callId] : []),
+    joins: (last, next) => last.role === next.role,
+  });
+  return transcript => growing.of(transcript);
 }
 
 function isSystem(item: Item): boolean {
@@ -94,9 +102,9 @@ class ContentWriter {
     }
   }
 
-  contents(): JsonObject[] {
+  contents(begun: boolean): JsonObject[] {
     this.#endModel();
-    return this.#contents[0]?.role === 'user' ? this.#contents : [NOTHING_SAID, ...this.#contents];
+    return begun || this.#contents[0]?.role === 'user' ? this.#contents : [NOTHING_SAID, ...this.#contents];
   }
 
   #addUser(parts: JsonObject[]): void {

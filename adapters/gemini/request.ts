@@ -1,11 +1,19 @@
+import type { Item } from '../../protocol/item.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { ModelRequest, Settings, ToolChoice, ToolDefinition } from '../../protocol/turn.ts';
+import type { Input } from '../growing-input.ts';
 import { arrayOf } from '../json-access.ts';
 import { mergeOptions } from '../merge-options.ts';
 import { withOutputSchema } from '../output-instructions.ts';
-import { contentsOf } from './contents.ts';
 import { generationOf } from './generation.ts';
 import { thinkingConfig } from './thinking.ts';
+
+export type BodyOptions = {
+  model: string;
+  contentsOf(transcript: readonly Item[]): Input;
+  /** The adapter's own; the request's go over them. */
+  providerOptions: JsonObject | undefined;
+};
 
 /**
  * The body of one call. Tools and answers are described by whole JSON Schemas. An output schema beside
@@ -13,15 +21,14 @@ import { thinkingConfig } from './thinking.ts';
  */
 export function bodyOf(
   request: ModelRequest,
-  model: string,
-  providerOptions: JsonObject | undefined,
+  { model, contentsOf, providerOptions }: BodyOptions,
 ): JsonObject {
   const options = mergeOptions(providerOptions ?? {}, request.providerOptions);
-  const { contents, instructions } = contentsOf(request.transcript, model);
+  const { opening, input: contents } = contentsOf(request.transcript);
   const { tools, output } = request;
   const hasTools = tools.length > 0 || arrayOf(options.tools).length > 0;
   const inWords = output !== undefined && hasTools && generationOf(model) < 3;
-  const all = [request.instructions ?? '', ...instructions].filter(text => text !== '').join('\n\n');
+  const all = [request.instructions ?? '', ...opening].filter(text => text !== '').join('\n\n');
   const told = inWords ? withOutputSchema(all === '' ? undefined : all, output) : all;
   const generationConfig: JsonObject = {
     ...settingsInput(request.settings, model),

@@ -6,6 +6,7 @@ import { jsonIn, shorten } from '../json-access.ts';
 import { errorFromBody, malformedStream, type ProviderContext } from '../provider-errors.ts';
 import { readNdjson } from '../read-ndjson.ts';
 import { isErrorBody, singleTurnAdapter } from '../single-turn.ts';
+import { growingMessages } from './messages.ts';
 import { bodyOf } from './request.ts';
 import { OllamaTurn } from './turn.ts';
 
@@ -17,6 +18,7 @@ export type OllamaNativeOptions = ConnectionOptions & {
 /** A single-turn adapter for `/api/chat` of https://docs.ollama.com/api/chat. */
 export function ollamaAdapter(endpoint: Endpoint, options: OllamaNativeOptions): ModelAdapter {
   const { model, providerOptions } = options;
+  const messagesOf = growingMessages({ provider: endpoint.provider, model });
   return singleTurnAdapter({
     provider: endpoint.provider,
     model,
@@ -30,11 +32,7 @@ export function ollamaAdapter(endpoint: Endpoint, options: OllamaNativeOptions):
     },
     connect: connector(endpoint, options),
     send: (connection, request, { stream, signal }) =>
-      connection.post(
-        '/api/chat',
-        bodyOf(request, { model, stream, providerOptions }, connection.context),
-        signal,
-      ),
+      connection.post('/api/chat', bodyOf(request, { model, messagesOf, stream, providerOptions }), signal),
     read(body, request, context) {
       const turn = new OllamaTurn(request, model);
       turn.push(body);

@@ -4,19 +4,20 @@ import type { JsonObject, JsonValue } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
 import type { ModelRequest } from '../../protocol/turn.ts';
 import { readDataURL } from '../data-url.ts';
+import { GrowingInput } from '../growing-input.ts';
 import { shorten } from '../json-access.ts';
 import { argumentsObject } from '../parse-arguments.ts';
 import type { ProviderContext } from '../provider-errors.ts';
 import { hasId } from './kept-call.ts';
 
+/** Whose refusals it words. */
+type Refusing = Pick<ProviderContext, 'provider' | 'model'>;
+
 /**
- * Instructions and transcript as messages, in order. What the model said, thought and called up to the
+ * The transcript as messages, in order. What the model said, thought and called up to the
  * next item of another side is one message. Control items and what other providers ran are left out.
  */
-export function messagesOf(
-  { instructions, transcript }: Pick<ModelRequest, 'instructions' | 'transcript'>,
-  context: ProviderContext,
-): JsonObject[] {
+function messagesOf(transcript: readonly Item[], context: Refusing): JsonObject[] {
   const messages: JsonObject[] = [];
   const calls = new Map<string, ToolCallItem>();
   let answer: AssistantMessage | undefined;
@@ -25,7 +26,6 @@ export function messagesOf(
     if (message) messages.push(message);
     answer = undefined;
   };
-  if (instructions) messages.push({ role: 'system', content: instructions });
   for (const item of transcript) {
     if (item.type === 'tool_call') calls.set(item.callId, item);
     if (isAnswer(item)) {
@@ -41,6 +41,18 @@ export function messagesOf(
   }
   endAnswer();
   return messages;
+}
+
+/** Instructions and transcript, made anew only where the transcript has gone on. */
+export function growingMessages(
+  context: Refusing,
+): (request: Pick<ModelRequest, 'instructions' | 'transcript'>) => JsonObject[] {
+  const growing = new GrowingInput({
+    make: items => ({ opening: [], input: messagesOf(items, context) }),
+    namesOf: item => ('callId' in item ? [item.callId] : []),
+  });
+  return ({ instructions, transcript }) =>
+    growing.of(transcript, instructions ? [{ role: 'system', content: instructions }] : []).input;
 }
 
 type Answer = (MessageItem & { role: 'assistant' }) | Extract<Item, { type: 'reasoning' | 'tool_call' }>;
@@ -99,7 +111,7 @@ function asText(output: JsonValue): string {
   return typeof output === 'string' ? output : JSON.stringify(output);
 }
 
-function messageInput({ role, content }: MessageItem, context: ProviderContext): JsonObject {
+function messageInput({ role, content }: MessageItem, context: Refusing): JsonObject {
   const texts: string[] = [];
   const images: string[] = [];
   for (const part of content) {
@@ -120,7 +132,7 @@ function messageInput({ role, content }: MessageItem, context: ProviderContext):
 /** Pictures as base64, text files as their text. */
 function mediaIn(
   part: Exclude<Part, { type: 'text' }>,
-  context: ProviderContext,
+  context: Refusing,
 ): { image: string } | { text: string } {
   const data = readDataURL(part.url);
   if (!data)
@@ -133,7 +145,7 @@ function mediaIn(
   return { text: Buffer.from(data.base64, 'base64').toString('utf8') };
 }
 
-function notTaken(what: string, { provider, model }: ProviderContext): ProviderError {
+function notTaken(what: string, { provider, model }: Refusing): ProviderError {
   return new ProviderError(
     `${provider} (${model}) takes pictures and text files as data: URLs, and the transcript has ${what}. Give its content in a data: URL, or take another model.`,
     {

@@ -3,11 +3,11 @@ import type { ModelRequest, Settings, ToolDefinition } from '../../protocol/turn
 import { objectOf } from '../json-access.ts';
 import { mergeOptions } from '../merge-options.ts';
 import { withOutputSchema } from '../output-instructions.ts';
-import type { ProviderContext } from '../provider-errors.ts';
-import { messagesOf } from './messages.ts';
 
 export type BodyOptions = {
   model: string;
+  /** Instructions and transcript as messages. */
+  messagesOf(request: Pick<ModelRequest, 'instructions' | 'transcript'>): JsonObject[];
   /** Always said: a body that does not say is answered by a stream. */
   stream: boolean;
   /** The adapter's own; the request's go over them. */
@@ -18,7 +18,7 @@ export type BodyOptions = {
  * The body of one call. A `format` binds every word, so beside tools, which it would keep from being
  * called, the schema is in the instructions. Throws a `ProviderError` for content that Ollama has no form of.
  */
-export function bodyOf(request: ModelRequest, options: BodyOptions, context: ProviderContext): JsonObject {
+export function bodyOf(request: ModelRequest, options: BodyOptions): JsonObject {
   const tools = offeredTools(request);
   const { output } = request;
   const told = output && tools.length > 0 ? withOutputSchema(request.instructions, output) : undefined;
@@ -26,7 +26,7 @@ export function bodyOf(request: ModelRequest, options: BodyOptions, context: Pro
   return mergeOptions(
     {
       model: options.model,
-      messages: messagesOf(told === undefined ? request : { ...request, instructions: told }, context),
+      messages: options.messagesOf(told === undefined ? request : { ...request, instructions: told }),
       stream: options.stream,
       ...(tools.length > 0 ? { tools: tools.map(toolInput) } : {}),
       ...(output && told === undefined ? { format: output.schema } : {}),

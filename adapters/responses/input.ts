@@ -38,9 +38,9 @@ export function inputOf(transcript: readonly Item[], options: InputOptions): Jso
 }
 
 /** The same for a transcript from its beginning, made anew only where it has gone on. */
-export function growingInput(options: InputOptions): (transcript: readonly Item[]) => readonly JsonObject[] {
+export function growingInput(options: InputOptions): (transcript: readonly Item[]) => JsonObject[] {
   const growing = new GrowingInput({
-    make: transcript => inputOf(transcript, options),
+    make: items => ({ opening: [], input: inputOf(items, options) }),
     namesOf(item) {
       if (item.type === 'tool_result') return CALL_IDS.fits(item.callId) ? [item.callId] : undefined;
       const kept = 'opaque' in item ? keptBy(options.provider, item.opaque) : undefined;
@@ -50,7 +50,7 @@ export function growingInput(options: InputOptions): (transcript: readonly Item[
       return CALL_IDS.fits(item.callId) ? [item.callId, ...names] : undefined;
     },
   });
-  return transcript => growing.of(transcript);
+  return transcript => growing.of(transcript).input;
 }
 
 /** What is known of a transcript: what calls kept, reasoning that goes along, the ids calls have in the request. */
@@ -75,7 +75,7 @@ function inputItems(item: SentItem, options: InputOptions, { calls, reasoning, i
 }
 
 /** Longer ids are refused. */
-const CALL_IDS = {
+export const CALL_IDS = {
   fits: (id: string): boolean => id.length <= 64,
   make: (digest: string): string => `call_${digest.slice(0, 32)}`,
 };

@@ -12,12 +12,13 @@ import { mergeOptions } from '../merge-options.ts';
 import { withOutputSchema } from '../output-instructions.ts';
 import { strictSchema } from '../strict-schema.ts';
 import type { ResponsesDialect } from './dialect.ts';
-import { endOfLastTurn, growingInput, type InputOptions, inputOf } from './input.ts';
+import { endOfLastTurn, growingInput, type InputOptions } from './input.ts';
+import { inputBehind } from './last-turn.ts';
 
 export type BodyOptions = {
   model: string;
   /** A whole transcript as input; `stored` is whether the provider keeps items. */
-  inputOf: (transcript: readonly Item[], stored: boolean) => readonly JsonObject[];
+  inputOf: (transcript: readonly Item[], stored: boolean) => JsonObject[];
   stream: boolean;
   /** Whether the provider is to keep the response; a `store` in the provider options goes before it. */
   store: boolean;
@@ -43,8 +44,8 @@ export function bodyOf(request: ModelRequest, dialect: ResponsesDialect, options
       ...(previous === undefined || from === undefined ? {} : { previous_response_id: previous }),
       input:
         from === undefined
-          ? [...options.inputOf(request.transcript, stored)]
-          : inputOf(request.transcript, { ...inputOptions(dialect, stored), from }),
+          ? options.inputOf(request.transcript, stored)
+          : inputBehind(request.transcript, { ...inputOptions(dialect, stored), from }),
       ...(options.stream ? { stream: true } : {}),
       ...(stored || !dialect.remembers ? {} : { store: false }),
       ...(options.encryptedReasoning ? { include: ['reasoning.encrypted_content'] } : {}),

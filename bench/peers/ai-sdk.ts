@@ -47,8 +47,8 @@ export function openAiSdk(fetch: typeof globalThis.fetch): Contender {
       const messages: ModelMessage[] = [];
       return async content => {
         messages.push({ role: 'user', content });
-        const { text, response } = await generateText({ ...settings, messages });
-        messages.push(...response.messages);
+        const { text, responseMessages } = await generateText({ ...settings, messages });
+        messages.push(...responseMessages);
         return text;
       };
     },

@@ -52,7 +52,7 @@ async function callModel(
 ): Promise<ModelTurn> {
   const display = new TurnDisplay(scope, context, filters);
   const { signal } = scope;
-  const turn = context.stream ? await readStream() : await adapter.generate(request, { signal });
+  const turn = streams(context) ? await readStream() : await adapter.generate(request, { signal });
   if (turn.finishReason === 'error') throw endedInError(turn, adapter);
   if (!signal.aborted) display.finish(turn);
   return turn;
@@ -68,6 +68,11 @@ async function callModel(
       retryable: true,
     });
   }
+}
+
+/** What plans a `separate` answer is shown to nobody, so it comes whole. */
+function streams({ stream, config, turn }: Context): boolean {
+  return stream && (config.finalAnswer !== 'separate' || turn.final);
 }
 
 function endedInError(turn: ModelTurn, adapter: PreparedTurn['adapter']): ProviderError {

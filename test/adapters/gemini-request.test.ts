@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { growingContents } from '../../adapters/gemini/contents.ts';
 import { bodyOf } from '../../adapters/gemini/request.ts';
 import { gemini } from '../../adapters/gemini.ts';
 import type { Item } from '../../protocol/item.ts';
@@ -8,7 +9,7 @@ import type { ModelRequest, ModelTurn, ToolDefinition } from '../../protocol/tur
 import { calling, request, result } from './requests.ts';
 
 function body(of: ModelRequest, model = 'gemini-2.5-flash', providerOptions?: JsonObject): JsonObject {
-  return bodyOf(of, model, providerOptions);
+  return bodyOf(of, { model, contentsOf: growingContents(model), providerOptions });
 }
 
 function contents(transcript: readonly Item[], model?: string): JsonValue | undefined {

@@ -84,6 +84,29 @@ describe('run.text()', () => {
     expect(JSON.stringify(image).split('"The draft."')).toHaveLength(3);
   });
 
+  test.each([
+    { finalAnswer: 'separate' as const, asked: ['generate', 'generate', 'stream'] },
+    { finalAnswer: 'live' as const, asked: ['stream', 'stream'] },
+    { finalAnswer: 'held' as const, asked: ['stream', 'stream'] },
+  ])('with the answer $finalAnswer asks the model by $asked', async ({ finalAnswer, asked }) => {
+    const found: string[] = [];
+    const model = scripted([calls('read'), { text: 'The answer.' }]);
+    const watched: ModelAdapter = {
+      ...model,
+      generate(...args) {
+        found.push('generate');
+        return model.generate(...args);
+      },
+      stream(...args) {
+        found.push('stream');
+        return model.stream(...args);
+      },
+    };
+    const run = await makeAgent({ finalAnswer, model: watched }).start('go');
+    expect((await readAll(run.text())).join('')).toBe('The answer.');
+    expect(found).toEqual(asked);
+  });
+
   test('comes as it is written, and a late reader gets what there is, then what follows', async () => {
     const host = new ManualHost();
     const { model, say } = speakSlowly(['One ', 'two ', 'three.']);

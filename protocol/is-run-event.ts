@@ -1,0 +1,205 @@
+import type { Failure, QualifiedCall, RunEvent } from './event.ts';
+import { runEventSchema } from './event.ts';
+import type { Item, MessageItem, Opaque, Part } from './item.ts';
+import type { FinishReason, Usage } from './turn.ts';
+
+/** Whether a value is an event of this version. The schemas decide on what `isCommonEvent` does not know. */
+export function isRunEvent(value: unknown): value is RunEvent {
+  return isCommonEvent(value) || runEventSchema.safeParse(value).success;
+}
+
+/**
+ * Whether a value is surely an event, found out in a fraction of the schemas' time. What passes here passes
+ * there too, with an equal value; `false` says nothing. It knows the events of a usual turn.
+ */
+export function isCommonEvent(value: unknown): value is RunEvent {
+  return event(value);
+}
+
+type Check = (value: unknown) => boolean;
+type Optional = { ifPresent: Check };
+
+/** A check for every member: one that a schema is given is missing here to the compiler. */
+type Members<Type> = {
+  [Key in keyof Type]-?: Partial<Pick<Type, Key>> extends Pick<Type, Key> ? Optional : Check;
+};
+
+const text: Check = value => typeof value === 'string';
+const name: Check = value => typeof value === 'string' && value !== '';
+const flag: Check = value => typeof value === 'boolean';
+const number: Check = value => Number.isFinite(value);
+const integer: Check = value => Number.isSafeInteger(value);
+const json: Check = value => typeof value === 'object' || text(value) || flag(value) || number(value);
+/** Left to the schemas where it is present. */
+const rare: Optional = { ifPresent: () => false };
+
+const id = optional(name);
+const opaqueData = shape<Opaque>({ provider: text, data: json });
+const opaque = optional(opaqueData);
+
+const part = oneOf<Part>({
+  text: { text, annotations: optional(listOf(json)) },
+  image: { url: text },
+  file: { url: text, name: optional(text), mediaType: optional(text) },
+});
+
+const item = oneOf<Item, 'message' | 'reasoning' | 'tool_call' | 'tool_result' | 'provider_item'>({
+  message: {
+    id,
+    role: word<MessageItem['role']>({ user: true, assistant: true, system: true, developer: true }),
+    content: listOf(part),
+    opaque,
+  },
+  reasoning: { id, text, opaque },
+  tool_call: { id, callId: name, name: text, arguments: text, opaque },
+  tool_result: { id, callId: name, output: json, isError: flag, shown: optional(text), blob: rare },
+  provider_item: { id, kind: text, opaque: opaqueData },
+});
+
+const call = shape<QualifiedCall>({
+  callId: text,
+  name: text,
+  input: json,
+  digest: text,
+  sideEffect: word<QualifiedCall['sideEffect']>({ none: true, idempotent: true, once: true }),
+  reconcilable: flag,
+  executedBy: word<QualifiedCall['executedBy']>({ engine: true, client: true }),
+  gate: flag,
+  reason: optional(text),
+  expiresAt: optional(number),
+  maxResultBytes: rare,
+  error: optional(text),
+});
+
+const finishReason = word<FinishReason>({
+  stop: true,
+  tool_calls: true,
+  length: true,
+  content_filter: true,
+  pause: true,
+  error: true,
+  unknown: true,
+});
+
+const count = nullable(number);
+const usage = shape<Usage>({
+  inputTokens: number,
+  outputTokens: number,
+  cachedInputTokens: count,
+  cacheWriteTokens: count,
+  reasoningTokens: count,
+});
+
+const failure = shape<Failure>({
+  code: text,
+  message: text,
+  status: optional(number),
+  provider: optional(text),
+  model: optional(text),
+});
+
+const continuation = shape<NonNullable<EventOf<'turn.completed'>['continuation']>>({
+  provider: text,
+  model: text,
+  instructions: text,
+  token: json,
+});
+
+type EventOf<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>;
+type CommonType =
+  | 'run.claimed'
+  | 'text.started'
+  | 'calls.started'
+  | 'turn.completed'
+  | 'turn.failed'
+  | 'tool.started'
+  | 'tool.settled'
+  | 'timer.fired';
+
+const report = { at: number, generation: integer };
+const event = oneOf<RunEvent, CommonType>({
+  'run.claimed': { at: number, by: text, epoch: integer, replaces: optional(text) },
+  'text.started': report,
+  'calls.started': report,
+  'turn.completed': {
+    ...report,
+    provider: text,
+    model: text,
+    finishReason,
+    text,
+    items: listOf(item),
+    calls: listOf(call),
+    usage: nullable(usage),
+    dropped: optional(listOf(text)),
+    continuation: optional(continuation),
+    startedAt: number,
+  },
+  'turn.failed': { ...report, error: failure, retryable: flag, retryAt: optional(number), startedAt: number },
+  'tool.started': { ...report, callId: text, attempt: integer, key: text },
+  'tool.settled': {
+    ...report,
+    callId: text,
+    output: json,
+    isError: flag,
+    shown: optional(text),
+    blob: rare,
+    spent: rare,
+  },
+  'timer.fired': report,
+});
+
+function optional(check: Check): Optional {
+  return { ifPresent: check };
+}
+
+function nullable(check: Check): Check {
+  return value => value === null || check(value);
+}
+
+function listOf(check: Check): Check {
+  return value => {
+    if (!Array.isArray(value)) return false;
+    for (const entry of value) if (!check(entry)) return false;
+    return true;
+  };
+}
+
+/** One of these words: the compiler holds the list to the whole of them. */
+function word<Word extends string>(words: Record<Word, true>): Check {
+  const known = new Set<unknown>(Object.keys(words));
+  return value => known.has(value);
+}
+
+/** One of a union's shapes, by its `type`. */
+function oneOf<Union extends { type: string }, Type extends Union['type'] = Union['type']>(
+  kinds: {
+    [Kind in Type]: Omit<Members<Extract<Union, { type: Kind }>>, 'type'>;
+  },
+): Check {
+  const shapes = new Map<unknown, Check>(
+    Object.entries<object>(kinds).map(([type, members]) => [type, shape({ type: text, ...members })]),
+  );
+  return value => isPlain(value) && shapes.get(value.type)?.(value) === true;
+}
+
+/** A plain object with these members and no others. */
+function shape<Type extends object>(members: Members<Type>): Check {
+  const checks = new Map(Object.entries<Check | Optional>(members));
+  const required = [...checks.values()].filter(check => typeof check === 'function').length;
+  return value => {
+    if (!isPlain(value)) return false;
+    let found = 0;
+    for (const key in value) {
+      const check = checks.get(key);
+      if (typeof check === 'function') {
+        if (!check(value[key])) return false;
+        found += 1;
+      } else if (check?.ifPresent(value[key]) !== true) return false;
+    }
+    return found === required;
+  };
+}
+
+function isPlain(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype;
+}
