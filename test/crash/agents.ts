@@ -61,6 +61,7 @@ const gates: CrashAgent = {
 /** Calls that clients run, beside one that acts here. */
 const clients: CrashAgent = {
   name: 'clients',
+  notes: 64,
   makeModels: () => [scripted([calls('show', 'pay', 'pick'), calls('pick', 'ask'), { text: 'done' }])],
   makeTools: world => [
     makeTool('pay', { run: actIn(world, 'pay') }),

@@ -30,6 +30,8 @@ export type CrashAgent = {
   decidesEarly?: boolean;
   /** Calls of its sub-agents are decided on their own runs, by another handle. */
   decidesBelow?: boolean;
+  /** Its journal has so many entries more than it makes: there are snapshots of it. */
+  notes?: number;
   /** Calls in doubt of these tools are resolved as failed, whatever the world says. */
   writtenOff?: readonly string[];
 };

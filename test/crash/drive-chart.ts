@@ -42,12 +42,24 @@ export async function driveChart(
   const known = await store.get(RUN);
   const run =
     known === undefined ? await agent.start('go', { ...scripted.start, runId: RUN }) : await agent.open(RUN);
+  if (scripted.notes !== undefined) await appendNotes(elsewhere, scripted.notes);
   const people = new People({ scripted, run, store, outside, reach, other: make(elsewhere) });
   onAct = tool => people.notice(tool);
   const status = await people.work();
   await store.close();
   await elsewhere.close();
   return status;
+}
+
+/** Entries that change nothing, in one commit, unless the journal is that long already. */
+async function appendNotes(store: Store, count: number): Promise<void> {
+  const note = { type: 'run.noted', at: 0, by: 'nobody', note: 'The journal is long.' } as const;
+  for (;;) {
+    const { seq, status } = (await store.get(RUN)) ?? { seq: 0, status: 'running' };
+    if (seq > count) return;
+    const notes = Array.from({ length: count }, () => note);
+    await store.append(RUN, { after: seq, input: true }, notes, { status });
+  }
 }
 
 type Around = {

@@ -2,9 +2,10 @@ import type { FaultPoint } from '../../engine/host.ts';
 
 /**
  * Where a process of the matrix can be killed: the engine's own points, inside a tool right before and
- * right after it acted, and when a person was told something and has not yet written it down.
+ * right after it acted, when a person was told something and has not yet written it down, and in the store between
+ * what a transaction writes and its COMMIT.
  */
-export type CrashPoint = FaultPoint | 'act.before' | 'act.after' | 'told.before';
+export type CrashPoint = FaultPoint | 'act.before' | 'act.after' | 'told.before' | 'commit.before';
 
 const EVERY_POINT: Readonly<Record<CrashPoint, true>> = {
   ...{ 'create.before': true, 'create.after': true, 'claim.before': true, 'claim.after': true },
@@ -14,7 +15,7 @@ const EVERY_POINT: Readonly<Record<CrashPoint, true>> = {
   ...{ 'reconcile.before': true, 'reconcile.after': true, 'input.before': true, 'input.after': true },
   ...{ 'snapshot.before': true, 'snapshot.after': true, 'release.before': true, 'release.after': true },
   ...{ 'blob.before': true, 'blob.after': true },
-  ...{ 'act.before': true, 'act.after': true, 'told.before': true },
+  ...{ 'act.before': true, 'act.after': true, 'told.before': true, 'commit.before': true },
 };
 
 export const POINTS = Object.keys(EVERY_POINT) as readonly CrashPoint[];

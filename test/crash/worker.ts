@@ -1,9 +1,24 @@
+import { StatementSync } from 'node:sqlite';
 import { findAgent } from './agents.ts';
 import { CrashHost } from './crash-host.ts';
 import { driveChart } from './drive-chart.ts';
 import { driveNaively } from './naive-loop.ts';
 import { Outside } from './outside.ts';
 import type { CrashPoint, Job, Outcome } from './scenario.ts';
+
+let onCommit = () => {};
+
+/** Of transactions that write. */
+function watchCommits(): void {
+  const { run } = StatementSync.prototype;
+  let writes = false;
+  StatementSync.prototype.run = function (...values: Parameters<typeof run>) {
+    const { sourceSQL } = this;
+    if (sourceSQL.startsWith('BEGIN')) writes = sourceSQL === 'BEGIN IMMEDIATE';
+    else if (sourceSQL === 'COMMIT' && writes) onCommit();
+    return Reflect.apply(run, this, values);
+  };
+}
 
 /**
  * A process of the matrix: `node worker.mjs JOBS`, where JOBS is the JSON of a list of jobs. It works on
@@ -22,6 +37,7 @@ async function work({ engine, agent, folder, kill }: Job): Promise<Outcome> {
     outside.tell({ type: 'killed', point });
     process.kill(process.pid, 'SIGKILL');
   };
+  onCommit = engine === 'chart' ? () => reach('commit.before') : () => {};
   const scripted = findAgent(agent);
   const status =
     engine === 'naive'
@@ -30,6 +46,7 @@ async function work({ engine, agent, folder, kill }: Job): Promise<Outcome> {
   return { folder, status, passed };
 }
 
+watchCommits();
 const jobs: Job[] = JSON.parse(process.argv[2] ?? '[]');
 for (const job of jobs) process.stdout.write(`${JSON.stringify(await work(job))}\n`);
 process.exit();
