@@ -32,8 +32,8 @@ export interface Chart<State> {
   /** What ends the run, once somebody in another process has asked for that. */
   cancellation(state: State): { by?: string; reason?: string } | null;
   cancel(state: State, said: { by?: string; reason?: string }): Unstamped<'run.cancelled'>;
-  /** What a store keeps beside an append that leads there. */
-  standing(state: State): Standing;
+  /** What a store keeps beside an append that leads there, with entry `seq`. */
+  standing(state: State, seq: number): Standing;
   /** The state as JSON, for a snapshot; `inherited` is the transcript of a run that came from another store. */
   image(state: State, inherited?: readonly Item[]): JsonValue;
   /** What services see. */

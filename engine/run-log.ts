@@ -1,6 +1,6 @@
 import type { Effect } from '../protocol/effect.ts';
 import type { ReportEvent } from '../protocol/event.ts';
-import type { AppendResult, ClaimRequest, Standing, Store } from '../protocol/store.ts';
+import type { AppendResult, ClaimRequest, Store } from '../protocol/store.ts';
 import { appendEvidence } from './append-evidence.ts';
 import type { Chart } from './chart.ts';
 import { type FoldedCommands, foldCommands, type MakeCommand } from './command.ts';
@@ -225,7 +225,7 @@ export class RunLog<State> {
     const batch = this.#pending.slice();
     const state = batch.at(-1)?.after ?? this.#durable.state;
     this.#inFlight = batch.length;
-    const { type } = await this.#appendOrFail(batch, this.#where.chart.standing(state));
+    const { type } = await this.#appendOrFail(batch, state);
     this.#inFlight = 0;
     switch (type) {
       case 'appended':
@@ -241,10 +241,11 @@ export class RunLog<State> {
     }
   }
 
-  async #appendOrFail(batch: readonly Pending<State>[], standing: Standing): Promise<AppendResult> {
-    const { store, host } = this.#where;
+  async #appendOrFail(batch: readonly Pending<State>[], state: State): Promise<AppendResult> {
+    const { store, host, chart } = this.#where;
     const { seq: after } = this.#durable;
     const events = batch.flatMap(pending => pending.events);
+    const standing = chart.standing(state, after + events.length);
     try {
       host.reach?.('append.before');
       const guard = this.#epoch === null ? { after, input: true as const } : { after, epoch: this.#epoch };

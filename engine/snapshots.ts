@@ -2,11 +2,10 @@ import type { Item } from '../protocol/item.ts';
 import type { Store } from '../protocol/store.ts';
 import type { Chart } from './chart.ts';
 import type { Host } from './host.ts';
+import { SHORT_JOURNAL } from './load-run.ts';
 
 /** Entries behind the latest snapshot of a run that does not rest, before there is another. */
 const FAR = 512;
-/** The same of one that rests or has ended: so few are folded again as soon as a snapshot of them is read. */
-const NEAR = 64;
 
 type Stored<State> = { store: Store; host: Host; runId: string; chart: Chart<State> };
 
@@ -31,7 +30,7 @@ export class Snapshots<State> {
 
   /** Where the run rests or has ended, if one is due. */
   async saveAtRest({ state, seq }: Fold<State>): Promise<void> {
-    if (seq - this.#seq >= Math.max(NEAR, this.#seq / 2)) await this.#save({ state, seq });
+    if (seq - this.#seq >= Math.max(SHORT_JOURNAL, this.#seq / 2)) await this.#save({ state, seq });
   }
 
   /**

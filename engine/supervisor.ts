@@ -257,9 +257,9 @@ export class Supervisor {
     const { store, host, openParent, isAwaited } = this.#options;
     const { state } = this.#log;
     const { parent } = state.context;
-    const settled = hasEnded(state) ? describeNow(state, this.#options) : null;
-    if (parent === null || settled === null || settled.status === 'waiting') return;
-    if (isAwaited?.() === true) return;
+    if (parent === null || !hasEnded(state) || isAwaited?.() === true) return;
+    const settled = describeNow(state, this.#options);
+    if (settled === null || settled.status === 'waiting') return;
     if (!(await deliverToParent({ store, host }, state.context, settled))) return;
     await (await openParent?.(parent.runId))?.settled();
   }

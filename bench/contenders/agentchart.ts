@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openaiResponses } from '../../adapters/openai-responses.ts';
 import type { Store } from '../../protocol/store.ts';
+import type { SideEffect } from '../../protocol/tool.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { createAgent, memory, type Settled, tool } from '../../surfaces/library/index.ts';
 import type { Contender } from './contender.ts';
@@ -18,8 +19,14 @@ import {
   TOOL_NAME,
 } from './measure-tool.ts';
 
-/** The engine as an app has it, with every default but its limits; on disk in a folder of its own. */
-export function openAgentchart(fetch: typeof globalThis.fetch, kind: 'memory' | 'sqlite'): Contender {
+/**
+ * The engine as an app has it, with every default but its limits; on disk in a folder of its own. The tool has no side
+ * effects, and says so unless told otherwise.
+ */
+export function openAgentchart(
+  fetch: typeof globalThis.fetch,
+  { store: kind, sideEffect = 'none' }: { store: 'memory' | 'sqlite'; sideEffect?: SideEffect },
+): Contender {
   const { store, discard } = openStore(kind);
   let executions = 0;
   const agent = createAgent({
@@ -34,6 +41,7 @@ export function openAgentchart(fetch: typeof globalThis.fetch, kind: 'memory' | 
         description: TOOL_DESCRIPTION,
         input: inputSchema,
         inputSchema: PARAMETERS,
+        sideEffect,
         run: input => {
           executions += 1;
           return measurePoint(input);

@@ -16,6 +16,8 @@ export interface Contender {
 export const HAND_LOOP = 'hand-written loop';
 export const MEMORY = 'agentchart, memory';
 export const SQLITE = 'agentchart, sqlite';
+/** With a tool that must not run twice: its start waits for the disk. */
+export const SQLITE_ONCE = 'agentchart, sqlite, once';
 export const CONTENDERS = [HAND_LOOP, MEMORY, SQLITE] as const;
 
 export const AI_SDK = 'AI SDK 7';
@@ -29,15 +31,22 @@ export async function openContender(name: string, provider: StandIn): Promise<Co
     case HAND_LOOP:
       return (await import('./hand-loop.ts')).openHandLoop(provider.fetch);
     case MEMORY:
-      return (await import('./agentchart.ts')).openAgentchart(provider.fetch, 'memory');
+      return (await import('./agentchart.ts')).openAgentchart(provider.fetch, { store: 'memory' });
     case SQLITE:
-      return (await import('./agentchart.ts')).openAgentchart(provider.fetch, 'sqlite');
+      return (await import('./agentchart.ts')).openAgentchart(provider.fetch, { store: 'sqlite' });
+    case SQLITE_ONCE:
+      return (await import('./agentchart.ts')).openAgentchart(provider.fetch, {
+        store: 'sqlite',
+        sideEffect: 'once',
+      });
     case AI_SDK:
       return (await import('../peers/ai-sdk.ts')).openAiSdk(provider.fetch);
     case LANGGRAPH:
       return (await import('../peers/langgraph.js')).openLangGraph(provider.fetch);
     default:
-      throw new Error(`There is no contender "${name}". They are: ${[...CONTENDERS, ...PEERS].join('; ')}.`);
+      throw new Error(
+        `There is no contender "${name}". They are: ${[...CONTENDERS, SQLITE_ONCE, ...PEERS].join('; ')}.`,
+      );
   }
 }
 

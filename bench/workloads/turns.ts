@@ -7,6 +7,7 @@ import {
   openContender,
   PEERS,
   SQLITE,
+  SQLITE_ONCE,
 } from '../contenders/contender.ts';
 import { answerRounds, finalText, StandIn } from '../provider.ts';
 import { repeat, time } from '../stopwatch.ts';
@@ -22,9 +23,9 @@ const RUNS = 30;
 export const turns: Workload = {
   name: 'turns',
   title: `${ROUNDS} rounds × 1 tool, ${CALLS} model calls a run (whole history sent each time)`,
-  contenders: CONTENDERS,
+  contenders: [...CONTENDERS, SQLITE_ONCE],
   peers: PEERS,
-  repetitions: 3,
+  repetitions: 5,
   columns: [
     { label: 'CPU µs/turn', metric: 'cpuUsPerTurn' },
     {

@@ -12,12 +12,13 @@ let onCommit = () => {};
 function watchCommits(): void {
   const { run } = StatementSync.prototype;
   let writes = false;
-  StatementSync.prototype.run = function (...values: Parameters<typeof run>) {
+  const watched: typeof run = function (this: StatementSync, ...values: unknown[]) {
     const { sourceSQL } = this;
     if (sourceSQL.startsWith('BEGIN')) writes = sourceSQL === 'BEGIN IMMEDIATE';
     else if (sourceSQL === 'COMMIT' && writes) onCommit();
     return Reflect.apply(run, this, values);
   };
+  StatementSync.prototype.run = watched;
 }
 
 /**
