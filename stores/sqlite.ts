@@ -26,11 +26,11 @@ import { sumOfSnapshot } from './sqlite/checksum.ts';
 import { Connection } from './sqlite/connection.ts';
 import { insertRun } from './sqlite/insert-run.ts';
 import { writeEvents, writeLease } from './sqlite/journal.ts';
-import { describeRun, locateRun } from './sqlite/locate-run.ts';
+import { describeRun, findLease, locateRun } from './sqlite/locate-run.ts';
 import { readEntries, readJsonEntries, readSnapshot } from './sqlite/read-journal.ts';
 import { dropBlob, removeRuns } from './sqlite/remove-run.ts';
 import { rewriteEntries } from './sqlite/rewrite-journal.ts';
-import { escapeText, type Row, toLease, toRecord } from './sqlite/rows.ts';
+import { escapeText, type Row, toRecord } from './sqlite/rows.ts';
 
 export type SqliteOptions = {
   /**
@@ -131,8 +131,8 @@ class SqliteStore implements Store {
 
   async claim(runId: string, request: ClaimRequest): Promise<ClaimResult> {
     return this.#connection.write<ClaimResult>(sql => {
-      const { row, ...position } = locateRun(sql, runId);
-      const lease = toLease(row);
+      const position = locateRun(sql, runId);
+      const lease = findLease(sql, position.run);
       const refusal = refuseClaim(lease, request);
       if (refusal !== undefined) return refusal;
       const epoch = position.epoch + 1;
@@ -215,7 +215,7 @@ class SqliteStore implements Store {
     const image = JSON.stringify(state);
     const result = await this.#connection.write<Exclude<AppendResult, { type: 'superseded' }>>(sql => {
       const position = locateRun(sql, runId);
-      const lease = toLease(position.row);
+      const lease = findLease(sql, position.run);
       if (isHeld(lease, { now, isDead })) throw drivenRun(runId, lease, 'redacted');
       if (after !== position.seq) return { type: 'conflict' };
       const rewritten = rewriteEntries(sql, runId, position, texts);

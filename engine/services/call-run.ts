@@ -1,16 +1,24 @@
 import { findCall, mayRunUnrecorded } from '../../machines/calls.ts';
 import type { Call, CallResult } from '../../machines/context.ts';
-import { InDoubt, isThrown, messageOf } from '../../protocol/error.ts';
+import { isThrown, messageOf } from '../../protocol/error.ts';
 import type { Spent } from '../../protocol/event.ts';
-import { type JsonValue, toBoundedText } from '../../protocol/json.ts';
+import type { JsonValue } from '../../protocol/json.ts';
 import type { Tool, ToolCallContext } from '../../protocol/tool.ts';
 import type { ChildAnswer, ChildRuns } from '../child-runs.ts';
-import { withinCall } from '../current-call.ts';
 import { cutText, fitsBytes, MODEL_READS_BYTES } from '../cut-text.ts';
-import { type Host, sleep } from '../host.ts';
+import { sleep } from '../host.ts';
 import { maxResultBytesOf } from '../run-blobs.ts';
 import { Cancelled, type ServiceScope, Stopped } from '../service.ts';
-import { type ChildOutcome, runChild } from './run-child.ts';
+import {
+  callTool,
+  describeLate,
+  endWithin,
+  hasReturned,
+  type Outcome,
+  readOutput,
+  type Whole,
+} from './call-outcome.ts';
+import { runChild } from './run-child.ts';
 import { isCallRunning, trackCall } from './running-calls.ts';
 
 export type ToolBatchParts = {
@@ -20,9 +28,6 @@ export type ToolBatchParts = {
   retryBaseMs: number;
   children: ChildRuns;
 };
-
-/** How long the function of a call that timed out may take to end, in ms, before the call is put in doubt. */
-const RETURN_GRACE_MS = 1_000;
 
 /** Of a doubt. */
 const LONGEST_REASON_BYTES = 10_000;
@@ -34,13 +39,6 @@ export const ONCE_NOW =
 export function becameOnce({ sideEffect }: Call, tool: Tool | undefined): boolean {
   return sideEffect !== 'once' && tool?.sideEffect === 'once';
 }
-
-/** How one attempt of a tool's function ended; `lost`: whether it acted is unknown, and it may still act until it has `returned`. */
-type Outcome =
-  | { type: 'returned'; output: unknown }
-  | ChildOutcome
-  | { type: 'threw'; error: unknown }
-  | { type: 'lost'; reason: string; returned: boolean };
 
 /** One call of a batch, from its start to its result, its doubt or its rest. The batch's invariants are here. */
 export class CallRun {
@@ -304,7 +302,7 @@ export class CallRun {
    * That an attempt of a `once` call failed after all tells that it cannot act any more.
    */
   async #keepEvidence(outcome: Outcome): Promise<void> {
-    if (!hasEnded(outcome)) return;
+    if (!hasReturned(outcome)) return;
     const { callId } = this.call;
     const { output, text, isError } = describeLate(outcome);
     const bound = await this.#bound({ output, isError }, text);
@@ -312,58 +310,5 @@ export class CallRun {
     if (!isError && this.#scope.report({ type: 'tool.settled', callId, ...result })) return;
     const isWanted = !isError || !(this.#scope.signal.reason instanceof Cancelled);
     if (this.#isOnce && isWanted) this.#recordLate(bound);
-  }
-}
-
-type Whole = { output: JsonValue; isError: boolean };
-
-/** What a tool gave, as JSON and its text. */
-function readOutput(output: unknown): { value: JsonValue; text: string } | { fault: string } {
-  try {
-    const text = toBoundedText(output);
-    return { value: JSON.parse(text), text };
-  } catch (error) {
-    return { fault: `The tool ran, but what it returned could not be recorded: ${messageOf(error)}` };
-  }
-}
-
-type Ended = Extract<Outcome, { type: 'returned' | 'threw' | 'lost' }>;
-
-function hasEnded(outcome: Outcome): outcome is Ended {
-  return (
-    outcome.type === 'returned' || outcome.type === 'threw' || (outcome.type === 'lost' && outcome.returned)
-  );
-}
-
-/** `text` is the output's JSON. */
-function describeLate(outcome: Ended): Whole & { text: string } {
-  if (outcome.type !== 'returned') {
-    const output = outcome.type === 'threw' ? messageOf(outcome.error) : outcome.reason;
-    return { output, isError: true, text: JSON.stringify(output) };
-  }
-  const read = readOutput(outcome.output);
-  if ('fault' in read) return { output: read.fault, isError: false, text: JSON.stringify(read.fault) };
-  return { output: read.value, isError: false, text: read.text };
-}
-
-/** How the function ended, if it does within its grace time; `null` otherwise. */
-async function endWithin(called: Promise<Outcome>, host: Host, signal: AbortSignal): Promise<Outcome | null> {
-  const stop = new AbortController();
-  const late = sleep(host, RETURN_GRACE_MS, AbortSignal.any([signal, stop.signal])).then(() => null);
-  const ended = await Promise.race([called, late]);
-  stop.abort();
-  return ended;
-}
-
-async function callTool(tool: Tool, input: unknown, context: ToolCallContext): Promise<Outcome> {
-  try {
-    const { callId, runId } = context;
-    const running = { runId, callId, tool: tool.name };
-    return { type: 'returned', output: await withinCall(running, () => tool.run?.(input, context)) };
-  } catch (error) {
-    if (isThrown(error, InDoubt)) return { type: 'lost', reason: messageOf(error), returned: true };
-    return context.signal.aborted
-      ? { type: 'lost', reason: `The call was aborted: ${messageOf(error)}`, returned: true }
-      : { type: 'threw', error };
   }
 }

@@ -45,5 +45,5 @@ export async function callsEnded(): Promise<void> {
 }
 
 function keyOf(runId: string, callId: string): string {
-  return JSON.stringify([runId, callId]);
+  return `${runId.length} ${runId} ${callId}`;
 }

@@ -36,5 +36,5 @@ export function insertRun(sql: Statements, runId: string, created: NewRun): Posi
   const sum = sumOfRecord(row);
   const run = Number(sql.insertRun.run({ ...row, sum }).lastInsertRowid);
   sql.nameJournal.run(row.run_id, run);
-  return { run, seq: base, sum, epoch: 0, status };
+  return { run, base, seq: base, sum, epoch: 0, status };
 }

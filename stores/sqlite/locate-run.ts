@@ -1,25 +1,32 @@
 import { EngineError } from '../../protocol/error.ts';
 import type { RunRecord } from '../../protocol/store.ts';
+import type { Lease } from '../lease.ts';
 import { missingRun } from '../run-record.ts';
-import { escapeText, type Row, toRecord } from './rows.ts';
+import { escapeText, type Row, toLease, toRecord } from './rows.ts';
 import type { Statements } from './statements.ts';
 
-/** Which run, how long its journal is, the checksum of its last entry, and under which epoch it is written. */
-export type Position = { run: number; seq: number; sum: string; epoch: number; status: string };
+/** Which run, where its journal begins and ends, the checksum of its last entry, and under which epoch it is written. */
+export type Position = { run: number; base: number; seq: number; sum: string; epoch: number; status: string };
 
-/** `row` has the lease and the base. Throws `run-unknown`, and `store-damaged` as `describeRun`. */
-export function locateRun(sql: Statements, runId: string): Position & { row: Row } {
+/** Throws `run-unknown`, and `store-damaged` as `describeRun`. */
+export function locateRun(sql: Statements, runId: string): Position {
   const row = findRow(sql.position, sql, runId);
   if (row === undefined) throw missingRun(runId);
-  const { run, seq, epoch, sum, status } = row;
+  const { run, base, seq, epoch, sum, status } = row;
   return {
-    row,
     run: Number(run),
+    base: Number(base),
     seq: Number(seq),
     epoch: Number(epoch),
     sum: String(sum),
     status: String(status),
   };
+}
+
+/** Who holds the run. Throws `store-damaged` if that makes no sense. */
+export function findLease(sql: Statements, run: number): Lease | undefined {
+  const row = sql.lease.get(run);
+  return row && toLease(row);
 }
 
 /** The run's record. Throws `store-damaged` if it makes no sense, or is missing although the run was created. */

@@ -36,8 +36,7 @@ export function readTexts(sql: Statements, runId: string, after: number, page = 
 
 /** Only what is taken is read and checked: what is missing behind it is found by the next read. */
 function* checkEntries(sql: Statements, runId: string, after: number): Generator<Entry> {
-  const { run, seq: last, sum: lastSum, row } = locateRun(sql, runId);
-  const base = Number(row.base);
+  const { run, base, seq: last, sum: lastSum } = locateRun(sql, runId);
   const from = Math.max(after, base);
   if (from >= last) return;
   let seq = from;

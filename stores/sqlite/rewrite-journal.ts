@@ -1,7 +1,6 @@
 import { sumOfEntry } from './checksum.ts';
 import type { Position } from './locate-run.ts';
 import { readSum, readTexts, splitRow } from './read-journal.ts';
-import type { Row } from './rows.ts';
 import type { Statements } from './statements.ts';
 
 /**
@@ -11,11 +10,11 @@ import type { Statements } from './statements.ts';
 export function rewriteEntries(
   sql: Statements,
   runId: string,
-  { row, ...position }: Position & { row: Row },
+  position: Position,
   changed: ReadonlyMap<number, { text: string; stateHash: string | undefined }>,
 ): Position {
   if (changed.size === 0) return position;
-  const { run, seq: last } = position;
+  const { run, base, seq: last } = position;
   const before = Math.min(...changed.keys()) - 1;
   readTexts(sql, runId, before);
   let sum = '';
@@ -26,8 +25,7 @@ export function rewriteEntries(
     next = Number(found.seq) + 1;
     let sums = '';
     for (const entry of written) {
-      if (sum === '' && entry.seq === before + 1)
-        sum = readSum(sql, runId, { run, seq: before, base: Number(row.base) });
+      if (sum === '' && entry.seq === before + 1) sum = readSum(sql, runId, { run, seq: before, base });
       sum = entry.seq <= before ? entry.sum : sumOfEntry(sum, entry.text, entry.stateHash);
       sums += sum;
     }

@@ -31,7 +31,8 @@ const SQL = {
   saveSnapshot: `INSERT INTO snapshots (run, seq, sum, state) VALUES (?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET seq = excluded.seq, sum = excluded.sum, state = excluded.state
     WHERE excluded.seq >= seq`,
-  position: `SELECT run, run_id, base, seq, epoch, sum, status, owner, lease_until ${FROM_RUN}`,
+  position: `SELECT run, run_id, base, seq, epoch, sum, status ${FROM_RUN}`,
+  lease: 'SELECT run_id, owner, lease_until FROM runs WHERE run = ?',
   run: `SELECT ${RECORD} ${FROM_RUN}`,
   runs: `SELECT ${RECORD} FROM runs ORDER BY created_at DESC, run_id DESC LIMIT ?`,
   runsByStatus: `SELECT ${RECORD} FROM runs WHERE status = ? ORDER BY created_at DESC, run_id DESC LIMIT ?`,
@@ -92,6 +93,7 @@ export function prepareStatements(db: DatabaseSync): Statements {
     release: db.prepare(SQL.release),
     saveSnapshot: db.prepare(SQL.saveSnapshot),
     position: db.prepare(SQL.position),
+    lease: db.prepare(SQL.lease),
     run: db.prepare(SQL.run),
     runs: db.prepare(SQL.runs),
     runsByStatus: db.prepare(SQL.runsByStatus),
