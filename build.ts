@@ -1,11 +1,12 @@
 /**
  * `npm run build`, after `tsc` has written the declarations: the code of the package. Every entry of
  * package.json is one file of `dist`, and what entries share is in `dist/chunks`, so that a class is the same
- * one from every entry.
+ * one from every entry. What `agentchart/machine` needs is one chunk, and what `agentchart` needs besides is
+ * another: each file costs an import some time.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { build, type Plugin } from 'esbuild';
+import { type Plugin, rolldown } from 'rolldown';
 import * as z from 'zod';
 import { buildPage } from './visualizer/build-page.ts';
 
@@ -26,33 +27,75 @@ const { exports, bin, dependencies, peerDependencies } = z
   })
   .parse(JSON.parse(readFileSync(`${ROOT}package.json`, 'utf8')));
 
+const packages = Object.keys({ ...dependencies, ...peerDependencies }).filter(
+  name => !BUNDLED.includes(name),
+);
+
 /** In the package the page is a text, made now: its sources and esbuild are not shipped. */
 const builtPage: Plugin = {
   name: 'built-page',
-  setup({ onLoad }) {
-    onLoad({ filter: /visualizer[\\/]build-page\.ts$/ }, async () => ({
-      contents: `const page = ${JSON.stringify(await buildPage())};\nexport const buildPage = async () => page;`,
-    }));
+  load: {
+    filter: { id: /visualizer[\\/]build-page\.ts$/ },
+    handler: async () =>
+      `const page = ${JSON.stringify(await buildPage())};\nexport const buildPage = async () => page;`,
   },
 };
 
-await build({
-  absWorkingDir: ROOT,
-  entryPoints: [...Object.values(exports), ...Object.values(bin)]
-    .filter(file => file.endsWith('.js'))
-    .map(file => file.replace(/^(\.\/)?dist\//, '').replace(/\.js$/, '.ts')),
-  outbase: '.',
-  outdir: 'dist',
-  chunkNames: 'chunks/[name]-[hash]',
-  bundle: true,
-  splitting: true,
-  format: 'esm',
+const options = {
+  cwd: ROOT,
   platform: 'node',
-  target: 'node22.13',
-  external: Object.keys({ ...dependencies, ...peerDependencies }).filter(name => !BUNDLED.includes(name)),
+  external: (id: string) => packages.some(name => id === name || id.startsWith(`${name}/`)),
+} as const;
+
+/** The modules that are loaded by importing one of ours, its own included. */
+async function findImports(entry: string): Promise<ReadonlySet<string>> {
+  const found = new Set<string>();
+  const bundle = await rolldown({
+    ...options,
+    input: `${ROOT}${entry}`,
+    plugins: [
+      builtPage,
+      {
+        name: 'find-imports',
+        buildEnd() {
+          const visit = (id: string) => {
+            if (found.has(id)) return;
+            found.add(id);
+            for (const imported of this.getModuleInfo(id)?.importedIds ?? []) visit(imported);
+          };
+          visit(`${ROOT}${entry}`);
+        },
+      },
+    ],
+  });
+  await bundle.generate();
+  await bundle.close();
+  return found;
+}
+
+const machine = await findImports('surfaces/library/machine.ts');
+const library = await findImports('surfaces/library/index.ts');
+const entries = [...Object.values(exports), ...Object.values(bin)]
+  .filter(file => file.endsWith('.js'))
+  .map(file => file.replace(/^(\.\/)?dist\//, '').replace(/\.js$/, ''));
+const bundle = await rolldown({
+  ...options,
+  input: Object.fromEntries(entries.map(entry => [entry, `${ROOT}${entry}.ts`])),
   plugins: [builtPage],
-  logLevel: 'warning',
 });
+await bundle.write({
+  dir: `${ROOT}dist`,
+  format: 'esm',
+  entryFileNames: '[name].js',
+  chunkFileNames: 'chunks/[name]-[hash].js',
+  codeSplitting: {
+    groups: [
+      { name: 'machine', priority: 2, test: id => machine.has(id) },
+      { name: 'library', priority: 1, test: id => library.has(id) },
+    ],
+  },
+});
+await bundle.close();
 
 const licenses = BUNDLED.map(
   name => `${name}\n\n${readFileSync(`${ROOT}node_modules/${name}/LICENSE`, 'utf8')}`,
