@@ -31,6 +31,7 @@ export interface Chart<State> {
   wakeAt(state: State): number | null;
   /** What ends the run, once somebody in another process has asked for that. */
   cancellation(state: State): { by?: string; reason?: string } | null;
+  /** The input that ends the run, in a state that has not ended. */
   cancel(state: State, said: { by?: string; reason?: string }): Unstamped<'run.cancelled'>;
   /** What a store keeps beside an append that leads there, with entry `seq`. */
   standing(state: State, seq: number): Standing;

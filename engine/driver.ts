@@ -19,8 +19,8 @@ import type { Snapshots } from './snapshots.ts';
  *
  * D1 What runs is what the state waits for: services are started and stopped by effects alone, and
  *    checked against the state whenever somebody else's events came in between.
- * D2 A service touches the outside only behind `durable()` (E1), and a tool only behind
- *    `assertDriving()` too (E2).
+ * D2 A service touches the outside only behind `durable()` (E1), and a tool only behind `assertDriving()` too (E2).
+ *    A call that may run unrecorded (`mayRunUnrecorded`) does not wait for `durable()`; what follows from it does.
  *    A process that is stopped between that check and the end of the call, for longer than its lease, cannot
  *    be held back: what another then starts again has the same key, and a `once` call is in doubt there.
  * D3 A driver that lost its lease reports nothing more (E4).

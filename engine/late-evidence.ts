@@ -1,7 +1,12 @@
 import { findCall } from '../machines/calls.ts';
 import type { ChartState } from '../machines/step.ts';
 import type { BookkeepingEvent, ChartEvent, JournalEntry } from '../protocol/event.ts';
+import type { Store } from '../protocol/store.ts';
+import { appendEvidence } from './append-evidence.ts';
+import type { Host } from './host.ts';
+import { readJournal } from './read-journal.ts';
 import type { LateOutcome } from './service.ts';
+import { trackRecord } from './services/running-calls.ts';
 
 /** What `once` calls gave, by events that their run does not take any more. `before`: where these were first folded. */
 export function lateOutcomes(events: readonly ChartEvent[], before: ChartState): LateOutcome[] {
@@ -13,8 +18,21 @@ export function lateOutcomes(events: readonly ChartEvent[], before: ChartState):
   });
 }
 
+/** Journals what an attempt gave after its run had moved on, with what it contradicts. A store that fails loses it. */
+export function recordLate(
+  { store, host }: { store: Store; host: Host },
+  runId: string,
+  outcome: LateOutcome,
+): void {
+  const at = host.now();
+  const recorded = readJournal(store, runId)
+    .then(journal => appendEvidence(store, runId, describeLate(journal, outcome, at)))
+    .catch(() => {});
+  trackRecord(recorded);
+}
+
 /** What is journaled of an outcome that came after its run had moved on, with what it contradicts. */
-export function describeLate(
+function describeLate(
   journal: readonly JournalEntry[],
   outcome: LateOutcome,
   at: number,

@@ -166,5 +166,5 @@ export function standingAt(state: ChartState, seq: number): Standing {
 
 /** SHA-256 over the canonical JSON of where a run stands, as 64 hex digits. */
 export function hashState(state: ChartState): string {
-  return hashOf(toStored(state) as unknown as JsonValue);
+  return hashOf(toStored(state) as JsonValue);
 }

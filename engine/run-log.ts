@@ -1,17 +1,15 @@
 import type { Effect } from '../protocol/effect.ts';
 import type { ReportEvent } from '../protocol/event.ts';
 import type { AppendResult, ClaimRequest, Store } from '../protocol/store.ts';
-import { appendEvidence } from './append-evidence.ts';
 import type { Chart } from './chart.ts';
 import { type FoldedCommands, foldCommands, type MakeCommand } from './command.ts';
 import type { Refusal, SubmitResult } from './explain-refusal.ts';
 import type { Host } from './host.ts';
-import { describeLate } from './late-evidence.ts';
+import { recordLate } from './late-evidence.ts';
 import type { LogFollower } from './log-follower.ts';
 import { damagedJournal, readJournal, readPages } from './read-journal.ts';
 import { RunEvents } from './run-events.ts';
 import type { LateOutcome } from './service.ts';
-import { trackRecord } from './services/running-calls.ts';
 
 /**
  * The journal of a run as this process holds it: the fold, its place, and the only append of the engine.
@@ -206,12 +204,7 @@ export class RunLog<State> {
 
   /** Keeps what an attempt gave after its run had moved on, with what it contradicts, whoever drives the run by now. */
   recordLate(outcome: LateOutcome): void {
-    const { store, host } = this.#where;
-    const at = host.now();
-    const recorded = readJournal(store, this.runId)
-      .then(journal => appendEvidence(store, this.runId, describeLate(journal, outcome, at)))
-      .catch(() => {});
-    trackRecord(recorded);
+    recordLate(this.#where, this.runId, outcome);
   }
 
   #exclusively<T>(work: () => Promise<T>): Promise<T> {

@@ -28,7 +28,7 @@ export interface ServiceScope {
   report(report: Report): boolean;
   /**
    * The barrier: settles when everything reported so far is durable. Awaited before the outside is
-   * touched. Rejects with `Stopped` when the service has to end instead.
+   * touched, but for a call that may run unrecorded. Rejects with `Stopped` when the service has to end instead.
    */
   durable(): Promise<void>;
   /** Throws `Stopped` unless this process still drives the run. Called right before a tool is. */
