@@ -32,11 +32,7 @@ export function recordLate(
 }
 
 /** What is journaled of an outcome that came after its run had moved on, with what it contradicts. */
-function describeLate(
-  journal: readonly JournalEntry[],
-  outcome: LateOutcome,
-  at: number,
-): BookkeepingEvent {
+function describeLate(journal: readonly JournalEntry[], outcome: LateOutcome, at: number): BookkeepingEvent {
   const contradicts = findContradiction(journal, outcome);
   const event = { type: 'tool.late', at, ...outcome } as const;
   return contradicts === null ? event : { ...event, contradicts };
