@@ -73,8 +73,8 @@ async function findImports(entry: string): Promise<ReadonlySet<string>> {
   return found;
 }
 
-const machine = await findImports('surfaces/library/machine.ts');
-const library = await findImports('surfaces/library/index.ts');
+const machine = await findImports('tools/agent/machine.ts');
+const library = await findImports('tools/agent/index.ts');
 const entries = [...Object.values(exports), ...Object.values(bin)]
   .filter(file => file.endsWith('.js'))
   .map(file => file.replace(/^(\.\/)?dist\//, '').replace(/\.js$/, ''));

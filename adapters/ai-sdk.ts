@@ -8,11 +8,11 @@ import { errorFromModel } from './ai-sdk/errors.ts';
 import { orAborted, Patience } from './ai-sdk/patience.ts';
 import { readParts } from './ai-sdk/stream.ts';
 import { turnOf } from './ai-sdk/turn.ts';
-import { collectTurn } from './collect-turn.ts';
-import { shorten } from './json-access.ts';
-import type { ProviderContext } from './provider-errors.ts';
-import { refuseRedirects } from './refuse-redirects.ts';
-import { deltasUpTo } from './turn-deltas.ts';
+import type { ProviderContext } from './http/provider-errors.ts';
+import { refuseRedirects } from './http/refuse-redirects.ts';
+import { collectTurn } from './streams/collect-turn.ts';
+import { shorten } from './turn/json-access.ts';
+import { deltasUpTo } from './turn/turn-deltas.ts';
 
 export { refuseRedirects };
 

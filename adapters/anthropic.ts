@@ -10,13 +10,13 @@ import { bodyOf } from './anthropic/request.ts';
 import { readMessageStream } from './anthropic/stream.ts';
 import { turnOf } from './anthropic/turn.ts';
 import { keptBlock, PROVIDER } from './anthropic/wire-block.ts';
-import type { ClientOptions } from './client-transport.ts';
-import { type Connection, type ConnectionOptions, connector, type Endpoint } from './connection.ts';
-import type { HttpReply } from './http-reply.ts';
-import { objectsOf } from './json-access.ts';
-import { errorFromThrown, malformedStream } from './provider-errors.ts';
-import { readSse } from './read-sse.ts';
-import { singleTurnAdapter } from './single-turn.ts';
+import type { ClientOptions } from './http/client-transport.ts';
+import { type Connection, type ConnectionOptions, connector, type Endpoint } from './http/connection.ts';
+import type { HttpReply } from './http/http-reply.ts';
+import { errorFromThrown, malformedStream } from './http/provider-errors.ts';
+import { readSse } from './http/read-sse.ts';
+import { objectsOf } from './turn/json-access.ts';
+import { singleTurnAdapter } from './turn/single-turn.ts';
 
 export type AnthropicOptions = ConnectionOptions &
   ClientOptions & {

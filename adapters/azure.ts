@@ -1,7 +1,7 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
 import { chatAdapter } from './chat/adapter.ts';
 import { AZURE_CHAT } from './chat/dialects/azure.ts';
-import type { Endpoint } from './connection.ts';
+import type { Endpoint } from './http/connection.ts';
 import { type ResponsesOptions, responsesAdapter } from './responses/adapter.ts';
 import { isReasoningModel } from './responses/reasoning-models.ts';
 

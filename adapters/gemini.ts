@@ -1,12 +1,12 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
 import type { JsonObject } from '../protocol/json.ts';
-import { type ConnectionOptions, connector, type Endpoint } from './connection.ts';
 import { pathOf, rootOf } from './gemini/address.ts';
 import { growingContents } from './gemini/contents.ts';
 import { bodyOf } from './gemini/request.ts';
 import { readBody, readEvents } from './gemini/response.ts';
-import { readSse } from './read-sse.ts';
-import { singleTurnAdapter } from './single-turn.ts';
+import { type ConnectionOptions, connector, type Endpoint } from './http/connection.ts';
+import { readSse } from './http/read-sse.ts';
+import { singleTurnAdapter } from './turn/single-turn.ts';
 
 export type GeminiOptions = ConnectionOptions & {
   /** Laid over every request's body, under the request's own: objects are merged, `tools` appended. */

@@ -1,8 +1,8 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
 import { chatAdapter } from './chat/adapter.ts';
 import { OLLAMA_CHAT } from './chat/dialects/ollama.ts';
+import { trimSlashes } from './http/trim-slashes.ts';
 import { type OllamaNativeOptions, ollamaAdapter } from './ollama/adapter.ts';
-import { trimSlashes } from './trim-slashes.ts';
 
 export type OllamaOptions = OllamaNativeOptions & {
   /** `native` (default): Ollama's own `/api/chat`. `chat`: its Chat Completions at `/v1`. */

@@ -1,5 +1,5 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
-import { OPENAI_ENDPOINT } from './openai-endpoint.ts';
+import { OPENAI_ENDPOINT } from './http/openai-endpoint.ts';
 import { type ResponsesOptions, responsesAdapter } from './responses/adapter.ts';
 import type { ResponsesDialect } from './responses/dialect.ts';
 import { isReasoningModel } from './responses/reasoning-models.ts';

@@ -2,11 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { ModelAdapter } from '../protocol/adapter.ts';
 import { ProviderError, type ProviderErrorDetails } from '../protocol/error.ts';
 import type { ModelRequest, TurnDelta } from '../protocol/turn.ts';
-import { classifyFailure, isRetryable } from './classify-failure.ts';
-import { collectTurn } from './collect-turn.ts';
-import { countTurns } from './count-scripted-turns.ts';
-import { readErrorBody } from './error-body.ts';
-import { playTurn, splitDeltas } from './play-scripted-turn.ts';
+import { classifyFailure, isRetryable } from './http/classify-failure.ts';
+import { readErrorBody } from './http/error-body.ts';
+import { countTurns } from './scripted/count-scripted-turns.ts';
+import { playTurn, splitDeltas } from './scripted/play-scripted-turn.ts';
 import {
   loadScript,
   type PlayedTurn,
@@ -14,7 +13,8 @@ import {
   type Script,
   type ScriptedError,
   type ScriptedTurn,
-} from './scripted-turns.ts';
+} from './scripted/scripted-turns.ts';
+import { collectTurn } from './streams/collect-turn.ts';
 
 /** Settles after `ms`; rejects when the signal aborts. */
 export type Wait = (ms: number, signal: AbortSignal) => Promise<void>;

@@ -1,23 +1,13 @@
 import type { Context } from '../machines/context.ts';
 import type { ModelAdapter } from '../protocol/adapter.ts';
 import type { Limits, Prices, RunConfig } from '../protocol/config.ts';
-import type { BlobReference, Item } from '../protocol/item.ts';
+import type { Finisher } from '../protocol/finisher.ts';
+import type { Item } from '../protocol/item.ts';
 import { given, type JsonObject, type JsonValue } from '../protocol/json.ts';
 import type { Tool, ToolSource, Validation } from '../protocol/tool.ts';
 import type { OutputFormat, Settings, ToolChoice } from '../protocol/turn.ts';
-import type { JournalMigration } from './migrate-journal.ts';
-import type { TextFilter } from './text-filter.ts';
-
-export type ToolResult = {
-  callId: string;
-  name: string;
-  input: JsonValue;
-  /** Of a large result the head and the tail, with a note between them: see `blob`. */
-  output: JsonValue;
-  isError: boolean;
-  /** Where the whole is, if it is too large for the journal: `run.output(callId)` gives it. */
-  blob?: BlobReference;
-};
+import type { TextFilter } from '../text/text-filter.ts';
+import type { JournalMigration } from './versions/migrate-journal.ts';
 
 /** What one turn may be given instead of what the agent says. `tools` are names of the agent's tools. */
 export type TurnPreparation = {
@@ -32,26 +22,6 @@ export type TurnPreparation = {
 export type PrepareTurn = (
   context: Context & { transcript: readonly Item[] },
 ) => TurnPreparation | undefined | Promise<TurnPreparation | undefined>;
-
-export type FinisherInput = {
-  runId: string;
-  text: string;
-  results: ToolResult[];
-  transcript: readonly Item[];
-  /**
-   * The whole output of one of the results, for the large ones read from the store: one at a time, since all
-   * together may be more than memory has. Rejects with `result-missing` where the store has it not.
-   */
-  wholeOutput(result: Pick<ToolResult, 'output' | 'blob'>): Promise<JsonValue>;
-};
-
-/** Looks at the answer before it is final: may change its text, or send it back with feedback for the model. */
-export type Finisher = (
-  input: FinisherInput,
-  options: { signal: AbortSignal },
-) => FinisherOutcome | undefined | Promise<FinisherOutcome | undefined>;
-
-export type FinisherOutcome = { text?: string } | { reject: string };
 
 /** What the answer must be: told to the provider, and checked here whatever the provider promises. */
 export type OutputContract = {

@@ -2,9 +2,9 @@ import { type AnyActorScope, createActor, createMachine, initialTransition } fro
 import type { Effect, Notice, ServiceInput } from '../protocol/effect.ts';
 import type { ChartEvent, RunStarted } from '../protocol/event.ts';
 import { type AgentMachine, agentMachine, type ChartState } from './agent.ts';
-import { type CompiledMachine, compile } from './compile.ts';
-import { Refusal } from './compile-action.ts';
-import { beginRun, type Step, takeEvent } from './macrostep.ts';
+import { type CompiledMachine, compile } from './compiled/compile.ts';
+import { Refusal } from './compiled/compile-action.ts';
+import { beginRun, type Step, takeEvent } from './compiled/macrostep.ts';
 import { serviceNamed } from './pending-service.ts';
 
 /**
@@ -16,7 +16,7 @@ import { serviceNamed } from './pending-service.ts';
  */
 
 export type { ChartState } from './agent.ts';
-export type { Step } from './macrostep.ts';
+export type { Step } from './compiled/macrostep.ts';
 
 /** One edge of the chart that a step took. `event` is `''` for an edge that needs none. */
 export type Edge = { from: string; event: string; guard?: unknown; to: string[]; actions: string[] };

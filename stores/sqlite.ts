@@ -23,7 +23,7 @@ import { isHeld, recordClaim, refuseClaim } from './lease.ts';
 import { drivenRun, followChain } from './run-record.ts';
 import { readBytes, shareBlobs, writeBlob } from './sqlite/blobs.ts';
 import { sumOfSnapshot } from './sqlite/checksum.ts';
-import { Connection } from './sqlite/connection.ts';
+import { Connection } from './sqlite/database/connection.ts';
 import { insertRun } from './sqlite/insert-run.ts';
 import { writeEvents, writeLease } from './sqlite/journal.ts';
 import { describeRun, findLease, locateRun } from './sqlite/locate-run.ts';

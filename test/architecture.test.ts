@@ -6,33 +6,62 @@ import { build } from 'esbuild';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { createActor, waitFor } from 'xstate';
 import type { ModelTurn } from '../protocol/turn.ts';
-import type * as Entry from '../surfaces/library/machine.ts';
-import { makeConfig, makeStarted } from './machines/builders.ts';
+import type * as Entry from '../tools/agent/machine.ts';
+import { makeConfig, makeStarted } from './support/machines/builders.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
-/** What each folder may import of the others. Imports point one way. */
+/** What each room may import of the others. Imports point one way. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   protocol: [],
   machines: ['protocol'],
-  engine: ['protocol', 'machines'],
+  text: ['protocol', 'machines'],
+  engine: ['protocol', 'machines', 'text'],
   adapters: ['protocol'],
   tools: ['protocol'],
   stores: ['protocol'],
   visualizer: ['protocol', 'machines'],
-  surfaces: ['protocol', 'machines', 'engine', 'adapters', 'tools', 'stores', 'visualizer'],
+  'tools/agent': ['protocol', 'machines', 'text', 'engine', 'adapters', 'tools', 'stores'],
+  'tools/runner': ['protocol', 'machines', 'engine', 'tools/agent'],
+  'tools/explore': ['protocol', 'machines', 'engine', 'tools', 'tools/agent'],
+  'tools/testing': ['protocol', 'machines', 'engine', 'adapters', 'stores', 'tools/agent', 'tools/explore'],
+  server: [
+    'protocol',
+    'machines',
+    'text',
+    'engine',
+    'adapters',
+    'tools',
+    'tools/agent',
+    'stores',
+    'visualizer',
+  ],
+  cli: [
+    'protocol',
+    'machines',
+    'text',
+    'engine',
+    'adapters',
+    'tools',
+    'tools/agent',
+    'tools/explore',
+    'tools/testing',
+    'stores',
+    'visualizer',
+    'server',
+  ],
 };
 
 /** The only places a package may be imported from: a folder, or a file. */
 const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
-  xstate: ['machines/', 'engine/live.ts'],
+  xstate: ['machines/', 'engine/driver/live.ts'],
   '@noble/hashes': ['machines/', 'engine/'],
   openai: [],
   '@anthropic-ai/sdk': [],
-  '@modelcontextprotocol/client': ['tools/'],
-  commander: ['surfaces/cli/'],
-  hono: ['surfaces/'],
-  '@hono/node-server': ['surfaces/'],
+  '@modelcontextprotocol/client': ['tools/mcp'],
+  commander: ['cli/'],
+  hono: ['server/', 'cli/'],
+  '@hono/node-server': ['server/'],
 };
 
 type Source = { file: string; text: string; imports: string[] };
@@ -54,13 +83,21 @@ function findImports(text: string): string[] {
   return [...statements, ...calls].flatMap(([, name]) => (name === undefined ? [] : [name]));
 }
 
-const sources = Object.keys(MAY_IMPORT).flatMap(readSources);
+const sources = Object.keys(MAY_IMPORT)
+  .filter(room => !room.includes('/'))
+  .flatMap(readSources);
 
-/** The folder of ours that an import leads to, or `null` for a package. */
-function folderOf({ file }: Source, imported: string): string | null {
+/** The room that a path is in: the most particular one. */
+function roomOf(path: string): string {
+  const parts = path.split(/[\\/]/);
+  const inner = parts.slice(0, 2).join('/');
+  return inner in MAY_IMPORT ? inner : (parts[0] ?? '');
+}
+
+/** The room of ours that an import leads to, or `null` for a package. */
+function targetRoom({ file }: Source, imported: string): string | null {
   if (!imported.startsWith('.')) return null;
-  const target = relative(ROOT, join(ROOT, dirname(file), imported));
-  return target.split(/[\\/]/)[0] ?? '';
+  return roomOf(relative(ROOT, join(ROOT, dirname(file), imported)));
 }
 
 function packageOf(imported: string): string {
@@ -113,10 +150,10 @@ describe('the house', () => {
   });
 
   it.each(Object.entries(MAY_IMPORT))('%s/ imports nothing of ours but [%s]', (folder, allowed) => {
-    const own = sources.filter(({ file }) => file.startsWith(`${folder}/`));
+    const own = sources.filter(({ file }) => roomOf(file) === folder);
     const wrong = own.flatMap(source =>
       source.imports.flatMap(imported => {
-        const target = folderOf(source, imported);
+        const target = targetRoom(source, imported);
         const fits = target === null || target === folder || allowed.includes(target);
         return fits ? [] : [`${source.file} imports ${imported}`];
       }),
@@ -151,7 +188,7 @@ describe('the house', () => {
 
   it("XState's private vocabulary is only where steps are made and where actions are compiled", () => {
     const users = sources.filter(({ text }) => /['"`]@?xstate\.\w/.test(text)).map(({ file }) => file);
-    expect(users.sort()).toEqual(['machines/compile-action.ts', 'machines/step.ts']);
+    expect(users.sort()).toEqual(['machines/compiled/compile-action.ts', 'machines/step.ts']);
   });
 
   it('the chart is pure: machines/ and protocol/ read no clock, no randomness, no environment and no timer', () => {
@@ -184,7 +221,7 @@ describe('agentchart/machine in a browser', () => {
   beforeAll(async () => {
     const { outputFiles, metafile } = await build({
       absWorkingDir: ROOT,
-      entryPoints: ['surfaces/library/machine.ts'],
+      entryPoints: ['tools/agent/machine.ts'],
       bundle: true,
       platform: 'browser',
       format: 'iife',

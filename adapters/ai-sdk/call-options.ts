@@ -13,7 +13,7 @@ import type {
   ToolChoice,
   ToolDefinition,
 } from '../../protocol/turn.ts';
-import { mergeOptions } from '../merge-options.ts';
+import { mergeOptions } from '../turn/merge-options.ts';
 import { promptOf } from './prompt.ts';
 
 /** Tools of the provider's own, by the names the model calls them by. */

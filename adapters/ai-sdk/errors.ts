@@ -1,7 +1,6 @@
 import { messageOf, ProviderError, type ProviderErrorCode } from '../../protocol/error.ts';
 import { isJsonObject, type JsonValue } from '../../protocol/json.ts';
-import { isRetryable } from '../classify-failure.ts';
-import { jsonIn, shorten } from '../json-access.ts';
+import { isRetryable } from '../http/classify-failure.ts';
 import {
   aborted,
   errorFromBody,
@@ -10,9 +9,10 @@ import {
   HttpFailure,
   malformedStream,
   type ProviderContext,
-} from '../provider-errors.ts';
-import { showText } from '../redact-secrets.ts';
-import { isErrorBody } from '../single-turn.ts';
+} from '../http/provider-errors.ts';
+import { showText } from '../http/redact-secrets.ts';
+import { jsonIn, shorten } from '../turn/json-access.ts';
+import { isErrorBody } from '../turn/single-turn.ts';
 
 /** What the AI SDK's errors mean that report no response, by their names: the classes may come from another copy of it. */
 const BY_NAME: ReadonlyMap<string, ProviderErrorCode> = new Map([

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Opaque } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, toJson } from '../../protocol/json.ts';
-import { nonEmpty, objectOf } from '../json-access.ts';
+import { nonEmpty, objectOf } from '../turn/json-access.ts';
 
 /**
  * What an item keeps of the content it came from, in its `opaque.data`: the provider's own `metadata`,

@@ -1,4 +1,4 @@
-import { type ProviderContext, stalled, tookTooLong } from '../provider-errors.ts';
+import { type ProviderContext, stalled, tookTooLong } from '../http/provider-errors.ts';
 
 /**
  * How long a model is waited for: until it begins to answer, then from one part of its stream to the

@@ -16,9 +16,9 @@ import type {
 } from '../../protocol/item.ts';
 import { textOf } from '../../protocol/message.ts';
 import type { ModelRequest } from '../../protocol/turn.ts';
-import { readDataURL } from '../data-url.ts';
-import { shorten } from '../json-access.ts';
-import { argumentsObject } from '../parse-arguments.ts';
+import { readDataURL } from '../turn/data-url.ts';
+import { shorten } from '../turn/json-access.ts';
+import { argumentsObject } from '../turn/parse-arguments.ts';
 import { optionsOf } from './kept.ts';
 import { partOfProviderItem } from './provider-item.ts';
 

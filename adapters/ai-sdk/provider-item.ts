@@ -5,7 +5,7 @@ import type {
 } from '@ai-sdk/provider';
 import type { ProviderItem } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue, toJson } from '../../protocol/json.ts';
-import { jsonIn, objectOf, textIn } from '../json-access.ts';
+import { jsonIn, objectOf, textIn } from '../turn/json-access.ts';
 import { base64Of } from './generated-file.ts';
 
 type AssistantPart = Extract<LanguageModelV4Message, { role: 'assistant' }>['content'][number];

@@ -1,7 +1,7 @@
 import type { LanguageModelV4Content, LanguageModelV4StreamPart } from '@ai-sdk/provider';
 import type { TurnDelta } from '../../protocol/turn.ts';
-import { malformedStream, type ProviderContext } from '../provider-errors.ts';
-import { ShownDeltas } from '../turn-deltas.ts';
+import { malformedStream, type ProviderContext } from '../http/provider-errors.ts';
+import { ShownDeltas } from '../turn/turn-deltas.ts';
 import type { Patience } from './patience.ts';
 import { type Ended, inputText } from './turn.ts';
 

@@ -2,11 +2,11 @@ import type { LanguageModelV4Content, LanguageModelV4Text, LanguageModelV4ToolCa
 import type { Item, Part } from '../../protocol/item.ts';
 import { type JsonValue, toJson } from '../../protocol/json.ts';
 import type { FinishReason, ModelRequest, ModelTurn, ToolCall, Usage } from '../../protocol/turn.ts';
-import { CallIds } from '../call-ids.ts';
-import { arrayOf, objectOf } from '../json-access.ts';
-import { malformedStream, type ProviderContext } from '../provider-errors.ts';
-import { toolCall } from '../tool-call.ts';
-import { normalizeUsage } from '../usage.ts';
+import { malformedStream, type ProviderContext } from '../http/provider-errors.ts';
+import { CallIds } from '../turn/call-ids.ts';
+import { arrayOf, objectOf } from '../turn/json-access.ts';
+import { toolCall } from '../turn/tool-call.ts';
+import { normalizeUsage } from '../turn/usage.ts';
 import { generatedFile } from './generated-file.ts';
 import { keptWith } from './kept.ts';
 import { providerItem } from './provider-item.ts';

@@ -1,9 +1,9 @@
 import type { Item, MessageItem, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
-import { GrowingInput, type Input } from '../growing-input.ts';
-import { jsonIn, nonEmpty, objectOf, textIn } from '../json-access.ts';
-import { resultsByCall } from '../results-by-call.ts';
+import { GrowingInput, type Input } from '../turn/growing-input.ts';
+import { jsonIn, nonEmpty, objectOf, textIn } from '../turn/json-access.ts';
+import { resultsByCall } from '../turn/results-by-call.ts';
 import { userContent } from './user-content.ts';
 import { keptBlock, legalCallId, legalName } from './wire-block.ts';
 

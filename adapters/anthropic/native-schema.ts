@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
-import { arrayOf, objectOf, textIn } from '../json-access.ts';
+import { arrayOf, objectOf, textIn } from '../turn/json-access.ts';
 
 /** Keywords whose meaning cannot be kept: a schema with one of them has no native form. */
 const REFUSED = [

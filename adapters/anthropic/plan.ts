@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../protocol/json.ts';
 import type { ModelRequest } from '../../protocol/turn.ts';
-import { integerIn, objectOf } from '../json-access.ts';
-import { mergeOptions } from '../merge-options.ts';
+import { integerIn, objectOf } from '../turn/json-access.ts';
+import { mergeOptions } from '../turn/merge-options.ts';
 import { type ModelRules, modelRules } from './models.ts';
 import { nativeSchema } from './native-schema.ts';
 import { thinkingInput, thinksIn } from './thinking.ts';

@@ -1,8 +1,8 @@
 import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import type { TurnDelta } from '../../protocol/turn.ts';
-import { jsonIn, nonEmpty, objectOf, objectsOf, shorten, textIn } from '../json-access.ts';
-import { errorFromBody, malformedStream, type ProviderContext } from '../provider-errors.ts';
-import { type SseEvent, saysNothing } from '../read-sse.ts';
+import { errorFromBody, malformedStream, type ProviderContext } from '../http/provider-errors.ts';
+import { type SseEvent, saysNothing } from '../http/read-sse.ts';
+import { jsonIn, nonEmpty, objectOf, objectsOf, shorten, textIn } from '../turn/json-access.ts';
 import { extend, type StreamedBlock, StreamedBlocks } from './streamed-blocks.ts';
 import type { ReadBlock } from './turn.ts';
 

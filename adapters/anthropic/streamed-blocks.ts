@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../protocol/json.ts';
-import { integerIn, jsonIn, nonEmpty, objectOf, textIn } from '../json-access.ts';
+import { integerIn, jsonIn, nonEmpty, objectOf, textIn } from '../turn/json-access.ts';
 import type { ReadBlock } from './turn.ts';
 
 /** One content block while it is streamed. */

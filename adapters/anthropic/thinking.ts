@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../protocol/json.ts';
-import { objectOf } from '../json-access.ts';
+import { objectOf } from '../turn/json-access.ts';
 import type { ModelRules } from './models.ts';
 
 /** Tokens to think with, for models that take a budget. The API takes no fewer than `LEAST_BUDGET`. */

@@ -1,11 +1,11 @@
 import type { Item } from '../../protocol/item.ts';
 import type { JsonObject, JsonValue } from '../../protocol/json.ts';
 import type { FinishReason, ModelRequest, ModelTurn, ToolCall, Usage } from '../../protocol/turn.ts';
-import { CallIds } from '../call-ids.ts';
-import { arrayOf, jsonIn, nonEmpty, objectOf, textIn } from '../json-access.ts';
-import { toolCall } from '../tool-call.ts';
-import { failed } from '../tool-call-from.ts';
-import { normalizeUsage } from '../usage.ts';
+import { failed } from '../streams/tool-call-from.ts';
+import { CallIds } from '../turn/call-ids.ts';
+import { arrayOf, jsonIn, nonEmpty, objectOf, textIn } from '../turn/json-access.ts';
+import { toolCall } from '../turn/tool-call.ts';
+import { normalizeUsage } from '../turn/usage.ts';
 import { keepBlock } from './wire-block.ts';
 
 /** A content block; from a stream also the text of its `input` as the model wrote it, empty where none came. */

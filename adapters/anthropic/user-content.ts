@@ -1,6 +1,6 @@
 import type { Part } from '../../protocol/item.ts';
 import type { JsonObject } from '../../protocol/json.ts';
-import { readDataURL } from '../data-url.ts';
+import { readDataURL } from '../turn/data-url.ts';
 
 /** The parts of a user message as content blocks. Empty texts are refused, so they are left out. */
 export function userContent(parts: readonly Part[]): JsonObject[] {

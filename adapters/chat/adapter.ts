@@ -1,12 +1,12 @@
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { ProviderError } from '../../protocol/error.ts';
 import type { JsonObject } from '../../protocol/json.ts';
-import type { ClientOptions } from '../client-transport.ts';
-import { type ConnectionOptions, connector } from '../connection.ts';
-import { readErrorBody } from '../error-body.ts';
-import { errorFromThrown } from '../provider-errors.ts';
-import { readSse } from '../read-sse.ts';
-import { singleTurnAdapter } from '../single-turn.ts';
+import type { ClientOptions } from '../http/client-transport.ts';
+import { type ConnectionOptions, connector } from '../http/connection.ts';
+import { readErrorBody } from '../http/error-body.ts';
+import { errorFromThrown } from '../http/provider-errors.ts';
+import { readSse } from '../http/read-sse.ts';
+import { singleTurnAdapter } from '../turn/single-turn.ts';
 import { Answer } from './answer.ts';
 import type { ChatDialect } from './dialect.ts';
 import { growingMessages } from './messages.ts';

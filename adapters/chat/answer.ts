@@ -1,8 +1,8 @@
 import type { JsonObject, JsonValue } from '../../protocol/json.ts';
 import { isJsonObject } from '../../protocol/json.ts';
 import type { TurnDelta } from '../../protocol/turn.ts';
-import { type AccumulatedCall, CallAccumulator, type CallFragment } from '../accumulate-calls.ts';
-import { arrayOf, integerIn, nonEmpty, objectOf, objectsOf, textIn } from '../json-access.ts';
+import { type AccumulatedCall, CallAccumulator, type CallFragment } from '../turn/accumulate-calls.ts';
+import { arrayOf, integerIn, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
 import { ContentChunks } from './content-chunks.ts';
 import type { ChatDialect } from './dialect.ts';
 import { freshPart } from './fresh-part.ts';

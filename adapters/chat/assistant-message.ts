@@ -1,7 +1,7 @@
 import type { MessageItem, ReasoningItem, ToolCallItem } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
-import { jsonIn, nonEmpty } from '../json-access.ts';
+import { jsonIn, nonEmpty } from '../turn/json-access.ts';
 import { chunkText } from './content-chunks.ts';
 import type { ChatDialect } from './dialect.ts';
 import { keptBy } from './kept.ts';

@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from '../../protocol/json.ts';
 import { isJsonObject } from '../../protocol/json.ts';
-import { arrayOf, textIn } from '../json-access.ts';
+import { arrayOf, textIn } from '../turn/json-access.ts';
 
 /** A stretch of a message's content: a thinking chunk, or all that stands up to the next one. */
 export type Stretch = { type: 'thinking'; chunk: JsonObject } | { type: 'text'; chunks: JsonObject[] };

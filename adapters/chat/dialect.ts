@@ -1,6 +1,6 @@
 import type { Part } from '../../protocol/item.ts';
 import type { JsonObject } from '../../protocol/json.ts';
-import type { Endpoint } from '../connection.ts';
+import type { Endpoint } from '../http/connection.ts';
 
 /**
  * What tells the providers of the Chat Completions API apart. What is left out is as most have it, so

@@ -1,7 +1,7 @@
 import type { Opaque } from '../../protocol/item.ts';
 import type { JsonObject, JsonValue } from '../../protocol/json.ts';
 import { isJsonObject } from '../../protocol/json.ts';
-import { nonEmpty, objectOf, objectsOf } from '../json-access.ts';
+import { nonEmpty, objectOf, objectsOf } from '../turn/json-access.ts';
 
 /**
  * What an item of ours keeps of the message it came from, in its `opaque.data`:

@@ -1,8 +1,8 @@
 import type { Item, ToolResultItem } from '../../protocol/item.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
-import { GrowingInput } from '../growing-input.ts';
-import { nonEmpty } from '../json-access.ts';
+import { GrowingInput } from '../turn/growing-input.ts';
+import { nonEmpty } from '../turn/json-access.ts';
 import { type AssistantItem, assistantMessage } from './assistant-message.ts';
 import type { ChatDialect } from './dialect.ts';
 import { userContent } from './user-content.ts';

@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from '../../protocol/json.ts';
-import { nonEmpty, textIn } from '../json-access.ts';
+import { nonEmpty, textIn } from '../turn/json-access.ts';
 import { freshPart } from './fresh-part.ts';
 
 /**

@@ -1,11 +1,11 @@
 import { ProviderError } from '../../protocol/error.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import type { TurnDelta, Usage } from '../../protocol/turn.ts';
-import { integerIn, jsonIn, nonEmpty, objectOf, objectsOf, shorten } from '../json-access.ts';
-import { errorFromBody, malformedStream, type ProviderContext } from '../provider-errors.ts';
-import { isDone, type SseEvent, saysNothing } from '../read-sse.ts';
-import { showJson } from '../redact-secrets.ts';
-import { isErrorBody } from '../single-turn.ts';
+import { errorFromBody, malformedStream, type ProviderContext } from '../http/provider-errors.ts';
+import { isDone, type SseEvent, saysNothing } from '../http/read-sse.ts';
+import { showJson } from '../http/redact-secrets.ts';
+import { integerIn, jsonIn, nonEmpty, objectOf, objectsOf, shorten } from '../turn/json-access.ts';
+import { isErrorBody } from '../turn/single-turn.ts';
 import type { Answer } from './answer.ts';
 import { isFailure } from './finish-reason.ts';
 import { usageOf } from './usage.ts';

@@ -1,9 +1,9 @@
 import type { Item, Part, ReasoningItem } from '../../protocol/item.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { ModelRequest, ModelTurn, ToolCall } from '../../protocol/turn.ts';
-import { CallIds } from '../call-ids.ts';
-import { nonEmpty } from '../json-access.ts';
-import { toolCall } from '../tool-call.ts';
+import { CallIds } from '../turn/call-ids.ts';
+import { nonEmpty } from '../turn/json-access.ts';
+import { toolCall } from '../turn/tool-call.ts';
 import type { Answer } from './answer.ts';
 import { chunkText, type Stretch, thinkingText } from './content-chunks.ts';
 import type { ChatDialect } from './dialect.ts';

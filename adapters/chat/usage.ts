@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from '../../protocol/json.ts';
 import type { Usage } from '../../protocol/turn.ts';
-import { objectOf } from '../json-access.ts';
-import { normalizeUsage } from '../usage.ts';
+import { objectOf } from '../turn/json-access.ts';
+import { normalizeUsage } from '../turn/usage.ts';
 
 /** The counts of a `usage` object, with those that DeepSeek and Moonshot name in their own way. */
 export function usageOf(value: JsonValue | undefined): Usage | null {

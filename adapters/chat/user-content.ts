@@ -1,6 +1,6 @@
 import type { Part } from '../../protocol/item.ts';
 import type { JsonObject, JsonValue } from '../../protocol/json.ts';
-import { readDataURL } from '../data-url.ts';
+import { readDataURL } from '../turn/data-url.ts';
 import type { ChatDialect } from './dialect.ts';
 
 type FilePart = Extract<Part, { type: 'file' }>;

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { ShownDeltas } from '../turn-deltas.ts';
+import { ShownDeltas } from '../turn/turn-deltas.ts';
 import { answerOf, call, NOWHERE, play, requestOf, send, WIDE } from './call.ts';
 import type { AdapterCheck, AdapterUnderTest, Exchange } from './check.ts';
 import { replayFetch } from './replay-fetch.ts';

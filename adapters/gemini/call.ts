@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
-import { nonEmpty, objectsOf } from '../json-access.ts';
+import { nonEmpty, objectsOf } from '../turn/json-access.ts';
 import { PartialArguments } from './partial-arguments.ts';
 
 /** A call of the model while its parts come. */

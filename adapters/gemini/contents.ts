@@ -1,9 +1,9 @@
 import type { Item, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
-import { GrowingInput, type Input } from '../growing-input.ts';
-import { parseArguments } from '../parse-arguments.ts';
-import { resultsByCall } from '../results-by-call.ts';
+import { GrowingInput, type Input } from '../turn/growing-input.ts';
+import { parseArguments } from '../turn/parse-arguments.ts';
+import { resultsByCall } from '../turn/results-by-call.ts';
 import { generationOf } from './generation.ts';
 import { modelParts, thoughtParts, userParts } from './message-parts.ts';
 import { keptBy, PROVIDER, signed } from './wire-part.ts';

@@ -1,6 +1,6 @@
 import type { Part } from '../../protocol/item.ts';
 import type { JsonObject } from '../../protocol/json.ts';
-import { readDataURL } from '../data-url.ts';
+import { readDataURL } from '../turn/data-url.ts';
 
 /** A picture or file as a part: `data:` URLs inline, all others by reference. */
 export function mediaPart(part: Exclude<Part, { type: 'text' }>): JsonObject {

@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
-import { nonEmpty } from '../json-access.ts';
+import { nonEmpty } from '../turn/json-access.ts';
 
 /** Deeper arguments are not read. */
 const DEEPEST = 100;

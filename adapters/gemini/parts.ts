@@ -1,9 +1,9 @@
 import type { Item } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import type { ToolCall, TurnDelta } from '../../protocol/turn.ts';
-import type { CallIds } from '../call-ids.ts';
-import { nonEmpty } from '../json-access.ts';
-import { toolCall } from '../tool-call.ts';
+import type { CallIds } from '../turn/call-ids.ts';
+import { nonEmpty } from '../turn/json-access.ts';
+import { toolCall } from '../turn/tool-call.ts';
 import { CallReader } from './call.ts';
 import { imageURL } from './media.ts';
 import { keep, PROVIDER, type Span, signed } from './wire-part.ts';

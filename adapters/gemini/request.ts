@@ -1,10 +1,10 @@
 import type { Item } from '../../protocol/item.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { ModelRequest, Settings, ToolChoice, ToolDefinition } from '../../protocol/turn.ts';
-import type { Input } from '../growing-input.ts';
-import { arrayOf } from '../json-access.ts';
-import { mergeOptions } from '../merge-options.ts';
-import { withOutputSchema } from '../output-instructions.ts';
+import type { Input } from '../turn/growing-input.ts';
+import { arrayOf } from '../turn/json-access.ts';
+import { mergeOptions } from '../turn/merge-options.ts';
+import { withOutputSchema } from '../turn/output-instructions.ts';
 import { generationOf } from './generation.ts';
 import { thinkingConfig } from './thinking.ts';
 

@@ -1,9 +1,9 @@
 import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import type { ModelRequest, ModelTurn, TurnDelta } from '../../protocol/turn.ts';
-import { jsonIn, shorten } from '../json-access.ts';
-import { errorFromBody, malformedStream, type ProviderContext } from '../provider-errors.ts';
-import { type SseEvent, saysNothing } from '../read-sse.ts';
-import { isErrorBody } from '../single-turn.ts';
+import { errorFromBody, malformedStream, type ProviderContext } from '../http/provider-errors.ts';
+import { type SseEvent, saysNothing } from '../http/read-sse.ts';
+import { jsonIn, shorten } from '../turn/json-access.ts';
+import { isErrorBody } from '../turn/single-turn.ts';
 import { TurnReader } from './turn.ts';
 
 /** The turn of a whole response. One without a candidate and without a reason for that is malformed. */

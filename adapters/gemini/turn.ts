@@ -1,9 +1,9 @@
 import type { Item } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import type { ModelTurn, TurnDelta, Usage } from '../../protocol/turn.ts';
-import { CallIds } from '../call-ids.ts';
-import { nonEmpty, objectOf, objectsOf } from '../json-access.ts';
-import { normalizeUsage } from '../usage.ts';
+import { CallIds } from '../turn/call-ids.ts';
+import { nonEmpty, objectOf, objectsOf } from '../turn/json-access.ts';
+import { normalizeUsage } from '../turn/usage.ts';
 import { finishReasonOf } from './finish-reason.ts';
 import { PartReader } from './parts.ts';
 import { PROVIDER } from './wire-part.ts';

@@ -1,6 +1,6 @@
 import type { Item, Opaque } from '../../protocol/item.ts';
 import type { JsonObject } from '../../protocol/json.ts';
-import { integerIn, nonEmpty, objectOf, objectsOf } from '../json-access.ts';
+import { integerIn, nonEmpty, objectOf, objectsOf } from '../turn/json-access.ts';
 
 export const PROVIDER = 'gemini';
 

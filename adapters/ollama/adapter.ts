@@ -1,11 +1,11 @@
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import type { ModelRequest, TurnDelta } from '../../protocol/turn.ts';
-import { type ConnectionOptions, connector, type Endpoint } from '../connection.ts';
-import { jsonIn, shorten } from '../json-access.ts';
-import { errorFromBody, malformedStream, type ProviderContext } from '../provider-errors.ts';
-import { readNdjson } from '../read-ndjson.ts';
-import { isErrorBody, singleTurnAdapter } from '../single-turn.ts';
+import { type ConnectionOptions, connector, type Endpoint } from '../http/connection.ts';
+import { errorFromBody, malformedStream, type ProviderContext } from '../http/provider-errors.ts';
+import { readNdjson } from '../http/read-ndjson.ts';
+import { jsonIn, shorten } from '../turn/json-access.ts';
+import { isErrorBody, singleTurnAdapter } from '../turn/single-turn.ts';
 import { growingMessages } from './messages.ts';
 import { bodyOf } from './request.ts';
 import { OllamaTurn } from './turn.ts';

@@ -1,5 +1,5 @@
 import type { Opaque, ToolCallItem } from '../../protocol/item.ts';
-import { nonEmpty, objectOf } from '../json-access.ts';
+import { nonEmpty, objectOf } from '../turn/json-access.ts';
 
 const PROVIDER = 'ollama';
 

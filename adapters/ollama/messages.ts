@@ -3,11 +3,11 @@ import type { Item, MessageItem, Part, ToolCallItem, ToolResultItem } from '../.
 import type { JsonObject, JsonValue } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
 import type { ModelRequest } from '../../protocol/turn.ts';
-import { readDataURL } from '../data-url.ts';
-import { GrowingInput } from '../growing-input.ts';
-import { shorten } from '../json-access.ts';
-import { argumentsObject } from '../parse-arguments.ts';
-import type { ProviderContext } from '../provider-errors.ts';
+import type { ProviderContext } from '../http/provider-errors.ts';
+import { readDataURL } from '../turn/data-url.ts';
+import { GrowingInput } from '../turn/growing-input.ts';
+import { shorten } from '../turn/json-access.ts';
+import { argumentsObject } from '../turn/parse-arguments.ts';
 import { hasId } from './kept-call.ts';
 
 /** Whose refusals it words. */

@@ -1,8 +1,8 @@
 import type { JsonObject, JsonValue } from '../../protocol/json.ts';
 import type { ModelRequest, Settings, ToolDefinition } from '../../protocol/turn.ts';
-import { objectOf } from '../json-access.ts';
-import { mergeOptions } from '../merge-options.ts';
-import { withOutputSchema } from '../output-instructions.ts';
+import { objectOf } from '../turn/json-access.ts';
+import { mergeOptions } from '../turn/merge-options.ts';
+import { withOutputSchema } from '../turn/output-instructions.ts';
 
 export type BodyOptions = {
   model: string;

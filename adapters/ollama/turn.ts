@@ -1,11 +1,11 @@
 import type { Item } from '../../protocol/item.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { FinishReason, ModelRequest, ModelTurn, ToolCall, TurnDelta } from '../../protocol/turn.ts';
-import { CallAccumulator } from '../accumulate-calls.ts';
-import { CallIds } from '../call-ids.ts';
-import { nonEmpty, objectOf, objectsOf, textIn } from '../json-access.ts';
-import { toolCall } from '../tool-call.ts';
-import { normalizeUsage } from '../usage.ts';
+import { CallAccumulator } from '../turn/accumulate-calls.ts';
+import { CallIds } from '../turn/call-ids.ts';
+import { nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
+import { toolCall } from '../turn/tool-call.ts';
+import { normalizeUsage } from '../turn/usage.ts';
 import { keptCall } from './kept-call.ts';
 
 /**

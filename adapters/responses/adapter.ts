@@ -2,14 +2,19 @@ import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { ProviderError } from '../../protocol/error.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import type { ModelRequest } from '../../protocol/turn.ts';
-import type { ClientOptions } from '../client-transport.ts';
-import { type Connection, type ConnectionOptions, connector } from '../connection.ts';
-import { readErrorBody } from '../error-body.ts';
-import type { HttpReply } from '../http-reply.ts';
-import { nonEmpty, objectsOf } from '../json-access.ts';
-import { errorFromThrown, malformedStream, type ProviderContext, unsupported } from '../provider-errors.ts';
-import { readSse } from '../read-sse.ts';
-import { singleTurnAdapter } from '../single-turn.ts';
+import type { ClientOptions } from '../http/client-transport.ts';
+import { type Connection, type ConnectionOptions, connector } from '../http/connection.ts';
+import { readErrorBody } from '../http/error-body.ts';
+import type { HttpReply } from '../http/http-reply.ts';
+import {
+  errorFromThrown,
+  malformedStream,
+  type ProviderContext,
+  unsupported,
+} from '../http/provider-errors.ts';
+import { readSse } from '../http/read-sse.ts';
+import { nonEmpty, objectsOf } from '../turn/json-access.ts';
+import { singleTurnAdapter } from '../turn/single-turn.ts';
 import type { ResponsesDialect } from './dialect.ts';
 import { bodyOf, growingInputs } from './request.ts';
 import { failedResponse, readResponsesStream } from './stream.ts';

@@ -1,4 +1,4 @@
-import type { Endpoint } from '../connection.ts';
+import type { Endpoint } from '../http/connection.ts';
 
 /** What tells the providers of the Responses API apart. */
 export type ResponsesDialect = Endpoint & {

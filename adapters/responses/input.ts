@@ -1,8 +1,8 @@
 import type { Item, MessageItem, Part, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
 import type { JsonObject, JsonValue } from '../../protocol/json.ts';
 import { WireCallIds } from '../chat/wire-call-ids.ts';
-import { GrowingInput } from '../growing-input.ts';
-import { jsonIn, nonEmpty, objectOf, objectsOf, textIn } from '../json-access.ts';
+import { GrowingInput } from '../turn/growing-input.ts';
+import { jsonIn, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
 import { withCallsTogether } from './calls-together.ts';
 import { knownCalls } from './known-calls.ts';
 import { withPairedResults } from './pair-results.ts';

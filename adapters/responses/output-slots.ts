@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../protocol/json.ts';
-import { integerIn, nonEmpty, objectsOf, textIn } from '../json-access.ts';
+import { integerIn, nonEmpty, objectsOf, textIn } from '../turn/json-access.ts';
 
 /** One output item while it is streamed. */
 export type OutputSlot = {

@@ -1,10 +1,10 @@
 import type { Item, Part } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import type { FinishReason, ModelRequest, ModelTurn, ToolCall, Usage } from '../../protocol/turn.ts';
-import { CallIds } from '../call-ids.ts';
-import { arrayOf, nonEmpty, objectOf, objectsOf, textIn } from '../json-access.ts';
-import { toolCall } from '../tool-call.ts';
-import { normalizeUsage } from '../usage.ts';
+import { CallIds } from '../turn/call-ids.ts';
+import { arrayOf, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
+import { toolCall } from '../turn/tool-call.ts';
+import { normalizeUsage } from '../turn/usage.ts';
 import type { ResponsesDialect } from './dialect.ts';
 import { type Kept, keyOf, optional } from './wire-item.ts';
 

@@ -1,6 +1,6 @@
 import type { Opaque } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
-import { nonEmpty, objectOf } from '../json-access.ts';
+import { nonEmpty, objectOf } from '../turn/json-access.ts';
 
 /**
  * What an item of ours keeps of the output item it came from, in its `opaque.data`:

@@ -5,7 +5,7 @@ import { openaiResponses } from '../../adapters/openai-responses.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { SideEffect } from '../../protocol/tool.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import { createAgent, memory, type Settled, tool } from '../../surfaces/library/index.ts';
+import { createAgent, memory, type Settled, tool } from '../../tools/agent/index.ts';
 import type { Contender } from './contender.ts';
 import {
   API_KEY,

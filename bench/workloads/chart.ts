@@ -16,7 +16,7 @@ import {
   settling,
   stamp,
   starting,
-} from '../../surfaces/testing/explore/make-events.ts';
+} from '../../tools/explore/events/make-events.ts';
 import { time } from '../stopwatch.ts';
 import type { Workload } from '../workload.ts';
 

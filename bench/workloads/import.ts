@@ -60,7 +60,18 @@ function measuring(source: string): string {
 /** The package is measured as it ships. */
 function buildIfStale(): void {
   const built = newest(join(ROOT, 'dist'), '.js');
-  const folders = ['protocol', 'machines', 'engine', 'adapters', 'tools', 'stores', 'surfaces', 'visualizer'];
+  const folders = [
+    'protocol',
+    'machines',
+    'engine',
+    'adapters',
+    'tools',
+    'stores',
+    'text',
+    'server',
+    'cli',
+    'visualizer',
+  ];
   const sources = folders.map(folder => newest(join(ROOT, folder), '.ts'));
   if (built > Math.max(...sources, statSync(join(ROOT, 'build.ts')).mtimeMs)) return;
   process.stderr.write('building the package\n');

@@ -1,9 +1,9 @@
 import { InDoubt, isThrown, messageOf } from '../../protocol/error.ts';
 import { type JsonValue, toBoundedText } from '../../protocol/json.ts';
 import type { Tool, ToolCallContext } from '../../protocol/tool.ts';
-import { withinCall } from '../current-call.ts';
-import { type Host, sleep } from '../host.ts';
-import type { ChildOutcome } from './run-child.ts';
+import { type Host, sleep } from '../driver/host.ts';
+import { withinCall } from '../run/current-call.ts';
+import type { ChildOutcome } from '../sub-agents/run-child.ts';
 
 /** How one attempt of a tool's function ended; `lost`: whether it acted is unknown, and it may still act until it has `returned`. */
 export type Outcome =

@@ -4,11 +4,11 @@ import { isThrown, messageOf } from '../../protocol/error.ts';
 import type { Spent } from '../../protocol/event.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import type { Tool, ToolCallContext } from '../../protocol/tool.ts';
-import type { ChildAnswer, ChildRuns } from '../child-runs.ts';
-import { cutText, fitsBytes, MODEL_READS_BYTES } from '../cut-text.ts';
-import { sleep } from '../host.ts';
-import { maxResultBytesOf } from '../run-blobs.ts';
-import { Cancelled, type ServiceScope, Stopped } from '../service.ts';
+import { cutText, fitsBytes, MODEL_READS_BYTES } from '../../text/cut-text.ts';
+import { sleep } from '../driver/host.ts';
+import { maxResultBytesOf } from '../journal/run-blobs.ts';
+import type { ChildAnswer, ChildRuns } from '../sub-agents/child-runs.ts';
+import { runChild } from '../sub-agents/run-child.ts';
 import {
   callTool,
   describeLate,
@@ -18,8 +18,8 @@ import {
   readOutput,
   type Whole,
 } from './call-outcome.ts';
-import { runChild } from './run-child.ts';
 import { isCallRunning, trackCall } from './running-calls.ts';
+import { Cancelled, type ServiceScope, Stopped } from './service.ts';
 
 export type ToolBatchParts = {
   connectTools(): Promise<ReadonlyMap<string, Tool>>;

@@ -1,8 +1,9 @@
+import { toolResults } from '../../machines/tool-results.ts';
 import { messageOf } from '../../protocol/error.ts';
-import type { Finisher, OutputContract, ToolResult } from '../definition.ts';
-import { toolResults } from '../results.ts';
-import type { Service, ServiceScope } from '../service.ts';
+import type { Finisher, ToolResult } from '../../protocol/finisher.ts';
+import type { OutputContract } from '../definition.ts';
 import { checkOutput } from './check-output.ts';
+import type { Service, ServiceScope } from './service.ts';
 
 /**
  * Runs the finishers in order over the answer, then holds what they leave to the output's schema. What

@@ -1,10 +1,10 @@
 import type { ServiceName } from '../../protocol/effect.ts';
 import type { Tool } from '../../protocol/tool.ts';
-import type { ChildRuns } from '../child-runs.ts';
 import type { AgentDefinition } from '../definition.ts';
-import type { Service } from '../service.ts';
+import type { ChildRuns } from '../sub-agents/child-runs.ts';
 import { makeFinishers } from './finishers.ts';
 import { makeModelTurn } from './model-turn.ts';
+import type { Service } from './service.ts';
 import { timer } from './timer.ts';
 import { makeToolBatch } from './tool-batch.ts';
 

@@ -3,13 +3,13 @@ import { codeOf, EngineError, isThrown, messageOf, ProviderError, setupError } f
 import type { QualifiedCall } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { ModelTurn, ToolCall } from '../../protocol/turn.ts';
+import type { TextFilter } from '../../text/text-filter.ts';
 import type { Retry } from '../definition.ts';
-import { digestOf } from '../digest.ts';
-import type { Host } from '../host.ts';
-import type { Report, Service, ServiceScope } from '../service.ts';
-import type { TextFilter } from '../text-filter.ts';
+import type { Host } from '../driver/host.ts';
+import { digestOf } from '../journal/digest.ts';
 import { type PreparedTurn, prepareRequest, type TurnParts } from './prepare-request.ts';
 import { makeIdsUnique, qualifyCalls } from './qualify-calls.ts';
+import type { Report, Service, ServiceScope } from './service.ts';
 import { TurnDisplay } from './show-turn.ts';
 
 export type ModelTurnParts = Omit<TurnParts, 'tools'> & {

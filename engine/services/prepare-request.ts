@@ -12,7 +12,7 @@ import type {
   ToolDefinition,
 } from '../../protocol/turn.ts';
 import type { PrepareTurn } from '../definition.ts';
-import { digestOf } from '../digest.ts';
+import { digestOf } from '../journal/digest.ts';
 
 export type TurnParts = {
   models: readonly ModelAdapter[];

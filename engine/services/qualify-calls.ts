@@ -3,7 +3,7 @@ import type { QualifiedCall } from '../../protocol/event.ts';
 import { type JsonValue, toBoundedText } from '../../protocol/json.ts';
 import { type Approval, readApproval, type Tool } from '../../protocol/tool.ts';
 import type { ToolCall } from '../../protocol/turn.ts';
-import { digestCall } from '../digest.ts';
+import { digestCall } from '../journal/digest.ts';
 
 export type QualifyOptions = { runId: string; now: number; tools: ReadonlyMap<string, Tool> };
 

@@ -1,8 +1,8 @@
 import type { Context } from '../../machines/context.ts';
 import { textOf } from '../../protocol/message.ts';
 import type { ModelTurn, TurnDelta } from '../../protocol/turn.ts';
-import type { ServiceScope } from '../service.ts';
-import { chainFilters, type TextFilter } from '../text-filter.ts';
+import { chainFilters, type TextFilter } from '../../text/text-filter.ts';
+import type { ServiceScope } from './service.ts';
 
 /**
  * What of a turn reaches the reader, and what the chart is told of it.

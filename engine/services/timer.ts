@@ -1,5 +1,5 @@
-import { LONGEST_NAP_MS, sleep } from '../host.ts';
-import type { Service } from '../service.ts';
+import { LONGEST_NAP_MS, sleep } from '../driver/host.ts';
+import type { Service } from './service.ts';
 
 /**
  * Reports `timer.fired` once its time has come by the wall clock, however long the machine slept. A wait

@@ -1,7 +1,7 @@
 import type { Call } from '../../machines/context.ts';
 import { isThrown } from '../../protocol/error.ts';
-import { type Service, Stopped } from '../service.ts';
 import { becameOnce, CallRun, ONCE_NOW, type ToolBatchParts } from './call-run.ts';
+import { type Service, Stopped } from './service.ts';
 
 /**
  * One service for a whole batch of calls.

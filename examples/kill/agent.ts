@@ -1,9 +1,9 @@
 // In a project of your own: from 'agentchart' and 'agentchart/adapters/scripted'.
 import { scripted } from '../../adapters/scripted.ts';
-import { type Agent, createAgent, type Store, tool } from '../../surfaces/library/index.ts';
-import { refund, refundInput } from './refund.ts';
+import { type Agent, createAgent, type Store, tool } from '../../tools/agent/index.ts';
 import type { Pace } from './setup.ts';
 import { modelScript } from './story.ts';
+import { refund, refundInput } from './workers/refund.ts';
 
 /** The right side: the refund as a tool of an agent. What it must not do twice it says, and no more. */
 export function makeRefundAgent({

@@ -2,10 +2,10 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Ledger, LoopState, RoundState, Side, SideState } from './demo-state.ts';
-import { readLedger } from './ledger.ts';
-import type { Report } from './process-messages.ts';
+import type { Report } from './server/process-messages.ts';
+import { WorkerProcess } from './server/worker-process.ts';
 import { type Pace, setupVariables } from './setup.ts';
-import { WorkerProcess } from './worker-process.ts';
+import { readLedger } from './workers/ledger.ts';
 
 export type RoundOptions = {
   folder: string;
@@ -82,7 +82,7 @@ export class Round {
   #makeProcess(side: Side): WorkerProcess {
     const { folder, restartMs, paceOf, onChange } = this.#options;
     return new WorkerProcess({
-      module: `./${side}-worker.ts`,
+      module: `../workers/${side}-worker.ts`,
       restartMs,
       environment: start => setupVariables({ folder, pace: paceOf(start, side) }),
       onReport: report => this.#take(side, report),

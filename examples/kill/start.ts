@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util';
 import { messageOf } from '../../protocol/error.ts';
 import { Demo } from './demo.ts';
 import { playOnce } from './play-once.ts';
-import { serveDemo } from './serve-demo.ts';
+import { serveDemo } from './server/serve-demo.ts';
 
 const USAGE = `npm run demo:kill [-- [--port PORT] [--once] [--keep]]
   --port PORT  where the page is (default: a free port)

@@ -5,7 +5,7 @@ import {
   hideHtmlComments,
   type ModelAdapter,
   numberCitations,
-} from '../../surfaces/library/index.ts';
+} from '../../tools/agent/index.ts';
 import { indexDocuments, readDocuments } from './document-index.ts';
 import { citations, makeTools } from './tools.ts';
 

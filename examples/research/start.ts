@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util';
 // In a project of your own: from 'agentchart' and 'agentchart/adapters/model-from-env'.
 import { modelFromEnv } from '../../adapters/model-from-env.ts';
 import { messageOf } from '../../protocol/error.ts';
-import type { Run, Settled } from '../../surfaces/library/index.ts';
+import type { Run, Settled } from '../../tools/agent/index.ts';
 import { makeResearcher } from './researcher.ts';
 import { note, ResearchView } from './show-research.ts';
 import { standInModel } from './stand-in-model.ts';

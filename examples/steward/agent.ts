@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
 import * as z from 'zod';
 // In a project of your own: from 'agentchart' and 'agentchart/tools/mcp'.
-import { createAgent } from '../../surfaces/library/index.ts';
+import { createAgent } from '../../tools/agent/index.ts';
 import { mcp } from '../../tools/mcp.ts';
 import { dieAfter } from './die-after.ts';
 import { stewardInstructions } from './instructions.ts';

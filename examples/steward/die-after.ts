@@ -1,4 +1,4 @@
-import type { Tool, ToolSource } from '../../surfaces/library/index.ts';
+import type { Tool, ToolSource } from '../../tools/agent/index.ts';
 
 /** The same tools, but the process kills itself (SIGKILL) as soon as `name` has done its work. */
 export function dieAfter(source: ToolSource, name: string): ToolSource {

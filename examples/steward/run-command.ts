@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 export type CommandEnd = { pid: number; code: number | null; signal: NodeJS.Signals | null };
 
 /** The `agentchart` command of this checkout. */
-export const COMMAND = join(dirname(fileURLToPath(import.meta.url)), '../../surfaces/cli/main.ts');
+export const COMMAND = join(dirname(fileURLToPath(import.meta.url)), '../../cli/main.ts');
 
 /** Runs `agentchart ARGS` as a process of its own, on this terminal, and tells how it ended. */
 export async function runCommand(args: readonly string[], env: Record<string, string>): Promise<CommandEnd> {

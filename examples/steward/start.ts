@@ -6,14 +6,14 @@ import { existsSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { startStandInModel } from '../stand-in/model.ts';
+import { startStandIn } from '../stand-in/wire/provider.ts';
+import { environmentOf, WAYS } from '../stand-in/wire/ways.ts';
 import { STEWARD_TASK } from './instructions.ts';
 import { describeWrite, findOpenCall, findRun } from './look-at-run.ts';
 import { prepareCopy } from './prepare-copy.ts';
 import { type CommandEnd, runCommand } from './run-command.ts';
 import { servePage } from './serve-page.ts';
-import { startStandInModel } from './stand-in-model.ts';
-import { startStandIn } from './wire/stand-in-provider.ts';
-import { environmentOf, WAYS } from './wire/ways.ts';
 
 const KEY = 'stand-in-needs-none';
 /** Before each piece of a stream, so that a person sees it come, in ms. */

@@ -4,7 +4,7 @@ import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { ProviderError } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { ModelRequest, ModelTurn, TurnDelta } from '../../protocol/turn.ts';
-import { subjects } from './fixtures/subjects.ts';
+import { subjects } from '../support/adapters/fixtures/subjects.ts';
 
 const good = subjects.openaiResponses as AdapterUnderTest;
 

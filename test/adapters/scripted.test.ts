@@ -2,14 +2,14 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { countTurns } from '../../adapters/count-scripted-turns.ts';
+import { countTurns } from '../../adapters/scripted/count-scripted-turns.ts';
 import { scripted, type Wait } from '../../adapters/scripted.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
 import { userMessage } from '../../protocol/message.ts';
 import type { ModelRequest } from '../../protocol/turn.ts';
-import { calling, collect, rejection, request, result, sumOf } from './requests.ts';
+import { calling, collect, rejection, request, result, sumOf } from '../support/adapters/requests.ts';
 
 let folder: string;
 beforeAll(() => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { KINDS, type Kind, runAttacks } from './attack.ts';
-import { checkEvidence, type Evidence, type RunEvidence } from './chaos-evidence.ts';
+import { checkEvidence, type Evidence, type RunEvidence } from './chaos/chaos-evidence.ts';
 
 /**
  * As in `npm run attack`, with the cases that are quick. A case takes a second or two; one that is killed

@@ -1,12 +1,12 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { AttackCase, CaseKind } from './attack-case.ts';
-import { runCarelessChaos } from './careless-chaos.ts';
-import { CASE_KINDS } from './cases.ts';
-import { Chaos, type ChaosOptions, type ChaosResult } from './chaos.ts';
-import { countBy, FIGURES, type Figure, type Finding } from './finding.ts';
-import { type CaseResult, runCase } from './run-case.ts';
+import type { AttackCase, CaseKind } from './cases/attack-case.ts';
+import { CASE_KINDS } from './cases/cases.ts';
+import { countBy, FIGURES, type Figure, type Finding } from './cases/finding.ts';
+import { type CaseResult, runCase } from './cases/run-case.ts';
+import { runCarelessChaos } from './chaos/careless-chaos.ts';
+import { Chaos, type ChaosOptions, type ChaosResult } from './chaos/chaos.ts';
 
 export const KINDS = ['mcp', 'providers', 'gateway', 'journals', 'chaos'] as const;
 export type Kind = (typeof KINDS)[number];

@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { messageOf } from '../../protocol/error.ts';
 import { hasProblems, KINDS, type Kind, type Report, runAttacks } from './attack.ts';
-import { FIGURES } from './finding.ts';
+import { FIGURES } from './cases/finding.ts';
 
 const HELP = `Attacks the engine, its adapters, its tools and its servers, and counts what breaks.
 

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
-import { calling, Desk, REFUND } from './desk.ts';
+import { calling, Desk, REFUND } from '../support/cli/desk.ts';
 
 /** Changes a database behind everybody's back. */
 function change(file: string, sql: string): void {

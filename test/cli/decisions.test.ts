@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { appendEvidence } from '../../engine/append-evidence.ts';
+import { appendEvidence } from '../../engine/journal/append-evidence.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import { AGENT, calling, Desk, eventsOf, REFUND, typesOf } from './desk.ts';
+import { AGENT, calling, Desk, eventsOf, REFUND, typesOf } from '../support/cli/desk.ts';
 
 const done = { text: 'Done.' };
 

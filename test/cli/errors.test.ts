@@ -2,8 +2,8 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
 import { CHART_VERSION } from '../../machines/agent.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import { rewriteJournal } from '../versions/rewrite-journal.ts';
-import { AGENT, calling, Desk, REFUND } from './desk.ts';
+import { AGENT, calling, Desk, REFUND } from '../support/cli/desk.ts';
+import { rewriteJournal } from '../support/versions/rewrite-journal.ts';
 
 const done = { text: 'Done.' };
 
@@ -50,7 +50,7 @@ describe.concurrent('bad usage exits 2 and says what to do', () => {
   test("another agent than the run's own decides nothing", async () => {
     const desk = new Desk([calling(REFUND), done]);
     const { runId } = await desk.begin();
-    const library = new URL('../../surfaces/library/index.ts', import.meta.url).href;
+    const library = new URL('../../tools/agent/index.ts', import.meta.url).href;
     desk.write(
       'other.mjs',
       `import { createAgent } from '${library}'; export default createAgent({ name: 'other' });`,
@@ -65,7 +65,7 @@ describe.concurrent('bad usage exits 2 and says what to do', () => {
   test("another agent than the run's own forks and migrates nothing, and a plain one does not resume it", async () => {
     const desk = new Desk([calling(REFUND), done]);
     const { runId } = await desk.begin();
-    const library = new URL('../../surfaces/library/index.ts', import.meta.url).href;
+    const library = new URL('../../tools/agent/index.ts', import.meta.url).href;
     const chart = `{ chart: ${CHART_VERSION}`;
     const general = `{ from: ${chart} }, to: ${chart}, agent: "2" }, migrate: events => events }`;
     desk.write(

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { Desk } from './desk.ts';
+import { Desk } from '../support/cli/desk.ts';
 
 const REFUND = resolve('examples/refund.ts');
 

@@ -1,6 +1,6 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { calling, Desk } from './desk.ts';
+import { calling, Desk } from '../support/cli/desk.ts';
 
 const WHOLE = { head: 'begins', rows: 'é漢\u2028'.repeat(300_000), tail: 'ends' };
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { AGENT, calling, Desk, eventsOf, REFUND, typesOf } from './desk.ts';
+import { AGENT, calling, Desk, eventsOf, REFUND, typesOf } from '../support/cli/desk.ts';
 
 const done = { text: 'Done.', usage: { inputTokens: 12, outputTokens: 3 } };
 const ESCAPE = '\u001b';

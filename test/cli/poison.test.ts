@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { calling, Desk, eventsOf } from './desk.ts';
+import { calling, Desk, eventsOf } from '../support/cli/desk.ts';
 
-const POISONED = resolve('test/cli/fixtures/poison.ts');
+const POISONED = resolve('test/support/cli/fixtures/poison.ts');
 
 describe('a run that kills its process each time', () => {
   test('is paused by the sixth, which says why, and goes on when it is unpaused', async () => {

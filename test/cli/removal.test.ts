@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { sqlite } from '../../stores/sqlite.ts';
-import { calling, Desk, REFUND } from './desk.ts';
+import { calling, Desk, REFUND } from '../support/cli/desk.ts';
 
 const SCRIPT = [{ text: 'Let me see.', ...calling(REFUND) }, { text: 'Done.' }];
 

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import type { RunExport } from '../../engine/export-run.ts';
-import { AGENT, calling, Desk, eventsOf, REFUND, typesOf } from './desk.ts';
+import type { RunExport } from '../../engine/replay/export-run.ts';
+import { AGENT, calling, Desk, eventsOf, REFUND, typesOf } from '../support/cli/desk.ts';
 
 const SCRIPT = [
   { text: 'Let me see.', ...calling(['lookup', { orderId: 'A-1' }], REFUND) },

@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { EngineError, messageOf } from '../../protocol/error.ts';
-import { readGatewayConfig } from '../../surfaces/responses/read-gateway-config.ts';
-import { ServedDesk } from '../http/served-desk.ts';
-import { rejectionOf } from '../tools/call-context.ts';
-import { HttpMcpServer } from '../tools/http-mcp-server.ts';
-import { calling, Desk } from './desk.ts';
+import { readGatewayConfig } from '../../server/responses/gateway/read-gateway-config.ts';
+import { calling, Desk } from '../support/cli/desk.ts';
+import { ServedDesk } from '../support/server/served-desk.ts';
+import { rejectionOf } from '../support/tools/call-context.ts';
+import { HttpMcpServer } from '../support/tools/http-mcp-server.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'agentchart-config-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -1,6 +1,6 @@
 import { setInterval } from 'node:timers';
 import { describe, expect, test } from 'vitest';
-import { AGENT, calling, Desk, eventsOf, REFUND, type Started, typesOf } from './desk.ts';
+import { AGENT, calling, Desk, eventsOf, REFUND, type Started, typesOf } from '../support/cli/desk.ts';
 
 const done = { text: 'Done.' };
 const STARTED = '"type":"tool.started"';

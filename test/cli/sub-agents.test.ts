@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import type { RunView } from '../../surfaces/http/run-view.ts';
-import { calling, Desk, eventsOf } from './desk.ts';
+import type { RunView } from '../../server/runs/run-view.ts';
+import { calling, Desk, eventsOf } from '../support/cli/desk.ts';
 
-const FAMILY = resolve('test/cli/fixtures/family.ts');
+const FAMILY = resolve('test/support/cli/fixtures/family.ts');
 const SCRIPT = [calling(['clerk', { input: 'Pay 42 euros.' }]), { text: 'All is paid.' }];
 
 /** A run whose sub-agent waits for an approval, and both ids. */

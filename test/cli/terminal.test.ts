@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
-import { AGENT, calling, Desk, MAIN, REFUND, Started, typesOf } from './desk.ts';
+import { AGENT, calling, Desk, MAIN, REFUND, Started, typesOf } from '../support/cli/desk.ts';
 
 const done = { text: 'All done.' };
 const ESCAPE = '\u001b';

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { until } from '../http/runs-app.ts';
-import { ServedDesk } from '../http/served-desk.ts';
-import { calling, Desk } from './desk.ts';
+import { calling, Desk } from '../support/cli/desk.ts';
+import { until } from '../support/server/runs-app.ts';
+import { ServedDesk } from '../support/server/served-desk.ts';
 
-const LIBRARY = new URL('../../surfaces/library/index.ts', import.meta.url).href;
+const LIBRARY = new URL('../../tools/agent/index.ts', import.meta.url).href;
 
 /** An agent whose tool fails in the given way while its promise is not settled, or once it is. */
 function makeModule(failing: string): string {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { Item } from '../../protocol/item.ts';
 import { userMessage } from '../../protocol/message.ts';
-import { findDoubles } from './check-scenario.ts';
-import { checkTranscript } from './check-transcript.ts';
+import { findDoubles } from './checks/check-scenario.ts';
+import { checkTranscript } from './checks/check-transcript.ts';
 import { planNext, sample } from './plan.ts';
 import type { Result } from './run-matrix.ts';
 import { type CrashPoint, nameScenario, readScenario, type Scenario } from './scenario.ts';

@@ -2,8 +2,8 @@ import { setImmediate as turn } from 'node:timers/promises';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import type { JsonObject, JsonValue } from '../../protocol/json.ts';
 import type { Tool, ToolCallContext } from '../../protocol/tool.ts';
-import type { AgentOptions } from '../../surfaces/library/agent-options.ts';
-import type { StartOptions } from '../../surfaces/library/begin-journal.ts';
+import type { AgentOptions } from '../../tools/agent/agent-options.ts';
+import type { StartOptions } from '../../tools/agent/begin-journal.ts';
 import type { Outside } from './outside.ts';
 import type { CrashPoint } from './scenario.ts';
 

@@ -1,4 +1,4 @@
-import { type Host, systemHost } from '../../engine/host.ts';
+import { type Host, systemHost } from '../../engine/driver/host.ts';
 import type { CrashPoint } from './scenario.ts';
 
 /** How long a commit takes on the monotonic clock, in ms: a lease has to be renewed after two. */

@@ -1,12 +1,12 @@
 import { join } from 'node:path';
-import type { Host } from '../../engine/host.ts';
-import type { Run } from '../../engine/run.ts';
-import type { OpenCall } from '../../engine/settled.ts';
+import type { Host } from '../../engine/driver/host.ts';
+import type { Run } from '../../engine/run/run.ts';
+import type { OpenCall } from '../../engine/run/settled.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import type { Agent } from '../../surfaces/library/agent.ts';
-import { createAgent } from '../../surfaces/library/create-agent.ts';
+import type { Agent } from '../../tools/agent/agent.ts';
+import { createAgent } from '../../tools/agent/create-agent.ts';
 import type { CrashAgent, Message, World } from './crash-agent.ts';
 import { isSame, type Outside, type Place, type Told } from './outside.ts';
 

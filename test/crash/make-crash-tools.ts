@@ -1,5 +1,5 @@
 import type { Tool } from '../../protocol/tool.ts';
-import { makeTool } from '../engine/agents.ts';
+import { makeTool } from '../support/engine/agents.ts';
 import { actIn, type World } from './crash-agent.ts';
 
 /** Two attempts in each process, the first of which fails. */

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { checkScenario, type Findings, findDoubles } from './check-scenario.ts';
+import { checkScenario, type Findings, findDoubles } from './checks/check-scenario.ts';
 import { Outside } from './outside.ts';
 import { type CrashPoint, type Job, nameScenario, type Outcome, type Scenario } from './scenario.ts';
 

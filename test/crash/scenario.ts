@@ -1,4 +1,4 @@
-import type { FaultPoint } from '../../engine/host.ts';
+import type { FaultPoint } from '../../engine/driver/host.ts';
 
 /**
  * Where a process of the matrix can be killed: the engine's own points, inside a tool right before and

@@ -9,9 +9,9 @@ test('docs/adding-a-provider.md quotes the files that ship, as they are', () => 
   expect(quotes.map(([, path]) => path)).toEqual([
     'adapters/cerebras.ts',
     'adapters/model-from-env.ts',
-    'test/adapters/cerebras.test.ts',
-    'test/adapters/cerebras.test.ts',
-    'test/adapters/cerebras.test.ts',
+    'test/adapters/chat/cerebras.test.ts',
+    'test/adapters/chat/cerebras.test.ts',
+    'test/adapters/chat/cerebras.test.ts',
   ]);
   for (const [, path = '', code = ''] of quotes) expect(read(path), path).toContain(code);
   expect(page.match(/```ts/g)).toHaveLength(quotes.length);

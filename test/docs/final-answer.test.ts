@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
+import type { ScriptedTurn } from '../../adapters/scripted/scripted-turns.ts';
 import { scripted } from '../../adapters/scripted.ts';
-import type { ScriptedTurn } from '../../adapters/scripted-turns.ts';
-import type { RunHappening } from '../../engine/run.ts';
-import type { AgentOptions } from '../../surfaces/library/agent-options.ts';
-import { createAgent } from '../../surfaces/library/create-agent.ts';
-import { makeTool } from '../engine/agents.ts';
-import { ManualHost } from '../engine/manual-host.ts';
-import { recordRequests } from '../engine/models.ts';
+import type { RunHappening } from '../../engine/run/run.ts';
+import type { AgentOptions } from '../../tools/agent/agent-options.ts';
+import { createAgent } from '../../tools/agent/create-agent.ts';
+import { ManualHost } from '../../tools/testing/manual-host.ts';
+import { makeTool } from '../support/engine/agents.ts';
+import { recordRequests } from '../support/engine/models.ts';
 
 const MODES = ['live', 'held', 'separate'] as const;
 type Mode = (typeof MODES)[number];

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { providerNames } from '../../adapters/model-from-env.ts';
-import { insertProviderTable, providerTable } from './provider-table.ts';
+import { insertProviderTable, providerTable } from '../support/docs/provider-table.ts';
 
 const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
 

@@ -1,13 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
+import type { ScriptedTurn } from '../../adapters/scripted/scripted-turns.ts';
 import { scripted } from '../../adapters/scripted.ts';
-import type { ScriptedTurn } from '../../adapters/scripted-turns.ts';
-import { digestCall } from '../../engine/digest.ts';
-import type { Settled } from '../../engine/settled.ts';
+import { digestCall } from '../../engine/journal/digest.ts';
+import type { Settled } from '../../engine/run/settled.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import { memory } from '../../stores/memory.ts';
-import type { AgentOptions } from '../../surfaces/library/agent-options.ts';
-import { createAgent } from '../../surfaces/library/create-agent.ts';
+import type { AgentOptions } from '../../tools/agent/agent-options.ts';
+import { createAgent } from '../../tools/agent/create-agent.ts';
+import { ManualHost } from '../../tools/testing/manual-host.ts';
 import { tool } from '../../tools/tool.ts';
 import {
   calls,
@@ -18,9 +19,8 @@ import {
   makeTool,
   resultsIn,
   wordsOf,
-} from '../engine/agents.ts';
-import { ManualHost } from '../engine/manual-host.ts';
-import { recordRequests } from '../engine/models.ts';
+} from '../support/engine/agents.ts';
+import { recordRequests } from '../support/engine/models.ts';
 
 const HOUR = 3_600_000;
 

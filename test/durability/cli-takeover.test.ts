@@ -1,11 +1,11 @@
 import { hostname } from 'node:os';
 import { expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
-import { systemHost } from '../../engine/host.ts';
+import { systemHost } from '../../engine/driver/host.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import { createAgent } from '../../surfaces/library/create-agent.ts';
-import { AGENT, calling, Desk, eventsOf, typesOf } from '../cli/desk.ts';
-import desk from '../cli/fixtures/desk.ts';
+import { createAgent } from '../../tools/agent/create-agent.ts';
+import { AGENT, calling, Desk, eventsOf, typesOf } from '../support/cli/desk.ts';
+import desk from '../support/cli/fixtures/desk.ts';
 
 test('a command whose run another process took over says so and why, follows it, and reports the same end', async () => {
   const turns = [calling('wait'), { text: 'done' }];

@@ -3,7 +3,8 @@ import { scripted } from '../../adapters/scripted.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import type { Store } from '../../protocol/store.ts';
 import { memory } from '../../stores/memory.ts';
-import { createAgent } from '../../surfaces/library/create-agent.ts';
+import { createAgent } from '../../tools/agent/create-agent.ts';
+import { ManualHost } from '../../tools/testing/manual-host.ts';
 import {
   calls,
   countEvents,
@@ -12,10 +13,9 @@ import {
   makeTool,
   makeTracedTool,
   resultsIn,
-} from '../engine/agents.ts';
-import { ManualHost } from '../engine/manual-host.ts';
-import { recordRequests } from '../engine/models.ts';
-import { watchStore } from '../engine/watched-store.ts';
+} from '../support/engine/agents.ts';
+import { recordRequests } from '../support/engine/models.ts';
+import { watchStore } from '../support/engine/watched-store.ts';
 
 const SECOND = 1_000;
 const HOUR = 3_600 * SECOND;

@@ -4,11 +4,11 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import type { CommandResult } from '../../engine/explain-refusal.ts';
-import type { Settled } from '../../engine/settled.ts';
+import type { CommandResult } from '../../engine/run/explain-refusal.ts';
+import type { Settled } from '../../engine/run/settled.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import { eventsOf } from '../engine/agents.ts';
-import { BundledFixture } from './bundled-fixture.ts';
+import { BundledFixture } from '../support/durability/bundled-fixture.ts';
+import { eventsOf } from '../support/engine/agents.ts';
 
 const fixture = new BundledFixture('decision-race-fixture');
 const RUN = 'run_raced';

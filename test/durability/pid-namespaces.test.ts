@@ -6,8 +6,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, describe, expect, test } from 'vitest';
 import { readOwnerName } from '../../protocol/owner-name.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import { eventsOf } from '../engine/agents.ts';
-import { BundledFixture } from './bundled-fixture.ts';
+import { BundledFixture } from '../support/durability/bundled-fixture.ts';
+import { eventsOf } from '../support/engine/agents.ts';
 
 const fixture = new BundledFixture('two-drivers-fixture');
 const RUN = 'run_shared';
@@ -82,7 +82,7 @@ describe('drivers in PID namespaces of their own, on one store and under one hos
   });
 
   test.skipIf(!canUnshare)('that see the /proc of another namespace judge nobody by it', () => {
-    const module = JSON.stringify(new URL('../../engine/owner.ts', import.meta.url));
+    const module = JSON.stringify(new URL('../../engine/driver/owner.ts', import.meta.url));
     const script = `import { makeOwner } from ${module}; console.log(JSON.stringify(makeOwner('x')))`;
     const [command = '', ...args] = OWN_NAMESPACE_WITHOUT_PROC;
     const line = [...args, process.execPath, '--input-type=module', '-e', script];

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { FaultPoint } from '../../engine/host.ts';
+import type { FaultPoint } from '../../engine/driver/host.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import {
   CLIENT,
@@ -11,7 +11,7 @@ import {
   ONCE,
   TOOLS,
   type ToolName,
-} from './approval-drill.ts';
+} from '../support/durability/approval-drill.ts';
 
 const process = fc.constantFrom<(0 | 1)[]>(0, 1);
 const call = fc.nat({ max: 11 });

@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
-import type { Run } from '../../engine/run.ts';
+import type { Run } from '../../engine/run/run.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { ToolCallContext } from '../../protocol/tool.ts';
 import { memory } from '../../stores/memory.ts';
-import { createAgent } from '../../surfaces/library/create-agent.ts';
-import { calls, countEvents, eventsOf, makeTool, makeTracedTool } from '../engine/agents.ts';
-import { ManualHost } from '../engine/manual-host.ts';
-import { type Watch, watchStore } from '../engine/watched-store.ts';
+import { createAgent } from '../../tools/agent/create-agent.ts';
+import { ManualHost } from '../../tools/testing/manual-host.ts';
+import { calls, countEvents, eventsOf, makeTool, makeTracedTool } from '../support/engine/agents.ts';
+import { type Watch, watchStore } from '../support/engine/watched-store.ts';
 
 const DAY = 24 * 3_600_000;
 

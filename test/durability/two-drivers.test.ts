@@ -4,12 +4,12 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, describe, expect, test } from 'vitest';
-import { loadRun } from '../../engine/load-run.ts';
-import type { Settled } from '../../engine/settled.ts';
+import { loadRun } from '../../engine/journal/load-run.ts';
+import type { Settled } from '../../engine/run/settled.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import { eventsOf } from '../engine/agents.ts';
-import { BundledFixture } from './bundled-fixture.ts';
+import { BundledFixture } from '../support/durability/bundled-fixture.ts';
+import { eventsOf } from '../support/engine/agents.ts';
 
 const fixture = new BundledFixture('two-drivers-fixture');
 const RUN = 'run_shared';

@@ -8,11 +8,11 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, type ExpectStatic, expect, test } from 'vitest';
 import { Demo, type DemoOptions } from '../../examples/kill/demo.ts';
 import { SKETCH_ARROWS, SKETCH_BOXES } from '../../examples/kill/page/chart-sketch.ts';
-import { type ServedDemo, serveDemo } from '../../examples/kill/serve-demo.ts';
+import { type ServedDemo, serveDemo } from '../../examples/kill/server/serve-demo.ts';
 import type { Pace } from '../../examples/kill/setup.ts';
 import { type ChartState, readChart } from '../../visualizer/chart-graph.ts';
 import { edgeId, mergeEdges } from '../../visualizer/merge-edges.ts';
-import { CHROMIUM, launchChromium, WatchedPage } from '../visualizer/browser.ts';
+import { CHROMIUM, launchChromium, WatchedPage } from '../support/visualizer/browser.ts';
 
 /** The demonstration, with real processes and real kills. */
 

@@ -14,7 +14,7 @@ import {
   sanitizeEvent,
   sanitizeMessage,
 } from '../../examples/inspect/sanitize-inspection.ts';
-import { createAgent, tool } from '../../surfaces/library/index.ts';
+import { createAgent, tool } from '../../tools/agent/index.ts';
 
 const example = fileURLToPath(new URL('../../examples/inspect.ts', import.meta.url));
 

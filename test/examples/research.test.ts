@@ -9,7 +9,7 @@ import { readSections } from '../../examples/research/read-sections.ts';
 import { makeResearcher } from '../../examples/research/researcher.ts';
 import { standInModel } from '../../examples/research/stand-in-model.ts';
 import { textOf } from '../../protocol/message.ts';
-import { recordRequests } from '../engine/models.ts';
+import { recordRequests } from '../support/engine/models.ts';
 
 const start = fileURLToPath(new URL('../../examples/research/start.ts', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'agentchart-research-'));

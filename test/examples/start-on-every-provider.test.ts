@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { providerNames } from '../../adapters/model-from-env.ts';
-import { WAYS } from '../../examples/steward/wire/ways.ts';
+import { WAYS } from '../../examples/stand-in/wire/ways.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 

@@ -1,13 +1,13 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { beforeAll, expect, test } from 'vitest';
-import { loadRun } from '../../engine/load-run.ts';
+import { loadRun } from '../../engine/journal/load-run.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { JournalEntry } from '../../protocol/event.ts';
 import type { Store } from '../../protocol/store.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import { ManualHost } from '../engine/manual-host.ts';
-import { makeFile } from '../stores/make-file.ts';
-import { findFaults, makeDrilledAgent, makeWorld, work } from './drilled-run.ts';
+import { ManualHost } from '../../tools/testing/manual-host.ts';
+import { findFaults, makeDrilledAgent, makeWorld, work } from '../support/faults/drilled-run.ts';
+import { makeFile } from '../support/stores/make-file.ts';
 
 type Read = { journal: JournalEntry[]; state: unknown; snapshot: unknown };
 

@@ -3,10 +3,10 @@ import { scripted } from '../../adapters/scripted.ts';
 import type { JournalEntry, RunStarted } from '../../protocol/event.ts';
 import type { Store } from '../../protocol/store.ts';
 import { memory } from '../../stores/memory.ts';
-import { createAgent } from '../../surfaces/library/create-agent.ts';
-import { calls, makeTool, makeTracedTool } from '../engine/agents.ts';
-import { ManualHost } from '../engine/manual-host.ts';
-import { fail } from '../stores/make-journal.ts';
+import { createAgent } from '../../tools/agent/create-agent.ts';
+import { ManualHost } from '../../tools/testing/manual-host.ts';
+import { calls, makeTool, makeTracedTool } from '../support/engine/agents.ts';
+import { fail } from '../support/stores/make-journal.ts';
 
 /** A store that can be replaced under those who use it, as a file by an older copy of it. */
 function makeReplaceable(): { store: Store; loseFrom(seq: number): Promise<void> } {

@@ -1,13 +1,19 @@
 import { expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
-import type { Run } from '../../engine/run.ts';
+import type { Run } from '../../engine/run/run.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import { memory } from '../../stores/memory.ts';
-import type { Agent } from '../../surfaces/library/agent.ts';
-import { createAgent } from '../../surfaces/library/create-agent.ts';
-import { calls, makeTracedTool } from '../engine/agents.ts';
-import { ManualHost } from '../engine/manual-host.ts';
-import { FAULT_KINDS, type Fault, type FaultyStore, type Method, makeFaultyStore } from './fault-store.ts';
+import type { Agent } from '../../tools/agent/agent.ts';
+import { createAgent } from '../../tools/agent/create-agent.ts';
+import { ManualHost } from '../../tools/testing/manual-host.ts';
+import { calls, makeTracedTool } from '../support/engine/agents.ts';
+import {
+  FAULT_KINDS,
+  type Fault,
+  type FaultyStore,
+  type Method,
+  makeFaultyStore,
+} from '../support/faults/fault-store.ts';
 
 /** A run that rests before a payment, one that has ended, and what was kept of a third. */
 type Scene = { agent: Agent; faulty: FaultyStore; host: ManualHost; resting: Run; kept: JsonValue };

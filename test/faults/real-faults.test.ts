@@ -6,13 +6,13 @@ import { describe, expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
 import { receive } from '../../stores/conformance/samples.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import { createAgent } from '../../surfaces/library/create-agent.ts';
-import { calls, makeTool, makeTracedTool } from '../engine/agents.ts';
-import { ManualHost } from '../engine/manual-host.ts';
-import { makeFile } from '../stores/make-file.ts';
-import { fail, makeJournal } from '../stores/make-journal.ts';
+import { createAgent } from '../../tools/agent/create-agent.ts';
+import { ManualHost } from '../../tools/testing/manual-host.ts';
+import { calls, makeTool, makeTracedTool } from '../support/engine/agents.ts';
+import { makeFile } from '../support/stores/make-file.ts';
+import { fail, makeJournal } from '../support/stores/make-journal.ts';
 
-const FIXTURE = resolve('test/faults/full-disk-fixture.ts');
+const FIXTURE = resolve('test/support/faults/full-disk-fixture.ts');
 const IS_ROOT = process.getuid?.() === 0;
 
 type Line = {

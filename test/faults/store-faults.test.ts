@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { memory } from '../../stores/memory.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import { makeFile } from '../stores/make-file.ts';
-import { type FaultDrill, type Recovery, runFaultDrill } from './fault-drill.ts';
-import { FAULT_KINDS, type Fault, type Method } from './fault-store.ts';
+import { type FaultDrill, type Recovery, runFaultDrill } from '../support/faults/fault-drill.ts';
+import { FAULT_KINDS, type Fault, type Method } from '../support/faults/fault-store.ts';
+import { makeFile } from '../support/stores/make-file.ts';
 
 /** `AGENTCHART_FAULTS=all` tries each fault with each recovery and on both stores; it takes minutes. */
 const ALL = process.env.AGENTCHART_FAULTS === 'all';

@@ -1,12 +1,12 @@
 import { copyFileSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { loadRun } from '../../engine/load-run.ts';
+import { loadRun } from '../../engine/journal/load-run.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import type { Store } from '../../protocol/store.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import { ManualHost } from '../engine/manual-host.ts';
-import { makeFile } from '../stores/make-file.ts';
-import { findFaults, makeDrilledAgent, makeWorld, type World, work } from './drilled-run.ts';
+import { ManualHost } from '../../tools/testing/manual-host.ts';
+import { findFaults, makeDrilledAgent, makeWorld, type World, work } from '../support/faults/drilled-run.ts';
+import { makeFile } from '../support/stores/make-file.ts';
 
 /** What a write-ahead log is made of, in bytes. Source: https://www.sqlite.org/fileformat2.html#walformat */
 const LOG_HEADER = 32;

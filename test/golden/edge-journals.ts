@@ -2,14 +2,14 @@ import { agentMachine } from '../../machines/agent.ts';
 import { chartIdentity } from '../../machines/snapshot.ts';
 import { type ChartState, makeStepper } from '../../machines/step.ts';
 import type { ChartEvent, RunEvent, RunStarted } from '../../protocol/event.ts';
-import { abstractState } from '../../surfaces/testing/explore/abstract-state.ts';
-import { beginLedger, followLedger } from '../../surfaces/testing/explore/follow-ledger.ts';
-import { generateEvents } from '../../surfaces/testing/explore/generate-events.ts';
-import type { Ledger } from '../../surfaces/testing/explore/ledger.ts';
-import { nameEdge } from '../../surfaces/testing/explore/name-edge.ts';
-import type { World } from '../../surfaces/testing/explore/world.ts';
-import { makeConfig, makeStarted } from '../machines/builders.ts';
-import { WALKS } from '../machines/walks.ts';
+import { abstractState } from '../../tools/explore/abstract-state.ts';
+import type { World } from '../../tools/explore/environment/world.ts';
+import { generateEvents } from '../../tools/explore/events/generate-events.ts';
+import { beginLedger, followLedger } from '../../tools/explore/model/follow-ledger.ts';
+import type { Ledger } from '../../tools/explore/model/ledger.ts';
+import { nameEdge } from '../../tools/explore/name-edge.ts';
+import { makeConfig, makeStarted } from '../support/machines/builders.ts';
+import { WALKS } from '../support/machines/walks.ts';
 
 export type EdgeJournal = { edges: string[]; events: RunEvent[] };
 

@@ -1,18 +1,18 @@
 import { scripted } from '../../adapters/scripted.ts';
-import { appendEvidence } from '../../engine/append-evidence.ts';
-import { MOST_CRASHES } from '../../engine/find-poison.ts';
-import type { FaultPoint } from '../../engine/host.ts';
-import { redactRun } from '../../engine/redact-run.ts';
-import type { Run } from '../../engine/run.ts';
+import { MOST_CRASHES } from '../../engine/driver/find-poison.ts';
+import type { FaultPoint } from '../../engine/driver/host.ts';
+import { appendEvidence } from '../../engine/journal/append-evidence.ts';
+import { redactRun } from '../../engine/journal/redaction/redact-run.ts';
+import type { Run } from '../../engine/run/run.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import { shortenOwnerName } from '../../protocol/owner-name.ts';
 import type { Store } from '../../protocol/store.ts';
 import { memory } from '../../stores/memory.ts';
-import type { AgentOptions } from '../../surfaces/library/agent-options.ts';
-import { createAgent } from '../../surfaces/library/create-agent.ts';
-import { calls, clientTool, eventsOf, makeGate, makeTool } from '../engine/agents.ts';
-import { ManualHost } from '../engine/manual-host.ts';
-import { watchStore } from '../engine/watched-store.ts';
+import type { AgentOptions } from '../../tools/agent/agent-options.ts';
+import { createAgent } from '../../tools/agent/create-agent.ts';
+import { ManualHost } from '../../tools/testing/manual-host.ts';
+import { calls, clientTool, eventsOf, makeGate, makeTool } from '../support/engine/agents.ts';
+import { watchStore } from '../support/engine/watched-store.ts';
 
 /**
  * Runs of the engine itself, with scripted models and a clock that stands still: what it writes into a

@@ -1,4 +1,4 @@
-import { findDifference } from '../../engine/find-difference.ts';
+import { findDifference } from '../../engine/replay/find-difference.ts';
 import { chartIdentity } from '../../machines/snapshot.ts';
 import { statePath } from '../../machines/state-path.ts';
 import { JOURNAL_FORMAT, type RunEvent, runEventSchema } from '../../protocol/event.ts';

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { hashOf } from '../../engine/digest.ts';
-import { beginFold, foldEntry } from '../../engine/load-run.ts';
+import { hashOf } from '../../engine/journal/digest.ts';
+import { beginFold, foldEntry } from '../../engine/journal/load-run.ts';
 import { toStored } from '../../machines/snapshot.ts';
 import { statePath } from '../../machines/state-path.ts';
 import type { ChartState } from '../../machines/step.ts';

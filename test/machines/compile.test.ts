@@ -24,10 +24,10 @@ import { fromStored, toStored } from '../../machines/snapshot.ts';
 import { type ChartState, makeStepper, type Step, type Stepper } from '../../machines/step.ts';
 import type { RunConfig } from '../../protocol/config.ts';
 import type { ChartEvent } from '../../protocol/event.ts';
-import { generateEvents } from '../../surfaces/testing/explore/generate-events.ts';
-import { makeConfig, makeStarted } from './builders.ts';
-import { events, machines, type RandomEvent } from './random-machines.ts';
-import { choices, configs, WORLD } from './random-runs.ts';
+import { generateEvents } from '../../tools/explore/events/generate-events.ts';
+import { makeConfig, makeStarted } from '../support/machines/builders.ts';
+import { events, machines, type RandomEvent } from '../support/machines/random-machines.ts';
+import { choices, configs, WORLD } from '../support/machines/random-runs.ts';
 
 const STARTED = makeStarted(makeConfig());
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type Call, type CallStatus, type Context, createContext } from '../../machines/context.ts';
 import { decideNextAction } from '../../machines/decide-next-action.ts';
 import type { NextAction } from '../../protocol/effect.ts';
-import { type ConfigChange, makeCall, makeConfig, makeStarted } from './builders.ts';
+import { type ConfigChange, makeCall, makeConfig, makeStarted } from '../support/machines/builders.ts';
 
 type Change = Partial<Omit<Context, 'config'>> & { config?: ConfigChange };
 

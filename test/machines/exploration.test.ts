@@ -4,21 +4,16 @@ import { agentMachine } from '../../machines/agent.ts';
 import { statePath } from '../../machines/state-path.ts';
 import { type ChartState, listEdges, listStates, makeStepper, next, type Step } from '../../machines/step.ts';
 import { runEventSchema } from '../../protocol/event.ts';
-import { abstractState } from '../../surfaces/testing/explore/abstract-state.ts';
-import {
-  BUILT_IN,
-  type Walk as Exploration,
-  Explorer,
-  type Place,
-} from '../../surfaces/testing/explore/explorer.ts';
-import { findStuckPlaces } from '../../surfaces/testing/explore/find-stuck-places.ts';
-import { followLedger } from '../../surfaces/testing/explore/follow-ledger.ts';
-import { generateEvents } from '../../surfaces/testing/explore/generate-events.ts';
-import { nameEdge } from '../../surfaces/testing/explore/name-edge.ts';
-import type { World } from '../../surfaces/testing/explore/world.ts';
-import { makeConfig, makeStarted } from './builders.ts';
-import { nameEffect, transitionOf } from './reference-step.ts';
-import { WALKS, type Walk } from './walks.ts';
+import { abstractState } from '../../tools/explore/abstract-state.ts';
+import type { World } from '../../tools/explore/environment/world.ts';
+import { generateEvents } from '../../tools/explore/events/generate-events.ts';
+import { BUILT_IN, type Walk as Exploration, Explorer, type Place } from '../../tools/explore/explorer.ts';
+import { findStuckPlaces } from '../../tools/explore/find-stuck-places.ts';
+import { followLedger } from '../../tools/explore/model/follow-ledger.ts';
+import { nameEdge } from '../../tools/explore/name-edge.ts';
+import { makeConfig, makeStarted } from '../support/machines/builders.ts';
+import { nameEffect, transitionOf } from '../support/machines/reference-step.ts';
+import { WALKS, type Walk } from '../support/machines/walks.ts';
 
 /**
  * Everything a run can do under small limits: each configuration is walked over completely, and what

@@ -4,9 +4,9 @@ import { fromStored, toStored } from '../../machines/snapshot.ts';
 import { type ChartState, initial, next } from '../../machines/step.ts';
 import type { RunConfig } from '../../protocol/config.ts';
 import type { ChartEvent } from '../../protocol/event.ts';
-import { generateEvents } from '../../surfaces/testing/explore/generate-events.ts';
-import { makeStarted } from './builders.ts';
-import { choices, configs, WORLD } from './random-runs.ts';
+import { generateEvents } from '../../tools/explore/events/generate-events.ts';
+import { makeStarted } from '../support/machines/builders.ts';
+import { choices, configs, WORLD } from '../support/machines/random-runs.ts';
 
 /** Lets things happen until the run ends, and gives back what the chart took. */
 function play(config: RunConfig, picks: readonly number[]): { state: ChartState; journal: ChartEvent[] } {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { begin, gated, makeCall, makeTurn } from './builders.ts';
+import { begin, gated, makeCall, makeTurn } from '../support/machines/builders.ts';
 
 describe('limits that are changed while a run rests', () => {
   it('hold for the whole run: what it has spent counts, and it may go on', () => {

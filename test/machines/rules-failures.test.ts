@@ -13,7 +13,7 @@ import {
   saying,
   settling,
   starting,
-} from './builders.ts';
+} from '../support/machines/builders.ts';
 
 const MODELS = ['first', 'second'].map(model => ({ provider: 'test', model }));
 

@@ -14,7 +14,7 @@ import {
   saying,
   settling,
   starting,
-} from './builders.ts';
+} from '../support/machines/builders.ts';
 
 const usage = (inputTokens: number, outputTokens: number, change: Partial<Usage> = {}): Usage => ({
   inputTokens,

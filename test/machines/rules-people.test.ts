@@ -12,7 +12,7 @@ import {
   saying,
   starting,
   type Told,
-} from './builders.ts';
+} from '../support/machines/builders.ts';
 
 const PAUSE: Told = { type: 'pause.requested' };
 const STEP: Told = { type: 'step.requested' };

@@ -13,7 +13,7 @@ import {
   settling,
   starting,
   type Told,
-} from './builders.ts';
+} from '../support/machines/builders.ts';
 
 const receiving = (callId: string, change: { isError?: boolean } = {}): Told => ({
   type: 'result.received',

@@ -14,7 +14,7 @@ import {
   makeTurn,
   saying,
   type Told,
-} from './builders.ts';
+} from '../support/machines/builders.ts';
 
 describe('rule 1: one journal for both modes', () => {
   const script: Told[] = [

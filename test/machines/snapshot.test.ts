@@ -23,7 +23,7 @@ import {
   stamp,
   starting,
   type Told,
-} from './builders.ts';
+} from '../support/machines/builders.ts';
 
 /** The chart's definition as text; functions are as good as absent. */
 const DEFINITION = JSON.stringify(agentMachine.config, (_key, value) =>

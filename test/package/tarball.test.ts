@@ -123,7 +123,7 @@ test('the page and the picture are in the package', async () => {
 });
 
 test('the page is served from the package', async () => {
-  const entry = join(project, 'node_modules/agentchart/dist/surfaces/cli/main.js');
+  const entry = join(project, 'node_modules/agentchart/dist/cli/main.js');
   const server = spawn(process.execPath, [entry, 'serve', '--port', '0'], { cwd: project, env });
   const closed = once(server, 'close');
   try {
@@ -160,15 +160,13 @@ test('an error from one entry is an instance of the class from another', async (
 });
 
 test('importing agentchart loads no package but xstate', async () => {
-  const entry = 'node_modules/agentchart/dist/surfaces/library/index.js';
+  const entry = 'node_modules/agentchart/dist/tools/agent/index.js';
   expect(await findPackages(entry)).toEqual(['xstate']);
 });
 
 test('agentchart/machine is no larger in a browser than its sources, and under 60 kB', async () => {
-  const packed = await measureInBrowser(
-    join(project, 'node_modules/agentchart/dist/surfaces/library/machine.js'),
-  );
-  const sources = await measureInBrowser(join(root, 'surfaces/library/machine.ts'));
+  const packed = await measureInBrowser(join(project, 'node_modules/agentchart/dist/tools/agent/machine.js'));
+  const sources = await measureInBrowser(join(root, 'tools/agent/machine.ts'));
   expect(packed).toBeLessThanOrEqual(sources * 1.01);
   expect(packed).toBeLessThan(60_000);
 });

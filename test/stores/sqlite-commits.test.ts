@@ -4,11 +4,11 @@ import { scripted } from '../../adapters/scripted.ts';
 import type { Store } from '../../protocol/store.ts';
 import { begin, receive, request } from '../../stores/conformance/samples.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import { createAgent } from '../../surfaces/library/create-agent.ts';
-import { calls, eventsOf, makeTracedTool } from '../engine/agents.ts';
-import { interceptCommits, sqliteError } from './commits.ts';
-import { makeFile } from './make-file.ts';
-import { change, fail } from './make-journal.ts';
+import { createAgent } from '../../tools/agent/create-agent.ts';
+import { calls, eventsOf, makeTracedTool } from '../support/engine/agents.ts';
+import { interceptCommits, sqliteError } from '../support/stores/commits.ts';
+import { makeFile } from '../support/stores/make-file.ts';
+import { change, fail } from '../support/stores/make-journal.ts';
 
 const RUNS = ['a', 'b', 'c', 'd'];
 const SYNC_FAILED = () => sqliteError(1034, 'disk I/O error');

@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest';
 import type { EngineError } from '../../protocol/error.ts';
 import { begin, receive, request, say } from '../../stores/conformance/samples.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import { makeFile } from './make-file.ts';
-import { appendOne, change, fail, makeJournal } from './make-journal.ts';
+import { makeFile } from '../support/stores/make-file.ts';
+import { appendOne, change, fail, makeJournal } from '../support/stores/make-journal.ts';
 
 function swap(column: string, one: number, other: number): string {
   return `UPDATE appends SET ${column} = (SELECT ${column} FROM appends AS other

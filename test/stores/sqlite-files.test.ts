@@ -15,10 +15,10 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
 import type { Store } from '../../protocol/store.ts';
 import { begin, receive, request } from '../../stores/conformance/samples.ts';
-import { translateError } from '../../stores/sqlite/translate-error.ts';
+import { translateError } from '../../stores/sqlite/database/translate-error.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import { makeFile } from './make-file.ts';
-import { change, fail, makeJournal } from './make-journal.ts';
+import { makeFile } from '../support/stores/make-file.ts';
+import { change, fail, makeJournal } from '../support/stores/make-journal.ts';
 
 function query(file: string, sql: string): unknown {
   const db = new DatabaseSync(file);

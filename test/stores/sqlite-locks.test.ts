@@ -6,11 +6,11 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
 import { receive, request } from '../../stores/conformance/samples.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import { createAgent } from '../../surfaces/library/create-agent.ts';
-import { calls, eventsOf, makeTracedTool } from '../engine/agents.ts';
-import { fail, makeJournal } from './make-journal.ts';
+import { createAgent } from '../../tools/agent/create-agent.ts';
+import { calls, eventsOf, makeTracedTool } from '../support/engine/agents.ts';
+import { fail, makeJournal } from '../support/stores/make-journal.ts';
 
-const script = fileURLToPath(new URL('hold-lock.ts', import.meta.url));
+const script = fileURLToPath(new URL('../support/stores/hold-lock.ts', import.meta.url));
 const children = new Set<ChildProcess>();
 afterAll(() => {
   for (const child of children) child.kill('SIGKILL');

@@ -2,16 +2,16 @@ import { readFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
-import { exportRun } from '../../engine/export-run.ts';
-import { replayRun } from '../../engine/replay-run.ts';
+import { exportRun } from '../../engine/replay/export-run.ts';
+import { replayRun } from '../../engine/replay/replay-run.ts';
 import { chartIdentity } from '../../machines/snapshot.ts';
 import type { EngineError } from '../../protocol/error.ts';
 import { canonicalJson, type JsonValue } from '../../protocol/json.ts';
 import type { RunRecord, StoredSnapshot } from '../../protocol/store.ts';
 import { begin, receive, request, say } from '../../stores/conformance/samples.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import { makeFile } from './make-file.ts';
-import { appendOne, change, fail, makeJournal } from './make-journal.ts';
+import { makeFile } from '../support/stores/make-file.ts';
+import { appendOne, change, fail, makeJournal } from '../support/stores/make-journal.ts';
 
 /** The tables as the first release made them. */
 const FIRST_SCHEMA = `

@@ -5,9 +5,9 @@ import { describe, expect, test } from 'vitest';
 import type { JournalEntry } from '../../protocol/event.ts';
 import { begin, makeOwner, receive, request } from '../../stores/conformance/samples.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import { makeFile } from './make-file.ts';
+import { makeFile } from '../support/stores/make-file.ts';
 
-const script = fileURLToPath(new URL('append-messages.ts', import.meta.url));
+const script = fileURLToPath(new URL('../support/stores/append-messages.ts', import.meta.url));
 
 function startWriter(file: string, writer: string, count: number): ChildProcess {
   const args = [script, file, 'a', writer, String(count)];

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { Redaction, Store } from '../../protocol/store.ts';
 import { begin, receive, say } from '../../stores/conformance/samples.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import { makeFile } from './make-file.ts';
+import { makeFile } from '../support/stores/make-file.ts';
 
 const DIGEST = 'ab'.repeat(32);
 

@@ -1,7 +1,7 @@
 import { describe, test } from 'vitest';
 import { storeChecks } from '../../stores/conformance.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import { makeFile } from './make-file.ts';
+import { makeFile } from '../support/stores/make-file.ts';
 
 describe('the sqlite store', () => {
   const files = new Map<object, string>();

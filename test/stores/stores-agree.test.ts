@@ -5,7 +5,7 @@ import type { RunStatus, Store } from '../../protocol/store.ts';
 import { begin, receive, request, say, settle } from '../../stores/conformance/samples.ts';
 import { memory } from '../../stores/memory.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import { makeFile } from './make-file.ts';
+import { makeFile } from '../support/stores/make-file.ts';
 
 type Command = (store: Store) => Promise<unknown>;
 

@@ -3,7 +3,7 @@ import * as z from 'zod';
 import type { Tool, ToolSource } from '../../protocol/tool.ts';
 import { connectTools } from '../../tools/connect-tools.ts';
 import { tool } from '../../tools/tool.ts';
-import { rejectionOf } from './call-context.ts';
+import { rejectionOf } from '../support/tools/call-context.ts';
 
 const named = (name: string): Tool => tool({ name, description: '', input: z.object({}) });
 

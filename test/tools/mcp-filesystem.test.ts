@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Tool } from '../../protocol/tool.ts';
 import { type McpOptions, type McpToolSource, mcp } from '../../tools/mcp.ts';
-import { findTool, rejectionOf, runTool } from './call-context.ts';
+import { findTool, rejectionOf, runTool } from '../support/tools/call-context.ts';
 
 const SERVER = join(
   import.meta.dirname,

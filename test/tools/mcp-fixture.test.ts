@@ -6,7 +6,7 @@ import packageJson from '../../package.json' with { type: 'json' };
 import { EngineError, InDoubt } from '../../protocol/error.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import { type McpOptions, type McpToolSource, mcp } from '../../tools/mcp.ts';
-import { createContext, findTool, rejectionOf, runTool } from './call-context.ts';
+import { createContext, findTool, rejectionOf, runTool } from '../support/tools/call-context.ts';
 
 const FIXTURE = join(import.meta.dirname, 'fixture-server.ts');
 const opened: McpToolSource[] = [];

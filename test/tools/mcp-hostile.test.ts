@@ -3,8 +3,14 @@ import { InDoubt } from '../../protocol/error.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import { checkSchema } from '../../tools/mcp/check-schema.ts';
 import { type McpOptions, type McpToolSource, mcp } from '../../tools/mcp.ts';
-import { createContext, findTool, rejectionOf, runTool } from './call-context.ts';
-import { type HostileOptions, hostileServer, nested, textResult, toolWith } from './hostile-server.ts';
+import { createContext, findTool, rejectionOf, runTool } from '../support/tools/call-context.ts';
+import {
+  type HostileOptions,
+  hostileServer,
+  nested,
+  textResult,
+  toolWith,
+} from '../support/tools/hostile-server.ts';
 
 const OBJECT = { type: 'object' };
 const opened: McpToolSource[] = [];

@@ -6,8 +6,8 @@ import type { JsonValue } from '../../protocol/json.ts';
 import { connectTools } from '../../tools/connect-tools.ts';
 import { type HttpServer, type McpOptions, type McpToolSource, mcp } from '../../tools/mcp.ts';
 import { tool } from '../../tools/tool.ts';
-import { createContext, findTool, rejectionOf, runTool } from './call-context.ts';
-import { type HttpMcpOptions, HttpMcpServer } from './http-mcp-server.ts';
+import { createContext, findTool, rejectionOf, runTool } from '../support/tools/call-context.ts';
+import { type HttpMcpOptions, HttpMcpServer } from '../support/tools/http-mcp-server.ts';
 
 const SECRET = 'tok-5f2a9c-secret';
 const sources: McpToolSource[] = [];

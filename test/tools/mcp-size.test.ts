@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { InDoubt } from '../../protocol/error.ts';
 import { boundAnswers, LARGEST_MESSAGE_BYTES } from '../../tools/mcp/bound-answers.ts';
 import { mcp } from '../../tools/mcp.ts';
-import { rejectionOf, runTool } from './call-context.ts';
-import { HttpMcpServer } from './http-mcp-server.ts';
+import { rejectionOf, runTool } from '../support/tools/call-context.ts';
+import { HttpMcpServer } from '../support/tools/http-mcp-server.ts';
 
 const CHUNK = new TextEncoder().encode('x'.repeat(65_536));
 

@@ -5,7 +5,7 @@ import { EngineError } from '../../protocol/error.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import { type CallView, type Tool, type ToolCallContext, toolDefinition } from '../../protocol/tool.ts';
 import { tool } from '../../tools/tool.ts';
-import { createContext } from './call-context.ts';
+import { createContext } from '../support/tools/call-context.ts';
 
 const refundInput = z.object({ orderId: z.string(), cents: z.int().positive() });
 const call = (input: JsonValue): CallView => ({ callId: 'call-1', runId: 'run-1', name: 'refund', input });

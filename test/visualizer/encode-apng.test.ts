@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { decodePng, type Picture } from './decode-png.ts';
-import { encodeApng } from './encode-apng.ts';
+import { decodePng, type Picture } from '../support/visualizer/decode-png.ts';
+import { encodeApng } from '../support/visualizer/encode-apng.ts';
 
 const BLUE = [20, 40, 200, 255];
 const RED = [200, 20, 20, 255];

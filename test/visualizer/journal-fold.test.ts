@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
-import { createAgent, memory, type Run, type RunEvent } from '../../surfaces/library/index.ts';
-import { attemptKey, buildConversation, type Entry } from '../../visualizer/page/conversation.ts';
+import { createAgent, memory, type Run, type RunEvent } from '../../tools/agent/index.ts';
 import { JournalFold } from '../../visualizer/page/journal-fold.ts';
+import { attemptKey, buildConversation, type Entry } from '../../visualizer/page/panes/conversation.ts';
 import { RunModel } from '../../visualizer/page/run-model.ts';
-import { makeDemoAgents } from './demo-agents.ts';
+import { makeDemoAgents } from '../support/visualizer/demo-agents.ts';
 
 type Stamped = RunEvent & { runId: string; seq: number };
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { diffLines } from '../../visualizer/page/diff-lines.ts';
-import { cutText, shorten, showSafely } from '../../visualizer/page/show-safely.ts';
+import { diffLines } from '../../visualizer/page/calls/diff-lines.ts';
+import { cutText, shorten, showSafely } from '../../visualizer/page/render/show-safely.ts';
 
 test('controls, terminal commands and marks that reorder text are spelled out; letters and emoji are not', () => {
   expect(showSafely('\u001b[31mred\u0007')).toBe('␛[31mred␇');

@@ -1,8 +1,8 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { CHROMIUM, type Look, launchChromium, WatchedPage } from './browser.ts';
-import { type DemoAgents, HOSTILE, makeDemoAgents } from './demo-agents.ts';
-import { ServedRuns } from './served-runs.ts';
+import { CHROMIUM, type Look, launchChromium, WatchedPage } from '../support/visualizer/browser.ts';
+import { type DemoAgents, HOSTILE, makeDemoAgents } from '../support/visualizer/demo-agents.ts';
+import { ServedRuns } from '../support/visualizer/served-runs.ts';
 
 if (CHROMIUM === undefined) console.log('The page is not tested: no Chromium here (set CHROMIUM_PATH).');
 

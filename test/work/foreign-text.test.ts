@@ -4,34 +4,34 @@ import { StreamedBlocks } from '../../adapters/anthropic/streamed-blocks.ts';
 import { userContent } from '../../adapters/anthropic/user-content.ts';
 import { freshPart } from '../../adapters/chat/fresh-part.ts';
 import { ReasoningDetails } from '../../adapters/chat/reasoning-details.ts';
-import { readDataURL } from '../../adapters/data-url.ts';
-import { LineScanner } from '../../adapters/line-scanner.ts';
-import { parseArguments } from '../../adapters/parse-arguments.ts';
+import { LineScanner } from '../../adapters/http/line-scanner.ts';
 import {
   errorFromBody,
   errorFromResponse,
   errorFromThrown,
   HttpFailure,
-} from '../../adapters/provider-errors.ts';
-import { citationFilter, numberCitations } from '../../engine/citations.ts';
-import type { FinisherInput } from '../../engine/definition.ts';
-import { hideHtmlComments } from '../../engine/hide-html-comments.ts';
-import { toolsTold } from '../../engine/record-run.ts';
+} from '../../adapters/http/provider-errors.ts';
+import { readDataURL } from '../../adapters/turn/data-url.ts';
+import { parseArguments } from '../../adapters/turn/parse-arguments.ts';
+import { formatSafeJson } from '../../cli/render/format-safe-json.ts';
+import { formatValue } from '../../cli/render/format-value.ts';
+import { shorten, showSafely } from '../../cli/render/show-safely.ts';
+import { toolsTold } from '../../engine/replay/record-run.ts';
 import { checkOutput } from '../../engine/services/check-output.ts';
 import { makeIdsUnique } from '../../engine/services/qualify-calls.ts';
-import type { TextFilter } from '../../engine/text-filter.ts';
-import { keepLast } from '../../engine/trim-transcript.ts';
 import { codeSpan } from '../../examples/steward/code-span.ts';
 import { readBlocks } from '../../examples/steward/markdown-blocks.ts';
+import type { FinisherInput } from '../../protocol/finisher.ts';
 import type { Item } from '../../protocol/item.ts';
 import { isTooDeep } from '../../protocol/json.ts';
-import { formatSafeJson } from '../../surfaces/cli/format-safe-json.ts';
-import { formatValue } from '../../surfaces/cli/format-value.ts';
-import { shorten, showSafely } from '../../surfaces/cli/show-safely.ts';
+import { citationFilter, numberCitations } from '../../text/citations.ts';
+import { hideHtmlComments } from '../../text/hide-html-comments.ts';
+import type { TextFilter } from '../../text/text-filter.ts';
+import { keepLast } from '../../text/trim-transcript.ts';
 import { describeHttpFailure } from '../../tools/mcp/http-failure.ts';
 import { readResult } from '../../tools/mcp/read-result.ts';
 import { redactText } from '../../tools/mcp/redact-secrets.ts';
-import { countWork } from './count-work.ts';
+import { countWork } from '../support/work/count-work.ts';
 
 const CONTEXT = {
   provider: 'p',

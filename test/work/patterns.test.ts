@@ -2,8 +2,8 @@ import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseSync } from 'vite';
 import { describe, expect, it } from 'vitest';
-import { MOST_STEPS, StepCounter } from './count-steps.ts';
-import { type PatternNode, parsePattern } from './parse-pattern.ts';
+import { MOST_STEPS, StepCounter } from '../support/work/count-steps.ts';
+import { type PatternNode, parsePattern } from '../support/work/parse-pattern.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const ROOMS = [
@@ -13,7 +13,9 @@ const ROOMS = [
   'adapters',
   'tools',
   'stores',
-  'surfaces',
+  'text',
+  'server',
+  'cli',
   'visualizer',
   'examples',
 ];

@@ -1,8 +1,8 @@
-import { h } from './element.ts';
+import { showSignIn } from './commands/sign-in.ts';
+import { h } from './render/element.ts';
 import { showRunPage } from './run-page.ts';
 import { onUnauthorized } from './runs-api.ts';
 import { showRunsPage } from './runs-page.ts';
-import { showSignIn } from './sign-in.ts';
 
 const page = document.querySelector('#page') ?? document.body;
 onUnauthorized(() => showSignIn(page));

@@ -1,6 +1,12 @@
 import type { Delta } from '../../protocol/effect.ts';
-import { attemptKey, type Block, buildConversation, type Entry, type LiveTurn } from './conversation.ts';
 import { JournalFold } from './journal-fold.ts';
+import {
+  attemptKey,
+  type Block,
+  buildConversation,
+  type Entry,
+  type LiveTurn,
+} from './panes/conversation.ts';
 import type { RunView, StreamedEvent } from './runs-api.ts';
 
 export type Connection =

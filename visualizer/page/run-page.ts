@@ -1,11 +1,11 @@
-import { makeAct } from './act.ts';
-import { makeChartPane } from './chart-pane.ts';
-import { makeComposer } from './composer.ts';
-import { makeConversationPane } from './conversation-pane.ts';
-import { h } from './element.ts';
+import { makeAct } from './commands/act.ts';
 import { followRun } from './follow-run.ts';
-import { makeJournalPane } from './journal-pane.ts';
-import { makeRunHeader } from './run-header.ts';
+import { makeChartPane } from './panes/chart-pane.ts';
+import { makeComposer } from './panes/composer.ts';
+import { makeConversationPane } from './panes/conversation-pane.ts';
+import { makeJournalPane } from './panes/journal-pane.ts';
+import { makeRunHeader } from './panes/run-header.ts';
+import { h } from './render/element.ts';
 import { RunModel } from './run-model.ts';
 
 /** One run: header, chart, conversation, journal; drawn at most once a frame. */

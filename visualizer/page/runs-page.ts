@@ -1,8 +1,8 @@
-import { h, keyedList, type View } from './element.ts';
-import { formatAgo, formatCount, formatDay } from './format.ts';
-import { makeNewRun } from './new-run.ts';
+import { makeNewRun } from './commands/new-run.ts';
+import { h, keyedList, type View } from './render/element.ts';
+import { formatAgo, formatCount, formatDay } from './render/format.ts';
+import { showSafely } from './render/show-safely.ts';
 import { type RunSummary, request } from './runs-api.ts';
-import { showSafely } from './show-safely.ts';
 
 const LOOK_MS = 2_000;
 const MOST = 200;

@@ -1,4 +1,4 @@
-import { h } from '../../../visualizer/page/element.ts';
+import { h } from '../../../visualizer/page/render/element.ts';
 
 export type DeskOptions = { approve(): void; kill(): void; again(): void };
 

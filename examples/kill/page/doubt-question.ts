@@ -1,4 +1,4 @@
-import { fill, h } from '../../../visualizer/page/element.ts';
+import { fill, h } from '../../../visualizer/page/render/element.ts';
 import type { RunModel } from '../../../visualizer/page/run-model.ts';
 import type { DemoState } from '../demo-state.ts';
 import { ORDER } from '../order.ts';

@@ -1,4 +1,4 @@
-import { fill, h } from '../../../visualizer/page/element.ts';
+import { fill, h } from '../../../visualizer/page/render/element.ts';
 import type { SideState } from '../demo-state.ts';
 import { formatDollars } from '../format-dollars.ts';
 import { ORDER } from '../order.ts';

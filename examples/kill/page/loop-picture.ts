@@ -1,4 +1,4 @@
-import { h } from '../../../visualizer/page/element.ts';
+import { h } from '../../../visualizer/page/render/element.ts';
 import type { DemoState } from '../demo-state.ts';
 
 /** The lines of plain-loop.ts that run; put in when the page is built. */

@@ -1,5 +1,5 @@
-import { h } from '../../../visualizer/page/element.ts';
 import { followRun } from '../../../visualizer/page/follow-run.ts';
+import { h } from '../../../visualizer/page/render/element.ts';
 import { RunModel } from '../../../visualizer/page/run-model.ts';
 import { ApiError, request } from '../../../visualizer/page/runs-api.ts';
 import type { DemoState, Side } from '../demo-state.ts';

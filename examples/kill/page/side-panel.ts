@@ -1,4 +1,4 @@
-import { fill, h } from '../../../visualizer/page/element.ts';
+import { fill, h } from '../../../visualizer/page/render/element.ts';
 import type { ProcessState, Side, SideState } from '../demo-state.ts';
 import { type LedgerView, makeLedgerView, type Verdict } from './ledger-view.ts';
 

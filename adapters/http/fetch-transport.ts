@@ -1,0 +1,39 @@
+import type { JsonObject } from '../../protocol/json.ts';
+import { bodyText } from './body-text.ts';
+import { refuseRedirects } from './refuse-redirects.ts';
+import { trimSlashes } from './trim-slashes.ts';
+
+/**
+ * Makes a POST and gives the response, its body unread. Retries nothing and follows no redirect, for which
+ * it throws a `RedirectRefused`. It may throw an `HttpFailure` for a status that is not 2xx.
+ */
+export type Transport = (path: string, body: JsonObject, signal: AbortSignal) => Promise<Response>;
+
+/**
+ * Requests by `fetch`, without retries. A query in `baseURL`, such as Azure's `api-version`, goes behind the
+ * path. Proxies are configured in the runtime: Node uses `HTTPS_PROXY` where `NODE_USE_ENV_PROXY=1`.
+ */
+export function fetchTransport(
+  baseURL: string,
+  headers: Readonly<Record<string, string>>,
+  fetch?: typeof globalThis.fetch,
+): Transport {
+  const { root, query } = partsOf(baseURL);
+  const post = refuseRedirects(fetch);
+  return (path, body, signal) => {
+    const search = query === '' ? '' : `${path.includes('?') ? '&' : '?'}${query}`;
+    return post(`${root}${path}${search}`, {
+      method: 'POST',
+      headers,
+      body: bodyText(body),
+      signal,
+    });
+  };
+}
+
+function partsOf(baseURL: string): { root: string; query: string } {
+  const [address = ''] = baseURL.split('#', 1);
+  const end = address.indexOf('?');
+  if (end === -1) return { root: trimSlashes(address), query: '' };
+  return { root: trimSlashes(address.slice(0, end)), query: address.slice(end + 1) };
+}

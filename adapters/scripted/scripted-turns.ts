@@ -1,0 +1,134 @@
+import { readFileSync } from 'node:fs';
+import { basename, resolve } from 'node:path';
+import * as z from 'zod';
+import { EngineError, messageOf } from '../../protocol/error.ts';
+import type { JsonValue } from '../../protocol/json.ts';
+import { finishReasonSchema, type Usage } from '../../protocol/turn.ts';
+
+const tokens = z.number().int().nonnegative();
+const optional = z.exactOptional;
+
+const errorObjectSchema = z.strictObject({
+  code: optional(
+    z.enum([
+      'authentication',
+      'permission',
+      'not-found',
+      'invalid-request',
+      'context-too-long',
+      'content-filter',
+      'rate-limit',
+      'quota',
+      'overloaded',
+      'server',
+      'timeout',
+      'network',
+      'malformed-stream',
+      'unknown',
+    ]),
+  ),
+  status: optional(z.number().int().min(400).max(599)),
+  message: optional(z.string()),
+  retryAfterMs: optional(z.number().nonnegative()),
+  retryable: optional(z.boolean()),
+  /** How often it fails before the script goes on, counted by this adapter. Default: every time. */
+  times: optional(z.number().int().positive()),
+});
+export type ScriptedError = z.infer<typeof errorObjectSchema>;
+
+/** A text alone is the error's message. */
+const errorSchema = z.preprocess(
+  error => (typeof error === 'string' ? { message: error } : error),
+  errorObjectSchema,
+);
+
+const turnSchema = z.strictObject({
+  text: optional(z.string()),
+  reasoning: optional(z.string()),
+  toolCalls: optional(
+    z.array(
+      z.strictObject({
+        name: z.string().min(1),
+        /** An object, or the text a model would write, valid or not. Default `{}`. */
+        arguments: optional(z.union([z.string(), z.record(z.string(), z.json())])),
+      }),
+    ),
+  ),
+  finishReason: optional(finishReasonSchema),
+  usage: optional(
+    z.strictObject({
+      inputTokens: tokens,
+      outputTokens: tokens,
+      cachedInputTokens: optional(tokens.nullable()),
+      cacheWriteTokens: optional(tokens.nullable()),
+      reasoningTokens: optional(tokens.nullable()),
+    }),
+  ),
+  /** How long the turn takes, in ms; a stream spreads it over its deltas. */
+  delayMs: optional(z.number().nonnegative()),
+  error: optional(errorSchema),
+});
+
+/** A turn as it is written in a script. With `error` and nothing to say, it is the error before the next turn. */
+export type ScriptedTurn = Omit<PlayedTurn, 'error'> & { error?: ScriptedError | string };
+
+/** A turn as it is played. */
+export type PlayedTurn = z.infer<typeof turnSchema>;
+
+const turnsSchema = z.array(turnSchema);
+const scriptSchema = z.strictObject({ turns: turnsSchema, delayScale: optional(z.number().nonnegative()) });
+
+export type Script = { name: string; turns: PlayedTurn[]; delayScale: number };
+
+/** Reads a script file, relative to the working directory. Throws an `EngineError` `script-invalid`. */
+export function loadScript(file: string): Script {
+  const path = resolve(file);
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (thrown) {
+    throw invalid(path, `the file cannot be read: ${messageOf(thrown)}`, thrown);
+  }
+  let value: JsonValue;
+  try {
+    value = JSON.parse(text);
+  } catch (thrown) {
+    throw invalid(path, `it is not valid JSON: ${messageOf(thrown)}`, thrown);
+  }
+  return { ...parseScript(value, path), name: basename(path) };
+}
+
+/** The script in a value from outside; `where` names it in the `EngineError` `script-invalid`. */
+export function parseScript(value: unknown, where = 'script'): Script {
+  const parsed = Array.isArray(value)
+    ? scriptSchema.safeParse({ turns: value })
+    : scriptSchema.safeParse(value);
+  if (!parsed.success) {
+    const problems = parsed.error.issues.slice(0, 5).map(issue => `${placeOf(issue.path)}: ${issue.message}`);
+    throw invalid(where, problems.join('; '));
+  }
+  return { name: 'script', turns: parsed.data.turns, delayScale: parsed.data.delayScale ?? 1 };
+}
+
+/** The usage as written; what a script leaves out was not said. */
+export function usageIn(turn: PlayedTurn): Usage | null {
+  if (!turn.usage) return null;
+  return { cachedInputTokens: null, cacheWriteTokens: null, reasoningTokens: null, ...turn.usage };
+}
+
+function invalid(where: string, what: string, cause?: unknown): EngineError {
+  return new EngineError(
+    'script-invalid',
+    `The scripted model ${where} is not valid: ${what}. Expected [{ text?, reasoning?, toolCalls?: [{ name, arguments? }], finishReason?, usage?, delayMs?, error? }, …], or { "turns": […], "delayScale"?: number }.`,
+    { where, what },
+    { cause },
+  );
+}
+
+function placeOf(path: readonly PropertyKey[]): string {
+  let place = '';
+  for (const key of path) {
+    place += typeof key === 'number' ? `[${key}]` : place === '' ? String(key) : `.${String(key)}`;
+  }
+  return place === '' ? 'the whole' : place;
+}

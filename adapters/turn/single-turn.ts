@@ -1,0 +1,132 @@
+import type { Capabilities, ModelAdapter } from '../../protocol/adapter.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
+import type { ModelRequest, ModelTurn, TurnDelta } from '../../protocol/turn.ts';
+import type { Connection } from '../http/connection.ts';
+import type { HttpReply } from '../http/http-reply.ts';
+import {
+  errorFromBody,
+  errorFromThrown,
+  malformedStream,
+  type ProviderContext,
+} from '../http/provider-errors.ts';
+import { collectTurn } from '../streams/collect-turn.ts';
+import { jsonIn, nonEmpty, shorten } from './json-access.ts';
+import { deltasUpTo, ShownDeltas } from './turn-deltas.ts';
+
+/** How one provider's model call is made and read. Everything in it may throw a `ProviderError`. */
+export type SingleTurn = {
+  provider: string;
+  model: string;
+  capabilities: Capabilities;
+  connect(): Connection;
+  send(
+    connection: Connection,
+    request: ModelRequest,
+    call: { stream: boolean; signal: AbortSignal },
+  ): Promise<HttpReply>;
+  /** The turn of a whole body. Bodies that are errors do not come here. */
+  read(body: JsonObject, request: ModelRequest, context: ProviderContext): ModelTurn;
+  /** The deltas of a stream, as they come; returns the turn, and throws for a stream that just stops. */
+  readStream(
+    chunks: AsyncIterable<Uint8Array>,
+    request: ModelRequest,
+    context: ProviderContext,
+  ): AsyncGenerator<TurnDelta, ModelTurn, undefined>;
+  /** ms since the epoch, to read `retry-after` dates by. */
+  now?: (() => number) | undefined;
+};
+
+/** The adapter of a provider over HTTP: one call each time, every failure a `ProviderError`. */
+export function singleTurnAdapter(options: SingleTurn): ModelAdapter {
+  const { provider, model, capabilities } = options;
+  const now = options.now ?? Date.now;
+
+  async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<TurnDelta, void> {
+    const connection = options.connect();
+    try {
+      signal.throwIfAborted();
+      const reply = await options.send(connection, request, { stream: true, signal });
+      if (isStream(reply, true)) yield* deltasOf(reply, request, connection.context);
+      else yield* deltasUpTo(await wholeTurn(reply, request, connection.context));
+    } catch (thrown) {
+      throw errorFromThrown(thrown, connection.context, signal, now());
+    }
+  }
+
+  async function generate(request: ModelRequest, signal: AbortSignal): Promise<ModelTurn> {
+    const connection = options.connect();
+    try {
+      signal.throwIfAborted();
+      const reply = await options.send(connection, request, { stream: false, signal });
+      if (isStream(reply, false)) return await collectTurn(deltasOf(reply, request, connection.context));
+      return await wholeTurn(reply, request, connection.context);
+    } catch (thrown) {
+      throw errorFromThrown(thrown, connection.context, signal, now());
+    }
+  }
+
+  async function wholeTurn(
+    reply: HttpReply,
+    request: ModelRequest,
+    context: ProviderContext,
+  ): Promise<ModelTurn> {
+    return options.read(bodyIn(await reply.text(), context), request, context);
+  }
+
+  async function* deltasOf(
+    reply: HttpReply,
+    request: ModelRequest,
+    context: ProviderContext,
+  ): AsyncGenerator<TurnDelta, void> {
+    const shown = new ShownDeltas();
+    const deltas = options.readStream(reply.chunks(), request, context);
+    let ended = false;
+    try {
+      let next = await deltas.next();
+      while (!next.done) {
+        shown.record(next.value);
+        yield next.value;
+        next = await deltas.next();
+      }
+      ended = true;
+      yield* deltasUpTo(next.value, shown);
+    } finally {
+      if (!ended) await deltas.return(undefined as never);
+    }
+  }
+
+  return {
+    provider,
+    model,
+    capabilities,
+    generate: (request, { signal }) => generate(request, signal),
+    stream: (request, { signal }) => stream(request, signal),
+  };
+}
+
+/** What the server says it sends counts before what was asked for. */
+function isStream({ headers }: HttpReply, asked: boolean): boolean {
+  const type = headers.get('content-type') ?? '';
+  if (/event-stream|ndjson/.test(type)) return true;
+  return asked && !/json|html/.test(type);
+}
+
+function bodyIn(text: string, context: ProviderContext): JsonObject {
+  const body = jsonIn(text);
+  if (body !== undefined && isErrorBody(body)) throw errorFromBody(body, context);
+  if (isJsonObject(body)) return body;
+  const found = text.trim() === '' ? 'nothing' : shorten(text.trim(), 80);
+  throw malformedStream(`expected a JSON object, got ${found}`, context, shorten(text, 2_000));
+}
+
+/** Whether a body or a stream event with status 200 reports an error, in any provider's shape. */
+export function isErrorBody(body: JsonValue): boolean {
+  if (Array.isArray(body)) return body.length === 1 && body[0] !== undefined && isErrorBody(body[0]);
+  if (!isJsonObject(body)) return false;
+  return (
+    isJsonObject(body.error) ||
+    nonEmpty(body.error) !== undefined ||
+    body.type === 'error' ||
+    body.object === 'error'
+  );
+}

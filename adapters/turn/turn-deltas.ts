@@ -1,0 +1,48 @@
+import type { ModelTurn, TurnDelta } from '../../protocol/turn.ts';
+
+/** What a reader of the stream has been shown so far. */
+export class ShownDeltas {
+  text = '';
+  reasoning = '';
+  calls: { name: string; arguments: string }[] = [];
+
+  record(delta: TurnDelta): void {
+    switch (delta.type) {
+      case 'text':
+        this.text += delta.text;
+        return;
+      case 'reasoning':
+        this.reasoning += delta.text;
+        return;
+      case 'call_started':
+        this.calls[delta.index] = { name: delta.name, arguments: '' };
+        return;
+      case 'call_arguments': {
+        const call = this.calls[delta.index];
+        if (call) call.arguments += delta.text;
+        return;
+      }
+      case 'turn':
+        return;
+    }
+  }
+}
+
+/** The deltas that are missing between what was shown and the whole turn; the turn itself comes last. */
+export function* deltasUpTo(turn: ModelTurn, shown = new ShownDeltas()): Generator<TurnDelta, void> {
+  const reasoning = restOf(turn.reasoning, shown.reasoning);
+  if (reasoning !== '') yield { type: 'reasoning', text: reasoning };
+  const text = restOf(turn.text, shown.text);
+  if (text !== '') yield { type: 'text', text };
+  for (const [index, call] of turn.toolCalls.entries()) {
+    const known = shown.calls[index];
+    if (!known) yield { type: 'call_started', index, name: call.name };
+    const rest = restOf(call.arguments, known?.arguments ?? '');
+    if (rest !== '') yield { type: 'call_arguments', index, text: rest };
+  }
+  yield { type: 'turn', turn };
+}
+
+function restOf(whole: string, shown: string): string {
+  return whole.startsWith(shown) ? whole.slice(shown.length) : '';
+}

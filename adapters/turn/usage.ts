@@ -1,0 +1,32 @@
+import type { JsonValue } from '../../protocol/json.ts';
+import type { Usage } from '../../protocol/turn.ts';
+
+export type UsageCounts = {
+  input: JsonValue | undefined;
+  output: JsonValue | undefined;
+  cachedInput?: JsonValue | undefined;
+  cacheWrite?: JsonValue | undefined;
+  reasoning?: JsonValue | undefined;
+};
+
+/**
+ * The counts of a provider, made whole numbers that are not negative; what is not a number was not
+ * said. `null` when neither input nor output was said. Sub-counts stay as said: some providers count
+ * more cached tokens than input tokens.
+ */
+export function normalizeUsage(counts: UsageCounts): Usage | null {
+  const input = count(counts.input);
+  const output = count(counts.output);
+  if (input === null && output === null) return null;
+  return {
+    inputTokens: input ?? 0,
+    outputTokens: output ?? 0,
+    cachedInputTokens: count(counts.cachedInput),
+    cacheWriteTokens: count(counts.cacheWrite),
+    reasoningTokens: count(counts.reasoning),
+  };
+}
+
+function count(value: JsonValue | undefined): number | null {
+  return typeof value === 'number' && Number.isFinite(value) ? Math.max(0, Math.round(value)) : null;
+}

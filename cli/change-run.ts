@@ -1,0 +1,125 @@
+import { loadRun } from '../engine/journal/load-run.ts';
+import { readJournal } from '../engine/journal/read-journal.ts';
+import type { CommandResult } from '../engine/run/explain-refusal.ts';
+import type { Run } from '../engine/run/run.ts';
+import { listOpenCalls } from '../engine/run/settled.ts';
+import { EngineError } from '../protocol/error.ts';
+import type { RunRecord, Store } from '../protocol/store.ts';
+import type { Agent } from '../tools/agent/agent.ts';
+import { driveRun } from './drive-run.ts';
+import { EXIT, exitCodeOfError } from './exit-codes.ts';
+import { findRun } from './find-run.ts';
+import { guardExit } from './guard-exit.ts';
+import { agentFor, bareAgent, findTop, readLaunch } from './launch.ts';
+import { storeFile, withExistingStore } from './open-store.ts';
+import type { DriveOptions, ShowOptions } from './options.ts';
+import { CommandLines } from './render/command-lines.ts';
+import { orderEvent } from './render/json-view.ts';
+import { makeView } from './render/make-view.ts';
+import { Output } from './render/output.ts';
+import { userName } from './user-name.ts';
+
+/**
+ * Says something to a run, then drives it until it settles; after a sub-agent's run the one it works for.
+ * `change` is given who says it.
+ */
+export async function changeRun(
+  id: string,
+  options: DriveOptions,
+  change: (run: Run, by: string) => Promise<CommandResult>,
+): Promise<number> {
+  const output = new Output({ json: options.json === true });
+  const file = storeFile(options.db);
+  const by = options.by ?? userName();
+  return await guardExit(() =>
+    withExistingStore(file, async store => {
+      const record = await findRun(store, id);
+      const top = await findTop(store, record.runId);
+      const { state, seq } = await loadRun(store, top);
+      const agent = await agentFor(record, store, readLaunch(options.agent));
+      return await closing(agent, output, async () => {
+        const told = await agent.open(record.runId);
+        const result = await change(told, by);
+        const commands = new CommandLines(file);
+        if (!result.accepted) return await refuse(result, store, record, output, commands);
+        const run = top === record.runId ? told : await agent.open(top);
+        const view = makeView({ output, runId: top, agent, deltas: options.deltas === true, state });
+        return await driveRun({
+          run,
+          store,
+          output,
+          view,
+          commands,
+          after: seq,
+          by,
+          yes: options.yes === true,
+        });
+      });
+    }),
+  );
+}
+
+/** Says something to a run that has its effect without being driven here; needs no agent. */
+export async function tellRun(
+  id: string,
+  options: ShowOptions & { by?: string },
+  change: (run: Run, by: string) => Promise<CommandResult>,
+  told: (run: Run) => string,
+): Promise<number> {
+  const output = new Output({ json: options.json === true });
+  const file = storeFile(options.db);
+  return await withExistingStore(file, async store => {
+    const record = await findRun(store, id);
+    const run = await bareAgent(record, store).open(record.runId);
+    const result = await change(run, options.by ?? userName());
+    if (!result.accepted) return await refuse(result, store, record, output, new CommandLines(file));
+    if (!output.json) output.line(`${record.runId} ${told(run)}`);
+    else
+      for (const { seq, event } of await readJournal(store, record.runId, record.seq)) {
+        output.data(orderEvent({ ...event, runId: record.runId, seq }));
+      }
+    return EXIT.done;
+  });
+}
+
+/** Runs `work`, then ends the tool servers of the agent; that they end badly does not change the outcome. */
+export async function closing<Result>(
+  agent: Agent,
+  output: Output,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await work();
+  } finally {
+    await agent.close().catch(error => output.problem(`A tool server did not end well: ${String(error)}`));
+  }
+}
+
+async function refuse(
+  { code, message }: Extract<CommandResult, { accepted: false }>,
+  store: Store,
+  { runId }: RunRecord,
+  output: Output,
+  commands: CommandLines,
+): Promise<number> {
+  if (code === 'run-ended') {
+    const goOn = `${commands.of('run', '--continues', runId)} TEXT`;
+    output.problem(`Run ${runId} has ended. To begin one that goes on from it: ${goOn}`);
+    return exitCodeOfError(code);
+  }
+  const { state } = await loadRun(store, runId);
+  const open = listOpenCalls(state.context);
+  const isAboutCalls = code === 'call-unknown' || code === 'call-not-open';
+  const lines = open.map(call => `  ${call.callId}  ${call.name}, ${call.status}`);
+  const calls = lines.length === 0 ? ['It has no open calls.'] : ['Open calls:', ...lines];
+  output.problem([message, ...(isAboutCalls ? calls : [])].join('\n'));
+  return exitCodeOfError(code);
+}
+
+/** Throws `input-invalid` unless exactly one of the options was given. */
+export function assertOneOf(options: Readonly<Record<string, unknown>>): void {
+  const given = Object.entries(options).filter(([, value]) => value !== undefined);
+  if (given.length === 1) return;
+  const names = Object.keys(options).join(', ');
+  throw new EngineError('input-invalid', `Give exactly one of ${names}; ${given.length} were given.`);
+}

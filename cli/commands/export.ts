@@ -1,0 +1,96 @@
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { exportBlobs } from '../../engine/replay/export-blobs.ts';
+import { exportRun } from '../../engine/replay/export-run.ts';
+import { findDifference } from '../../engine/replay/find-difference.ts';
+import { recordRun } from '../../engine/replay/record-run.ts';
+import { EngineError, messageOf } from '../../protocol/error.ts';
+import { toJson } from '../../protocol/json.ts';
+import type { Store } from '../../protocol/store.ts';
+import { playRun } from '../../tools/testing/play/play-run.ts';
+import { EXIT } from '../exit-codes.ts';
+import { findRun } from '../find-run.ts';
+import { storeFile, withExistingStore } from '../open-store.ts';
+import { formatSafeJson } from '../render/format-safe-json.ts';
+import { formatTest } from '../render/format-test.ts';
+import { Output } from '../render/output.ts';
+
+export type ExportOptions = { db?: string; json?: boolean; out?: string; test?: boolean; version: string };
+
+type Recorded = Awaited<ReturnType<typeof recordRun>>;
+
+/**
+ * Writes a run as one JSON document, with the runs it continues, and behind it its large results, a line for
+ * each part: what `replay` takes; or as a test.
+ */
+export async function exportToFile(id: string, options: ExportOptions): Promise<number> {
+  const output = new Output({ json: options.json === true });
+  return await withExistingStore(storeFile(options.db), async store => {
+    const { runId } = await findRun(store, id);
+    if (options.test === true) return await writeTest(store, runId, options, output);
+    const exported = await exportRun(store, runId);
+    const { out } = options;
+    if (out === undefined) {
+      await writeOut(`${formatSafeJson(exported, output.json ? 0 : 2)}\n`);
+      for await (const part of exportBlobs(store, exported)) await writeOut(`${formatSafeJson(part, 0)}\n`);
+      return EXIT.done;
+    }
+    write(out, `${formatSafeJson(exported, 2)}\n`);
+    for await (const part of exportBlobs(store, exported)) append(out, `${formatSafeJson(part, 0)}\n`);
+    const entries = exported.journal.length;
+    const { stateHash } = exported.end;
+    if (output.json) output.data({ runId, file: out, entries, stateHash });
+    else output.line(`${runId} is in ${out}: ${entries} entries, state ${stateHash}`);
+    return EXIT.done;
+  });
+}
+
+/** A test that fails as soon as it is written is not written. */
+async function writeTest(
+  store: Store,
+  runId: string,
+  options: ExportOptions,
+  output: Output,
+): Promise<number> {
+  const { out, version } = options;
+  const recorded = await recordRun(store, runId);
+  await assertPlayable(recorded, runId);
+  const agent = recorded.recording.at(-1)?.started.agent.name ?? '';
+  const text = formatTest(recorded, { runId, agent, version });
+  if (out === undefined) {
+    if (output.json) output.data({ runId, test: text });
+    else process.stdout.write(text);
+    return EXIT.done;
+  }
+  write(out, text);
+  if (output.json) output.data({ runId, file: out });
+  else output.line(`${runId} is a test in ${out}: npx vitest run ${out}`);
+  return EXIT.done;
+}
+
+async function assertPlayable({ recording, outcome }: Recorded, runId: string): Promise<void> {
+  const reason = await playRun(recording).then(
+    played => {
+      const difference = findDifference(toJson(played), toJson(outcome));
+      return difference === null ? null : `Played again, run ${runId} comes to another ${difference}.`;
+    },
+    error => messageOf(error),
+  );
+  if (reason === null) return;
+  throw new EngineError('refused', `${reason} No test is written; export it without --test.`, { runId });
+}
+
+async function writeOut(text: string): Promise<void> {
+  if (!process.stdout.write(text)) await once(process.stdout, 'drain');
+}
+
+const append = (file: string, text: string) => write(file, text, 'a');
+
+function write(file: string, text: string, flag: 'w' | 'a' = 'w'): void {
+  try {
+    writeFileSync(file, text, { flag });
+  } catch (cause) {
+    const message = `--out takes a file that can be written, and ${file} cannot: ${messageOf(cause)}.`;
+    throw new EngineError('input-invalid', message, { file }, { cause });
+  }
+}

@@ -1,0 +1,27 @@
+import { redactRun } from '../../engine/journal/redaction/redact-run.ts';
+import { EXIT } from '../exit-codes.ts';
+import { findRun } from '../find-run.ts';
+import { storeFile, withExistingStore } from '../open-store.ts';
+import { Output } from '../render/output.ts';
+import { userName } from '../user-name.ts';
+
+export type RedactCommandOptions = { db?: string; json?: boolean; path: string[]; by?: string };
+
+/** Redacts values of a run, and tells where else the same texts are. */
+export async function redact(id: string, options: RedactCommandOptions): Promise<number> {
+  const output = new Output({ json: options.json === true });
+  return await withExistingStore(storeFile(options.db), async store => {
+    const { runId } = await findRun(store, id);
+    const by = options.by ?? userName();
+    const redacted = await redactRun(store, runId, { paths: options.path, by });
+    if (output.json) {
+      output.data(redacted);
+      return EXIT.done;
+    }
+    const { values, elsewhere } = redacted;
+    output.line(`${runId}: ${values} ${values === 1 ? 'value is' : 'values are'} redacted`);
+    if (elsewhere.length > 0) output.line('What was redacted is also in:');
+    for (const pointer of elsewhere) output.line(`  ${pointer}`);
+    return EXIT.done;
+  });
+}

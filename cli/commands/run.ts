@@ -1,0 +1,75 @@
+import { EngineError } from '../../protocol/error.ts';
+import type { Store } from '../../protocol/store.ts';
+import { closing } from '../change-run.ts';
+import { driveRun } from '../drive-run.ts';
+import { findRun } from '../find-run.ts';
+import { guardExit } from '../guard-exit.ts';
+import { type Launch, makeAgent, readLaunch, recallLaunch } from '../launch.ts';
+import { storeFile, withStore } from '../open-store.ts';
+import type { DriveOptions } from '../options.ts';
+import { CommandLines } from '../render/command-lines.ts';
+import { makeView } from '../render/make-view.ts';
+import { Output } from '../render/output.ts';
+import { userName } from '../user-name.ts';
+
+export type RunCommandOptions = DriveOptions & { stream: boolean; continues?: string };
+
+/** Begins a run and drives it until it settles. A run that continues another is made from what that one was. */
+export async function run(words: readonly string[], options: RunCommandOptions): Promise<number> {
+  const input = await readInput(words);
+  const output = new Output({ json: options.json === true });
+  const file = storeFile(options.db);
+  return await guardExit(() =>
+    withStore(file, async store => {
+      const continues =
+        options.continues === undefined ? undefined : (await findRun(store, options.continues)).runId;
+      const launch = await chooseLaunch(store, continues, options.agent);
+      const agent = await makeAgent(launch, store);
+      return await closing(agent, output, async () => {
+        const begun = await agent.start(input, {
+          stream: options.stream,
+          launch,
+          ...(continues === undefined ? {} : { continues }),
+        });
+        const view = makeView({
+          output,
+          runId: begun.id,
+          agent,
+          deltas: options.deltas === true,
+          state: null,
+        });
+        return await driveRun({
+          ...{ run: begun, store, output, view, after: 0, commands: new CommandLines(file) },
+          by: options.by ?? userName(),
+          yes: options.yes === true,
+        });
+      });
+    }),
+  );
+}
+
+async function chooseLaunch(
+  store: Store,
+  continues: string | undefined,
+  module: string | undefined,
+): Promise<Launch> {
+  const said = readLaunch(module);
+  if (continues === undefined) return said;
+  return { ...(await recallLaunch(store, continues)), ...said };
+}
+
+async function readInput(words: readonly string[]): Promise<string> {
+  const input = words.length > 0 ? words.join(' ') : await readPiped();
+  if (input.trim() !== '') return input;
+  throw new EngineError(
+    'input-invalid',
+    'What should the agent do? Give it as words, such as: run "Refund order A-1001", or on stdin.',
+  );
+}
+
+async function readPiped(): Promise<string> {
+  if (process.stdin.isTTY === true) return '';
+  const chunks: Buffer[] = [];
+  for await (const chunk of process.stdin) chunks.push(chunk);
+  return Buffer.concat(chunks).toString('utf8').trimEnd();
+}

@@ -1,0 +1,97 @@
+import { once } from 'node:events';
+import { findContradiction } from '../../engine/journal/late-evidence.ts';
+import { loadRun, statusOf } from '../../engine/journal/load-run.ts';
+import { readPages } from '../../engine/journal/read-journal.ts';
+import { openResult } from '../../engine/run/read-result.ts';
+import { listOpenCalls, type Settled } from '../../engine/run/settled.ts';
+import { describeWithChildren } from '../../engine/sub-agents/run-children.ts';
+import { statePath } from '../../machines/state-path.ts';
+import type { ChartState } from '../../machines/step.ts';
+import type { JournalEntry } from '../../protocol/event.ts';
+import type { RunRecord, Store } from '../../protocol/store.ts';
+import { checkVersions } from '../check-versions.ts';
+import { EXIT } from '../exit-codes.ts';
+import { findRun } from '../find-run.ts';
+import { type Launch, recallLaunch } from '../launch.ts';
+import { storeFile, withExistingStore } from '../open-store.ts';
+import { CommandLines } from '../render/command-lines.ts';
+import { describeEvent } from '../render/describe-event.ts';
+import { formatClock } from '../render/format-time.ts';
+import { orderEvent } from '../render/json-view.ts';
+import { Output } from '../render/output.ts';
+import { type LateResult, showRun } from '../render/show-run.ts';
+import { showUnread, showVersions } from '../render/show-versions.ts';
+
+export type ShowCommandOptions = {
+  db?: string;
+  json?: boolean;
+  events?: boolean;
+  result?: string;
+  agent?: string;
+};
+
+/** Shows a run from its journal alone: what it is, where it stands and why, what it waits for. */
+export async function show(id: string, options: ShowCommandOptions): Promise<number> {
+  const output = new Output({ json: options.json === true });
+  const file = storeFile(options.db);
+  return await withExistingStore(file, async store => {
+    const record = await findRun(store, id);
+    if (options.result !== undefined) return await showResult(store, record, options.result);
+    if (options.events === true) return await showEvents(store, record, output);
+    const versions = await checkVersions(store, record, options.agent, output);
+    if (!versions.opens) return showUnread(output, record, versions);
+    const { state } = await loadRun(store, record.runId);
+    const launch = await recallLaunch(store, record.runId);
+    const settled = await describeWithChildren(store, state, text => text);
+    if (output.json) output.data({ ...summarize({ record, state, settled, launch }), versions });
+    else {
+      const late = await readLateResults(store, record);
+      showRun(output, { record, state, settled, launch, commands: new CommandLines(file), late });
+      showVersions(output, versions);
+    }
+    return EXIT.done;
+  });
+}
+
+type Summary = { record: RunRecord; state: ChartState; settled: Settled | null; launch: Launch };
+
+function summarize({ record, state, settled, launch }: Summary): object {
+  const { usage, turns, next, parent } = state.context;
+  const stands = { ...(parent === null ? {} : { parent }), ...(settled ?? { usage, turns }) };
+  const calls = listOpenCalls(state.context);
+  return { ...record, state: statePath(state), next, launch, ...stands, status: statusOf(state), calls };
+}
+
+/** Of late results that do not say which attempt gave them. */
+const LAST_ATTEMPT = Number.POSITIVE_INFINITY;
+
+/** With what each contradicts, also if that was recorded after it. */
+async function readLateResults(store: Store, { runId }: RunRecord): Promise<LateResult[]> {
+  const entries: JournalEntry[] = [];
+  for await (const page of readPages(store, runId))
+    entries.push(...page.filter(({ event }) => 'callId' in event));
+  const late = entries.flatMap(({ event }) => (event.type === 'tool.late' ? [event] : []));
+  return late.map(event => {
+    const contradicts = findContradiction(entries, { attempt: LAST_ATTEMPT, ...event });
+    return contradicts === null ? event : { ...event, contradicts };
+  });
+}
+
+/** The text of a result's JSON and nothing else, a part at a time. */
+async function showResult(store: Store, { runId }: RunRecord, callId: string): Promise<number> {
+  const { pages } = await openResult(store, runId, callId);
+  for await (const part of pages()) if (!process.stdout.write(part)) await once(process.stdout, 'drain');
+  process.stdout.write('\n');
+  return EXIT.done;
+}
+
+async function showEvents(store: Store, { runId }: RunRecord, output: Output): Promise<number> {
+  for await (const page of readPages(store, runId)) for (const entry of page) showEntry(entry, runId, output);
+  return EXIT.done;
+}
+
+function showEntry({ seq, event }: JournalEntry, runId: string, output: Output): void {
+  if (output.json) return output.data(orderEvent({ ...event, runId, seq }));
+  const place = `${String(seq).padStart(5)}  ${formatClock(event.at)}  `;
+  output.line({ style: 'dim', text: place }, event.type.padEnd(20), describeEvent(event));
+}

@@ -1,0 +1,179 @@
+import { systemHost } from '../engine/driver/host.ts';
+import { isOwnerDead, judgeOwner, judgeOwnerName } from '../engine/driver/owner.ts';
+import type { Run } from '../engine/run/run.ts';
+import type { Settled } from '../engine/run/settled.ts';
+import { EngineError, messageOf } from '../protocol/error.ts';
+import { shortenOwnerName } from '../protocol/owner-name.ts';
+import { isDriven, type Owner, type Store } from '../protocol/store.ts';
+import { askAbout } from './ask.ts';
+import { EXIT, exitCodeOfRun } from './exit-codes.ts';
+import { watchInterrupts } from './interrupts.ts';
+import type { CommandLines } from './render/command-lines.ts';
+import type { Output } from './render/output.ts';
+import { showCall, showWaiting } from './render/show-call.ts';
+import { describeSpent } from './render/show-end.ts';
+import type { View } from './render/view.ts';
+
+export type Drive = {
+  run: Run;
+  store: Store;
+  output: Output;
+  view: View;
+  commands: CommandLines;
+  /** Entries up to this one have been shown. */
+  after: number;
+  by: string;
+  /** Approve every gated call. */
+  yes: boolean;
+};
+
+/** How often an interrupted process looks whether it is done, in ms. */
+const LEFTOVERS_MS = 500;
+
+/**
+ * Drives a run until it settles, showing it, or follows it while another process drives; asks what it
+ * waits for where somebody can be asked. Gives the exit code.
+ *
+ * The first Ctrl-C cancels a run that is driven here, and leaves one that is only followed. The second
+ * ends the process at once, and the run stays resumable.
+ */
+export async function driveRun(drive: Drive): Promise<number> {
+  try {
+    return await driveToRest(drive);
+  } catch (error) {
+    throw error instanceof EngineError ? sayResumable(error, drive) : error;
+  }
+}
+
+function sayResumable(error: EngineError, { run, commands }: Drive): EngineError {
+  const advice = `The run stays as it is. To go on with it: ${commands.of('resume', run.id)}`;
+  return new EngineError(error.code, `${error.message}\n${advice}`, error.details, { cause: error });
+}
+
+async function driveToRest(drive: Drive): Promise<number> {
+  const { run, output, view, commands } = drive;
+  const position = { seq: drive.after };
+  for (;;) {
+    const settled = await settle(drive, position);
+    if (settled === 'left') return EXIT.left;
+    await watch(drive, position);
+    if (settled.status !== 'waiting') {
+      view.end(settled);
+      return exitCodeOfRun(settled);
+    }
+    if (await decide(drive, settled, position.seq)) continue;
+    if (output.canAsk) output.line('To go on: ', { style: 'cyan', text: commands.of('resume', run.id) });
+    else showWaiting(output, settled, commands, run.id, systemHost.now());
+    output.line(
+      { style: 'yellow', text: 'waiting' },
+      { style: 'dim', text: ` · ${describeSpent(settled)} · ${run.id}` },
+    );
+    return EXIT.waiting;
+  }
+}
+
+async function settle(drive: Drive, position: { seq: number }): Promise<Settled | 'left'> {
+  let leave = () => {};
+  const left = new Promise<'left'>(resolve => {
+    leave = () => resolve('left');
+  });
+  const unwatch = watchInterrupts({
+    first: () => void interrupt(drive, leave).catch(error => drive.output.problem(messageOf(error))),
+    again: () => {
+      drive.output.problem(
+        `Left at once. The run stays resumable: ${drive.commands.of('resume', drive.run.id)}`,
+      );
+      process.exit(EXIT.left);
+    },
+  });
+  try {
+    await announceDriver(drive);
+    const settling = drive.run.settled();
+    const watching = watch(drive, position);
+    watching.catch(() => {});
+    return await Promise.race([
+      left,
+      settling.then(() => watching).then(() => settling),
+      watching.then(() => settling),
+    ]);
+  } finally {
+    unwatch();
+  }
+}
+
+/** Ends when the run settles, and when the store is closed. */
+async function watch({ run, view, output }: Drive, position: { seq: number }): Promise<void> {
+  for await (const happening of run.events({ after: position.seq })) {
+    view.take(happening);
+    if ('seq' in happening) position.seq = happening.seq;
+    if (happening.type === 'run.claimed') announceTakeover(happening, output);
+  }
+}
+
+function announceTakeover({ by, replaces }: { by: string; replaces?: string }, output: Output): void {
+  if (replaces === undefined || judgeOwnerName(replaces) !== 'self' || judgeOwnerName(by) === 'self') return;
+  const name = shortenOwnerName(by);
+  const split = name.lastIndexOf(':');
+  const winner = `Process ${name.slice(split + 1)} on ${name.slice(0, split)}`;
+  output.problem(
+    `${winner} took this run over: this process (${process.pid}) did not renew its lease in time, because it was ` +
+      'stopped, stood still or slept. Nothing it reports counts any more; following the run.',
+  );
+}
+
+async function interrupt({ run, store, output, by, commands }: Drive, leave: () => void): Promise<void> {
+  const owner = await findDriver(store, run.id);
+  if (owner !== null && judgeOwner(owner) !== 'self') {
+    output.problem(
+      `${nameOwner(owner)} goes on driving the run. To end it: ${commands.of('cancel', run.id)}`,
+    );
+    return leave();
+  }
+  output.problem('Cancelling the run; what runs has 5 s to settle. Ctrl-C again leaves at once.');
+  await run.cancel({ by, reason: 'interrupted' });
+  endLeftovers();
+}
+
+/** Ends the process once its exit code is known, even if a tool that ignores its signal would keep it. */
+function endLeftovers(): void {
+  const endIfDone = () => {
+    if (process.exitCode !== undefined) process.exit();
+  };
+  setInterval(endIfDone, LEFTOVERS_MS).unref();
+}
+
+/** Whether anything was decided, so that the run goes on. */
+async function decide(
+  drive: Drive,
+  settled: Extract<Settled, { status: 'waiting' }>,
+  after: number,
+): Promise<boolean> {
+  const { run, output, by, yes } = drive;
+  if (!yes || settled.approvals.length === 0) {
+    return output.canAsk && (await askAbout({ run, output, by, after }, settled));
+  }
+  let accepted = false;
+  for (const call of settled.approvals) {
+    showCall(output, call, 'is approved by --yes', systemHost.now());
+    const result = await run.approve(call.callId, { digest: call.digest, runId: call.runId, by });
+    if (!result.accepted) output.problem(result.message);
+    accepted ||= result.accepted;
+  }
+  return accepted;
+}
+
+async function announceDriver({ run, store, output }: Drive): Promise<void> {
+  const owner = await findDriver(store, run.id);
+  if (owner === null || judgeOwner(owner) === 'self') return;
+  output.line({ style: 'yellow', text: `${nameOwner(owner)} drives this run; following it.` });
+}
+
+/** Who holds the run's lease and is not known to be gone. */
+async function findDriver(store: Store, runId: string): Promise<Owner | null> {
+  const record = await store.get(runId);
+  return record !== undefined && isDriven(record, systemHost.now(), isOwnerDead) ? record.owner : null;
+}
+
+function nameOwner({ pid, host }: Owner): string {
+  return `Process ${pid} on ${host}`;
+}

@@ -1,0 +1,60 @@
+import type { Settled } from '../engine/run/settled.ts';
+import type { EngineErrorCode } from '../protocol/error.ts';
+
+/** What a command's exit code says. `left`: a second Ctrl-C, or one that only stopped following. */
+export const EXIT = { done: 0, failed: 1, usage: 2, waiting: 3, refused: 4, left: 130 } as const;
+
+const BY_ERROR: Readonly<Record<EngineErrorCode, number>> = {
+  'agent-invalid': EXIT.usage,
+  'agent-module-invalid': EXIT.usage,
+  'input-invalid': EXIT.usage,
+  'run-unknown': EXIT.usage,
+  'run-exists': EXIT.refused,
+  'run-foreign': EXIT.usage,
+  'run-ended': EXIT.refused,
+  'call-unknown': EXIT.usage,
+  'call-not-open': EXIT.refused,
+  'already-decided': EXIT.refused,
+  'wrong-digest': EXIT.refused,
+  expired: EXIT.refused,
+  'attempt-alive': EXIT.refused,
+  'already-happened': EXIT.refused,
+  'inbox-full': EXIT.refused,
+  refused: EXIT.refused,
+  'result-missing': EXIT.failed,
+  'chart-mismatch': EXIT.failed,
+  'state-unknown': EXIT.failed,
+  'journal-damaged': EXIT.failed,
+  'snapshot-outdated': EXIT.failed,
+  'lease-held': EXIT.failed,
+  'lease-lost': EXIT.failed,
+  'store-unavailable': EXIT.failed,
+  'store-locked': EXIT.failed,
+  'store-full': EXIT.failed,
+  'store-damaged': EXIT.failed,
+  'store-replaced': EXIT.failed,
+  'store-reply-lost': EXIT.failed,
+  'model-missing': EXIT.usage,
+  'model-unknown': EXIT.usage,
+  'key-missing': EXIT.usage,
+  'base-url-invalid': EXIT.usage,
+  'script-invalid': EXIT.usage,
+  'tool-source-failed': EXIT.failed,
+};
+
+export function exitCodeOfError(code: EngineErrorCode): number {
+  return BY_ERROR[code];
+}
+
+/** How a run that rests or has ended ends its command. */
+export function exitCodeOfRun({ status }: Settled): number {
+  switch (status) {
+    case 'finished':
+      return EXIT.done;
+    case 'waiting':
+      return EXIT.waiting;
+    case 'failed':
+    case 'cancelled':
+      return EXIT.failed;
+  }
+}

@@ -1,0 +1,64 @@
+import type { OpenCall, Settled } from '../../engine/run/settled.ts';
+import type { CommandLines } from './command-lines.ts';
+import { formatDistance } from './format-time.ts';
+import { formatValue } from './format-value.ts';
+import type { Output } from './output.ts';
+
+type Waiting = Extract<Settled, { status: 'waiting' }>;
+
+/** A call with everything a decision about it needs; its whole input, never cut. */
+export function showCall(output: Output, call: OpenCall, heading: string, now: number): void {
+  const fact = (label: string, text: string) =>
+    output.line({ style: 'dim', text: `  ${label.padEnd(12)}` }, text);
+  output.line({ style: 'yellow', text: call.name }, ` ${heading}`);
+  fact('call', call.callId);
+  fact('side effect', call.sideEffect);
+  if (call.reason !== undefined) fact('reason', call.reason);
+  if (call.expiresAt !== undefined) {
+    fact('expires', `${new Date(call.expiresAt).toISOString()} (${formatDistance(call.expiresAt, now)})`);
+  }
+  fact('digest', call.digest);
+  output.line({ style: 'dim', text: '  input' });
+  for (const line of formatValue(call.input, '    ')) output.line(line);
+}
+
+export const HEADINGS = {
+  approval: 'waits for approval',
+  result: 'waits for its result',
+  doubt: 'may or may not have happened',
+} as const;
+
+/** What a run waits for, and the commands to go on with. */
+export function showWaiting(
+  output: Output,
+  settled: Waiting,
+  commands: CommandLines,
+  runId: string,
+  now: number,
+): void {
+  const command = (text: string) => output.line('  ', { style: 'cyan', text });
+  for (const call of settled.approvals) {
+    showCall(output, call, HEADINGS.approval, now);
+    command(commands.approve(call));
+    command(commands.reject(call));
+  }
+  for (const call of settled.doubts) {
+    showCall(output, call, HEADINGS.doubt, now);
+    command(commands.resolve(call));
+  }
+  for (const call of settled.results) {
+    const { waitsFor } = call;
+    if (waitsFor === undefined) {
+      showCall(output, call, HEADINGS.result, now);
+      command(commands.answer(call));
+    } else {
+      output.line({ style: 'yellow', text: call.name }, ` is a run of its own: ${waitsFor}`);
+      command(commands.of('show', waitsFor));
+    }
+  }
+  if (!settled.paused) return;
+  const why = settled.reason === undefined ? '.' : `: ${settled.reason}`;
+  output.line({ style: 'yellow', text: `The run is paused${why}` });
+  command(commands.of('step', runId));
+  command(commands.of('unpause', runId));
+}

@@ -1,0 +1,68 @@
+import type { PathEntry } from '../../tools/explore/explorer.ts';
+import type { BreachReport, ExplorationReport } from '../../tools/explore/report.ts';
+import { describeEvent } from './describe-event.ts';
+import type { Output, Segment } from './output.ts';
+
+/** What was walked, then what broke: each breach with the way that leads to it. */
+export function showExploration(output: Output, report: ExplorationReport): void {
+  const { agent, complete, states, edges, crashPoints, decisions, steps, tools, breaches, notes } = report;
+  output.line({ style: 'bold', text: agent });
+  for (const tool of tools) {
+    const { name, sideEffect, executedBy, reconcilable, approval } = tool;
+    const traits = [
+      sideEffect,
+      ...(executedBy === 'client' ? ['run by the client'] : []),
+      ...(tool.isSubAgent ? ['a sub-agent'] : []),
+      ...(reconcilable ? ['reconcilable'] : []),
+      `approval ${approval === 'function' ? 'by a function' : approval}`,
+    ];
+    output.line({ style: 'dim', text: '  tool ' }, name, { style: 'dim', text: `  ${traits.join(', ')}` });
+  }
+  output.line('');
+  const rows: [string, string][] = [
+    ['states', `${states}${complete ? ', all there are' : ', and there are more'}`],
+    ['edges', `${edges.taken} of the chart's ${edges.total}`],
+    ['crash points', String(crashPoints)],
+    ['decisions', String(decisions)],
+    ['steps', String(steps)],
+    ['invariants', `${report.invariants.length} at every step`],
+  ];
+  for (const [label, text] of rows) output.line({ style: 'dim', text: label.padEnd(14) }, text);
+  if (edges.missing.length > 0) {
+    output.line('');
+    output.line({ style: 'dim', text: 'edges this agent has no way to, or that were not reached:' });
+    for (const edge of edges.missing) output.line({ style: 'dim', text: `  ${shortenEdge(edge)}` });
+  }
+  output.line('');
+  for (const note of notes) output.line({ style: 'yellow', text: 'note ' }, note);
+  if (notes.length > 0) output.line('');
+  for (const breach of breaches) showBreach(output, breach);
+  output.line(
+    breaches.length === 0
+      ? { style: 'green', text: complete ? 'Nothing breaks.' : 'Nothing breaks in what was walked.' }
+      : { style: 'red', text: `${breaches.length} invariant${breaches.length === 1 ? '' : 's'} broken.` },
+  );
+}
+
+function showBreach(output: Output, { invariant, message, path }: BreachReport): void {
+  output.line({ style: 'red', text: 'broken  ' }, { style: 'bold', text: invariant });
+  output.line(`        ${message}`);
+  for (const [index, entry] of path.entries()) output.line(...describeEntry(entry, index));
+  output.line('');
+}
+
+function describeEntry({ event, state, why }: PathEntry, index: number): Segment[] {
+  const facts = describeEvent(event);
+  return [
+    { style: 'dim', text: `${String(index).padStart(5)}  ` },
+    event.type.padEnd(20),
+    ...(facts === '' ? [] : [` ${facts}`]),
+    { style: 'cyan', text: `  → ${state}` },
+    ...(why === null ? [] : [{ style: 'dim' as const, text: ` — ${why}` }]),
+  ];
+}
+
+/** The guard of a decision names what was decided; its form says nothing more. */
+function shortenEdge(edge: string): string {
+  return edge.replace(/always \[\{"type":"next","params":\{"type":"(\w+)"[^\]]*\]/, 'decided $1');
+}

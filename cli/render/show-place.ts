@@ -1,0 +1,44 @@
+import { hasEnded } from '../../engine/journal/load-run.ts';
+import type { Verdict } from '../../engine/replay/replay-journal.ts';
+import { describeSettled, listOpenCalls, type Settled } from '../../engine/run/settled.ts';
+import type { ChartState } from '../../machines/step.ts';
+import type { CommandLines } from './command-lines.ts';
+import type { Output } from './output.ts';
+import { HEADINGS, showCall } from './show-call.ts';
+
+/** Where the run stood behind the last entry that was replayed; the run itself may have gone on long since. */
+export function showPlace(
+  output: Output,
+  { runId, entries, of, end }: Verdict,
+  commands: CommandLines | null,
+): void {
+  if (end === null) return;
+  const fact = (label: string, text: string) => output.line({ style: 'dim', text: label.padEnd(9) }, text);
+  const { context } = end.state;
+  fact('why', context.next?.why ?? 'nothing was decided yet');
+  const settled = describeSettled(end.state, text => text);
+  if (settled === null) showUnderWay(output, end.state);
+  else if (settled.status === 'waiting') showOpenCalls(output, settled, context.now);
+  else fact('status', settled.status);
+  if (entries === of) return;
+  output.line({ style: 'yellow', text: `This is not the end: the journal goes on to entry ${of}.` });
+  if (commands === null || hasEnded(end.state)) return;
+  output.line('To go on from here in a new run: ', {
+    style: 'cyan',
+    text: commands.of('fork', runId, '--at', String(entries)),
+  });
+}
+
+function showUnderWay(output: Output, { context }: ChartState): void {
+  const { turn } = context;
+  const calls = listOpenCalls(context);
+  for (const { callId, name, status } of calls) output.line(`  ${name} (${callId}), ${status}`);
+  if (calls.length === 0) output.line(`  attempt ${turn.attempt} of turn ${turn.number}`);
+}
+
+function showOpenCalls(output: Output, settled: Extract<Settled, { status: 'waiting' }>, now: number): void {
+  for (const call of settled.approvals) showCall(output, call, HEADINGS.approval, now);
+  for (const call of settled.doubts) showCall(output, call, HEADINGS.doubt, now);
+  for (const call of settled.results) showCall(output, call, HEADINGS.result, now);
+  if (settled.paused) output.line({ style: 'yellow', text: 'The run is paused.' });
+}

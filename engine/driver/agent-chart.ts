@@ -1,0 +1,37 @@
+import { pendingServices } from '../../machines/snapshot.ts';
+import { type ChartState, next } from '../../machines/step.ts';
+import type { Store } from '../../protocol/store.ts';
+import { lateOutcomes } from '../journal/late-evidence.ts';
+import { foldEntry, hasEnded, isAtRest, loadRun, makeImage, standingAt } from '../journal/load-run.ts';
+import { RunLog } from '../journal/run-log.ts';
+import { cancelRun, findOverflow } from '../run/command.ts';
+import { findRefusal } from '../run/explain-refusal.ts';
+import type { Chart } from './chart.ts';
+import type { Host } from './host.ts';
+
+/** The agent's own chart, as the log and the driver know it. */
+export const agentChart: Chart<ChartState> = {
+  next,
+  load: loadRun,
+  fold: foldEntry,
+  pending: pendingServices,
+  isAtRest,
+  hasEnded,
+  wakeAt: ({ context }) => context.timer,
+  cancellation: ({ context }) => context.cancelling,
+  cancel: cancelRun,
+  standing: standingAt,
+  image: makeImage,
+  contextOf: ({ context }) => context,
+  findOverflow,
+  findRefusal,
+  lateOutcomes,
+};
+
+/** The log of a run that is not held here. Throws what `loadRun` throws. */
+export async function loadLog(
+  where: { store: Store; host: Host },
+  runId: string,
+): Promise<RunLog<ChartState>> {
+  return new RunLog({ ...where, chart: agentChart }, runId, await loadRun(where.store, runId));
+}

@@ -1,0 +1,70 @@
+import { findCall } from '../../machines/calls.ts';
+import type { ChartState } from '../../machines/step.ts';
+import type { BookkeepingEvent, ChartEvent, JournalEntry } from '../../protocol/event.ts';
+import type { Store } from '../../protocol/store.ts';
+import type { Host } from '../driver/host.ts';
+import { trackRecord } from '../services/running-calls.ts';
+import type { LateOutcome } from '../services/service.ts';
+import { appendEvidence } from './append-evidence.ts';
+import { readJournal } from './read-journal.ts';
+
+/** What `once` calls gave, by events that their run does not take any more. `before`: where these were first folded. */
+export function lateOutcomes(events: readonly ChartEvent[], before: ChartState): LateOutcome[] {
+  return events.flatMap(event => {
+    const call = event.type === 'tool.settled' ? findCall(before.context, event.callId) : undefined;
+    if (event.type !== 'tool.settled' || call?.sideEffect !== 'once') return [];
+    const { callId, output, isError, blob } = event;
+    return { callId, attempt: call.attempt, output, ...(blob === undefined ? {} : { blob }), isError };
+  });
+}
+
+/** Journals what an attempt gave after its run had moved on, with what it contradicts. A store that fails loses it. */
+export function recordLate(
+  { store, host }: { store: Store; host: Host },
+  runId: string,
+  outcome: LateOutcome,
+): void {
+  const at = host.now();
+  const recorded = readJournal(store, runId)
+    .then(journal => appendEvidence(store, runId, describeLate(journal, outcome, at)))
+    .catch(() => {});
+  trackRecord(recorded);
+}
+
+/** What is journaled of an outcome that came after its run had moved on, with what it contradicts. */
+function describeLate(journal: readonly JournalEntry[], outcome: LateOutcome, at: number): BookkeepingEvent {
+  const contradicts = findContradiction(journal, outcome);
+  const event = { type: 'tool.late', at, ...outcome } as const;
+  return contradicts === null ? event : { ...event, contradicts };
+}
+
+/**
+ * What a journal has recorded of a call that its late outcome contradicts, for people: that it did not happen,
+ * or that another attempt did it. An error contradicts nothing.
+ */
+export function findContradiction(entries: readonly JournalEntry[], late: LateOutcome): string | null {
+  if (late.isError) return null;
+  let recorded: string | null = null;
+  let attempt = 0;
+  for (const { event } of entries) {
+    if (!('callId' in event) || event.callId !== late.callId) continue;
+    switch (event.type) {
+      case 'tool.started':
+        attempt = event.attempt;
+        recorded =
+          attempt > late.attempt ? `attempt ${attempt} was started, so it may have happened twice` : null;
+        break;
+      case 'tool.settled':
+        if (attempt > late.attempt && !event.isError)
+          recorded = `attempt ${attempt} succeeded, so it has happened twice`;
+        else if (event.isError) recorded = `it is recorded as failed: ${JSON.stringify(event.output)}`;
+        break;
+      case 'doubt.resolved':
+        if (event.resolution.type === 'failed')
+          recorded = `${event.by ?? 'a person'} said that it failed: ${event.resolution.reason}`;
+        break;
+      default:
+    }
+  }
+  return recorded;
+}

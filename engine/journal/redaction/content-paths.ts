@@ -1,0 +1,67 @@
+import type { RunEvent } from '../../../protocol/event.ts';
+
+const ITEM = [
+  ...['text', 'arguments', 'shown', 'reason', 'output/**', 'opaque/data/**'],
+  ...['text', 'url', 'name', 'annotations/*/**'].map(part => `content/*/${part}`),
+];
+const CALL = ['input/**', 'reason', 'error'];
+
+/**
+ * What people, models and tools have said in an event, and may be redacted: names of members, `*` for a place in a
+ * list, `**` for a value and all in it. The rest is what a run is made of, or another surface's own words.
+ */
+const CONTENT: Readonly<Record<RunEvent['type'], readonly string[]>> = {
+  'run.started': below('input/*', ITEM),
+  'message.received': [...below('items/*', ITEM), 'by'],
+  'approval.decided': ['decision/input/**', 'decision/output/**', 'decision/reason', 'by'],
+  'result.received': ['output/**', 'by'],
+  'doubt.resolved': ['resolution/output/**', 'resolution/reason', 'by'],
+  'transcript.edited': [
+    ...below('items/*', ITEM),
+    ...below('calls/*', CALL),
+    ...below('results/*', ['output/**', 'shown']),
+    'by',
+  ],
+  'params.changed': ['params/instructions', 'by'],
+  'pause.requested': ['by'],
+  'cancel.requested': ['reason', 'by'],
+  'step.requested': ['by'],
+  'run.unpaused': ['by'],
+  'run.parked': ['reason'],
+  'run.cancelled': ['reason', 'by'],
+  'text.started': [],
+  'calls.started': [],
+  'turn.completed': [
+    ...below('items/*', ITEM),
+    ...below('calls/*', CALL),
+    ...['text', 'continuation/instructions'],
+  ],
+  'turn.failed': ['error/message'],
+  'tool.started': [],
+  'tool.settled': ['output/**', 'shown'],
+  'tool.interrupted': [],
+  'tool.doubted': ['reason'],
+  'tool.suspended': [],
+  'timer.fired': [],
+  'finishers.completed': ['text', 'output/**'],
+  'finishers.rejected': ['feedback'],
+  'run.claimed': [],
+  'tool.late': ['output/**', 'contradicts'],
+  'run.noted': [],
+  'run.redacted': ['by'],
+};
+
+/** Whether the keys lead to something of the event that may be redacted. */
+export function isContent(type: RunEvent['type'], path: readonly string[]): boolean {
+  return CONTENT[type].some(pattern => fits(pattern.split('/'), path));
+}
+
+function below(prefix: string, patterns: readonly string[]): string[] {
+  return patterns.map(pattern => `${prefix}/${pattern}`);
+}
+
+function fits([first, ...rest]: readonly string[], [key, ...keys]: readonly string[]): boolean {
+  if (first === '**') return true;
+  if (first === undefined || key === undefined) return first === key;
+  return (first === key || (first === '*' && /^\d+$/.test(key))) && fits(rest, keys);
+}

@@ -1,0 +1,192 @@
+import { findCall } from '../../machines/calls.ts';
+import type { ChartState } from '../../machines/step.ts';
+import type { InputEvent, QualifiedCall, ReportEvent, RunEvent, RunStarted } from '../../protocol/event.ts';
+import type { Store } from '../../protocol/store.ts';
+import type { SideEffect } from '../../protocol/tool.ts';
+import { beginFold, foldEntry } from '../journal/load-run.ts';
+import { readFromStart, type WholeJournal } from '../journal/read-journal.ts';
+import { describeOutcome, type Outcome } from '../run/describe-outcome.ts';
+
+/**
+ * A run as a play: what the model said, what tools gave and what people said, in that order.
+ *
+ * L1 Left out is what follows from the rest: that text or calls began, that a tool was started, that the
+ *    end was asked for.
+ * L2 A call gives at once what it gave in the end: its attempts, and processes that died of it, are not played.
+ * L3 A sub-agent's call is played as one the client runs, its run's answer as the client's.
+ */
+
+type Unmarked<Event> = Event extends ReportEvent ? Omit<Event, 'generation'> : Event;
+type LeftOut =
+  | RunStarted['type']
+  | 'run.parked'
+  | 'cancel.requested'
+  | 'text.started'
+  | 'calls.started'
+  | 'tool.started'
+  | 'tool.interrupted'
+  | 'tool.suspended';
+
+/** An event of a journal that is played again. */
+export type RecordedEvent = Unmarked<Exclude<InputEvent | ReportEvent, { type: LeftOut }>>;
+
+export type RecordedTool = { name: string; sideEffect: SideEffect; executedBy: 'engine' | 'client' };
+
+export type RecordedRun = {
+  started: Omit<RunStarted, 'type' | 'format' | 'chart' | 'tools' | 'launch' | 'forkOf' | 'parent'>;
+  tools: RecordedTool[];
+  events: RecordedEvent[];
+};
+
+/** The runs that the last one continues come before it. */
+export type Recording = RecordedRun[];
+
+/** Throws what `exportRun` throws. */
+export async function recordRun(
+  store: Store,
+  runId: string,
+): Promise<{ recording: Recording; outcome: Outcome }> {
+  const chain = await store.chain(runId);
+  const ids = chain.length === 0 ? [runId] : chain.map(record => record.runId);
+  const journals = await Promise.all(ids.map(async id => await readFromStart(store, id, 'Export')));
+  const runs = journals.map(recordJournal);
+  const last = runs.at(-1);
+  if (last === undefined) throw new Error('a run is the last of its own chain');
+  return { recording: runs.map(({ run }) => run), outcome: describeOutcome(last.end) };
+}
+
+function recordJournal([first, ...rest]: WholeJournal): { run: RecordedRun; end: ChartState } {
+  const { type: _, format, chart, tools: listed, launch, forkOf, parent, ...started } = first.event;
+  const { runId } = started;
+  const events = rest.map(({ event }) => event);
+  const suspended = new Set(namesOf(events, type => type === 'tool.suspended'));
+  const recorder = new Recorder(suspended);
+  let state = beginFold(first.event);
+  for (const entry of rest) {
+    state = foldEntry(state, entry, runId);
+    recorder.take(entry.event, state);
+  }
+  const doubted = new Set(namesOf(recorder.events, type => type === 'tool.doubted'));
+  const tools = collectTools(events, listed?.map(({ name }) => name) ?? []).map(
+    (tool): RecordedTool => ({
+      ...tool,
+      ...(suspended.has(tool.name) ? { executedBy: 'client' } : {}),
+      ...(doubted.has(tool.name) ? { sideEffect: 'once' } : {}),
+    }),
+  );
+  return { run: { started, tools, events: recorder.events }, end: state };
+}
+
+class Recorder {
+  readonly events: RecordedEvent[] = [];
+  readonly #suspended: ReadonlySet<string>;
+  readonly #names = new Map<string, string>();
+  #isParked = false;
+
+  constructor(suspended: ReadonlySet<string>) {
+    this.#suspended = suspended;
+  }
+
+  /** `state` is the one behind the event. */
+  take(event: RunEvent, state: ChartState): void {
+    for (const { callId, name } of callsOf(event)) this.#names.set(callId, name);
+    switch (event.type) {
+      case 'run.started':
+      case 'run.claimed':
+      case 'run.noted':
+      case 'run.redacted':
+      case 'tool.late':
+      case 'text.started':
+      case 'calls.started':
+      case 'tool.started':
+      case 'tool.suspended':
+      case 'cancel.requested':
+        return;
+      case 'run.parked':
+        this.#isParked = true;
+        return;
+      case 'run.unpaused':
+        if (!this.#isParked) this.events.push(event);
+        this.#isParked = false;
+        return;
+      case 'tool.interrupted':
+        return this.#interrupt(event, state);
+      case 'tool.settled':
+        return void this.events.push(this.#isSuspended(event.callId) ? asResult(event) : unmark(event));
+      case 'turn.completed':
+      case 'turn.failed':
+      case 'tool.doubted':
+      case 'timer.fired':
+      case 'finishers.completed':
+      case 'finishers.rejected':
+        return void this.events.push(unmark(event));
+      default:
+        this.events.push(event);
+    }
+  }
+
+  #isSuspended(callId: string): boolean {
+    return this.#suspended.has(this.#names.get(callId) ?? '');
+  }
+
+  /** The chart itself puts in doubt what was interrupted and must not run twice. */
+  #interrupt({ at, callId }: Extract<RunEvent, { type: 'tool.interrupted' }>, { context }: ChartState): void {
+    const call = findCall(context, callId);
+    if (call?.status !== 'doubted') return;
+    this.events.push({ type: 'tool.doubted', at, callId, reason: call.doubt ?? '' });
+  }
+}
+
+function unmark<Event extends ReportEvent>({ generation: _, ...event }: Event): Unmarked<Event> {
+  return event as Unmarked<Event>;
+}
+
+function asResult({ at, callId, output, isError }: Extract<ReportEvent, { type: 'tool.settled' }>) {
+  return { type: 'result.received', at, callId, output, isError } as const;
+}
+
+/** The calls that an event makes known. */
+export function callsOf(event: RunEvent | RecordedEvent): readonly QualifiedCall[] {
+  return event.type === 'turn.completed' || event.type === 'transcript.edited' ? event.calls : [];
+}
+
+/** The tools whose calls such an event is about. */
+function namesOf(
+  events: readonly (RunEvent | RecordedEvent)[],
+  isIt: (type: RunEvent['type']) => boolean,
+): string[] {
+  const about = new Set(
+    events.flatMap(event => (isIt(event.type) && 'callId' in event ? [event.callId] : [])),
+  );
+  const calls = events.flatMap(callsOf).filter(({ callId }) => about.has(callId));
+  return calls.map(({ name }) => name);
+}
+
+/**
+ * The tools that the agent had, as far as the journal tells, in the order in which a model was told of them:
+ * of those never called, only that they were there.
+ */
+function collectTools(events: readonly RunEvent[], listed: readonly string[]): RecordedTool[] {
+  const calls = events.flatMap(callsOf);
+  const told = calls.map(toolsTold).filter(names => names !== undefined);
+  const longest = told.toSorted((a, b) => b.length - a.length)[0] ?? [];
+  const tools = new Map<string, RecordedTool>(
+    [...longest, ...listed].map(name => [name, { name, sideEffect: 'once', executedBy: 'engine' }]),
+  );
+  for (const { name, sideEffect, executedBy, error } of calls)
+    if (error === undefined) tools.set(name, { name, sideEffect, executedBy });
+  return [...tools.values()];
+}
+
+const NO_SUCH_TOOL = 'Not run: There is no tool "';
+const THE_TOOLS = '". The tools are: ';
+const NO_TOOLS = '". There are no tools.';
+
+/** The names of the tools of a turn, where a call of it was told that its own is none of them. */
+export function toolsTold({ error = '' }: Pick<QualifiedCall, 'error'>): string[] | undefined {
+  if (!error.startsWith(NO_SUCH_TOOL)) return undefined;
+  if (error.endsWith(NO_TOOLS)) return [];
+  const list = error.lastIndexOf(THE_TOOLS);
+  if (list === -1 || !error.endsWith('.')) return undefined;
+  return error.slice(list + THE_TOOLS.length, -1).split(', ');
+}

@@ -1,0 +1,108 @@
+import { fromStored, type StoredState, toStored } from '../../machines/snapshot.ts';
+import type { ChartState } from '../../machines/step.ts';
+import type { JournalEntry } from '../../protocol/event.ts';
+import { canonicalJson, type JsonValue, toJson } from '../../protocol/json.ts';
+import type { Store } from '../../protocol/store.ts';
+import { foldEntry, hashState, readImage } from '../journal/load-run.ts';
+import { readFromStart } from '../journal/read-journal.ts';
+import { findBlobFaults, RunBlobs } from '../journal/run-blobs.ts';
+import { compareRecord, standingOf } from './export-run.ts';
+import { findDifference } from './find-difference.ts';
+import {
+  cutJournal,
+  type Look,
+  type Recorded,
+  type ReplayOptions,
+  replayJournal,
+  type Verdict,
+} from './replay-journal.ts';
+
+/**
+ * Replays a run of the store: each large result it names has to be there as it was, its fold has to have the hash that
+ * was recorded wherever the run rested or ended, it has to be the stored snapshot where that was taken, and what the
+ * snapshot becomes at the end, and the run's record has to say the same as the journal. Throws what `readFromStart` throws, `chart-mismatch`, and `input-invalid` for
+ * an `until` that is no entry of it.
+ */
+export async function replayRun(
+  store: Store,
+  runId: string,
+  look: Look = () => {},
+  { until }: ReplayOptions = {},
+): Promise<Verdict> {
+  const blobs = new RunBlobs({ store, host: {}, runId });
+  const record = await store.get(runId);
+  const snapshot = await store.loadSnapshot(runId);
+  const whole = await readFromStart(store, runId, 'Replay');
+  const entries = cutJournal(whole, until, runId);
+  const checkRecord = (state: ChartState): string | null => {
+    const standing = standingOf(whole.slice(0, record?.seq), state);
+    const difference = record === undefined ? null : compareRecord(record, whole[0].event, standing);
+    return difference === null ? null : `leads elsewhere than the run's record says: ${difference}`;
+  };
+  const recorded = entries.flatMap(({ seq, stateHash }) => (stateHash === undefined ? [] : [seq]));
+  const checkHash = (state: ChartState, at: number): string | null => {
+    const { stateHash } = whole[at - 1] ?? {};
+    if (stateHash === undefined || stateHash === hashState(state)) return null;
+    return `leads to a state with another hash than was recorded there: ${stateHash}`;
+  };
+  const checkAt = (state: ChartState, at: number) =>
+    checkHash(state, at) ?? (at === record?.seq ? checkRecord(state) : null);
+  const faults = await findBlobFaults(entries, blob => blobs.findFault(blob));
+  const checkEntry = ({ seq }: Recorded) => faults.get(seq) ?? null;
+  const recording = {
+    ...{ runId, entries, of: whole.length, comparedWith: describeHashes(recorded) },
+    ...{ checkEntry, checkState: checkAt },
+  };
+  if (snapshot === undefined || snapshot.seq > (until ?? Number.POSITIVE_INFINITY))
+    return replayJournal(recording, look);
+  const { seq } = snapshot;
+  const compare = (state: ChartState) => compareStates(readStored(snapshot.state, runId), toStored(state));
+  return replayJournal(
+    {
+      ...recording,
+      comparedWith: [`the snapshot at entry ${seq}`, describeHashes(recorded)].filter(Boolean).join(' and '),
+      checkState: (state, at) => (at === seq ? compare(state) : null) ?? checkAt(state, at),
+      checkEnd: state => {
+        if (seq > entries.length)
+          return { seq: entries.length + 1, message: `is missing: a snapshot has ${seq}` };
+        const message = compareStates(foldOn(snapshot.state, entries.slice(seq), runId), toStored(state));
+        return message === null ? null : { seq: entries.length, message };
+      },
+    },
+    look,
+  );
+}
+
+/** The states that were recorded by their hash, for people; `null` for none. */
+function describeHashes(places: readonly number[]): string | null {
+  const last = places.at(-1);
+  if (last === undefined) return null;
+  return places.length === 1
+    ? `the hash of the state at entry ${last}`
+    : `the hashes of ${places.length} states up to entry ${last}`;
+}
+
+function readStored(image: JsonValue, runId: string): StoredState | null {
+  try {
+    return readImage(image, runId).state;
+  } catch {
+    return null;
+  }
+}
+
+/** What a snapshot becomes with the entries behind it; `null` for one that leads nowhere. */
+function foldOn(image: JsonValue, rest: readonly JournalEntry[], runId: string): StoredState | null {
+  try {
+    const begun = fromStored(readImage(image, runId).state);
+    return toStored(rest.reduce((state, entry) => foldEntry(state, entry, runId), begun));
+  } catch {
+    return null;
+  }
+}
+
+function compareStates(stored: StoredState | null, replayed: StoredState): string | null {
+  if (stored === null) return 'leads to a state, and the stored snapshot is damaged';
+  const [left, right] = [toJson(stored), toJson(replayed)];
+  if (canonicalJson(left) === canonicalJson(right)) return null;
+  return `leads to a state that differs from the stored snapshot at ${findDifference(left, right)}`;
+}

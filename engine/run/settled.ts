@@ -1,0 +1,122 @@
+import { callsWith } from '../../machines/calls.ts';
+import type { Call, Context } from '../../machines/context.ts';
+import type { ChartState } from '../../machines/step.ts';
+import { toolResults } from '../../machines/tool-results.ts';
+import type { ToolResult } from '../../protocol/finisher.ts';
+import type { Item } from '../../protocol/item.ts';
+import { given, type JsonValue } from '../../protocol/json.ts';
+import type { SideEffect } from '../../protocol/tool.ts';
+import type { Usage } from '../../protocol/turn.ts';
+import type { Host } from '../driver/host.ts';
+import { isAtRest, statusOf } from '../journal/load-run.ts';
+
+/** A call that has no result yet. `runId` is the run that has to be told: a sub-agent's for its own calls. */
+export type OpenCall = {
+  callId: string;
+  runId: string;
+  name: string;
+  input: JsonValue;
+  digest: string;
+  sideEffect: SideEffect;
+  status: Exclude<Call['status'], 'settled'>;
+  /** The run of a sub-agent that will give its result. */
+  waitsFor?: string;
+  /** Why a person is asked, or why nobody knows whether it happened. */
+  reason?: string;
+  /** ms since the epoch. */
+  expiresAt?: number;
+};
+
+/** Where a run came to rest or ended, after every accepted input. */
+export type Settled = { usage: Usage | null; turns: number } & (
+  | {
+      status: 'finished';
+      text: string;
+      output?: JsonValue;
+      results: ToolResult[];
+      /** Messages that came too late to be read. */
+      unread: Item[];
+      incomplete?: { reason: string };
+    }
+  | {
+      status: 'waiting';
+      approvals: OpenCall[];
+      results: OpenCall[];
+      doubts: OpenCall[];
+      paused: boolean;
+      /** Why the engine paused the run by itself. */
+      reason?: string;
+    }
+  | { status: 'failed'; error: { code: string; message: string } }
+  | { status: 'cancelled'; unsettled: OpenCall[] }
+);
+
+/** `null` while the run has something to do. `showText` is what readers get of a raw text. */
+export function describeSettled(state: ChartState, showText: (text: string) => string): Settled | null {
+  const { context } = state;
+  const spent = { usage: context.usage, turns: context.turns };
+  switch (statusOf(state)) {
+    case 'running':
+      return null;
+    case 'finished':
+      return { ...spent, status: 'finished', ...describeAnswer(context, showText) };
+    case 'failed':
+      return { ...spent, status: 'failed', error: describeError(context) };
+    case 'cancelled':
+      return { ...spent, status: 'cancelled', unsettled: listOpenCalls(context) };
+    case 'waiting':
+      return {
+        ...spent,
+        status: 'waiting',
+        approvals: callsWith(context, 'gated').map(call => openCall(context, call)),
+        results: callsWith(context, 'waiting').map(call => openCall(context, call)),
+        doubts: callsWith(context, 'doubted').map(call => openCall(context, call)),
+        paused: context.paused,
+        ...(context.parked === null ? {} : { reason: context.parked }),
+      };
+  }
+}
+
+/** The same, but `null` too while a timer of a run that rests is due. */
+export function describeNow(
+  state: ChartState,
+  { host, showText }: { host: Pick<Host, 'now'>; showText(text: string): string },
+): Settled | null {
+  const { timer } = state.context;
+  if (isAtRest(state) && timer !== null && timer <= host.now()) return null;
+  return describeSettled(state, showText);
+}
+
+function describeAnswer(context: Context, showText: (text: string) => string) {
+  const { answer, next, inbox } = context;
+  const reason = next?.type === 'finish' ? next.reason : undefined;
+  return {
+    text: showText(answer?.text ?? ''),
+    results: toolResults(context),
+    unread: inbox,
+    ...given({ output: answer?.output, incomplete: reason === undefined ? undefined : { reason } }),
+  };
+}
+
+function describeError({ next }: Context): { code: string; message: string } {
+  if (next?.type !== 'fail') throw new Error('a failed run has decided to fail');
+  return { code: next.code, message: next.message };
+}
+
+export function listOpenCalls(context: Context): OpenCall[] {
+  return context.calls.filter(call => call.status !== 'settled').map(call => openCall(context, call));
+}
+
+function openCall(context: Context, call: Call): OpenCall {
+  const reason = call.doubt ?? call.reason;
+  return {
+    callId: call.callId,
+    runId: call.childRunId ?? context.runId,
+    name: call.name,
+    input: call.input,
+    digest: call.digest,
+    sideEffect: call.sideEffect,
+    status: call.status === 'settled' ? 'ready' : call.status,
+    ...given({ waitsFor: call.childRunId, reason, expiresAt: call.expiresAt }),
+  };
+}

@@ -1,0 +1,59 @@
+import { EngineError } from '../../protocol/error.ts';
+import { given, type JsonObject, toJson } from '../../protocol/json.ts';
+import type { Store } from '../../protocol/store.ts';
+import { hasEnded, loadRun, readImage, writerOf } from '../journal/load-run.ts';
+import { readPage, readStart, writerOfStart } from '../journal/read-journal.ts';
+import {
+  compareAgents,
+  compareJournal,
+  type PresentAgent,
+  type VersionReport,
+  type WrittenBy,
+} from './compare-versions.ts';
+import { type JournalMigration, versionsOf } from './migrate-journal.ts';
+import { adviseOn } from './version-mismatch.ts';
+
+/**
+ * How a run of the store stands to this program, and to `present` if an agent is given. Reads; writes
+ * nothing. Throws `run-unknown`, and `journal-damaged` for what can be read by no program.
+ */
+export async function checkRun(
+  store: Store,
+  runId: string,
+  present?: PresentAgent,
+  migrations: readonly JournalMigration[] = [],
+): Promise<VersionReport> {
+  const start = await readStart(store, runId);
+  const written = start === undefined ? await readWriter(store, runId) : writerOfStart(start);
+  const judged = compareJournal(runId, written);
+  const goesOn = judged.opens && present !== undefined;
+  const report = goesOn ? await compareWith(store, runId, present) : judged;
+  const successor = successorOf(runId);
+  const migratedTo = (await store.get(successor)) === undefined ? {} : { migratedTo: successor };
+  const from = versionsOf(start ?? (toJson(written) as JsonObject));
+  const advice = adviseOn({ ...report, ...migratedTo }, from, migrations);
+  return { ...report, ...migratedTo, ...given({ advice }) };
+}
+
+/** The id of the run that this one is migrated to: it is always the same, so that nothing is migrated twice. */
+export function successorOf(runId: string): string {
+  const [, base = runId, count = '1'] = /^(.*)_m(\d+)$/.exec(runId) ?? [];
+  return `${base}_m${Number(count) + 1}`;
+}
+
+/** For a run that came from another store: what its snapshot says. */
+async function readWriter(store: Store, runId: string): Promise<WrittenBy> {
+  const snapshot = await store.loadSnapshot(runId);
+  if (snapshot !== undefined) return writerOf(readImage(snapshot.state, runId));
+  throw new EngineError('journal-damaged', `The journal of run ${runId} is empty.`, { runId, seq: 1 });
+}
+
+async function compareWith(store: Store, runId: string, present: PresentAgent): Promise<VersionReport> {
+  const { state } = await loadRun(store, runId);
+  const { agent, config, calls } = state.context;
+  const openCalls = hasEnded(state) ? [] : calls.filter(({ status }) => status !== 'settled');
+  const [first] = await readPage(store, runId, 0, { entries: 1 });
+  const tools = first?.event.type === 'run.started' ? first.event.tools : undefined;
+  const recorded = { agent, models: config.models, openCalls, ...given({ tools }) };
+  return await compareAgents(runId, recorded, present);
+}

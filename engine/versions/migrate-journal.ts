@@ -1,0 +1,182 @@
+import { chartIdentity } from '../../machines/snapshot.ts';
+import { EngineError, messageOf } from '../../protocol/error.ts';
+import {
+  JOURNAL_FORMAT,
+  type QualifiedCall,
+  type RunEvent,
+  type RunStarted,
+  runEventSchema,
+} from '../../protocol/event.ts';
+import {
+  canonicalJson,
+  given,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  toJson,
+} from '../../protocol/json.ts';
+import { digestCall } from '../journal/digest.ts';
+import { findDifference } from '../replay/find-difference.ts';
+
+/** What a journal was written with, or is migrated to. What is not named does not matter, or stays as it is. */
+export type JournalVersion = {
+  format?: number;
+  chart?: number;
+  /** The agent's `version`. */
+  agent?: string;
+};
+
+/** One step from a version to a later one. */
+export type JournalMigration = {
+  from: JournalVersion;
+  to: JournalVersion;
+  /**
+   * The events of a whole journal, `run.started` first, without claims and notes, as JSON that was not
+   * looked at. Gives the events of the new journal; which versions they are of is filled in. Pure.
+   */
+  migrate(events: readonly JsonObject[]): readonly JsonObject[];
+};
+
+/** Steps that come with this release. An agent's own go before them. */
+export const OWN_MIGRATIONS: readonly JournalMigration[] = [
+  /** Chart 3 takes everything chart 2 took, and leads where it led. */
+  { from: { chart: 2 }, to: { chart: 3 }, migrate: events => events },
+  /** Chart 4 takes everything chart 3 took, and leads where it led. */
+  { from: { chart: 3 }, to: { chart: 4 }, migrate: events => events },
+];
+
+/** What a journal says of itself. */
+export type Versions = { format: number; chart: number; agent?: string };
+
+/**
+ * The steps that lead from a version to this program's, each taken at most once, the first that fits
+ * first; `null` when they end before it.
+ */
+export function findSteps(
+  from: Versions,
+  migrations: readonly JournalMigration[],
+): readonly JournalMigration[] | null {
+  const left = [...migrations, ...OWN_MIGRATIONS];
+  const steps: JournalMigration[] = [];
+  for (let at = from; ; ) {
+    const place = left.findIndex(step => fits(step.from, at));
+    const [step] = place < 0 ? [] : left.splice(place, 1);
+    if (step === undefined) return isPresent(at) && steps.length > 0 ? steps : null;
+    steps.push(step);
+    at = { ...at, ...step.to };
+  }
+}
+
+function fits(from: JournalVersion, { format, chart, agent }: Versions): boolean {
+  if (from.format === undefined && from.chart === undefined && from.agent === undefined) return false;
+  return (
+    (from.format === undefined || from.format === format) &&
+    (from.chart === undefined || from.chart === chart) &&
+    (from.agent === undefined || from.agent === agent)
+  );
+}
+
+function isPresent({ format, chart }: Versions): boolean {
+  return format === JOURNAL_FORMAT && chart === chartIdentity().version;
+}
+
+/** What a `run.started` in anybody's words says of its versions; `NaN` where it says nothing. */
+export function versionsOf({ format, chart, agent }: JsonObject): Versions {
+  const version = isJsonObject(agent) ? agent.version : undefined;
+  return {
+    format: numberOf(format),
+    chart: numberOf(isJsonObject(chart) ? chart.version : undefined),
+    ...(typeof version === 'string' ? { agent: version } : {}),
+  };
+}
+
+function numberOf(value: JsonValue | undefined): number {
+  return typeof value === 'number' ? value : Number.NaN;
+}
+
+/** The journal behind the steps, in this program's vocabulary. Throws `input-invalid` for what a step gave that is not. */
+export function migrateJournal(
+  journal: readonly JsonValue[],
+  steps: readonly JournalMigration[],
+): { started: RunStarted; events: RunEvent[] } {
+  const before = journal.map(toObject).filter(({ type }) => !isLeftBehind(type));
+  const after = steps.reduce<readonly JsonObject[]>(takeStep, before);
+  const [started, ...events] = renewDigests(after.map(readEvent));
+  if (started?.type === 'run.started') return { started: { ...started, chart: chartIdentity() }, events };
+  throw refuse(1, `is ${started?.type ?? 'missing'}, where run.started has to be`);
+}
+
+/** A call whose input a step changed is another call: what was seen of the old one decides nothing about it. */
+function renewDigests(events: readonly RunEvent[]): RunEvent[] {
+  const renewed = new Map<string, { was: string; is: string }>();
+  const renew = (call: QualifiedCall): QualifiedCall => {
+    const is = digestCall(call.name, call.input);
+    if (is === call.digest) return call;
+    renewed.set(call.callId, { was: call.digest, is });
+    return { ...call, digest: is };
+  };
+  return events.map(event => {
+    switch (event.type) {
+      case 'turn.completed':
+      case 'transcript.edited':
+        return { ...event, calls: event.calls.map(renew) };
+      case 'approval.decided': {
+        const { was, is } = renewed.get(event.callId) ?? {};
+        return is === undefined || event.digest !== was ? event : { ...event, digest: is };
+      }
+      default:
+        return event;
+    }
+  });
+}
+
+/** Claims are of the old journal's drivers, notes of the surface that served it, and redactions of its entries. */
+function isLeftBehind(type: JsonValue | undefined): boolean {
+  return type === 'run.claimed' || type === 'run.noted' || type === 'run.redacted';
+}
+
+function takeStep(events: readonly JsonObject[], step: JournalMigration): readonly JsonObject[] {
+  const migrated = step.migrate(structuredClone(events) as JsonObject[]);
+  if (!Array.isArray(migrated))
+    throw refuse(1, 'is missing: a migration has to give back an array of events');
+  const { format, chart, agent } = step.to;
+  return migrated.map(toObject).map(event => {
+    if (event.type !== 'run.started') return event;
+    const named = isJsonObject(event.agent) ? event.agent : {};
+    const to = {
+      format,
+      chart: chart === undefined ? undefined : { version: chart, hash: '' },
+      agent: agent === undefined ? undefined : { ...named, version: agent },
+    };
+    return { ...event, ...given(to) };
+  });
+}
+
+function toObject(event: unknown, index: number): JsonObject {
+  let json: unknown;
+  try {
+    json = toJson(event);
+  } catch (error) {
+    throw refuse(index + 1, `is no JSON: ${messageOf(error)}`);
+  }
+  if (isJsonObject(json)) return json;
+  throw refuse(index + 1, 'is no event: expected an object with a type');
+}
+
+function readEvent(event: JsonObject, index: number): RunEvent {
+  const parsed = runEventSchema.safeParse(event);
+  const what = `(${String(event.type)}) is no event of this version`;
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    throw refuse(index + 1, `${what}: ${issue?.path.join('.')} ${issue?.message}`);
+  }
+  const read = toJson(parsed.data);
+  if (canonicalJson(read) === canonicalJson(event)) return parsed.data;
+  throw refuse(index + 1, `${what}: it has ${findDifference(event, read)}, which nothing here reads`);
+}
+
+function refuse(entry: number, problem: string): EngineError {
+  return new EngineError('input-invalid', `The migrated journal cannot be used: entry ${entry} ${problem}.`, {
+    entry,
+  });
+}

@@ -1,0 +1,176 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { JsonObject, JsonValue } from '../../../protocol/json.ts';
+import { listEvents } from '../events.ts';
+import { readHistory } from '../history.ts';
+import { findUnpaired } from '../request.ts';
+import { createResponder } from '../responder.ts';
+import { decideTurn } from '../rules.ts';
+import { anthropicMessages } from './anthropic.ts';
+import { type ChatStyle, chat } from './chat.ts';
+import { missingFrom } from './demands.ts';
+import { geminiContent } from './gemini.ts';
+import { ollamaChat } from './ollama.ts';
+import {
+  parseBody,
+  readAnthropic,
+  readChat,
+  readGemini,
+  readOllama,
+  type StandInRequest,
+} from './read-requests.ts';
+import { type Encoder, event, seeded, type WrittenTurn } from './turn.ts';
+
+export type StandIn = AsyncDisposable & {
+  /** Below `root`, anything may stand ahead of a provider's own path, such as `/azure/openai/v1`. */
+  root: string;
+  /** The paths that were called, and the bodies. */
+  requests: { path: string; body: JsonObject }[];
+};
+
+type Dialect = {
+  read: (body: JsonObject) => StandInRequest;
+  encoder: (path: string) => Encoder;
+  streams: (path: string, body: JsonObject) => boolean;
+  /** The ids its calls have; absent where they have none. */
+  newId?: (count: number) => string;
+};
+
+const asked = (_: string, { stream }: JsonObject) => stream === true;
+
+const DIALECTS: [path: RegExp, dialect: Dialect][] = [
+  [
+    /\/chat\/completions$/,
+    {
+      read: readChat,
+      encoder: path => chat(CHAT_STYLES[path.split('/')[1] ?? ''] ?? {}),
+      streams: asked,
+      newId: count => `call${String(count).padStart(5, '0')}`,
+    },
+  ],
+  [
+    /\/v1\/messages$/,
+    {
+      read: readAnthropic,
+      encoder: () => anthropicMessages,
+      streams: asked,
+      newId: count => `toolu_${count}`,
+    },
+  ],
+  [
+    /\/v1beta\/models\/[^/]+:(?:streamGenerateContent|generateContent)$/,
+    { read: readGemini, encoder: () => geminiContent, streams: path => path.includes(':stream') },
+  ],
+  [
+    /\/api\/chat$/,
+    { read: readOllama, encoder: () => ollamaChat, streams: (_, { stream }) => stream !== false },
+  ],
+];
+
+/** How the servers of Chat Completions write, by the first part of the path. */
+const CHAT_STYLES: Readonly<Record<string, Partial<ChatStyle>>> = {
+  groq: { reasoning: 'reasoning', wholeCalls: true, usage: 'x_groq' },
+  mistral: { reasoning: 'content', wholeCalls: true, usage: 'beside' },
+  xai: { wholeCalls: true, outputWithoutReasoning: true },
+  openrouter: { reasoning: 'reasoning_details' },
+  ollama: { reasoning: 'reasoning', indexes: 'all-0', wholeCalls: true },
+};
+
+/**
+ * A provider of every dialect on 127.0.0.1, whose model follows the rules of `npm start`'s stand-in: each
+ * turn comes from the history of its request alone. Like the providers it refuses a request without a
+ * key, a history in which a call has no result or a result no call, and one that lacks what the provider
+ * wants back (see demands.ts). A turn is streamed in the same pieces each time, `paceMs` apart.
+ */
+export async function startStandIn({ paceMs = 0 }: { paceMs?: number } = {}): Promise<StandIn> {
+  const requests: StandIn['requests'] = [];
+  let ids = 0;
+  const answerResponses = createResponder({ now: () => 0, newId: prefix => `${prefix}_${ids++}` });
+
+  const server = createServer(async (request, response) => {
+    const body = parseBody(await textOf(request));
+    const path = (request.url ?? '').replace(/\?.*/, '');
+    requests.push({ path, body });
+    if (!hasKey(request, path)) return send(response, 401, { error: { message: 'there is no key' } });
+    if (path.endsWith('/responses')) return respond(response, body);
+    const [, dialect] = DIALECTS.find(([pattern]) => pattern.test(path)) ?? [];
+    if (dialect === undefined) return send(response, 404, { error: { message: `no such path: ${path}` } });
+    const read = dialect.read(body);
+    const problem = findUnpaired(read.items)?.message ?? missingFrom(body, path.split('/')[1] ?? '');
+    if (problem !== undefined) return send(response, 400, { error: { message: problem } });
+    const turn = writtenTurn(read, () => dialect.newId?.(ids++));
+    const encoder = dialect.encoder(path);
+    if (!dialect.streams(path, body)) return send(response, 200, encoder.whole(turn));
+    await stream(response, encoder.contentType, encoder.stream(turn, seeded(1)), paceMs);
+  });
+
+  async function respond(response: ServerResponse, body: JsonObject): Promise<void> {
+    const answered = answerResponses(body);
+    if ('problem' in answered) return send(response, 400, { error: answered.problem });
+    answered.remember();
+    if (!answered.streamed) return send(response, 200, answered.response as JsonObject);
+    const events = [...listEvents(answered.response)];
+    const blocks = events.map(data => event(data as JsonObject, data.type));
+    return stream(response, 'text/event-stream', blocks, paceMs);
+  }
+
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    root: `http://127.0.0.1:${port}`,
+    requests,
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections();
+      await new Promise(resolve => server.close(resolve));
+    },
+  };
+}
+
+/** Reasoning comes along with every turn, so that it has to be sent back, or left out, as the provider wants it. */
+function writtenTurn(request: StandInRequest, newId: () => string | undefined): WrittenTurn {
+  const { text, calls } = decideTurn({ ...request, history: readHistory(request.items) });
+  return {
+    model: 'stand-in',
+    reasoning: 'I follow my rules.',
+    text,
+    calls: calls.map(({ name, input }) => {
+      const id = newId();
+      return { ...(id === undefined ? {} : { id }), name, arguments: JSON.stringify(input) };
+    }),
+    finish: 'stop',
+    usage: { input: 100, output: 20, cached: 0, reasoning: 5 },
+  };
+}
+
+const KEY_HEADERS = ['authorization', 'x-api-key', 'x-goog-api-key', 'api-key'];
+
+function hasKey({ headers }: IncomingMessage, path: string): boolean {
+  return path.endsWith('/api/chat') || KEY_HEADERS.some(name => headers[name] !== undefined);
+}
+
+async function textOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk);
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function send(response: ServerResponse, status: number, body: JsonValue): void {
+  response.writeHead(status, { 'content-type': 'application/json' });
+  response.end(JSON.stringify(body));
+}
+
+async function stream(
+  response: ServerResponse,
+  type: string,
+  blocks: readonly string[],
+  paceMs: number,
+): Promise<void> {
+  response.writeHead(200, { 'content-type': type });
+  for (const block of blocks) {
+    if (paceMs > 0) await wait(paceMs);
+    if (response.destroyed) return;
+    response.write(block);
+  }
+  response.end();
+}

@@ -1,0 +1,179 @@
+import {
+  type AnyStateMachine,
+  assign,
+  cancel,
+  emit,
+  raise,
+  sendParent,
+  sendTo,
+  spawnChild,
+  stopChild,
+} from 'xstate';
+import { type Notice, SERVICE_NAMES, type ServiceInput, type ServiceName } from '../../protocol/effect.ts';
+
+/** A feature that is not compiled, by name. XState's own transition makes the step instead. */
+export class Refusal extends Error {
+  constructor(feature: string) {
+    super(`not compiled: ${feature}`);
+  }
+}
+
+/** What the machine's functions are given. They are pure: one that asks for an actor is refused. */
+export class Given {
+  readonly context: object;
+  readonly event: { type: string };
+
+  constructor(context: object, event: { type: string }) {
+    this.context = context;
+    this.event = event;
+  }
+
+  get self(): never {
+    throw new Refusal('a function that asks for "self"');
+  }
+
+  get system(): never {
+    throw new Refusal('a function that asks for "system"');
+  }
+
+  get spawn(): never {
+    throw new Refusal('a function that asks for "spawn"');
+  }
+}
+
+/** A value of the definition, or what its function makes of context and event; parameters are bound. */
+export type Expression<Value> = (given: Given) => Value;
+
+/** One thing an edge does. What an `assign` changes is seen by every later one. */
+export type Op =
+  | { type: 'assign'; update: Expression<object | undefined> }
+  | { type: 'publish'; notice: Expression<Notice> }
+  | { type: 'start'; service: ServiceName; id: string; input: Expression<ServiceInput> }
+  | { type: 'stop'; id: string }
+  /** `collect` gives what is done next, in order. */
+  | { type: 'enqueue'; collect: Expression<readonly Op[]> };
+
+type Collect = (given: Given, params: unknown) => void;
+
+type Computed<Value> = Value | ((given: Given, params: unknown) => Value);
+
+/** What an `invoke` and a `spawnChild` say of the service to start. */
+type ServiceDefinition = {
+  src: unknown;
+  id?: unknown;
+  input?: unknown;
+  systemId?: unknown;
+  syncSnapshot?: unknown;
+};
+
+/** What XState's action creators leave on the function they give back. */
+type BuiltIn =
+  | { type: 'xstate.assign'; assignment: object }
+  | { type: 'xstate.emit'; event: Computed<Notice> }
+  | { type: 'xstate.enqueueActions'; collect: Collect }
+  | ({ type: 'xstate.spawnChild' } & ServiceDefinition)
+  | { type: 'xstate.stopChild'; actorRef: unknown };
+
+const BUILT_IN: ReadonlySet<unknown> = new Set<BuiltIn['type']>([
+  'xstate.assign',
+  'xstate.emit',
+  'xstate.enqueueActions',
+  'xstate.spawnChild',
+  'xstate.stopChild',
+]);
+
+function isBuiltIn(action: unknown): action is BuiltIn {
+  return typeof action === 'function' && 'type' in action && BUILT_IN.has(action.type);
+}
+
+/** `action` as it stands in the definition: a name, a name with parameters, or what a creator made. */
+export function compileAction(action: unknown, machine: AnyStateMachine): Op {
+  const { name, params } = readReference(action);
+  const found: unknown = typeof action === 'function' ? action : machine.implementations.actions[name];
+  if (!isBuiltIn(found)) throw new Refusal(`the action "${name}"`);
+  switch (found.type) {
+    case 'xstate.assign':
+      return { type: 'assign', update: bindUpdate(found.assignment, params) };
+    case 'xstate.emit':
+      return { type: 'publish', notice: bind(found.event, params) };
+    case 'xstate.enqueueActions':
+      return { type: 'enqueue', collect: bindCollect(found.collect, params, machine) };
+    case 'xstate.spawnChild':
+      return compileStart(found, machine);
+    case 'xstate.stopChild':
+      if (typeof found.actorRef !== 'string') throw new Refusal('"stopChild" of a computed actor');
+      return { type: 'stop', id: found.actorRef };
+  }
+}
+
+/** The start of a service that the machine names. */
+export function compileStart(service: ServiceDefinition, machine: AnyStateMachine): Op {
+  const { src, id, input, systemId, syncSnapshot } = service;
+  const name = SERVICE_NAMES.find(known => known === src);
+  if (name === undefined || machine.implementations.actors[name] === undefined)
+    throw new Refusal(`the actor "${String(src)}", which is no service of the machine`);
+  if (typeof id !== 'string') throw new Refusal(`the actor "${name}" with an id that is computed`);
+  if (systemId !== undefined) throw new Refusal(`"systemId" of the actor "${id}"`);
+  if (syncSnapshot) throw new Refusal(`"syncSnapshot" of the actor "${id}"`);
+  return { type: 'start', service: name, id, input: bind(input as Computed<ServiceInput>, undefined) };
+}
+
+/** `guard` as it stands in the definition; one that is not there lets everything pass. */
+export function compileGuard(guard: unknown, machine: AnyStateMachine): Expression<boolean> | null {
+  if (guard === undefined) return null;
+  const { name, params } = readReference(guard);
+  const found: unknown = typeof guard === 'function' ? guard : machine.implementations.guards[name];
+  if (!isFunction<boolean>(found)) throw new Refusal(`the guard "${name}", which is no function`);
+  if ('check' in found) throw new Refusal(`the combined guard "${name}"`);
+  return bind(found, params);
+}
+
+function readReference(reference: unknown): { name: string; params: Computed<unknown> } {
+  if (typeof reference === 'function') return { name: reference.name, params: undefined };
+  if (typeof reference === 'string') return { name: reference, params: undefined };
+  const { type, params } = reference as { type: string; params?: unknown };
+  return { name: type, params };
+}
+
+function bind<Value>(value: Computed<Value>, params: Computed<unknown>): Expression<Value> {
+  if (!isFunction<Value>(value)) return () => value;
+  if (!isFunction<unknown>(params)) return given => value(given, params);
+  return given => value(given, params(given, undefined));
+}
+
+function isFunction<Value>(value: unknown): value is (given: Given, params: unknown) => Value {
+  return typeof value === 'function';
+}
+
+/** `assign` takes a function, or an object with a value or a function for each key. */
+function bindUpdate(assignment: object, params: Computed<unknown>): Expression<object | undefined> {
+  if (typeof assignment === 'function') return bind<object | undefined>(assignment, params);
+  const members = Object.entries(assignment).map(([key, value]) => [key, bind(value, params)] as const);
+  return given => Object.fromEntries(members.map(([key, member]) => [key, member(given)]));
+}
+
+const CREATORS = { assign, cancel, emit, raise, sendParent, sendTo, spawnChild, stopChild };
+
+/** The function runs first; what it enqueued is done afterwards, each with the context of that moment. */
+function bindCollect(
+  collect: Collect,
+  params: Computed<unknown>,
+  machine: AnyStateMachine,
+): Expression<readonly Op[]> {
+  let ops: Op[] = [];
+  const put = (action: unknown) => {
+    ops.push(compileAction(action, machine));
+  };
+  const creators = Object.entries(CREATORS).map(([name, create]: [string, (...args: never[]) => unknown]) => [
+    name,
+    (...args: never[]) => put(create(...args)),
+  ]);
+  const enqueue = Object.assign(put, Object.fromEntries(creators));
+  const run = bind<void>(collect, params);
+  return given => {
+    ops = [];
+    const check = (guard: unknown) => compileGuard(guard, machine)?.(given) ?? true;
+    run(Object.assign(new Given(given.context, given.event), { enqueue, check }));
+    return ops;
+  };
+}

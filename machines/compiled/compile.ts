@@ -1,0 +1,177 @@
+import { type AnyStateMachine, pathToStateValue } from 'xstate';
+import type { ChartState } from '../agent.ts';
+import type { Context } from '../context.ts';
+import {
+  compileAction,
+  compileGuard,
+  compileStart,
+  type Expression,
+  Given,
+  type Op,
+  Refusal,
+} from './compile-action.ts';
+
+/**
+ * A machine, compiled. What XState works out on every event is worked out here once: for each edge out of
+ * each state, which states it leaves and enters, what it does in which order, and what the state it leads to
+ * looks like. Guards and actions are the machine's own functions.
+ *
+ * C1 Compiled are nested states, `entry`, `exit`, `invoke`, `on` (`*` included), `always`, tags, final states
+ *    of the root, and the actions and guards of `compile-action.ts`. Anything else is refused by name.
+ * C2 A step through these tables (`macrostep.ts`) equals the machine's own transition.
+ */
+export type CompiledMachine = {
+  createContext: (event: { type: string; input: unknown }) => Context;
+  /** Leads into the state a run begins in. */
+  start: Edge;
+  /** By XState's node. */
+  places: ReadonlyMap<Node, Place>;
+};
+
+/** One of the chart's innermost states, which says where a run stands. */
+export type Place = {
+  /** XState's snapshot there, but for context and children. */
+  snapshot: ChartState;
+  /** By event: the edges that are tried, the innermost state's first. `*` is any event not listed. */
+  on: ReadonlyMap<string, readonly Edge[]>;
+  always: readonly Edge[];
+};
+
+export type Edge = { guard: Expression<boolean> | null; ops: readonly Op[]; to: Place };
+
+type Node = AnyStateMachine['root'];
+type Transition = NonNullable<Node['always']>[number];
+type DraftPlace = Place & { on: Map<string, readonly Edge[]> };
+
+/** Throws a `Refusal` that names the first feature outside the list. */
+export function compile(machine: AnyStateMachine): CompiledMachine {
+  const { root } = machine;
+  const nodes = listNodes(root);
+  nodes.forEach(assertCompilable);
+  const leaves = nodes.filter(({ type }) => type !== 'compound');
+  const places = new Map(leaves.map(leaf => [leaf, draftPlace(leaf)]));
+  for (const [leaf, place] of places) {
+    const active = pathOut(leaf, null);
+    const compileEdges = (transitions: readonly Transition[]) =>
+      transitions.map(transition => compileEdge(transition, leaf, places));
+    place.always = compileEdges(active.flatMap(({ always }) => always ?? []));
+    for (const type of new Set(active.flatMap(({ transitions }) => [...transitions.keys()])))
+      place.on.set(type, compileEdges(active.flatMap(node => listCandidates(node, type))));
+  }
+  const first = innermost(root);
+  const start = { guard: null, ops: enter(first, null), to: placeAt(first, places) };
+  return { createContext: contextOf(machine), start, places };
+}
+
+function contextOf({ config }: AnyStateMachine): CompiledMachine['createContext'] {
+  const { context } = config;
+  if (typeof context !== 'function') return () => context;
+  return event => context(Object.assign(new Given({}, event), { input: event.input }));
+}
+
+function draftPlace(leaf: Node): DraftPlace {
+  const value = pathToStateValue(leaf.path);
+  const snapshot = leaf.machine.resolveState({ value, context: {} });
+  return { snapshot, on: new Map(), always: [] };
+}
+
+function placeAt(leaf: Node, places: ReadonlyMap<Node, Place>): Place {
+  const place = places.get(leaf);
+  if (place === undefined) throw new Error(`The chart has no innermost state "${leaf.id}".`);
+  return place;
+}
+
+function listCandidates({ transitions }: Node, type: string): Transition[] {
+  const any = type === '*' ? [] : (transitions.get('*') ?? []);
+  return [...(transitions.get(type) ?? []), ...any];
+}
+
+/** A transition as it is taken from one innermost state: what is left, from inside out, and what is entered. */
+function compileEdge(transition: Transition, from: Node, places: ReadonlyMap<Node, Place>): Edge {
+  const { source, target, actions } = transition;
+  const guard = compileGuard(transition.guard, source.machine);
+  const own = actions.map(action => compileAction(action, source.machine));
+  const goal = target?.[0];
+  if (goal === undefined) return { guard, ops: own, to: placeAt(from, places) };
+  const domain = domainOf(transition, goal);
+  const to = innermost(goal);
+  return { guard, ops: [...leave(from, domain), ...own, ...enter(to, domain)], to: placeAt(to, places) };
+}
+
+/** The innermost state around a transition, which is neither left nor entered; `null` where even the root is. */
+function domainOf({ source, reenter }: Transition, goal: Node): Node | null {
+  if (!reenter && pathOut(goal, null).includes(source)) return source;
+  const aroundSource = new Set(pathOut(source, null).slice(1));
+  return (
+    pathOut(goal, null)
+      .slice(1)
+      .find(node => aroundSource.has(node)) ?? null
+  );
+}
+
+function leave(leaf: Node, domain: Node | null): Op[] {
+  return pathOut(leaf, domain).flatMap(({ exit, invoke, machine }) => [
+    ...exit.map(action => compileAction(action, machine)),
+    ...invoke.map(({ id }): Op => ({ type: 'stop', id })),
+  ]);
+}
+
+/** Entering a final state ends the run: the exit actions of all that is active are done. */
+function enter(leaf: Node, domain: Node | null): Op[] {
+  const entered = pathOut(leaf, domain).reverse();
+  const ended = leaf.type === 'final' ? pathOut(leaf, null) : [];
+  return [
+    ...entered.flatMap(({ entry, invoke, machine }) => [
+      ...entry.map(action => compileAction(action, machine)),
+      ...invoke.map(service => compileStart(service, machine)),
+    ]),
+    ...ended.flatMap(({ exit, machine }) => exit.map(action => compileAction(action, machine))),
+  ];
+}
+
+/** From a state outwards, up to one around it, which is left out; with `null`, the root included. */
+function pathOut(node: Node, end: Node | null): Node[] {
+  const path: Node[] = [];
+  for (let at: Node | undefined = node; at !== undefined && at !== end; at = at.parent) path.push(at);
+  return path;
+}
+
+function innermost(node: Node): Node {
+  const first = node.type === 'compound' ? node.initial.target[0] : undefined;
+  return first === undefined ? node : innermost(first);
+}
+
+function listNodes(node: Node): Node[] {
+  return [node, ...Object.values(node.states).flatMap(listNodes)];
+}
+
+const STATE_KEYS = 'id initial states entry exit invoke on always tags type description meta';
+const ROOT_KEYS = `${STATE_KEYS} context types schemas version`;
+const INVOKE_KEYS = 'id src input toJSON';
+const TRANSITION_KEYS = 'target guard actions reenter description meta source eventType toJSON';
+
+function assertCompilable(node: Node): void {
+  const { id, type, parent, config, transitions, always = [], machine } = node;
+  const where = `the state "${id}"`;
+  if (type === 'parallel' || type === 'history') throw new Refusal(`${where}, which is ${type}`);
+  if (parent === undefined && type !== 'compound') throw new Refusal(`${where}, which has no states`);
+  if (type === 'final' && parent !== machine.root)
+    throw new Refusal(`${where}, which is final within another`);
+  assertKeys(config, parent === undefined ? ROOT_KEYS : STATE_KEYS, where);
+  for (const service of node.invoke) assertKeys(service, INVOKE_KEYS, `the actor "${service.id}"`);
+  if (node.initial.actions.length > 0) throw new Refusal(`actions of "initial" of ${where}`);
+  for (const transition of [...[...transitions.values()].flat(), ...always]) {
+    const { eventType, target = [] } = transition;
+    const edge = `an edge of ${where} on "${eventType}"`;
+    if (eventType.endsWith('.*')) throw new Refusal(`${edge}, which stands for several events`);
+    if (target.length > 1) throw new Refusal(`${edge} to several states`);
+    if (target[0] === machine.root) throw new Refusal(`${edge} to the root`);
+    assertKeys(transition, TRANSITION_KEYS, edge);
+  }
+}
+
+function assertKeys(config: object, known: string, where: string): void {
+  const names = known.split(' ');
+  const other = Object.entries(config).find(([key, value]) => value !== undefined && !names.includes(key));
+  if (other !== undefined) throw new Refusal(`"${other[0]}" of ${where}`);
+}

@@ -1,0 +1,50 @@
+import { EngineError } from '../protocol/error.ts';
+import type { ToolResult } from '../protocol/finisher.ts';
+import type { Item, ToolResultItem } from '../protocol/item.ts';
+import { isTooDeep, type JsonValue } from '../protocol/json.ts';
+import { findCall } from './calls.ts';
+import type { CallResult, Context } from './context.ts';
+
+/** The results of all rounds so far, in transcript order: what citations and other post-processing work from. */
+export function toolResults(context: {
+  transcript: readonly Item[];
+  edits: Readonly<Context['edits']>;
+}): ToolResult[] {
+  const edits = new Map(context.edits.map(({ callId, input }) => [callId, input]));
+  const called = new Map<string, { name: string; input: JsonValue }>();
+  const results: ToolResult[] = [];
+  for (const item of context.transcript) {
+    if (item.type === 'tool_call') {
+      const input = edits.get(item.callId) ?? parseInput(item.arguments);
+      called.set(item.callId, { name: item.name, input });
+    }
+    if (item.type !== 'tool_result') continue;
+    const call = called.get(item.callId);
+    if (call === undefined) continue;
+    const { callId, output, isError, blob } = item;
+    results.push({ callId, ...call, output, isError, ...(blob === undefined ? {} : { blob }) });
+  }
+  return results;
+}
+
+/** The result of a call, in an open round or before it. Throws `call-unknown`. */
+export function findResult(context: Context, callId: string): CallResult {
+  const open = findCall(context, callId)?.result;
+  const item = context.transcript.findLast(
+    (one): one is ToolResultItem => one.type === 'tool_result' && one.callId === callId,
+  );
+  const result = open ?? item;
+  if (result !== undefined) return result;
+  const message = `Run ${context.runId} has no result of a call ${callId}.`;
+  throw new EngineError('call-unknown', message, { runId: context.runId, callId });
+}
+
+function parseInput(text: string): JsonValue {
+  if (text === '') return {};
+  if (isTooDeep(text)) return text;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}

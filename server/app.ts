@@ -1,0 +1,148 @@
+import { type Context, Hono } from 'hono';
+import { type Host, systemHost } from '../engine/driver/host.ts';
+import { messageOf } from '../protocol/error.ts';
+import type { Store } from '../protocol/store.ts';
+import { ApiError, describeError } from './error-envelope.ts';
+import { Gate, guardOrigin, setSecurityHeaders } from './guard-request.ts';
+import { type PageAssets, prefersPage } from './page-assets.ts';
+import { BODY_LIMITS, type BodyLimits, readBody } from './read-body.ts';
+import { STREAM_BOUNDS, type StreamBounds } from './runs/event-stream.ts';
+import { findRecord } from './runs/find-record.ts';
+import { HeldRuns } from './runs/held-runs.ts';
+import { describeApi } from './runs/openapi.ts';
+import { PickUp } from './runs/pick-up.ts';
+import { sessionBody } from './runs/request-bodies.ts';
+import { addRunRoutes, type RunsEnv } from './runs/run-routes.ts';
+import { ServedAgents, type ServedAgentsOptions } from './runs/served-agents.ts';
+import { Sessions } from './sessions.ts';
+import { SignInPace } from './sign-in-pace.ts';
+
+export type RunsAppOptions = ServedAgentsOptions & {
+  store: Store;
+  /** What the server is bound to: what the `Host` header may say. Default 127.0.0.1. */
+  host?: string;
+  /** Asked of everybody, if there is one. */
+  token?: string;
+  assets?: PageAssets;
+  version?: string;
+  bodyLimits?: Partial<BodyLimits>;
+  streamBounds?: Partial<StreamBounds>;
+  /** Served beside the runs API, behind the same checks. */
+  mounted?: readonly MountedApi[];
+  /** Time and ids. Default: the system's. */
+  clock?: Host;
+  /** One line about what went wrong, for who runs the server; never a secret. */
+  log?(line: string): void;
+};
+
+/** Another API of this server: its routes, and how it answers errors at or below its prefix. */
+export type MountedApi = {
+  prefix: string;
+  add(app: Hono<RunsEnv>): void;
+  answerError(c: Context<RunsEnv>, error: Error): Response;
+};
+
+/** The runs API without a socket. */
+export type RunsApp = {
+  hono: Hono<RunsEnv>;
+  fetch: Hono<RunsEnv>['fetch'];
+  request: Hono<RunsEnv>['request'];
+  /** Goes on with runs whose driver is gone, now and again until it is closed; gives the ids of those found now. */
+  pickUp(): Promise<string[]>;
+  /** How many runs are in hand: watched, driven, or resting with a deadline. */
+  countHeld(): number;
+  /** Ends the streams and takes nothing on any more; the store stays open, and runs stay resumable. */
+  close(): void;
+};
+
+/** The runs API over a store and the agents that may drive its runs. */
+export function createRunsApp(options: RunsAppOptions): RunsApp {
+  const { store, token, assets, version = '0.0.0', clock = systemHost } = options;
+  const log = options.log ?? (() => {});
+  const agents = new ServedAgents(options);
+  const held = new HeldRuns({ host: clock, log, open: openRun });
+  const pickUp = new PickUp({
+    ...{ store, log, host: clock },
+    isServed: name => agents.has(name),
+    drive: runId => held.drive(runId),
+  });
+  const bodyLimits = { ...BODY_LIMITS, ...options.bodyLimits };
+  const gate = new Gate(token, new Sessions(clock), new SignInPace(clock));
+  const app = new Hono<RunsEnv>();
+
+  app.use(setSecurityHeaders, guardOrigin(options.host ?? '127.0.0.1'));
+  app.get('/healthz', c => c.json({ ok: true, version }));
+  if (assets !== undefined) addPage(app, assets);
+  app.post('/session', async c => {
+    const { token: given } = await readBody(c.req.raw, sessionBody, bodyLimits);
+    await gate.signIn(c, given);
+    return c.body(null, 204);
+  });
+  app.delete('/session', c => {
+    gate.signOut(c);
+    return c.body(null, 204);
+  });
+  app.use(gate.requireToken);
+  app.get('/openapi.json', c => c.json(describeApi({ version, hasToken: token !== undefined })));
+  app.get('/agents', c => c.json({ agents: agents.list() }));
+  addRunRoutes(app, {
+    ...{ store, clock, agents, held, bodyLimits, log },
+    streamBounds: { ...STREAM_BOUNDS, ...options.streamBounds },
+  });
+
+  const mounted = options.mounted ?? [];
+  for (const api of mounted) api.add(app);
+
+  app.notFound(c => {
+    throw new ApiError(
+      'not-found',
+      `There is no ${c.req.method} at this path. /openapi.json lists what there is.`,
+    );
+  });
+  app.onError((error, c) => {
+    if (error instanceof ApiError && error.code === 'request-aborted')
+      log(`${c.req.method}: ${error.message}`);
+    const other = mounted.find(({ prefix }) => c.req.path.startsWith(`${prefix}/`));
+    if (other !== undefined) return other.answerError(c, error);
+    const { status, envelope } = describeError(error);
+    if (envelope.error.code === 'internal') log(`${c.req.method} failed: ${describeForLog(error)}`);
+    if (status === 401) c.header('WWW-Authenticate', 'Bearer');
+    if (status === 413) c.header('Connection', 'close');
+    return c.json(envelope, status);
+  });
+
+  return {
+    hono: app,
+    fetch: app.fetch,
+    request: app.request,
+    pickUp: () => pickUp.start(),
+    countHeld: () => held.size,
+    close: () => {
+      pickUp.stop();
+      held.close();
+    },
+  };
+
+  async function openRun(runId: string) {
+    const record = await findRecord(store, runId);
+    return { run: await agents.open(record), isServed: agents.has(record.agent) };
+  }
+}
+
+function addPage(app: Hono<RunsEnv>, assets: PageAssets): void {
+  app.get('/', c => c.html(assets.html()));
+  app.get('/runs/:id', async (c, next) => {
+    c.header('Vary', 'Accept');
+    return prefersPage(c.req.header('accept')) ? c.html(assets.html()) : await next();
+  });
+  app.get('/assets/*', c => {
+    const asset = assets.find(c.req.path);
+    if (asset === undefined) throw new ApiError('not-found', 'The page has no such file.');
+    const body = typeof asset.body === 'string' ? asset.body : new Uint8Array(asset.body);
+    return c.body(body, 200, { 'Content-Type': asset.type, 'Cache-Control': 'no-cache' });
+  });
+}
+
+function describeForLog(error: Error): string {
+  return error.stack ?? messageOf(error);
+}

@@ -1,0 +1,117 @@
+import { EngineError, type EngineErrorCode, setupError } from '../protocol/error.ts';
+import type { JsonValue } from '../protocol/json.ts';
+
+/** Codes that only the API has; the others are an `EngineError`'s. */
+export type ApiErrorCode =
+  | EngineErrorCode
+  | 'unauthorized'
+  | 'forbidden'
+  | 'not-found'
+  | 'agent-unknown'
+  | 'agent-unavailable'
+  | 'too-large'
+  | 'too-many-attempts'
+  | 'request-aborted'
+  | 'unsupported-media-type'
+  | 'shutting-down'
+  | 'internal';
+
+/** The body of every answer that is an error. `by` is who decided before, where somebody did. */
+export type ErrorEnvelope = {
+  error: { code: ApiErrorCode; message: string; details?: JsonValue; by?: string };
+};
+
+export type ErrorStatus = 400 | 401 | 403 | 404 | 409 | 413 | 415 | 429 | 500 | 503;
+
+const STATUS: Readonly<Record<ApiErrorCode, ErrorStatus>> = {
+  unauthorized: 401,
+  forbidden: 403,
+  'not-found': 404,
+  'agent-unknown': 404,
+  'agent-unavailable': 503,
+  'too-large': 413,
+  'too-many-attempts': 429,
+  'request-aborted': 400,
+  'unsupported-media-type': 415,
+  'shutting-down': 503,
+  internal: 500,
+  'agent-invalid': 400,
+  'input-invalid': 400,
+  'run-unknown': 404,
+  'call-unknown': 404,
+  'result-missing': 404,
+  'run-exists': 409,
+  'run-foreign': 409,
+  'run-ended': 409,
+  'call-not-open': 409,
+  'already-decided': 409,
+  'wrong-digest': 409,
+  expired: 409,
+  'attempt-alive': 409,
+  'already-happened': 409,
+  'inbox-full': 409,
+  refused: 409,
+  'snapshot-outdated': 409,
+  'lease-held': 409,
+  'lease-lost': 503,
+  'chart-mismatch': 503,
+  'state-unknown': 500,
+  'journal-damaged': 500,
+  'store-unavailable': 503,
+  'store-locked': 503,
+  'store-full': 503,
+  'store-damaged': 503,
+  'store-replaced': 503,
+  'store-reply-lost': 503,
+  'model-missing': 503,
+  'model-unknown': 503,
+  'key-missing': 503,
+  'base-url-invalid': 503,
+  'agent-module-invalid': 500,
+  'script-invalid': 500,
+  'tool-source-failed': 503,
+};
+
+const LONGEST_MESSAGE = 2_000;
+
+/** Why a request is not done: becomes the envelope. */
+export class ApiError extends Error {
+  override readonly name = 'ApiError';
+  readonly code: ApiErrorCode;
+  readonly details: JsonValue | undefined;
+  readonly by: string | undefined;
+
+  constructor(
+    code: ApiErrorCode,
+    message: string,
+    { details, by }: { details?: JsonValue; by?: string | undefined } = {},
+  ) {
+    super(message);
+    this.code = code;
+    this.details = details;
+    this.by = by;
+  }
+}
+
+/**
+ * The status and envelope of what was thrown. Only what was thrown for the caller is told to the caller:
+ * anything else is `internal`, and its message goes to the log alone.
+ */
+export function describeError(thrown: unknown): { status: ErrorStatus; envelope: ErrorEnvelope } {
+  const error = setupError(thrown) ?? thrown;
+  if (error instanceof ApiError) {
+    return answer(error.code, error.message, {
+      ...(error.details === undefined ? {} : { details: error.details }),
+      ...(error.by === undefined ? {} : { by: error.by }),
+    });
+  }
+  if (error instanceof EngineError) {
+    return answer(error.code, error.message, error.details === null ? {} : { details: error.details });
+  }
+  return answer('internal', 'The server failed on this request; its log says why. Other requests go on.');
+}
+
+function answer(code: ApiErrorCode, message: string, more: { details?: JsonValue; by?: string } = {}) {
+  const short = message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)}…` : message;
+  return { status: STATUS[code], envelope: { error: { code, message: short, ...more } } };
+}

@@ -1,0 +1,135 @@
+import * as z from 'zod';
+import { given } from '../../../protocol/json.ts';
+
+/** Refuses other fields by name, and says which there are. */
+function fields<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
+  const known = Object.keys(shape).join(', ');
+  return z.strictObject(shape, {
+    error: issue =>
+      issue.code === 'unrecognized_keys'
+        ? `there is no field ${issue.keys.map(key => JSON.stringify(key)).join(', ')} here, expected ${known}`
+        : undefined,
+  });
+}
+
+const names = z.array(z.string().min(1));
+const words = z.record(z.string().min(1), z.string());
+const httpUrl = z.string().refine(isPlainHttpUrl, 'expected an http or https URL without credentials');
+const tools = fields({ tool_names: names });
+
+const approval = z
+  .union(
+    [z.enum(['always', 'never']), fields({ always: z.exactOptional(tools), never: z.exactOptional(tools) })],
+    'expected "always", "never" or { "always"?: { "tool_names": […] }, "never"?: { "tool_names": […] } }',
+  )
+  .transform(policy => {
+    if (typeof policy === 'string') return policy;
+    const { always, never } = policy;
+    return {
+      ...(always === undefined ? {} : { always: always.tool_names }),
+      ...(never === undefined ? {} : { never: never.tool_names }),
+    };
+  });
+
+const toolOverride = fields({
+  side_effect: z.exactOptional(z.enum(['none', 'idempotent', 'once'])),
+  approval: z.exactOptional(z.boolean()),
+  hidden: z.exactOptional(z.boolean()),
+  timeout_ms: z.exactOptional(z.int().positive()),
+  retries: z.exactOptional(z.int().nonnegative()),
+  description: z.exactOptional(z.string()),
+})
+  .refine(
+    ({ retries = 0, side_effect }) => retries === 0 || (side_effect ?? 'once') !== 'once',
+    'retries need a side_effect of "none" or "idempotent"',
+  )
+  .transform(({ side_effect, timeout_ms, ...rest }) => ({
+    ...rest,
+    ...(side_effect === undefined ? {} : { sideEffect: side_effect }),
+    ...(timeout_ms === undefined ? {} : { timeoutMs: timeout_ms }),
+  }));
+
+const server = fields({
+  command: z.exactOptional(z.string().min(1)),
+  args: z.exactOptional(z.array(z.string())),
+  env: z.exactOptional(words),
+  cwd: z.exactOptional(z.string().min(1)),
+  url: z.exactOptional(httpUrl),
+  headers: z.exactOptional(words),
+  require_approval: z.exactOptional(approval),
+  hidden: z.exactOptional(z.boolean()),
+  allowed_tools: z.exactOptional(names),
+  tools: z.exactOptional(z.record(z.string().min(1), toolOverride)),
+  timeout_ms: z.exactOptional(z.int().positive()),
+})
+  .transform(({ command, args, env, cwd, url, headers, ...rest }, context) => {
+    const { require_approval, allowed_tools, timeout_ms, ...more } = rest;
+    const process = { args, env, cwd };
+    const misplaced = Object.entries(url === undefined ? { headers } : process);
+    const [wrong] = misplaced.find(([, value]) => value !== undefined) ?? [];
+    if ((command === undefined) === (url === undefined)) {
+      context.addIssue('expected either "command", with "args", "env" and "cwd", or "url", with "headers"');
+      return z.NEVER;
+    }
+    if (wrong !== undefined) {
+      context.addIssue(`"${wrong}" does not go with "${url === undefined ? 'command' : 'url'}"`);
+      return z.NEVER;
+    }
+    const transport =
+      url === undefined ? { command: command ?? '', ...given(process) } : { url, ...given({ headers }) };
+    return {
+      transport,
+      ...more,
+      ...given({ approval: require_approval, allowedTools: allowed_tools, timeoutMs: timeout_ms }),
+    };
+  })
+  .refine(
+    ({ hidden, approval, tools }) => hidden !== true || !mayAsk(approval, tools),
+    'a hidden server cannot ask for approval: nobody would see that it asks',
+  );
+
+/** What a request may call a server, and a configuration too. */
+export const SERVER_LABEL = /^[A-Za-z][A-Za-z0-9_-]*$/;
+
+const label = z
+  .string()
+  .regex(SERVER_LABEL, 'expected a label of letters, digits, "_" and "-" that begins with a letter');
+
+/**
+ * The JSON of `serve --config FILE`: `models` (what requests call a model → `provider:model`), `mcp_servers`
+ * by label, and `allowed_server_urls`, which requests may name servers by. Unknown fields are refused.
+ */
+export const gatewayConfigSchema = fields({
+  models: z._default(z.record(z.string().min(1), z.string().min(1)), {}),
+  mcp_servers: z._default(z.record(label, server), {}),
+  allowed_server_urls: z._default(z.array(httpUrl), []),
+}).transform(({ models, mcp_servers, allowed_server_urls }) => ({
+  models,
+  mcpServers: mcp_servers,
+  allowedServerUrls: allowed_server_urls,
+}));
+
+/** What the Responses endpoint is configured with. */
+export type GatewayConfig = z.output<typeof gatewayConfigSchema>;
+export type McpServerConfig = GatewayConfig['mcpServers'][string];
+export type ApprovalPolicy = z.output<typeof approval>;
+
+export const EMPTY_GATEWAY: GatewayConfig = { models: {}, mcpServers: {}, allowedServerUrls: [] };
+
+export function isHttpUrl(text: string): boolean {
+  return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
+}
+
+function isPlainHttpUrl(text: string): boolean {
+  if (!isHttpUrl(text)) return false;
+  const { username, password } = new URL(text);
+  return username === '' && password === '';
+}
+
+function mayAsk(
+  policy: ApprovalPolicy | undefined,
+  tools: Readonly<Record<string, { approval?: boolean }>> = {},
+): boolean {
+  const asks = typeof policy === 'object' ? (policy.always ?? []).length > 0 : policy === 'always';
+  return asks || Object.values(tools).some(tool => tool.approval === true);
+}

@@ -1,0 +1,145 @@
+import { readFile } from 'node:fs/promises';
+import { dirname, isAbsolute, resolve } from 'node:path';
+import type * as z from 'zod';
+import { providerNames } from '../../../adapters/model-from-env.ts';
+import { EngineError, messageOf } from '../../../protocol/error.ts';
+import { mcp } from '../../../tools/mcp.ts';
+import { type GatewayConfig, gatewayConfigSchema, type McpServerConfig } from './gateway-config.ts';
+
+type Path = readonly PropertyKey[];
+type Problem = { path: Path; message: string };
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * The configuration in a JSON file. `${NAME}` in the values of `headers` and `env` is the environment's NAME.
+ * Relative paths start at the file's folder: `cwd` (its default too), a `command` with a slash, and scripts.
+ *
+ * Throws an `EngineError` `input-invalid` that names each place in the file and what is expected there, and
+ * never shows a value: it may be a secret.
+ */
+export async function readGatewayConfig(
+  file: string,
+  environment: Environment = process.env,
+): Promise<GatewayConfig> {
+  const parsed = gatewayConfigSchema.safeParse(parse(await read(file), file));
+  if (!parsed.success) throw refuse(file, parsed.error.issues.map(describeIssue));
+  const folder = dirname(resolve(file));
+  const problems: Problem[] = [];
+  const resolveWords = (words: Readonly<Record<string, string>>, path: Path) =>
+    mapValues(words, (text, name) => fillIn(text, environment, [...path, name], problems));
+  const config = {
+    ...parsed.data,
+    models: mapValues(parsed.data.models, (model, alias) =>
+      readModel(model, folder, ['models', alias], problems),
+    ),
+    mcpServers: mapValues(parsed.data.mcpServers, (server, label) => ({
+      ...server,
+      transport: resolveTransport(server.transport, folder, (words, field) =>
+        resolveWords(words, ['mcp_servers', label, field]),
+      ),
+    })),
+  };
+  if (problems.length === 0) problems.push(...checkServers(config));
+  if (problems.length > 0) throw refuse(file, problems);
+  return config;
+}
+
+async function read(file: string): Promise<string> {
+  try {
+    return (await readFile(file, 'utf8')).replace(/^\uFEFF/, '');
+  } catch (cause) {
+    throw new EngineError('input-invalid', `${file} cannot be read: ${messageOf(cause)}`, null, { cause });
+  }
+}
+
+/** The parser's own message shows a piece of the file. */
+function parse(text: string, file: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    const [, place] = /\((line \d+ column \d+)\)/.exec(messageOf(error)) ?? [];
+    throw new EngineError(
+      'input-invalid',
+      `${file} is not JSON${place === undefined ? '' : `, from ${place} on`}. Expected an object with "models", "mcp_servers" or "allowed_server_urls".`,
+    );
+  }
+}
+
+type Transport = McpServerConfig['transport'];
+type Resolve = (words: Readonly<Record<string, string>>, field: string) => Record<string, string>;
+
+function resolveTransport(transport: Transport, folder: string, resolveWords: Resolve): Transport {
+  if ('url' in transport) {
+    const { url, headers } = transport;
+    return { url, ...(headers === undefined ? {} : { headers: resolveWords(headers, 'headers') }) };
+  }
+  const { command, env, cwd = '.', ...rest } = transport;
+  return {
+    ...rest,
+    command: /[\\/]/.test(command) && !isAbsolute(command) ? resolve(folder, command) : command,
+    cwd: resolve(folder, cwd),
+    ...(env === undefined ? {} : { env: resolveWords(env, 'env') }),
+  };
+}
+
+function readModel(model: string, folder: string, path: Path, problems: Problem[]): string {
+  const [, provider = '', name = ''] = /^([^:]+):(.+)$/s.exec(model) ?? [];
+  if (provider === 'scripted') return `scripted:${resolve(folder, name)}`;
+  if (!providerNames().includes(provider)) {
+    const message = `expected "provider:model" with a provider of ${providerNames().join(', ')}`;
+    problems.push({ path, message });
+  }
+  return model;
+}
+
+function fillIn(text: string, environment: Environment, path: Path, problems: Problem[]): string {
+  return text.replaceAll(/\$\{([A-Za-z_]\w*)\}/g, (place, name: string) => {
+    const value = environment[name];
+    if (value !== undefined && value !== '') return value;
+    problems.push({ path, message: `${place} is not set in the environment` });
+    return '';
+  });
+}
+
+/** What `mcp` itself refuses, such as a header that cannot be sent. Nothing is started. */
+function checkServers({ mcpServers }: GatewayConfig): Problem[] {
+  return Object.entries(mcpServers).flatMap(([label, { transport }]) => {
+    try {
+      mcp({ name: label, ...transport });
+      return [];
+    } catch (error) {
+      return [{ path: ['mcp_servers', label], message: messageOf(error) }];
+    }
+  });
+}
+
+function describeIssue(issue: z.core.$ZodIssue): Problem {
+  const { path } = issue;
+  const inner = issue.code === 'invalid_key' ? (issue.issues[0]?.message ?? issue.message) : issue.message;
+  const message = inner.replace(/^Invalid (?:input|option): /, '').replace(', received ', ', got ');
+  return { path, message };
+}
+
+function refuse(file: string, problems: readonly Problem[]): EngineError {
+  const lines = problems.map(({ path, message }) => {
+    const place = showPath(path);
+    return place === '' ? message : `${place}: ${message}`;
+  });
+  return new EngineError('input-invalid', [`${file} cannot be used.`, ...lines].join('\n  '));
+}
+
+/** `mcp_servers.desk.headers["X Y"]`. */
+function showPath(path: Path): string {
+  return path.reduce<string>((shown, key) => {
+    const name = String(key);
+    if (typeof key === 'number' || !/^[\w-]+$/.test(name)) return `${shown}[${JSON.stringify(key)}]`;
+    return shown === '' ? name : `${shown}.${name}`;
+  }, '');
+}
+
+function mapValues<Value, Mapped>(
+  values: Readonly<Record<string, Value>>,
+  map: (value: Value, key: string) => Mapped,
+): Record<string, Mapped> {
+  return Object.fromEntries(Object.entries(values).map(([key, value]) => [key, map(value, key)]));
+}

@@ -1,0 +1,101 @@
+import type { Item } from '../../../protocol/item.ts';
+import type { JsonObject } from '../../../protocol/json.ts';
+import { invalid } from '../api-error.ts';
+import type { FoundResponse } from '../response-library.ts';
+import type { RunResponses, Span } from '../run-responses.ts';
+import { asText } from '../wire/call-writer.ts';
+import { RESPONSES } from '../wire/response-spec.ts';
+import { itemIdOf } from '../wire/wire-ids.ts';
+import { wireInput } from '../wire/wire-input.ts';
+
+/** The items that a response was asked with, but for decisions and outputs: those are about calls. */
+export function inputOf({ entries }: RunResponses, { seq, to, spec }: Span): Item[] {
+  if (seq === 1) {
+    const started = entries[0]?.event;
+    const input = started?.type === 'run.started' ? started.input : [];
+    return input.filter(({ id = '' }) => !spec.lists.includes(id));
+  }
+  const messages = new Set(spec.messages);
+  return entries
+    .slice(seq, to ?? undefined)
+    .flatMap(({ event }) =>
+      event.type === 'message.received' && event.by === RESPONSES
+        ? event.items.filter(({ id = '' }) => messages.has(id))
+        : [],
+    );
+}
+
+/** The input items of one response alone, in the order they came. */
+export function inputItemsOf({ run, span }: FoundResponse): JsonObject[] {
+  if (span.seq === 1) return inputOf(run, span).flatMap(wireInput);
+  const { decisions, messages } = span.spec;
+  return run.entries.slice(span.seq, span.to ?? undefined).flatMap(({ seq, event }): JsonObject[] => {
+    if (!('by' in event) || event.by !== RESPONSES) return [];
+    switch (event.type) {
+      case 'approval.decided': {
+        const { callId, decision } = event;
+        if (!decisions.some(made => made.callId === callId)) return [];
+        const response = {
+          id: `mcpa_${run.runId.replace(/^run_/, '')}_${seq}`,
+          type: 'mcp_approval_response',
+          approval_request_id: requestIdOf(run, callId),
+          approve: decision.type !== 'reject',
+          reason: decision.type === 'reject' ? (decision.reason ?? null) : null,
+        };
+        return [response];
+      }
+      case 'result.received': {
+        const { callId, output } = event;
+        if (!decisions.some(made => made.callId === callId)) return [];
+        const id = `fco_${run.runId.replace(/^run_/, '')}_${seq}`;
+        return [
+          {
+            id,
+            type: 'function_call_output',
+            status: 'completed',
+            call_id: callId,
+            output: asText(output),
+          },
+        ];
+      }
+      case 'message.received':
+        return event.items.filter(({ id = '' }) => messages.includes(id)).flatMap(wireInput);
+      default:
+        return [];
+    }
+  });
+}
+
+/** A page of a list, as OpenAI's clients ask for it: newest first unless they say otherwise. */
+export function pageOf(
+  items: readonly JsonObject[],
+  query: { order?: string | undefined; after?: string | undefined; limit?: string | undefined },
+): JsonObject {
+  const limit = Number(query.limit ?? '20');
+  if (!Number.isInteger(limit) || limit < 1 || limit > 100)
+    throw invalid('limit', 'invalid_value', "'limit' takes a whole number from 1 to 100.");
+  if (query.order !== undefined && query.order !== 'asc' && query.order !== 'desc')
+    throw invalid('order', 'invalid_value', "'order' is 'asc' or 'desc'.");
+  const ordered = query.order === 'asc' ? items : items.toReversed();
+  const begin = query.after === undefined ? 0 : ordered.findIndex(({ id }) => id === query.after) + 1;
+  const data = ordered.slice(begin, begin + limit);
+  return {
+    object: 'list',
+    data,
+    first_id: data[0]?.id ?? null,
+    last_id: data.at(-1)?.id ?? null,
+    has_more: begin + limit < ordered.length,
+  };
+}
+
+/** The id that clients know the request for the call's approval by. */
+export function requestIdOf(run: RunResponses, callId: string): string {
+  let turn = 0;
+  for (const { event } of run.entries) {
+    if (event.type !== 'turn.completed') continue;
+    turn += 1;
+    const place = event.calls.findIndex(call => call.callId === callId);
+    if (place !== -1) return itemIdOf({ kind: 'mcpr', runId: run.runId, turn, place });
+  }
+  return callId;
+}

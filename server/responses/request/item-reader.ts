@@ -1,0 +1,237 @@
+import type { Item, MessageItem, Part } from '../../../protocol/item.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
+import { invalid } from '../api-error.ts';
+import { openSeal } from '../wire/opaque-seal.ts';
+import type { WireItem } from './request-body.ts';
+
+/** Under whose name what only the Responses API has is kept. */
+const PROVIDER = 'openai-responses';
+
+/** Reads one input item, which stands at `place`. Throws a `ResponsesError` that says where it is wrong. */
+export class ItemReader {
+  readonly wire: WireItem;
+  readonly place: string;
+
+  constructor(wire: WireItem, place: string) {
+    this.wire = wire;
+    this.place = place;
+  }
+
+  read(): Item[] | 'reference' {
+    const { wire } = this;
+    switch (typeOf(wire)) {
+      case 'message':
+        return [this.#message()];
+      case 'reasoning':
+        return this.#reasoning();
+      case 'function_call':
+        return [
+          {
+            ...this.#id(),
+            type: 'tool_call',
+            callId: this.text('call_id'),
+            name: this.text('name'),
+            arguments: this.text('arguments', ''),
+          },
+        ];
+      case 'function_call_output':
+        return [
+          {
+            ...this.#id(),
+            type: 'tool_result',
+            callId: this.text('call_id'),
+            output: this.output(),
+            isError: false,
+          },
+        ];
+      case 'mcp_call':
+        return this.#mcpCall();
+      case 'mcp_list_tools': {
+        const { tools, error } = wire;
+        return [
+          {
+            ...this.#id(),
+            type: 'tool_list',
+            label: this.text('server_label'),
+            tools: Array.isArray(tools) ? tools : [],
+            ...(error == null ? {} : { error: asError(error) }),
+          },
+        ];
+      }
+      case 'mcp_approval_request':
+        return [
+          {
+            ...this.#id(),
+            type: 'approval_request',
+            callId: this.text('id'),
+            name: this.text('name'),
+            arguments: this.text('arguments', '{}'),
+            label: this.text('server_label', ''),
+          },
+        ];
+      case 'mcp_approval_response': {
+        const { approve, reason } = wire;
+        if (typeof approve !== 'boolean') throw this.#wrong('approve', 'expected true or false');
+        return [
+          {
+            ...this.#id(),
+            type: 'approval_response',
+            callId: this.text('approval_request_id'),
+            approve,
+            ...(typeof reason === 'string' ? { reason } : {}),
+          },
+        ];
+      }
+      case 'item_reference':
+        return 'reference';
+      default:
+        throw invalid(
+          `${this.place}.type`,
+          'unsupported_input_item',
+          `Input items of type ${JSON.stringify(wire.type)} are not supported here.`,
+        );
+    }
+  }
+
+  text(field: string, otherwise?: string): string {
+    const value = this.wire[field] ?? otherwise;
+    if (typeof value === 'string' && (value !== '' || otherwise !== undefined)) return value;
+    throw value === undefined
+      ? invalid(
+          `${this.place}.${field}`,
+          'missing_required_parameter',
+          `Missing required parameter: '${this.place}.${field}'.`,
+        )
+      : this.#wrong(field, 'expected a text that is not empty');
+  }
+
+  /** Parts that are all text are one text. */
+  output(): JsonValue {
+    const { output } = this.wire;
+    if (typeof output === 'string') return output;
+    if (!Array.isArray(output)) throw this.#wrong('output', 'expected a text or a list of parts');
+    const parts = output.filter(isJsonObject);
+    const texts = parts.flatMap(part => (typeof part.text === 'string' ? [part.text] : []));
+    return texts.length === output.length ? texts.join('') : output;
+  }
+
+  #message(): MessageItem {
+    const { wire } = this;
+    const role = this.text('role');
+    if (!isRole(role)) throw this.#wrong('role', 'expected user, assistant, system or developer');
+    const { content, phase } = wire;
+    const kept = role === 'assistant' && typeof phase === 'string' ? { phase } : undefined;
+    const parts =
+      typeof content === 'string' ? [{ type: 'text' as const, text: content }] : this.#parts(content);
+    return {
+      ...this.#id(),
+      type: 'message',
+      role,
+      content: parts,
+      ...(kept === undefined ? {} : { opaque: { provider: PROVIDER, data: kept } }),
+    };
+  }
+
+  #parts(content: JsonValue | undefined): Part[] {
+    if (!Array.isArray(content)) throw this.#wrong('content', 'expected a text or a list of parts');
+    return content.map((part, at) => {
+      const place = `content[${at}]`;
+      if (!isJsonObject(part)) throw this.#wrong(place, 'expected an object');
+      return this.#part(part, place);
+    });
+  }
+
+  #part(part: JsonObject, place: string): Part {
+    switch (part.type) {
+      case 'input_text':
+      case 'output_text':
+      case 'text': {
+        if (typeof part.text !== 'string') throw this.#wrong(`${place}.text`, 'expected a text');
+        const annotations = Array.isArray(part.annotations) ? part.annotations : [];
+        return { type: 'text', text: part.text, ...(annotations.length > 0 ? { annotations } : {}) };
+      }
+      case 'refusal':
+        return { type: 'text', text: typeof part.refusal === 'string' ? part.refusal : '' };
+      case 'input_image':
+        return { type: 'image', url: this.#url(part.image_url, `${place}.image_url`) };
+      case 'input_file':
+        return {
+          type: 'file',
+          url: this.#url(part.file_url ?? part.file_data, `${place}.file_data`),
+          ...(typeof part.filename === 'string' ? { name: part.filename } : {}),
+        };
+      default:
+        throw invalid(
+          `${this.place}.${place}.type`,
+          'unsupported_content',
+          `Content of type ${JSON.stringify(part.type)} is not supported here.`,
+        );
+    }
+  }
+
+  #url(value: JsonValue | undefined, field: string): string {
+    if (typeof value === 'string' && /^(https?:|data:)/i.test(value)) return value;
+    throw this.#wrong(field, 'expected an http, https or data: URL; files by id are not kept here');
+  }
+
+  #reasoning(): Item[] {
+    const { encrypted_content: sealed, summary, content } = this.wire;
+    const opened = openSeal(sealed);
+    if (opened !== undefined) return opened;
+    const texts = [summary, content].map(parts =>
+      Array.isArray(parts)
+        ? parts.map(part => (isJsonObject(part) && typeof part.text === 'string' ? part.text : '')).join('')
+        : '',
+    );
+    return [{ ...this.#id(), type: 'reasoning', text: texts[0] || texts[1] || '' }];
+  }
+
+  /** A tool the gateway ran is, in a transcript, a call with its result. */
+  #mcpCall(): Item[] {
+    const { error, output } = this.wire;
+    const callId = this.text('id');
+    const failed = error != null;
+    return [
+      {
+        id: callId,
+        type: 'tool_call',
+        callId,
+        name: this.text('name'),
+        arguments: this.text('arguments', '{}'),
+      },
+      {
+        type: 'tool_result',
+        callId,
+        output: failed ? `Tool call failed: ${asError(error)}` : (output ?? ''),
+        isError: failed,
+      },
+    ];
+  }
+
+  #id(): { id?: string } {
+    const { id } = this.wire;
+    return typeof id === 'string' && id !== '' ? { id } : {};
+  }
+
+  #wrong(field: string, message: string) {
+    const param = `${this.place}.${field}`;
+    return invalid(param, 'invalid_value', `'${param}' is not valid: ${message}.`);
+  }
+}
+
+/** An item that only has an id is a reference. */
+function typeOf(wire: WireItem): JsonValue {
+  return wire.type ?? ('role' in wire ? 'message' : 'item_reference');
+}
+
+export function isReference(wire: WireItem): boolean {
+  return typeOf(wire) === 'item_reference';
+}
+
+function isRole(role: string): role is MessageItem['role'] {
+  return role === 'user' || role === 'assistant' || role === 'system' || role === 'developer';
+}
+
+function asError(error: JsonValue): string {
+  return typeof error === 'string' ? error : JSON.stringify(error);
+}

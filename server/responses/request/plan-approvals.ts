@@ -1,0 +1,177 @@
+import { callsWith } from '../../../machines/calls.ts';
+import type { Call } from '../../../machines/context.ts';
+import type { JournalEntry } from '../../../protocol/event.ts';
+import type { Item } from '../../../protocol/item.ts';
+import { invalid, type ResponsesError } from '../api-error.ts';
+import type { FoundResponse } from '../response-library.ts';
+import type { RunResponses } from '../run-responses.ts';
+import { requestIdOf } from './input-listing.ts';
+import type { Plan, Verdict } from './plan.ts';
+import type { AskedApproval, References } from './references.ts';
+import { isTheirs, messagesIn, outputsFor } from './said-items.ts';
+
+export type ApprovalRequest = {
+  items: readonly Item[];
+  previous: FoundResponse | undefined;
+  references: References;
+};
+
+type Approval = Extract<Item, { type: 'approval_response' }>;
+type Request = Extract<Item, { type: 'approval_request' }>;
+
+/** A decision, and the call it is about. */
+type Located = AskedApproval & { approval: Approval };
+
+/**
+ * Decisions on calls that wait are put to the run they wait in. Those on calls that were decided before are
+ * history, or the same request once more; nothing runs a second time. `undefined` when there is no decision
+ * that counts. Throws a `ResponsesError` for a decision on something that was never asked, or that was asked
+ * in other words than it comes back in.
+ */
+export async function planApprovals(request: ApprovalRequest): Promise<Plan | undefined> {
+  const passed = requestsIn(request.items);
+  const located: Located[] = [];
+  for (const approval of approvalsIn(request.items))
+    located.push(await locate(approval, passed.get(approval.callId) ?? [], request.references));
+  const open = located.filter(({ run, callId }) => gatedCall(run, callId) !== undefined);
+  const [first] = open;
+  if (first !== undefined) return decide(first.run, open, request);
+  const [settled] = located;
+  return settled !== undefined && isSaidAgain(settled, request) ? repeat(settled) : undefined;
+}
+
+/** The first word on a call counts. */
+function approvalsIn(items: readonly Item[]): Approval[] {
+  const approvals = new Map<string, Approval>();
+  for (const item of items) {
+    if (item.type === 'approval_response' && !approvals.has(item.callId)) approvals.set(item.callId, item);
+  }
+  return [...approvals.values()];
+}
+
+/** The requests for approval that came along, by their ids. */
+function requestsIn(items: readonly Item[]): Map<string, Request[]> {
+  const requests = new Map<string, Request[]>();
+  for (const item of items) {
+    if (item.type !== 'approval_request') continue;
+    const known = requests.get(item.callId);
+    if (known === undefined) requests.set(item.callId, [item]);
+    else known.push(item);
+  }
+  return requests;
+}
+
+/** The decision is on the call as it was shown: its server, its tool and its arguments. */
+async function locate(
+  approval: Approval,
+  passed: readonly Request[],
+  references: References,
+): Promise<Located> {
+  const id = approval.callId;
+  const asked = await references.findApproval(id, { passed: passed.length > 0 });
+  if (asked === undefined) throw orphan(id);
+  const { run, callId, digest } = asked;
+  const gated = gatedCall(run, callId);
+  const isChanged = gated !== undefined && gated.digest !== digest;
+  if (isChanged || !passed.every(request => isAsAsked(request, asked))) throw changed(id);
+  return { ...asked, approval };
+}
+
+function isAsAsked({ label = '', name, arguments: written }: Request, { item }: AskedApproval): boolean {
+  return label === item.server_label && name === item.name && written === item.arguments;
+}
+
+function gatedCall({ state }: RunResponses, callId: string): Call | undefined {
+  return callsWith(state.context, 'gated').find(call => call.callId === callId);
+}
+
+function decide(run: RunResponses, open: readonly Located[], request: ApprovalRequest): Plan {
+  if (open.some(located => located.run.runId !== run.runId)) {
+    throw invalid(
+      'input',
+      'approval_continuation_invalid',
+      'The approval responses are for calls of different runs. Answer each in a request of its own.',
+    );
+  }
+  const fresh = newItems(request);
+  const approvals = open.map(({ approval: { approve, reason }, callId }) => {
+    const verdict = { type: 'approval' as const, callId, approve };
+    return reason === undefined ? verdict : { ...verdict, reason };
+  });
+  const verdicts = [...approvals, ...outputsFor(run.state, fresh)];
+  return { type: 'goOn', run, verdicts, messages: messagesIn(fresh) };
+}
+
+/** Behind a response all is new; a history that came whole is known up to the last thing that was not the client's. */
+function newItems({ items, previous }: ApprovalRequest): Item[] {
+  if (previous !== undefined) return items.filter(isTheirs);
+  const known = items.findLastIndex(item => !isTheirs(item) && item.type !== 'approval_response');
+  return items.slice(known + 1).filter(isTheirs);
+}
+
+/** A decision that more is said behind is history, unless it stands where it was made: then the request came again. */
+function isSaidAgain({ run }: Located, { items, previous }: ApprovalRequest): boolean {
+  const decided = items.findLastIndex(({ type }) => type === 'approval_response');
+  if (previous === undefined) return !items.slice(decided + 1).some(isTheirs);
+  const isWhereItWasMade = previous.run.runId === run.runId && previous.span.id !== run.spans.at(-1)?.id;
+  return isWhereItWasMade || !items.some(isTheirs);
+}
+
+function repeat({ approval, run, callId }: Located): Plan {
+  const decided = run.spans.flatMap(span =>
+    span.spec.decisions.flatMap(made =>
+      made.callId === callId && made.type === 'approval' ? [{ span, approve: made.approve }] : [],
+    ),
+  );
+  const approved = wasApproved(run.entries, callId) ?? decided[0]?.approve ?? false;
+  if (approved !== approval.approve) throw alreadyDecided(approval.callId, approved);
+  const found = decided.find(({ approve }) => approve === approved);
+  if (found !== undefined) return { type: 'repeat', found: { run, span: found.span } };
+  return { type: 'goOn', run, verdicts: [], messages: [] };
+}
+
+/** What was decided on the call, by whomever; `undefined` where nobody decided. */
+function wasApproved(entries: readonly JournalEntry[], callId: string): boolean | undefined {
+  for (const { event } of entries)
+    if (event.type === 'approval.decided' && event.callId === callId) return event.decision.type !== 'reject';
+  return undefined;
+}
+
+/** Throws for a verdict on a call that another process decided meanwhile, in the other way. */
+export function assertNotOtherwise(
+  run: RunResponses,
+  verdicts: readonly Verdict[],
+  entries: readonly JournalEntry[],
+): void {
+  for (const verdict of verdicts) {
+    if (verdict.type !== 'approval') continue;
+    const approved = wasApproved(entries, verdict.callId);
+    if (approved === undefined || approved === verdict.approve) continue;
+    throw alreadyDecided(requestIdOf(run, verdict.callId), approved);
+  }
+}
+
+/** `id`: of the request for approval. */
+function alreadyDecided(id: string, approved: boolean): ResponsesError {
+  return invalid(
+    'input',
+    'approval_already_decided',
+    `The approval request ${id} was ${approved ? 'approved' : 'denied'} before.`,
+  );
+}
+
+function orphan(id: string): ResponsesError {
+  return invalid(
+    'input',
+    'approval_continuation_invalid',
+    `The following MCP approval requests have approval responses but weren't passed as input: ${id}`,
+  );
+}
+
+function changed(id: string): ResponsesError {
+  return invalid(
+    'input',
+    'approval_request_changed',
+    `The MCP approval request ${id} is not as it was asked: hand back its server_label, name and arguments unchanged.`,
+  );
+}

@@ -1,0 +1,95 @@
+import { beginFold, foldEntry, hasEnded, isAtRest } from '../../../engine/journal/load-run.ts';
+import { callsWith } from '../../../machines/calls.ts';
+import type { ChartState } from '../../../machines/step.ts';
+import type { Item } from '../../../protocol/item.ts';
+import { invalid, ResponsesError } from '../api-error.ts';
+import type { FoundResponse, ResponseLibrary } from '../response-library.ts';
+import type { RunResponses, Span } from '../run-responses.ts';
+import { idsIn, readInputItems } from './input-items.ts';
+import type { Plan } from './plan.ts';
+import { planApprovals } from './plan-approvals.ts';
+import { References } from './references.ts';
+import type { CreateBody } from './request-body.ts';
+import { assertPaired, isTheirs, messagesIn, noOutput, nothingSaid, outputsFor } from './said-items.ts';
+
+/** Throws a `ResponsesError` for a request that leads nowhere. */
+export async function planRequest(body: CreateBody, library: ResponseLibrary): Promise<Plan> {
+  const previous = await findPrevious(body.previous_response_id, library);
+  const references = new References(library, previous, idsIn(body.input));
+  const items = await readInputItems(body.input, id => references.resolve(id));
+  const decided = await planApprovals({ items, previous, references });
+  if (decided !== undefined) return decided;
+  return previous === undefined
+    ? planNew(items, (await references.chain())?.head)
+    : planBehind(previous, items);
+}
+
+async function findPrevious(
+  id: string | null | undefined,
+  library: ResponseLibrary,
+): Promise<FoundResponse | undefined> {
+  if (id == null) return undefined;
+  const found = await library.find(id);
+  if (found === undefined) {
+    throw invalid(
+      'previous_response_id',
+      'previous_response_not_found',
+      `Previous response with id '${id}' not found.`,
+    );
+  }
+  if (found.span.to === null) throw inProgress(id);
+  return found;
+}
+
+function planNew(items: Item[], head: FoundResponse | undefined): Plan {
+  if (!items.some(item => item.type === 'message' || item.type === 'tool_result')) throw nothingSaid();
+  assertPaired(items);
+  return { type: 'start', items, ...(head === undefined ? {} : { refersTo: head.span.id }) };
+}
+
+/** A run that has ended is continued; one that waits goes on, itself or in a fork where another response went on. */
+function planBehind(found: FoundResponse, items: readonly Item[]): Plan {
+  const { run, span } = found;
+  const isLast = run.spans.at(-1) === span;
+  const state = isLast ? run.state : stateAt(run, span);
+  if (hasEnded(state)) return continueEnded(run.runId, state, items);
+  if (!isAtRest(state) || state.context.paused) throw inProgress(span.id);
+  if (callsWith(state.context, 'doubted').length > 0) {
+    throw new ResponsesError(
+      `A tool call of the previous response may or may not have happened. Somebody has to find out first: run ${run.runId} waits for it.`,
+      { status: 409, code: 'call_in_doubt', param: 'previous_response_id' },
+    );
+  }
+  const verdicts = outputsFor(state, items);
+  const missing = callsWith(state.context, 'waiting').find(
+    ({ callId }) => !verdicts.some(verdict => verdict.callId === callId),
+  );
+  if (missing !== undefined) throw noOutput(missing.callId);
+  const messages = messagesIn(items);
+  if (verdicts.length === 0 && messages.length === 0) throw nothingSaid();
+  return { type: 'goOn', run, verdicts, messages, ...(isLast ? {} : { forkAt: span.to ?? 1 }) };
+}
+
+function continueEnded(continues: string, state: ChartState, items: readonly Item[]): Plan {
+  outputsFor(state, items);
+  if (!items.some(isTheirs)) throw nothingSaid();
+  const transcript = items.filter(({ type }) => type !== 'approval_response');
+  assertPaired(transcript);
+  return { type: 'start', continues, items: transcript };
+}
+
+function stateAt({ entries, runId }: RunResponses, { to }: Span): ChartState {
+  const [first, ...rest] = entries;
+  if (first?.event.type !== 'run.started') throw new Error('a journal begins with run.started');
+  return rest
+    .filter(({ seq }) => seq <= (to ?? 1))
+    .reduce((state, entry) => foldEntry(state, entry, runId), beginFold(first.event));
+}
+
+function inProgress(id: string): ResponsesError {
+  return invalid(
+    'previous_response_id',
+    'previous_response_in_progress',
+    `Previous response with id '${id}' is still in progress.`,
+  );
+}

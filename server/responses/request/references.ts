@@ -1,0 +1,166 @@
+import type { Item } from '../../../protocol/item.ts';
+import type { JsonObject } from '../../../protocol/json.ts';
+import { type FoundResponse, type ResponseLibrary, tellResponses } from '../response-library.ts';
+import type { RunResponses, Span } from '../run-responses.ts';
+import { resultOf } from '../wire/translation.ts';
+import { saidIn } from '../wire/turn-writer.ts';
+import { type ItemPlace, readItemId } from '../wire/wire-ids.ts';
+import type { IdsInRequest } from './input-items.ts';
+import { isWithin, type Reach, ResponseChain } from './response-chain.ts';
+
+/** A request for approval as a response shows it, and the call it is about. */
+export type AskedApproval = { run: RunResponses; callId: string; digest: string; item: JsonObject };
+
+/**
+ * What the ids in one request lead to; each run is read once.
+ *
+ * F1 An id leads to what a response shows, and to nothing that happened in its run besides.
+ * F2 All ids of a request lead into one chain: that of the previous response, and without one that of the
+ *    newest response which the request's references lead to, or which came after it in the same chain.
+ * F3 What a response was asked with is found behind a previous response alone: clients choose those ids,
+ *    and others could guess them.
+ * F4 Nothing of a response that was deleted is found, and by reference nothing of one that is not stored.
+ */
+export class References {
+  readonly #library: ResponseLibrary;
+  readonly #previous: FoundResponse | undefined;
+  readonly #ids: IdsInRequest;
+  readonly #runs = new Map<string, Promise<RunResponses | undefined>>();
+  readonly #shown = new Map<string, Map<string, { span: Span; item: JsonObject }[]>>();
+  #chain: Promise<ResponseChain | undefined> | undefined;
+
+  constructor(library: ResponseLibrary, previous: FoundResponse | undefined, ids: IdsInRequest) {
+    this.#library = library;
+    this.#previous = previous;
+    this.#ids = ids;
+  }
+
+  /** What an `item_reference` leads to; `undefined` for nothing. */
+  async resolve(id: string): Promise<readonly Item[] | undefined> {
+    const chain = await this.chain();
+    const place = readItemId(id);
+    const output = place && chain && (await this.#resolveOutput(id, { place, chain }));
+    if (output !== undefined || this.#previous === undefined) return output;
+    const input = await chain?.inputNamed(id);
+    return input && [input];
+  }
+
+  /** `undefined` where nothing is referred to. */
+  chain(): Promise<ResponseChain | undefined> {
+    this.#chain ??= this.#findChain();
+    return this.#chain;
+  }
+
+  /**
+   * The request for approval of this id. One that is `passed` along may be of a response that is not stored,
+   * and of one that follows the previous response, whose output the client then hands back itself.
+   */
+  async findApproval(id: string, { passed }: { passed: boolean }): Promise<AskedApproval | undefined> {
+    const place = readItemId(id);
+    if (place?.kind !== 'mcpr' || (this.#previous === undefined && !passed)) return undefined;
+    const reach = this.#previous && (await (await this.chain())?.reachOf(place.runId));
+    const run = reach?.run ?? (passed ? await this.#load(place.runId) : undefined);
+    if (run === undefined) return undefined;
+    const shown = (this.#shownIn(run).get(id) ?? []).filter(({ span }) => {
+      if (!passed) return reach !== undefined && isWithin(reach, span);
+      return !span.deleted && (reach !== undefined || this.#isNext(span));
+    });
+    const call = run.turns[place.turn - 1]?.calls[place.place];
+    const [first] = shown;
+    if (first === undefined || call === undefined) return undefined;
+    return { run, callId: call.callId, digest: call.digest, item: first.item };
+  }
+
+  #isNext({ spec }: Span): boolean {
+    return this.#previous === undefined || spec.request.previous_response_id === this.#previous.span.id;
+  }
+
+  async #findChain(): Promise<ResponseChain | undefined> {
+    if (this.#previous !== undefined) return this.#chainOf(this.#previous);
+    const { references, values } = this.#ids;
+    const referred = await this.#newestOf(references);
+    const newest = await this.#newestOf([...references, ...values]);
+    const chain = newest && this.#chainOf(newest);
+    return referred === undefined || (await chain?.has(referred)) ? chain : this.#chainOf(referred);
+  }
+
+  #chainOf(head: FoundResponse): ResponseChain {
+    return new ResponseChain(head, runId => this.#load(runId));
+  }
+
+  async #newestOf(ids: readonly string[]): Promise<FoundResponse | undefined> {
+    let newest: FoundResponse | undefined;
+    for (const id of ids) {
+      const runId = readItemId(id)?.runId;
+      const run = runId !== undefined && this.#library.isStored(runId) ? await this.#load(runId) : undefined;
+      const span = run && this.#spanOf(id, { run, upTo: Infinity });
+      if (span && span.createdAt >= (newest?.span.createdAt ?? 0)) newest = { run, span };
+    }
+    return newest;
+  }
+
+  async #resolveOutput(id: string, { place, chain }: { place: ItemPlace; chain: ResponseChain }) {
+    if (!this.#library.isStored(place.runId)) return undefined;
+    const reach = await chain.reachOf(place.runId);
+    const span = reach && this.#spanOf(id, reach);
+    return span && itemsAt(reach.run, span, place, id);
+  }
+
+  /** The first response within `reach` that shows the item of this id. */
+  #spanOf(id: string, reach: Reach): Span | undefined {
+    const shown = this.#shownIn(reach.run).get(id);
+    return shown?.find(({ span }) => isWithin(reach, span))?.span;
+  }
+
+  #load(runId: string): Promise<RunResponses | undefined> {
+    const loading = this.#runs.get(runId) ?? this.#library.load(runId);
+    this.#runs.set(runId, loading);
+    return loading;
+  }
+
+  #shownIn(run: RunResponses) {
+    const known = this.#shown.get(run.runId) ?? new Map<string, { span: Span; item: JsonObject }[]>();
+    if (this.#shown.has(run.runId)) return known;
+    this.#shown.set(run.runId, known);
+    for (const { span, output } of tellResponses(run))
+      for (const item of output) if (typeof item.id === 'string') addTo(known, item.id, { span, item });
+    return known;
+  }
+}
+
+function addTo<Value>(map: Map<string, Value[]>, key: string, value: Value): void {
+  const known = map.get(key);
+  if (known === undefined) map.set(key, [value]);
+  else known.push(value);
+}
+
+/** A shown item as the transcript has it. */
+function itemsAt(
+  run: RunResponses,
+  span: Span,
+  { kind, turn, place }: ItemPlace,
+  id: string,
+): Item[] | undefined {
+  if (kind === 'mcpl') {
+    const started = run.entries[0]?.event;
+    const input = started?.type === 'run.started' ? started.input : [];
+    return input.filter(item => item.type === 'tool_list' && item.id === id);
+  }
+  const { items = [], calls = [] } = run.turns[turn - 1] ?? {};
+  if (kind === 'msg' || kind === 'rs') {
+    const { include } = span.spec.request;
+    const sealed = Array.isArray(include) && include.includes('reasoning.encrypted_content');
+    const wanted = kind === 'msg' ? 'message' : 'reasoning';
+    return saidIn(items, { sealed }).find(said => said.kind === wanted && said.place === place)?.items;
+  }
+  const callId = calls[place]?.callId ?? '';
+  const call = items.find(item => item.type === 'tool_call' && item.callId === callId);
+  if (call?.type !== 'tool_call') return undefined;
+  if (kind === 'fc') return [call];
+  if (kind === 'mcpr') {
+    const { name = call.name, label = '' } = run.tools.of(callId) ?? {};
+    return [{ id, type: 'approval_request', callId: id, name, arguments: call.arguments || '{}', label }];
+  }
+  const result = resultOf(run.state.context, callId);
+  return result === undefined ? [call] : [call, { type: 'tool_result', callId, ...result }];
+}

@@ -1,0 +1,318 @@
+import type { Host } from '../../engine/driver/host.ts';
+import { appendEvidence } from '../../engine/journal/append-evidence.ts';
+import { InheritedTranscripts } from '../../engine/journal/inherit.ts';
+import { hasEnded } from '../../engine/journal/load-run.ts';
+import { readJournal, readPage } from '../../engine/journal/read-journal.ts';
+import { forkRun } from '../../engine/run/fork-run.ts';
+import type { Run } from '../../engine/run/run.ts';
+import { messageOf } from '../../protocol/error.ts';
+import type { Item } from '../../protocol/item.ts';
+import type { JsonObject } from '../../protocol/json.ts';
+import { toJson } from '../../protocol/json.ts';
+import type { RunRecord, Store } from '../../protocol/store.ts';
+import type { Tool, ToolSource } from '../../protocol/tool.ts';
+import { memory } from '../../stores/memory.ts';
+import { withoutDriving } from '../../stores/without-driving.ts';
+import type { Agent } from '../../tools/agent/agent.ts';
+import { createAgent } from '../../tools/agent/create-agent.ts';
+import { invalid, ResponsesError } from './api-error.ts';
+import { followResponse, type LiveResponse } from './follow-response.ts';
+import type { GatewayConfig } from './gateway/gateway-config.ts';
+import { GatewayModels } from './gateway/gateway-models.ts';
+import { GatewayServers } from './gateway/gateway-servers.ts';
+import { type AgentTools, budgetOf, makeRequestAgent } from './gateway/request-agent.ts';
+import { makeToolset, type Toolset } from './gateway/toolset.ts';
+import { holdCalls } from './hold-calls.ts';
+import type { Plan, Verdict } from './request/plan.ts';
+import { assertNotOtherwise } from './request/plan-approvals.ts';
+import { planRequest } from './request/plan-request.ts';
+import { type CreateBody, readCreateBody } from './request/request-body.ts';
+import { type FoundResponse, ResponseLibrary, tellResponse } from './response-library.ts';
+import { divideJournal, type RunResponses } from './run-responses.ts';
+import { tellRun } from './tell-run.ts';
+import { Turns } from './turns.ts';
+import {
+  type Exposed,
+  isSameTool,
+  RESPONSES,
+  type ResponseSpec,
+  toolNamed,
+  withoutSecrets,
+} from './wire/response-spec.ts';
+import { itemIdOf, responseIdOf } from './wire/wire-ids.ts';
+
+export type ResponsesServiceOptions = {
+  store: Store;
+  host: Host;
+  gateway: GatewayConfig;
+  /** `AGENTCHART_MODEL`: where names go that are neither an alias nor `provider:model`. */
+  model?: string;
+  log(line: string): void;
+};
+
+type Equipment = { toolset: Toolset; close(): Promise<void> };
+
+/** A request, with the model string it comes to and its tools. */
+type Asked = Equipment & { body: CreateBody; model: string };
+
+/**
+ * Responses as runs of the store.
+ *
+ * V1 Every request is a run, or lets one go on: what happens then is the chart's.
+ * V2 What a request asks is durable before anything is done for it: in `run.started`, or in a note.
+ * V3 Requests that let the same run go on are taken one at a time.
+ */
+export class ResponsesService {
+  readonly #options: ResponsesServiceOptions;
+  readonly #models: GatewayModels;
+  readonly #servers: GatewayServers;
+  readonly #library: ResponseLibrary;
+  readonly #turns = new Turns();
+
+  constructor(options: ResponsesServiceOptions) {
+    this.#options = options;
+    this.#models = new GatewayModels(options.gateway.models, options.model);
+    this.#servers = new GatewayServers(options.gateway, options.log);
+    this.#library = new ResponseLibrary(options.store);
+  }
+
+  /** Throws a `ResponsesError` before anything has happened for what cannot be done. */
+  async create(value: unknown): Promise<LiveResponse> {
+    const body = readCreateBody(value);
+    const model = this.#models.resolve(body.model);
+    this.#models.open(model);
+    const plan = await planRequest(body, this.#library);
+    if (plan.type !== 'goOn') return await this.#carryOut(plan, body, model);
+    return await this.#turns.take(plan.run.runId, async () =>
+      this.#carryOut(await planRequest(body, this.#library), body, model),
+    );
+  }
+
+  /** Throws `not found`. */
+  async find(responseId: string): Promise<FoundResponse> {
+    const found = await this.#library.find(responseId);
+    if (found !== undefined) return found;
+    throw new ResponsesError(`Response with id '${responseId}' not found.`, {
+      status: 404,
+      type: 'invalid_request_error',
+      code: 'response_not_found',
+    });
+  }
+
+  async retrieve(responseId: string): Promise<JsonObject> {
+    return tellResponse(await this.find(responseId)).response;
+  }
+
+  /** The journal stays, as the record of what was done; nobody finds the response in it any more. */
+  async delete(responseId: string): Promise<void> {
+    const { run } = await this.find(responseId);
+    await this.#turns.take(run.runId, () => this.#delete(responseId));
+  }
+
+  async #delete(responseId: string): Promise<void> {
+    const { run, span } = await this.find(responseId);
+    const { store, host } = this.#options;
+    const note = toJson({ type: 'deleted', responseId });
+    await appendEvidence(store, run.runId, { type: 'run.noted', at: host.now(), by: RESPONSES, note });
+    if (run.spans.at(-1)?.id !== span.id || hasEnded(run.state)) return;
+    const agent = createAgent({ name: RESPONSES, store: withoutDriving(store), host });
+    await (await agent.open(run.runId)).cancel({ by: RESPONSES, reason: 'The response was deleted.' });
+  }
+
+  /** The agent of a run that this surface began, as its latest request describes it; `undefined` for any other run. */
+  async agentFor({ runId }: RunRecord): Promise<Agent | undefined> {
+    const run = await this.#library.load(runId);
+    const spec = run?.spans.at(-1)?.spec;
+    if (run === undefined || spec === undefined) return undefined;
+    const body = readCreateBody({ ...spec.request, input: [] });
+    if (!this.#canOpen(spec.model)) return undefined;
+    let equipment: Promise<Equipment> | undefined;
+    const tools: ToolSource = {
+      connect: async () => {
+        equipment ??= this.#equip(body);
+        const { toolset } = await equipment;
+        return holdCalls(sameTools(toolset, spec.exposed), spec.exposed, run.tools);
+      },
+      close: async () => await (await equipment)?.close(),
+    };
+    return this.#makeAgent(body, { tools: [tools], exposed: spec.exposed }, spec, this.#options.store);
+  }
+
+  async close(): Promise<void> {
+    await this.#servers.close();
+  }
+
+  #canOpen(model: string): boolean {
+    try {
+      return this.#models.open(model) !== undefined;
+    } catch (error) {
+      this.#options.log(messageOf(error));
+      return false;
+    }
+  }
+
+  async #carryOut(plan: Plan, body: CreateBody, model: string): Promise<LiveResponse> {
+    if (plan.type === 'repeat') return await this.#repeat(plan.found);
+    const equipment = await this.#equip(body);
+    try {
+      return plan.type === 'start'
+        ? await this.#start(plan, { ...equipment, body, model })
+        : await this.#goOn(plan, { ...equipment, body, model });
+    } catch (error) {
+      await equipment.close();
+      throw error;
+    }
+  }
+
+  async #start(
+    { continues, refersTo, items }: Extract<Plan, { type: 'start' }>,
+    { body, model, toolset, close }: Asked,
+  ): Promise<LiveResponse> {
+    const { host } = this.#options;
+    const runId = host.newId('run');
+    const isStored = body.store !== false;
+    const store = isStored ? this.#options.store : memory();
+    const inherited = await new InheritedTranscripts(this.#options.store).load(continues ?? null);
+    const lists = this.#newLists(runId, toolset, [...inherited, ...items]);
+    const spec: ResponseSpec = {
+      ...this.#describe(body, model, toolset),
+      lists: lists.map(list => list.id),
+      ...(refersTo === undefined ? {} : { refersTo }),
+    };
+    const agent = this.#makeAgent(body, toolset, spec, store);
+    const run = await agent.start([...(isStored ? [] : inherited), ...lists, ...items], {
+      runId,
+      launch: { model, request: toJson(spec) },
+      ...(isStored && continues !== undefined ? { continues } : {}),
+    });
+    if (!isStored) this.#library.rememberUnstored(runId, store);
+    const createdAt = (await readPage(store, runId, 0, { entries: 1 }))[0]?.event.at ?? host.now();
+    return this.#follow(run, { id: responseIdOf(runId, 1), createdAt, spec }, { from: 1, isStored, close });
+  }
+
+  async #goOn(
+    { run: known, forkAt, verdicts, messages }: Extract<Plan, { type: 'goOn' }>,
+    { body, model, toolset, close }: Asked,
+  ): Promise<LiveResponse> {
+    const { host } = this.#options;
+    assertToolsAreThere(known, verdicts, toolset);
+    const source = (await this.#library.storeOf(known.runId)) ?? this.#options.store;
+    const isStored = this.#library.isStored(known.runId);
+    const { runId, state } = forkAt === undefined ? known : await this.#fork(source, known.runId, forkAt);
+    const { toolCalls, turns } = state.context;
+    const named = messages.map(item => ({ ...item, id: item.id ?? host.newId('item') }));
+    const spec: ResponseSpec = {
+      ...this.#describe(body, model, toolset),
+      decisions: verdicts.map(verdict =>
+        verdict.type === 'approval'
+          ? { type: 'approval', callId: verdict.callId, approve: verdict.approve }
+          : { type: 'output', callId: verdict.callId },
+      ),
+      messages: named.map(({ id }) => id),
+      turnsBefore: turns,
+      openCalls: known.tools.openIn(state.context),
+    };
+    const held = { ...toolset, tools: holdCalls(toolset.tools, toolset.exposed, known.tools) };
+    const note = toJson({ type: 'asked', spec });
+    await appendEvidence(source, runId, { type: 'run.noted', at: host.now(), by: RESPONSES, note });
+    const span = divideJournal(runId, await readJournal(source, runId))?.spans.at(-1);
+    if (span === undefined) throw new Error('a run that was noted has a response');
+    const run = await this.#makeAgent(body, held, spec, source).open(runId);
+    await tellRun(
+      run,
+      { verdicts, messages: named, limits: budgetOf(body, { toolCalls, turns }) },
+      async () => assertNotOtherwise(known, verdicts, await readJournal(source, runId)),
+    );
+    return this.#follow(run, span, { from: span.from, isStored, close });
+  }
+
+  async #fork(store: Store, source: string, at: number) {
+    const { runId, loaded } = await forkRun({ store, host: this.#options.host }, source, at);
+    return { runId, state: loaded.state };
+  }
+
+  /** Nothing is said to the run: whoever drives it drives it on. */
+  async #repeat({ run, span }: FoundResponse): Promise<LiveResponse> {
+    const store = (await this.#library.storeOf(run.runId)) ?? this.#options.store;
+    const agent = createAgent({ name: RESPONSES, store: withoutDriving(store), host: this.#options.host });
+    const { host } = this.#options;
+    return followResponse(await agent.open(run.runId), span, { host, from: span.from });
+  }
+
+  #follow(
+    run: Run,
+    head: { id: string; createdAt: number; spec: ResponseSpec },
+    { from, isStored, close }: { from: number; isStored: boolean; close(): Promise<void> },
+  ): LiveResponse {
+    const settled = run.settled();
+    settled
+      .then(({ status }) => {
+        if (!isStored && status !== 'waiting') this.#library.forgetUnstored(run.id);
+      })
+      .catch(() => {})
+      .finally(() => void close());
+    const { host, log } = this.#options;
+    return followResponse(run, head, { host, from, settled, log, cancelWhenLeft: !isStored });
+  }
+
+  async #equip(body: CreateBody): Promise<Equipment> {
+    const { servers, close } = await this.#servers.connect(body.servers);
+    return { toolset: makeToolset(body.functions, servers), close };
+  }
+
+  #makeAgent(
+    body: CreateBody,
+    toolset: AgentTools,
+    { model, turnsBefore }: ResponseSpec,
+    store: Store,
+  ): Agent {
+    const { host } = this.#options;
+    return makeRequestAgent({ body, toolset, model: this.#models.open(model), store, host, turnsBefore });
+  }
+
+  #describe(body: CreateBody, model: string, { exposed }: Toolset): ResponseSpec {
+    return {
+      request: withoutSecrets(body),
+      model,
+      exposed,
+      decisions: [],
+      messages: [],
+      lists: [],
+      turnsBefore: 0,
+    };
+  }
+
+  /** A conversation lists a server once; one that could not be reached is tried again. */
+  #newLists(runId: string, { lists }: Toolset, transcript: readonly Item[]) {
+    const listed = new Set(
+      transcript.flatMap(item => (item.type === 'tool_list' && item.error === undefined ? [item.label] : [])),
+    );
+    return lists
+      .filter(({ label }) => !listed.has(label))
+      .map((list, place) => {
+        const id = itemIdOf({ kind: 'mcpl', runId, turn: 0, place });
+        return { ...list, type: 'tool_list' as const, id };
+      });
+  }
+}
+
+/** The tools that still are what they were when the request was made: a name may be another server's by now. */
+function sameTools({ tools, exposed }: Toolset, before: Exposed): Tool[] {
+  return tools.filter(({ name }) => isSameTool(toolNamed(exposed, name), toolNamed(before, name)));
+}
+
+/** An approved call runs with the tool it was asked for, and the request that approves it must give that. */
+function assertToolsAreThere(run: RunResponses, verdicts: readonly Verdict[], { exposed }: Toolset): void {
+  for (const verdict of verdicts) {
+    if (verdict.type !== 'approval' || !verdict.approve) continue;
+    const call = run.state.context.calls.find(({ callId }) => callId === verdict.callId);
+    const wanted = run.tools.of(verdict.callId);
+    if (wanted !== undefined && call !== undefined && isSameTool(wanted, toolNamed(exposed, call.name)))
+      continue;
+    throw invalid(
+      'tools',
+      'approval_continuation_invalid_tool',
+      `The approved call needs the tool "${wanted?.name ?? call?.name}" of the MCP server "${wanted?.label}" that it was asked for, and 'tools' does not give it.`,
+    );
+  }
+}

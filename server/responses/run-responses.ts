@@ -1,0 +1,82 @@
+import { beginFold, foldEntry } from '../../engine/journal/load-run.ts';
+import type { ChartState } from '../../machines/step.ts';
+import type { JournalEntry, RunEvent } from '../../protocol/event.ts';
+import { CallTools } from './gateway/call-tools.ts';
+import type { ResponseHead } from './wire/response-object.ts';
+import { RESPONSES, type ResponseSpec, readNote, readSpec } from './wire/response-spec.ts';
+import { isAnswered } from './wire/translation.ts';
+import { responseIdOf } from './wire/wire-ids.ts';
+
+/** The part of a run's journal that is one response. */
+export type Span = ResponseHead & {
+  /** Of the entry that asks for it. */
+  seq: number;
+  /** Of its first entry: what came after the response before is told by this one. */
+  from: number;
+  /** Of its last entry; `null` while it goes on. */
+  to: number | null;
+  deleted: boolean;
+};
+
+type Turn = Extract<RunEvent, { type: 'turn.completed' }>;
+
+/** A run's journal, and the responses it is made of, in order. */
+export type RunResponses = {
+  runId: string;
+  entries: readonly JournalEntry[];
+  state: ChartState;
+  spans: readonly Span[];
+  /** Its completed turns, in order. */
+  turns: readonly Turn[];
+  tools: CallTools;
+};
+
+/** `undefined` when the run was not begun by this surface. */
+export function divideJournal(runId: string, entries: readonly JournalEntry[]): RunResponses | undefined {
+  const [first, ...rest] = entries;
+  if (first?.event.type !== 'run.started' || first.event.agent.name !== RESPONSES) return undefined;
+  const { launch, forkOf, at } = first.event;
+  const spec = readSpec(launch?.request);
+  if (spec === undefined) return undefined;
+  const spans: Span[] = [];
+  const deleted = new Set<string>();
+  const turns: Turn[] = [];
+  const tools = new CallTools();
+  tools.take(first.event);
+  let state = beginFold(first.event);
+  let end = 0;
+  let current: Span | null = null;
+  const open = (seq: number, createdAt: number, asked: ResponseSpec): Span => {
+    const id = responseIdOf(runId, seq);
+    return { id, createdAt, spec: asked, seq, from: end + 1, to: null, deleted: false };
+  };
+  const close = (seq: number) => {
+    if (current !== null) spans.push({ ...current, to: seq });
+    current = null;
+    end = seq;
+  };
+  if (forkOf === undefined) current = open(1, at, spec);
+  else end = forkedEnd(entries);
+  for (const entry of rest) {
+    state = foldEntry(state, entry, runId);
+    const { event, seq } = entry;
+    tools.take(event);
+    if (event.type === 'turn.completed') turns.push(event);
+    const note = event.type === 'run.noted' && event.by === RESPONSES ? readNote(event.note) : undefined;
+    if (note?.type === 'asked') {
+      if (current !== null) close(seq - 1);
+      current = open(seq, event.at, note.spec);
+    }
+    if (note?.type === 'deleted') deleted.add(note.responseId);
+    if (current !== null && isAnswered(state, current.spec)) close(seq);
+  }
+  if (current !== null) spans.push(current);
+  const told = spans.map(span => (deleted.has(span.id) ? { ...span, deleted: true } : span));
+  return { runId, entries, state, spans: told, turns, tools };
+}
+
+/** A fork begins with what another run's responses have told already. */
+function forkedEnd(entries: readonly JournalEntry[]): number {
+  const note = entries.find(({ event }) => event.type === 'run.noted');
+  return note === undefined ? entries.length : note.seq - 1;
+}

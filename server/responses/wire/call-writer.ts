@@ -1,0 +1,128 @@
+import type { JsonObject, JsonValue } from '../../../protocol/json.ts';
+import type { CallTools } from '../gateway/call-tools.ts';
+import type { ServerTool } from './response-spec.ts';
+import type { ResponseWriter } from './response-writer.ts';
+import { itemIdOf } from './wire-ids.ts';
+
+/** A call of a turn, by its place among the turn's calls. */
+export type PlacedCall = {
+  runId: string;
+  turn: number;
+  place: number;
+  callId: string;
+  name: string;
+  /** As the model wrote them. */
+  arguments: string;
+  gate: boolean;
+};
+
+export type CallEnd = { output: JsonValue } | { error: string };
+
+/** Writes calls as output items. Calls of hidden servers, and of tools there are not, are never written. */
+export class CallWriter {
+  readonly #writer: ResponseWriter;
+  readonly #tools: CallTools;
+  readonly #running = new Map<string, { index: number; call: PlacedCall }>();
+
+  constructor(writer: ResponseWriter, tools: CallTools) {
+    this.#writer = writer;
+    this.#tools = tools;
+  }
+
+  /** The call is being executed, or would have been. */
+  start(call: PlacedCall): void {
+    const server = this.#serverOf(call);
+    if (server === undefined || this.#running.has(call.callId)) return;
+    const item = { ...mcpCall(call, server), status: 'in_progress', arguments: '' };
+    const index = this.#writer.open(item);
+    this.#running.set(call.callId, { index, call });
+    const place = { item_id: item.id, output_index: index };
+    this.#writer.write('response.mcp_call.in_progress', place);
+    if (call.arguments !== '')
+      this.#writer.write('response.mcp_call_arguments.delta', { ...place, delta: call.arguments });
+    this.#writer.write('response.mcp_call_arguments.done', { ...place, arguments: call.arguments });
+  }
+
+  isRunning(callId: string): boolean {
+    return this.#running.has(callId);
+  }
+
+  settle(callId: string, end: CallEnd): void {
+    const running = this.#running.get(callId);
+    const server = running && this.#serverOf(running.call);
+    if (running === undefined || server === undefined) return;
+    this.#running.delete(callId);
+    const { index, call } = running;
+    const failed = 'error' in end;
+    const item = {
+      ...mcpCall(call, server),
+      status: failed ? 'failed' : 'completed',
+      ...(failed ? { error: end.error } : { output: asText(end.output) }),
+    };
+    const place = { item_id: item.id, output_index: index };
+    this.#writer.write(`response.mcp_call.${failed ? 'failed' : 'completed'}`, place);
+    this.#writer.close(index, item);
+  }
+
+  /** What is still open will not be settled here. */
+  abandon(error: string): void {
+    for (const callId of [...this.#running.keys()]) this.settle(callId, { error });
+  }
+
+  askApproval(call: PlacedCall): void {
+    const server = this.#serverOf(call);
+    if (server === undefined) return;
+    const item = {
+      id: itemIdOf({ ...call, kind: 'mcpr' }),
+      type: 'mcp_approval_request',
+      server_label: server.label,
+      name: server.name,
+      arguments: call.arguments || '{}',
+    };
+    this.#writer.close(this.#writer.open(item), item);
+  }
+
+  /** A call of a function that the client declared, and runs. */
+  handOver(call: PlacedCall): void {
+    const item = {
+      id: itemIdOf({ ...call, kind: 'fc' }),
+      type: 'function_call',
+      status: 'completed',
+      call_id: call.callId,
+      name: call.name,
+      arguments: call.arguments || '{}',
+    };
+    const index = this.#writer.open({ ...item, status: 'in_progress', arguments: '' });
+    const place = { item_id: item.id, output_index: index };
+    this.#writer.write('response.function_call_arguments.delta', { ...place, delta: item.arguments });
+    this.#writer.write('response.function_call_arguments.done', {
+      ...place,
+      name: call.name,
+      arguments: item.arguments,
+    });
+    this.#writer.close(index, item);
+  }
+
+  #serverOf({ callId }: PlacedCall): ServerTool | undefined {
+    const tool = this.#tools.of(callId);
+    return tool?.hidden === true ? undefined : tool;
+  }
+}
+
+function mcpCall(call: PlacedCall, server: ServerTool) {
+  const item = {
+    id: itemIdOf({ ...call, kind: 'mcp' }),
+    type: 'mcp_call',
+    approval_request_id: call.gate ? itemIdOf({ ...call, kind: 'mcpr' }) : null,
+    server_label: server.label,
+    name: server.name,
+    arguments: call.arguments,
+    output: null,
+    error: null,
+  };
+  return item satisfies JsonObject;
+}
+
+export function asText(output: JsonValue): string {
+  return typeof output === 'string' ? output : JSON.stringify(output);
+}

@@ -1,0 +1,314 @@
+import { beginFold, foldEntry, hasEnded, isAtRest } from '../../../engine/journal/load-run.ts';
+import { callsWith } from '../../../machines/calls.ts';
+import type { Call, CallResult, Context } from '../../../machines/context.ts';
+import type { ChartState } from '../../../machines/step.ts';
+import type { Delta } from '../../../protocol/effect.ts';
+import type { JournalEntry, RunEvent } from '../../../protocol/event.ts';
+import { CallTools } from '../gateway/call-tools.ts';
+import { asText, CallWriter, type PlacedCall } from './call-writer.ts';
+import type { ResponseHead } from './response-object.ts';
+import { hidesTools, RESPONSES, type ResponseSpec } from './response-spec.ts';
+import { ResponseWriter, type WireEvent } from './response-writer.ts';
+import { toolListItem } from './tool-list.ts';
+import { TurnWriter } from './turn-writer.ts';
+
+type Of<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>;
+
+/**
+ * A part of a run as a response: its journal, and what travels beside it, as events of the Responses API.
+ *
+ * R1 The journal alone decides what the response is; deltas only say parts of it earlier.
+ * R2 Entries before `from` are folded and say nothing; the response ends where the run first rests, or has
+ *    ended, with all that the request said taken in. What comes after belongs to another response.
+ */
+export class Translation {
+  readonly #runId: string;
+  readonly #from: number;
+  readonly #spec: ResponseSpec;
+  readonly #writer: ResponseWriter;
+  readonly #tools: CallTools;
+  readonly #calls: CallWriter;
+  readonly #sealed: boolean;
+  /** The open calls of the current round. */
+  readonly #open = new Map<string, PlacedCall>();
+  #state: ChartState | null = null;
+  #turn: TurnWriter | null = null;
+  #turns = 0;
+  /** The number the chart gave the last turn that was completed. */
+  #lastTurn = 0;
+  /** Calls over the budget of earlier responses. */
+  #deniedBefore = 0;
+  #begun = false;
+
+  /**
+   * `behind` is the translation of the response before, which has taken every entry before `from`: this one
+   * goes on from there.
+   */
+  constructor(head: ResponseHead, options: { runId: string; from: number; behind?: Translation }) {
+    const { runId, from, behind } = options;
+    this.#runId = runId;
+    this.#from = from;
+    this.#spec = head.spec;
+    this.#writer = new ResponseWriter(head);
+    this.#tools = behind === undefined ? new CallTools() : behind.#tools;
+    this.#calls = new CallWriter(this.#writer, this.#tools);
+    if (behind !== undefined) {
+      this.#state = behind.#state;
+      this.#turns = behind.#turns;
+      this.#lastTurn = behind.#lastTurn;
+      this.#deniedBefore = behind.#known().context.deniedCalls;
+      for (const [callId, call] of behind.#open) this.#open.set(callId, call);
+    }
+    const { include } = head.spec.request;
+    this.#sealed = Array.isArray(include) && include.includes('reasoning.encrypted_content');
+  }
+
+  get isOver(): boolean {
+    return this.#writer.isOver;
+  }
+
+  /** The response as it stands; what is said behind its end is not in it. */
+  get response() {
+    return this.#writer.response;
+  }
+
+  get output() {
+    return this.#writer.output;
+  }
+
+  /** The first two events. */
+  begin(): WireEvent[] {
+    this.#begin();
+    return this.#writer.drain();
+  }
+
+  takeEntry(entry: JournalEntry): WireEvent[] {
+    if (this.isOver) return [];
+    this.#state =
+      entry.event.type === 'run.started'
+        ? beginFold(entry.event)
+        : foldEntry(this.#known(), entry, this.#runId);
+    this.#tools.take(entry.event);
+    const isMine = entry.seq >= this.#from;
+    if (!isMine) this.#deniedBefore = this.#state.context.deniedCalls;
+    if (isMine) this.#begin();
+    this.#read(entry.event, isMine);
+    if (isMine && isAnswered(this.#known(), this.#spec)) this.#end(entry.event);
+    return this.#writer.drain();
+  }
+
+  takeDelta(delta: Delta): WireEvent[] {
+    if (this.isOver || !('turn' in delta) || delta.turn <= this.#lastTurn) return [];
+    // A turn that comes whole says its text before its reasoning.
+    if (this.#state?.context.stream !== true) return [];
+    if (delta.type === 'text.discarded') this.#turn?.discard();
+    else this.#turnWriter().take(delta.type === 'text.delta' ? 'message' : 'reasoning', delta.text);
+    return this.#writer.drain();
+  }
+
+  /** Nobody can go on with the run here. */
+  fail(at: number, error: { code: string; message: string }): WireEvent[] {
+    this.#begin();
+    this.#abandon(error.message);
+    this.#writer.end(at, { status: 'failed', error });
+    return this.#writer.drain();
+  }
+
+  #begin(): void {
+    if (this.#begun) return;
+    this.#begun = true;
+    this.#writer.begin();
+  }
+
+  #known(): ChartState {
+    if (this.#state === null) throw new Error('a journal begins with run.started');
+    return this.#state;
+  }
+
+  #turnWriter(): TurnWriter {
+    this.#turn ??= new TurnWriter(this.#writer, {
+      runId: this.#runId,
+      turn: this.#turns + 1,
+      sealed: this.#sealed,
+    });
+    return this.#turn;
+  }
+
+  #read(event: RunEvent, isMine: boolean): void {
+    switch (event.type) {
+      case 'run.started':
+        if (isMine) this.#showLists(event);
+        return;
+      case 'turn.completed':
+        this.#completeTurn(event, isMine);
+        break;
+      case 'turn.failed':
+        this.#turn?.discard();
+        return;
+      case 'tool.started': {
+        const call = this.#open.get(event.callId);
+        if (isMine && call !== undefined) this.#calls.start(call);
+        return;
+      }
+      case 'tool.doubted':
+        this.#calls.settle(event.callId, { error: event.reason });
+        return;
+      default:
+    }
+    this.#settleCalls(event, isMine);
+  }
+
+  #showLists({ input }: Of<'run.started'>): void {
+    for (const item of input) {
+      if (item.type !== 'tool_list' || item.id === undefined || !this.#spec.lists.includes(item.id)) continue;
+      const full = toolListItem(item);
+      const index = this.#writer.open(
+        toolListItem({ type: 'tool_list', id: item.id, label: item.label, tools: [] }),
+      );
+      const place = { item_id: item.id, output_index: index };
+      this.#writer.write('response.mcp_list_tools.in_progress', place);
+      this.#writer.write(
+        `response.mcp_list_tools.${item.error === undefined ? 'completed' : 'failed'}`,
+        place,
+      );
+      this.#writer.close(index, full);
+    }
+  }
+
+  #completeTurn(event: Of<'turn.completed'>, isMine: boolean): void {
+    if (isMine) {
+      if (event.usage !== null) this.#writer.addUsage(event.usage);
+      this.#turnWriter().finish(event.items);
+    }
+    this.#turn = null;
+    this.#turns += 1;
+    this.#lastTurn = this.#known().context.turn.number;
+    const written = new Map(
+      event.items.flatMap(item =>
+        item.type === 'tool_call' ? [[item.callId, item.arguments] as const] : [],
+      ),
+    );
+    for (const [place, { callId, name, gate }] of event.calls.entries()) {
+      const call = { runId: this.#runId, turn: this.#turns, place, callId, name, gate };
+      this.#open.set(callId, { ...call, arguments: written.get(callId) ?? '' });
+    }
+  }
+
+  /** A call that never ran is shown where it could not, and where somebody answered instead; not where it was refused. */
+  #settleCalls(event: RunEvent, isMine: boolean): void {
+    const { context } = this.#known();
+    for (const [callId, call] of this.#open) {
+      const result = resultOf(context, callId);
+      if (result === undefined) continue;
+      this.#open.delete(callId);
+      const couldNot = event.type === 'turn.completed';
+      const answered = event.type === 'approval.decided' && event.decision.type === 'answer';
+      if (isMine && couldNot) this.#calls.start({ ...call, gate: false });
+      if (isMine && answered) this.#calls.start(call);
+      const { output, isError } = result;
+      this.#calls.settle(callId, isError ? { error: asText(output) } : { output });
+    }
+  }
+
+  #end(event: RunEvent): void {
+    const state = this.#known();
+    const { context } = state;
+    const at = event.at;
+    if (!hasEnded(state)) return this.#endAtRest(context, at);
+    this.#abandon('The run ended before this call had a result.');
+    const { next } = context;
+    if (next?.type === 'fail') {
+      const { code, message } = next;
+      const error = { code: wireCode(code), message: this.#tellable(code, message) };
+      return this.#writer.end(at, { status: 'failed', error });
+    }
+    if (event.type === 'run.cancelled') {
+      if (event.by !== RESPONSES) return this.#writer.end(at, { status: 'cancelled' });
+      const message = event.reason ?? 'The run was given up.';
+      return this.#writer.end(at, { status: 'failed', error: { code: 'server_error', message } });
+    }
+    this.#writer.end(at, ending(next?.type === 'finish' ? next.reason : undefined));
+  }
+
+  #endAtRest(context: Context, at: number): void {
+    const doubted = callsWith(context, 'doubted');
+    if (doubted.length > 0) {
+      const message = `${doubted.length} tool call(s) may or may not have happened. Somebody has to find out before the run ${this.#runId} goes on.`;
+      return this.#writer.end(at, { status: 'failed', error: { code: 'server_error', message } });
+    }
+    for (const { callId, status } of context.calls) {
+      const call = this.#open.get(callId);
+      if (call === undefined) continue;
+      if (status === 'gated') this.#calls.askApproval(call);
+      if (status === 'waiting') this.#calls.handOver(call);
+    }
+    const isCut = context.deniedCalls > this.#deniedBefore;
+    this.#writer.end(at, ending(isCut ? 'toolCalls' : undefined));
+  }
+
+  /** A provider may quote what went to it, hidden tools too. */
+  #tellable(code: string, message: string): string {
+    if (!hidesTools(this.#spec.exposed)) return message;
+    return `The run ${this.#runId} failed (${code}). What is known of it is on the server.`;
+  }
+
+  #abandon(error: string): void {
+    this.#turn?.abandon();
+    this.#turn = null;
+    this.#calls.abandon(error);
+  }
+}
+
+/**
+ * Whether the run has nothing more to do for the request: it ended, or rests with all the request said taken
+ * in. A run that is paused has more to do, once it is let go on.
+ */
+export function isAnswered(state: ChartState, { decisions, messages }: ResponseSpec): boolean {
+  if (hasEnded(state)) return true;
+  if (!isAtRest(state) || state.context.paused) return false;
+  const { calls, transcript, inbox } = state.context;
+  const isUndecided = ({ callId, status }: Call) =>
+    (status === 'gated' || status === 'waiting') && decisions.some(decision => decision.callId === callId);
+  if (calls.some(isUndecided)) return false;
+  if (messages.length === 0) return true;
+  const known = new Set([...inbox, ...transcript].map(({ id }) => id));
+  return messages.every(id => known.has(id));
+}
+
+/** The result that a call of the run has by now. */
+export function resultOf({ calls, transcript }: Context, callId: string): CallResult | undefined {
+  const call = calls.find(known => known.callId === callId);
+  if (call !== undefined) return call.status === 'settled' ? call.result : undefined;
+  return transcript.findLast(item => item.type === 'tool_result' && item.callId === callId) as
+    | CallResult
+    | undefined;
+}
+
+/** The budget of tool calls leaves a response completed, as OpenAI has it; everything else that cuts it short does not. */
+function ending(reason: string | undefined) {
+  switch (reason) {
+    case undefined:
+      return { status: 'completed' } as const;
+    case 'toolCalls':
+      return { status: 'completed', incompleteReason: 'max_tool_calls' } as const;
+    case 'length':
+      return { status: 'incomplete', incompleteReason: 'max_output_tokens' } as const;
+    case 'turns':
+      return { status: 'incomplete', incompleteReason: 'max_turns' } as const;
+    default:
+      return { status: 'incomplete', incompleteReason: reason } as const;
+  }
+}
+
+function wireCode(code: string): string {
+  switch (code) {
+    case 'rate-limit':
+    case 'quota':
+      return 'rate_limit_exceeded';
+    case 'invalid-request':
+    case 'context-too-long':
+      return 'invalid_prompt';
+    default:
+      return 'server_error';
+  }
+}

@@ -1,0 +1,187 @@
+import type { Item, Part } from '../../../protocol/item.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
+import { textOf } from '../../../protocol/message.ts';
+import { sealOpaque } from './opaque-seal.ts';
+import type { ResponseWriter } from './response-writer.ts';
+import { itemIdOf } from './wire-ids.ts';
+
+/** What a turn said, in order: neighbouring items of one kind are one item on the wire. */
+export type Said = { kind: 'message' | 'reasoning'; place: number; text: string; items: Item[] };
+
+/** The messages and reasoning of a turn. Reasoning nobody can read counts only where its bytes are asked for. */
+export function saidIn(items: readonly Item[], { sealed }: { sealed: boolean }): Said[] {
+  const said: Said[] = [];
+  const places = { message: 0, reasoning: 0 };
+  for (const item of items) {
+    if (item.type !== 'message' && item.type !== 'reasoning') continue;
+    const text = item.type === 'message' ? textOf(item) : item.text;
+    if (text === '' && !(sealed && item.type === 'reasoning' && item.opaque !== undefined)) continue;
+    const last = said.at(-1);
+    if (last?.kind === item.type) {
+      last.text += text;
+      last.items.push(item);
+    } else {
+      said.push({ kind: item.type, place: places[item.type]++, text, items: [item] });
+    }
+  }
+  return said;
+}
+
+type Opened = {
+  kind: Said['kind'];
+  id: string;
+  index: number;
+  streamed: string;
+  /** Its part was announced. */
+  begun: boolean;
+  closed: boolean;
+};
+
+/**
+ * Writes what one turn says, as it comes and when it is whole.
+ *
+ * T1 What was streamed and what was not give the same items, ids and order.
+ * T2 The whole turn is the truth: an attempt that failed leaves its items open, and the next one fills them.
+ *    Only reasoning that was closed already, when text followed it, stays as it was.
+ */
+export class TurnWriter {
+  readonly #writer: ResponseWriter;
+  readonly #runId: string;
+  readonly #turn: number;
+  readonly #sealed: boolean;
+  readonly #opened: Opened[] = [];
+  /** The item that is being streamed. */
+  #at = -1;
+
+  constructor(writer: ResponseWriter, options: { runId: string; turn: number; sealed: boolean }) {
+    this.#writer = writer;
+    this.#runId = options.runId;
+    this.#turn = options.turn;
+    this.#sealed = options.sealed;
+  }
+
+  take(kind: Said['kind'], text: string): void {
+    const current = this.#opened[this.#at];
+    if (current?.kind !== kind) {
+      if (current?.kind === 'reasoning' && !this.#sealed && !current.closed)
+        this.#close(current, current.streamed, []);
+      this.#at += 1;
+    }
+    const opened = this.#opened[this.#at] ?? this.#open(kind);
+    if (opened.closed || opened.kind !== kind) return;
+    opened.streamed += text;
+    this.#writeDelta(opened, text);
+  }
+
+  /** The attempt failed: what comes next says it all again. */
+  discard(): void {
+    this.#at = -1;
+    for (const opened of this.#opened) opened.streamed = '';
+  }
+
+  finish(items: readonly Item[]): void {
+    const said = saidIn(items, { sealed: this.#sealed });
+    for (const [at, { kind, text, items: from }] of said.entries()) {
+      const known = this.#opened[at];
+      const opened = known?.kind === kind ? known : this.#open(kind);
+      if (opened.closed) continue;
+      const rest = text.startsWith(opened.streamed) ? text.slice(opened.streamed.length) : '';
+      if (rest !== '') this.#writeDelta(opened, rest);
+      this.#close(opened, text, from);
+    }
+    for (const opened of this.#opened) if (!opened.closed) this.#close(opened, opened.streamed, []);
+  }
+
+  /** The turn never came to its end. */
+  abandon(): void {
+    for (const opened of this.#opened) {
+      if (!opened.closed) this.#close(opened, opened.streamed, [], 'incomplete');
+    }
+  }
+
+  #open(kind: Said['kind']): Opened {
+    const place = this.#opened.filter(opened => opened.kind === kind).length;
+    const prefix = kind === 'message' ? 'msg' : 'rs';
+    const id = itemIdOf({ kind: prefix, runId: this.#runId, turn: this.#turn, place });
+    const item: JsonObject =
+      kind === 'message'
+        ? { id, type: 'message', status: 'in_progress', role: 'assistant', content: [] }
+        : { id, type: 'reasoning', status: 'in_progress', summary: [] };
+    const index = this.#writer.open(item);
+    const opened = { kind, id, index, streamed: '', begun: false, closed: false };
+    this.#opened.push(opened);
+    return opened;
+  }
+
+  #begin(opened: Opened): void {
+    if (opened.begun) return;
+    opened.begun = true;
+    if (opened.kind === 'message') {
+      const part = { type: 'output_text', text: '', annotations: [], logprobs: [] };
+      this.#writer.write('response.content_part.added', { ...placeOf(opened), part });
+    } else {
+      const part = { type: 'summary_text', text: '' };
+      this.#writer.write('response.reasoning_summary_part.added', { ...summaryOf(opened), part });
+    }
+  }
+
+  #writeDelta(opened: Opened, text: string): void {
+    if (text === '') return;
+    this.#begin(opened);
+    if (opened.kind === 'message') {
+      this.#writer.write('response.output_text.delta', { ...placeOf(opened), delta: text, logprobs: [] });
+    } else {
+      this.#writer.write('response.reasoning_summary_text.delta', { ...summaryOf(opened), delta: text });
+    }
+  }
+
+  #close(opened: Opened, text: string, items: readonly Item[], status = 'completed'): void {
+    opened.closed = true;
+    if (opened.kind === 'message') this.#closeMessage(opened, text, items, status);
+    else this.#closeReasoning(opened, text, items, status);
+  }
+
+  #closeMessage(opened: Opened, text: string, items: readonly Item[], status: string): void {
+    this.#begin(opened);
+    const part = { type: 'output_text', text, annotations: annotationsOf(items), logprobs: [] };
+    this.#writer.write('response.output_text.done', { ...placeOf(opened), text, logprobs: [] });
+    this.#writer.write('response.content_part.done', { ...placeOf(opened), part });
+    this.#writer.close(opened.index, {
+      ...{ id: opened.id, type: 'message', status, role: 'assistant', content: [part] },
+      ...phaseOf(items),
+    });
+  }
+
+  #closeReasoning(opened: Opened, text: string, items: readonly Item[], status: string): void {
+    const summary: JsonObject[] = opened.begun ? [{ type: 'summary_text', text }] : [];
+    for (const part of summary) {
+      this.#writer.write('response.reasoning_summary_text.done', { ...summaryOf(opened), text });
+      this.#writer.write('response.reasoning_summary_part.done', { ...summaryOf(opened), part });
+    }
+    this.#writer.close(opened.index, {
+      ...{ id: opened.id, type: 'reasoning', status, summary },
+      ...(this.#sealed ? { encrypted_content: sealOpaque(items) } : {}),
+    });
+  }
+}
+
+function placeOf({ id, index }: Opened): JsonObject {
+  return { item_id: id, output_index: index, content_index: 0 };
+}
+
+function summaryOf({ id, index }: Opened): JsonObject {
+  return { item_id: id, output_index: index, summary_index: 0 };
+}
+
+function annotationsOf(items: readonly Item[]): JsonValue[] {
+  const parts: Part[] = items.flatMap(item => (item.type === 'message' ? item.content : []));
+  return parts.flatMap(part => (part.type === 'text' ? (part.annotations ?? []) : []));
+}
+
+/** The phase a provider gave the message, if it gave one. */
+function phaseOf(items: readonly Item[]): JsonObject {
+  const [first, second] = items;
+  if (first?.type !== 'message' || second !== undefined) return {};
+  const data = first.opaque?.data;
+  return isJsonObject(data) && typeof data.phase === 'string' ? { phase: data.phase } : {};
+}

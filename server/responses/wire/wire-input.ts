@@ -1,0 +1,66 @@
+import type { Item, Part } from '../../../protocol/item.ts';
+import { isJsonObject, type JsonObject } from '../../../protocol/json.ts';
+import { asText } from './call-writer.ts';
+import { toolListItem } from './tool-list.ts';
+
+/** Input items as `input_items` lists them. A call that a gateway ran is, in a history, a function call. */
+export function wireInput(item: Item): JsonObject[] {
+  const id = item.id ?? null;
+  switch (item.type) {
+    case 'message': {
+      const data = item.opaque?.data;
+      const phase = isJsonObject(data) && typeof data.phase === 'string' ? { phase: data.phase } : {};
+      const content = item.content.map(part => wirePart(part, item.role === 'assistant'));
+      return [{ id, type: 'message', status: 'completed', role: item.role, content, ...phase }];
+    }
+    case 'reasoning':
+      return [
+        {
+          id,
+          type: 'reasoning',
+          summary: item.text === '' ? [] : [{ type: 'summary_text', text: item.text }],
+        },
+      ];
+    case 'tool_call': {
+      const { callId, name, arguments: written } = item;
+      return [{ id, type: 'function_call', status: 'completed', call_id: callId, name, arguments: written }];
+    }
+    case 'tool_result':
+      return [
+        {
+          id,
+          type: 'function_call_output',
+          status: 'completed',
+          call_id: item.callId,
+          output: asText(item.output),
+        },
+      ];
+    case 'tool_list':
+      return [toolListItem(item)];
+    case 'approval_request': {
+      const { name, arguments: written, label = '' } = item;
+      return [{ id, type: 'mcp_approval_request', server_label: label, name, arguments: written }];
+    }
+    case 'approval_response': {
+      const { callId, approve, reason = null } = item;
+      return [{ id, type: 'mcp_approval_response', approval_request_id: callId, approve, reason }];
+    }
+    case 'provider_item':
+      return [];
+  }
+}
+
+function wirePart(part: Part, isOutput: boolean): JsonObject {
+  switch (part.type) {
+    case 'text':
+      return isOutput
+        ? { type: 'output_text', text: part.text, annotations: part.annotations ?? [], logprobs: [] }
+        : { type: 'input_text', text: part.text };
+    case 'image':
+      return { type: 'input_image', image_url: part.url, detail: 'auto' };
+    case 'file':
+      return part.url.startsWith('data:')
+        ? { type: 'input_file', filename: part.name ?? 'file', file_data: part.url }
+        : { type: 'input_file', filename: part.name ?? null, file_url: part.url };
+  }
+}

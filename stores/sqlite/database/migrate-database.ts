@@ -1,0 +1,126 @@
+import type { DatabaseSync } from 'node:sqlite';
+import * as z from 'zod';
+import { sumOfEntry, sumOfRecord, sumOfSnapshot } from '../checksum.ts';
+import { escapeOptional, type Row } from '../rows.ts';
+import { APPENDS, KINSHIP, SCHEMA, SCHEMA_VERSION } from './schema.ts';
+
+/** The schema versions that are brought to the present one; 1 has no checksums, 2 may have no blobs, 3 no hashes of states. */
+export type OldVersion = 1 | 2 | 3;
+
+/**
+ * Brings a database of an earlier release to the present schema; the caller has the write lock, and foreign keys
+ * off. Everything is kept as it is, damage too. Only a database without checksums is given any: what it has is bound
+ * from here on. The tables are made anew, so that a process with the older program, should there be one, can write
+ * nothing.
+ */
+export function migrateDatabase(db: DatabaseSync, version: OldVersion): void {
+  if (version === 3) return db.exec(FROM_SCHEMA_3);
+  const old = TABLES.filter(table => hasTable(db, table));
+  for (const index of INDEXES) db.exec(`DROP INDEX IF EXISTS ${index}`);
+  for (const table of old) db.exec(`ALTER TABLE ${table} RENAME TO old_${table}`);
+  if (version === 1) {
+    for (const table of ['runs', 'events', 'snapshots'])
+      db.exec(`ALTER TABLE old_${table} ADD COLUMN sum TEXT NOT NULL DEFAULT ''`);
+  }
+  db.exec(SCHEMA);
+  db.exec(COPY_RUNS);
+  copyJournals(db);
+  if (old.includes('run_blobs')) db.exec(COPY_BLOBS);
+  for (const table of old.toReversed()) db.exec(`DROP TABLE old_${table}`);
+  if (version === 1) bindEverything(db);
+}
+
+const FROM_SCHEMA_3 = `
+DROP TABLE items;
+ALTER TABLE appends RENAME TO old_appends;
+${APPENDS}
+INSERT INTO appends (place, commit_id, wakes, sums, json)
+  SELECT place, commit_id, wakes, sums, json FROM old_appends ORDER BY place;
+DROP TABLE old_appends;
+${KINSHIP}
+PRAGMA user_version = ${SCHEMA_VERSION};
+`;
+
+const TABLES = ['runs', 'events', 'items', 'snapshots', 'run_blobs'];
+const INDEXES = ['runs_by_age', 'runs_by_status', 'run_blobs_by_digest'];
+
+/** Runs are numbered by their age; what is left of one without a record comes first, so that no new run gets its number. */
+const COPY_RUNS = `
+INSERT INTO journals (run_id, run)
+  SELECT run_id, row_number() OVER (ORDER BY created_at IS NOT NULL, created_at, run_id)
+  FROM (SELECT run_id FROM old_runs UNION SELECT run_id FROM old_events UNION SELECT run_id FROM old_snapshots)
+    LEFT JOIN old_runs USING (run_id);
+INSERT INTO runs (run, run_id, agent, continues, status, created_at, updated_at, base, seq, sum, epoch, owner, lease_until)
+  SELECT run, run_id, agent, continues, status, created_at, updated_at, base, seq, sum, epoch, owner, lease_until
+  FROM old_runs JOIN journals USING (run_id) ORDER BY run;
+INSERT INTO snapshots (run, seq, sum, state)
+  SELECT run, seq, sum, state FROM old_snapshots JOIN journals USING (run_id);
+`;
+
+const COPY_BLOBS = `
+INSERT INTO run_blobs (run, digest) SELECT run, digest FROM old_run_blobs JOIN journals USING (run_id);
+`;
+
+/** One by one, which needs no place to sort them. An entry with a number that none can have is left out. */
+const COPY_JOURNAL = `
+INSERT INTO appends (place, sums, json)
+  SELECT (?1 << 32) + seq, sum, json FROM old_events
+  WHERE run_id = ?2 AND seq BETWEEN 1 AND 4294967295 ORDER BY seq
+`;
+
+function copyJournals(db: DatabaseSync): void {
+  const copy = db.prepare(COPY_JOURNAL);
+  const first = db.prepare('SELECT json FROM appends WHERE place = (? << 32) + 1');
+  const setOrigin = db.prepare(
+    'UPDATE runs SET agent_version = ?, chart_version = ?, chart_hash = ?, parent = ? WHERE run = ?',
+  );
+  for (const { run, run_id } of db.prepare('SELECT run, run_id FROM journals ORDER BY run').all()) {
+    copy.run(Number(run), String(run_id));
+    const origin = readOrigin(first.get(Number(run)));
+    if (origin === undefined) continue;
+    const { agent, chart, parent } = origin;
+    const names = [escapeOptional(agent.version), chart.version, escapeOptional(chart.hash)];
+    setOrigin.run(...names, escapeOptional(parent?.runId), Number(run));
+  }
+}
+
+const originSchema = z.object({
+  agent: z.object({ version: z.string().optional() }),
+  chart: z.object({ version: z.int(), hash: z.string() }),
+  parent: z.object({ runId: z.string() }).optional(),
+});
+
+/** What a run's first entry says of it; nothing where there is none, or a damaged one. */
+function readOrigin(row: Row | undefined): z.infer<typeof originSchema> | undefined {
+  try {
+    return originSchema.safeParse(JSON.parse(String(row?.json))).data;
+  } catch {
+    return undefined;
+  }
+}
+
+function bindEverything(db: DatabaseSync): void {
+  for (const run of db.prepare('SELECT * FROM runs').all()) bindJournal(db, run);
+  const bindSnapshot = db.prepare('UPDATE snapshots SET sum = ? WHERE run = ?');
+  const snapshots = db.prepare('SELECT run, run_id, seq, state FROM snapshots JOIN journals USING (run)');
+  for (const { run, run_id, seq, state } of snapshots.all())
+    bindSnapshot.run(sumOfSnapshot(String(run_id), Number(seq), String(state)), Number(run));
+}
+
+function bindJournal(db: DatabaseSync, record: Row): void {
+  const [run, last] = [Number(record.run), Number(record.seq)];
+  let sum = sumOfRecord(record);
+  const bindEntry = db.prepare('UPDATE appends SET sums = ? WHERE place = (? << 32) + ?');
+  const entries = db.prepare(
+    'SELECT seq, json FROM appends WHERE place > (?1 << 32) AND place <= (?1 << 32) + ?2 ORDER BY place',
+  );
+  for (const { seq, json } of entries.all(run, last)) {
+    sum = sumOfEntry(sum, String(json));
+    bindEntry.run(sum, run, Number(seq));
+  }
+  db.prepare('UPDATE runs SET sum = ? WHERE run = ?').run(sum, run);
+}
+
+function hasTable(db: DatabaseSync, name: string): boolean {
+  return db.prepare('SELECT 1 FROM sqlite_schema WHERE name = ?').get(name) !== undefined;
+}

@@ -1,0 +1,72 @@
+import { mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+import type { DatabaseSync } from 'node:sqlite';
+import { EngineError } from '../../../protocol/error.ts';
+import { loadSqlite } from './load-module.ts';
+import { migrateDatabase, type OldVersion } from './migrate-database.ts';
+import { refuseRemains } from './opened-file.ts';
+import { readPragma } from './read-pragma.ts';
+import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from './schema.ts';
+
+/**
+ * Opens `file`, with its folder and tables made if they are missing, and those of an older release brought to
+ * the present schema. A commit is on disk when it returns; a lock is not waited for, because SQLite waits with the
+ * whole process. What is deleted is overwritten where that costs no further write. No handle stays open when it throws.
+ */
+export function openDatabase(file: string): DatabaseSync {
+  const { DatabaseSync } = loadSqlite();
+  mkdirSync(dirname(file), { recursive: true });
+  refuseRemains(file);
+  const db = new DatabaseSync(file);
+  try {
+    db.exec('PRAGMA busy_timeout = 0');
+    db.exec('PRAGMA cell_size_check = ON');
+    db.exec('PRAGMA foreign_keys = OFF');
+    db.exec('BEGIN DEFERRED');
+    const found = identify(db, file);
+    db.exec('COMMIT');
+    if (found === 'empty') db.exec('PRAGMA auto_vacuum = INCREMENTAL');
+    if (readPragma(db, 'journal_mode') !== 'wal') db.exec('PRAGMA journal_mode = WAL');
+    db.exec('PRAGMA synchronous = FULL');
+    db.exec('PRAGMA secure_delete = FAST');
+    if (found !== 'present') prepareTables(db, file);
+    db.exec('PRAGMA foreign_keys = ON');
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+function prepareTables(db: DatabaseSync, file: string): void {
+  db.exec('BEGIN IMMEDIATE');
+  const found = identify(db, file);
+  if (found === 'empty') db.exec(SCHEMA);
+  else if (found !== 'present') migrateDatabase(db, found);
+  db.exec('COMMIT');
+}
+
+/**
+ * Whose tables are there. Throws for a database that is not ours to write.
+ * Needs a transaction: another process may make the tables between two of its reads.
+ */
+function identify(db: DatabaseSync, file: string): 'present' | 'empty' | OldVersion {
+  const version = readPragma(db, 'user_version');
+  const application = readPragma(db, 'application_id');
+  if (application === APPLICATION_ID) {
+    if (version === SCHEMA_VERSION) return 'present';
+    if (version === 1 || version === 2 || version === 3) return version;
+    throw new EngineError(
+      'store-unavailable',
+      `${file} has schema version ${version}; this version of agentchart reads up to ${SCHEMA_VERSION}. Open it with the version that wrote it, or name another file.`,
+      { file, version: Number(version) },
+    );
+  }
+  const tables = db.prepare('SELECT count(*) AS count FROM sqlite_schema').get()?.count;
+  if (tables === 0 && version === 0 && application === 0) return 'empty';
+  throw new EngineError(
+    'store-unavailable',
+    `${file} is a database of another program: expected an empty one or a store of runs. Name another file.`,
+    { file },
+  );
+}

@@ -1,0 +1,152 @@
+import { describe, expect, test, vi } from 'vitest';
+import { anthropic } from '../../../adapters/anthropic.ts';
+import { answering, jsonReply, message, text } from '../../support/adapters/anthropic-exchange.ts';
+import { calling, rejection, request } from '../../support/adapters/requests.ts';
+
+const HELLO = jsonReply(message([text('hello')]));
+const failing = (status: number, type: string, said: string, headers: Record<string, string> = {}) =>
+  jsonReply({ type: 'error', error: { type, message: said }, request_id: 'req_1' }, status, headers);
+
+/** The address and headers of one call. */
+async function sentBy(options: Partial<Parameters<typeof anthropic>[0]>) {
+  const seen: { url: string; headers: Headers }[] = [];
+  const adapter = anthropic({
+    model: 'claude-sonnet-4-5',
+    fetch: async (input, init) => {
+      seen.push({ url: String(input), headers: new Headers(init?.headers) });
+      return HELLO.clone();
+    },
+    ...options,
+  });
+  await adapter.generate(request('hi'), calling());
+  return { url: seen[0]?.url, header: (name: string) => seen[0]?.headers.get(name) };
+}
+
+describe('a call over HTTP', () => {
+  test('goes to /v1/messages with the key and the version, and as no bearer', async () => {
+    const { url, header } = await sentBy({ apiKey: 'test-key' });
+    expect(url).toBe('https://api.anthropic.com/v1/messages');
+    expect(header('x-api-key')).toBe('test-key');
+    expect(header('authorization')).toBeNull();
+    expect(header('anthropic-version')).toBe('2023-06-01');
+  });
+
+  test('takes key and root URL from the environment', async () => {
+    vi.stubEnv('ANTHROPIC_API_KEY', ' env-key\n');
+    vi.stubEnv('ANTHROPIC_AUTH_TOKEN', 'not-this-one');
+    vi.stubEnv('ANTHROPIC_BASE_URL', 'https://proxy.test/claude/');
+    const { url, header } = await sentBy({});
+    vi.unstubAllEnvs();
+    expect(url).toBe('https://proxy.test/claude/v1/messages');
+    expect(header('x-api-key')).toBe('env-key');
+    expect(header('authorization')).toBeNull();
+  });
+
+  test('has the given headers over its own', async () => {
+    const headers = {
+      'anthropic-beta': 'mcp-client-2025-04-04',
+      'Anthropic-Version': '2026-10-21',
+      Authorization: 'Bearer x',
+    };
+    const { header } = await sentBy({ apiKey: 'test-key', headers });
+    expect(header('anthropic-beta')).toBe('mcp-client-2025-04-04');
+    expect(header('anthropic-version')).toBe('2026-10-21');
+    expect(header('authorization')).toBe('Bearer x');
+  });
+
+  test('that is long and not streamed is made, and nothing is printed', async () => {
+    const warn = vi.spyOn(console, 'warn').mockImplementation(() => undefined);
+    const long = request('hi', { settings: { maxOutputTokens: 128_000, reasoningEffort: 'high' } });
+    for (const model of ['claude-sonnet-4-5', 'claude-opus-4-6']) {
+      const { adapter } = answering([HELLO], { model });
+      expect((await adapter.generate(long, calling())).text).toBe('hello');
+    }
+    expect(warn).not.toHaveBeenCalled();
+    warn.mockRestore();
+  });
+
+  test('without a key says which to set', async () => {
+    vi.stubEnv('ANTHROPIC_API_KEY', '');
+    const error = await rejection(
+      anthropic({ model: 'claude-sonnet-4-5' }).generate(request('hi'), calling()),
+    );
+    vi.unstubAllEnvs();
+    expect(error).toMatchObject({ code: 'key-missing', provider: 'anthropic' });
+    expect(String(error)).toContain('ANTHROPIC_API_KEY');
+  });
+});
+
+describe('a failure', () => {
+  test.each([
+    [401, 'authentication_error', 'invalid x-api-key', 'authentication', false],
+    [
+      400,
+      'invalid_request_error',
+      'prompt is too long: 210000 tokens > 200000 maximum',
+      'context-too-long',
+      false,
+    ],
+    [400, 'invalid_request_error', 'max_tokens: required', 'invalid-request', false],
+    [
+      400,
+      'invalid_request_error',
+      'Your credit balance is too low to access the Anthropic API.',
+      'quota',
+      false,
+    ],
+    [403, 'permission_error', 'no', 'permission', false],
+    [404, 'not_found_error', 'model: claude-9', 'not-found', false],
+    [413, 'request_too_large', 'too large', 'context-too-long', false],
+    [500, 'api_error', 'internal', 'server', true],
+    [529, 'overloaded_error', 'Overloaded', 'overloaded', true],
+  ])('with status %d %s "%s" is %s', async (status, type, said, code, retryable) => {
+    const { adapter, sent } = answering([failing(status, type, said)]);
+    const error = await rejection(adapter.generate(request('hi'), calling()));
+    expect(error).toMatchObject({ name: 'ProviderError', status, code, retryable, provider: 'anthropic' });
+    expect(String(error)).toContain(said);
+    expect(sent).toHaveLength(1);
+  });
+
+  test('of the rate says how long to wait', async () => {
+    const { adapter } = answering([failing(429, 'rate_limit_error', 'slow down', { 'retry-after': '13' })]);
+    expect(await rejection(adapter.generate(request('hi'), calling()))).toMatchObject({
+      code: 'rate-limit',
+      retryable: true,
+      retryAfterMs: 13_000,
+    });
+  });
+
+  test('in a 200 is one, and so is a body that is no message', async () => {
+    const overloaded = failing(200, 'overloaded_error', 'Overloaded');
+    expect(await rejection(answering([overloaded]).adapter.generate(request('hi'), calling()))).toMatchObject(
+      {
+        code: 'overloaded',
+        retryable: true,
+      },
+    );
+    expect(
+      await rejection(answering([jsonReply({ ok: true })]).adapter.generate(request('hi'), calling())),
+    ).toMatchObject({
+      code: 'malformed-stream',
+    });
+  });
+
+  test('of the network is found behind what the client makes of it', async () => {
+    const fetch = async () => {
+      throw Object.assign(new TypeError('fetch failed'), {
+        cause: Object.assign(new Error('no'), { code: 'ECONNREFUSED' }),
+      });
+    };
+    const { adapter } = answering([], { fetch });
+    expect(await rejection(adapter.generate(request('hi'), calling()))).toMatchObject({
+      code: 'network',
+      retryable: true,
+    });
+  });
+
+  test('by an abort is an abort', async () => {
+    const { adapter } = answering([HELLO]);
+    const error = await rejection(adapter.generate(request('hi'), { signal: AbortSignal.abort() }));
+    expect(error).toMatchObject({ code: 'aborted', retryable: false });
+  });
+});

@@ -1,0 +1,304 @@
+import { describe, expect, test } from 'vitest';
+import { objectsOf } from '../../../adapters/turn/json-access.ts';
+import type { Item } from '../../../protocol/item.ts';
+import type { JsonObject } from '../../../protocol/json.ts';
+import { userMessage } from '../../../protocol/message.ts';
+import {
+  answering,
+  bodyFor,
+  jsonReply,
+  message,
+  text,
+  toolUse,
+  turnFor,
+} from '../../support/adapters/anthropic-exchange.ts';
+import { calling, rejection, request, result } from '../../support/adapters/requests.ts';
+
+const THINKING = { type: 'thinking', thinking: 'Hm.', signature: 'sig+/=1' };
+const SEARCH = { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: { query: 'x' } };
+const FOUND = {
+  type: 'web_search_tool_result',
+  tool_use_id: 'srvtoolu_1',
+  content: [{ type: 'web_search_result', url: 'https://x.test', encrypted_content: 'enc==' }],
+};
+
+/** The messages of the request that follows a turn with these blocks, through JSON. */
+async function messagesAfter(content: JsonObject[], ...more: Item[]): Promise<JsonObject[]> {
+  const { items } = await turnFor(message(content, 'tool_use'), request('hi'));
+  return messagesOf([userMessage('hi'), ...items, ...more]);
+}
+
+async function messagesOf(transcript: readonly Item[]): Promise<JsonObject[]> {
+  const kept = JSON.parse(JSON.stringify(transcript)) as Item[];
+  return (await bodyFor(request(kept))).messages as JsonObject[];
+}
+
+const call = (callId: string, name = 'lookup', args = '{}'): Item => ({
+  type: 'tool_call',
+  callId,
+  name,
+  arguments: args,
+});
+const said = (value: string): Item => ({
+  type: 'message',
+  role: 'assistant',
+  content: [{ type: 'text', text: value }],
+});
+
+describe('what the model said goes back', () => {
+  test('byte for byte and in order, whatever its blocks are', async () => {
+    const content: JsonObject[] = [
+      THINKING,
+      { type: 'redacted_thinking', data: 'EmwK==' },
+      { type: 'thinking', thinking: '', signature: 'sig-omitted' },
+      {
+        type: 'text',
+        text: 'See',
+        citations: [{ type: 'web_search_result_location', encrypted_index: 'Eo8=' }],
+      },
+      SEARCH,
+      FOUND,
+      { type: 'server_tool_use', id: 'srvtoolu_2', name: 'web_fetch', input: {} },
+      {
+        type: 'web_fetch_tool_result',
+        tool_use_id: 'srvtoolu_2',
+        content: { type: 'web_fetch_tool_result_error', error_code: 'unavailable' },
+      },
+      { type: 'mcp_tool_use', id: 'mcptoolu_1', name: 'ask', server_name: 'wiki', input: {} },
+      { type: 'mcp_tool_result', tool_use_id: 'mcptoolu_1', is_error: false, content: [text('yes')] },
+      { type: 'block_of_the_future', secret: [1, null, { a: 'b' }] },
+      { type: 'tool_use', id: 'toolu_1', name: 'lookup', input: { b: 1, a: [] }, caller: { type: 'direct' } },
+    ];
+    const messages = await messagesAfter(content, result('toolu_1', 'ok'));
+    expect(JSON.stringify(messages[1])).toBe(JSON.stringify({ role: 'assistant', content }));
+    expect(messages[2]).toEqual({
+      role: 'user',
+      content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content: 'ok' }],
+    });
+  });
+
+  test('without empty texts, unsigned thinking, and thinking at the end', async () => {
+    const [, assistant] = await messagesAfter(
+      [text(''), { ...THINKING, signature: '' }, { ...THINKING, signature: ' ' }, text('a'), THINKING],
+      userMessage('go on'),
+    );
+    expect(assistant).toEqual({ role: 'assistant', content: [text('a')] });
+    const messages = await messagesAfter([THINKING], userMessage('go on'));
+    expect(messages).toEqual([{ role: 'user', content: [text('hi'), text('go on')] }]);
+  });
+
+  test('as it was edited since', async () => {
+    const { items } = await turnFor(
+      message([text('one'), toolUse('t1', 'lookup', { a: 1 })], 'tool_use'),
+      request('hi'),
+    );
+    const edited = items.map(
+      (item): Item =>
+        item.type === 'message'
+          ? { ...item, content: [{ type: 'text', text: 'two' }] }
+          : item.type === 'tool_call'
+            ? { ...item, callId: 'run_2', arguments: '{"a":2}' }
+            : item,
+    );
+    const messages = await messagesOf([userMessage('hi'), ...edited, result('run_2', 'ok')]);
+    expect(messages.slice(1)).toEqual([
+      { role: 'assistant', content: [text('two'), toolUse('run_2', 'lookup', { a: 2 })] },
+      { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'run_2', content: 'ok' }] },
+    ]);
+  });
+
+  test('a server result whose call was dropped is dropped with it', async () => {
+    const { items } = await turnFor(message([SEARCH, FOUND, text('a')]), request('hi'));
+    const messages = await messagesOf([userMessage('hi'), ...items.slice(1), userMessage('b')]);
+    expect(messages[1]).toEqual({ role: 'assistant', content: [text('a')] });
+  });
+});
+
+describe('a paused turn', () => {
+  test('is continued with its content at the end and no user message', async () => {
+    const paused = await turnFor(message([text('a'), SEARCH], 'pause_turn'), request('hi'));
+    expect(paused).toMatchObject({ finishReason: 'pause', toolCalls: [] });
+    expect(await messagesOf([userMessage('hi'), ...paused.items])).toEqual([
+      { role: 'user', content: [text('hi')] },
+      { role: 'assistant', content: [text('a'), SEARCH] },
+    ]);
+  });
+
+  test('that goes on with a client tool is one message with it', async () => {
+    const paused = await turnFor(message([text('a'), SEARCH], 'pause_turn'), request('hi'));
+    const transcript = [userMessage('hi'), ...paused.items];
+    const next = await turnFor(message([FOUND, toolUse('t1', 'lookup')], 'tool_use'), request(transcript));
+    expect(next).toMatchObject({ finishReason: 'tool_calls', toolCalls: [{ callId: 't1' }] });
+    expect((await messagesOf([...transcript, ...next.items, result('t1', 'ok')])).slice(1)).toEqual([
+      { role: 'assistant', content: [text('a'), SEARCH, FOUND, toolUse('t1', 'lookup')] },
+      { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't1', content: 'ok' }] },
+    ]);
+  });
+
+  test('with calls waits for their results', async () => {
+    const turn = await turnFor(message([toolUse('t1', 'lookup'), SEARCH], 'pause_turn'), request('hi'));
+    expect(turn.finishReason).toBe('tool_calls');
+  });
+});
+
+describe('results', () => {
+  const uses = (message: JsonObject | undefined) =>
+    objectsOf(message?.content).map(block => block.tool_use_id ?? block.text);
+
+  test('of one turn are in one message, before what the user says, in the order of the calls', async () => {
+    const messages = await messagesOf([
+      userMessage('hi'),
+      call('a'),
+      call('b'),
+      userMessage('and?'),
+      result('b', '2'),
+      result('a', '1'),
+    ]);
+    expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user']);
+    expect(uses(messages[2])).toEqual(['a', 'b', 'and?']);
+  });
+
+  test('each call has exactly one, and each result a call', async () => {
+    const messages = await messagesOf([
+      userMessage('hi'),
+      call('a'),
+      call('b'),
+      result('a', '1'),
+      result('z', '9'),
+    ]);
+    expect(messages.at(-1)?.content).toEqual([
+      { type: 'tool_result', tool_use_id: 'a', content: '1' },
+      { type: 'tool_result', tool_use_id: 'b', content: 'There is no result for this call.', is_error: true },
+    ]);
+  });
+
+  test('that come one after each call are messages of their own', async () => {
+    const messages = await messagesOf([
+      userMessage('hi'),
+      call('a'),
+      result('a', '1'),
+      call('b'),
+      result('b', '2'),
+    ]);
+    expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user', 'assistant', 'user']);
+  });
+
+  test('say that they are errors, never with an empty text, and show what is to be shown', async () => {
+    const messages = await messagesOf([
+      userMessage('hi'),
+      call('a'),
+      call('b'),
+      call('c'),
+      result('a', 'no', true),
+      result('b', '', true),
+      { type: 'tool_result', callId: 'c', output: { rows: [1, 2] }, isError: false, shown: '[1, …]' },
+    ]);
+    expect(messages.at(-1)?.content).toMatchObject([
+      { content: 'no', is_error: true },
+      { content: 'The tool failed.', is_error: true },
+      { content: '[1, …]' },
+    ]);
+  });
+});
+
+describe('what other providers made', () => {
+  const foreign = { provider: 'openai-responses', data: { item: { encrypted_content: 'theirs' } } };
+
+  test('goes in its portable parts, and their reasoning not at all', async () => {
+    const messages = await messagesOf([
+      userMessage('hi'),
+      { type: 'reasoning', text: 'their thoughts', opaque: foreign },
+      { type: 'provider_item', kind: 'web_search_call', opaque: foreign },
+      { ...said('one'), opaque: foreign } as Item,
+      { ...call('call_1', 'lookup', '{"q":1}'), opaque: foreign } as Item,
+      result('call_1', 'ok'),
+    ]);
+    expect(messages[1]).toEqual({
+      role: 'assistant',
+      content: [text('one'), toolUse('call_1', 'lookup', { q: 1 })],
+    });
+    expect(JSON.stringify(messages)).not.toContain('their');
+  });
+
+  test('ids are made legal, the same in call and result, and different where they differed', async () => {
+    const messages = await messagesOf([
+      userMessage('hi'),
+      call('call:1'),
+      call('call_1'),
+      call('call/1'),
+      result('call:1', 'x'),
+      result('call_1', 'y'),
+      result('call/1', 'z'),
+    ]);
+    const ids = objectsOf(messages[1]?.content).map(({ id }) => id);
+    expect(ids.every(id => /^[a-zA-Z0-9_-]+$/.test(String(id)))).toBe(true);
+    expect(new Set(ids).size).toBe(3);
+    expect(ids[1]).toBe('call_1');
+    expect(messages[2]?.content).toMatchObject(
+      ['x', 'y', 'z'].map((content, at) => ({ tool_use_id: ids[at], content })),
+    );
+  });
+
+  test('a call id that comes twice is two, each with its own result', async () => {
+    const messages = await messagesOf([
+      userMessage('hi'),
+      call('a'),
+      result('a', '1'),
+      call('a'),
+      result('a', '2'),
+    ]);
+    expect(messages[2]?.content).toMatchObject([{ tool_use_id: 'a', content: '1' }]);
+    expect(messages[4]?.content).toMatchObject([{ tool_use_id: 'a_', content: '2' }]);
+  });
+
+  test('arguments that are no object, and names the API does not take, are made legal', async () => {
+    const messages = await messagesOf([
+      userMessage('hi'),
+      call('a', 'math.add', '{"x":'),
+      result('a', 'bad', true),
+    ]);
+    expect(messages[1]?.content).toEqual([toolUse('a', 'math_add', {})]);
+  });
+
+  test('control items and empty messages stay here', async () => {
+    const messages = await messagesOf([
+      userMessage('hi'),
+      said(''),
+      { type: 'approval_request', callId: 'a', name: 'lookup', arguments: '{}' },
+      { type: 'tool_list', label: 'x', tools: [] },
+      { type: 'approval_response', callId: 'a', approve: true },
+      userMessage(''),
+    ]);
+    expect(messages).toEqual([{ role: 'user', content: [text('hi')] }]);
+  });
+});
+
+describe('thinking that the provider does not take back', () => {
+  const refusal = (said: string) =>
+    jsonReply({ type: 'error', error: { type: 'invalid_request_error', message: said } }, 400);
+  const transcriptOf = async () => {
+    const { items } = await turnFor(message([THINKING, toolUse('t1', 'lookup')], 'tool_use'), request('hi'));
+    return [userMessage('hi'), ...items, result('t1', 'ok')];
+  };
+
+  test('is left out in one more request, as after a change of the model', async () => {
+    const answers = [
+      refusal('messages.1.content.0: Invalid `signature` in `thinking` block'),
+      jsonReply(message([text('ok')])),
+    ];
+    const { adapter, sent } = answering(answers);
+    const turn = await adapter.generate(request(await transcriptOf()), calling());
+    expect(turn.text).toBe('ok');
+    expect(sent.map(({ messages }) => JSON.stringify(messages).includes('sig+/=1'))).toEqual([true, false]);
+  });
+
+  test('other refusals stand, and so does one of a request without thinking', async () => {
+    const other = answering([refusal('max_tokens: too many')]);
+    expect(await rejection(other.adapter.generate(request(await transcriptOf()), calling()))).toMatchObject({
+      code: 'invalid-request',
+    });
+    const plain = answering([refusal('Invalid `signature` in `thinking` block')]);
+    await rejection(plain.adapter.generate(request('hi'), calling()));
+    expect([other.sent.length, plain.sent.length]).toEqual([1, 1]);
+  });
+});

@@ -1,0 +1,64 @@
+import { describe, expect, test } from 'vitest';
+import { openaiChat } from '../../../adapters/openai-chat.ts';
+import { userMessage } from '../../../protocol/message.ts';
+import {
+  chunk,
+  completion,
+  ended,
+  generate,
+  messagesBy,
+  piece,
+  stored,
+  stream,
+} from '../../support/adapters/chat-wire.ts';
+import { result } from '../../support/adapters/requests.ts';
+
+describe('OpenAI Chat Completions and what speaks them', () => {
+  test('declares what it can', () => {
+    expect(openaiChat({ model: 'm' })).toMatchObject({
+      provider: 'openai-chat',
+      capabilities: {
+        reasoningReplay: true,
+        serverTools: false,
+        structuredOutput: 'native',
+        continuation: false,
+      },
+    });
+  });
+
+  test('a refusal goes back as one', async () => {
+    const turn = await generate(openaiChat, completion({ content: null, refusal: 'No.' }));
+    const sent = await messagesBy(openaiChat, [...stored(turn), userMessage('please')]);
+    expect(sent[0]).toEqual({ role: 'assistant', content: null, refusal: 'No.' });
+  });
+
+  test.each(['reasoning', 'reasoning_content'])(
+    '%s goes back under its name, beside its calls only',
+    async member => {
+      const { turn } = await stream(
+        openaiChat,
+        chunk({ [member]: 'hm' }),
+        piece({ index: 0, id: 'a', function: { name: 'get_weather', arguments: '{}' } }),
+        ended('tool_calls'),
+      );
+      const [message] = await messagesBy(openaiChat, [...stored(turn), result('a', 'x')]);
+      expect(message).toMatchObject({ [member]: 'hm', tool_calls: [{ id: 'a' }] });
+      const { turn: answer } = await stream(openaiChat, chunk({ [member]: 'hm', content: 'hi' }), ended());
+      expect(await messagesBy(openaiChat, stored(answer))).toEqual([{ role: 'assistant', content: 'hi' }]);
+    },
+  );
+
+  test("a thought signature in a call's extra content goes back with the call, under the id it has now", async () => {
+    const extra = { extra_content: { google: { thought_signature: 'c2ln' } } };
+    const { turn } = await stream(
+      openaiChat,
+      piece({ index: 0, id: 'a', ...extra, function: { name: 'get_weather', arguments: '{}' } }),
+      ended('stop'),
+    );
+    const renamed = stored(turn).map(item => (item.type === 'tool_call' ? { ...item, callId: 'a_2' } : item));
+    const [message] = await messagesBy(openaiChat, [...renamed, result('a_2', 'x')]);
+    expect(message?.tool_calls).toEqual([
+      { ...extra, id: 'a_2', type: 'function', function: { name: 'get_weather', arguments: '{}' } },
+    ]);
+  });
+});

@@ -1,0 +1,390 @@
+import { describe, expect, test } from 'vitest';
+import { gemini } from '../../../adapters/gemini.ts';
+import type { JsonObject } from '../../../protocol/json.ts';
+import type { ModelTurn, TurnDelta } from '../../../protocol/turn.ts';
+import { calling, collect, rejection, request, sumOf } from '../../support/adapters/requests.ts';
+
+/** An adapter whose provider answers every call with this body. */
+function answering(body: string, type = 'text/event-stream') {
+  return gemini({
+    model: 'gemini-3-flash',
+    apiKey: 'test',
+    baseURL: 'http://provider.test',
+    fetch: async () => new Response(body, { headers: { 'content-type': type } }),
+  });
+}
+
+const events = (...all: JsonObject[]) => all.map(event => `data: ${JSON.stringify(event)}\n\n`).join('');
+
+async function stream(...all: JsonObject[]): Promise<{ turn: ModelTurn; deltas: TurnDelta[] }> {
+  const deltas = await collect(answering(events(...all)).stream(request('hi'), calling()));
+  const last = deltas.pop();
+  if (last?.type !== 'turn') throw new Error('Expected the stream to end with a turn.');
+  return { turn: last.turn, deltas };
+}
+
+function generate(response: JsonObject): Promise<ModelTurn> {
+  return answering(JSON.stringify(response), 'application/json').generate(request('hi'), calling());
+}
+
+/** One response with these parts; the last of a stream names a finish reason. */
+function says(parts: JsonObject[], finishReason?: string, more: JsonObject = {}): JsonObject {
+  return {
+    candidates: [{ content: { role: 'model', parts }, index: 0, ...(finishReason ? { finishReason } : {}) }],
+    ...more,
+  };
+}
+
+const text = (value: string, more: JsonObject = {}): JsonObject => ({ text: value, ...more });
+const call = (name: string, args: JsonObject = {}, more: JsonObject = {}): JsonObject => ({
+  functionCall: { name, args },
+  ...more,
+});
+const started = (name: string, more: JsonObject = {}): JsonObject => ({
+  functionCall: { name, willContinue: true },
+  ...more,
+});
+const piece = (...partialArgs: JsonObject[]): JsonObject => ({
+  functionCall: { partialArgs, willContinue: true },
+});
+const mine = (data: JsonObject) => ({ opaque: { provider: 'gemini', data } });
+
+describe('the parts of a turn', () => {
+  test('calls without an id get one each, the same when the same is asked again', async () => {
+    const parts = [call('topic'), call('topic'), call('topic')];
+    const { turn } = await stream(says(parts, 'STOP'));
+    const again = await generate(says(parts, 'STOP'));
+    const ids = turn.toolCalls.map(made => made.callId);
+    expect(new Set(ids).size).toBe(3);
+    expect(again).toEqual(turn);
+    expect(turn.finishReason).toBe('tool_calls');
+    expect(turn.items).toEqual(
+      ids.map(callId => ({ type: 'tool_call', callId, name: 'topic', arguments: '{}' })),
+    );
+  });
+
+  test('an id of the provider is taken, and remembered to be its own', async () => {
+    const { turn } = await stream(says([{ functionCall: { name: 'a', args: {}, id: '96c1su3s' } }], 'STOP'));
+    expect(turn.items).toMatchObject([{ type: 'tool_call', callId: '96c1su3s', ...mine({ hasId: true }) }]);
+  });
+
+  test('an id the transcript has already is replaced', async () => {
+    const asked = request([
+      { type: 'tool_call', callId: 'x', name: 'a', arguments: '{}' },
+      { type: 'tool_result', callId: 'x', output: 1, isError: false },
+    ]);
+    const body = JSON.stringify(says([{ functionCall: { name: 'a', id: 'x' } }], 'STOP'));
+    const turn = await answering(body, 'application/json').generate(asked, calling());
+    expect(turn.toolCalls[0]?.callId).not.toBe('x');
+  });
+
+  test('of parallel calls only the first carries a signature', async () => {
+    const { turn } = await stream(
+      says([call('a', { x: 0 }, { thoughtSignature: 'c2ln' }), call('b')]),
+      says([text('')], 'STOP'),
+    );
+    const [first, second] = turn.toolCalls;
+    expect(turn.items).toEqual([
+      {
+        type: 'tool_call',
+        callId: first?.callId,
+        name: 'a',
+        arguments: '{"x":0}',
+        ...mine({ thoughtSignature: 'c2ln' }),
+      },
+      { type: 'tool_call', callId: second?.callId, name: 'b', arguments: '{}' },
+    ]);
+  });
+
+  test('thoughts are reasoning and not text', async () => {
+    const { turn, deltas } = await stream(
+      says([text('First ', { thought: true })]),
+      says([text('this.', { thought: true }), text('Then ')]),
+      says([text('that.')], 'STOP'),
+    );
+    expect(turn).toMatchObject({ reasoning: 'First this.', text: 'Then that.', finishReason: 'stop' });
+    expect(turn.items).toEqual([
+      { type: 'reasoning', text: 'First this.' },
+      { type: 'message', role: 'assistant', content: [{ type: 'text', text: 'Then that.' }] },
+    ]);
+    expect(deltas.map(delta => delta.type)).toEqual(['reasoning', 'reasoning', 'text', 'text']);
+  });
+
+  test('a signature on an empty text at the end belongs to the text before, and keeps its part', async () => {
+    const { turn } = await stream(
+      says([text('Hel')]),
+      says([text('lo')]),
+      says([text('', { thoughtSignature: 'c2ln' })], 'STOP'),
+    );
+    expect(turn.items).toEqual([
+      {
+        type: 'message',
+        role: 'assistant',
+        content: [{ type: 'text', text: 'Hello' }],
+        ...mine({ spans: [{ length: 5 }, { length: 0, thoughtSignature: 'c2ln' }] }),
+      },
+    ]);
+  });
+
+  test('a signature on an empty text behind a call is kept as it came', async () => {
+    const signature = text('', { thoughtSignature: 'c2ln' });
+    const { turn } = await stream(says([call('a')]), says([signature], 'STOP'));
+    expect(turn.items[1]).toEqual({ type: 'provider_item', kind: 'text', ...mine({ part: signature }) });
+    expect(turn.text).toBe('');
+  });
+
+  test('code the provider ran is kept whole, in its place, and makes no call', async () => {
+    const code = {
+      executableCode: { language: 'PYTHON', code: '1+1', id: 'e' },
+      thoughtSignature: 'c2ln',
+    };
+    const outcome = { codeExecutionResult: { outcome: 'OUTCOME_OK', output: '2\n', id: 'e' } };
+    const { turn } = await stream(
+      says([text('Let me see.'), code, text('')]),
+      says([outcome]),
+      says([text('It is 2.')], 'STOP'),
+    );
+    expect(turn).toMatchObject({ text: 'Let me see.It is 2.', toolCalls: [], finishReason: 'stop' });
+    expect(turn.items).toMatchObject([
+      { type: 'message' },
+      { type: 'provider_item', kind: 'executableCode', ...mine({ part: code }) },
+      { type: 'provider_item', kind: 'codeExecutionResult', ...mine({ part: outcome }) },
+      { type: 'message' },
+    ]);
+  });
+
+  test('a picture is a part of the answer', async () => {
+    const image = { inlineData: { mimeType: 'image/png', data: 'aGk=' }, thoughtSignature: 'c2ln' };
+    const { turn } = await stream(says([text('Look:'), image], 'STOP'));
+    expect(turn.items[1]).toEqual({
+      type: 'message',
+      role: 'assistant',
+      content: [{ type: 'image', url: 'data:image/png;base64,aGk=' }],
+      ...mine({ thoughtSignature: 'c2ln' }),
+    });
+  });
+
+  test('what the search found is put together and kept behind the answer', async () => {
+    const { turn } = await stream(
+      { candidates: [{ content: { parts: [text('Sunny')] }, groundingMetadata: {} }] },
+      { candidates: [{ groundingMetadata: { webSearchQueries: ['weather'] } }] },
+      { candidates: [{ finishReason: 'STOP', groundingMetadata: { groundingChunks: [{ web: {} }] } }] },
+    );
+    expect(turn.items[1]).toEqual({
+      type: 'provider_item',
+      kind: 'groundingMetadata',
+      ...mine({ webSearchQueries: ['weather'], groundingChunks: [{ web: {} }] }),
+    });
+  });
+
+  test('only the first candidate is read', async () => {
+    const other = { content: { parts: [text('other')] }, index: 1, finishReason: 'STOP' };
+    const { turn } = await stream({ candidates: [other] }, says([text('mine')], 'STOP'));
+    expect(turn.text).toBe('mine');
+  });
+
+  test('arguments that are no object are an error of the call', async () => {
+    const { turn } = await stream(
+      says([{ functionCall: { name: 'a', args: [1] } }, { functionCall: { name: 'b', args: null } }], 'STOP'),
+    );
+    expect(turn.toolCalls).toMatchObject([
+      { arguments: '[1]', error: expect.stringContaining('an array') },
+      { arguments: '{}', input: {} },
+    ]);
+  });
+});
+
+describe('arguments in pieces', () => {
+  const inputs = async (...all: JsonObject[]) => {
+    const { turn, deltas } = await stream(...all);
+    expect(sumOf(deltas).calls).toEqual(turn.toolCalls.map(made => [made.name, made.arguments]));
+    return turn.toolCalls.map(made => made.input ?? made.error);
+  };
+
+  test('are put where their paths say, texts for one path joined', async () => {
+    const places = [
+      { jsonPath: '$.city', stringValue: 'San ', willContinue: true },
+      { jsonPath: '$.city', stringValue: 'José' },
+      { jsonPath: '$.days[0]', numberValue: 0 },
+      { jsonPath: '$.days[1].sure', boolValue: false },
+      { jsonPath: '$.deep[\'a.b\']["c\\"d"]', nullValue: 'NULL_VALUE' },
+    ];
+    expect(
+      await inputs(
+        says([started('weather')]),
+        ...places.map(place => says([piece(place)])),
+        says([{ functionCall: {} }], 'STOP'),
+      ),
+    ).toEqual([{ city: 'San José', days: [0, { sure: false }], deep: { 'a.b': { 'c"d': null } } }]);
+  });
+
+  test('belong to the call that is open; its signature comes with its first part', async () => {
+    const { turn, deltas } = await stream(
+      says([started('weather', { thoughtSignature: 'c2ln' })]),
+      says([piece({ jsonPath: '$.city', stringValue: 'Rome' })]),
+      says([{ functionCall: {} }]),
+      says([started('weather')]),
+      says([piece({ jsonPath: '$.city', stringValue: 'Oslo' })]),
+      says([{ functionCall: {} }], 'STOP'),
+    );
+    expect(turn.toolCalls.map(made => made.input)).toEqual([{ city: 'Rome' }, { city: 'Oslo' }]);
+    expect(turn.items.map(item => 'opaque' in item)).toEqual([true, false]);
+    expect(deltas).toEqual([
+      { type: 'call_started', index: 0, name: 'weather' },
+      { type: 'call_arguments', index: 0, text: '{"city":"Rome"}' },
+      { type: 'call_started', index: 1, name: 'weather' },
+      { type: 'call_arguments', index: 1, text: '{"city":"Oslo"}' },
+    ]);
+  });
+
+  test('end with the stream, or where another call begins, when nothing says that they end', async () => {
+    expect(
+      await inputs(
+        says([started('a'), piece({ jsonPath: '$.x', numberValue: 1 })]),
+        says([started('b'), piece({ jsonPath: '$.y', numberValue: 2 })], 'STOP'),
+      ),
+    ).toEqual([{ x: 1 }, { y: 2 }]);
+  });
+
+  test('may be none at all', async () => {
+    expect(
+      await inputs(says([{ functionCall: { name: 'a' } }, started('b'), { functionCall: {} }], 'STOP')),
+    ).toEqual([{}, {}]);
+  });
+
+  test.each(['$.list[7]', '$.city.name', '$', '$..x', 'x[', '$.constructor.prototype[0]'])(
+    'that have no place (%s) make the call an error',
+    async jsonPath => {
+      const [error] = await inputs(
+        says([started('a'), piece({ jsonPath: '$.city', stringValue: 'Rome' })]),
+        says([piece({ jsonPath: '$.constructor.prototype.x', numberValue: 1 })]),
+        says([piece({ jsonPath, stringValue: 'y' })], 'STOP'),
+      );
+      expect(error).toContain('not valid JSON');
+    },
+  );
+
+  test('never reach beyond the arguments', async () => {
+    const [input] = await inputs(
+      says([{ functionCall: { name: 'a', args: { given: {} }, willContinue: true } }]),
+      says([piece({ jsonPath: '$.given.__proto__.polluted', numberValue: 1 })]),
+      says([piece({ jsonPath: '$.__proto__.polluted', numberValue: 1 })], 'STOP'),
+    );
+    expect(input).toBeDefined();
+    expect(Object.hasOwn(Object.prototype, 'polluted')).toBe(false);
+  });
+
+  test('without a call before them are no call', async () => {
+    expect(await inputs(says([piece({ jsonPath: '$.x', numberValue: 1 })], 'STOP'))).toEqual([]);
+  });
+});
+
+describe('how a turn ends', () => {
+  test.each([
+    ['STOP', 'stop'],
+    ['MAX_TOKENS', 'length'],
+    ['SAFETY', 'content_filter'],
+    ['RECITATION', 'content_filter'],
+    ['BLOCKLIST', 'content_filter'],
+    ['PROHIBITED_CONTENT', 'content_filter'],
+    ['SPII', 'content_filter'],
+    ['IMAGE_SAFETY', 'content_filter'],
+    ['MODEL_ARMOR', 'content_filter'],
+    ['MALFORMED_FUNCTION_CALL', 'error'],
+    ['UNEXPECTED_TOOL_CALL', 'error'],
+    ['OTHER', 'unknown'],
+    ['SOMETHING_NEW', 'unknown'],
+  ])('%s without content is %s', async (finishReason, expected) => {
+    const response = { candidates: [{ finishReason }] };
+    expect(await generate(response)).toMatchObject({ text: '', items: [], finishReason: expected });
+    expect((await stream(response)).turn.finishReason).toBe(expected);
+  });
+
+  test('a call does not change what is no stop', async () => {
+    expect((await stream(says([call('a')], 'MAX_TOKENS'))).turn.finishReason).toBe('length');
+  });
+
+  test('a blocked prompt has no candidate', async () => {
+    const blocked = { promptFeedback: { blockReason: 'MODEL_ARMOR' }, usageMetadata: { trafficType: 'X' } };
+    const turn = await generate(blocked);
+    expect(turn).toMatchObject({ finishReason: 'content_filter', items: [], model: 'gemini-3-flash' });
+    expect(turn.usage).toMatchObject({ inputTokens: 0, outputTokens: 0 });
+    expect((await stream(blocked)).turn).toEqual(turn);
+  });
+
+  test('what comes behind the finish reason still counts', async () => {
+    const { turn } = await stream(says([text('hi')], 'STOP'), {
+      usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 1 },
+      modelVersion: 'gemini-3-flash-001',
+    });
+    expect(turn).toMatchObject({
+      finishReason: 'stop',
+      usage: { inputTokens: 3 },
+      model: 'gemini-3-flash-001',
+    });
+  });
+
+  test('a stream that just stops is truncated, also with a call in it', async () => {
+    for (const all of [[], [says([text('hi')])], [says([call('a')]), { usageMetadata: {} }]]) {
+      const error = await rejection(stream(...all));
+      expect(error).toMatchObject({ code: 'malformed-stream', retryable: true });
+      expect(String(error)).toContain('truncated stream');
+    }
+  });
+
+  test('a response without a candidate is malformed', async () => {
+    const error = await rejection(generate({ candidates: [], usageMetadata: { promptTokenCount: 3 } }));
+    expect(error).toMatchObject({ code: 'malformed-stream', retryable: true });
+  });
+
+  test.each([
+    ['plain', (body: JsonObject) => JSON.stringify(body)],
+    ['in a list', (body: JsonObject) => JSON.stringify([body])],
+  ])('an error in the middle of a stream (%s) is that error', async (_, write) => {
+    const body = { error: { code: 503, message: 'The model is overloaded.', status: 'UNAVAILABLE' } };
+    const answer = `${events(says([text('hi')]))}data: ${write(body)}\n\n`;
+    const error = await rejection(collect(answering(answer).stream(request('hi'), calling())));
+    expect(error).toMatchObject({ code: 'overloaded', status: 503, retryable: true });
+  });
+
+  test('an event that is no object is malformed', async () => {
+    const error = await rejection(collect(answering('data: <html>\n\n').stream(request('hi'), calling())));
+    expect(error).toMatchObject({ code: 'malformed-stream' });
+    expect(String(error)).toContain('<html>');
+  });
+});
+
+describe('usage', () => {
+  test('prompt and output have what is counted apart', async () => {
+    const usageMetadata = {
+      promptTokenCount: 10,
+      toolUsePromptTokenCount: 5,
+      cachedContentTokenCount: 4,
+      candidatesTokenCount: 3,
+      thoughtsTokenCount: 2,
+      totalTokenCount: 20,
+    };
+    const turn = await generate(says([text('hi')], 'STOP', { usageMetadata }));
+    expect(turn.usage).toEqual({
+      inputTokens: 15,
+      outputTokens: 5,
+      cachedInputTokens: 4,
+      cacheWriteTokens: null,
+      reasoningTokens: 2,
+    });
+  });
+
+  test('the last counts count, and a response without counts takes none away', async () => {
+    const { turn } = await stream(
+      says([text('a')], undefined, { usageMetadata: { trafficType: 'ON_DEMAND' } }),
+      says([text('b')], undefined, { usageMetadata: { promptTokenCount: 15, totalTokenCount: 15 } }),
+      says([text('c')], 'STOP', { usageMetadata: { promptTokenCount: 13, candidatesTokenCount: 8 } }),
+      { usageMetadata: { trafficType: 'ON_DEMAND' } },
+    );
+    expect(turn.usage).toMatchObject({ inputTokens: 13, outputTokens: 8, reasoningTokens: null });
+  });
+
+  test('that is not there is not said', async () => {
+    expect((await generate(says([text('hi')], 'STOP'))).usage).toBeNull();
+  });
+});

@@ -1,0 +1,376 @@
+import { inspect } from 'node:util';
+import { describe, expect, test } from 'vitest';
+import {
+  errorFromBody,
+  errorFromResponse,
+  errorFromThrown,
+  HttpFailure,
+  malformedStream,
+  type ProviderContext,
+} from '../../../adapters/http/provider-errors.ts';
+import { redactText } from '../../../adapters/http/redact-secrets.ts';
+import type { ProviderError } from '../../../protocol/error.ts';
+import type { JsonValue } from '../../../protocol/json.ts';
+import { readRecording, recordedTurns, recordingsArePresent } from '../../support/adapters/recordings.ts';
+
+const NOW = Date.parse('2026-01-01T00:00:00Z');
+const SECRET = 'invalid-key';
+const context: ProviderContext = {
+  provider: 'openai-responses',
+  model: 'gpt-5',
+  keyVariable: 'OPENAI_API_KEY',
+  baseURLVariable: 'OPENAI_BASE_URL',
+  baseURL: 'https://user:password@example.test/v1',
+  secrets: [SECRET],
+};
+
+function fromHttp(status: number, body: JsonValue, headers: Record<string, string> = {}): ProviderError {
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  return errorFromResponse(new HttpFailure(status, new Headers(headers), text), context, NOW);
+}
+
+function fromThrown(thrown: unknown, signal = new AbortController().signal) {
+  return errorFromThrown(thrown, context, signal, NOW);
+}
+
+describe('an error response', () => {
+  const rows: [string, number, JsonValue, string, boolean][] = [
+    [
+      'OpenAI bad key',
+      401,
+      { error: { message: 'no', type: 'invalid_request_error', code: 'invalid_api_key' } },
+      'authentication',
+      false,
+    ],
+    [
+      'Azure bad key as a string code',
+      401,
+      { error: { code: '401', message: 'Access denied' } },
+      'authentication',
+      false,
+    ],
+    [
+      'Anthropic bad key',
+      401,
+      { type: 'error', error: { type: 'authentication_error', message: 'invalid x-api-key' } },
+      'authentication',
+      false,
+    ],
+    [
+      'xAI bad key in a 400',
+      400,
+      { code: 'invalid-argument', error: 'Incorrect API key provided.' },
+      'authentication',
+      false,
+    ],
+    [
+      'Gemini bad key in a 400',
+      400,
+      {
+        error: {
+          code: 400,
+          status: 'INVALID_ARGUMENT',
+          message: 'API key not valid.',
+          details: [{ reason: 'API_KEY_INVALID' }],
+        },
+      },
+      'authentication',
+      false,
+    ],
+    ['Mistral detail', 401, { detail: 'Invalid API Key' }, 'authentication', false],
+    ['Mistral validation', 422, { detail: [{ msg: 'field required' }] }, 'invalid-request', false],
+    [
+      'Mistral top level',
+      400,
+      { object: 'error', message: 'bad id', type: 'invalid_request_error', code: '3280' },
+      'invalid-request',
+      false,
+    ],
+    ['Ollama text', 404, { error: 'model "x" not found' }, 'not-found', false],
+    [
+      'a forbidden model',
+      403,
+      { error: { type: 'permission_error', message: 'no access' } },
+      'permission',
+      false,
+    ],
+    [
+      'an unknown model in a 400',
+      400,
+      { error: { code: 'model_not_found', message: 'no such model' } },
+      'not-found',
+      false,
+    ],
+    [
+      'OpenAI quota in a 429',
+      429,
+      {
+        error: {
+          type: 'insufficient_quota',
+          code: 'insufficient_quota',
+          message: 'You exceeded your current quota',
+        },
+      },
+      'quota',
+      false,
+    ],
+    ['payment required', 402, { error: { message: 'Insufficient Balance' } }, 'quota', false],
+    [
+      'Anthropic credit in a 400',
+      400,
+      { type: 'error', error: { type: 'invalid_request_error', message: 'Your credit balance is too low' } },
+      'quota',
+      false,
+    ],
+    ['a rate limit', 429, { error: { code: 'rate_limit_exceeded', message: 'slow' } }, 'rate-limit', true],
+    [
+      'Gemini quota per minute',
+      429,
+      { error: { code: 429, status: 'RESOURCE_EXHAUSTED', message: 'You exceeded your current quota' } },
+      'rate-limit',
+      true,
+    ],
+    [
+      'Anthropic overload',
+      529,
+      { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } },
+      'overloaded',
+      true,
+    ],
+    ['unavailable', 503, 'upstream connect error', 'overloaded', true],
+    ['a server error', 500, '<html>oops</html>', 'server', true],
+    ['a bad gateway', 502, '', 'server', true],
+    ['a gateway timeout', 504, '', 'timeout', true],
+    ['a request timeout', 408, '', 'timeout', true],
+    ['a conflict', 409, { error: { message: 'busy' } }, 'server', true],
+    [
+      'OpenAI context',
+      400,
+      { error: { code: 'context_length_exceeded', message: 'too long' } },
+      'context-too-long',
+      false,
+    ],
+    [
+      'Anthropic context',
+      400,
+      { type: 'error', error: { type: 'invalid_request_error', message: 'prompt is too long: 9 > 8' } },
+      'context-too-long',
+      false,
+    ],
+    [
+      'Gemini context',
+      400,
+      {
+        error: {
+          code: 400,
+          status: 'INVALID_ARGUMENT',
+          message: 'The input token count (9) exceeds the maximum number of tokens allowed (8).',
+        },
+      },
+      'context-too-long',
+      false,
+    ],
+    ['a body too large', 413, '', 'context-too-long', false],
+    [
+      'Azure content filter',
+      400,
+      { error: { code: 'content_filter', message: 'filtered' } },
+      'content-filter',
+      false,
+    ],
+    ['anything else', 400, { error: { message: 'bad temperature' } }, 'invalid-request', false],
+  ];
+
+  test.each(rows)('%s (%i) has its code', (_, status, body, code, retryable) => {
+    const error = fromHttp(status, body);
+    expect([error.code, error.retryable, error.status]).toEqual([code, retryable, status]);
+  });
+
+  test.each<[Record<string, string>, number | null]>([
+    [{ 'retry-after': '7' }, 7_000],
+    [{ 'retry-after': '1', 'retry-after-ms': '250' }, 250],
+    [{ 'retry-after': '1', 'retry-after-ms': '0' }, 0],
+    [{ 'retry-after': 'Thu, 01 Jan 2026 00:00:30 GMT' }, 30_000],
+    [{ 'retry-after': 'Wed, 31 Dec 2025 00:00:00 GMT' }, 0],
+    [{ 'retry-after': 'soon' }, null],
+    [{}, null],
+  ])('headers %j ask to wait %s ms', (headers, ms) => {
+    expect(fromHttp(429, {}, headers).retryAfterMs).toBe(ms);
+  });
+
+  test('Gemini says in the body how long to wait', () => {
+    const details = [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '34.4s' }];
+    const error = fromHttp(429, [{ error: { code: 429, message: 'x', details } }]);
+    expect(error.retryAfterMs).toBe(34_400);
+    expect(error.message).toContain('Try again in 34.4 s.');
+  });
+
+  test('a refused key names the variable to set', () => {
+    expect(fromHttp(401, {}).message).toContain('Set OPENAI_API_KEY');
+  });
+
+  test('the request id is in the message', () => {
+    expect(fromHttp(500, {}, { 'x-request-id': 'req_7' }).message).toContain('request req_7');
+  });
+
+  test("OpenRouter's upstream reason is in the message", () => {
+    const raw = {
+      error: { code: 429, message: 'Provider returned error', metadata: { raw: 'rate-limited upstream' } },
+    };
+    expect(fromHttp(429, raw).message).toContain('rate-limited upstream');
+  });
+});
+
+const recordedErrors = recordedTurns('').filter(turn => turn.expect.outcome === 'http_error');
+
+test('a provider that says trying again is of no use is believed', () => {
+  const busy = { error: { message: 'busy' } };
+  expect(fromHttp(503, busy, { 'x-should-retry': 'false' })).toMatchObject({
+    code: 'overloaded',
+    retryable: false,
+  });
+  expect(fromHttp(503, busy, { 'x-should-retry': 'true' }).retryable).toBe(true);
+});
+
+describe('every recorded error response', () => {
+  test.skipIf(!recordingsArePresent)('is read here', () => {
+    expect(recordedErrors.length).toBeGreaterThan(10);
+  });
+
+  const codes: Record<number, readonly string[]> = {
+    400: ['invalid-request', 'authentication'],
+    401: ['authentication'],
+    404: ['not-found'],
+    429: ['rate-limit'],
+  };
+  test.each(recordedErrors)('$name', turn => {
+    const body = readRecording(turn.response).toString('utf8');
+    const error = errorFromResponse(
+      new HttpFailure(turn.status, new Headers(turn.headers), body),
+      context,
+      NOW,
+    );
+    expect(codes[turn.status]).toContain(error.code);
+    expect(error.code === 'authentication').toBe(
+      /key|Unauthorized|Authentication/i.test(turn.expect.error?.message ?? ''),
+    );
+    expect(error.message).toContain(redactText(turn.expect.error?.message ?? '', [SECRET]).slice(0, 60));
+  });
+});
+
+describe('an error in a 200', () => {
+  test.each<[string, JsonValue, string, boolean]>([
+    [
+      'Anthropic',
+      { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } },
+      'overloaded',
+      true,
+    ],
+    ['OpenAI flat', { type: 'error', code: 'server_error', message: 'sorry', param: null }, 'server', true],
+    [
+      'OpenAI nested',
+      { type: 'error', error: { code: 'insufficient_quota', message: 'no' } },
+      'quota',
+      false,
+    ],
+    ['OpenAI rate', { error: { code: 'rate_limit_exceeded', message: 'wait' } }, 'rate-limit', true],
+    ['OpenRouter', { error: { code: 502, message: 'upstream' }, choices: [] }, 'server', true],
+    [
+      'Groq',
+      { error: { code: 'tool_use_failed', status_code: 400, message: 'bad' } },
+      'invalid-request',
+      false,
+    ],
+    ['Ollama', { error: 'something odd' }, 'unknown', false],
+  ])('%s has its code', (_, body, code, retryable) => {
+    const error = errorFromBody(body, context);
+    expect([error.code, error.retryable]).toEqual([code, retryable]);
+  });
+});
+
+describe('something thrown', () => {
+  const refused = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:1'), { code: 'ECONNREFUSED' });
+
+  test('a refused connection names the base URL, and neither user nor password', () => {
+    const error = fromThrown(new TypeError('fetch failed', { cause: new AggregateError([refused]) }));
+    expect(error).toMatchObject({ code: 'network', retryable: true, status: null });
+    expect(error.message).toContain('https://example.test/v1 (ECONNREFUSED)');
+    expect(error.message).toContain('OPENAI_BASE_URL');
+    expect(inspect(error)).not.toContain('password');
+  });
+
+  test('what may be over at the next attempt says to try again', () => {
+    for (const error of [fromHttp(500, {}), malformedStream('an event is not JSON', context)])
+      expect(error.message).toContain('Try again');
+    const lost = Object.assign(new Error('other side closed'), { code: 'UND_ERR_SOCKET' });
+    expect(fromThrown(new TypeError('terminated', { cause: lost })).message).toContain('was lost');
+  });
+
+  test('an unknown model names the base URL with its path, where a missing /v1 shows', () => {
+    const { message } = fromHttp(404, {});
+    expect(message).toContain('https://example.test/v1');
+    expect(message).not.toContain('password');
+  });
+
+  test('a timeout is told from a lost connection', () => {
+    const slow = Object.assign(new Error('Headers Timeout Error'), { code: 'UND_ERR_HEADERS_TIMEOUT' });
+    expect(fromThrown(new TypeError('fetch failed', { cause: slow }))).toMatchObject({
+      code: 'timeout',
+      retryable: true,
+    });
+  });
+
+  test('whatever an aborted call throws is aborted', () => {
+    const controller = new AbortController();
+    controller.abort(new Error('enough'));
+    expect(fromThrown(refused, controller.signal)).toMatchObject({ code: 'aborted', retryable: false });
+  });
+
+  test('an error that is ours passes unchanged', () => {
+    const ours = malformedStream('x', context);
+    expect(fromThrown(ours)).toBe(ours);
+  });
+
+  test('a mistake of the caller is not retried', () => {
+    expect(fromThrown(new TypeError('"Bearer invalid-key\\n" is an invalid header value.'))).toMatchObject({
+      code: 'unknown',
+      retryable: false,
+    });
+  });
+});
+
+describe('no error carries a key', () => {
+  const keys = [
+    'sk-proj-abcDEF123_-456ghi',
+    'sk-ant-api03-abcdefghijkl',
+    'gsk_abcdefghijklmnop',
+    'xai-abcdefghijklmnop',
+    'AIzaSyA-abcdefghijklmnop',
+    SECRET,
+  ];
+  test.each(keys)('%s', key => {
+    const errors = [
+      fromHttp(401, { error: { message: `Incorrect API key provided: ${key}. Find it at https://x.test.` } }),
+      fromHttp(500, `echo: authorization: Bearer ${key}`),
+      fromHttp(400, { headers: { Authorization: `Bearer ${key}`, 'x-api-key': key }, message: 'bad' }),
+      fromHttp(400, { error: `https://x.test/?key=${key}&a=1` }),
+      errorFromBody({ error: { message: key } }, context),
+      fromThrown(new TypeError(`Headers.append: "Bearer ${key}" is an invalid header value.`)),
+    ];
+    for (const error of errors) {
+      expect(inspect(error, { depth: null })).not.toContain(key);
+      expect(JSON.stringify(error)).not.toContain(key);
+    }
+  });
+
+  test('a masked key goes too, and the rest of the message stays', () => {
+    const { message } = fromHttp(401, {
+      error: {
+        message:
+          'Incorrect API key provided: sk-abc*****wxyz. You can find your API key at https://platform.openai.com.',
+      },
+    });
+    expect(message).toContain('[redacted]. You can find your API key at https://platform.openai.com.');
+    expect(message).not.toContain('wxyz');
+  });
+});

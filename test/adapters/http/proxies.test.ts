@@ -1,0 +1,42 @@
+import { execFile } from 'node:child_process';
+import { createServer } from 'node:net';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+
+const CALL = `
+  const [file] = process.argv.slice(1);
+  const { openaiChat } = await import(file);
+  const transcript = [{ type: 'message', role: 'user', content: [{ type: 'text', text: 'hi' }] }];
+  const request = { transcript, tools: [], toolChoice: 'auto', settings: {} };
+  const { signal } = new AbortController();
+  await openaiChat({ model: 'm', apiKey: 'k', baseURL: 'http://provider.invalid/v1' })
+    .generate(request, { signal })
+    .catch(error => console.log(error.code));
+`;
+
+test('a request goes through the proxy that the runtime is told of', async () => {
+  const asked = Promise.withResolvers<string>();
+  const proxy = createServer(socket => {
+    socket.once('data', bytes => {
+      asked.resolve(bytes.toString('latin1').split('\r\n', 1)[0] ?? '');
+      socket.end('HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n');
+    });
+    socket.on('error', () => undefined);
+  });
+  await new Promise<void>(resolve => proxy.listen(0, '127.0.0.1', resolve));
+  const address = proxy.address();
+  const port = typeof address === 'object' ? address?.port : undefined;
+  const file = new URL('../../../adapters/openai-chat.ts', import.meta.url).href;
+  const env = {
+    ...process.env,
+    NODE_USE_ENV_PROXY: '1',
+    http_proxy: `http://127.0.0.1:${port}`,
+    no_proxy: '',
+  };
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', CALL, file], {
+    env,
+  });
+  proxy.close();
+  expect(await asked.promise).toContain('provider.invalid');
+  expect(stdout.trim()).toMatch(/^(?:server|network)$/);
+});

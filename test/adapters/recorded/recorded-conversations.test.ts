@@ -1,0 +1,160 @@
+import { describe, expect, test } from 'vitest';
+import { objectOf } from '../../../adapters/turn/json-access.ts';
+import { isJsonObject, type JsonValue } from '../../../protocol/json.ts';
+import type { ModelRequest, ModelTurn } from '../../../protocol/turn.ts';
+import type { Fact } from '../../support/adapters/facts/fact.ts';
+import { readFacts } from '../../support/adapters/facts/read-facts.ts';
+import { retell } from '../../support/adapters/facts/retell.ts';
+import { playRecorded } from '../../support/adapters/play-recorded.ts';
+import {
+  type RecordedTurn,
+  readRecordedJson,
+  recordedTurns,
+  recordingsArePresent,
+} from '../../support/adapters/recordings.ts';
+import { request } from '../../support/adapters/requests.ts';
+
+type Difference = {
+  /** What is compared no further. */
+  without: readonly Fact['type'][];
+  reason: string;
+};
+
+const THINK_TAGS: Difference = {
+  without: ['text', 'thought'],
+  reason:
+    'The client wrote the reasoning into the text between tags; ours goes back in the member it came in.',
+};
+
+/** Where our requests are not what the client of the recording sent, and why. */
+const DIFFERENCES: Record<string, Difference> = {
+  'openai-responses/stream-tool-then-text 2': {
+    without: ['call', 'result'],
+    reason: 'The client sent the id of the output item as the id of the call; results belong to the call_id.',
+  },
+  'openai-responses/error-400-reasoning-orphan 2': {
+    without: ['text'],
+    reason: 'The client rewrote what the model had said, to see what the provider says to that.',
+  },
+  'gemini/tool-parallel 2': {
+    without: ['opaque'],
+    reason:
+      'The client put the signature of the first parallel call on the second too; ours goes back where it was.',
+  },
+  'groq/error-400-tool-use-failed 3': THINK_TAGS,
+  'groq/stream-error-tool-use-failed 3': THINK_TAGS,
+};
+
+/** Recorded requests that do not go on from the turns before them. */
+const BEGINS_ANEW: ReadonlySet<string> = new Set([
+  'openai-responses/stream-web-search-annotations 2',
+  'openai-responses/stream-web-search-annotations 3',
+  'openai-responses/error-400-reasoning-orphan 3',
+  'gemini/cached-content 2',
+]);
+
+type Conversation = { name: string; turns: RecordedTurn[] };
+
+const conversations: Conversation[] = [...Map.groupBy(recordedTurns(), turn => turn.case)]
+  .map(([name, turns]) => ({ name, turns }))
+  .filter(({ turns }) => turns.length > 1);
+
+test('there are recordings to compare with, or none at all', () => {
+  expect(conversations.length > 0).toBe(recordingsArePresent);
+});
+
+describe.each(conversations)('recorded conversation $name', ({ turns }) => {
+  test('goes on with what the recorded requests carried', async () => {
+    const given = new Set(
+      turns.flatMap(turn => (turn.expect.toolCalls ?? []).flatMap(call => call.id ?? [])),
+    );
+    const made: (ModelTurn | undefined)[] = [];
+    let before: ModelRequest['transcript'] = [];
+    for (const [index, recorded] of turns.entries()) {
+      if (!recorded.request) continue;
+      const body = readRecordedJson(recorded.request);
+      const said = readFacts(recorded.format, body);
+      const previous = turns.findIndex(
+        turn => turn.expect.responseId !== undefined && turn.expect.responseId === body.previous_response_id,
+      );
+      const own = previous === -1 ? made.flatMap(turn => turn ?? []) : [];
+      const story = retell(said, own);
+      const last = made[previous];
+      const transcript = last ? [...before, ...last.items, ...story.transcript] : story.transcript;
+      const asked = request(transcript, {
+        ...(story.instructions === undefined ? {} : { instructions: story.instructions }),
+        ...(last?.continuation === undefined ? {} : { continuation: last.continuation }),
+        tools: toolsIn([...said]),
+      });
+      const { sent, turn } = await playRecorded(recorded, body, asked);
+      made[index] = turn;
+      before = transcript;
+      if (index === 0) continue;
+      expect(story.turns.length, recorded.name).toBe(BEGINS_ANEW.has(recorded.name) ? 0 : own.length);
+      const theirs = withPlainIds(said, given).map(withPlainSigns);
+      const ours = withPlainIds(readFacts(recorded.format, sent), given)
+        .map(withPlainSigns)
+        .map((fact, at) => asFarAs(theirs[at], fact));
+      const difference = DIFFERENCES[recorded.name];
+      if (difference) {
+        expect(ours, `${recorded.name} differs no more`).not.toEqual(theirs);
+        const same = (fact: Fact) => !difference.without.includes(fact.type);
+        expect(ours.filter(same), recorded.name).toEqual(theirs.filter(same));
+      } else expect(ours, recorded.name).toEqual(theirs);
+      expect(sent.previous_response_id, recorded.name).toEqual(body.previous_response_id ?? undefined);
+    }
+  });
+});
+
+function toolsIn(facts: readonly Fact[]): ModelRequest['tools'] {
+  const names = new Set(facts.flatMap(fact => (fact.type === 'call' ? fact.name : [])));
+  return [...names].map(name => ({ name, description: name, inputSchema: { type: 'object' } }));
+}
+
+/** Ids that the provider did not give are free: they are counted, as long as call and result agree. */
+function withPlainIds(facts: readonly Fact[], given: ReadonlySet<string>): Fact[] {
+  const plain = new Map<string, string>();
+  let calls = 0;
+  let results = 0;
+  return facts.map(fact => {
+    if (fact.type === 'call') {
+      const count = `#${calls++}`;
+      if (given.has(fact.id)) return fact;
+      if (fact.id !== '') plain.set(fact.id, count);
+      return { ...fact, id: count };
+    }
+    if (fact.type === 'result') {
+      const count = `#${results++}`;
+      return given.has(fact.id) ? fact : { ...fact, id: plain.get(fact.id) ?? count };
+    }
+    return fact;
+  });
+}
+
+/** The recorder of one client wrote typographic quotes and dashes of its requests as plain ones. */
+function withPlainSigns(fact: Fact): Fact {
+  return JSON.parse(
+    JSON.stringify(fact)
+      .replace(/[\u2018\u2019]/g, "'")
+      .replace(/[\u201c\u201d]/g, '\\"')
+      .replace(/[\u2013\u2014]/g, '-'),
+  );
+}
+
+/** What the provider ran goes back as it came; of that some clients send only the members they know. */
+function asFarAs(theirs: Fact | undefined, ours: Fact): Fact {
+  if (theirs?.type !== 'server' || ours.type !== 'server') return ours;
+  return { type: 'server', item: objectOf(membersOf(theirs.item, ours.item)) };
+}
+
+function membersOf(theirs: JsonValue, ours: JsonValue): JsonValue {
+  if (Array.isArray(theirs) && Array.isArray(ours)) {
+    return ours.map((entry, at) => membersOf(theirs[at] ?? null, entry));
+  }
+  if (!isJsonObject(theirs) || !isJsonObject(ours)) return ours;
+  return Object.fromEntries(
+    Object.entries(ours).flatMap(([name, member]) =>
+      theirs[name] === undefined ? [] : [[name, membersOf(theirs[name], member)]],
+    ),
+  );
+}

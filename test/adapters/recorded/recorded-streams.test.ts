@@ -1,0 +1,89 @@
+import { describe, expect, test } from 'vitest';
+import { inTwoEverywhere } from '../../../adapters/conformance.ts';
+import { readNdjson } from '../../../adapters/http/read-ndjson.ts';
+import { readSse } from '../../../adapters/http/read-sse.ts';
+import { recordedPlayer } from '../../support/adapters/play-recorded.ts';
+import {
+  isStreamed,
+  type RecordedTurn,
+  readRecording,
+  recordedTurns,
+  recordingsArePresent,
+} from '../../support/adapters/recordings.ts';
+import { collect } from '../../support/adapters/requests.ts';
+
+const SMALL_BYTES = 4_096;
+const MALFORMED = { name: 'ProviderError', code: 'malformed-stream', retryable: true };
+const turns = recordedTurns();
+
+test('there are recorded streams, or no recordings', () => {
+  expect(turns.some(isStreamed)).toBe(recordingsArePresent);
+});
+
+describe.each(turns.filter(isStreamed).filter(isSmall))('recorded stream $name', recorded => {
+  test('gives the same events in two at every position', async () => {
+    const bytes = readRecording(recorded.response);
+    const read = recorded.response.endsWith('.sse') ? readSse : readNdjson;
+    const eventsOf = async (pieces: readonly Uint8Array[]) =>
+      JSON.stringify(await collect<unknown>(read(oneAfterAnother(pieces))));
+    const whole = await eventsOf([bytes]);
+    for (const pieces of inTwoEverywhere(bytes)) expect(await eventsOf(pieces)).toBe(whole);
+  });
+});
+
+describe.each(turns.filter(({ expect: { error, outcome } }) => !error && !outcome).filter(isStreamed))(
+  'recorded stream $name',
+  recorded => {
+    test('is malformed where it ends between its events, unless all was said', async () => {
+      const play = recordedPlayer(recorded);
+      const { text, toolCalls, finishReason } = (await play()).turn;
+      const bytes = readRecording(recorded.response);
+      for (const end of endsOfEvents(bytes)) {
+        const played = await play([bytes.subarray(0, end)]).catch((thrown: unknown) => thrown);
+        if (played instanceof Error) expect(played).toMatchObject(MALFORMED);
+        else expect(played).toMatchObject({ turn: { text, toolCalls, finishReason } });
+        if (end === 0) expect(played).toMatchObject(MALFORMED);
+      }
+    });
+  },
+);
+
+const remembered = turns.filter(({ expect: { responseId } }) => responseId !== undefined);
+
+describe.each(remembered.filter(({ expect: { error } }) => !error))('recorded response $name', recorded => {
+  test('is continued by its id where the provider keeps it, and has what the provider ran', async () => {
+    const { turn } = await recordedPlayer(recorded)();
+    const forgotten = recorded.provider === 'deepseek' || /"store": ?false/.test(textOf(recorded));
+    const ended = recorded.expect.finishReason !== 'length';
+    expect(turn.continuation).toBe(forgotten || !ended ? undefined : recorded.expect.responseId);
+    const ran = turn.items.filter(item => item.type === 'provider_item').map(({ kind }) => kind);
+    expect(ran).toEqual(recorded.expect.serverBlocks ?? []);
+  });
+});
+
+function isSmall({ response }: RecordedTurn): boolean {
+  return readRecording(response).length < SMALL_BYTES;
+}
+
+async function* oneAfterAnother(pieces: readonly Uint8Array[]): AsyncGenerator<Uint8Array> {
+  yield* pieces;
+}
+
+/** Some ten of the places between two events, the beginning among them. */
+function endsOfEvents(bytes: Buffer): number[] {
+  const ends = [0];
+  const mark = bytes.includes('\n\n') ? '\n\n' : '\n';
+  for (
+    let at = bytes.indexOf(mark);
+    at !== -1 && at + mark.length < bytes.length;
+    at = bytes.indexOf(mark, at + 1)
+  ) {
+    ends.push(at + mark.length);
+  }
+  const step = Math.ceil(ends.length / 10);
+  return ends.filter((_, place) => place % step === 0 || place > ends.length - 3);
+}
+
+function textOf({ response }: RecordedTurn): string {
+  return readRecording(response).toString('utf8');
+}

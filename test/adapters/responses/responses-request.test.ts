@@ -1,0 +1,575 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { openaiResponses } from '../../../adapters/openai-responses.ts';
+import type { ResponsesDialect } from '../../../adapters/responses/dialect.ts';
+import { type BodyOptions, bodyOf, growingInputs } from '../../../adapters/responses/request.ts';
+import type { Item } from '../../../protocol/item.ts';
+import type { JsonObject, JsonValue } from '../../../protocol/json.ts';
+import { userMessage } from '../../../protocol/message.ts';
+import type { ModelRequest, ModelTurn, ToolDefinition } from '../../../protocol/turn.ts';
+import { readRecordedJson, readRecording, recordingsArePresent } from '../../support/adapters/recordings.ts';
+import { type ReplayServer, startReplayServer } from '../../support/adapters/replay-server.ts';
+import { calling, request, result } from '../../support/adapters/requests.ts';
+
+const DIALECT: ResponsesDialect = {
+  provider: 'openai-responses',
+  keyVariables: [''],
+  baseURLVariable: '',
+  defaultBaseURL: '',
+  remembers: true,
+  customTools: 'client',
+  reasons: () => false,
+};
+const OPTIONS: BodyOptions = {
+  model: 'gpt-4.1',
+  inputOf: growingInputs(DIALECT),
+  stream: false,
+  store: true,
+  encryptedReasoning: false,
+  providerOptions: undefined,
+};
+
+function body(of: ModelRequest, options: Partial<BodyOptions> = {}): JsonObject {
+  return bodyOf(of, DIALECT, { ...OPTIONS, ...options });
+}
+
+function input(transcript: readonly Item[], options: Partial<BodyOptions> = {}): JsonValue | undefined {
+  return body(request(transcript), options).input;
+}
+
+const tool: ToolDefinition = {
+  name: 'get_weather',
+  description: 'The weather.',
+  inputSchema: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+};
+const mine = (data: JsonValue) => ({ provider: 'openai-responses', data });
+const foreign = { provider: 'anthropic', data: { signature: 'abc' } };
+
+const reasoning = (id: string, before: string, encrypted: string | null = 'secret'): Item => ({
+  type: 'reasoning',
+  text: 'hm',
+  opaque: mine({ item: { type: 'reasoning', id, summary: [], encrypted_content: encrypted }, before }),
+});
+const call = (callId: string, data: JsonValue = {}): Item => ({
+  type: 'tool_call',
+  callId,
+  name: 'get_weather',
+  arguments: '{}',
+  opaque: mine(data),
+});
+const answer = (text: string, data?: JsonValue): Item => ({
+  type: 'message',
+  role: 'assistant',
+  content: [{ type: 'text', text }],
+  ...(data === undefined ? {} : { opaque: mine(data) }),
+});
+
+describe('the body of a Responses request', () => {
+  test('a bare request has only model and input', () => {
+    expect(body(request('hi'))).toEqual({ model: 'gpt-4.1', input: [{ role: 'user', content: 'hi' }] });
+  });
+
+  test('tools are flat, and strict only when they ask for it', () => {
+    const { tools, tool_choice } = body(request('hi', { tools: [tool, { ...tool, strict: true }] }));
+    expect(tools).toEqual([
+      {
+        type: 'function',
+        name: 'get_weather',
+        description: 'The weather.',
+        parameters: tool.inputSchema,
+        strict: false,
+      },
+      expect.objectContaining({ strict: true }),
+    ]);
+    expect(tool_choice).toBe('auto');
+  });
+
+  test('a tool without input has empty properties', () => {
+    const { tools } = body(request('hi', { tools: [{ ...tool, inputSchema: { type: 'object' } }] }));
+    expect(tools).toMatchObject([{ parameters: { type: 'object', properties: {} } }]);
+  });
+
+  test('tools off keeps the tools and says none; without tools neither is sent', () => {
+    expect(body(request('hi', { tools: [tool], toolChoice: 'none' }))).toMatchObject({
+      tools: [{ name: 'get_weather' }],
+      tool_choice: 'none',
+    });
+    const bare = body(request('hi', { toolChoice: 'none', settings: { parallelToolCalls: false } }));
+    expect(Object.keys(bare)).toEqual(['model', 'input']);
+  });
+
+  test('a forced tool is named', () => {
+    expect(body(request('hi', { tools: [tool], toolChoice: { name: 'get_weather' } })).tool_choice).toEqual({
+      type: 'function',
+      name: 'get_weather',
+    });
+    expect(body(request('hi', { tools: [tool], toolChoice: 'required' })).tool_choice).toBe('required');
+  });
+
+  test('settings, instructions and output have their places', () => {
+    const sent = body(
+      request('hi', {
+        instructions: 'Be brief.',
+        tools: [tool],
+        output: { name: 'the city', schema: { type: 'object' } },
+        settings: {
+          temperature: 0,
+          topP: 0.5,
+          maxOutputTokens: 9,
+          parallelToolCalls: false,
+          reasoningEffort: 'low',
+        },
+      }),
+    );
+    expect(sent).toMatchObject({
+      instructions: 'Be brief.',
+      temperature: 0,
+      top_p: 0.5,
+      max_output_tokens: 9,
+      parallel_tool_calls: false,
+      reasoning: { effort: 'low' },
+      text: { format: { type: 'json_schema', name: 'the_city', schema: { type: 'object' } } },
+    });
+  });
+
+  test('what is asked to be strict is sent in its strict form, or else as not strict', () => {
+    const optional = { ...tool.inputSchema, required: [] };
+    const sent = (schema: JsonObject) =>
+      body(
+        request('hi', {
+          tools: [{ ...tool, inputSchema: schema, strict: true }],
+          output: { name: 'city', schema, strict: true },
+        }),
+      );
+    const strict = { ...tool.inputSchema, additionalProperties: false };
+    expect(sent(tool.inputSchema)).toMatchObject({
+      tools: [{ parameters: strict, strict: true }],
+      text: { format: { schema: strict, strict: true } },
+    });
+    expect(sent(optional)).toMatchObject({
+      tools: [{ parameters: optional, strict: false }],
+      text: { format: { schema: optional, strict: false } },
+    });
+  });
+
+  test('a provider that keeps nothing is not told to keep nothing, and gets the whole transcript', () => {
+    const asked = request([answer('a'), userMessage('b')], { continuation: 'resp_1' });
+    const sent = bodyOf(asked, { ...DIALECT, remembers: false }, OPTIONS);
+    expect(Object.keys(sent)).toEqual(['model', 'input']);
+    expect(sent.input).toHaveLength(2);
+  });
+
+  test("provider options come last, the request's over the adapter's, and tools stand beside the agent's", () => {
+    const sent = body(
+      request('hi', {
+        tools: [tool],
+        settings: { reasoningEffort: 'low' },
+        providerOptions: {
+          service_tier: 'flex',
+          reasoning: { summary: 'auto' },
+          tools: [{ type: 'web_search' }],
+        },
+      }),
+      { providerOptions: { service_tier: 'default', user: 'u' }, encryptedReasoning: true },
+    );
+    expect(sent).toMatchObject({
+      service_tier: 'flex',
+      user: 'u',
+      reasoning: { effort: 'low', summary: 'auto' },
+      tools: [{ name: 'get_weather' }, { type: 'web_search' }],
+      include: ['reasoning.encrypted_content'],
+    });
+  });
+
+  test('store off in the provider options is stateless too', () => {
+    const sent = body(
+      request([answer('a'), userMessage('b')], { continuation: 'resp_1', providerOptions: { store: false } }),
+    );
+    expect(sent).toMatchObject({ store: false });
+    expect(sent).not.toHaveProperty('previous_response_id');
+    expect(sent.input).toHaveLength(2);
+  });
+});
+
+describe('the transcript as input', () => {
+  test('roles, images and files are mapped', () => {
+    const content: Extract<Item, { type: 'message' }>['content'] = [
+      { type: 'text', text: 'look' },
+      { type: 'image', url: 'https://x.test/a.png' },
+      { type: 'file', url: 'data:application/pdf;base64,AA', name: 'a.pdf' },
+      { type: 'file', url: 'https://x.test/b.pdf' },
+    ];
+    expect(
+      input([
+        { type: 'message', role: 'system', content: [{ type: 'text', text: 's' }] },
+        { type: 'message', role: 'developer', content: [{ type: 'text', text: 'd' }] },
+        { type: 'message', role: 'user', content },
+      ]),
+    ).toEqual([
+      { role: 'system', content: 's' },
+      { role: 'developer', content: 'd' },
+      {
+        role: 'user',
+        content: [
+          { type: 'input_text', text: 'look' },
+          { type: 'input_image', image_url: 'https://x.test/a.png', detail: 'auto' },
+          { type: 'input_file', filename: 'a.pdf', file_data: 'data:application/pdf;base64,AA' },
+          { type: 'input_file', file_url: 'https://x.test/b.pdf' },
+        ],
+      },
+    ]);
+  });
+
+  test('results are text: strings as they are, other JSON written out, shown before output, failures marked', () => {
+    const results: Partial<Extract<Item, { type: 'tool_result' }>>[] = [
+      {},
+      { output: { a: 0 } },
+      { shown: 'short' },
+      { isError: true },
+    ];
+    const sent = input([
+      ...results.map((_, at) => call(`c${at}`)),
+      ...results.map(
+        (more, at): Item => ({
+          type: 'tool_result',
+          callId: `c${at}`,
+          output: 'plain',
+          isError: false,
+          ...more,
+        }),
+      ),
+    ]);
+    expect(Array.isArray(sent) && sent.slice(4)).toEqual(
+      ['plain', '{"a":0}', 'short', 'Error: plain'].map((output, at) => ({
+        type: 'function_call_output',
+        call_id: `c${at}`,
+        output,
+      })),
+    );
+  });
+
+  test('control items never go upstream', () => {
+    expect(
+      input([
+        { type: 'approval_request', callId: 'c', name: 'a', arguments: '{}' },
+        { type: 'approval_response', callId: 'c', approve: true },
+        { type: 'tool_list', label: 'mcp', tools: [] },
+      ]),
+    ).toEqual([]);
+  });
+
+  test("another provider's opaque data is dropped and the portable part kept", () => {
+    expect(
+      input([
+        { type: 'reasoning', text: 'hm', opaque: foreign },
+        { ...answer('hi'), opaque: foreign } as Item,
+        { type: 'tool_call', callId: 'toolu_1', name: 'a', arguments: '', opaque: foreign },
+        result('toolu_1', 'ok'),
+        { type: 'provider_item', kind: 'server_tool_use', opaque: foreign },
+      ]),
+    ).toEqual([
+      { role: 'assistant', content: [{ type: 'output_text', text: 'hi' }] },
+      { type: 'function_call', call_id: 'toolu_1', name: 'a', arguments: '{}' },
+      { type: 'function_call_output', call_id: 'toolu_1', output: 'ok' },
+    ]);
+  });
+
+  test('reasoning goes right before its call, and ids go with it where the provider keeps items', () => {
+    const transcript = [
+      reasoning('rs_1', 'fc_1'),
+      call('c1', { id: 'fc_1', after: 'rs_1' }),
+      result('c1', 'ok'),
+    ];
+    expect(input(transcript)).toMatchObject([
+      { type: 'reasoning', id: 'rs_1' },
+      { id: 'fc_1', call_id: 'c1' },
+      {},
+    ]);
+    const stateless = input(transcript, { store: false });
+    expect(stateless).toMatchObject([
+      { type: 'reasoning', encrypted_content: 'secret' },
+      { call_id: 'c1' },
+      {},
+    ]);
+    expect(JSON.stringify(stateless)).not.toMatch(/rs_1|fc_1/);
+  });
+
+  test.each<[string, Item[]]>([
+    [
+      'without encrypted content',
+      [reasoning('rs_1', 'fc_1', null), call('c1', { id: 'fc_1', after: 'rs_1' })],
+    ],
+    [
+      'without the item it belongs to',
+      [reasoning('rs_1', 'msg_9'), call('c1', { id: 'fc_1', after: 'rs_1' })],
+    ],
+    ['whose item was replaced by another', [reasoning('rs_1', 'msg_1'), answer('The meaning of life is 42')]],
+    ['at the end', [answer('hi'), reasoning('rs_1', 'fc_1')]],
+    [
+      'behind which something else comes first',
+      [reasoning('rs_1', 'fc_1'), userMessage('hm'), call('c1', { id: 'fc_1' })],
+    ],
+  ])('reasoning %s is an orphan and not sent', (_, transcript) => {
+    const sent = input(transcript);
+    expect(JSON.stringify(sent)).not.toContain('reasoning');
+    expect(JSON.stringify(sent)).not.toContain('rs_1');
+  });
+
+  test('what came from reasoning that is not sent goes without its id, or not at all if the provider ran it', () => {
+    const sent = input([
+      reasoning('rs_1', 'ws_1', null),
+      {
+        type: 'provider_item',
+        kind: 'web_search_call',
+        opaque: mine({ item: { type: 'web_search_call', id: 'ws_1' }, after: 'rs_1' }),
+      },
+      call('c1', { id: 'fc_1', after: 'rs_1' }),
+      result('c1', 'ok'),
+    ]);
+    expect(sent).toEqual([
+      { type: 'function_call', call_id: 'c1', name: 'get_weather', arguments: '{}' },
+      { type: 'function_call_output', call_id: 'c1', output: 'ok' },
+    ]);
+  });
+
+  test('each call has exactly one result, and each result a call', () => {
+    const transcript = [
+      result('never called', 'x'),
+      call('c1'),
+      call('c2'),
+      result('c2', 'first'),
+      result('c2', 'second'),
+      userMessage('go on'),
+      call('c3'),
+    ];
+    const short = (items: JsonValue | undefined) =>
+      (items as JsonObject[]).map(item => [item.call_id ?? item.role, item.output]);
+    const unknown = 'Error: The result of this call is not known.';
+    expect(short(input(transcript))).toEqual([
+      ['c1', undefined],
+      ['c2', undefined],
+      ['c1', unknown],
+      ['c2', 'first'],
+      ['user', undefined],
+      ['c3', undefined],
+      ['c3', unknown],
+    ]);
+    const continued = body(request([...transcript, userMessage('and?')], { continuation: 'resp_1' }));
+    expect(short(continued.input)).toEqual([
+      ['c3', unknown],
+      ['user', undefined],
+    ]);
+  });
+
+  test('ids of other providers that are too long are exchanged, in call and result alike', () => {
+    const long = 'x'.repeat(65);
+    const [made, answered, kept] = input([
+      call(long),
+      result(long, 'a'),
+      call('y'.repeat(64)),
+      result('y'.repeat(64), 'b'),
+    ]) as JsonObject[];
+    expect(made?.call_id).toMatch(/^call_[0-9a-f]{32}$/);
+    expect(answered?.call_id).toBe(made?.call_id);
+    expect(kept?.call_id).toBe('y'.repeat(64));
+  });
+
+  test('a refusal and a phase come back as they were', () => {
+    const refused: Item = {
+      type: 'message',
+      role: 'assistant',
+      content: [],
+      opaque: mine({ refusal: 'no' }),
+    };
+    expect(input([refused, answer('soon', { phase: 'commentary' })])).toEqual([
+      { role: 'assistant', content: [{ type: 'refusal', refusal: 'no' }] },
+      { role: 'assistant', content: [{ type: 'output_text', text: 'soon' }], phase: 'commentary' },
+    ]);
+  });
+
+  test('a custom call has its own form, and its result too, also behind a continuation', () => {
+    const custom = { ...call('c1', { custom: true }), arguments: '{"input":"print(1)"}' } as Item;
+    const transcript = [userMessage('go'), custom, result('c1', '1')];
+    const outputItem = { type: 'custom_tool_call_output', call_id: 'c1', output: '1' };
+    expect(input(transcript)).toEqual([
+      { role: 'user', content: 'go' },
+      { type: 'custom_tool_call', call_id: 'c1', name: 'get_weather', input: 'print(1)' },
+      outputItem,
+    ]);
+    expect(body(request(transcript, { continuation: 'resp_1' })).input).toEqual([outputItem]);
+  });
+
+  test('a call goes back with its namespace and the program that made it, and so does its result', () => {
+    const caller = { type: 'program', caller_id: 'call_p' };
+    const made = { id: 'fc_1', namespace: 'shop', caller };
+    const program = { type: 'program', id: 'cm_1', call_id: 'call_p', code: 'tools.buy()', fingerprint: 'f' };
+    const ran: Item = { type: 'provider_item', kind: 'program', opaque: mine({ item: program }) };
+    const transcript = [userMessage('go'), ran, call('c1', made), result('c1', '1')];
+    const output = { type: 'function_call_output', call_id: 'c1', caller, output: '1' };
+    const sent = { type: 'function_call', ...made, call_id: 'c1', name: 'get_weather', arguments: '{}' };
+    expect(input(transcript)).toEqual([{ role: 'user', content: 'go' }, program, sent, output]);
+    expect(body(request(transcript, { continuation: 'resp_1' })).input).toEqual([output]);
+  });
+
+  test('a program whose reasoning stays behind is not named by its calls', () => {
+    const caller = { type: 'program', caller_id: 'call_p' };
+    const program = { type: 'program', id: 'cm_1', call_id: 'call_p', code: 'tools.buy()' };
+    const transcript: Item[] = [
+      userMessage('go'),
+      reasoning('rs_1', 'cm_1', null),
+      { type: 'provider_item', kind: 'program', opaque: mine({ item: program, after: 'rs_1' }) },
+      call('c1', { id: 'fc_1', caller, after: 'rs_1' }),
+      result('c1', '1'),
+    ];
+    expect(input(transcript)).toEqual([
+      { role: 'user', content: 'go' },
+      { type: 'function_call', call_id: 'c1', name: 'get_weather', arguments: '{}' },
+      { type: 'function_call_output', call_id: 'c1', output: '1' },
+    ]);
+  });
+
+  test('a continuation without a turn of the model to continue from is not used', () => {
+    const sent = body(request('hi', { continuation: 'resp_1' }));
+    expect(sent).toEqual({ model: 'gpt-4.1', input: [{ role: 'user', content: 'hi' }] });
+  });
+});
+
+describe.skipIf(!recordingsArePresent)('recorded conversations', () => {
+  let server: ReplayServer;
+  beforeAll(async () => {
+    server = await startReplayServer();
+  });
+  afterAll(() => server[Symbol.asyncDispose]());
+
+  /** Takes a turn that is answered with the recording; gives it and the body that was sent. */
+  async function turnFor(recording: string, of: ModelRequest, options: { model: string; store?: boolean }) {
+    const isStream = recording.endsWith('.sse');
+    server.answer({
+      headers: { 'content-type': isStream ? 'text/event-stream' : 'application/json' },
+      chunks: [readRecording(`openai-responses/${recording}`)],
+    });
+    const adapter = openaiResponses({ apiKey: 'test', baseURL: server.baseURL, ...options });
+    const turn = await adapter.generate(of, calling());
+    return { turn, sent: server.requests[0]?.body ?? {} };
+  }
+
+  function recordedRequest(name: string): JsonObject {
+    const { stream: _, store, ...rest } = readRecordedJson(`openai-responses/${name}`);
+    return { ...rest, ...(store === false ? { store } : {}) };
+  }
+
+  const next = (transcript: Item[], turn: ModelTurn, ...more: Item[]): Item[] => [
+    ...transcript,
+    ...turn.items,
+    ...more,
+  ];
+
+  test('a chain of previous response ids sends only what is new, and all tools again', async () => {
+    const name = (at: number, kind: string) => `previous-response-id-tool-chain.0${at}.${kind}.json`;
+    const recorded = recordedRequest(name(1, 'request'));
+    const [{ parameters }] = recorded.tools as [{ parameters: JsonObject }];
+    const tools = [{ ...tool, inputSchema: parameters, strict: true }];
+    let transcript: Item[] = [userMessage('Say hi in one word, no punctuation.')];
+    const said: Item[][] = [
+      [userMessage("What's the weather in New York?")],
+      [
+        result(
+          'call_P1vN20XNjvNyIm0VshHYzmSA',
+          'Location not recognized. The tool only supports the airport code "NYC". Call again with city="NYC".\n\nFix the errors and try again.',
+        ),
+      ],
+      [result('call_N2BikjqNxghwNIwHl2XKfb0F', 'Sunny, 72F')],
+      [],
+    ];
+    let continuation: JsonValue | undefined;
+    for (const [index, more] of said.entries()) {
+      const of = request(transcript, { tools, ...(continuation === undefined ? {} : { continuation }) });
+      const { turn, sent } = await turnFor(name(index + 1, 'response'), of, { model: 'gpt-4.1' });
+      const expected = recordedRequest(name(index + 1, 'request'));
+      expect(sent).toEqual({
+        ...expected,
+        tools: (expected.tools as JsonObject[]).map(entry => ({ ...entry, description: 'The weather.' })),
+      });
+      continuation = turn.continuation;
+      transcript = next(transcript, turn, ...more);
+    }
+  });
+
+  test('a stateless conversation replays reasoning, calls and results in order', async () => {
+    const name = (at: number, kind: string) => `stream-reasoning-tool-multiturn.0${at}.${kind}`;
+    const [recordedTool] = recordedRequest(name(1, 'request.json')).tools as [JsonObject];
+    const tools = [
+      {
+        name: 'weather',
+        description: 'Gets current weather for a location',
+        inputSchema: recordedTool?.parameters as JsonObject,
+      },
+    ];
+    let transcript: Item[] = [userMessage("What's the weather in Berlin? (52.5200, 13.4050)")];
+    const said: Item[][] = [
+      [result('call_E9m0fralKLjUmND1MuTXjnqm', 'Current weather at 52.5200, 13.4050: 15°C, Wind: 10 km/h')],
+      [userMessage("What's the weather in Paris? (48.8575, 2.3514)")],
+      [result('call_eX5cppckqGeLFEXcFS3pW2cE', 'Current weather at 48.8575, 2.3514: 15°C, Wind: 10 km/h')],
+      [],
+    ];
+    for (const [index, more] of said.entries()) {
+      const of = request(transcript, { tools });
+      const { turn, sent } = await turnFor(name(index + 1, 'response.sse'), of, {
+        model: 'gpt-5-nano',
+        store: false,
+      });
+      const { tool_choice, ...rest } = sent;
+      expect(tool_choice).toBe('auto');
+      expect(lengthsOfEncrypted(rest)).toEqual(
+        lengthsOfEncrypted(recordedRequest(name(index + 1, 'request.json'))),
+      );
+      expect(turn.continuation).toBeUndefined();
+      transcript = next(transcript, turn, ...more);
+    }
+  });
+
+  /** The recorded client replayed another of the two encryptions that the stream gave. */
+  function lengthsOfEncrypted(sent: JsonObject): JsonObject {
+    const items = (sent.input as JsonObject[]).map(item =>
+      typeof item.encrypted_content === 'string' ? { ...item, encrypted_content: 'encrypted' } : item,
+    );
+    return { ...sent, input: items };
+  }
+
+  test.each([
+    [
+      'reasoning and its call',
+      'reasoning-tool',
+      'gpt-5',
+      [result('call_gL7JE6GDeGGsFubqO2XGytyO', 'plan updated')],
+    ],
+    ['reasoning around a web search', 'web-search', 'gpt-5', [userMessage('how about Mexico City?')]],
+  ])('%s are replayed in full as recorded', async (_, name, model, more) => {
+    const first = recordedRequest(`${name}.01.request.json`);
+    const [{ content }] = first.input as [{ content: string }];
+    const transcript = [userMessage(content)];
+    const { turn } = await turnFor(`${name}.01.response.json`, request(transcript), { model });
+    const { sent } = await turnFor(`${name}.02.response.json`, request(next(transcript, turn, ...more)), {
+      model,
+    });
+    const recorded = recordedRequest(`${name}.02.request.json`);
+    expect(sent.input).toEqual(recorded.input);
+    expect(sent.include).toEqual(recorded.include);
+  });
+
+  test('a commentary before a call keeps its phase and its place', async () => {
+    const name = 'stream-text-and-tool-and-reasoning';
+    const transcript = [userMessage('What is the capital of PotatoLand?')];
+    const { turn } = await turnFor(`${name}.01.response.sse`, request(transcript), { model: 'gpt-5.5' });
+    const all = next(transcript, turn, result('call_LabG58Uhrq9kZvR52BYKjToD', 'Potato City'));
+    const { sent } = await turnFor(`${name}.02.response.sse`, request(all), { model: 'gpt-5.5' });
+    const shape = (input: JsonValue | undefined) =>
+      (input as JsonObject[]).map(({ type, role, id, phase, call_id }) => ({
+        type,
+        role,
+        id,
+        phase,
+        call_id,
+      }));
+    expect(shape(sent.input)).toEqual(shape(recordedRequest(`${name}.02.request.json`).input));
+  });
+});

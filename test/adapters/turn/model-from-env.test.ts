@@ -1,0 +1,113 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { modelFromEnv, providerNames } from '../../../adapters/model-from-env.ts';
+import { calling, rejection, request } from '../../support/adapters/requests.ts';
+
+afterEach(() => {
+  vi.unstubAllEnvs();
+});
+
+describe('modelFromEnv', () => {
+  test.each(['openai:gpt-5', 'openai-responses:gpt-5', ' openai:gpt-5\n'])(
+    '%j is OpenAI Responses',
+    value => {
+      expect(modelFromEnv(value)).toMatchObject({ provider: 'openai-responses', model: 'gpt-5' });
+    },
+  );
+
+  test.each(providerNames().filter(name => name !== 'openai' && name !== 'scripted'))(
+    '%s: is the adapter of that name, and says which key it misses',
+    async name => {
+      for (const variable of Object.keys(process.env)) {
+        if (/_KEY$|_BASE_URL$/.test(variable)) vi.stubEnv(variable, undefined);
+      }
+      if (name === 'azure') vi.stubEnv('AZURE_BASE_URL', 'https://acme.openai.azure.com/openai/v1');
+      vi.stubGlobal('fetch', () => Promise.reject(new TypeError('fetch failed')));
+      const adapter = modelFromEnv(`${name}:some-model`);
+      expect(adapter).toMatchObject({ provider: name, model: 'some-model' });
+      const variable = `${name.replace(/-.*/, '').toUpperCase()}_API_KEY`;
+      expect(await rejection(adapter.generate(request('hi'), calling()))).toMatchObject(
+        name === 'ollama'
+          ? { code: 'network' }
+          : { code: 'key-missing', message: expect.stringContaining(`Set ${variable}`) },
+      );
+      vi.unstubAllGlobals();
+    },
+  );
+
+  test('no client of a provider is loaded, not even by a call', async () => {
+    const { metafile } = await build({
+      entryPoints: [fileURLToPath(new URL('../../../adapters/model-from-env.ts', import.meta.url))],
+      bundle: true,
+      packages: 'external',
+      platform: 'node',
+      format: 'esm',
+      write: false,
+      metafile: true,
+    });
+    const imports = Object.values(metafile.inputs).flatMap(input => input.imports);
+    const packages = (kind: string) =>
+      new Set(
+        imports
+          .filter(found => found.external && found.kind === kind && !found.path.startsWith('node:'))
+          .map(({ path }) => path),
+      );
+    expect(packages('import-statement')).toEqual(new Set(['zod', 'zod/mini']));
+    expect(packages('dynamic-import')).toEqual(new Set());
+  });
+
+  test('only the first colon parts provider and model', () => {
+    expect(modelFromEnv('openai:ft:gpt-4.1:acme')).toMatchObject({ model: 'ft:gpt-4.1:acme' });
+  });
+
+  test('the default is AGENTCHART_MODEL', () => {
+    vi.stubEnv('AGENTCHART_MODEL', 'openai:gpt-4.1');
+    expect(modelFromEnv()).toMatchObject({ model: 'gpt-4.1' });
+  });
+
+  test('scripted:FILE plays the file', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'agentchart-model-'));
+    const file = join(folder, 'turns.json');
+    writeFileSync(file, '[{"text":"hello"}]');
+    const turn = await modelFromEnv(`scripted:${file}`).generate(request('hi'), calling());
+    expect(turn.text).toBe('hello');
+    rmSync(folder, { recursive: true });
+  });
+
+  test('a script that does not load is refused at once', () => {
+    expect(() => modelFromEnv('scripted:/does/not/exist.json')).toThrow(
+      expect.objectContaining({ code: 'script-invalid' }),
+    );
+  });
+
+  test.each([
+    [undefined, 'Set AGENTCHART_MODEL'],
+    ['', 'openai:gpt-5'],
+  ])('%j is refused with what to set', (value, advice) => {
+    vi.stubEnv('AGENTCHART_MODEL', undefined);
+    expect(() => modelFromEnv(value)).toThrow(
+      expect.objectContaining({ code: 'model-missing', message: expect.stringContaining(advice) }),
+    );
+  });
+
+  test.each([
+    ['openai', 'openai', '', 'names a provider but no model'],
+    ['openai:', 'openai', '', 'names a provider but no model'],
+    ['gpt-5', 'gpt-5', '', 'openai-responses'],
+    ['acme:m', 'acme', 'm', '"acme", which is not known'],
+  ])('%j is a provider error with what to do', (value, provider, model, advice) => {
+    expect(() => modelFromEnv(value)).toThrow(
+      expect.objectContaining({
+        name: 'ProviderError',
+        code: 'model-unknown',
+        provider,
+        model,
+        message: expect.stringContaining(advice),
+      }),
+    );
+  });
+});

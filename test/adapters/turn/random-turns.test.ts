@@ -1,0 +1,181 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import {
+  finishReasonOf,
+  type Random,
+  seeded,
+  type WrittenTurn,
+} from '../../../examples/stand-in/wire/turn.ts';
+import type { JsonObject } from '../../../protocol/json.ts';
+import type { ModelTurn, Usage } from '../../../protocol/turn.ts';
+import { distort, dressed, flipBits, inPieces, shuffleBlocks } from '../../support/adapters/mutations.ts';
+import { DIALECTS, PROVIDERS } from '../../support/adapters/random-dialects.ts';
+import { calling, collect, request, sumOf } from '../../support/adapters/requests.ts';
+import { expectReadFrom, expectSound, turnIn, turnOrError } from '../../support/adapters/sound-turn.ts';
+import { writtenTurn } from '../../support/adapters/written-turns.ts';
+
+/**
+ * How often a property is tried for the first of a dialect; for the others it is a third. With `RANDOM_RUNS` set
+ * it is that often, and other turns each time.
+ */
+const RUNS = Number(process.env.RANDOM_RUNS ?? 24);
+const SEED = process.env.RANDOM_RUNS === undefined ? { seed: 1 } : {};
+const seed = fc.integer();
+
+describe.each([...DIALECTS, ...PROVIDERS])(
+  '%s',
+  (name, { connect, says, encoder, silent = [], doubles = false }) => {
+    const numRuns = DIALECTS.some(([first]) => first === name) ? RUNS : Math.ceil(RUNS / 3);
+    const open = (bytes: Uint8Array, type: string, random: Random) =>
+      connect({
+        fetch: async () => new Response(inPieces(bytes, random), { headers: { 'content-type': type } }),
+        model: 'model-1',
+        apiKey: 'test',
+        baseURL: 'http://provider.test',
+      });
+    const stream = (bytes: Uint8Array, type: string, random: Random) =>
+      collect(open(bytes, type, random).stream(request('hi'), calling()));
+    const generate = (bytes: Uint8Array, random: Random) =>
+      open(bytes, 'application/json', random).generate(request('hi'), calling());
+
+    test('a random turn is decoded as it was written, streamed in any pieces and whole', async () => {
+      await fc.assert(
+        fc.asyncProperty(writtenTurn(says), encoder, seed, async (written, wire, start) => {
+          const random = seeded(start);
+          const blocks = dressed(wire.stream(written, random), wire.contentType, random);
+          const bytes = bytesOf(blocks);
+          const deltas = await stream(bytes, wire.contentType, random);
+          const streamed = turnIn(deltas);
+          expectWritten(streamed, written, silent);
+          expect(sumOf(deltas)).toEqual({
+            text: streamed.text,
+            reasoning: streamed.reasoning,
+            calls: streamed.toolCalls.map(call => [call.name, call.arguments]),
+          });
+          expect(await generate(bytesOf(wire.whole(written)), random)).toEqual(streamed);
+        }),
+        { ...SEED, numRuns },
+      );
+    });
+
+    test('a stream cut anywhere is an error, or has lost nothing but its usage', async () => {
+      await fc.assert(
+        fc.asyncProperty(writtenTurn(says), encoder, seed, async (written, wire, start) => {
+          const random = seeded(start);
+          const bytes = bytesOf(wire.stream(written, random).join(''));
+          const cutOff = bytes.slice(0, Math.floor(random() * bytes.length));
+          const turn = await turnOrError(stream(cutOff, wire.contentType, random).then(turnIn));
+          if (turn !== null) expectWritten({ ...turn, usage: null }, { ...written, usage: null }, silent);
+          const whole = bytesOf(wire.whole(written));
+          const half = whole.slice(0, Math.floor(random() * whole.length));
+          expect(await turnOrError(generate(half, random))).toBeNull();
+        }),
+        { ...SEED, numRuns },
+      );
+    });
+
+    test('blocks lost, doubled and out of order give no call that was not written', async () => {
+      await fc.assert(
+        fc.asyncProperty(writtenTurn(says), encoder, seed, async (written, wire, start) => {
+          const random = seeded(start);
+          const blocks = shuffleBlocks(wire.stream(written, random), random);
+          const turn = await turnOrError(
+            stream(bytesOf(blocks.join('')), wire.contentType, random).then(turnIn),
+          );
+          if (turn === null) return;
+          expectSound(turn);
+          const names = written.calls.map(call => call.name);
+          for (const { name } of turn.toolCalls) if (name !== '') expect(names).toContain(name);
+          if (!doubles) expect(turn.toolCalls.length).toBeLessThanOrEqual(names.length);
+        }),
+        { ...SEED, numRuns },
+      );
+    });
+
+    test('bits flipped and values of the wrong shape give an error or a sound turn', async () => {
+      await fc.assert(
+        fc.asyncProperty(writtenTurn(says), encoder, seed, async (written, wire, start) => {
+          const random = seeded(start);
+          const blocks = wire.stream(written, random);
+          const whole = wire.whole(written);
+          const bodies: [type: string, bytes: Uint8Array][] = [
+            [wire.contentType, flipBits(bytesOf(blocks.join('')), random)],
+            [wire.contentType, bytesOf(blocks.map(block => distort(block, random)).join(''))],
+            ['application/json', flipBits(bytesOf(whole), random)],
+            ['application/json', bytesOf(distort(JSON.stringify(whole), random))],
+          ];
+          for (const [type, bytes] of bodies) {
+            const turn = await turnOrError(stream(bytes, type, random).then(turnIn));
+            if (turn !== null) expectReadFrom(bytes, turn);
+          }
+        }),
+        { ...SEED, numRuns },
+      );
+    });
+
+    test('random bytes are an error, or a turn without calls', async () => {
+      const lines = fc.array(
+        fc.oneof(
+          fc.jsonValue().map(value => JSON.stringify(value)),
+          fc.string(),
+        ),
+        {
+          maxLength: 6,
+        },
+      );
+      const noise = fc.oneof(
+        fc.uint8Array({ maxLength: 200 }),
+        lines.map(list => bytesOf(list.map(line => `data: ${line}\n\n`).join(''))),
+        lines.map(list => bytesOf(list.join('\n'))),
+      );
+      const type = fc.constantFrom('text/event-stream', 'application/x-ndjson', 'application/json', '');
+      await fc.assert(
+        fc.asyncProperty(noise, type, seed, async (bytes, contentType, start) => {
+          const turn = await turnOrError(stream(bytes, contentType, seeded(start)).then(turnIn));
+          expect(turn?.toolCalls ?? []).toEqual([]);
+        }),
+        { ...SEED, numRuns },
+      );
+    });
+  },
+);
+
+function bytesOf(body: string | JsonObject): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode(typeof body === 'string' ? body : JSON.stringify(body));
+}
+
+function expectWritten(turn: ModelTurn, written: WrittenTurn, silent: readonly (keyof Usage)[]): void {
+  expectSound(turn);
+  expect({
+    text: turn.text,
+    reasoning: turn.reasoning,
+    calls: turn.toolCalls.map(({ name, input, executedBy }) => ({ name, input, executedBy })),
+    finishReason: turn.finishReason,
+    usage: turn.usage,
+  }).toEqual({
+    text: written.text,
+    reasoning: written.reasoning,
+    calls: written.calls.map(call => ({
+      name: call.name,
+      input: JSON.parse(call.arguments),
+      executedBy: 'engine',
+    })),
+    finishReason: finishReasonOf(written),
+    usage: usageOf(written, silent),
+  });
+  for (const [index, { id }] of written.calls.entries()) {
+    if (id !== undefined) expect(turn.toolCalls[index]?.callId).toBe(id);
+  }
+}
+
+function usageOf({ usage }: WrittenTurn, silent: readonly (keyof Usage)[]): Usage | null {
+  if (usage === null) return null;
+  const said: Usage = {
+    inputTokens: usage.input,
+    outputTokens: usage.output,
+    cachedInputTokens: usage.cached,
+    cacheWriteTokens: 0,
+    reasoningTokens: usage.reasoning,
+  };
+  return { ...said, ...Object.fromEntries(silent.map(count => [count, null])) };
+}

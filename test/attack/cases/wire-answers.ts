@@ -1,0 +1,75 @@
+/** How a dialect writes a whole answer. */
+export type Dialect = 'chat' | 'responses' | 'anthropic' | 'gemini' | 'ollama';
+
+/** By the names of `test/support/adapters/fixtures/subjects.ts`; the rest are chat. */
+const DIALECTS: Readonly<Record<string, Dialect>> = {
+  openaiResponses: 'responses',
+  xai: 'responses',
+  azure: 'responses',
+  anthropic: 'anthropic',
+  gemini: 'gemini',
+  ollama: 'ollama',
+};
+
+export function dialectOf(adapter: string): Dialect {
+  return DIALECTS[adapter] ?? 'chat';
+}
+
+/** A body with one call of the tool `take`; `input` is the JSON of its arguments, put in as it is. */
+export function bodyWithCall(dialect: Dialect, input: string): string {
+  const text = JSON.stringify(input);
+  switch (dialect) {
+    case 'chat':
+      return chat(
+        `{"role":"assistant","content":null,"tool_calls":[{"id":"call00001","type":"function","function":{"name":"take","arguments":${text}}}]}`,
+        'tool_calls',
+      );
+    case 'responses':
+      return responses(
+        `{"type":"function_call","id":"fc_1","call_id":"call_1","name":"take","status":"completed","arguments":${text}}`,
+      );
+    case 'anthropic':
+      return anthropic(`{"type":"tool_use","id":"toolu_1","name":"take","input":${input}}`, 'tool_use');
+    case 'gemini':
+      return gemini(`{"functionCall":{"name":"take","args":${input}}}`);
+    case 'ollama':
+      return ollama(`"content":"","tool_calls":[{"function":{"name":"take","arguments":${input}}}]`);
+  }
+}
+
+export function bodyWithText(dialect: Dialect): string {
+  switch (dialect) {
+    case 'chat':
+      return chat('{"role":"assistant","content":"done"}', 'stop');
+    case 'responses':
+      return responses(
+        '{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"done","annotations":[]}]}',
+      );
+    case 'anthropic':
+      return anthropic('{"type":"text","text":"done"}', 'end_turn');
+    case 'gemini':
+      return gemini('{"text":"done"}');
+    case 'ollama':
+      return ollama('"content":"done"');
+  }
+}
+
+function chat(message: string, reason: string): string {
+  return `{"id":"c1","object":"chat.completion","created":1,"model":"model-1","choices":[{"index":0,"finish_reason":"${reason}","message":${message}}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}`;
+}
+
+function responses(item: string): string {
+  return `{"id":"resp_1","object":"response","created_at":1,"status":"completed","model":"model-1","output":[${item}],"error":null,"incomplete_details":null,"usage":{"input_tokens":1,"output_tokens":1,"total_tokens":2}}`;
+}
+
+function anthropic(block: string, reason: string): string {
+  return `{"id":"msg_1","type":"message","role":"assistant","model":"model-1","content":[${block}],"stop_reason":"${reason}","stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}`;
+}
+
+function gemini(part: string): string {
+  return `{"candidates":[{"index":0,"finishReason":"STOP","content":{"role":"model","parts":[${part}]}}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":1},"modelVersion":"model-1"}`;
+}
+
+function ollama(message: string): string {
+  return `{"model":"model-1","created_at":"2026-01-01T00:00:00Z","message":{"role":"assistant",${message}},"done":true,"done_reason":"stop","prompt_eval_count":1,"eval_count":1}`;
+}

@@ -1,0 +1,48 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import type { RunEvent } from '../../../protocol/event.ts';
+import type { Finding } from '../cases/finding.ts';
+import { readLines } from './chaos.ts';
+import { ONCE, readActs } from './chaos-agent.ts';
+import { checkEvidence, type Told } from './chaos-evidence.ts';
+
+const LOOP = fileURLToPath(new URL('careless-loop.ts', import.meta.url));
+const KILLS = 4;
+/** When it has done something, said yes to something, and recorded neither, in ms. */
+const BEHIND_MS = 80;
+
+/** Kills the careless loop a few times right behind what it did, and holds it to what the engine is held to. */
+export async function runCarelessChaos(folder: string): Promise<Finding[]> {
+  mkdirSync(folder, { recursive: true });
+  for (let kill = 0; kill < KILLS; kill += 1) {
+    const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', LOOP, folder]);
+    const acts = readActs(folder).length;
+    while (child.exitCode === null && readActs(folder).length <= acts + 1) await delay(2);
+    await delay(BEHIND_MS);
+    child.kill('SIGKILL');
+    await once(child, 'close');
+  }
+  const journal = readLines<{ call: number; messages: string[] }>(folder, 'journal');
+  const events = journal.flatMap(({ call, messages }): RunEvent[] => [
+    {
+      type: 'tool.started',
+      at: 0,
+      generation: 1,
+      callId: `call_${call}`,
+      attempt: 1,
+      key: `careless:${call}`,
+    },
+    ...messages.map((text): RunEvent => ({ type: 'message.received', at: 0, items: [userItem(text)] })),
+  ]);
+  return checkEvidence({
+    ...{ told: readLines<Told>(folder, 'told'), acts: readActs(folder), once: ONCE },
+    runs: [{ runId: 'careless', status: 'running', events, transcript: [] }],
+  });
+}
+
+function userItem(text: string) {
+  return { type: 'message' as const, role: 'user' as const, content: [{ type: 'text' as const, text }] };
+}

@@ -1,0 +1,77 @@
+import { appendFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { hasEnded, loadRun } from '../../../engine/journal/load-run.ts';
+import type { Run } from '../../../engine/run/run.ts';
+import { messageOf } from '../../../protocol/error.ts';
+import { userMessage } from '../../../protocol/message.ts';
+import { sqlite } from '../../../stores/sqlite.ts';
+import { createAgent } from '../../../tools/agent/index.ts';
+import { makeRandom } from '../../crash/plan.ts';
+import boss from './chaos-agent.ts';
+import type { Told } from './chaos-evidence.ts';
+
+/**
+ * A program that works on the runs of the chaos by the library: `node chaos-driver.ts DATABASE SEED`, until
+ * it is killed. What it was told is written down once it was told.
+ */
+const [db = '', seed = '1'] = process.argv.slice(2);
+const random = makeRandom(Number(seed));
+const store = sqlite(db);
+const agent = createAgent({ ...boss.options, store });
+
+const LONGEST_DRIVE_MS = 1_500;
+const MOST_FORKS = 3;
+let forks = 0;
+let edits = 0;
+
+function tell(told: Told): void {
+  appendFileSync(join(process.env.ATTACK_FOLDER ?? '.', 'told'), `${JSON.stringify(told)}\n`);
+}
+
+async function pickRun(): Promise<Run | undefined> {
+  const records = (await store.list({ limit: 50 })).filter(({ agent: name }) => name === boss.name);
+  const running = records.filter(({ status }) => status === 'running');
+  const wanted = running.length > 0 && random() < 0.7 ? running : records;
+  const record = wanted[Math.floor(random() * wanted.length)];
+  return record && (await agent.open(record.runId));
+}
+
+async function work(): Promise<void> {
+  const run = await pickRun();
+  if (run === undefined) return;
+  const { state } = await loadRun(store, run.id);
+  if (hasEnded(state)) return await fork(run);
+  const settled = await Promise.race([run.settled(), delay(LONGEST_DRIVE_MS)]);
+  if (settled?.status !== 'waiting') return;
+  const call = settled.approvals[Math.floor(random() * settled.approvals.length)];
+  if (call !== undefined && random() < 0.6) {
+    const { accepted } = await run.approve(call.callId, { runId: call.runId, by: 'driver' });
+    if (accepted) tell({ type: 'decided', runId: call.runId, callId: call.callId });
+  } else if (random() < 0.3) await edit(run);
+}
+
+/** Of a run that has ended: what it left open is known, so that a doubt in the fork has one right answer. */
+async function fork(run: Run): Promise<void> {
+  if (forks >= MOST_FORKS || random() > 0.3) return;
+  forks += 1;
+  const { seq = 1 } = (await store.get(run.id)) ?? {};
+  const forked = await run.fork({ at: 1 + Math.floor(random() * seq) });
+  tell({ type: 'forked', runId: forked.id });
+}
+
+async function edit(run: Run): Promise<void> {
+  const text = `edit ${seed} ${edits}`;
+  edits += 1;
+  const { accepted } = await run.editTranscript([...run.context.transcript, userMessage(text)]);
+  if (accepted) tell({ type: 'edited', runId: run.id, text });
+}
+
+for (;;) {
+  try {
+    await work();
+  } catch (error) {
+    process.stderr.write(`${messageOf(error)}\n`);
+  }
+  await delay(20 + random() * 80);
+}

@@ -1,0 +1,143 @@
+import type { RunEvent } from '../../../protocol/event.ts';
+import type { Item } from '../../../protocol/item.ts';
+import type { RunStatus } from '../../../protocol/store.ts';
+import { checkTranscript } from '../../crash/checks/check-transcript.ts';
+import { type Finding, found } from '../cases/finding.ts';
+import type { Act } from './chaos-agent.ts';
+
+/** What was acknowledged to somebody, by any process. */
+export type Told = { runId: string } & (
+  | { type: 'started' | 'forked' | 'paused' | 'cancelled' }
+  | { type: 'decided' | 'resolved'; callId: string }
+  | { type: 'sent' | 'edited'; text: string }
+);
+
+export type RunEvidence = {
+  runId: string;
+  status: RunStatus;
+  parent?: { runId: string; callId: string };
+  events: readonly RunEvent[];
+  transcript: readonly Item[];
+  /** Its state, why it is there, and its open calls. */
+  stands?: string;
+  /** Why its replay is not equal. */
+  replayFault?: string;
+};
+
+/** All that is known in the end, whatever engine it was. `once`: the tools that must not act twice. */
+export type Evidence = {
+  told: readonly Told[];
+  acts: readonly Act[];
+  runs: readonly RunEvidence[];
+  once: ReadonlySet<string>;
+};
+
+export function checkEvidence(evidence: Evidence): Finding[] {
+  return [
+    ...findLost(evidence),
+    ...findDoubles(evidence),
+    ...findContradicted(evidence),
+    ...findStranded(evidence),
+    ...findBroken(evidence),
+  ];
+}
+
+/** Acknowledged, and not in the journal as often as it must be. */
+export function findLost({ told, runs }: Evidence): Finding[] {
+  const byId = new Map(runs.map(run => [run.runId, run]));
+  return told.flatMap(line => {
+    const run = byId.get(line.runId);
+    const isKept = run !== undefined && isInJournal(line, run.events);
+    return isKept ? [] : [found('lost', `${JSON.stringify(line)} is not in the journal as it was told`)];
+  });
+}
+
+function isInJournal(told: Told, events: readonly RunEvent[]): boolean {
+  const hasCall = (type: RunEvent['type'], callId: string) =>
+    events.some(event => event.type === type && 'callId' in event && event.callId === callId);
+  const countText = (type: RunEvent['type'], text: string) =>
+    events.filter(event => event.type === type && JSON.stringify(event).includes(text)).length;
+  switch (told.type) {
+    case 'started':
+    case 'forked':
+      return true;
+    case 'paused':
+      return events.some(({ type }) => type === 'pause.requested');
+    case 'cancelled':
+      return events.some(({ type }) => /^(run\.cancelled|cancel\.requested)$/.test(type));
+    case 'decided':
+      return hasCall('approval.decided', told.callId);
+    case 'resolved':
+      return hasCall('doubt.resolved', told.callId);
+    case 'sent':
+      return countText('message.received', told.text) === 1;
+    case 'edited':
+      return countText('transcript.edited', told.text) > 0;
+  }
+}
+
+/** Calls of `once` tools that acted twice under one key, where no person forced a retry. */
+export function findDoubles({ acts, runs, once }: Evidence): Finding[] {
+  const byKey = new Map<string, Act[]>();
+  for (const act of acts) {
+    if (!once.has(act.tool)) continue;
+    byKey.set(act.key, [...(byKey.get(act.key) ?? []), act]);
+  }
+  return [...byKey].flatMap(([key, [first, ...more]]) => {
+    if (first === undefined || more.length === 0) return [];
+    const { tool, callId } = first;
+    if (runs.some(run => isForced(run, callId, key))) return [];
+    return [found('silent doubles', `${tool} acted ${more.length + 1} times under the key ${key}`)];
+  });
+}
+
+function isForced({ events }: RunEvidence, callId: string, key: string): boolean {
+  const isOfKey = events.some(event => event.type === 'tool.started' && event.key === key);
+  const resolved = events.filter(event => event.type === 'doubt.resolved' && event.callId === callId);
+  return isOfKey && resolved.some(event => JSON.stringify(event).includes('"force":true'));
+}
+
+/** Calls that the engine itself, asked nobody, recorded as not happened, and that happened. */
+function findContradicted({ acts, runs }: Evidence): Finding[] {
+  return runs.flatMap(({ runId, events }) =>
+    events.flatMap(event => {
+      if (event.type !== 'tool.settled' || !event.isError) return [];
+      if (!JSON.stringify(event.output).includes('did not happen')) return [];
+      const { callId } = event;
+      const hasActed = acts.some(act => act.runId === runId && act.callId === callId);
+      return hasActed
+        ? [found('broken', `${callId} of ${runId} is recorded as not happened, and happened`)]
+        : [];
+    }),
+  );
+}
+
+/** Runs that neither ended nor have anybody to wait for, once all that was asked has been answered. */
+export function findStranded({ runs }: Evidence): Finding[] {
+  return runs.flatMap(({ runId, status, events, stands }) => {
+    if (status !== 'running' && status !== 'waiting') return [];
+    return [
+      found(
+        'stranded',
+        `${runId} is ${status} behind entry ${events.length}, ${events.at(-1)?.type}: ${stands}`,
+      ),
+    ];
+  });
+}
+
+function findBroken({ runs }: Evidence): Finding[] {
+  return runs.flatMap(({ runId, status, transcript, events, replayFault }) => [
+    ...(status === 'failed' ? [found('broken', `${runId} failed: ${JSON.stringify(events.at(-1))}`)] : []),
+    ...(replayFault === undefined ? [] : [found('broken', `${runId} does not replay: ${replayFault}`)]),
+    ...(status === 'finished' ? checkTranscript(transcript) : []).map(fault =>
+      found('broken', `${runId}: ${fault}`),
+    ),
+    ...childrenTwice(runId, runs),
+  ]);
+}
+
+function childrenTwice(runId: string, runs: readonly RunEvidence[]): Finding[] {
+  const calls = runs.flatMap(({ parent }) => (parent?.runId === runId ? [parent.callId] : []));
+  const twice = calls.filter((callId, place) => calls.indexOf(callId) !== place);
+  return twice.map(callId => found('broken', `${callId} of ${runId} has two runs`));
+}

@@ -1,0 +1,175 @@
+import type { OpenCall } from '../../../engine/run/settled.ts';
+import type { RunEvent } from '../../../protocol/event.ts';
+import type { Store } from '../../../protocol/store.ts';
+import type { RunView } from '../../../server/runs/run-view.ts';
+import { readActs } from './chaos-agent.ts';
+import type { Told } from './chaos-evidence.ts';
+import { AGENT_ARGS, type ChaosProcess, type Place, startCommand } from './chaos-process.ts';
+
+/** A stopped server answers nobody: whoever asks gives up, in ms. */
+const PATIENCE_MS = 4_000;
+
+export type PersonOptions = {
+  place: Place;
+  store: Store;
+  random: () => number;
+  /** The URL of some server that is thought to be up. */
+  server(): string | undefined;
+  tell(told: Told): void;
+  /** A command line that runs, so that it can be killed. */
+  onCommand(command: ChaosProcess): void;
+  /** Runs `work` while nothing is killed: what was looked up then still holds. */
+  whileAlive(work: () => Promise<void>): Promise<void>;
+};
+
+/** People who begin runs, talk to them, decide and say what happened, each by whatever way is at hand. */
+export class ChaosPerson {
+  readonly #options: PersonOptions;
+  #said = 0;
+  runs = 0;
+
+  constructor(options: PersonOptions) {
+    this.#options = options;
+  }
+
+  async begin(): Promise<void> {
+    const number = Math.floor(this.#options.random() * 4);
+    const view = await this.#post<RunView>('/runs', { agent: 'boss', input: `go ${number}` });
+    if (view === null) return;
+    this.runs += 1;
+    this.#options.tell({ type: 'started', runId: view.runId });
+  }
+
+  /** Everything that is asked is answered, and nothing else said; gives the runs that have not ended, and the sum of all entries. */
+  async answerAll(): Promise<{ open: number; entries: number }> {
+    const views = await this.#list();
+    if (views === null) return { open: Number.NaN, entries: 0 };
+    let open = 0;
+    for (const { runId, status } of views) {
+      if (status !== 'running' && status !== 'waiting') continue;
+      open += 1;
+      const view = await this.#get<RunView>(`/runs/${runId}`);
+      if (view === null || view.settled?.status !== 'waiting') continue;
+      if (view.settled.paused) await this.#post(`/runs/${runId}/unpause`, {});
+      for (const call of view.settled.approvals) await this.#approve(call);
+      for (const call of view.settled.doubts) await this.#resolve(call, true);
+    }
+    return { open, entries: views.reduce((sum, { seq }) => sum + seq, 0) };
+  }
+
+  /** One thing a person does, to some run. */
+  async act(): Promise<void> {
+    const { random } = this.#options;
+    const views = (await this.#list()) ?? [];
+    const live = views.filter(({ status }) => status === 'running' || status === 'waiting');
+    const picked = live[Math.floor(random() * live.length)];
+    if (picked === undefined) return;
+    const view = await this.#get<RunView>(`/runs/${picked.runId}`);
+    if (view === null) return;
+    const waiting = view.settled?.status === 'waiting' ? view.settled : null;
+    const [approval] = waiting?.approvals ?? [];
+    const [doubt] = waiting?.doubts ?? [];
+    if (waiting?.paused === true) await this.#post(`/runs/${view.runId}/unpause`, {});
+    else if (approval !== undefined) await this.#decide(approval);
+    else if (doubt !== undefined) await this.#resolve(doubt, false);
+    else await this.#speak(view.runId);
+  }
+
+  async #decide(call: OpenCall): Promise<void> {
+    const kind = this.#options.random();
+    if (kind < 0.6) return await this.#approve(call);
+    const { runId, callId } = call;
+    if (kind < 0.8) {
+      const refused = await this.#post(`/runs/${runId}/reject`, { callId, reason: 'no' });
+      if (refused !== null) this.#options.tell({ type: 'decided', runId, callId });
+      return;
+    }
+    if (await this.#command(['approve', runId, callId, ...AGENT_ARGS]))
+      this.#options.tell({ type: 'decided', runId, callId });
+  }
+
+  async #approve({ runId, callId }: OpenCall): Promise<void> {
+    if ((await this.#post(`/runs/${runId}/approve`, { callId })) !== null)
+      this.#options.tell({ type: 'decided', runId, callId });
+  }
+
+  /** A person looks whether it happened, and says so; a retry is not forced unless they take it upon themselves. */
+  async #resolve({ runId, callId }: OpenCall, isLast: boolean): Promise<void> {
+    const { store, place, random, tell, whileAlive } = this.#options;
+    await whileAlive(async () => {
+      const entries = await store.read(runId);
+      const key = findKey(
+        entries.map(({ event }) => event),
+        callId,
+      );
+      const isFork = entries.some(({ event }) => event.type === 'run.started' && event.forkOf !== undefined);
+      const hasActed = readActs(place.folder).some(act => act.key === key);
+      const kind = isLast || isFork ? 1 : random();
+      const body = hasActed
+        ? { callId, happened: true, output: 'seen' }
+        : kind < 0.1
+          ? { callId, retry: true, force: true }
+          : kind < 0.6
+            ? { callId, retry: true }
+            : { callId, failed: 'it was not seen' };
+      if ((await this.#post(`/runs/${runId}/resolve`, body)) !== null)
+        tell({ type: 'resolved', runId, callId });
+    });
+  }
+
+  async #speak(runId: string): Promise<void> {
+    const { random, tell } = this.#options;
+    const kind = random();
+    this.#said += 1;
+    const text = `said ${this.#said} to it.`;
+    if (kind < 0.2) {
+      if ((await this.#post(`/runs/${runId}/send`, { message: text })) !== null)
+        tell({ type: 'sent', runId, text });
+    } else if (kind < 0.3) {
+      if (await this.#command(['send', runId, text, ...AGENT_ARGS])) tell({ type: 'sent', runId, text });
+    } else if (kind < 0.4) {
+      if ((await this.#post(`/runs/${runId}/pause`, {})) !== null) tell({ type: 'paused', runId });
+    } else if (kind < 0.43) {
+      if ((await this.#post(`/runs/${runId}/cancel`, {})) !== null) tell({ type: 'cancelled', runId });
+    } else if (kind < 0.5) await this.#command(['resume', runId, ...AGENT_ARGS]);
+  }
+
+  /** Whether a command line ended having been accepted: it drove to the end, or until it waits. */
+  async #command(args: readonly string[]): Promise<boolean> {
+    const command = startCommand(this.#options.place, args);
+    this.#options.onCommand(command);
+    const code = await command.ended;
+    return code === 0 || code === 3;
+  }
+
+  async #list() {
+    const listed = await this.#get<{ runs: RunView[] }>('/runs?limit=1000');
+    return listed?.runs ?? null;
+  }
+
+  #get<Body>(path: string): Promise<Body | null> {
+    return this.#fetch<Body>(path, {});
+  }
+
+  #post<Body>(path: string, body: object): Promise<Body | null> {
+    const headers = { 'content-type': 'application/json' };
+    return this.#fetch<Body>(path, { method: 'POST', headers, body: JSON.stringify(body) });
+  }
+
+  /** `null` unless it was answered with a yes: a server may be stopped or killed at any moment. */
+  async #fetch<Body>(path: string, init: RequestInit): Promise<Body | null> {
+    const url = this.#options.server();
+    if (url === undefined) return null;
+    try {
+      const response = await fetch(url + path, { ...init, signal: AbortSignal.timeout(PATIENCE_MS) });
+      return response.ok ? ((await response.json()) as Body) : null;
+    } catch {
+      return null;
+    }
+  }
+}
+
+function findKey(events: readonly RunEvent[], callId: string): string | undefined {
+  const started = events.findLast(event => event.type === 'tool.started' && event.callId === callId);
+  return started?.type === 'tool.started' ? started.key : undefined;
+}

@@ -1,0 +1,95 @@
+import type { ChartState } from '../../../machines/step.ts';
+import type { RunEvent } from '../../../protocol/event.ts';
+import type { Item } from '../../../protocol/item.ts';
+import type { Act } from '../outside.ts';
+
+/** What is known of a run: its journal, its fold, and what its calls did outside. */
+export type Evidence = {
+  runId: string;
+  state: ChartState;
+  events: readonly RunEvent[];
+  acts: readonly Act[];
+};
+
+/** The tools whose calls a person has to allow. */
+const GATED: ReadonlySet<string> = new Set(['refund', 'wire', 'deploy']);
+
+/**
+ * What is wrong with a run's calls: each happened with one key, or has a result that says why it did not;
+ * what is gated was allowed; a call of another agent is one run of it.
+ */
+export function checkCalls(run: Evidence, all: readonly Evidence[]): string[] {
+  return run.state.context.transcript.flatMap(item => {
+    if (item.type !== 'tool_call') return [];
+    const { callId, name } = item;
+    const call = `${callId} of ${run.runId} (${name})`;
+    const children = all.filter(({ state: { context } }) => isMadeBy(context.parent, run.runId, callId));
+    if (children.length > 1) return [`${call} has ${children.length} runs`];
+    if (children.length === 1) return checkAnswer(call, resultOf(callId, run));
+    return checkActs(call, callId, name, run);
+  });
+}
+
+type Parent = { runId: string; callId: string } | null;
+
+function isMadeBy(parent: Parent, runId: string, callId: string): boolean {
+  return parent?.runId === runId && parent.callId === callId;
+}
+
+function checkAnswer(call: string, result: Result | undefined): string[] {
+  return result?.isError === false ? [] : [`${call} has a run, and the result ${JSON.stringify(result)}`];
+}
+
+function checkActs(call: string, callId: string, name: string, { events, acts, ...run }: Evidence): string[] {
+  const happened = acts.filter(act => act.callId === callId);
+  const keys = new Set(happened.map(({ key }) => key));
+  const result = resultOf(callId, { events, acts, ...run });
+  if (happened.length === 0) {
+    if (isExcused(callId, events, result)) return [];
+    return [`${call} never happened, and its result is ${JSON.stringify(result)}`];
+  }
+  const started = events.some(event => event.type === 'tool.started' && event.callId === callId);
+  return [
+    ...(keys.size > 1 ? [`${call} happened with the keys ${[...keys].join(', ')}`] : []),
+    ...(GATED.has(name) && !isAllowed(callId, name, events)
+      ? [`${call} happened and nobody allowed it`]
+      : []),
+    ...(started ? [] : [`${call} happened and the journal does not say that it was started`]),
+  ];
+}
+
+function isAllowed(callId: string, name: string, events: readonly RunEvent[]): boolean {
+  return events.some(
+    event =>
+      event.type === 'approval.decided' &&
+      event.decision.type === 'approve' &&
+      (event.callId === callId || (event.sticky === true && nameOf(event.callId, events) === name)),
+  );
+}
+
+function nameOf(callId: string, events: readonly RunEvent[]): string | undefined {
+  for (const event of events) {
+    const call = event.type === 'turn.completed' && event.calls.find(made => made.callId === callId);
+    if (call) return call.name;
+  }
+  return undefined;
+}
+
+/** A person said what came of it or refused it, a client ran it, or a message or a limit took its place. */
+function isExcused(callId: string, events: readonly RunEvent[], result: Result | undefined): boolean {
+  const said = events.some(event => {
+    if (!('callId' in event) || event.callId !== callId) return false;
+    if (event.type === 'approval.decided') return event.decision.type !== 'approve';
+    if (event.type === 'doubt.resolved') return event.resolution.type === 'failed';
+    return event.type === 'result.received';
+  });
+  return said || (result?.isError === true && /superseded|[Ll]imit/.test(JSON.stringify(result.output)));
+}
+
+type Result = Extract<Item, { type: 'tool_result' }>;
+
+export function resultOf(callId: string, { state }: Evidence): Result | undefined {
+  return state.context.transcript.find(
+    (item): item is Result => item.type === 'tool_result' && item.callId === callId,
+  );
+}

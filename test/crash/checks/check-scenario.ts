@@ -1,0 +1,93 @@
+import { join } from 'node:path';
+import { loadRun } from '../../../engine/journal/load-run.ts';
+import { replayRun } from '../../../engine/replay/replay-run.ts';
+import type { Store } from '../../../protocol/store.ts';
+import { sqlite } from '../../../stores/sqlite.ts';
+import { DATABASE, RUN } from '../drive-chart.ts';
+import { type Act, Outside } from '../outside.ts';
+import { checkCalls, type Evidence } from './check-calls.ts';
+import { checkTold } from './check-told.ts';
+import { checkTranscript } from './check-transcript.ts';
+
+/** The tools whose calls must not happen twice. */
+const ONCE: ReadonlySet<string> = new Set([
+  'pay',
+  'ask',
+  'refund',
+  'deploy',
+  'blind',
+  'blank',
+  'hang',
+  'hold',
+]);
+
+/** What is wrong with how a scenario ended. */
+export type Findings = {
+  /** Calls of `once` tools that happened more than once. */
+  doubles: string[];
+  /** Whatever else is not as promised. */
+  lost: string[];
+  /** Calls of which a person was asked whether they happened. */
+  doubted: number;
+};
+
+/** How often `once` calls happened, from what the tools wrote down themselves. */
+export function findDoubles(acts: readonly Act[]): string[] {
+  const counts = new Map<string, number>();
+  for (const { tool, runId, callId } of acts) {
+    if (!ONCE.has(tool)) continue;
+    const call = `${callId} of ${runId} (${tool})`;
+    counts.set(call, (counts.get(call) ?? 0) + 1);
+  }
+  return [...counts].flatMap(([call, count]) => (count > 1 ? [`${call} happened ${count} times`] : []));
+}
+
+/** Holds what happened outside against the journals, both as they are on the disk. */
+export async function checkScenario(folder: string): Promise<Findings> {
+  const outside = new Outside(folder);
+  const { acts, told } = outside;
+  const doubts = told.flatMap(line => (line.type === 'doubted' ? [`${line.runId} ${line.callId}`] : []));
+  const found = { doubles: findDoubles(acts), doubted: new Set(doubts).size };
+  const store = sqlite(join(folder, DATABASE));
+  try {
+    return { ...found, lost: await findLost(store, outside) };
+  } catch (error) {
+    return { ...found, lost: [String(error)] };
+  } finally {
+    await store.close();
+  }
+}
+
+async function findLost(store: Store, { acts, told }: Outside): Promise<string[]> {
+  const runs = (await store.list()).map(({ runId }) => runId);
+  const evidence = await Promise.all(
+    runs.map(async (runId): Promise<Evidence> => {
+      const { state } = await loadRun(store, runId);
+      const events = (await store.read(runId)).map(({ event }) => event);
+      return { runId, state, events, acts: acts.filter(act => act.runId === runId) };
+    }),
+  );
+  const replays = await Promise.all(runs.map(runId => checkReplay(store, runId)));
+  const strangers = acts.filter(act => !runs.includes(act.runId));
+  return [
+    ...(runs.includes(RUN) ? [] : [`there is no run ${RUN}`]),
+    ...strangers.map(({ runId, callId }) => `${callId} happened for ${runId}, which does not exist`),
+    ...evidence.flatMap(({ runId, state }) =>
+      state.value === 'finished' ? [] : [`${runId} is ${JSON.stringify(state.value)}`],
+    ),
+    ...evidence.flatMap(({ state }) => checkTranscript(state.context.transcript)),
+    ...replays.flat(),
+    ...evidence.flatMap(run => checkCalls(run, evidence)),
+    ...told.flatMap(line => {
+      const runId = 'runId' in line ? line.runId : RUN;
+      const about = evidence.find(run => run.runId === runId);
+      return about === undefined ? [`${JSON.stringify(line)}: of no run`] : checkTold(line, about);
+    }),
+  ];
+}
+
+async function checkReplay(store: Store, runId: string): Promise<string[]> {
+  const { equal, problem } = await replayRun(store, runId);
+  if (equal) return [];
+  return [`the journal of ${runId} does not replay: entry ${problem?.seq} ${problem?.message}`];
+}

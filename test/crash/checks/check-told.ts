@@ -1,0 +1,73 @@
+import type { RunEvent } from '../../../protocol/event.ts';
+import { canonicalJson, type JsonValue } from '../../../protocol/json.ts';
+import type { Told } from '../outside.ts';
+import { type Evidence, resultOf } from './check-calls.ts';
+
+/** Whether what a person was told is in the journal exactly once, and came of it what was said; the faults. */
+export function checkTold(told: Told, run: Evidence): string[] {
+  const { events, acts, state } = run;
+  const expect = (holds: boolean, fault: string) => (holds ? [] : [`${JSON.stringify(told)}: ${fault}`]);
+  const count = (type: RunEvent['type'], callId: string) =>
+    events.filter(event => event.type === type && 'callId' in event && event.callId === callId).length;
+  switch (told.type) {
+    case 'killed':
+      return [];
+    case 'approved': {
+      const happened = acts.filter(act => act.callId === told.callId);
+      const asSaid = happened.every(act => told.input === undefined || isEqual(act.input, told.input));
+      return [
+        ...expect(count('approval.decided', told.callId) === 1, 'is not in the journal once'),
+        ...expect(happened.length > 0, 'and it never happened'),
+        ...expect(asSaid, `and it happened with ${JSON.stringify(happened.map(({ input }) => input))}`),
+      ];
+    }
+    case 'rejected':
+      return [
+        ...expect(count('approval.decided', told.callId) === 1, 'is not in the journal once'),
+        ...expect(!acts.some(act => act.callId === told.callId), 'and it happened'),
+        ...expect(resultOf(told.callId, run)?.isError === true, 'and its result is no error'),
+      ];
+    case 'answered': {
+      const said = count('approval.decided', told.callId) + count('result.received', told.callId);
+      const output = resultOf(told.callId, run)?.output;
+      const isTaken = output !== undefined && isEqual(output, told.output);
+      return [
+        ...expect(said === 1, 'is not in the journal once'),
+        ...expect(isTaken, `and its result is ${JSON.stringify(output)}`),
+      ];
+    }
+    case 'sent': {
+      const has = (value: unknown) => JSON.stringify(value).includes(told.text);
+      const journaled = events.filter(event => event.type === 'message.received' && has(event.items)).length;
+      const read = state.context.transcript.filter(
+        item => item.type === 'message' && item.role === 'user' && has(item.content),
+      ).length;
+      return [
+        ...expect(journaled === 1, `is in the journal ${journaled} times`),
+        ...expect(read === 1, `is in the transcript ${read} times`),
+      ];
+    }
+    case 'asked again':
+      return expect(false, 'after it was done');
+    case 'steered':
+      return expect(events.filter(({ type }) => type === told.by).length === 1, 'is not in the journal once');
+    case 'doubted':
+      return [
+        ...expect(told.reason !== '', 'and nobody said why'),
+        ...expect(count('tool.started', told.callId) > 0, 'and it was never started'),
+        ...expect(count('doubt.resolved', told.callId) > 0, 'and nobody resolved it'),
+      ];
+    case 'resolved': {
+      const result = resultOf(told.callId, run);
+      const isAsSaid = (result?.isError === true) === (told.as === 'failed');
+      return [
+        ...expect(count('doubt.resolved', told.callId) > 0, 'is not in the journal'),
+        ...expect(isAsSaid, `and its result is ${JSON.stringify(result)}`),
+      ];
+    }
+  }
+}
+
+function isEqual(left: JsonValue, right: JsonValue): boolean {
+  return canonicalJson(left) === canonicalJson(right);
+}

@@ -1,2 +1,0 @@
-/** What the examples of docs/streams.md import from `agentchart`. */
-export * from '../../../surfaces/library/index.ts';

@@ -1,2 +1,0 @@
-/** What the examples of docs/streams.md import from `agentchart/adapters/scripted`. */
-export { scripted } from '../../../adapters/scripted.ts';

@@ -1,0 +1,436 @@
+import { describe, expect, test } from 'vitest';
+import { scripted } from '../../../adapters/scripted.ts';
+import { makeOwner } from '../../../engine/driver/owner.ts';
+import { loadRun } from '../../../engine/journal/load-run.ts';
+import type { Run } from '../../../engine/run/run.ts';
+import type { Store } from '../../../protocol/store.ts';
+import { memory } from '../../../stores/memory.ts';
+import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import {
+  calls,
+  clientTool,
+  eventsOf,
+  makeGate,
+  makeTool,
+  makeTracedTool,
+  wordsOf,
+} from '../../support/engine/agents.ts';
+import { recordRequests } from '../../support/engine/models.ts';
+import { watchStore } from '../../support/engine/watched-store.ts';
+
+const silent = { id: 'driver_x', host: 'elsewhere', pid: 1, startedAt: '' };
+
+describe('E4: one driver', () => {
+  test('a second process follows while the first drives, and sees the same end', async () => {
+    const store = memory();
+    const host = new ManualHost();
+    const slow = makeGate<string>();
+    const keys: string[] = [];
+    const make = (name: string) =>
+      createAgent({
+        name: 'a',
+        host: host,
+        store,
+        model: scripted([calls('slow'), { text: 'done' }]),
+        tools: [
+          makeTool('slow', {
+            run: (_, { key }) => {
+              keys.push(`${name} ${key}`);
+              return slow.promise;
+            },
+          }),
+        ],
+      });
+    const run = await make('one').start('go');
+    await host.idle();
+    const follower = await make('two').open(run.id);
+    const followed = follower.settled();
+    await host.advance(5_000);
+    slow.open('x');
+    const [one, two] = await Promise.all([host.settle(run.settled()), host.settle(followed)]);
+    expect(two).toEqual(one);
+    expect(keys).toEqual([`one ${run.id}:1:call_0_0`]);
+    expect((await eventsOf(store, run.id)).filter(({ type }) => type === 'run.claimed')).toHaveLength(1);
+  });
+
+  test('a driver keeps its lease for as long as a tool takes', async () => {
+    const store = memory();
+    const host = new ManualHost();
+    const slow = makeGate<string>();
+    const options = {
+      name: 'a',
+      host,
+      store,
+      model: scripted([calls('slow'), { text: 'done' }]),
+      tools: [makeTool('slow', { run: () => slow.promise })],
+    };
+    const run = await createAgent(options).start('go');
+    const follower = await createAgent(options).open(run.id);
+    const followed = follower.settled();
+    for (let minute = 0; minute < 10; minute += 1) {
+      await host.advance(60_000);
+      expect((await store.get(run.id))?.leaseUntil).toBeGreaterThan(host.now());
+    }
+    slow.open('x');
+    expect((await host.settle(followed)).status).toBe('finished');
+    expect((await eventsOf(store, run.id)).filter(({ type }) => type === 'run.claimed')).toHaveLength(1);
+  });
+
+  test('a driver that was stopped past its lease reports nothing more, and its late result is kept', async () => {
+    const store = memory();
+    const [first, second] = [new ManualHost(), new ManualHost({ name: 'b' })];
+    const slow = makeGate<string>();
+    const keys: string[] = [];
+    const options = { name: 'a', store, model: scripted([calls('pay'), { text: 'done' }]) };
+    const zombie = await createAgent({
+      ...options,
+      host: first,
+      tools: [makeTool('pay', { run: () => slow.promise })],
+    }).start('go');
+    await first.idle();
+    second.jump(11_000);
+    const run = await createAgent({ ...options, host: second, tools: [makeTracedTool('pay', keys)] }).open(
+      zombie.id,
+    );
+    expect(await second.settle(run.settled())).toMatchObject({
+      status: 'waiting',
+      doubts: [{ callId: 'call_0_0' }],
+    });
+    first.jump(11_000);
+    slow.open('paid by the first');
+    await first.idle();
+    const settled = await first.settle(zombie.settled());
+    expect(settled).toMatchObject({ status: 'waiting', doubts: [{ callId: 'call_0_0' }] });
+    expect(keys).toEqual([]);
+    const words = await wordsOf(store, run.id);
+    expect(words.filter(word => word.startsWith('tool.'))).toEqual([
+      'tool.started call_0_0',
+      'tool.interrupted call_0_0',
+      'tool.late call_0_0',
+    ]);
+    const late = (await eventsOf(store, run.id)).find(({ type }) => type === 'tool.late');
+    expect(late).toMatchObject({ output: 'paid by the first' });
+  });
+
+  test('the store refuses what an older epoch reports', async () => {
+    const store = memory();
+    const host = new ManualHost();
+    const agent = createAgent({
+      name: 'a',
+      host,
+      store,
+      model: scripted([calls('act'), { text: 'done' }]),
+      tools: [makeTool('act', { approval: true })],
+    });
+    const run = await agent.start('go');
+    await run.settled();
+    const at = host.now();
+    const { seq = 0 } = (await store.get(run.id)) ?? {};
+    const late = { type: 'timer.fired', at, generation: 1 } as const;
+    const claim = await store.claim(run.id, { owner: silent, now: at, leaseMs: 1000, isDead: () => false });
+    expect(claim).toMatchObject({ type: 'claimed', epoch: 2 });
+    expect(await store.append(run.id, { after: seq + 1, epoch: 1 }, [late], { status: 'waiting' })).toEqual({
+      type: 'superseded',
+    });
+  });
+
+  test('an owner that is known to be dead is replaced at once', async () => {
+    const store = memory();
+    const host = new ManualHost();
+    const agent = createAgent({
+      name: 'a',
+      host,
+      store,
+      model: scripted([calls('act'), { text: 'done' }]),
+      tools: [makeTool('act', { approval: true })],
+    });
+    const run = await agent.start('go');
+    await run.settled();
+    const owner = { ...makeOwner('driver_gone'), pid: 2 ** 30 };
+    await store.claim(run.id, { owner, now: host.now(), leaseMs: 60_000, isDead: () => false });
+    const before = host.now();
+    const other = await agent.open(run.id);
+    expect(await other.approve('call_0_0')).toEqual({ accepted: true });
+    expect((await host.settle(other.settled())).status).toBe('finished');
+    expect(host.now() - before).toBeLessThan(1000);
+  });
+
+  test('a silent owner elsewhere is replaced after its lease, not before', async () => {
+    const store = memory();
+    const host = new ManualHost();
+    const agent = createAgent({
+      name: 'a',
+      host,
+      store,
+      model: scripted([calls('act'), { text: 'done' }]),
+      tools: [makeTool('act', { approval: true })],
+    });
+    const run = await agent.start('go');
+    await run.settled();
+    await store.claim(run.id, { owner: silent, now: host.now(), leaseMs: 8_000, isDead: () => false });
+    const other = await agent.open(run.id);
+    const before = host.now();
+    await other.approve('call_0_0');
+    const settled = other.settled();
+    await host.advance(7_900);
+    expect(await wordsOf(store, run.id)).not.toContain('tool.started call_0_0');
+    expect((await host.settle(settled)).status).toBe('finished');
+    expect(host.now() - before).toBeGreaterThanOrEqual(8_000);
+    expect(host.now() - before).toBeLessThan(8_400);
+  });
+
+  test("a driver sees somebody else's decision within 200 ms", async () => {
+    const store = memory();
+    const host = new ManualHost();
+    const slow = makeGate<string>();
+    const make = () =>
+      createAgent({
+        name: 'a',
+        host,
+        store,
+        model: scripted([calls('slow', 'act'), { text: 'done' }]),
+        tools: [makeTool('slow', { run: () => slow.promise }), makeTool('act', { approval: true })],
+      });
+    const run = await make().start('go');
+    await host.advance(1_000);
+    const foreign = await make().open(run.id);
+    expect(await foreign.reject('call_0_1', { by: 'eve' })).toEqual({ accepted: true });
+    await host.advance(200);
+    expect(JSON.stringify(run.snapshot())).toContain('the call was rejected');
+    expect(await run.approve('call_0_1')).toMatchObject({ code: 'already-decided', by: 'eve' });
+    slow.open('x');
+    expect((await host.settle(run.settled())).status).toBe('finished');
+  });
+
+  test("what is said between a driver's last look and its release is acted upon", async () => {
+    const inner = memory();
+    const host = new ManualHost();
+    let foreign: Promise<unknown> | undefined;
+    const store = watchStore(inner, {
+      before: async method => {
+        if (method !== 'release' || foreign !== undefined) return;
+        foreign = other(inner, host).then(run => run.approve('call_0_0'));
+        await foreign;
+      },
+    });
+    const run = await makeGated(store, host).start('go');
+    await host.idle();
+    expect(await foreign).toEqual({ accepted: true });
+    await host.advance(1_000);
+    expect((await inner.get(run.id))?.status).toBe('finished');
+  });
+});
+
+function makeGated(store: Store, host: ManualHost) {
+  return createAgent({
+    name: 'a',
+    host,
+    store,
+    model: scripted([calls('act'), { text: 'done' }]),
+    tools: [makeTool('act', { approval: true })],
+  });
+}
+
+async function other(store: Store, host: ManualHost): Promise<Run> {
+  return await makeGated(store, host).open('run_1');
+}
+
+type Foreign = { name: string; say: (run: Run) => Promise<unknown> };
+
+const INPUTS: Foreign[] = [
+  { name: 'an approval', say: run => run.approve('call_0_1', { by: 'eve' }) },
+  { name: 'a rejection', say: run => run.reject('call_0_2', { by: 'eve' }) },
+  { name: 'a sticky approval', say: run => run.approve('call_0_2', { by: 'eve', sticky: true }) },
+  { name: 'a result', say: run => run.answer('call_0_3', { output: 'seen', by: 'eve' }) },
+  { name: 'a message', say: run => run.send('and another thing', { by: 'eve' }) },
+  { name: 'a pause', say: run => run.pause() },
+  { name: 'a cancellation', say: run => run.cancel({ by: 'eve' }) },
+];
+
+test('a batch that was overtaken before it was durable runs what it owes now, and each call once', async () => {
+  const inner = memory();
+  const host = new ManualHost();
+  const keys: string[] = [];
+  const slow = makeGate<string>();
+  let landed = false;
+  const make = (store: Store) =>
+    createAgent({
+      name: 'a',
+      host,
+      store,
+      model: scripted([calls('slow', 'refund', 'refund'), { text: 'done' }]),
+      tools: [
+        makeTool('slow', { sideEffect: 'none', run: () => slow.promise }),
+        makeTracedTool('refund', keys, { approval: true }),
+      ],
+    });
+  const store = watchStore(inner, {
+    beforeAppend: async (runId, events) => {
+      if (landed || !events.some(event => event.type === 'tool.started' && event.callId === 'call_0_1'))
+        return;
+      landed = true;
+      expect(await (await make(inner).open(runId)).approve('call_0_2')).toEqual({ accepted: true });
+    },
+  });
+  const run = await make(store).start('go');
+  await host.idle();
+  const approved = run.approve('call_0_1');
+  slow.open('x');
+  expect(await approved).toEqual({ accepted: true });
+  expect((await host.settle(run.settled())).status).toBe('finished');
+  expect(landed).toBe(true);
+  expect(keys.toSorted()).toEqual([`${run.id}:1:call_0_1`, `${run.id}:1:call_0_2`]);
+  const started = (await wordsOf(inner, run.id)).filter(word => word.startsWith('tool.started'));
+  expect(started.toSorted()).toEqual([0, 1, 2].map(call => `tool.started call_0_${call}`));
+});
+
+test('a call that was overtaken while the driver took its last look is journaled before it runs', async () => {
+  const inner = memory();
+  const host = new ManualHost();
+  const faults: string[] = [];
+  const keys: string[] = [];
+  const state = { resting: false, approved: false, landed: false };
+  const make = (store: Store) =>
+    createAgent({
+      ...{ name: 'a', host, store, model: scripted([calls('refund', 'refund'), { text: 'done' }]) },
+      tools: [
+        makeTool('refund', {
+          approval: true,
+          run: async (_, { key, runId, callId }) => {
+            keys.push(key);
+            const started = (await wordsOf(inner, runId)).filter(word => word === `tool.started ${callId}`);
+            if (started.length !== 1) faults.push(`${callId} runs and was started ${started.length} times`);
+          },
+        }),
+      ],
+    });
+  const store = watchStore(inner, {
+    before: method => {
+      if (!state.resting || state.approved || method !== 'read') return;
+      state.approved = true;
+      void run.approve('call_0_0');
+    },
+    beforeAppend: async (runId, events) => {
+      if (events.some(({ type }) => type === 'turn.completed')) state.resting = true;
+      if (state.landed || !events.some(({ type }) => type === 'tool.started')) return;
+      state.landed = true;
+      await (await make(inner).open(runId)).approve('call_0_1');
+    },
+  });
+  const run = await make(store).start('go');
+  expect((await host.settle(run.settled())).status).toBe('finished');
+  expect(state).toEqual({ resting: true, approved: true, landed: true });
+  expect(faults).toEqual([]);
+  expect(keys.toSorted()).toEqual([`${run.id}:1:call_0_0`, `${run.id}:1:call_0_1`]);
+});
+
+test('a pause that overtakes a model call stops it before it is made', async () => {
+  const inner = memory();
+  const host = new ManualHost();
+  const { model, requests } = recordRequests(scripted([calls('read'), { text: 'done' }]));
+  const make = (store: Store) =>
+    createAgent({ name: 'a', host, store, model, tools: [makeTool('read', { sideEffect: 'none' })] });
+  let landed = false;
+  const store = watchStore(inner, {
+    beforeAppend: async (runId, events) => {
+      if (landed || !events.some(({ type }) => type === 'tool.settled')) return;
+      landed = true;
+      await (await make(inner).open(runId)).pause();
+    },
+  });
+  const run = await make(store).start('go');
+  expect(await host.settle(run.settled())).toMatchObject({ status: 'waiting', paused: true });
+  await host.advance(1_000);
+  expect(requests).toHaveLength(1);
+  await run.unpause();
+  expect((await host.settle(run.settled())).status).toBe('finished');
+  expect(requests).toHaveLength(2);
+});
+
+describe("E4: somebody else's input between any two appends", () => {
+  test.each(INPUTS)(
+    '$name loses nothing, doubles nothing and leaves a journal that folds',
+    async ({ say }) => {
+      let landings = 0;
+      for (let at = 1; ; at += 1) {
+        const outcome = await race(at, say);
+        if (!outcome.landed) break;
+        landings += 1;
+        expect(outcome.problems, `before append ${at}`).toEqual([]);
+      }
+      expect(landings).toBeGreaterThan(8);
+    },
+  );
+});
+
+/** A run with gates and a client's call, driven to its end; before its n-th append somebody else says something. */
+async function race(at: number, say: (run: Run) => Promise<unknown>) {
+  const inner = memory();
+  const host = new ManualHost();
+  const keys: string[] = [];
+  const state = { appends: 0, landed: false };
+  const make = (store: Store) =>
+    createAgent({
+      name: 'a',
+      host,
+      store,
+      onMessage: 'queue',
+      model: scripted([
+        calls('pay', 'refund', 'refund', 'show'),
+        calls('refund', 'pay'),
+        { text: 'done' },
+        { text: 'read' },
+      ]),
+      tools: [
+        makeTracedTool('pay', keys),
+        makeTracedTool('refund', keys, { approval: true }),
+        clientTool('show'),
+      ],
+    });
+  const foreign = make(inner);
+  const store = watchStore(inner, {
+    beforeAppend: async runId => {
+      state.appends += 1;
+      if (state.appends !== at + 1) return;
+      state.landed = true;
+      await say(await foreign.open(runId));
+    },
+  });
+  const run = await make(store).start('go');
+  const settled = await host.settle(workToTheEnd(run));
+  const problems: string[] = [];
+  const replayed = await loadRun(inner, run.id);
+  const { transcript } = replayed.state.context;
+  for (const key of keys) if (keys.indexOf(key) !== keys.lastIndexOf(key)) problems.push(`${key} ran twice`);
+  const events = await eventsOf(inner, run.id);
+  for (const key of keys) {
+    if (!events.some(event => event.type === 'tool.started' && event.key === key))
+      problems.push(`${key} ran and was not journaled`);
+  }
+  const known = events.flatMap(event =>
+    event.type === 'tool.settled' || event.type === 'tool.late' ? [event.callId] : [],
+  );
+  for (const key of keys) if (!known.some(id => key.endsWith(id))) problems.push(`${key} ran, and is lost`);
+  if (settled.status === 'finished') {
+    const called = transcript.flatMap(item => (item.type === 'tool_call' ? [item.callId] : []));
+    const answered = transcript.flatMap(item => (item.type === 'tool_result' ? [item.callId] : []));
+    if (called.join() !== answered.join()) problems.push(`calls ${called} have the results ${answered}`);
+    if (settled.unread.length > 0) problems.push('a message was not read');
+  } else if (settled.status !== 'cancelled') problems.push(`the run is ${settled.status}`);
+  return { landed: state.landed, problems };
+}
+
+async function workToTheEnd(run: Run) {
+  for (let rest = 0; rest < 30; rest += 1) {
+    const settled = await run.settled();
+    if (settled.status !== 'waiting') return settled;
+    for (const { callId } of settled.doubts) throw new Error(`${callId} is in doubt`);
+    if (settled.paused) await run.unpause();
+    await Promise.all([
+      ...settled.approvals.map(({ callId }) => run.approve(callId, { by: 'ann' })),
+      ...settled.results.map(({ callId }) => run.answer(callId, { output: 'shown' })),
+    ]);
+  }
+  throw new Error('the run rests again and again');
+}

@@ -1,0 +1,65 @@
+import { describe, expect, test } from 'vitest';
+import { compareOwner, judgeOwner, judgeOwnerName, makeOwner } from '../../../engine/driver/owner.ts';
+import {
+  type NamedProcess,
+  nameOwner,
+  readOwnerName,
+  shortenOwnerName,
+} from '../../../protocol/owner-name.ts';
+
+const here: NamedProcess = { host: 'vm', pid: 7, startedAt: '900', space: 'space', instance: 'mine' };
+const other: NamedProcess = { ...here, pid: 8, startedAt: '100', instance: 'theirs' };
+
+const none = () => ({ type: 'none' }) as const;
+const started = (startedAt: string) => () => ({ type: 'found', startedAt }) as const;
+const unasked = (): never => {
+  throw new Error('a process id of another place was looked up');
+};
+
+describe('an owner', () => {
+  test('of the same place is dead if no process has its id, or a later one does', () => {
+    expect(compareOwner(other, here, none)).toBe('dead');
+    expect(compareOwner(other, here, started('400'))).toBe('dead');
+    expect(compareOwner(other, here, started('100'))).toBe('alive');
+  });
+
+  test('is not judged by a process whose start cannot be known', () => {
+    expect(compareOwner(other, here, started(''))).toBe('unknown');
+    expect(compareOwner({ ...other, startedAt: '' }, here, started('100'))).toBe('unknown');
+  });
+
+  test.each([
+    ['another place', { ...other, space: 'elsewhere' }],
+    ['a place that is not known', { ...other, space: '' }],
+    ['an earlier release', { host: 'vm/boot', pid: 8, startedAt: '100' }],
+    ['no process at all', { ...other, pid: 2 ** 32 + 8 }],
+  ])('of %s is not looked up by its process id', (_, owner) => {
+    expect(compareOwner(owner, here, unasked)).toBe('unknown');
+  });
+
+  test('of a place that is not known is not looked up from one that is not known either', () => {
+    expect(compareOwner({ ...other, space: '' }, { ...here, space: '' }, unasked)).toBe('unknown');
+  });
+
+  test('is this process only in the same copy of the engine', () => {
+    expect(compareOwner(here, here, unasked)).toBe('self');
+    expect(compareOwner({ ...here, instance: 'of a worker thread' }, here, started('900'))).toBe('alive');
+  });
+
+  test('is known again by its name in the journal', () => {
+    const owner = { ...other, host: 'a:b@c', startedAt: 'Mon Jun  2 10:00:00 2025 @/' };
+    expect(readOwnerName(nameOwner(owner))).toEqual(owner);
+    expect(shortenOwnerName(nameOwner(owner))).toBe('a:b@c:8');
+    expect(judgeOwnerName(nameOwner(makeOwner('driver_1')))).toBe('self');
+  });
+
+  test.each(['vm:8', 'vm:8@', 'vm:8@a/b', 'vm:8@a/b/%', 'vm:8@//', ''])('named "%s" is unknown', name => {
+    expect(judgeOwnerName(name)).toBe('unknown');
+  });
+
+  test('that has ended here is dead, by its name and by its lease', () => {
+    const gone = { ...makeOwner('driver_1'), pid: 2 ** 30 };
+    expect([judgeOwner(gone), judgeOwnerName(nameOwner(gone))]).toEqual(['dead', 'dead']);
+    expect(judgeOwner({ ...makeOwner('driver_1'), pid: 1, instance: 'another' })).toBe('dead');
+  });
+});

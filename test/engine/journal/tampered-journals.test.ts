@@ -1,0 +1,223 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { exportRun, hashEvent, type RunExport } from '../../../engine/replay/export-run.ts';
+import { readExport } from '../../../engine/replay/read-export.ts';
+import { replayExport } from '../../../engine/replay/replay-export.ts';
+import { replayRun } from '../../../engine/replay/replay-run.ts';
+import type { RunEvent } from '../../../protocol/event.ts';
+import { isJsonObject, type JsonValue } from '../../../protocol/json.ts';
+import type { RunRecord, Store } from '../../../protocol/store.ts';
+import { memory } from '../../../stores/memory.ts';
+import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { answerWith } from '../../support/engine/models.ts';
+import { type Recipe, recordRun } from '../../support/engine/recorded-run.ts';
+
+const RECIPE: Recipe = {
+  turns: [{ text: 'Let me see.', toolCalls: [{ name: 'read' }, { name: 'act' }] }, { text: 'Done.' }],
+  words: ['approve'],
+};
+
+const RECORDED = recordRun(RECIPE);
+
+async function makeExport(): Promise<RunExport> {
+  const { store, run } = await RECORDED;
+  return await exportRun(store, run.id);
+}
+
+/** `false` also for what is no export any more. */
+function isEqual(exported: unknown): boolean {
+  try {
+    return replayExport(readExport(JSON.stringify(exported), 'the file')).equal;
+  } catch {
+    return false;
+  }
+}
+
+function number({ journal }: RunExport): void {
+  for (const [index, entry] of journal.entries()) entry.seq = index + 1;
+}
+
+type Path = (string | number)[];
+
+/** Where there is a value that is no object and no array. */
+function leavesOf(value: JsonValue, path: Path = []): Path[] {
+  if (Array.isArray(value)) return value.flatMap((inner, index) => leavesOf(inner, [...path, index]));
+  if (!isJsonObject(value)) return [path];
+  return Object.entries(value).flatMap(([key, inner]) => leavesOf(inner, [...path, key]));
+}
+
+function changeAt(value: JsonValue, [key, ...rest]: Path): JsonValue {
+  if (key === undefined) return typeof value === 'number' ? value + 1 : `${String(value)}x`;
+  if (Array.isArray(value))
+    return value.map((inner, index) => (index === key ? changeAt(inner, rest) : inner));
+  if (!isJsonObject(value)) throw new Error('there is no such place');
+  return { ...value, [key]: changeAt(value[String(key)] ?? null, rest) };
+}
+
+/** The store with one event changed where it is read. */
+function withEvent(store: Store, change: (event: RunEvent) => RunEvent): Store {
+  const changed: Store = Object.create(store, {});
+  changed.read = async (...asked) =>
+    (await store.read(...asked)).map(({ seq, event }) => ({ seq, event: change(event) }));
+  changed.get = runId => store.get(runId);
+  changed.chain = runId => store.chain(runId);
+  changed.loadSnapshot = async () => undefined;
+  return changed;
+}
+
+function withRecord(store: Store, change: Partial<RunRecord>): Store {
+  const changed: Store = Object.create(store, {});
+  const alter = (record: RunRecord) => ({ ...record, ...change });
+  changed.read = (...asked) => store.read(...asked);
+  changed.get = async runId => {
+    const record = await store.get(runId);
+    return record && alter(record);
+  };
+  changed.chain = async runId => (await store.chain(runId)).map(alter);
+  changed.loadSnapshot = runId => store.loadSnapshot(runId);
+  return changed;
+}
+
+describe('an export', () => {
+  test('in which any one value was changed is not equal', async () => {
+    const whole: JsonValue = JSON.parse(JSON.stringify(await makeExport()));
+    const leaves = leavesOf(whole);
+    expect(leaves.length).toBeGreaterThan(150);
+    expect(isEqual(whole)).toBe(true);
+    for (const path of leaves) expect(isEqual(changeAt(whole, path)), path.join('.')).toBe(false);
+  });
+
+  test('from which any entries were taken, with their hashes, is not equal', async () => {
+    const whole = await makeExport();
+    const { length } = whole.journal;
+    fc.assert(
+      fc.property(
+        fc.nat(length - 1),
+        fc.integer({ min: 1, max: length }),
+        fc.boolean(),
+        (from, count, renumber) => {
+          const copy: RunExport = structuredClone(whole);
+          copy.journal.splice(from, count);
+          copy.hashes.splice(from, count);
+          if (renumber) number(copy);
+          return !isEqual(copy);
+        },
+      ),
+      { numRuns: 200 },
+    );
+  });
+
+  test('whose entries stand in another order, with their hashes and renumbered, is not equal', async () => {
+    const whole = await makeExport();
+    for (let place = 1; place < whole.journal.length - 1; place += 1) {
+      const copy: RunExport = structuredClone(whole);
+      copy.journal.splice(place, 2, ...copy.journal.slice(place, place + 2).reverse());
+      copy.hashes.splice(place, 2, ...copy.hashes.slice(place, place + 2).reverse());
+      number(copy);
+      expect(isEqual(copy), `entry ${place}`).toBe(false);
+    }
+  });
+
+  test('made of two runs, one cut short, the other from there on, is not equal', async () => {
+    const [whole, { store, run }] = [await makeExport(), await recordRun(RECIPE)];
+    const other = await exportRun(store, run.id);
+    const differing = structuredClone(other);
+    const first = differing.journal[0]?.event;
+    if (first?.type === 'run.started') first.agent = { name: first.agent.name, version: 'other' };
+    for (let at = 1; at < whole.journal.length; at += 1) {
+      const spliced = structuredClone(differing);
+      spliced.journal.splice(at, Number.POSITIVE_INFINITY, ...whole.journal.slice(at));
+      spliced.hashes.splice(at, Number.POSITIVE_INFINITY, ...whole.hashes.slice(at));
+      expect(isEqual({ ...spliced, end: whole.end, seal: whole.seal }), `at ${at}`).toBe(false);
+    }
+  });
+
+  test('of a run that continues another whole run of the same name is bound to that one', async () => {
+    const [host, store] = [new ManualHost(), memory()];
+    const agent = createAgent({ name: 'a', host, store, model: answerWith(() => ({ text: 'done' })) });
+    const first = await agent.start('one');
+    await first.settled();
+    const second = await agent.start('two', { continues: first.id });
+    await second.settled();
+    const whole = await exportRun(store, second.id);
+    expect(isEqual(whole)).toBe(true);
+    const elsewhere = createAgent({ ...agent.options, host: new ManualHost(), store: memory() });
+    const another = await elsewhere.start('other words');
+    await another.settled();
+    expect(another.id).toBe(first.id);
+    const { format: _, ...theirs } = await exportRun(elsewhere.options.store ?? store, another.id);
+    expect(isEqual({ ...whole, chain: [theirs] })).toBe(false);
+  });
+
+  test('of the form before, without a chain, is still replayed, and a changed one is named', async () => {
+    const { run, journal, end } = await makeExport();
+    const hashes = journal.map(({ event }) => hashEvent(event));
+    const before = { format: 'agentchart-run/1', run, journal, hashes, stateHash: end.stateHash };
+    expect(isEqual(before)).toBe(true);
+    expect(isEqual({ ...before, hashes: [...hashes].reverse() })).toBe(false);
+    expect(isEqual({ ...(await makeExport()), format: 'agentchart-run/1' })).toBe(false);
+  });
+});
+
+describe('a decision', () => {
+  const raiseInput = (event: RunEvent): RunEvent =>
+    event.type === 'turn.completed'
+      ? { ...event, calls: event.calls.map(call => ({ ...call, input: { amount: 1_000_000 } })) }
+      : event;
+
+  test('on a call whose journaled input is another than was seen is reported by replay and export', async () => {
+    const { store, run } = await RECORDED;
+    const changed = withEvent(store, raiseInput);
+    const verdict = await replayRun(changed, run.id);
+    expect(verdict).toMatchObject({ equal: false, problem: { message: expect.stringContaining('digest') } });
+    const damaged = { code: 'journal-damaged', message: expect.stringContaining('digest') };
+    await expect(exportRun(changed, run.id)).rejects.toMatchObject(damaged);
+  });
+
+  test('of another digest than that of its call is reported with both', async () => {
+    const { store, run } = await RECORDED;
+    const changed = withEvent(store, event =>
+      event.type === 'approval.decided' ? { ...event, digest: 'seen-elsewhere' } : event,
+    );
+    const message = expect.stringMatching(
+      /decides on call \S+ with digest seen-elsewhere, .* has [0-9a-f]{32}/,
+    );
+    expect(await replayRun(changed, run.id)).toMatchObject({ equal: false, problem: { message } });
+    await expect(exportRun(changed, run.id)).rejects.toMatchObject({ message });
+  });
+
+  test('with an edit that is not the one it was taken for is reported', async () => {
+    const { store, run } = await RECORDED;
+    const changed = withEvent(store, event =>
+      event.type === 'approval.decided'
+        ? { ...event, decision: { type: 'approve', input: { amount: 2 }, editDigest: 'other' } }
+        : event,
+    );
+    const message = expect.stringContaining('edits call');
+    expect(await replayRun(changed, run.id)).toMatchObject({ equal: false, problem: { message } });
+    await expect(exportRun(changed, run.id)).rejects.toMatchObject({ message });
+  });
+});
+
+describe("a run's record", () => {
+  const changes: Partial<RunRecord>[] = [
+    { status: 'running' },
+    { epoch: 9 },
+    { updatedAt: 1 },
+    { createdAt: 1 },
+    { agent: 'other' },
+    { continues: 'run_other' },
+  ];
+  test.each(changes)(
+    'that says %j, and the journal something else, is reported by replay and export',
+    async change => {
+      const { store, run } = await RECORDED;
+      const [key = ''] = Object.keys(change);
+      const changed = withRecord(store, change);
+      const message = expect.stringContaining(`${key} is ${JSON.stringify(Object.values(change)[0])}`);
+      expect(await replayRun(changed, run.id)).toMatchObject({ equal: false, problem: { message } });
+      await expect(exportRun(changed, run.id)).rejects.toMatchObject({ code: 'journal-damaged', message });
+    },
+  );
+});

@@ -1,0 +1,152 @@
+import { describe, expect, test } from 'vitest';
+import { scripted } from '../../../adapters/scripted.ts';
+import type { Run } from '../../../engine/run/run.ts';
+import { memory } from '../../../stores/memory.ts';
+import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { calls, countEvents, makeTracedTool } from '../../support/engine/agents.ts';
+
+function makeRefunds() {
+  const store = memory();
+  const host = new ManualHost();
+  const keys: string[] = [];
+  const make = () =>
+    createAgent({
+      name: 'refunds',
+      host,
+      store,
+      model: scripted([calls(['refund', { cents: 100 }], ['refund', { cents: 200 }]), { text: 'done' }]),
+      tools: [makeTracedTool('refund', keys, { approval: true })],
+    });
+  return { store, host, keys, make };
+}
+
+describe('E5: decisions are consumed once', () => {
+  test('of two decisions at the same moment one wins, and the other is told who decided', async () => {
+    const { store, host, keys, make } = makeRefunds();
+    const run = await make().start('go');
+    await run.settled();
+    const answers = await Promise.all([
+      run.approve('call_0_0', { by: 'ann' }),
+      run.reject('call_0_0', { by: 'bob' }),
+    ]);
+    expect(answers).toEqual([
+      { accepted: true },
+      {
+        accepted: false,
+        code: 'already-decided',
+        message: expect.stringContaining('approved by ann'),
+        by: 'ann',
+      },
+    ]);
+    await host.settle(run.settled());
+    expect(await countEvents(store, run.id, 'approval.decided')).toBe(1);
+    expect(keys).toEqual([`${run.id}:1:call_0_0`]);
+  });
+
+  test.each(['one process', 'a hundred processes'])('of a hundred decisions in %s one wins', async where => {
+    const { store, host, keys, make } = makeRefunds();
+    const first = await make().start('go');
+    await first.settled();
+    const people = Array.from({ length: 100 }, (_, index) => `person ${index}`);
+    const answers = await Promise.all(
+      people.map(async by => {
+        const run: Run = where === 'one process' ? first : await make().open(first.id);
+        return await run.approve('call_0_1', { by });
+      }),
+    );
+    const winner = people[answers.findIndex(({ accepted }) => accepted)];
+    expect(answers.filter(({ accepted }) => accepted)).toHaveLength(1);
+    for (const answer of answers) {
+      if (answer.accepted) continue;
+      expect(answer).toMatchObject({ code: 'already-decided', by: winner });
+    }
+    await host.settle(first.settled());
+    await host.advance(1000);
+    expect(await countEvents(store, first.id, 'approval.decided')).toBe(1);
+    expect(keys).toEqual([`${first.id}:1:call_0_1`]);
+  });
+
+  test('a decision on another digest is refused, and the call stays open', async () => {
+    const { host, keys, make } = makeRefunds();
+    const run = await make().start('go');
+    const waiting = await run.settled();
+    const [first, second] = waiting.status === 'waiting' ? waiting.approvals : [];
+    expect(first?.digest).not.toBe(second?.digest);
+    expect(await run.approve('call_0_0', { digest: second?.digest ?? '' })).toMatchObject({
+      accepted: false,
+      code: 'wrong-digest',
+    });
+    expect(await run.settled()).toEqual(waiting);
+    expect(await run.approve('call_0_0', { digest: first?.digest ?? '' })).toEqual({ accepted: true });
+    await host.settle(run.settled());
+    expect(keys).toHaveLength(1);
+  });
+
+  test('a decision about a call the run never made is refused by name', async () => {
+    const { make } = makeRefunds();
+    const run = await make().start('go');
+    await run.settled();
+    expect(await run.approve('call_9_9')).toMatchObject({ code: 'call-unknown' });
+    expect(await run.reject('constructor')).toMatchObject({ code: 'call-unknown' });
+    expect(await run.answer('call_9_9', { output: 1 })).toMatchObject({ code: 'call-unknown' });
+    expect(await run.resolve('call_9_9', { retry: true })).toMatchObject({ code: 'call-unknown' });
+  });
+
+  test('a decision after the end is refused: as decided before, or as too late', async () => {
+    const { host, make } = makeRefunds();
+    const run = await make().start('go');
+    await run.settled();
+    await run.approve('call_0_0', { by: 'ann' });
+    await host.settle(run.settled());
+    await run.cancel();
+    expect(await run.approve('call_0_0')).toMatchObject({ code: 'already-decided', by: 'ann' });
+    expect(await run.approve('call_0_1')).toMatchObject({ code: 'run-ended' });
+    expect(await run.send('hello?')).toMatchObject({
+      code: 'run-ended',
+      message: expect.stringContaining(`continues: '${run.id}'`),
+    });
+    for (const refused of [await run.pause(), await run.unpause(), await run.step(), await run.cancel()]) {
+      expect(refused).toMatchObject({ accepted: false, code: 'run-ended' });
+    }
+  });
+
+  test('a second answer about a doubt is told who resolved it, not who approved the call', async () => {
+    const host = new ManualHost({ name: 'doubted_' });
+    const agent = createAgent({
+      name: 'a',
+      host,
+      model: scripted([calls('pay', 'pay'), { text: 'done' }]),
+      tools: [
+        makeTracedTool('pay', [], {
+          approval: true,
+          timeoutMs: 100,
+          run: () => new Promise(() => {}),
+        }),
+      ],
+    });
+    const run = await agent.start('go');
+    await run.settled();
+    await run.approve('call_0_0', { by: 'ann' });
+    await host.advance(1_200);
+    expect(await run.settled()).toMatchObject({ status: 'waiting', doubts: [{ callId: 'call_0_0' }] });
+    expect(await run.resolve('call_0_0', { happened: true, output: 1, by: 'bob' })).toEqual({
+      accepted: true,
+    });
+    expect(await run.resolve('call_0_0', { retry: true, by: 'eve' })).toMatchObject({
+      code: 'already-decided',
+      by: 'bob',
+      message: expect.stringContaining('resolved by bob'),
+    });
+  });
+
+  test('an input that could not be read back is refused, and the run goes on', async () => {
+    const { host, make } = makeRefunds();
+    const run = await make().start('go');
+    await run.settled();
+    expect(await run.send([])).toMatchObject({ accepted: false, code: 'input-invalid' });
+    expect(await run.reject('call_0_0')).toEqual({ accepted: true });
+    expect(await run.reject('call_0_1')).toEqual({ accepted: true });
+    expect((await host.settle(run.settled())).status).toBe('finished');
+  });
+});

@@ -1,0 +1,467 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { scripted } from '../../../adapters/scripted.ts';
+import { beginFold, foldEntry, loadRun } from '../../../engine/journal/load-run.ts';
+import { forkRun } from '../../../engine/run/fork-run.ts';
+import { toStored } from '../../../machines/snapshot.ts';
+import type { ChartState } from '../../../machines/step.ts';
+import { InDoubt } from '../../../protocol/error.ts';
+import type { JournalEntry, RunEvent } from '../../../protocol/event.ts';
+import { textOf } from '../../../protocol/message.ts';
+import type { Store } from '../../../protocol/store.ts';
+import { memory } from '../../../stores/memory.ts';
+import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import {
+  calls,
+  clientTool,
+  eventsOf,
+  makeGate,
+  makeTool,
+  makeTracedTool,
+  resultsIn,
+  wordsOf,
+} from '../../support/engine/agents.ts';
+import { runDrill } from '../../support/engine/crash-drill.ts';
+import { answerWith, recordRequests } from '../../support/engine/models.ts';
+import { recipes, recordRun } from '../../support/engine/recorded-run.ts';
+import { watchStore } from '../../support/engine/watched-store.ts';
+
+const BOOKKEEPING: RunEvent['type'][] = ['run.claimed', 'tool.late'];
+
+function foldOf(entries: readonly JournalEntry[]): ChartState {
+  const [first, ...rest] = entries;
+  if (first?.event.type !== 'run.started') throw new Error('the journal has no beginning');
+  return rest.reduce((state, entry) => foldEntry(state, entry, 'source'), beginFold(first.event));
+}
+
+function seqOf(events: readonly RunEvent[], type: RunEvent['type'], nth = 1): number {
+  const seqs = events.flatMap((event, index) => (event.type === type ? [index + 1] : []));
+  const seq = seqs[nth - 1];
+  if (seq === undefined) throw new Error(`the journal has no ${type} number ${nth}`);
+  return seq;
+}
+
+/** Calls that the journal says were started, and not how they ended; a word to retry is no end. */
+function startedIn(entries: readonly JournalEntry[]): string[] {
+  const started = new Set<string>();
+  for (const { event } of entries) {
+    if (event.type === 'tool.started') started.add(event.callId);
+    if (event.type === 'tool.settled') started.delete(event.callId);
+    if (event.type === 'doubt.resolved' && event.resolution.type !== 'retry') started.delete(event.callId);
+  }
+  return [...started].sort();
+}
+
+function makeAgent(store: Store, host: ManualHost, keys: string[] = []) {
+  return createAgent({
+    name: 'a',
+    host,
+    store,
+    model: scripted([calls('read', 'act'), { text: 'Nearly.', ...calls('pay') }, { text: 'done' }]),
+    tools: [
+      makeTracedTool('read', keys, { sideEffect: 'none' }),
+      makeTracedTool('act', keys, { approval: true }),
+      makeTracedTool('pay', keys),
+    ],
+  });
+}
+
+async function finishedRun() {
+  const [host, store, keys] = [new ManualHost(), memory(), [] as string[]];
+  const agent = makeAgent(store, host, keys);
+  const run = await agent.start('go');
+  await host.settle(run.settled());
+  await run.approve('call_0_1', { by: 'ann' });
+  expect((await host.settle(run.settled())).status).toBe('finished');
+  return { host, store, keys, agent, run, events: await eventsOf(store, run.id) };
+}
+
+describe('a fork', () => {
+  test('begins with the journal of its source, without its claims, and names it', async () => {
+    const { store, run, events } = await finishedRun();
+    const at = seqOf(events, 'approval.decided');
+    const fork = await run.fork({ at });
+    const copied = events.slice(1, at).filter(({ type }) => !BOOKKEEPING.includes(type));
+    expect(await eventsOf(store, fork.id)).toEqual([
+      { ...events[0], runId: fork.id, forkOf: { runId: run.id, at } },
+      ...copied,
+    ]);
+    expect(fork.id).not.toBe(run.id);
+    expect(await eventsOf(store, run.id)).toEqual(events);
+    expect(await store.get(fork.id)).toMatchObject({ status: 'running', createdAt: events[0]?.at });
+    expect((await store.get(fork.id))?.owner).toBeUndefined();
+  });
+
+  test('is not driven until somebody asks, and then goes its own way', async () => {
+    const { host, keys, store, run, events } = await finishedRun();
+    const fork = await run.fork({ at: seqOf(events, 'approval.decided') - 1 });
+    const before = keys.length;
+    await host.advance(60_000);
+    expect(keys).toHaveLength(before);
+    const waiting = await host.settle(fork.settled());
+    expect(waiting).toMatchObject({ status: 'waiting', approvals: [{ callId: 'call_0_1', runId: fork.id }] });
+    await fork.reject('call_0_1', { reason: 'not this time' });
+    expect((await host.settle(fork.settled())).status).toBe('finished');
+    expect(keys.slice(before)).toEqual([`${fork.id}:2:call_1_0`]);
+    expect(await eventsOf(store, run.id)).toEqual(events);
+    expect((await run.settled()).status).toBe('finished');
+  });
+
+  test('at the last entry of a run that has ended has ended the same way', async () => {
+    const { run, events } = await finishedRun();
+    const fork = await run.fork({ at: events.length });
+    expect(await fork.settled()).toEqual(await run.settled());
+  });
+
+  test('inside a running turn makes the model call again', async () => {
+    const { host, run, events } = await finishedRun();
+    const fork = await run.fork({ at: seqOf(events, 'text.started') });
+    expect((await host.settle(fork.settled())).status).toBe('finished');
+    const fresh = await run.fork({ at: 1 });
+    expect((await host.settle(fresh.settled())).status).toBe('waiting');
+  });
+
+  test.each([
+    ['none', 'read'],
+    ['idempotent', 'put'],
+    ['once', 'pay'],
+  ] as const)(
+    'has a call with side effect %s in doubt that was started and not settled',
+    async (sideEffect, name) => {
+      const [host, store, gate] = [new ManualHost(), memory(), makeGate<string>()];
+      let ran = 0;
+      const run = await createAgent({
+        ...{ name: 'a', host, store },
+        model: scripted([calls(name, 'other'), { text: 'done' }]),
+        tools: [
+          makeTool(name, { sideEffect, run: () => (++ran === 1 ? gate.promise : 'ran again') }),
+          makeTool('other', { sideEffect: 'none' }),
+        ],
+      }).start('go');
+      await host.idle();
+      const events = await eventsOf(store, run.id);
+      const started = events.find(event => event.type === 'tool.started');
+      const fork = await run.fork({ at: events.length });
+      gate.open('ran');
+      expect((await host.settle(run.settled())).status).toBe('finished');
+
+      const waiting = await host.settle(fork.settled());
+      expect(waiting).toMatchObject({ status: 'waiting', doubts: [{ callId: 'call_0_0' }] });
+      expect(waiting).toMatchObject({ doubts: [{ reason: expect.stringContaining(run.id) }] });
+      expect(ran).toBe(1);
+      expect(await fork.resolve('call_0_0', { retry: true })).toEqual({ accepted: true });
+      expect((await host.settle(fork.settled())).status).toBe('finished');
+      expect(ran).toBe(2);
+      const again = (await eventsOf(store, fork.id)).filter(
+        event => event.type === 'tool.started' && event.callId === 'call_0_0',
+      );
+      expect(again).toMatchObject([{ attempt: 1 }, { attempt: 2, key: started?.key }]);
+    },
+  );
+
+  test('counts no time that passed after its point as activity', async () => {
+    const [host, store, gate] = [new ManualHost(), memory(), makeGate()];
+    const run = await createAgent({
+      ...{ name: 'a', host, store },
+      model: scripted([calls('pay'), { text: 'done' }]),
+      tools: [makeTool('pay', { run: () => gate.promise })],
+    }).start('go');
+    await host.idle();
+    host.jump(24 * 60 * 60 * 1000);
+    const fork = await run.fork({ at: (await store.read(run.id)).length });
+    expect((await loadRun(store, fork.id)).state.context.activeMs).toBeLessThan(1000);
+    gate.open();
+    await host.settle(run.settled());
+  });
+
+  test('continues what its source continues, and reads the same transcript', async () => {
+    const [host, store] = [new ManualHost(), memory()];
+    const { model, requests } = recordRequests(
+      answerWith(({ transcript }) => ({ text: `${transcript.length}` })),
+    );
+    const agent = createAgent({ name: 'a', host, store, model });
+    const first = await agent.start('one');
+    await first.settled();
+    const second = await agent.start('two', { continues: first.id });
+    await second.settled();
+    const fork = await second.fork({ at: 1 });
+    await host.settle(fork.settled());
+    expect(requests.at(-1)?.transcript.map(textOf)).toEqual(['one', '1', 'two']);
+    expect((await store.chain(fork.id)).map(({ runId }) => runId)).toEqual([first.id, fork.id]);
+  });
+
+  test('can be forked, and names the run it was made of', async () => {
+    const { store, run, events } = await finishedRun();
+    const fork = await run.fork({ at: events.length });
+    const other = await fork.fork({ at: 2 });
+    expect((await eventsOf(store, other.id))[0]).toMatchObject({ forkOf: { runId: fork.id, at: 2 } });
+  });
+
+  test.each([0, -1, 1.5, Number.NaN, 1000])('at %s is refused, naming the range', async at => {
+    const { run, store, events } = await finishedRun();
+    await expect(run.fork({ at })).rejects.toMatchObject({
+      code: 'input-invalid',
+      message: expect.stringContaining(`from 1 to ${events.length}`),
+    });
+    expect(await store.list()).toHaveLength(1);
+  });
+
+  test('of a run that was restored from a snapshot is refused with what to do', async () => {
+    const host = new ManualHost();
+    const here = await makeAgent(memory(), host).start('go');
+    await host.settle(here.settled());
+    const there = await makeAgent(memory(), host).restore(here.snapshot());
+    const refused = { code: 'refused', message: expect.stringContaining('in the store where it began') };
+    await expect(there.fork({ at: 1 })).rejects.toMatchObject(refused);
+    await there.reject('call_0_1');
+    await host.settle(there.settled());
+    await expect(there.fork({ at: 1 })).rejects.toMatchObject(refused);
+  });
+
+  test('that the store does not take leaves nothing behind', async () => {
+    const { host, store, run } = await finishedRun();
+    const failing = watchStore(store, {
+      beforeAppend: () => {
+        throw new Error('the disk is full');
+      },
+    });
+    await expect(forkRun({ store: failing, host }, run.id, 5)).rejects.toThrow('the disk is full');
+    expect(await store.list()).toHaveLength(1);
+  });
+
+  test('of a run that does not exist is refused', async () => {
+    const { host, store } = await finishedRun();
+    await expect(forkRun({ store, host }, 'run_x', 1)).rejects.toMatchObject({ code: 'run-unknown' });
+  });
+});
+
+describe('a fork at any entry', () => {
+  test('of a run that crashed stands where its source stood, and has in doubt exactly what was under way', async () => {
+    let doubted = 0;
+    for (const deaths of [[], [12], [20, 9], [25], [31, 14]]) {
+      const { store, runId } = await runDrill({ deaths });
+      const host = new ManualHost({ name: 'forks' });
+      const entries = await store.read(runId);
+      for (const { seq } of entries) {
+        const before = foldOf(entries.slice(0, seq));
+        const fork = await forkRun({ store, host }, runId, seq);
+        const { state } = await loadRun(store, fork.runId);
+        expect(toStored(state)).toEqual(toStored(fork.loaded.state));
+        const started = before.status === 'active' ? startedIn(entries.slice(0, seq)) : [];
+        const doubts = state.context.calls.filter(({ status }) => status === 'doubted');
+        expect(doubts.map(({ callId }) => callId).sort(), `${deaths} at ${seq}`).toEqual(started);
+        for (const { callId, key } of doubts)
+          expect(key).toBe(before.context.calls.find(call => call.callId === callId)?.key);
+        doubted += started.length;
+        if (started.length > 0) continue;
+        const context = { ...before.context, runId: fork.runId };
+        expect(toStored(state)).toEqual({ ...toStored(before), context });
+      }
+    }
+    expect(doubted).toBeGreaterThan(20);
+  });
+
+  test('runs nothing again that its source had begun, whatever is driven', async () => {
+    const { host, store, keys, agent, run, events } = await finishedRun();
+    for (const [index] of events.entries()) {
+      const { runId } = await forkRun({ store, host }, run.id, index + 1);
+      const started = startedIn(await store.read(runId));
+      const before = keys.length;
+      const fork = await agent.open(runId);
+      const settled = await host.settle(fork.settled());
+      for (const callId of started)
+        expect(
+          keys.slice(before).some(key => key.endsWith(callId)),
+          `at ${index + 1}`,
+        ).toBe(false);
+      if (started.length > 0) expect(settled.status).toBe('waiting');
+    }
+    expect(await wordsOf(store, run.id)).toHaveLength(events.length);
+  });
+
+  test('leaves a call that the client runs waiting for it', async () => {
+    const [host, store] = [new ManualHost(), memory()];
+    const run = await createAgent({
+      ...{ name: 'a', host, store },
+      model: scripted([calls('show'), { text: 'done' }]),
+      tools: [clientTool('show')],
+    }).start('go');
+    await run.settled();
+    const fork = await run.fork({ at: (await store.read(run.id)).length });
+    expect(await fork.settled()).toMatchObject({
+      status: 'waiting',
+      doubts: [],
+      results: [{ callId: 'call_0_0' }],
+    });
+  });
+});
+
+describe('a fork with a message', () => {
+  test('has it as its last entry, in the commit that began it, and the next turn reads it', async () => {
+    const [host, memoryStore, written] = [new ManualHost(), memory(), [] as string[]];
+    const store = watchStore(memoryStore, { before: method => void written.push(method) });
+    const { model, requests } = recordRequests(answerWith(() => ({ text: 'Noted.' })));
+    const run = await createAgent({ name: 'a', host, store, model }).start('go');
+    await host.settle(run.settled());
+    const at = seqOf(await eventsOf(store, run.id), 'run.claimed');
+    written.length = 0;
+    const fork = await run.fork({ at, message: 'In cents.', by: 'ann' });
+    expect(written.filter(method => method !== 'read')).toEqual(['create']);
+    const last = (await eventsOf(store, fork.id)).at(-1);
+    expect(last).toMatchObject({ type: 'message.received', by: 'ann', at: host.now() });
+    expect((await host.settle(fork.settled())).status).toBe('finished');
+    expect(requests.at(-1)?.transcript.map(textOf)).toEqual(['go', 'Noted.', 'In cents.']);
+  });
+
+  test('refuses the calls that wait for approval, as a message to any run does', async () => {
+    const { host, keys, run, events } = await finishedRun();
+    const at = seqOf(events, 'approval.decided') - 1;
+    const before = keys.length;
+    const fork = await run.fork({ at, message: 'Leave it.' });
+    expect((await host.settle(fork.settled())).status).toBe('finished');
+    expect(keys.slice(before)).toEqual([`${fork.id}:2:call_1_0`]);
+    const results = resultsIn(fork.context.transcript);
+    expect(results.call_0_1).toBe('Not run: superseded by a new message.');
+  });
+
+  test('keeps what was under way in doubt', async () => {
+    const { host, run, events } = await finishedRun();
+    const at = seqOf(events, 'tool.started', 2);
+    const fork = await run.fork({ at, message: 'And?' });
+    const waiting = await host.settle(fork.settled());
+    expect(waiting).toMatchObject({ status: 'waiting', doubts: [{ callId: 'call_0_1' }] });
+  });
+
+  test('at the end of a run is refused, naming the last entry that takes it, and begins nothing', async () => {
+    const { host, store, run, events } = await finishedRun();
+    const refused = await run.fork({ at: events.length, message: 'And?' }).catch(error => error);
+    expect(refused).toMatchObject({ code: 'run-ended', message: expect.stringContaining('continues') });
+    expect(await store.list()).toHaveLength(1);
+    const { last } = refused.details;
+    expect(refused.message).toContain(`entry ${last} or before`);
+    await expect(run.fork({ at: last + 1, message: 'And?' })).rejects.toMatchObject({ code: 'run-ended' });
+    const fork = await run.fork({ at: last, message: 'And?' });
+    await host.settle(fork.settled());
+    expect(fork.context.transcript.map(textOf)).toContain('And?');
+  });
+
+  test('that is none begins nothing', async () => {
+    const { store, run } = await finishedRun();
+    await expect(run.fork({ at: 1, message: [] })).rejects.toMatchObject({ code: 'input-invalid' });
+    expect(await store.list()).toHaveLength(1);
+  });
+
+  test('of any run, at any entry: folds, goes on, and never runs what its source had started', async () => {
+    let forks = 0;
+    await fc.assert(
+      fc.asyncProperty(recipes, fc.nat(), fc.boolean(), async (recipe, place, isTold) => {
+        const { host, store, agent, run } = await recordRun(recipe);
+        const entries = await store.read(run.id);
+        const at = (place % entries.length) + 1;
+        const begun = entries
+          .slice(0, at)
+          .flatMap(({ event }) => (event.type === 'tool.started' ? [event.callId] : []));
+        const hasEnded = foldOf(entries.slice(0, at)).status !== 'active';
+        const said = isTold && !hasEnded ? { message: 'And then?' } : {};
+        const { runId, loaded } = await forkRun({ store, host }, run.id, at, said);
+        expect(toStored((await loadRun(store, runId)).state)).toEqual(toStored(loaded.state));
+
+        const keys: string[] = [];
+        const tools = ['act', 'fail'].map(name => makeTracedTool(name, keys));
+        const others = agent.options.tools?.filter(
+          tool => !('name' in tool && /^(act|fail)$/.test(tool.name)),
+        );
+        const fork = await createAgent({ ...agent.options, tools: [...(others ?? []), ...tools] }).open(
+          runId,
+        );
+        for (;;) {
+          const settled = await host.settle(fork.settled());
+          if (settled.status !== 'waiting') break;
+          const open = [...settled.approvals, ...settled.results];
+          if (open.length === 0) {
+            expect(settled.doubts.map(({ callId }) => callId)).toEqual(startedIn(entries.slice(0, at)));
+            break;
+          }
+          for (const { callId } of settled.approvals) await fork.approve(callId);
+          for (const { callId } of settled.results) await fork.answer(callId, { output: 1 });
+        }
+        for (const callId of begun) expect(keys.filter(key => key.endsWith(`:${callId}`))).toEqual([]);
+        if ('message' in said)
+          expect(fork.context.transcript.map(textOf).join() + fork.context.inbox.map(textOf)).toContain(
+            said.message,
+          );
+        forks += 1;
+      }),
+      { numRuns: 120 },
+    );
+    expect(forks).toBe(120);
+  });
+});
+
+describe('a fork of a paused run', () => {
+  /** A run that five processes died of, with one call under way and one that could not begin. */
+  async function parkedRun(sideEffect: 'none' | 'once') {
+    const store = memory();
+    const make = (name: string) =>
+      createAgent({
+        ...{ name: 'a', store, toolConcurrency: 1 },
+        host: new ManualHost({ now: Date.UTC(2026, 0, 1) + deaths * 60_000, name }),
+        model: scripted([calls('hang', 'other'), { text: 'done' }]),
+        tools: [
+          makeTool('hang', { sideEffect, run: () => new Promise<never>(() => {}) }),
+          makeTool('other', { sideEffect: 'none' }),
+        ],
+      });
+    let deaths = 0;
+    for (; deaths < 5; deaths += 1) {
+      const agent = make(`p${deaths}_`);
+      const host = agent.options.host as ManualHost;
+      if (deaths === 0) await agent.start('go', { runId: 'run_1' });
+      else void (await agent.open('run_1')).settled().catch(() => {});
+      await host.idle();
+    }
+    const agent = make('last_');
+    const host = agent.options.host as ManualHost;
+    const run = await agent.open('run_1');
+    return { host, store, run, settled: await host.settle(run.settled()) };
+  }
+
+  test('that died of a call has that call in doubt, and is paused', async () => {
+    const { host, store, run, settled } = await parkedRun('none');
+    expect(settled).toMatchObject({ status: 'waiting', paused: true });
+    const at = seqOf(await eventsOf(store, run.id), 'run.parked');
+    const fork = await run.fork({ at });
+    expect(await host.settle(fork.settled())).toMatchObject({ status: 'waiting', paused: true });
+    expect(fork.context.calls.map(({ status }) => status)).toEqual(['doubted', 'queued']);
+    await fork.unpause();
+    expect(await host.settle(fork.settled())).toMatchObject({ doubts: [{ callId: 'call_0_0' }] });
+    await fork.resolve('call_0_0', { happened: true, output: 1 });
+    expect((await host.settle(fork.settled())).status).toBe('finished');
+  });
+
+  test('takes no word over that a call may run again', async () => {
+    const [host, store] = [new ManualHost({ name: 'again_' }), memory()];
+    let ran = 0;
+    const run = await createAgent({
+      ...{ name: 'a', host, store },
+      model: scripted([calls('pay'), { text: 'done' }]),
+      tools: [
+        makeTool('pay', {
+          run: () => {
+            ran += 1;
+            throw new InDoubt('no answer');
+          },
+        }),
+      ],
+    }).start('go');
+    await host.settle(run.settled());
+    await run.pause();
+    await run.resolve('call_0_0', { retry: true });
+    expect(await host.settle(run.settled())).toMatchObject({ status: 'waiting', doubts: [], paused: true });
+    const fork = await run.fork({ at: (await store.read(run.id)).length });
+    await fork.unpause();
+    expect(await host.settle(fork.settled())).toMatchObject({ doubts: [{ callId: 'call_0_0' }] });
+    expect(ran).toBe(1);
+  });
+});

@@ -1,0 +1,111 @@
+import { describe, expect, test } from 'vitest';
+import { scripted } from '../../../adapters/scripted.ts';
+import type { RunHappening } from '../../../engine/run/run.ts';
+import { readEvents, readText } from '../../../engine/run/run-events.ts';
+import { memory } from '../../../stores/memory.ts';
+import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { makeTool } from '../../support/engine/agents.ts';
+import { Written } from '../../support/engine/written-run.ts';
+
+const LONG = Array.from({ length: 3_000 }, (_, place) => String(place % 10)).join('');
+
+function seqsOf(happenings: readonly RunHappening[]): number[] {
+  return happenings.flatMap(happening => ('seq' in happening ? [happening.seq] : []));
+}
+
+describe('a reader that falls behind', () => {
+  test('gets every entry once and in order, and the running turn from where it stopped', async () => {
+    const run = new Written();
+    const reader = readEvents(run.source, { follow: true });
+    run.say('Before.', { turn: 1 });
+    const read: RunHappening[] = [];
+    const take = async () => {
+      const { value } = await reader.next();
+      if (value) read.push(value);
+    };
+    await take();
+    run.say(LONG, { turn: 2, completes: false });
+    for (let taken = 0; taken < 3; taken += 1) await take();
+    for (let turn = 3; turn < 6; turn += 1) run.say(LONG, { turn });
+    run.say(LONG.slice(0, 50), { turn: 6, completes: false });
+    run.ended = true;
+    for await (const happening of reader) read.push(happening);
+    expect(seqsOf(read)).toEqual(run.journal.map(({ seq }) => seq));
+    const last = read.flatMap(event => (event.type === 'text.delta' && event.turn === 6 ? [event.text] : []));
+    expect(last.join('')).toBe(LONG.slice(0, 50));
+  });
+
+  test('of the text gets all of it, each character once', async () => {
+    for (const taken of [0, 1, 10, 499]) {
+      const run = new Written();
+      const reader = readText(run.source, text => text);
+      const read: string[] = [];
+      const take = async () => void read.push((await reader.next()).value ?? '');
+      const first = take();
+      await run.host.idle();
+      run.say(LONG.slice(0, 500), { turn: 1, completes: false });
+      await first;
+      for (let count = 0; count < taken; count += 1) await take();
+      run.stream(LONG.slice(500), 1);
+      run.complete(LONG, 1);
+      run.say('x', { turn: 2 });
+      run.say(LONG, { turn: 3 });
+      run.ended = true;
+      for await (const text of reader) read.push(text);
+      expect(read.join('') === `${LONG}x${LONG}`, `${taken} taken`).toBe(true);
+    }
+  });
+
+  test('is told no more than so many happenings before it comes back', async () => {
+    const run = new Written();
+    const { events } = run;
+    const subscribe = events.subscribe.bind(events);
+    let told = 0;
+    events.subscribe = reader =>
+      subscribe({
+        wake: () => reader.wake(),
+        take: happening => {
+          told += 1;
+          reader.take(happening);
+        },
+      });
+    const reader = readEvents(run.source, { follow: true });
+    run.say('a', { turn: 1 });
+    await reader.next();
+    for (let data = 0; data < 30_000; data += 1)
+      events.publishDelta({ type: 'tool.progress', callId: 'call_1', data });
+    expect(told).toBeLessThan(1_100);
+    await reader.return(undefined);
+  });
+});
+
+test('a run of many turns gives a reader that takes one event now and then its whole journal', async () => {
+  const store = memory();
+  const text = Array.from({ length: 40 }, (_, n) => `word ${n}`).join(' ');
+  const read: RunHappening[] = [];
+  let reader: AsyncIterator<RunHappening> | undefined;
+  const take = async () => {
+    const step = await reader?.next();
+    if (step?.done === false) read.push(step.value);
+    return step?.done === false;
+  };
+  let calls = 0;
+  const look = makeTool('look', {
+    run: async () => {
+      calls += 1;
+      if (calls % 10 === 0) await take();
+    },
+  });
+  const turns = Array.from({ length: 40 }, () => ({ text, toolCalls: [{ name: 'look' }] }));
+  const model = scripted([...turns, { text }]);
+  const agent = createAgent({ name: 'a', store, model, tools: [look], limits: { turns: 50 } });
+  const run = await agent.start('go');
+  reader = run.events()[Symbol.asyncIterator]();
+  await take();
+  await run.settled();
+  while (await take());
+  const journal = await store.read(run.id);
+  expect(journal.filter(({ event }) => event.type === 'turn.completed')).toHaveLength(41);
+  expect(seqsOf(read)).toEqual(journal.map(({ seq }) => seq));
+  expect(read.filter(({ type }) => type === 'text.delta').length).toBeLessThan(1_200);
+});

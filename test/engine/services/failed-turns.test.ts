@@ -1,0 +1,138 @@
+import { describe, expect, test } from 'vitest';
+import { scripted } from '../../../adapters/scripted.ts';
+import { EngineError } from '../../../protocol/error.ts';
+import { memory } from '../../../stores/memory.ts';
+import { type AgentOptions, defineAgent } from '../../../tools/agent/agent-options.ts';
+import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { countEvents, eventsOf } from '../../support/engine/agents.ts';
+import { answerWith, recordRequests } from '../../support/engine/models.ts';
+
+async function play(options: Partial<AgentOptions>) {
+  const host = new ManualHost();
+  const store = memory();
+  const run = await createAgent({ name: 'a', host, store, ...options }).start('go');
+  const settled = await host.settle(run.settled());
+  return { host, store, run, settled };
+}
+
+describe('a turn that failed', () => {
+  test('is tried again after the wait the provider asked for', async () => {
+    const model = scripted([
+      { error: { code: 'rate-limit', retryAfterMs: 90_000, times: 1 } },
+      { text: 'done' },
+    ]);
+    const { settled, store, run } = await play({ model });
+    expect(settled).toMatchObject({ status: 'finished', text: 'done', turns: 1 });
+    const events = await eventsOf(store, run.id);
+    const [failed, fired] = ['turn.failed', 'timer.fired'].map(type =>
+      events.find(event => event.type === type),
+    );
+    expect((fired?.at ?? 0) - (failed?.at ?? 0)).toBe(90_000);
+    expect(failed).toMatchObject({ retryable: true, error: { code: 'rate-limit', provider: 'scripted' } });
+  });
+
+  test('waits longer each time, by half at random, never past the longest wait', async () => {
+    const model = scripted([{ error: { code: 'server' } }]);
+    const { store, run } = await play({ model, retry: { attempts: 6, baseMs: 100, maxMs: 400 } });
+    const waits = (await eventsOf(store, run.id)).flatMap(event =>
+      event.type === 'turn.failed' ? [(event.retryAt ?? 0) - event.at] : [],
+    );
+    const bounds = [100, 200, 400, 400, 400, 400];
+    expect(waits).toHaveLength(6);
+    for (const [index, wait] of waits.entries()) {
+      const most = bounds[index] ?? 0;
+      expect(wait).toBeGreaterThanOrEqual(most / 2);
+      expect(wait).toBeLessThanOrEqual(most);
+    }
+    expect(new Set(waits).size).toBeGreaterThan(3);
+  });
+
+  test('with its attempts spent goes to the next model, for the rest of the run', async () => {
+    const broken = recordRequests(scripted([{ error: { code: 'overloaded' } }]));
+    const good = recordRequests(answerWith(() => ({ text: 'from the second' })));
+    const { settled, run } = await play({
+      model: [broken.model, good.model],
+      retry: { attempts: 2, baseMs: 1 },
+    });
+    expect(settled).toMatchObject({ status: 'finished', text: 'from the second' });
+    expect([broken.requests.length, good.requests.length]).toEqual([2, 1]);
+    const { image } = run.snapshot() as { image: { state: { context: { turn: object } } } };
+    expect(image.state.context.turn).toMatchObject({ number: 1, attempt: 1, model: 1 });
+  });
+
+  test('that cannot be retried goes to the next model at once', async () => {
+    const broken = recordRequests(scripted([{ error: { code: 'authentication' } }]));
+    const { settled, store, run } = await play({
+      model: [broken.model, answerWith(() => ({ text: 'done' }))],
+    });
+    expect(settled.status).toBe('finished');
+    expect(broken.requests).toHaveLength(1);
+    expect(await countEvents(store, run.id, 'timer.fired')).toBe(0);
+  });
+
+  test('with every model spent fails the run with the last error', async () => {
+    const { settled } = await play({
+      model: [
+        scripted([{ error: { code: 'overloaded', message: 'first is busy' } }]),
+        scripted([{ error: { code: 'server', message: 'second is broken' } }]),
+      ],
+      retry: { attempts: 1 },
+    });
+    expect(settled).toMatchObject({
+      status: 'failed',
+      error: { code: 'server', message: 'second is broken' },
+    });
+  });
+
+  test('because the provider ended it with an error is a failed turn, not an answer', async () => {
+    const { settled, store, run } = await play({
+      model: answerWith((_, before) =>
+        before === 0 ? { text: 'internal error', finishReason: 'error' } : { text: 'done' },
+      ),
+    });
+    expect(settled).toMatchObject({ status: 'finished', text: 'done' });
+    expect(await countEvents(store, run.id, 'turn.failed')).toBe(1);
+  });
+
+  test('because the stream ended without a turn is tried again', async () => {
+    const good = scripted([{ text: 'done' }]);
+    let streams = 0;
+    const { settled } = await play({
+      model: {
+        ...good,
+        async *stream(request, options) {
+          streams += 1;
+          if (streams > 1) yield* good.stream(request, options);
+        },
+      },
+    });
+    expect(settled).toMatchObject({ status: 'finished', text: 'done' });
+    expect(streams).toBe(2);
+  });
+
+  test('because this process is not set up rejects, and a process that is goes on', async () => {
+    const store = memory();
+    const host = new ManualHost();
+    const missing = answerWith(() => {
+      throw new EngineError('key-missing', 'Set OPENAI_API_KEY.');
+    });
+    const run = await createAgent({ name: 'a', host, store, model: missing }).start('go');
+    await expect(host.settle(run.settled())).rejects.toMatchObject({ code: 'key-missing' });
+    for (const stream of [run.events(), run.text()]) {
+      const reading = (async () => {
+        for await (const _ of stream);
+      })();
+      await expect(host.settle(reading)).rejects.toMatchObject({ code: 'key-missing' });
+    }
+    const agent = createAgent({ name: 'a', host, store, model: answerWith(() => ({ text: 'done' })) });
+    const later = await agent.open(run.id);
+    expect(await host.settle(later.settled())).toMatchObject({ status: 'finished', text: 'done' });
+  });
+
+  test('is retried at most as often as a number can say', () => {
+    for (const attempts of [0, -1, 1.5, Number.NaN]) {
+      expect(() => defineAgent({ name: 'a', retry: { attempts } })).toThrow(/attempts/);
+    }
+  });
+});

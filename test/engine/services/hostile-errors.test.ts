@@ -1,0 +1,142 @@
+import { describe, expect, test } from 'vitest';
+import { scripted } from '../../../adapters/scripted.ts';
+import type { ModelAdapter } from '../../../protocol/adapter.ts';
+import { InDoubt, messageOf } from '../../../protocol/error.ts';
+import { memory } from '../../../stores/memory.ts';
+import type { AgentOptions } from '../../../tools/agent/agent-options.ts';
+import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { calls, makeTool } from '../../support/engine/agents.ts';
+
+const fail = () => {
+  throw new Error('no');
+};
+
+class Mute extends Error {
+  override get message(): string {
+    return fail();
+  }
+}
+
+class MuteDoubt extends InDoubt {
+  override get message(): string {
+    return fail();
+  }
+}
+
+const HOSTILE: [string, unknown][] = [
+  ['an error whose message throws', new Mute()],
+  ['undefined', undefined],
+  ['null', null],
+  ['an object whose toString throws', { toString: fail }],
+  ['an object without a prototype', Object.create(null)],
+  ['a proxy that throws at everything', new Proxy({}, { getPrototypeOf: fail, get: fail, has: fail })],
+  ['a revoked proxy', revoked()],
+  ['an error whose code throws', Object.defineProperty(new Error('x'), 'code', { get: fail })],
+];
+
+function revoked(): object {
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  return proxy;
+}
+
+async function settle(options: Partial<AgentOptions>) {
+  const host = new ManualHost();
+  const model = scripted([calls('act'), { text: 'done' }, { text: 'done' }, { text: 'done' }]);
+  const agent = createAgent({ name: 'a', host, store: memory(), model, ...options });
+  const run = await agent.start('go');
+  return { run, settled: await host.settle(run.settled()), host };
+}
+
+describe.each(HOSTILE)('%s', (_, thrown) => {
+  const toss = () => {
+    throw thrown;
+  };
+
+  test('has a message that can be read', () => {
+    expect(messageOf(thrown)).toMatch(/./);
+  });
+
+  test.each(['none', 'once'] as const)(
+    'thrown by a tool (%s) is the result the model reads',
+    async sideEffect => {
+      const { settled } = await settle({ tools: [makeTool('act', { sideEffect, run: toss })] });
+      expect(settled).toMatchObject({
+        status: 'finished',
+        results: [{ isError: true, output: messageOf(thrown) }],
+      });
+    },
+  );
+
+  test('thrown by an approval predicate asks a person', async () => {
+    const { settled } = await settle({ tools: [makeTool('act', { approval: toss })] });
+    expect(settled).toMatchObject({ status: 'waiting', approvals: [{ name: 'act' }] });
+  });
+
+  test('thrown by a reconciliation leaves the call in doubt', async () => {
+    const doubtful = () => {
+      throw new InDoubt('the bank did not answer');
+    };
+    const { settled } = await settle({ tools: [makeTool('act', { run: doubtful, reconcile: toss })] });
+    expect(settled).toMatchObject({ status: 'waiting', doubts: [{ name: 'act' }] });
+  });
+
+  test('thrown by prepareTurn or by a model fails the run', async () => {
+    expect((await settle({ prepareTurn: toss })).settled).toMatchObject({ status: 'failed' });
+    const model: ModelAdapter = { ...scripted([]), generate: toss, stream: toss };
+    expect((await settle({ model })).settled).toMatchObject({ status: 'failed' });
+  });
+
+  test('thrown by a finisher sends the answer back', async () => {
+    const { settled } = await settle({
+      model: scripted([{ text: 'one' }, { text: 'two' }, { text: 'three' }, { text: 'four' }]),
+      finishers: [toss],
+    });
+    expect(settled.status).toMatch(/failed|finished/);
+  });
+});
+
+test('a doubt whose message throws is a doubt', async () => {
+  const run = () => {
+    throw new MuteDoubt();
+  };
+  const { settled } = await settle({ tools: [makeTool('act', { run })] });
+  expect(settled).toMatchObject({ status: 'waiting', doubts: [{ name: 'act' }] });
+});
+
+describe('an approval predicate that gives what it may not', () => {
+  const changing = () => {
+    let reads = 0;
+    return {
+      get required() {
+        reads += 1;
+        return reads > 1 ? undefined : true;
+      },
+    };
+  };
+  const given: Record<string, () => unknown> = {
+    null: () => null,
+    nothing: () => undefined,
+    'a text': () => 'no',
+    'a number': () => 0,
+    'an empty object': () => ({}),
+    'a text for required': () => ({ required: 'no' }),
+    'a time that is none': () => ({ required: false, expiresInMs: Number.NaN }),
+    'a reason that is none': () => ({ required: false, reason: 7 }),
+    'what throws when it is read': () => new Proxy({}, { get: toss }),
+    'what throws when it is awaited': () => Object.defineProperty({}, 'then', { get: toss }),
+    'what changes between two looks': changing,
+  };
+  function toss(): never {
+    throw Object.create(null);
+  }
+
+  test.each(Object.entries(given))('asks a person: %s', async (_what, approval) => {
+    const rule = () => approval() as boolean;
+    for (const act of [makeTool('act', { approval: rule }), { ...makeTool('act'), approval: rule }]) {
+      const { settled } = await settle({ tools: [act] });
+      expect(settled).toMatchObject({ status: 'waiting', approvals: [{ name: 'act' }] });
+    }
+  });
+});

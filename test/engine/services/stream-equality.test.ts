@@ -1,0 +1,116 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
+import { scripted } from '../../../adapters/scripted.ts';
+import { memory } from '../../../stores/memory.ts';
+import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { clientTool, eventsOf, makeTool } from '../../support/engine/agents.ts';
+
+const words = fc.stringMatching(/^[a-zé ]{1,40}$/);
+const made = fc.record({
+  name: fc.constantFrom('read', 'pay', 'fail', 'act', 'show', 'unknown'),
+  arguments: fc.constantFrom<Record<string, number> | string>({}, { n: 1 }, '{"n":', '[1]'),
+});
+
+const finishReason = fc.constantFrom('stop', 'tool_calls', 'length', 'content_filter', 'pause', 'unknown');
+
+const turn: fc.Arbitrary<ScriptedTurn> = fc.record(
+  {
+    text: words,
+    reasoning: words,
+    toolCalls: fc.array(made, { minLength: 1, maxLength: 3 }),
+    finishReason: fc.oneof({ weight: 1, arbitrary: finishReason as fc.Arbitrary<'stop'> }),
+    error: fc.constantFrom(
+      { code: 'overloaded', times: 1 } as const,
+      { code: 'rate-limit', times: 2 } as const,
+    ),
+  },
+  { requiredKeys: [] },
+);
+
+const script = fc.array(turn, { minLength: 1, maxLength: 5 }).map(turns => [...turns, { text: 'The end.' }]);
+
+const finalAnswer = fc.constantFrom('live', 'held', 'separate');
+
+/** The whole journal of a run of the script in which people say yes to everything. */
+async function play(turns: ScriptedTurn[], answer: 'live' | 'held' | 'separate', stream: boolean) {
+  const host = new ManualHost();
+  const store = memory();
+  const agent = createAgent({
+    name: 'a',
+    host,
+    store,
+    finalAnswer: answer,
+    limits: { turns: 12 },
+    model: scripted(turns),
+    tools: [
+      makeTool('read', { sideEffect: 'none' }),
+      makeTool('pay'),
+      makeTool('act', { approval: true }),
+      makeTool('fail', {
+        sideEffect: 'idempotent',
+        retries: 1,
+        run: () => {
+          throw new Error('no');
+        },
+      }),
+      clientTool('show'),
+    ],
+  });
+  const run = await agent.start('go', { stream });
+  let settled = await host.settle(run.settled());
+  for (let rest = 0; settled.status === 'waiting' && rest < 20; rest += 1) {
+    for (const { callId } of settled.approvals) await run.approve(callId);
+    for (const { callId } of settled.results) await run.answer(callId, { output: 'shown' });
+    settled = await host.settle(run.settled());
+  }
+  const [started, ...events] = await eventsOf(store, run.id);
+  expect(started).toMatchObject({ type: 'run.started', stream });
+  return { settled, events };
+}
+
+describe('a streamed run and one that is not', () => {
+  test.each(['live', 'held', 'separate'] as const)('journal the same with the answer %s', async answer => {
+    const turns = [
+      { text: 'I look.', reasoning: 'Hm.', toolCalls: [{ name: 'read' }, { name: 'act' }] },
+      { reasoning: 'Hm.', toolCalls: [{ name: 'pay' }] },
+      { text: 'The end.' },
+    ];
+    const [streamed, whole] = [await play(turns, answer, true), await play(turns, answer, false)];
+    expect(streamed).toEqual(whole);
+    expect(streamed.settled).toMatchObject({ status: 'finished', text: 'The end.' });
+    const shown = streamed.events.filter(({ type }) => type === 'text.started');
+    expect(shown).toHaveLength(answer === 'live' ? 2 : 1);
+    expect(streamed.events.filter(({ type }) => type === 'calls.started')).toHaveLength(2);
+  });
+
+  test('journal the same for any script', async () => {
+    await fc.assert(
+      fc.asyncProperty(script, finalAnswer, async (turns, answer) => {
+        const [streamed, whole] = [await play(turns, answer, true), await play(turns, answer, false)];
+        expect(streamed).toEqual(whole);
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  test('tell of text at most once a turn, iff there is some to show, and of calls iff there are any', async () => {
+    await fc.assert(
+      fc.asyncProperty(script, finalAnswer, fc.boolean(), async (turns, answer, stream) => {
+        const { events } = await play(turns, answer, stream);
+        let told: string[] = [];
+        for (const event of events) {
+          if (event.type === 'text.started' || event.type === 'calls.started') told.push(event.type);
+          if (event.type !== 'turn.completed') continue;
+          expect(told).toHaveLength(new Set(told).size);
+          expect(told.includes('calls.started')).toBe(event.calls.length > 0);
+          if (answer === 'live') expect(told.includes('text.started')).toBe(event.text !== '');
+          if (answer === 'held' && event.calls.length > 0) expect(told).not.toContain('text.started');
+          told = [];
+        }
+      }),
+      { numRuns: 60 },
+    );
+  });
+});

@@ -1,0 +1,358 @@
+import { describe, expect, test } from 'vitest';
+import { scripted } from '../../../adapters/scripted.ts';
+import { InDoubt } from '../../../protocol/error.ts';
+import type { Reconciliation, SideEffect, Tool } from '../../../protocol/tool.ts';
+import { memory } from '../../../stores/memory.ts';
+import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { calls, countEvents, eventsOf, makeGate, makeTool, resultsIn } from '../../support/engine/agents.ts';
+import { recordRequests } from '../../support/engine/models.ts';
+
+const hang = () => new Promise<never>(() => {});
+
+/** Ends as soon as it is told to stop. */
+const stop = (_: unknown, { signal }: { signal: AbortSignal }) =>
+  new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+
+let runs = 0;
+
+async function callOnce(made: Tool, input: Record<string, number> | string = {}) {
+  runs += 1;
+  const host = new ManualHost({ name: `${runs}_` });
+  const store = memory();
+  const { model, requests } = recordRequests(scripted([calls([made.name, input]), { text: 'done' }]));
+  const run = await createAgent({ name: 'a', host, store, model, tools: [made] }).start('go');
+  const settled = await host.settle(run.settled());
+  const read = resultsIn(requests[1]?.transcript ?? []).call_0_0;
+  const [result] = settled.status === 'finished' ? settled.results : [];
+  return { run, host, store, settled, read, result };
+}
+
+describe('a tool that throws', () => {
+  test.each<SideEffect>(['none', 'idempotent', 'once'])(
+    'gives the model its message (%s)',
+    async sideEffect => {
+      const fail = makeTool('act', {
+        sideEffect,
+        run: () => {
+          throw new Error('the printer is on fire');
+        },
+      });
+      const { result, read } = await callOnce(fail);
+      expect(result).toMatchObject({ isError: true, output: 'the printer is on fire' });
+      expect(read).toBe('the printer is on fire');
+    },
+  );
+
+  test('something that is no error gives its text', async () => {
+    const { read } = await callOnce(makeTool('act', { run: () => Promise.reject('just text') }));
+    expect(read).toBe('just text');
+  });
+
+  test('InDoubt leaves a once call in doubt, with what it says', async () => {
+    const unsure = makeTool('act', {
+      run: () => {
+        throw new InDoubt('the bank did not answer');
+      },
+    });
+    const { settled, run, host } = await callOnce(unsure);
+    expect(settled).toMatchObject({ doubts: [{ callId: 'call_0_0', reason: 'the bank did not answer' }] });
+    await run.resolve('call_0_0', { failed: 'it did not happen' });
+    expect(await host.settle(run.settled())).toMatchObject({
+      results: [{ output: 'it did not happen', isError: true }],
+    });
+  });
+
+  test('is tried again with waits that double, and only as often as it says', async () => {
+    const at: number[] = [];
+    const host = new ManualHost();
+    const flaky = makeTool('act', {
+      sideEffect: 'idempotent',
+      retries: 2,
+      run: () => {
+        at.push(host.now());
+        throw new Error('busy');
+      },
+    });
+    const model = scripted([calls('act'), { text: 'done' }]);
+    const settled = await host.settle(createAgent({ name: 'a', host, model, tools: [flaky] }).run('go'));
+    expect(settled).toMatchObject({ results: [{ output: 'busy', isError: true }] });
+    expect(at.map(time => time - (at[0] ?? 0))).toEqual([0, 500, 1500]);
+  });
+});
+
+describe('a tool that takes too long', () => {
+  test.each<SideEffect>(['none', 'idempotent'])('gives the model a result (%s)', async sideEffect => {
+    const { read, result } = await callOnce(makeTool('act', { sideEffect, timeoutMs: 2_000, run: hang }));
+    expect(read).toBe('The tool did not answer within 2000 ms.');
+    expect(result?.isError).toBe(true);
+  });
+
+  test('and must not run twice is in doubt', async () => {
+    const { settled } = await callOnce(makeTool('act', { timeoutMs: 2_000, run: hang }));
+    expect(settled).toMatchObject({
+      doubts: [{ callId: 'call_0_0', reason: 'The tool did not answer within 2000 ms.' }],
+    });
+  });
+
+  test('is told to stop', async () => {
+    const stopped = makeGate<string>();
+    const slow = makeTool('act', {
+      sideEffect: 'none',
+      timeoutMs: 100,
+      run: (_, { signal }) => {
+        signal.addEventListener('abort', () => stopped.open(String(signal.reason)));
+        return hang();
+      },
+    });
+    await callOnce(slow);
+    expect(await stopped.promise).toContain('100 ms');
+  });
+
+  test('is tried again where that is safe', async () => {
+    let attempts = 0;
+    const { read, store, run } = await callOnce(
+      makeTool('act', {
+        sideEffect: 'none',
+        retries: 1,
+        timeoutMs: 100,
+        run: () => {
+          attempts += 1;
+          return attempts === 1 ? hang() : 'at last';
+        },
+      }),
+    );
+    expect(read).toBe('at last');
+    expect(await countEvents(store, run.id, 'tool.started')).toBe(2);
+  });
+});
+
+describe('reconcile', () => {
+  type Found = Reconciliation | Promise<Reconciliation>;
+  const outcomes: [string, () => Found, object][] = [
+    [
+      'that finds it happened gives its output',
+      () => ({ happened: true, output: 'found' }),
+      { status: 'finished', results: [{ output: 'found', isError: false }] },
+    ],
+    [
+      'that finds it did not happen gives the model the failure',
+      async () => ({ happened: false }),
+      {
+        status: 'finished',
+        results: [{ output: 'The tool did not answer within 50 ms. It did not happen.', isError: true }],
+      },
+    ],
+    [
+      'that does not know leaves the call in doubt',
+      () => ({ unknown: true }),
+      { status: 'waiting', doubts: [{ reason: 'The tool did not answer within 50 ms.' }] },
+    ],
+    [
+      'that throws leaves the call in doubt, and says so',
+      () => {
+        throw new Error('no network');
+      },
+      { status: 'waiting', doubts: [{ reason: expect.stringContaining('no network') }] },
+    ],
+  ];
+
+  test.each(outcomes)('after a timeout %s', async (_, reconcile, expected) => {
+    let runs = 0;
+    const run: typeof stop = (...given) => {
+      runs += 1;
+      return stop(...given);
+    };
+    const { settled } = await callOnce(makeTool('act', { timeoutMs: 50, run, reconcile }));
+    expect(settled).toMatchObject(expected);
+    expect(runs).toBe(1);
+  });
+
+  test('of a tool that was not made by tool() runs a call again only for a plain no', async () => {
+    let runs = 0;
+    const made = makeTool('act', { timeoutMs: 50, reconcile: () => ({ unknown: true }) });
+    const tool = Object.assign(Object.create(made), {
+      run: (...given: Parameters<typeof stop>) => {
+        runs += 1;
+        return stop(...given);
+      },
+      reconcile: () => ({ maybe: 1 }),
+    });
+    const { settled } = await callOnce(tool);
+    expect(settled).toMatchObject({ status: 'waiting', doubts: [{ callId: 'call_0_0' }] });
+    expect(runs).toBe(1);
+  });
+
+  test('is given the call, its key and its input', async () => {
+    const seen: unknown[] = [];
+    const { run } = await callOnce(
+      makeTool('act', {
+        timeoutMs: 50,
+        run: hang,
+        reconcile: ({ callId, name, input }, { key }) => {
+          seen.push({ callId, name, input, key });
+          return { unknown: true };
+        },
+      }),
+      { n: 1 },
+    );
+    expect(seen).toEqual([{ callId: 'call_0_0', name: 'act', input: { n: 1 }, key: `${run.id}:1:call_0_0` }]);
+  });
+
+  test('a result that comes while it asks settles the call, and it is not run again', async () => {
+    const [late, asked] = [makeGate<string>(), makeGate<Reconciliation>()];
+    let runs = 0;
+    const host = new ManualHost();
+    const act = makeTool('act', {
+      timeoutMs: 50,
+      run: () => {
+        runs += 1;
+        return late.promise;
+      },
+      reconcile: () => asked.promise,
+    });
+    const model = scripted([calls('act'), { text: 'done' }]);
+    const run = await createAgent({ name: 'a', host, model, tools: [act] }).start('go');
+    await host.advance(60);
+    late.open('it was done all along');
+    await host.idle();
+    asked.open({ happened: false });
+    expect(await host.settle(run.settled())).toMatchObject({
+      status: 'finished',
+      results: [{ output: 'it was done all along' }],
+    });
+    expect(runs).toBe(1);
+  });
+});
+
+describe('what a tool returns', () => {
+  const circle: { self?: object } = {};
+  circle.self = circle;
+  test.each<[string, unknown, unknown, boolean]>([
+    ['undefined', undefined, null, false],
+    ['a date', new Date(0), '1970-01-01T00:00:00.000Z', false],
+    ['a BigInt', 10n, expect.stringContaining('BigInt'), true],
+    ['a BigInt inside', { n: [1n] }, expect.stringContaining('could not be recorded'), true],
+    ['a cycle', circle, expect.stringContaining('The tool ran, but what it returned'), true],
+    ['a Map', new Map([['a', 1]]), expect.stringContaining('Map'), true],
+    ['a function', () => 1, expect.stringContaining('function'), true],
+    ['undefined inside', { a: undefined, b: 1 }, { b: 1 }, false],
+    ['NaN', Number.NaN, null, false],
+    ['broken Unicode', 'a\ud800b', 'a\ud800b', false],
+    [
+      'an object with __proto__',
+      JSON.parse('{"__proto__":{"a":1}}'),
+      JSON.parse('{"__proto__":{"a":1}}'),
+      false,
+    ],
+  ])('%s becomes what JSON can carry, or an error the model reads', async (_, returned, output, isError) => {
+    const { result } = await callOnce(makeTool('act', { run: () => returned }));
+    expect(result).toMatchObject({ output, isError });
+  });
+
+  test('what is too long for a model is journaled whole, and the model reads its head and its tail', async () => {
+    const output = `${'a'.repeat(500_000)}${'z'.repeat(500_000)}`;
+    const { result, read, store, run } = await callOnce(makeTool('act', { run: () => output }));
+    expect(result?.output).toBe(output);
+    expect(Buffer.byteLength(String(read))).toBeLessThanOrEqual(100_000);
+    expect(read).toMatch(/^a+\n\[\d+ of 1000000 bytes were left out here\. Ask for less at a time\.\]\nz+$/);
+    const settled = (await eventsOf(store, run.id)).find(({ type }) => type === 'tool.settled');
+    expect(settled).toMatchObject({ output, shown: read });
+  });
+});
+
+describe('a call that cannot run', () => {
+  test.each([
+    ['of a tool there is not', 'other', {}, 'There is no tool "other". The tools are: act.'],
+    ['of an inherited name', 'constructor', {}, 'There is no tool "constructor".'],
+    ['with arguments that are not JSON', 'act', '{"n":', 'The arguments are not valid'],
+    ['with arguments that are no object', 'act', '[1]', 'The arguments are not valid'],
+  ])('%s is a result the model reads', async (_, name, input, message) => {
+    const host = new ManualHost();
+    let runs = 0;
+    const act = makeTool('act', {
+      run: () => {
+        runs += 1;
+      },
+    });
+    const agent = createAgent({
+      name: 'a',
+      host,
+      model: scripted([{ toolCalls: [{ name, arguments: input }] }, { text: 'done' }]),
+      tools: [act],
+    });
+    const settled = await agent.run('go');
+    expect(settled).toMatchObject({
+      status: 'finished',
+      results: [{ isError: true, output: expect.stringContaining(message) }],
+    });
+    expect(runs).toBe(0);
+  });
+
+  test('because the agent lost its tool since has a result, also after a doubt was resolved to retry', async () => {
+    const host = new ManualHost();
+    const store = memory();
+    const model = scripted([calls('act', 'gone'), { text: 'done' }]);
+    const first = createAgent({
+      ...{ name: 'a', host, store, model },
+      tools: [makeTool('act', { timeoutMs: 10, run: hang }), makeTool('gone', { approval: true })],
+    });
+    const run = await first.start('go');
+    await host.settle(run.settled());
+    const other = createAgent({ name: 'a', host, store, model, tools: [] });
+    const opened = await other.open(run.id);
+    await opened.resolve('call_0_0', { retry: true, force: true });
+    await opened.approve('call_0_1');
+    expect(await host.settle(opened.settled())).toMatchObject({
+      status: 'finished',
+      results: [
+        { isError: true, output: 'Not run again: The agent has no tool "act" any more.' },
+        { isError: true, output: 'Not run: The agent has no tool "gone" any more.' },
+      ],
+    });
+  });
+});
+
+describe('parallel tools', () => {
+  test('run at once up to the limit, and their results are in call order', async () => {
+    let running = 0;
+    let most = 0;
+    const gates = Array.from({ length: 6 }, () => makeGate<string>());
+    const host = new ManualHost();
+    const agent = createAgent({
+      name: 'a',
+      host,
+      toolConcurrency: 3,
+      model: scripted([
+        calls(...gates.map((_, n): [string, { n: number }] => ['act', { n }])),
+        { text: 'done' },
+      ]),
+      tools: [
+        makeTool('act', {
+          sideEffect: 'none',
+          run: async input => {
+            running += 1;
+            most = Math.max(most, running);
+            const output = await gates[Number(input.n)]?.promise;
+            running -= 1;
+            return output;
+          },
+        }),
+      ],
+    });
+    const run = await agent.start('go');
+    for (const n of [2, 1, 0, 5, 4, 3]) {
+      await host.idle();
+      gates[n]?.open(`result ${n}`);
+    }
+    const settled = await run.settled();
+    expect(most).toBe(3);
+    expect(settled.status === 'finished' && settled.results.map(({ output }) => output)).toEqual(
+      gates.map((_, n) => `result ${n}`),
+    );
+  });
+
+  test.each([0, -1, 0.5, Number.NaN])('a limit of %s is refused', toolConcurrency => {
+    expect(() => createAgent({ name: 'a', toolConcurrency })).toThrow(/toolConcurrency/);
+  });
+});

@@ -1,0 +1,522 @@
+import { describe, expect, test } from 'vitest';
+import { scripted } from '../../../adapters/scripted.ts';
+import { loadRun } from '../../../engine/journal/load-run.ts';
+import { replayRun } from '../../../engine/replay/replay-run.ts';
+import type { OpenCall } from '../../../engine/run/settled.ts';
+import type { RunEvent } from '../../../protocol/event.ts';
+import { memory } from '../../../stores/memory.ts';
+import type { AgentOptions } from '../../../tools/agent/agent-options.ts';
+import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import {
+  calls,
+  clientTool,
+  countEvents,
+  eventsOf,
+  makeGate,
+  makeTool,
+  resultsIn,
+} from '../../support/engine/agents.ts';
+import {
+  assertWaiting,
+  childOf,
+  type Family,
+  makeFamily,
+  PAYING,
+  settleWith,
+} from '../../support/engine/family.ts';
+import { answerWith, recordRequests } from '../../support/engine/models.ts';
+import { watchStore } from '../../support/engine/watched-store.ts';
+
+const USAGE = {
+  inputTokens: 10,
+  outputTokens: 5,
+  cachedInputTokens: 0,
+  cacheWriteTokens: 0,
+  reasoningTokens: 0,
+};
+
+describe('a sub-agent', () => {
+  test('answers the call with a run of its own, linked to it, in the same store', async () => {
+    const host = new ManualHost();
+    const store = memory();
+    const { run, settled } = await settleWith(makeFamily({}, { store, host }), host);
+    expect(settled).toMatchObject({
+      status: 'finished',
+      text: 'told',
+      results: [{ name: 'research', output: 'found', isError: false }],
+    });
+    const child = await loadRun(store, await childOf(store, run.id));
+    expect(child.state.context.parent).toEqual({ runId: run.id, callId: 'call_0_0' });
+    expect(child.state.context.transcript[0]).toMatchObject({
+      role: 'user',
+      content: [{ type: 'text', text: 'find it' }],
+    });
+    for (const { runId } of await store.list()) {
+      expect(await replayRun(store, runId, () => {})).toMatchObject({ equal: true });
+    }
+  });
+
+  test('gives what it says in its own schema, and its failure is a result the model reads', async () => {
+    const host = new ManualHost();
+    const failing = answerWith(() => {
+      throw new Error('no such model');
+    });
+    const family = makeFamily({ child: { model: failing } }, { store: memory(), host });
+    const { settled } = await settleWith(family, host);
+    expect(settled).toMatchObject({
+      status: 'finished',
+      results: [{ isError: true, output: expect.stringContaining('researcher failed') }],
+    });
+  });
+
+  test('whose approval is open surfaces it in the parent, which rests and names the run', async () => {
+    const host = new ManualHost();
+    const store = memory();
+    const { run, settled } = await settleWith(makeFamily(PAYING, { store, host }), host);
+    assertWaiting(settled);
+    const childId = await childOf(store, run.id);
+    expect(settled.approvals).toMatchObject([{ name: 'pay', runId: childId, status: 'gated' }]);
+    expect(settled.results).toMatchObject([{ name: 'research', runId: childId, waitsFor: childId }]);
+    expect((await eventsOf(store, run.id)).at(-1)).toMatchObject({
+      type: 'tool.suspended',
+      childRunId: childId,
+    });
+  });
+
+  test.each([
+    ['through the parent', true],
+    ['through its own run', false],
+  ])('goes on once it is approved %s, and the parent with it', async (_, throughParent) => {
+    const host = new ManualHost();
+    const store = memory();
+    const { run, settled } = await settleWith(makeFamily(PAYING, { store, host }), host);
+    assertWaiting(settled);
+    const [call] = settled.approvals;
+    const later = makeFamily(PAYING, { store, host });
+    const told = await later.open(throughParent ? run.id : (call?.runId ?? ''));
+    expect(await told.approve(call?.callId ?? '', { digest: call?.digest ?? '', by: 'ada' })).toEqual({
+      accepted: true,
+    });
+    await host.advance(1_000);
+    expect((await store.get(run.id))?.status).toBe('finished');
+    const parent = await (await later.open(run.id)).settled();
+    expect(parent).toMatchObject({ status: 'finished', results: [{ output: 'paid' }] });
+    expect(await countEvents(store, run.id, 'result.received')).toBe(1);
+  });
+
+  test('that was rejected tells the parent what it makes of it', async () => {
+    const host = new ManualHost();
+    const family = makeFamily(PAYING, { store: memory(), host });
+    const { run, settled } = await settleWith(family, host);
+    assertWaiting(settled);
+    await run.reject(settled.approvals[0]?.callId ?? '', { reason: 'too dear' });
+    expect(await host.settle(run.settled())).toMatchObject({ status: 'finished', text: 'told' });
+  });
+
+  test('that waits for its client is answered through the parent', async () => {
+    const host = new ManualHost();
+    const family = makeFamily(
+      {
+        child: { tools: [clientTool('ask')] },
+        childScript: [calls('ask'), { text: 'asked' }],
+      },
+      { store: memory(), host },
+    );
+    const { run, settled } = await settleWith(family, host);
+    assertWaiting(settled);
+    const asked = settled.results.find(({ name }) => name === 'ask');
+    expect(asked?.waitsFor).toBeUndefined();
+    expect(await run.answer(asked?.callId ?? '', { output: 'yes' })).toEqual({ accepted: true });
+    expect(await host.settle(run.settled())).toMatchObject({ results: [{ output: 'asked' }] });
+  });
+
+  test('of a sub-agent surfaces in the run at the top, and is decided there', async () => {
+    const host = new ManualHost();
+    const store = memory();
+    const payer = createAgent({
+      name: 'payer',
+      model: scripted([calls('pay'), { text: 'paid' }]),
+      tools: [makeTool('pay', { approval: true })],
+    });
+    const family = makeFamily(
+      {
+        child: { tools: [payer.asTool({ name: 'payer', description: 'Pays.' })] },
+        childScript: [calls(['payer', { input: 'pay it' }]), { text: 'had it paid' }],
+      },
+      { store, host },
+    );
+    const { run, settled } = await settleWith(family, host);
+    assertWaiting(settled);
+    expect(settled.approvals).toMatchObject([{ name: 'pay' }]);
+    await run.approve(settled.approvals[0]?.callId ?? '');
+    expect(await host.settle(run.settled())).toMatchObject({
+      status: 'finished',
+      results: [{ output: 'had it paid' }],
+    });
+    expect((await store.list()).map(({ status }) => status)).toEqual(['finished', 'finished', 'finished']);
+  });
+
+  test('several work side by side, and one that rests does not hold up the other', async () => {
+    const host = new ManualHost();
+    const family = makeFamily(
+      {
+        child: {
+          tools: [makeTool('pay', { approval: true })],
+          model: answerWith(({ transcript }) => {
+            const asked = JSON.stringify(transcript[0]);
+            if (asked.includes('quick')) return { text: 'quickly done' };
+            if (transcript.some(({ type }) => type === 'tool_result')) return { text: 'paid' };
+            return { toolCalls: [{ callId: 'p', name: 'pay' }] };
+          }),
+        },
+        script: [calls(['research', { input: 'quick' }], ['research', { input: 'slow' }]), { text: 'told' }],
+      },
+      { store: memory(), host },
+    );
+    const { run, settled } = await settleWith(family, host);
+    assertWaiting(settled);
+    expect(settled.approvals).toHaveLength(1);
+    expect(settled.results).toHaveLength(1);
+    await run.approve('p');
+    expect(await host.settle(run.settled())).toMatchObject({
+      results: [{ output: 'quickly done' }, { output: 'paid' }],
+    });
+  });
+
+  test.each([
+    ['digests', { paid: 'big', rejected: 'small' }],
+    ['runs', { paid: 'same', rejected: 'same' }],
+  ])(
+    'of two beside each other with calls of one id, each gets its own decision: told by their %s',
+    async (by, amounts) => {
+      const host = new ManualHost();
+      const paid: string[] = [];
+      const store = memory();
+      const pay = makeTool('pay', {
+        approval: true,
+        run: (_, { runId }) => `paid ${paid.push(runId)}`,
+      });
+      const family = makeFamily(
+        {
+          child: {
+            tools: [pay],
+            model: answerWith(({ transcript }) => {
+              const asked = JSON.stringify(transcript[0]);
+              if (transcript.some(({ type }) => type === 'tool_result')) return { text: 'over' };
+              const amount = asked.includes('first') ? amounts.rejected : amounts.paid;
+              return { toolCalls: [{ callId: 'p', name: 'pay', input: { amount } }] };
+            }),
+          },
+          script: [
+            calls(['research', { input: 'first' }], ['research', { input: 'second' }]),
+            { text: 'told' },
+          ],
+        },
+        { store, host },
+      );
+      const { run, settled } = await settleWith(family, host);
+      assertWaiting(settled);
+      const [first, second] = settled.approvals as [OpenCall, OpenCall];
+      const seen = (call: OpenCall) => (by === 'runs' ? { runId: call.runId } : { digest: call.digest });
+      expect(await run.approve('p', seen(second))).toEqual({ accepted: true });
+      expect(await run.reject('p', seen(first))).toEqual({ accepted: true });
+      expect(await host.settle(run.settled())).toMatchObject({ status: 'finished' });
+      expect(paid).toEqual([second.runId]);
+    },
+  );
+
+  test('has its model from its parent when it has none of its own', async () => {
+    const host = new ManualHost();
+    const seen = recordRequests(
+      answerWith(({ tools }) =>
+        tools.length > 0
+          ? { toolCalls: [{ callId: 'c', name: 'research', input: { input: 'go' } }], text: '' }
+          : { text: 'same model' },
+      ),
+    );
+    const researcher = createAgent({ name: 'researcher' });
+    const writer = createAgent({
+      name: 'writer',
+      model: seen.model,
+      limits: { turns: 3 },
+      tools: [researcher.asTool({ name: 'research', description: 'Finds.' })],
+      store: memory(),
+      host,
+    });
+    await settleWith(writer, host);
+    expect(seen.requests.length).toBeGreaterThan(1);
+  });
+});
+
+describe('a sub-agent after a crash', () => {
+  test('is found again by the call that began it: never a second one', async () => {
+    const store = memory();
+    const gate = makeGate<{ text: string }>();
+    const first = new ManualHost();
+    const hanging = { child: { model: answerWith(() => gate.promise) } };
+    const dying = makeFamily(hanging, { store, host: first });
+    const run = await dying.start('go');
+    await first.idle();
+    expect(await store.list()).toHaveLength(2);
+    const host = new ManualHost({ now: first.now() + 60_000, name: 'b' });
+    const reopened = await makeFamily({}, { store, host }).open(run.id);
+    expect(await host.settle(reopened.settled())).toMatchObject({
+      status: 'finished',
+      results: [{ output: 'found' }],
+    });
+    expect(await store.list()).toHaveLength(2);
+    expect(await countEvents(store, run.id, 'tool.settled')).toBe(1);
+    gate.open({ text: 'too late' });
+    await first.idle();
+    expect(resultsIn((await loadRun(store, run.id)).state.context.transcript)).toEqual({ call_0_0: 'found' });
+  });
+
+  test('that ended while nobody told its parent is told of when the parent is opened', async () => {
+    const store = memory();
+    const host = new ManualHost();
+    const { run, settled } = await settleWith(makeFamily(PAYING, { store, host }), host);
+    assertWaiting(settled);
+    const childId = await childOf(store, run.id);
+    const alone = createAgent({
+      ...{ name: 'researcher', host, ...PAYING.child },
+      model: scripted(PAYING.childScript ?? []),
+      store: watchStore(store, {
+        beforeAppend(runId) {
+          if (runId === run.id) throw new Error('cut off');
+        },
+      }),
+    });
+    const child = await alone.open(childId);
+    await child.approve(settled.approvals[0]?.callId ?? '');
+    expect(await host.settle(child.settled())).toMatchObject({ status: 'finished' });
+    await host.idle();
+    expect((await store.get(run.id))?.status).toBe('waiting');
+    const reopened = await makeFamily(PAYING, { store, host }).open(run.id);
+    expect(await host.settle(reopened.settled())).toMatchObject({ status: 'finished', text: 'told' });
+  });
+
+  test('is told of by a process that has only the sub-agent', async () => {
+    const store = memory();
+    const host = new ManualHost();
+    const { run, settled } = await settleWith(makeFamily(PAYING, { store, host }), host);
+    assertWaiting(settled);
+    const alone = createAgent({
+      ...{ name: 'researcher', host, store, ...PAYING.child },
+      model: scripted(PAYING.childScript ?? []),
+    });
+    const child = await alone.open(await childOf(store, run.id));
+    await child.approve(settled.approvals[0]?.callId ?? '');
+    await host.settle(child.settled());
+    await host.idle();
+    expect((await eventsOf(store, run.id)).at(-1)).toMatchObject({
+      type: 'result.received',
+      output: 'paid',
+      isError: false,
+    });
+  });
+});
+
+describe('cancelling', () => {
+  test('a run cancels the sub-agent that works for it', async () => {
+    const store = memory();
+    const host = new ManualHost();
+    const hanging = answerWith((_request, _before) => new Promise<never>(() => {}));
+    const run = await makeFamily({ child: { model: hanging } }, { store, host }).start('go');
+    await host.idle();
+    const cancelled = run.cancel();
+    await host.advance(6_000);
+    expect(await cancelled).toEqual({ accepted: true });
+    await host.advance(6_000);
+    expect((await store.list()).map(({ status }) => status)).toEqual(['cancelled', 'cancelled']);
+  });
+
+  test('a run cancels the sub-agents that rest, from a process that has no agent', async () => {
+    const store = memory();
+    const host = new ManualHost();
+    const { run } = await settleWith(makeFamily(PAYING, { store, host }), host);
+    const bare = await createAgent({ name: 'writer', store, host }).open(run.id);
+    expect(await bare.cancel()).toEqual({ accepted: true });
+    expect((await store.list()).map(({ status }) => status)).toEqual(['cancelled', 'cancelled']);
+  });
+
+  test('leaves nothing to be approved: a sub-agent whose run is over does not act', async () => {
+    const store = memory();
+    const host = new ManualHost();
+    const paid: string[] = [];
+    const paying = (): Family => ({
+      ...PAYING,
+      child: { tools: [makeTool('pay', { approval: true, run: (_, { key }) => String(paid.push(key)) })] },
+    });
+    const { run, settled } = await settleWith(makeFamily(paying(), { store, host }), host);
+    assertWaiting(settled);
+    const [call] = settled.approvals;
+    const { state, seq } = await loadRun(store, run.id);
+    const end: RunEvent = { type: 'run.cancelled', at: state.context.now + 1, unsettled: [] };
+    await store.append(run.id, { after: seq, input: true }, [end], { status: 'cancelled' });
+    const child = await makeFamily(paying(), { store, host }).open(call?.runId ?? '');
+    await child.approve(call?.callId ?? '');
+    expect(await host.settle(child.settled())).toMatchObject({ status: 'cancelled' });
+    expect(paid).toEqual([]);
+  });
+
+  test('a sub-agent whose call got its answer from a person does not act either', async () => {
+    const store = memory();
+    const host = new ManualHost();
+    const { run, settled } = await settleWith(makeFamily(PAYING, { store, host }), host);
+    assertWaiting(settled);
+    const [{ callId, digest }] = settled.results as [OpenCall];
+    await run.answer(callId, { digest, output: 'never mind', by: 'ada' });
+    expect(await host.settle(run.settled())).toMatchObject({
+      status: 'finished',
+      results: [{ output: 'never mind' }],
+    });
+    const child = await makeFamily(PAYING, { store, host }).open(settled.approvals[0]?.runId ?? '');
+    await child.approve(settled.approvals[0]?.callId ?? '');
+    expect(await host.settle(child.settled())).toMatchObject({ status: 'cancelled' });
+  });
+});
+
+describe('what a sub-agent spends', () => {
+  const spending = (more: Family = {}): Family => ({
+    ...more,
+    child: { model: answerWith(() => ({ text: 'found', usage: USAGE })), ...more.child },
+    parent: { model: answerWith(askOnce), ...more.parent },
+  });
+  const askOnce = ({ transcript }: { transcript: readonly { type: string }[] }) =>
+    transcript.some(({ type }) => type === 'tool_result')
+      ? { text: 'told', usage: USAGE }
+      : { toolCalls: [{ callId: 'c', name: 'research', input: { input: 'go' } }], usage: USAGE };
+
+  test('counts as spent by its parent', async () => {
+    const host = new ManualHost();
+    const { settled } = await settleWith(makeFamily(spending(), { store: memory(), host }), host);
+    expect(settled).toMatchObject({
+      status: 'finished',
+      turns: 3,
+      usage: { inputTokens: 30, outputTokens: 15 },
+    });
+  });
+
+  test('counts too when it ended after it had rested', async () => {
+    const host = new ManualHost();
+    const { run, settled } = await settleWith(makeFamily(PAYING, { store: memory(), host }), host);
+    assertWaiting(settled);
+    await run.approve(settled.approvals[0]?.callId ?? '');
+    expect(await host.settle(run.settled())).toMatchObject({ status: 'finished', turns: 4 });
+    expect(run.context.toolCalls).toBe(2);
+  });
+
+  test('is at most what its parent has left, shared by those that work side by side', async () => {
+    const host = new ManualHost();
+    const store = memory();
+    const family = makeFamily(
+      {
+        parent: { limits: { turns: 8, toolCalls: 12, tokens: 1_000 } },
+        script: [calls(['research', { input: 'a' }], ['research', { input: 'b' }]), { text: 'told' }],
+      },
+      { store, host },
+    );
+    const { run } = await settleWith(family, host);
+    const children = (await store.list()).filter(({ runId }) => runId !== run.id);
+    expect(children).toHaveLength(2);
+    for (const { runId } of children) {
+      const { limits } = (await loadRun(store, runId)).state.context.config;
+      expect(limits.turns).toBeLessThanOrEqual(7);
+      expect(limits.turns).toBeGreaterThanOrEqual(2);
+      expect(limits.toolCalls).toBeLessThanOrEqual(10);
+      expect(limits.tokens).toBe(500);
+    }
+  });
+
+  test('is at most its own limits too', async () => {
+    const host = new ManualHost();
+    const store = memory();
+    const { run } = await settleWith(makeFamily({ child: { limits: { turns: 2 } } }, { store, host }), host);
+    const { limits } = (await loadRun(store, await childOf(store, run.id))).state.context.config;
+    expect(limits.turns).toBe(2);
+  });
+
+  test('is nothing when nothing is left: the call says so and no run begins', async () => {
+    const host = new ManualHost();
+    const store = memory();
+    const family = makeFamily({ parent: { limits: { turns: 1 } } }, { store, host });
+    const { settled } = await settleWith(family, host);
+    expect(await store.list()).toHaveLength(1);
+    expect(settled).toMatchObject({
+      status: 'finished',
+      results: [{ isError: true, output: expect.stringContaining('nothing is left') }],
+      incomplete: { reason: 'turns' },
+    });
+  });
+
+  test('must have a price where its parent has a limit on the cost', async () => {
+    const prices = { 'scripted-1': { input: 1, output: 1 }, 'test-1': { input: 1, output: 1 } };
+    const family = (childPrices: AgentOptions['prices']) =>
+      makeFamily(
+        {
+          parent: { model: answerWith(() => ({ text: 'x' })), prices, limits: { cost: 1 } },
+          child: {
+            model: answerWith(() => ({ text: 'x' }), { model: 'dear-1' }),
+            ...(childPrices && { prices: childPrices }),
+          },
+        },
+        { store: memory(), host: new ManualHost() },
+      );
+    await expect(family(undefined).start('go')).rejects.toThrow('dear-1');
+    await expect(family({ 'dear-1': { input: 1, output: 1 } }).start('go')).resolves.toBeDefined();
+  });
+});
+
+describe('a family of agents', () => {
+  test('has no two agents of one name', () => {
+    const twin = createAgent({ name: 'writer' });
+    expect(() =>
+      createAgent({ name: 'writer', tools: [twin.asTool({ name: 'ask', description: 'Asks.' })] }),
+    ).toThrow('"writer" is there twice');
+  });
+
+  test('an agent asked by hand, without an engine, answers as a tool does', async () => {
+    const researcher = createAgent({ name: 'researcher', model: scripted([{ text: 'found' }]) });
+    const tool = researcher.asTool({ name: 'research', description: 'Finds.' });
+    const context = {
+      signal: new AbortController().signal,
+      key: 'k',
+      callId: 'c',
+      runId: 'r',
+      progress() {},
+    };
+    expect(await tool.run?.({ input: 'go' }, context)).toBe('found');
+  });
+
+  test('a fork of a parent does not decide for the run it was forked from', async () => {
+    const store = memory();
+    const host = new ManualHost();
+    const family = makeFamily(PAYING, { store, host });
+    const { run, settled } = await settleWith(family, host);
+    assertWaiting(settled);
+    const events = await store.read(run.id);
+    const fork = await run.fork({ at: events.length });
+    await host.settle(fork.settled());
+    expect(await fork.approve(settled.approvals[0]?.callId ?? '')).toMatchObject({
+      accepted: false,
+      code: 'call-not-open',
+    });
+  });
+
+  test('a fork of a parent goes on with what the run it was forked from was given by its sub-agent', async () => {
+    const store = memory();
+    const host = new ManualHost();
+    const family = makeFamily(PAYING, { store, host });
+    const { run, settled } = await settleWith(family, host);
+    assertWaiting(settled);
+    const fork = await run.fork({ at: (await store.read(run.id)).length });
+    expect(await host.settle(fork.settled())).toMatchObject({ status: 'waiting', results: [{}] });
+    await run.approve(settled.approvals[0]?.callId ?? '');
+    expect((await host.settle(run.settled())).status).toBe('finished');
+    const paid = (await eventsOf(store, run.id)).find(({ type }) => type === 'result.received');
+    expect((await host.settle(fork.settled())).status).toBe('finished');
+    const given = (await eventsOf(store, fork.id)).find(({ type }) => type === 'result.received');
+    expect(given).toMatchObject({ output: paid?.type === 'result.received' ? paid.output : undefined });
+  });
+});

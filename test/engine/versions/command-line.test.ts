@@ -1,0 +1,161 @@
+import { mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { chartIdentity } from '../../../machines/snapshot.ts';
+import { sqlite } from '../../../stores/sqlite.ts';
+import { AGENT, Desk } from '../../support/cli/desk.ts';
+import { oldEvents } from '../../support/versions/old-journals.ts';
+import { rewriteJournal } from '../../support/versions/rewrite-journal.ts';
+
+const { version: CHART } = chartIdentity();
+
+/** A desk whose store has a journal of chart version 2, in doubt of a call. */
+async function deskWithOld(): Promise<Desk> {
+  const desk = new Desk([]);
+  const [started, ...events] = oldEvents('in-doubt');
+  mkdirSync(dirname(desk.store), { recursive: true });
+  const store = sqlite(desk.store);
+  await store.create({ ...started, runId: 'run_old' }, undefined, { events, status: 'waiting' });
+  await store.close();
+  return desk;
+}
+
+describe.concurrent('show', () => {
+  test('of a run of an older chart tells what is known, and what to do', async () => {
+    const desk = await deskWithOld();
+    const { code, stdout } = await desk.run(['show', 'run_old']);
+    expect(code).toBe(1);
+    expect(stdout).toContain('needs-migration: it has chart version 2');
+    expect(stdout).toContain('`agentchart migrate run_old` begins a run that goes on where it stands');
+    const json = await desk.run(['show', 'run_old', '--json']);
+    expect(json.code).toBe(1);
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      runId: 'run_old',
+      agent: 'golden',
+      versions: { verdict: 'needs-migration', opens: false, differences: [{ what: 'chart' }] },
+    });
+  });
+
+  test('of a run of this version says nothing of versions, unless an agent is named that differs', async () => {
+    const desk = new Desk([{ text: 'Done.' }]);
+    const { runId } = await desk.begin();
+    const alone = await desk.run(['show', runId]);
+    expect(alone.code).toBe(0);
+    expect(alone.stdout).not.toContain('versions');
+    const other = desk.write(
+      'other.mjs',
+      `import { createAgent } from ${JSON.stringify(new URL('../../../tools/agent/index.ts', import.meta.url).href)};
+       export default createAgent({ name: 'desk', version: '9' });`,
+    );
+    const { code, stdout } = await desk.run(['show', runId, '--agent', other]);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/versions +compatible/);
+    expect(stdout).toContain('agent version new: the run goes on with the present version');
+    expect(stdout).toMatch(/tool \w+ gone: later calls of it are answered with an error/);
+    const same = await desk.run(['show', runId, '--json', '--agent', AGENT], desk.model);
+    expect(JSON.parse(same.stdout).versions).toMatchObject({ verdict: 'same', opens: true });
+  });
+});
+
+describe.concurrent('a command that changes a run', () => {
+  test.each([
+    ['resume', 'run_old'],
+    ['resolve', 'run_old', 'call_0_0', '--retry'],
+    ['fork', 'run_old', '--at', '2', '--no-drive'],
+    ['replay', 'run_old'],
+  ])('such as %s does nothing to one of an older chart, and says why', async (...args) => {
+    const desk = await deskWithOld();
+    const before = await desk.journal('run_old');
+    const { code, stderr } = await desk.run(args, { AGENTCHART_MODEL: 'scripted:turns.json' });
+    expect(code).toBe(1);
+    expect(stderr).toContain('it has chart version 2');
+    expect(stderr).toContain('agentchart migrate run_old');
+    expect(await desk.journal('run_old')).toEqual(before);
+  });
+});
+
+describe.concurrent('migrate', () => {
+  test('begins a run that goes on, leaves the old one as it is, and does so once', async () => {
+    const desk = await deskWithOld();
+    const before = await desk.journal('run_old');
+    const { code, stdout } = await desk.run(['migrate', 'run_old', '--json']);
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({
+      runId: 'run_old_m2',
+      migratedFrom: 'run_old',
+      status: 'waiting',
+      state: 'resting.inDoubt',
+    });
+    expect(await desk.journal('run_old')).toEqual(before);
+    const again = await desk.run(['migrate', 'run_old']);
+    expect(again).toMatchObject({ code: 4, stderr: expect.stringContaining('go on with run run_old_m2') });
+    const shown = await desk.run(['show', 'run_old']);
+    expect(shown.stdout).toContain('It was migrated: go on with run run_old_m2.');
+    const next = await desk.run(['show', 'run_old_m2']);
+    expect(next).toMatchObject({ code: 0, stdout: expect.stringContaining('resting.inDoubt') });
+    const other = await desk.run(['migrate', 'run_old', '--as', 'run_other']);
+    expect(other).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('run_other  migrated from run_old'),
+    });
+    expect(other.stdout).toContain('resume run_other');
+  });
+
+  test('of a run that is of this version is refused', async () => {
+    const desk = new Desk([{ text: 'Done.' }]);
+    const { runId } = await desk.begin();
+    const { code, stderr } = await desk.run(['migrate', runId]);
+    expect(code).toBe(4);
+    expect(stderr).toContain('can be opened as it is');
+  });
+});
+
+describe.concurrent('a journal on disk in words that this release does not know', () => {
+  const newer = (text: string, seq: number) => {
+    if (seq === 1) return text.replace('"version":2,"hash"', `"version":${CHART + 1},"hash"`);
+    return seq === 3 ? text.replace('"calls.started"', '"calls.dreamt"') : text;
+  };
+
+  test('is refused as one of a newer release, and is not called damaged', async () => {
+    const desk = await deskWithOld();
+    rewriteJournal(desk.store, 'run_old', newer);
+    for (const command of ['show', 'resume', 'migrate']) {
+      const { code, stdout, stderr } = await desk.run([command, 'run_old'], desk.model);
+      expect(code, command).toBe(1);
+      expect(stdout + stderr).toContain(`it has chart version ${CHART + 1}`);
+      expect(stdout + stderr).toContain('Open it with the release of agentchart that wrote it');
+      expect(stdout + stderr).not.toContain('damaged');
+    }
+  });
+
+  test('is called damaged when its start says that this release wrote it', async () => {
+    const desk = new Desk([{ text: 'Done.' }]);
+    const { runId } = await desk.begin();
+    rewriteJournal(desk.store, runId, (text, seq) =>
+      seq === 3 ? text.replace('"type":"', '"type":"un') : text,
+    );
+    const { code, stderr } = await desk.run(['show', runId]);
+    expect(code).toBe(1);
+    expect(stderr).toContain(`The journal of run "${runId}" cannot be read: entry 3`);
+  });
+
+  test('is migrated by an agent that knows them', async () => {
+    const desk = await deskWithOld();
+    rewriteJournal(desk.store, 'run_old', (text, seq) => {
+      if (seq === 1) return text.replace('"version":2,"hash"', '"version":1,"hash"');
+      return seq === 3 ? text.replace('"calls.started"', '"calls.dreamt"') : text;
+    });
+    const agent = desk.write(
+      'knowing.mjs',
+      `import { createAgent } from ${JSON.stringify(new URL('../../../tools/agent/index.ts', import.meta.url).href)};
+       const awake = event => (event.type === 'calls.dreamt' ? { ...event, type: 'calls.started' } : event);
+       const migrations = [{ from: { chart: 1 }, to: { chart: 2 }, migrate: events => events.map(awake) }];
+       export default createAgent({ name: 'golden', version: '1', migrations });`,
+    );
+    const without = await desk.run(['migrate', 'run_old']);
+    expect(without).toMatchObject({ code: 1, stderr: expect.stringContaining('Write a migration') });
+    const { code, stdout } = await desk.run(['migrate', 'run_old', '--agent', agent, '--json']);
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ runId: 'run_old_m2', state: 'resting.inDoubt' });
+  });
+});

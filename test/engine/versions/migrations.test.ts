@@ -1,0 +1,297 @@
+import { describe, expect, test } from 'vitest';
+import { scripted } from '../../../adapters/scripted.ts';
+import { beginFold, foldEntry, loadRun } from '../../../engine/journal/load-run.ts';
+import {
+  type JournalMigration,
+  migrateJournal,
+  OWN_MIGRATIONS,
+} from '../../../engine/versions/migrate-journal.ts';
+import { chartIdentity } from '../../../machines/snapshot.ts';
+import { statePath } from '../../../machines/state-path.ts';
+import type { RunEvent } from '../../../protocol/event.ts';
+import type { JsonObject } from '../../../protocol/json.ts';
+import type { Store } from '../../../protocol/store.ts';
+import { memory } from '../../../stores/memory.ts';
+import type { AgentOptions } from '../../../tools/agent/agent-options.ts';
+import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { readGolden } from '../../golden/golden-journal.ts';
+import { calls, eventsOf, makeTracedTool } from '../../support/engine/agents.ts';
+import { watchStore } from '../../support/engine/watched-store.ts';
+import { OLD, oldEvents, put, storeOfOld, written } from '../../support/versions/old-journals.ts';
+
+const CHART = chartIdentity();
+
+function agentOn(store: Store, options: Partial<AgentOptions> = {}) {
+  const host = new ManualHost({ now: Date.UTC(2026, 1, 1), name: 'new_' });
+  const turns = [calls('put', 'pay'), { text: 'Paid.' }];
+  const keys: string[] = [];
+  const tools = [
+    makeTracedTool('put', keys, { sideEffect: 'idempotent' }),
+    makeTracedTool('pay', keys),
+    makeTracedTool('read', keys, { sideEffect: 'none' }),
+  ];
+  const agent = createAgent({ name: 'golden', host, store, model: scripted(turns), tools, ...options });
+  return { agent, host, keys };
+}
+
+async function countRuns(store: Store): Promise<number> {
+  return (await store.list()).length;
+}
+
+/** A journal in words of long ago: calls were `asked` and not `completed`. */
+function ancient(): RunEvent[] {
+  const [started, ...rest] = written('in-doubt', { chart: { version: 0, hash: 'of long ago' } });
+  const renamed = rest.map(event =>
+    event.type === 'turn.completed' ? { ...event, type: 'turn.asked' } : event,
+  );
+  return [started, ...renamed] as RunEvent[];
+}
+
+/** A store that holds what no program of today would write. */
+function storeOfWords(events: readonly RunEvent[]): Store {
+  const store = watchStore(memory(), {});
+  const [started] = events;
+  if (started?.type !== 'run.started') throw new Error('a journal begins with run.started');
+  const { get, read } = store;
+  const isHere = (runId: string) => runId === started.runId;
+  const record = {
+    ...{ runId: started.runId, agent: started.agent.name, status: 'waiting' as const },
+    ...{ createdAt: started.at, updatedAt: started.at, seq: events.length, epoch: 0 },
+  };
+  store.get = async runId => (isHere(runId) ? record : await get(runId));
+  store.read = async (runId, after) => {
+    if (isHere(runId)) throw new Error('entry 4 is no event this version knows');
+    return await read(runId, after);
+  };
+  store.readJson = async (runId, limit) =>
+    isHere(runId)
+      ? events.slice(0, limit).map((event, index) => ({ seq: index + 1, event: event as JsonObject }))
+      : (await read(runId)).map(({ seq, event }) => ({ seq, event: event as JsonObject }));
+  return store;
+}
+
+const NAMED: JournalMigration = {
+  from: { chart: 0 },
+  to: { chart: 1 },
+  migrate: events =>
+    events.map(event => (event.type === 'turn.asked' ? { ...event, type: 'turn.completed' } : event)),
+};
+const COUNTED: JournalMigration = { from: { chart: 1 }, to: { chart: 2 }, migrate: events => events };
+
+describe('an old run that is migrated', () => {
+  test.each([...OLD.keys()])('%s goes on where it stood, in a run of its own', async name => {
+    const store = await storeOfOld('finished', ...(name === 'finished' ? [] : [name]));
+    const before = JSON.stringify([await store.get(name), await store.read(name)]);
+    const { agent } = agentOn(store);
+    const run = await agent.migrate(name);
+    expect(run.id).toBe(`${name}_m2`);
+    expect(JSON.stringify([await store.get(name), await store.read(name)])).toBe(before);
+    const [started] = await eventsOf(store, run.id);
+    expect(started).toMatchObject({ chart: CHART, forkOf: { runId: name, at: oldEvents(name).length } });
+    const { path = '' } = OLD.get(name)?.entries.at(-1) ?? {};
+    const { state } = await loadRun(store, run.id);
+    expect(statePath(state)).toBe(name === 'under-way' ? 'resting.inDoubt' : path);
+    expect(await store.get(run.id)).toMatchObject({ agent: 'golden' });
+    expect(await agent.check(run.id)).toMatchObject({ opens: true });
+  });
+
+  test('has in doubt what was started and not settled, with its key, and runs nothing by itself', async () => {
+    const store = await storeOfOld('under-way');
+    const { agent, host, keys } = agentOn(store);
+    const run = await agent.migrate('under-way');
+    const settled = await host.settle(run.settled());
+    expect(settled).toMatchObject({
+      status: 'waiting',
+      doubts: [{ callId: 'call_0_0' }, { callId: 'call_0_1' }],
+    });
+    expect(keys).toEqual([]);
+    await run.resolve('call_0_0', { retry: true });
+    await run.resolve('call_0_1', { happened: true, output: 'paid' });
+    expect(await host.settle(run.settled())).toMatchObject({ status: 'finished', text: 'Paid.' });
+    expect(keys).toEqual(['run_p1_1:1:call_0_0']);
+  });
+
+  test('that waited for a person is decided and goes on to its end', async () => {
+    const store = await storeOfOld('waits-for-approval');
+    const { agent, host, keys } = agentOn(store);
+    const run = await agent.migrate('waits-for-approval');
+    await run.reject('call_0_1', { reason: 'too late' });
+    expect(await host.settle(run.settled())).toMatchObject({ status: 'finished', text: 'Paid.' });
+    expect(keys).toEqual([]);
+  });
+
+  test('brings the runs it continues, once', async () => {
+    const store = await storeOfOld('finished', 'continued');
+    const { agent, host } = agentOn(store, {
+      model: scripted(['One.', 'Two.', 'And on.'].map(text => ({ text }))),
+    });
+    const run = await agent.migrate('continued');
+    expect((await store.chain(run.id)).map(({ runId }) => runId)).toEqual(['finished_m2', 'continued_m2']);
+    await expect(agent.migrate('finished')).rejects.toMatchObject({ code: 'run-exists' });
+    const next = await agent.start('go on', { continues: run.id });
+    expect(await host.settle(next.settled())).toMatchObject({ status: 'finished', text: 'And on.' });
+  });
+
+  test('is migrated once, however many try, unless another id is named', async () => {
+    const store = await storeOfOld('in-doubt');
+    const { agent } = agentOn(store);
+    const tried = await Promise.allSettled([1, 2, 3].map(() => agent.migrate('in-doubt')));
+    expect(tried.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    const refused = { code: 'run-exists', details: { migratedTo: 'in-doubt_m2' } };
+    await expect(agent.migrate('in-doubt')).rejects.toMatchObject(refused);
+    expect(await agent.check('in-doubt')).toMatchObject({ migratedTo: 'in-doubt_m2' });
+    await expect(agent.open('in-doubt')).rejects.toThrow('It was migrated: go on with run in-doubt_m2.');
+    expect((await agent.migrate('in-doubt', { as: 'again' })).id).toBe('again');
+  });
+
+  test('is not migrated while another process drives it', async () => {
+    const store = await storeOfOld('under-way');
+    const { agent, host } = agentOn(store);
+    const owner = { id: 'other', host: 'elsewhere', pid: 7, startedAt: 'today' };
+    await store.claim('under-way', { owner, now: host.now(), leaseMs: 10_000, isDead: () => false });
+    await expect(agent.migrate('under-way')).rejects.toMatchObject({ code: 'lease-held' });
+    expect(await countRuns(store)).toBe(1);
+    await host.advance(10_001);
+    expect((await agent.migrate('under-way')).id).toBe('under-way_m2');
+  });
+
+  test('that can be opened as it is is not migrated', async () => {
+    const store = memory();
+    await put(store, written('in-doubt', {}), 'waiting');
+    await expect(agentOn(store).agent.migrate('in-doubt')).rejects.toMatchObject({ code: 'refused' });
+    await expect(agentOn(store).agent.migrate('nowhere')).rejects.toMatchObject({ code: 'run-unknown' });
+  });
+});
+
+describe('migrations of an agent', () => {
+  test('lead from step to step to this version, over words that this program does not know', async () => {
+    const store = storeOfWords(ancient());
+    const { agent, host } = agentOn(store, { migrations: [COUNTED, NAMED] });
+    const report = await agent.check('in-doubt');
+    expect(report).toMatchObject({ verdict: 'needs-migration' });
+    expect(report.advice).toContain("agent.migrate('in-doubt')");
+    const run = await agent.migrate('in-doubt');
+    expect(await host.settle(run.settled())).toMatchObject({ doubts: [{ callId: 'call_0_0' }] });
+    expect((await eventsOf(store, run.id)).map(({ type }) => type)).toContain('turn.completed');
+  });
+
+  test('that end before this version lead nowhere, and the advice is to write the one that is missing', async () => {
+    const store = storeOfWords(ancient());
+    const { agent } = agentOn(store, { migrations: [NAMED] });
+    await expect(agent.migrate('in-doubt')).rejects.toMatchObject({
+      code: 'chart-mismatch',
+      details: { advice: expect.stringContaining('Write a migration') },
+    });
+    expect(await store.get('in-doubt_m2')).toBeUndefined();
+  });
+
+  test('that lead in a circle are taken once each', async () => {
+    const store = storeOfWords(ancient());
+    const circle = [NAMED, { from: { chart: 1 }, to: { chart: 0 }, migrate: NAMED.migrate }];
+    const { agent } = agentOn(store, { migrations: circle });
+    await expect(agent.migrate('in-doubt')).rejects.toMatchObject({ code: 'chart-mismatch' });
+  });
+
+  test('do not see claims, and cannot change what they are given', async () => {
+    const store = await storeOfOld('in-doubt');
+    const seen: unknown[] = [];
+    const spoil: JournalMigration = {
+      from: { chart: 2 },
+      to: { chart: CHART.version },
+      migrate: events => {
+        seen.push(...events.map(({ type }) => type));
+        for (const event of events)
+          if (event.type === 'run.started') (event.agent as JsonObject).version = 'other';
+        return events;
+      },
+    };
+    const { agent } = agentOn(store, { migrations: [spoil] });
+    await agent.migrate('in-doubt');
+    expect(seen).not.toContain('run.claimed');
+    expect(await eventsOf(store, 'in-doubt')).toMatchObject([
+      { agent: { version: '1' } },
+      ...Array(6).fill({}),
+    ]);
+  });
+
+  const wrong: [string, (events: readonly JsonObject[]) => unknown, string, string][] = [
+    ['leaves an event out', events => events.toSpliced(2, 2), 'chart-mismatch', 'entry 3'],
+    ['leaves the start out', events => events.slice(1), 'input-invalid', 'entry 1 is calls.started'],
+    ['gives nothing', () => undefined, 'input-invalid', 'has to give back an array'],
+    ['gives an empty journal', () => [], 'input-invalid', 'entry 1 is missing'],
+    ['gives what is no event', events => [...events, 'the end'], 'input-invalid', 'entry 6 is no event'],
+    ['invents a word', events => [...events, { type: 'run.blessed', at: 1 }], 'input-invalid', 'run.blessed'],
+    [
+      'invents a field',
+      events => events.map(event => ({ ...event, color: 'red' })),
+      'input-invalid',
+      'it has color, which nothing here reads',
+    ],
+    ['begins twice', events => [...events, events[0]], 'chart-mismatch', 'entry 6'],
+    [
+      'gives what JSON cannot carry',
+      events => events.map(event => ({ ...event, at: 1n })),
+      'input-invalid',
+      'entry 1 is no JSON',
+    ],
+  ];
+  test.each(wrong)('a step that %s writes nothing and names the entry', async (_, migrate, code, message) => {
+    const store = await storeOfOld('in-doubt');
+    const step = { from: { chart: 2 }, to: { chart: CHART.version }, migrate } as JournalMigration;
+    const { agent } = agentOn(store, { migrations: [step] });
+    const migrating = agent.migrate('in-doubt');
+    await expect(migrating).rejects.toMatchObject({ code });
+    await expect(migrating).rejects.toThrow(message);
+    expect(await countRuns(store)).toBe(1);
+  });
+
+  test('a step that throws writes nothing', async () => {
+    const store = await storeOfOld('in-doubt');
+    const migrate = () => {
+      throw new Error('not these');
+    };
+    const step = { from: { chart: 2 }, to: { chart: CHART.version }, migrate };
+    await expect(agentOn(store, { migrations: [step] }).agent.migrate('in-doubt')).rejects.toThrow(
+      'not these',
+    );
+    expect(await countRuns(store)).toBe(1);
+  });
+
+  test('a store that fails leaves nothing behind, and the next try succeeds', async () => {
+    const inner = await storeOfOld('in-doubt');
+    let fails = true;
+    const store = watchStore(inner, {
+      beforeAppend: () => {
+        if (fails) throw new Error('the disk is full');
+      },
+    });
+    const { agent } = agentOn(store);
+    await expect(agent.migrate('in-doubt')).rejects.toThrow('the disk is full');
+    expect(await countRuns(inner)).toBe(1);
+    fails = false;
+    expect((await agent.migrate('in-doubt')).id).toBe('in-doubt_m2');
+  });
+
+  test('of the agent itself are refused when they name no version', () => {
+    for (const step of [
+      {},
+      { from: {}, to: { chart: 3 }, migrate: () => [] },
+      { from: { chart: 1 }, to: { chart: 2 } },
+    ]) {
+      const migrations = [step] as unknown as JournalMigration[];
+      expect(() => agentOn(memory(), { migrations })).toThrow('migrations[0] is not a step');
+    }
+  });
+});
+
+describe('journals of chart version 3', () => {
+  test.each(readGolden('chart-3'))('%s leads where it led', (_, { entries }) => {
+    const journal = entries.map(({ event }) => event as RunEvent as JsonObject);
+    const { started, events } = migrateJournal(journal, OWN_MIGRATIONS.slice(-1));
+    const end = events
+      .map((event, place) => ({ seq: place + 2, event }))
+      .reduce((state, entry) => foldEntry(state, entry, started.runId), beginFold(started));
+    expect(statePath(end)).toBe(entries.at(-1)?.path);
+  });
+});

@@ -1,0 +1,277 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import OpenAI from 'openai';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type StandInModel, startStandInModel } from '../../../examples/stand-in/model.ts';
+import { memoryFolder, openSession, TOOLS } from '../../support/examples/steward-session.ts';
+
+const RECORDED = new URL('../../../../shared/wire/openai-responses/', import.meta.url);
+const ROOT = '/folder';
+
+let model: StandInModel;
+let client: OpenAI;
+
+beforeAll(async () => {
+  model = await startStandInModel({ paceMs: 0, now: () => 1_750_000_000_500 });
+  client = new OpenAI({ apiKey: 'anything', baseURL: model.url, maxRetries: 0 });
+});
+
+afterAll(() => model.close());
+
+const FILES = { 'a.md': '# A\n\n[b](b.md)\n', 'c.md': '# C 😀\n' };
+
+function post(body: unknown, headers: Record<string, string> = { authorization: 'Bearer x' }) {
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  return fetch(`${model.url}/responses`, { method: 'POST', headers, body: text });
+}
+
+async function readStreams() {
+  const execute = memoryFolder(ROOT, new Map(Object.entries(FILES)));
+  return openSession({ client, root: ROOT, execute, stream: true, chained: true }).say('Check them.');
+}
+
+describe('a stream', () => {
+  test('has its events in OpenAI’s order, numbered from 0', async () => {
+    const [, reads] = await readStreams();
+    const events = reads?.events ?? [];
+    expect(events.map(event => event.sequence_number)).toEqual(events.map((_, index) => index));
+    const types = events.map(event => event.type);
+    const runs = types.filter((type, index) => !(type.endsWith('.delta') && types[index - 1] === type));
+    const call = [
+      'response.output_item.added',
+      'response.function_call_arguments.delta',
+      'response.function_call_arguments.done',
+      'response.output_item.done',
+    ];
+    expect(runs).toEqual([
+      'response.created',
+      'response.in_progress',
+      'response.output_item.added',
+      'response.content_part.added',
+      'response.output_text.delta',
+      'response.output_text.done',
+      'response.content_part.done',
+      'response.output_item.done',
+      ...call,
+      ...call,
+      'response.completed',
+    ]);
+  });
+
+  test('gives in deltas exactly what the completed response holds', async () => {
+    for (const turn of await readStreams()) {
+      const given = turn.response.output.map(() => '');
+      for (const event of turn.events) {
+        if (
+          event.type !== 'response.output_text.delta' &&
+          event.type !== 'response.function_call_arguments.delta'
+        )
+          continue;
+        given[event.output_index] += event.delta;
+        expect(turn.response.output[event.output_index]?.id).toBe(event.item_id);
+      }
+      const whole = turn.response.output.map(item =>
+        item.type === 'function_call' ? item.arguments : turn.text,
+      );
+      expect(given).toEqual(whole);
+    }
+  });
+
+  test('is taken by the OpenAI client’s own accumulator', async () => {
+    const stream = client.responses.stream({ model: 'any', tools: TOOLS, input: 'The folder is /x.' });
+    const final = await stream.finalResponse();
+    expect(final).toMatchObject({ model: 'stand-in', status: 'completed', created_at: 1_750_000_000 });
+    expect(final.output.map(item => item.type)).toEqual(['message', 'function_call']);
+  });
+
+  test('gives the response that the same request gets without streaming, ids aside', async () => {
+    const request = { model: 'any', tools: TOOLS, input: 'The folder is /x.', instructions: 'None.' };
+    const plain = await client.responses.create(request);
+    const streamed = await client.responses.stream(request).finalResponse();
+    const withoutIds = (value: unknown) =>
+      JSON.parse(
+        JSON.stringify(value, (key, field) =>
+          /^(?:(?:call_)?id|parsed.*|output_parsed|output_text)$/.test(key) ? undefined : field,
+        ),
+      );
+    expect(withoutIds(streamed)).toEqual(withoutIds(plain));
+  });
+
+  test('that was left before its end cannot be continued', async () => {
+    const slow = await startStandInModel({ paceMs: 60_000 });
+    const other = new OpenAI({ apiKey: 'anything', baseURL: slow.url, maxRetries: 0 });
+    let id = '';
+    for await (const event of await other.responses.create({ model: 'any', input: 'Hello', stream: true })) {
+      if (event.type !== 'response.created') continue;
+      id = event.response.id;
+      break;
+    }
+    const next = other.responses.create({ model: 'any', input: 'Go on', previous_response_id: id });
+    await expect(next).rejects.toMatchObject({ code: 'previous_response_not_found' });
+    await slow.close();
+  });
+
+  test.skipIf(!existsSync(RECORDED))(
+    'has every field the recorded events have (skipped without the recordings)',
+    async () => {
+      const newer = [
+        'moderation',
+        'frequency_penalty',
+        'presence_penalty',
+        'top_logprobs',
+        'prompt_cache_key',
+      ];
+      const personal = ['safety_identifier', 'prompt_cache_retention', 'billing', 'tool_usage'];
+      const optional = new Set([
+        'obfuscation',
+        'logprobs',
+        ...[...newer, ...personal].map(name => `response.${name}`),
+      ]);
+      const made = new Map<string, Set<string>>();
+      for (const turn of await readStreams()) {
+        for (const event of turn.events)
+          made.set(event.type, new Set([...fieldsOf(event), ...(made.get(event.type) ?? [])]));
+      }
+      const names = readdirSync(RECORDED).filter(name =>
+        /^stream-(tool-(parallel|then)|text).*\.sse$/.test(name),
+      );
+      expect(names.length).toBeGreaterThan(3);
+      for (const name of names) {
+        for (const line of readFileSync(new URL(name, RECORDED), 'utf8').split('\n')) {
+          if (!line.startsWith('data: {')) continue;
+          const event: { type: string; item?: { type: string } } = JSON.parse(line.slice(6));
+          const own = made.get(event.type);
+          if (!own || event.item?.type === 'reasoning') continue;
+          const missing = [...fieldsOf(event)].filter(field => !own.has(field) && !optional.has(field));
+          expect({ name, type: event.type, missing }).toEqual({ name, type: event.type, missing: [] });
+        }
+      }
+    },
+  );
+});
+
+function fieldsOf(event: object): Set<string> {
+  const nested = Object.entries(event).flatMap(([name, value]) => {
+    if (!['item', 'part', 'response'].includes(name)) return [];
+    const kind = value.type === undefined ? name : `${name} ${value.type}`;
+    return Object.keys(value).map(field => `${kind}.${field}`);
+  });
+  return new Set([...Object.keys(event), ...nested]);
+}
+
+describe('a response that is continued', () => {
+  test('must be known', async () => {
+    const unknown = client.responses.create({
+      model: 'any',
+      input: 'Hello',
+      previous_response_id: 'resp_gone',
+    });
+    await expect(unknown).rejects.toMatchObject({
+      status: 400,
+      code: 'previous_response_not_found',
+      type: 'invalid_request_error',
+      param: 'previous_response_id',
+      message: "400 Previous response with id 'resp_gone' not found.",
+    });
+  });
+
+  test('is not known after store: false', async () => {
+    const { id } = await client.responses.create({ model: 'any', input: 'Hello', store: false });
+    const next = client.responses.create({ model: 'any', input: 'Hello', previous_response_id: id });
+    await expect(next).rejects.toMatchObject({ code: 'previous_response_not_found' });
+  });
+
+  test('may be continued twice, each time from its own history', async () => {
+    const request = { model: 'any', tools: TOOLS };
+    const first = await client.responses.create({ ...request, input: 'The folder is /x.' });
+    const call = first.output.find(item => item.type === 'function_call');
+    const go = (output: string) =>
+      client.responses.create({
+        ...request,
+        previous_response_id: first.id,
+        input: [{ type: 'function_call_output', call_id: call?.call_id ?? '', output }],
+      });
+    const tree = JSON.stringify([{ name: 'a.md', type: 'file' }]);
+    expect((await go('[]')).output_text).toContain('no Markdown document');
+    expect((await go(tree)).output.at(-1)).toMatchObject({ arguments: '{"path":"/x/a.md"}' });
+  });
+});
+
+describe('a request is refused in OpenAI’s envelope when', () => {
+  const call = { type: 'function_call', call_id: 'c1', name: 'directory_tree', arguments: '{}' };
+  test.each([
+    ['it is not JSON', '{', null],
+    ['it is not an object', '[]', null],
+    ['it has no model', { input: 'x' }, 'model'],
+    ['it has no input', { model: 'm' }, 'input'],
+    ['a message has no role', { model: 'm', input: [{ type: 'message', content: 'x' }] }, 'input[0].role'],
+    [
+      'a call has no id',
+      { model: 'm', input: ['role', { ...call, call_id: undefined }].slice(1) },
+      'input[0].call_id',
+    ],
+    ['an item has no type', { model: 'm', input: [{}] }, 'input[0].type'],
+    ['an item is no object', { model: 'm', input: ['x'] }, 'input[0]'],
+    ['a call has no output', { model: 'm', input: [call] }, 'input'],
+    [
+      'an output has no call',
+      { model: 'm', input: [{ type: 'function_call_output', call_id: 'c', output: '' }] },
+      'input',
+    ],
+    ['a function has no name', { model: 'm', input: 'x', tools: [{ type: 'function' }] }, 'tools'],
+    ['stream is no boolean', { model: 'm', input: 'x', stream: 'yes' }, 'stream'],
+    [
+      'the answer shall follow a schema',
+      { model: 'm', input: 'x', text: { format: { type: 'json_schema' } } },
+      'text.format.type',
+    ],
+  ])('%s', async (_, body, param) => {
+    const response = await post(body);
+    expect(response.status).toBe(400);
+    const { error } = (await response.json()) as { error: object };
+    expect(error).toMatchObject({ type: 'invalid_request_error', param, message: expect.any(String) });
+    expect(Object.keys(error).sort()).toEqual(['code', 'message', 'param', 'type']);
+  });
+
+  test('nobody says who asks', async () => {
+    const response = await post({ model: 'm', input: 'x' }, {});
+    expect(response.status).toBe(401);
+    expect(await response.json()).toMatchObject({ error: { code: 'invalid_api_key' } });
+  });
+
+  test('the path is another', async () => {
+    await expect(client.models.list()).rejects.toMatchObject({ status: 404 });
+  });
+});
+
+test('items the rules have no use for are passed over', async () => {
+  const input = [
+    { type: 'reasoning', id: 'rs_1', summary: [] },
+    { role: 'user', content: [{ type: 'input_text', text: 'The folder is /x.' }] },
+  ];
+  const response = await post({ model: 'm', input, tools: TOOLS, include: ['reasoning.encrypted_content'] });
+  expect(await response.json()).toMatchObject({
+    output: [{ type: 'message' }, { arguments: expect.stringContaining('"/x"') }],
+  });
+});
+
+test('usage grows with what was read and written', async () => {
+  const turns = await readStreams();
+  const usage = turns.map(turn => turn.response.usage);
+  const inputs = usage.map(tokens => tokens?.input_tokens ?? 0);
+  expect(inputs).toEqual([...inputs].sort((a, b) => a - b));
+  expect(inputs[0]).toBeGreaterThan(0);
+  for (const tokens of usage)
+    expect(tokens?.total_tokens).toBe((tokens?.input_tokens ?? 0) + (tokens?.output_tokens ?? 0));
+});
+
+test('closing ends a stream that is still being written', async () => {
+  const slow = await startStandInModel({ paceMs: 60_000 });
+  const response = await fetch(`${slow.url}/responses`, {
+    method: 'POST',
+    headers: { authorization: 'Bearer x' },
+    body: JSON.stringify({ model: 'm', input: 'Hello', stream: true }),
+  });
+  const body = response.text();
+  await slow.close();
+  await expect(body).rejects.toThrow();
+});

@@ -1,0 +1,165 @@
+import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Desk } from '../../../support/cli/desk.ts';
+import { calling, Folder } from '../../../support/responses/gateway.ts';
+import { ServedDesk } from '../../../support/server/served-desk.ts';
+
+/** Scripts may be used by several runs: which turn is played follows from the transcript. */
+const SAID = [calling('echo', { text: 'hi' }), { text: 'Said.' }, { text: 'You are welcome.' }];
+
+/** The reference server of the Model Context Protocol. */
+const EVERYTHING = resolve('node_modules/@modelcontextprotocol/server-everything/dist/index.js');
+
+let folder: Folder;
+let served: ServedDesk;
+let openai: ReturnType<typeof play>;
+let aiSdk: ReturnType<typeof play>;
+let agents: ReturnType<typeof play>;
+
+beforeAll(async () => {
+  folder = new Folder({
+    hello: [{ reasoning: 'a greeting', text: 'Hello there.', usage: { inputTokens: 5, outputTokens: 7 } }],
+    'approve-openai': SAID,
+    'approve-readme': SAID,
+    'approve-ai': SAID,
+    'approve-agents': SAID,
+    everything: [calling('echo', { message: 'hi' }), { text: 'Echoed.' }],
+    'free-ai': [{ reasoning: 'let me see', ...calling('pid') }, { text: 'Done so.' }],
+    'talk-ai': [
+      { reasoning: 'who knows', ...calling('ask') },
+      ...['One.', 'Two.', 'Three.', 'Four.'].map(text => ({ reasoning: 'so', text })),
+    ],
+    ask: [calling('ask'), { text: 'Asked.' }],
+    failing: [{ error: { code: 'server', message: 'out of order', retryable: false } }],
+  });
+  const desk = folder.server({
+    require_approval: { never: { tool_names: ['pid'] }, always: { tool_names: ['echo'] } },
+  });
+  const everything = {
+    command: process.execPath,
+    args: [EVERYTHING, 'stdio'],
+    require_approval: 'never',
+  };
+  const own = new Desk([]);
+  const servers = { desk, everything };
+  const config = own.write('gateway.json', JSON.stringify({ models: folder.models, mcp_servers: servers }));
+  served = await ServedDesk.start(own, { args: ['--config', config] }, {});
+  openai = play('openai.ts');
+  aiSdk = play('ai-sdk.ts');
+  agents = play('openai-agents.ts');
+  for (const played of [openai, aiSdk, agents]) played.catch(() => {});
+});
+afterAll(async () => {
+  await served.stop();
+  folder.remove();
+});
+
+/** Runs a client's script to its end; gives what it printed. */
+async function play(script: string) {
+  const stdout = await runNode([resolve(`test/responses/clients/${script}`)]);
+  return JSON.parse(stdout);
+}
+
+async function runNode(args: readonly string[]): Promise<string> {
+  const child = spawn(process.execPath, args, {
+    env: { ...process.env, OPENAI_BASE_URL: `${served.url}/v1`, OPENAI_API_KEY: 'unused' },
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.on('data', chunk => {
+    stdout += chunk;
+  });
+  child.stderr.on('data', chunk => {
+    stderr += chunk;
+  });
+  await new Promise(done => child.on('close', done));
+  if (stdout === '') throw new Error(stderr);
+  return stdout;
+}
+
+/** The README's lines, as they stand there, but for the address and the names of this test. */
+function readmeLines(): string {
+  const readme = readFileSync('README.md', 'utf8');
+  const lines = /```ts\n(const client = new OpenAI[\s\S]*?)```/.exec(readme)?.[1] ?? '';
+  expect(lines.trim().split('\n')).toHaveLength(6);
+  return `import OpenAI from 'openai';\n${lines}`
+    .replace('http://127.0.0.1:4100', served.url)
+    .replaceAll("'fast'", "'approve-readme'")
+    .replace("'files'", "'desk'");
+}
+
+it("the README's six lines get an MCP call approved and finished", async () => {
+  expect(await runNode(['--input-type=module-typescript', '-e', readmeLines()])).toBe('Said.\n');
+});
+
+describe('the openai client', () => {
+  it('creates, streams, stores, decides, answers and fails as at OpenAI', async () => {
+    const seen = await openai;
+    expect(seen).toMatchObject({
+      create: { text: 'Hello there.', status: 'completed', usage: 12 },
+      stream: { text: 'Hello there.', final: 'Hello there.' },
+      stored: { same: true, items: ['message'], gone: { name: 'NotFoundError', status: 404 } },
+      approve: {
+        asked: ['mcp_list_tools', 'mcp_approval_request'],
+        done: ['mcp_call', 'message'],
+        text: 'Said.',
+      },
+      deny: { done: ['message'], text: 'Said.' },
+      functions: { name: 'ask', text: 'Asked.' },
+      refused: {
+        ...{
+          name: 'BadRequestError',
+          code: 'model_not_found',
+          param: 'model',
+          type: 'invalid_request_error',
+        },
+      },
+      failed: { status: 502, sent: 1 },
+    });
+    expect(seen.everything.call).toMatchObject({
+      ...{ server_label: 'everything', name: 'echo', status: 'completed', output: 'Echo: hi' },
+    });
+    expect(seen.everything.tools).toContain('echo');
+    expect(seen.stream.types[0]).toBe('response.created');
+    expect(seen.stream.types.at(-1)).toBe('response.completed');
+  });
+});
+
+describe('the AI SDK', () => {
+  it('gets an MCP call approved or denied, and goes on with its own history', async () => {
+    const seen = await aiSdk;
+    expect(seen.approve).toMatchObject({ text: 'Said.', last: 'You are welcome.' });
+    expect(seen.approve.asked).toContain('tool-approval-request');
+    expect(seen.approve.done).toContain('tool-result');
+    expect(seen.deny).toMatchObject({ text: 'Said.' });
+    expect(seen.deny.done).not.toContain('tool-result');
+    expect(seen.stream).toMatchObject({ text: 'Done so.', reasoning: 'let me see', errors: [] });
+    expect(seen.stream.parts).toEqual(expect.arrayContaining(['tool-call', 'tool-result', 'text-delta']));
+  });
+});
+
+describe('the AI SDK', () => {
+  it('talks over four turns, its history by the ids of items, by value and by both', async () => {
+    const { talk } = await aiSdk;
+    expect(talk.texts).toEqual(['One.', 'Two.', 'Three.', 'Four.']);
+    const reference = 'item_reference';
+    expect(talk.sent).toEqual([
+      ...['user', reference, 'function_call', 'function_call_output', reference, reference],
+      ...['user', reference, reference, 'user', 'assistant', 'user'],
+    ]);
+  });
+});
+
+describe('the Agents SDK', () => {
+  it('gets a hosted MCP call approved or denied, with its own history and behind a response', async () => {
+    const seen = await agents;
+    for (const way of ['approve', 'deny', 'behind', 'stream'])
+      expect(seen[way]).toMatchObject({ asked: 'hosted_tool_call', text: 'Said.' });
+  });
+});
+
+it('each approved call ran once, and no denied one did', () => {
+  expect(folder.calls().filter(name => name === 'echo')).toHaveLength(6);
+});

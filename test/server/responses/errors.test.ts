@@ -1,0 +1,191 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../tools/agent/index.ts';
+import { endOf, Gateway, runOf } from '../../support/responses/gateway.ts';
+
+let gateway: Gateway;
+
+beforeAll(() => {
+  gateway = new Gateway({ hello: [{ text: 'Hello.' }, { text: 'Again.' }] });
+});
+afterAll(() => gateway.close());
+
+const FUNCTION = { type: 'function', name: 'f' };
+const MCP = { type: 'mcp', server_label: 'desk' };
+
+describe('a request that cannot be read', () => {
+  it.each([
+    ['temperature', { temperature: 'hot' }, 'temperature', 'invalid_value'],
+    ['input', { input: 7 }, 'input', 'invalid_value'],
+    ['nothing to answer', { input: [] }, 'input', 'input_items_empty'],
+    ['no input', { input: undefined }, 'input', 'input_items_empty'],
+    ['tool type', { tools: [{ type: 'web_search' }] }, 'tools[0].type', 'unsupported_tool'],
+    ['function name', { tools: [{ ...FUNCTION, name: 'a b' }] }, 'tools[0].name', 'invalid_value'],
+    ['two functions', { tools: [FUNCTION, FUNCTION] }, 'tools[1].name', 'duplicate_function'],
+    ['no label', { tools: [{ type: 'mcp' }] }, 'tools[0].server_label', 'missing_required_parameter'],
+    ['label', { tools: [{ ...MCP, server_label: '1x' }] }, 'tools[0].server_label', 'invalid_server_label'],
+    [
+      'two labels',
+      { tools: [MCP, { ...MCP, server_label: 'DESK' }] },
+      'tools[1].server_label',
+      'mcp_tool_duplicate_server_label',
+    ],
+    [
+      'two targets',
+      { tools: [{ ...MCP, server_url: 'http://x', connector_id: 'c' }] },
+      'tools[0].connector_id',
+      'mcp_tool_conflicting_targets',
+    ],
+    ['choice without tools', { tool_choice: 'required' }, 'tool_choice', 'tool_choice_requires_tools'],
+    [
+      'choice of nothing',
+      { tools: [FUNCTION], tool_choice: { type: 'function', name: 'g' } },
+      'tool_choice',
+      'tool_choice_function_not_found',
+    ],
+    ['item type', { input: [{ type: 'computer_call' }] }, 'input[0].type', 'unsupported_input_item'],
+    [
+      'content type',
+      { input: [{ role: 'user', content: [{ type: 'input_audio' }] }] },
+      'input[0].content[0].type',
+      'unsupported_content',
+    ],
+    ['role', { input: [{ role: 'boss', content: 'x' }] }, 'input[0].role', 'invalid_value'],
+    [
+      'image by id',
+      { input: [{ role: 'user', content: [{ type: 'input_image', file_id: 'file_1' }] }] },
+      'input[0].content[0].image_url',
+      'invalid_value',
+    ],
+    ['conversation', { conversation: 'conv_1' }, 'conversation', 'unsupported_parameter'],
+    ['background', { background: true }, 'background', 'unsupported_parameter'],
+    ['metadata', { metadata: { a: 1 } }, 'metadata.a', 'invalid_value'],
+    ['text format', { text: { format: { type: 'xml' } } }, 'text.format', 'invalid_value'],
+  ])('%s: is a 400 that says where', async (_name, body, param, code) => {
+    const refused = await gateway.refused({ model: 'hello', input: 'x', ...body });
+    expect(refused).toMatchObject({ status: 400, type: 'invalid_request_error', param, code });
+    expect(refused.message).not.toBe('');
+  });
+
+  it('is refused before anything is streamed', async () => {
+    const response = await gateway.send('POST', '', { model: 'hello', input: 7, stream: true });
+    expect(response.status).toBe(400);
+    expect(response.headers.get('content-type')).toContain('application/json');
+  });
+
+  it('leaves no run behind', async () => {
+    const before = (await gateway.store.list()).length;
+    await gateway.refused({ model: 'hello', input: 'x', tools: [MCP] });
+    expect(await gateway.store.list()).toHaveLength(before);
+  });
+
+  it('that is no JSON, too large, or of another type has the same envelope', async () => {
+    const post = async (body: string, type = 'application/json') => {
+      const response = await gateway.app.request('http://127.0.0.1:4100/v1/responses', {
+        ...{ method: 'POST', body },
+        headers: { host: '127.0.0.1:4100', 'content-type': type },
+      });
+      return { status: response.status, ...((await response.json()) as object) };
+    };
+    expect(await post('{')).toMatchObject({
+      status: 400,
+      error: { type: 'invalid_request_error', param: null },
+    });
+    expect(await post('{}', 'text/plain')).toMatchObject({
+      status: 415,
+      error: { code: 'unsupported_media_type' },
+    });
+  });
+
+  it('may have fields that nobody knows', async () => {
+    const body = {
+      model: 'hello',
+      input: 'x',
+      some_new_field: { a: 1 },
+      stream_options: { include_usage: true },
+    };
+    expect((await gateway.create(body)).status).toBe('completed');
+  });
+});
+
+describe('a path that is not there', () => {
+  it('is told in the envelope of the API it is below', async () => {
+    const response = await gateway.send('GET', '');
+    expect(response.status).toBe(404);
+    expect(await response.json()).toMatchObject({
+      error: { type: 'invalid_request_error', code: 'not_found' },
+    });
+    const other = await gateway.app.request('http://127.0.0.1:4100/nothing', {
+      headers: { host: '127.0.0.1:4100' },
+    });
+    expect(await other.json()).toEqual({ error: { code: 'not-found', message: expect.any(String) } });
+  });
+});
+
+describe('the checks of the server', () => {
+  it('hold for responses too: the token, and Host and Origin', async () => {
+    const guarded = new Gateway({ hello: [{ text: 'Hello.' }] }, { token: 'letmein' });
+    const ask = (headers: Record<string, string>) =>
+      guarded.send('POST', '', { model: 'hello', input: 'x' }, headers);
+    const nobody = await ask({});
+    expect(nobody.status).toBe(401);
+    expect(nobody.headers.get('www-authenticate')).toBe('Bearer');
+    expect(await nobody.json()).toMatchObject({
+      error: { type: 'authentication_error', code: 'unauthorized', param: null },
+    });
+    const token = { authorization: 'Bearer letmein' };
+    expect((await ask(token)).status).toBe(200);
+    expect((await ask({ ...token, host: 'evil.example' })).status).toBe(403);
+    expect((await ask({ ...token, origin: 'http://evil.example' })).status).toBe(403);
+    await guarded.close();
+  });
+});
+
+describe('the model a request names', () => {
+  it('is an alias, or has its provider before it; any other goes to the provider of the environment', async () => {
+    const script = gateway.folder.models.hello ?? '';
+    const ours = new Gateway({ fast: [{ text: 'Fast.' }] }, { model: script });
+    expect((await ours.create({ model: 'fast', input: 'x' })).output).toMatchObject([
+      { content: [{ text: 'Fast.' }] },
+    ]);
+    const other = await ours.create({ model: 'gpt-of-tomorrow', input: 'x' });
+    expect(other).toMatchObject({ model: 'gpt-of-tomorrow', output: [{ content: [{ text: 'Hello.' }] }] });
+    expect((await ours.create({ input: 'x' })).output).toMatchObject([{ content: [{ text: 'Hello.' }] }]);
+    await ours.close();
+  });
+
+  it('without one is an error that says what to do', async () => {
+    expect(await gateway.refused({ model: 'gpt-5', input: 'x' })).toMatchObject({
+      ...{ status: 400, code: 'model_not_found', param: 'model' },
+      message: expect.stringMatching(/hello.*openai:gpt-5-mini.*AGENTCHART_MODEL/),
+    });
+    expect(await gateway.refused({ input: 'x' })).toMatchObject({ code: 'missing_required_parameter' });
+  });
+
+  it('is no file of this machine', async () => {
+    const refused = await gateway.refused({ model: 'scripted:/etc/passwd', input: 'x' });
+    expect(refused).toMatchObject({ code: 'model_not_found' });
+    expect(refused.message).not.toContain('JSON');
+  });
+
+  it('without its key is a failed response, and its run is over', async () => {
+    const before = process.env.GROQ_API_KEY;
+    delete process.env.GROQ_API_KEY;
+    const events = await gateway.stream({ model: 'groq:some-model', input: 'x' });
+    if (before !== undefined) process.env.GROQ_API_KEY = before;
+    expect(events.at(-1)).toMatchObject({
+      type: 'response.failed',
+      response: { error: { code: 'server_error', message: expect.stringContaining('GROQ_API_KEY') } },
+    });
+    const { id } = endOf(events);
+    expect((await gateway.store.get(runOf({ id })))?.status).toBe('cancelled');
+    expect(await gateway.get(id)).toMatchObject({ status: 'failed', error: { code: 'server_error' } });
+  });
+});
+
+it('a run that an agent of this name began is none of its responses', async () => {
+  const agent = createAgent({ name: 'responses', model: scripted([{ text: 'Hi.' }]), store: gateway.store });
+  const run = await agent.start('x');
+  await run.settled();
+  expect((await gateway.send('GET', `/${run.id.replace('run_', 'resp_')}`)).status).toBe(404);
+});

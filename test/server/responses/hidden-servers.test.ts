@@ -1,0 +1,211 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import * as z from 'zod';
+import { makeToolset } from '../../../server/responses/gateway/toolset.ts';
+import { tool } from '../../../tools/agent/index.ts';
+import {
+  calling,
+  endOf,
+  Gateway,
+  type Page,
+  type Resource,
+  runOf,
+  typesOf,
+} from '../../support/responses/gateway.ts';
+import { HttpMcpServer } from '../../support/tools/http-mcp-server.ts';
+
+const DESK = { type: 'mcp', server_label: 'desk', require_approval: 'never' };
+const ASK = { type: 'function', name: 'ask' };
+const USER = { role: 'user', content: 'And now?' };
+/** The hidden server's label, its tools, what they were called with and what they gave. */
+const HIDDEN = /vault|pid|structured|grain|total|die/;
+
+let gateway: Gateway;
+let elsewhere: HttpMcpServer;
+
+beforeAll(async () => {
+  elsewhere = await HttpMcpServer.start();
+  gateway = new Gateway(
+    {
+      quiet: [calling('structured', { grain: 'fine' }), { text: 'Done.' }, { text: 'More.' }],
+      lost: [calling('no_such_tool'), { text: 'No such.' }],
+      talk: [{ text: 'One.' }, { text: 'Two.' }],
+      refused: [{ error: { code: 'invalid-request', message: "Invalid schema for function 'pid'" } }],
+      doubtful: [{ toolCalls: [{ name: 'die' }, { name: 'ask' }] }, { text: 'It is over.' }],
+    },
+    {
+      config: folder => ({
+        mcp_servers: {
+          vault: folder.server({ hidden: true, allowed_tools: ['pid', 'structured', 'die'] }),
+          desk: folder.server({ require_approval: 'never', allowed_tools: ['die', 'echo'] }),
+        },
+        allowed_server_urls: [elsewhere.url],
+      }),
+    },
+  );
+});
+afterAll(async () => {
+  await gateway.close();
+  await elsewhere.close();
+});
+
+function itemOf({ id }: Resource, kind: string, turn = 1, place = 0): string {
+  return `${kind}_${id.slice('resp_'.length)}_${turn}_${place}`;
+}
+
+function refer(id: string) {
+  return { type: 'item_reference', id };
+}
+
+describe('the id of a hidden call', () => {
+  it.each(['mcp', 'mcpr', 'fc', 'mcpl'])(
+    'leads nowhere as %s_…: as that of a call there never was',
+    async kind => {
+      const one = await gateway.create({ model: 'quiet', input: 'go' });
+      const ask = async (id: string, more: object = {}) => {
+        const refused = await gateway.refused({ model: 'talk', input: [refer(id), USER], ...more });
+        return { ...refused, message: refused.message.replace(id, 'ID') };
+      };
+      const none = await ask(itemOf(one, kind, 1, 7));
+      expect(none).toMatchObject({
+        status: 400,
+        code: 'item_not_found',
+        message: "Item with id 'ID' not found.",
+      });
+      expect(await ask(itemOf(one, kind))).toEqual(none);
+      expect(await ask(itemOf(one, kind), { previous_response_id: one.id })).toEqual(none);
+    },
+  );
+
+  it('gives an item that is handed back under it nothing of the call', async () => {
+    const one = await gateway.create({ model: 'quiet', input: 'go' });
+    for (const made of [
+      { type: 'mcp_call', server_label: 'x', name: 'x', arguments: '{}', output: 'y' },
+      { type: 'mcp_call', server_label: 'x', name: 'x', arguments: '{}', error: 'y' },
+    ]) {
+      const two = await gateway.create({
+        ...{ model: 'talk', input: [USER, { ...made, id: itemOf(one, 'mcp') }, USER] },
+      });
+      const listed = await gateway.read<Page>(`/${two.id}/input_items`);
+      expect(listed.data).toHaveLength(4);
+      expect(JSON.stringify(listed)).not.toMatch(HIDDEN);
+    }
+  });
+
+  it('is none of an approval request: neither approved nor denied', async () => {
+    const one = await gateway.create({ model: 'quiet', input: 'go' });
+    const id = itemOf(one, 'mcpr');
+    const request = { type: 'mcp_approval_request', id, server_label: 'vault', name: 'structured' };
+    for (const approve of [true, false]) {
+      const decision = { type: 'mcp_approval_response', approval_request_id: id, approve };
+      for (const body of [
+        { previous_response_id: one.id, input: [decision] },
+        { input: [USER, { ...request, arguments: '{"grain":"fine"}' }, decision] },
+      ]) {
+        const refused = await gateway.refused({ model: 'quiet', ...body });
+        expect(refused).toMatchObject({ status: 400, code: 'approval_continuation_invalid' });
+        expect(refused.message.replace(id, '')).not.toMatch(HIDDEN);
+      }
+    }
+  });
+});
+
+it('the id of a call of a tool there is not leads nowhere: its result names the tools there are', async () => {
+  const one = await gateway.create({ model: 'lost', input: 'go' });
+  const [, , , , result] = await gateway.store.read(runOf(one));
+  expect(JSON.stringify(await gateway.store.read(runOf(one)))).toContain('The tools are: pid');
+  expect(result).toBeDefined();
+  const refused = await gateway.refused({ model: 'talk', input: [refer(itemOf(one, 'mcp')), USER] });
+  expect(refused.code).toBe('item_not_found');
+});
+
+describe('a tool choice', () => {
+  const choose = (choice: object, tools: object[] = [ASK]) =>
+    gateway.refused({ model: 'quiet', input: 'go', tools, tool_choice: choice });
+
+  it.each(['custom', 'tool', 'Function', 'hosted'])(
+    'does not allow a hidden tool by its name as one of type %s',
+    async type => {
+      const allow = (name: string) =>
+        choose({ type: 'allowed_tools', mode: 'required', tools: [{ type, name }] });
+      const refused = await allow('pid');
+      expect(refused).toMatchObject({ status: 400, param: 'tool_choice', code: 'invalid_value' });
+      expect(await allow('nosuch')).toEqual(refused);
+    },
+  );
+
+  it('does not force one as function, custom or mcp tool', async () => {
+    for (const type of ['function', 'custom', 'mcp']) {
+      const force = (name: string) =>
+        choose({ type, name, server_label: name === 'pid' ? 'vault' : 'nosuch' });
+      const refused = await force('pid');
+      const unknown = await force('other');
+      expect(refused.status).toBe(400);
+      expect({ ...refused, message: '' }).toEqual({ ...unknown, message: '' });
+    }
+  });
+
+  it("does not reach a hidden server under the label of the request's own", async () => {
+    const own = { type: 'mcp', server_label: 'vault', server_url: elsewhere.url, require_approval: 'never' };
+    for (const tool_choice of [
+      { type: 'mcp', server_label: 'vault', name: 'structured' },
+      { type: 'allowed_tools', mode: 'required', tools: [{ type: 'mcp', server_label: 'vault' }] },
+    ]) {
+      const response = await gateway.create({ model: 'quiet', input: 'go', tools: [own], tool_choice });
+      const [asked] = await gateway.store.read(runOf(response));
+      expect(asked?.event).toMatchObject({ type: 'run.started' });
+      const journal = await gateway.store.read(runOf(response));
+      const called = journal.flatMap(({ event }) => (event.type === 'turn.completed' ? event.calls : []));
+      expect(called).toMatchObject([{ name: 'structured', error: expect.stringContaining('no tool') }]);
+    }
+  });
+});
+
+it('what a provider says of a request with hidden tools is not told: it may quote them', async () => {
+  const events = await gateway.stream({ model: 'refused', input: 'go' });
+  const response = endOf(events);
+  expect(response).toMatchObject({
+    status: 'failed',
+    error: { code: 'invalid_prompt', message: expect.stringContaining('invalid-request') },
+  });
+  const whole = await gateway.refused({ model: 'refused', input: 'go' });
+  expect(whole).toMatchObject({ status: 400, code: 'invalid_prompt' });
+  expect(await gateway.get(response.id)).toEqual(response);
+  expect(JSON.stringify([events, whole])).not.toMatch(HIDDEN);
+  expect(JSON.stringify(await gateway.store.read(runOf(response)))).toContain("function 'pid'");
+});
+
+it('a hidden call that is run again later is not shown as one of a server that has such a tool', async () => {
+  const one = await gateway.create({ model: 'doubtful', input: 'go', tools: [ASK] }).catch(() => undefined);
+  expect(one).toBeUndefined();
+  const events = await gateway.stream({ model: 'doubtful', input: 'go', tools: [ASK] });
+  const failed = endOf(events);
+  const before = gateway.folder.calls().length;
+  const resolve = (resolution: object) =>
+    gateway.tell(failed, 'resolve', { callId: 'call_0_0', ...resolution });
+  expect(await resolve({ retry: true })).toBe(200);
+  await expect.poll(() => gateway.folder.calls().length).toBe(before + 1);
+  await expect.poll(() => resolve({ failed: 'it did not happen' })).toBe(200);
+  const asked = failed.output.find(({ type }) => type === 'function_call');
+  const done = await gateway.create({
+    ...{ model: 'doubtful', tools: [ASK, DESK], previous_response_id: failed.id },
+    input: [{ type: 'function_call_output', call_id: asked?.call_id ?? 'call_0_1', output: 'yes' }],
+  });
+  expect(typesOf(done.output)).toEqual(['message']);
+});
+
+it('a hidden tool has no name that a visible one came to have', () => {
+  const own = (label: string, name: string) => ({
+    ...tool({ name, description: '', input: z.object({}), run: () => '' }),
+    origin: { label, tool: { name, inputSchema: {} } },
+  });
+  const server = (label: string, name: string, hidden = false) => ({
+    ...{ label, hidden, target: label, config: undefined, asked: undefined, tools: [own(label, name)] },
+  });
+  const { tools, exposed } = makeToolset(
+    [],
+    [server('vault', 'mcp_a_echo', true), server('a', 'echo'), server('b', 'echo')],
+  );
+  const names = tools.map(({ name }) => name);
+  expect(new Set(names).size).toBe(3);
+  expect(exposed.mcp_a_echo).toMatchObject({ label: 'a', name: 'echo' });
+});

@@ -1,0 +1,67 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { calling, Gateway, runOf, typesOf } from '../../support/responses/gateway.ts';
+import { HttpMcpServer } from '../../support/tools/http-mcp-server.ts';
+
+let server: HttpMcpServer;
+let gateway: Gateway;
+
+beforeAll(async () => {
+  server = await HttpMcpServer.start();
+  gateway = new Gateway(
+    { say: [calling('echo', { text: 'hi' }), { text: 'Said.' }] },
+    { config: () => ({ allowed_server_urls: [server.url] }) },
+  );
+});
+afterAll(async () => {
+  await gateway.close();
+  await server.close();
+});
+
+function desk(more: object = {}) {
+  return {
+    type: 'mcp',
+    server_label: 'mine',
+    server_url: server.url,
+    authorization: 'sk-of-the-user',
+    ...more,
+  };
+}
+
+describe('a server that a request names by an allowed URL', () => {
+  it('is spoken to with what the request gives for it, and let go when the response is over', async () => {
+    const tools = [desk({ require_approval: 'never', headers: { 'x-tenant': 'acme-inc' } })];
+    const response = await gateway.create({ model: 'say', input: 'go', tools });
+    expect(typesOf(response.output)).toEqual(['mcp_list_tools', 'mcp_call', 'message']);
+    expect(response.output[1]).toMatchObject({ server_label: 'mine', name: 'echo', output: 'hi' });
+    const [first] = server.seen;
+    expect(first?.headers.get('authorization')).toBe('Bearer sk-of-the-user');
+    expect(first?.headers.get('x-tenant')).toBe('acme-inc');
+    await expect.poll(() => server.sessions).toBe(0);
+    const journal = await gateway.store.read(runOf(response));
+    expect(JSON.stringify([response, journal, gateway.log])).not.toMatch(/sk-of-the-user|acme-inc/);
+  });
+
+  it('runs an approved call with what the request that approves it gives', async () => {
+    const asked = await gateway.create({ model: 'say', input: 'go', tools: [desk()] });
+    const request = asked.output.at(-1);
+    expect(request?.type).toBe('mcp_approval_request');
+    await expect.poll(() => server.sessions).toBe(0);
+    const before = server.seen.length;
+    const done = await gateway.create({
+      ...{ model: 'say', previous_response_id: asked.id, tools: [desk({ authorization: 'sk-renewed' })] },
+      input: [{ type: 'mcp_approval_response', approval_request_id: request?.id, approve: true }],
+    });
+    expect(typesOf(done.output)).toEqual(['mcp_call', 'message']);
+    const later = server.seen.slice(before).map(({ headers }) => headers.get('authorization'));
+    expect(new Set(later)).toEqual(new Set(['Bearer sk-renewed']));
+  });
+
+  it('gives what only reads, where that is all the request wants', async () => {
+    const tools = [
+      desk({ allowed_tools: { read_only: true }, require_approval: { never: { read_only: true } } }),
+    ];
+    const response = await gateway.create({ model: 'say', input: 'go', tools });
+    expect(response.output[0]?.tools).toMatchObject([{ name: 'echo', annotations: { readOnlyHint: true } }]);
+    expect(typesOf(response.output)).toEqual(['mcp_list_tools', 'mcp_call', 'message']);
+  });
+});

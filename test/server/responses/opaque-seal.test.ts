@@ -1,0 +1,18 @@
+import { expect, test } from 'vitest';
+import type { Item } from '../../../protocol/item.ts';
+import { openSeal, sealOpaque } from '../../../server/responses/wire/opaque-seal.ts';
+
+const nested = (levels: number) => JSON.parse(`${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`);
+const reasoning = (levels: number): Item => ({
+  type: 'reasoning',
+  text: 'hm',
+  opaque: { provider: 'p', data: nested(levels) },
+});
+
+test('a seal gives back what was sealed', () => {
+  expect(openSeal(sealOpaque([reasoning(50)]))).toEqual([reasoning(50)]);
+});
+
+test('a seal that a client wrote, nested a thousand deep, is none', () => {
+  expect(openSeal(sealOpaque([reasoning(1_000)]))).toBeUndefined();
+});

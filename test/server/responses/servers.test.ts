@@ -1,0 +1,405 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import * as z from 'zod';
+import type { JsonObject } from '../../../protocol/json.ts';
+import { gatewayConfigSchema } from '../../../server/responses/gateway/gateway-config.ts';
+import { needsApproval } from '../../../server/responses/gateway/toolset.ts';
+import type { McpTool } from '../../../server/responses/request/request-body.ts';
+import { tool } from '../../../tools/agent/index.ts';
+import { calling, endOf, Gateway, type Resource, runOf, typesOf } from '../../support/responses/gateway.ts';
+
+const DESK = { type: 'mcp', server_label: 'desk' };
+const ECHO = { type: 'function', name: 'echo', parameters: { type: 'object', properties: {} } };
+const twelve = Array.from({ length: 12 }, () => ({ name: 'echo', arguments: { text: 'x' } }));
+
+let gateway: Gateway;
+
+beforeAll(() => {
+  gateway = new Gateway(
+    {
+      say: [calling('echo', { text: 'hi' }), { text: 'Said.' }, { text: 'More.' }, { text: 'Most.' }],
+      secret: [calling('mcp_vault_pid'), { text: 'Done.' }],
+      vault: [calling('pid'), { text: 'Done.' }],
+      broken: [calling('fail'), { text: 'It failed.' }],
+      garbled: [{ toolCalls: [{ name: 'echo', arguments: '[1, 2' }] }, { text: 'Sorry.' }],
+      lost: [calling('die'), { text: 'It is known now.' }, { text: 'On it goes.' }],
+      greedy: [{ toolCalls: twelve }, { text: 'That was enough.' }],
+      twin: [calling('mcp_other_echo', { text: 'hi' }), { text: 'Said.' }],
+      handed: [{ toolCalls: Array.from({ length: 12 }, () => ({ name: 'echo' })) }, { text: 'All.' }],
+      endless: [calling('pid'), calling('pid'), calling('pid'), { text: 'End.' }],
+      large: [calling('echo', { text: 'x'.repeat(1_200_000) }), { text: 'Done.' }],
+      unknown: [calling('nothing_of_that_name'), { text: 'No.' }],
+      both: [{ toolCalls: [{ name: 'ask' }, { name: 'pid' }] }, { text: 'Both.' }],
+    },
+    {
+      config: folder => ({
+        mcp_servers: {
+          desk: folder.server({ require_approval: 'never' }),
+          other: folder.server({ require_approval: 'never', allowed_tools: ['echo'] }),
+          vault: folder.server({ hidden: true, allowed_tools: ['pid'] }),
+          gone: { command: '/nonexistent/server', require_approval: 'never' },
+          strict: folder.server({ require_approval: 'always' }),
+        },
+        allowed_server_urls: ['http://127.0.0.1:9/mcp'],
+      }),
+    },
+  );
+});
+afterAll(() => gateway.close());
+
+function toolsIn({ output }: Resource): unknown[] {
+  return output.flatMap(({ tools }) =>
+    Array.isArray(tools) ? tools.map(tool => (tool as JsonObject).name) : [],
+  );
+}
+
+describe('a list of tools', () => {
+  it('is shown once for each label of a conversation; a new server is listed when it comes', async () => {
+    const first = await gateway.create({ model: 'say', input: 'go', tools: [DESK] });
+    expect(typesOf(first.output)).toEqual(['mcp_list_tools', 'mcp_call', 'message']);
+    const second = await gateway.create({
+      ...{ model: 'say', input: 'on', tools: [DESK], previous_response_id: first.id },
+    });
+    expect(typesOf(second.output)).toEqual(['message']);
+    const other = { ...DESK, server_label: 'other' };
+    const third = await gateway.create({
+      ...{ model: 'say', input: 'on', tools: [DESK, other], previous_response_id: second.id },
+    });
+    expect(third.output[0]).toMatchObject({ type: 'mcp_list_tools', server_label: 'other' });
+    expect(typesOf(third.output)).toEqual(['mcp_list_tools', 'message']);
+  });
+
+  it('is not shown again when the client hands it back', async () => {
+    const first = await gateway.create({ model: 'say', input: 'go', tools: [DESK] });
+    const input = [{ role: 'user', content: 'go' }, ...first.output, { role: 'user', content: 'on' }];
+    const second = await gateway.create({ model: 'say', input, tools: [DESK] });
+    expect(typesOf(second.output)).toEqual(['message']);
+  });
+
+  it('is streamed empty first, then whole, under one id', async () => {
+    const events = await gateway.stream({ model: 'say', input: 'go', tools: [DESK] });
+    const about = events.slice(2, 6);
+    expect(typesOf(about)).toEqual([
+      'response.output_item.added',
+      'response.mcp_list_tools.in_progress',
+      'response.mcp_list_tools.completed',
+      'response.output_item.done',
+    ]);
+    expect(about[0]?.item).toMatchObject({ tools: [], server_label: 'desk' });
+    const [list] = endOf(events).output;
+    expect(about[3]?.item).toEqual(list);
+    expect(list?.id).toMatch(/^mcpl_/);
+    const tools = list?.tools as JsonObject[];
+    expect(tools.map(({ name }) => name)).toContain('dotted.name');
+    expect(tools.find(({ name }) => name === 'die')).toMatchObject({ annotations: { idempotentHint: true } });
+    expect(tools.find(({ name }) => name === 'echo')).toMatchObject({
+      description: 'Says it back.',
+      input_schema: { type: 'object' },
+    });
+    expect(JSON.stringify(list)).not.toContain('null');
+  });
+
+  it('has what is allowed; a filter by what only reads lets through what says so', async () => {
+    const named = await gateway.create({
+      model: 'say',
+      input: 'go',
+      tools: [{ ...DESK, allowed_tools: ['echo'] }],
+    });
+    expect(toolsIn(named)).toEqual(['echo']);
+    const reading = { ...DESK, allowed_tools: { read_only: true } };
+    expect(toolsIn(await gateway.create({ model: 'say', input: 'go', tools: [reading] }))).toEqual([]);
+    const other = { ...DESK, server_label: 'other' };
+    expect(toolsIn(await gateway.create({ model: 'say', input: 'go', tools: [other] }))).toEqual(['echo']);
+  });
+
+  it('of a server that cannot be reached is empty and says so, and the response goes on', async () => {
+    const response = await gateway.create({
+      ...{ model: 'unknown', input: 'go', tools: [{ ...DESK, server_label: 'gone' }] },
+    });
+    expect(response.output[0]).toEqual({
+      id: expect.any(String),
+      type: 'mcp_list_tools',
+      server_label: 'gone',
+      tools: [],
+      error: 'The MCP server could not be reached.',
+    });
+    expect(response.output[1]).toMatchObject({ type: 'message' });
+    expect(gateway.log.join()).toContain('gone');
+  });
+});
+
+describe('a hidden server', () => {
+  it('works and leaves no trace: neither in the response, nor streamed, nor in an error', async () => {
+    const response = await gateway.create({ model: 'vault', input: 'go' });
+    expect(typesOf(response.output)).toEqual(['message']);
+    expect(JSON.stringify(response)).not.toContain('pid');
+    const events = await gateway.stream({ model: 'vault', input: 'go' });
+    expect(JSON.stringify(events)).not.toMatch(/"pid"|vault_/);
+    expect(gateway.folder.calls().filter(name => name === 'pid').length).toBeGreaterThan(1);
+    const refused = await gateway.refused({
+      model: 'vault',
+      input: 'go',
+      tools: [{ ...DESK, server_label: 'vault' }],
+    });
+    const unknown = await gateway.refused({
+      model: 'vault',
+      input: 'go',
+      tools: [{ ...DESK, server_label: 'nosuch' }],
+    });
+    expect({ ...refused, message: '' }).toEqual({ ...unknown, message: '' });
+    expect(refused.message.replace('vault', 'nosuch')).toBe(unknown.message);
+  });
+
+  it('gives way to a function of the same name, which stays visible', async () => {
+    const pid = { ...ECHO, name: 'pid' };
+    const mine = await gateway.create({ model: 'vault', input: 'go', tools: [pid] });
+    expect(mine.output).toMatchObject([{ type: 'function_call', name: 'pid' }]);
+    const theirs = await gateway.create({ model: 'secret', input: 'go', tools: [pid] });
+    expect(typesOf(theirs.output)).toEqual(['message']);
+  });
+});
+
+describe('a call of a server', () => {
+  it('that fails is an item that failed, and the model reads why', async () => {
+    const events = await gateway.stream({ model: 'broken', input: 'go', tools: [DESK] });
+    const response = endOf(events);
+    expect(response.output[1]).toMatchObject({ status: 'failed', error: 'disk full', output: null });
+    expect(typesOf(events)).toContain('response.mcp_call.failed');
+    expect(response).toMatchObject({ status: 'completed', error: null });
+  });
+
+  it('with arguments that are no object is not run, and failed', async () => {
+    const before = gateway.folder.calls().length;
+    const response = await gateway.create({ model: 'garbled', input: 'go', tools: [DESK] });
+    expect(response.output).toMatchObject([
+      { type: 'mcp_list_tools' },
+      { type: 'mcp_call', status: 'failed', arguments: '[1, 2', error: expect.stringContaining('not valid') },
+      { type: 'message' },
+    ]);
+    expect(gateway.folder.calls().length).toBe(before);
+  });
+
+  it('of which nobody knows whether it happened fails the response, and is not done again', async () => {
+    const events = await gateway.stream({ model: 'lost', input: 'go', tools: [DESK] });
+    const response = endOf(events);
+    expect(events.at(-1)?.type).toBe('response.failed');
+    expect(response.error).toMatchObject({
+      message: expect.stringMatching(`may or may not have happened.* ${runOf(response)} `),
+    });
+    expect(response.output.at(-1)).toMatchObject({ type: 'mcp_call', status: 'failed' });
+    const next = await gateway.refused({ model: 'lost', input: 'on', previous_response_id: response.id });
+    expect(next).toMatchObject({ status: 409, code: 'call_in_doubt' });
+    expect(await gateway.tell(response, 'resolve', { callId: 'call_0_0', failed: 'it did not happen' })).toBe(
+      200,
+    );
+    await expect.poll(async () => (await gateway.run(response)).status).toBe('finished');
+    const behind = await gateway.create({ model: 'lost', input: 'on', previous_response_id: response.id });
+    expect(behind.output).toMatchObject([{ content: [{ text: 'On it goes.' }] }]);
+    expect(gateway.folder.calls().filter(name => name === 'die')).toHaveLength(1);
+  });
+
+  it('keeps its own name where another server has one of that name', async () => {
+    const tools = [DESK, { ...DESK, server_label: 'other' }];
+    const response = await gateway.create({ model: 'twin', input: 'go', tools });
+    expect(response.output[2]).toMatchObject({ type: 'mcp_call', server_label: 'other', name: 'echo' });
+  });
+
+  it('of a tool that nobody has is not shown', async () => {
+    const response = await gateway.create({ model: 'unknown', input: 'go', tools: [DESK] });
+    expect(typesOf(response.output)).toEqual(['mcp_list_tools', 'message']);
+  });
+
+  it('runs before the functions of the same turn are handed to the client', async () => {
+    const tools = [DESK, { ...ECHO, name: 'ask' }];
+    const response = await gateway.create({ model: 'both', input: 'go', tools });
+    expect(typesOf(response.output)).toEqual(['mcp_list_tools', 'mcp_call', 'function_call']);
+    expect(response.status).toBe('completed');
+    const done = await gateway.create({
+      ...{ model: 'both', tools, previous_response_id: response.id },
+      input: [{ type: 'function_call_output', call_id: response.output[2]?.call_id, output: 'yes' }],
+    });
+    expect(done.output).toMatchObject([{ type: 'message', content: [{ text: 'Both.' }] }]);
+  });
+});
+
+describe('the budget of tool calls', () => {
+  it('is ten, and what the request says if that is less; the response is completed and says why it stopped', async () => {
+    const ten = await gateway.create({ model: 'greedy', input: 'go', tools: [DESK], max_tool_calls: 50 });
+    expect(ten).toMatchObject({
+      ...{ status: 'completed', incomplete_details: { reason: 'max_tool_calls' }, max_tool_calls: 50 },
+    });
+    const calls = ten.output.filter(({ type }) => type === 'mcp_call');
+    expect(calls.filter(({ status }) => status === 'completed')).toHaveLength(10);
+    expect(calls.filter(({ status }) => status === 'failed')).toHaveLength(2);
+    expect(ten.output.at(-1)).toMatchObject({ content: [{ text: 'That was enough.' }] });
+    const two = await gateway.create({ model: 'greedy', input: 'go', tools: [DESK], max_tool_calls: 2 });
+    expect(
+      two.output.filter(({ status, type }) => type === 'mcp_call' && status === 'completed'),
+    ).toHaveLength(2);
+    expect(two.incomplete_details).toEqual({ reason: 'max_tool_calls' });
+  });
+
+  it('of nothing runs nothing', async () => {
+    const none = await gateway.create({ model: 'greedy', input: 'go', tools: [DESK], max_tool_calls: 0 });
+    expect(none).toMatchObject({ status: 'completed', incomplete_details: { reason: 'max_tool_calls' } });
+    const calls = none.output.filter(({ type }) => type === 'mcp_call');
+    expect(new Set(calls.map(({ status }) => status))).toEqual(new Set(['failed']));
+  });
+
+  it('is streamed as completed, then [DONE]', async () => {
+    const events = await gateway.stream({ model: 'greedy', input: 'go', tools: [DESK], max_tool_calls: 1 });
+    expect(events.at(-1)?.type).toBe('response.completed');
+    expect(endOf(events).incomplete_details).toEqual({ reason: 'max_tool_calls' });
+  });
+
+  it('does not count the functions that the client runs', async () => {
+    const response = await gateway.create({ model: 'handed', input: 'go', tools: [ECHO], max_tool_calls: 1 });
+    expect(response.output).toHaveLength(12);
+    expect(response.incomplete_details).toBeNull();
+  });
+
+  it('is a new one for each response of a run', async () => {
+    const tools = [{ ...DESK, server_label: 'strict' }];
+    let response = await gateway.create({ model: 'endless', input: 'go', tools, max_tool_calls: 1 });
+    for (const _ of [1, 2, 3]) {
+      const request = response.output.at(-1);
+      expect(request?.type).toBe('mcp_approval_request');
+      response = await gateway.create({
+        ...{ model: 'endless', tools, max_tool_calls: 1, previous_response_id: response.id },
+        input: [{ type: 'mcp_approval_response', approval_request_id: request?.id, approve: true }],
+      });
+      expect(response.output[0]).toMatchObject({ type: 'mcp_call' });
+    }
+    expect(response.output.at(-1)).toMatchObject({ content: [{ text: 'End.' }] });
+    expect(response.incomplete_details).toBeNull();
+  });
+});
+
+describe('a server that a request names', () => {
+  it('is refused unless it is configured, or its URL is allowed', async () => {
+    const ask = (tool: object) =>
+      gateway.refused({ model: 'say', input: 'go', tools: [{ ...DESK, ...tool }] });
+    const unlisted = await ask({ server_label: 'mine', server_url: 'http://127.0.0.1:10/mcp' });
+    expect(unlisted).toMatchObject({
+      ...{ status: 400, code: 'mcp_server_url_not_allowed', param: 'tools[0].server_url' },
+    });
+    expect(await ask({ server_label: 'mine', server_url: 'file:///etc/passwd' })).toMatchObject({
+      code: 'mcp_server_url_not_allowed',
+    });
+    expect(await ask({ server_label: 'mine' })).toMatchObject({ code: 'mcp_server_not_found' });
+  });
+
+  it('keeps what gives access to it out of the answer and out of the journal', async () => {
+    const tool = {
+      ...{ ...DESK, server_label: 'mine', server_url: 'http://127.0.0.1:9/mcp', require_approval: 'never' },
+      ...{ authorization: 'sk-very-secret', headers: { 'x-key': 'also-secret' } },
+    };
+    const response = await gateway.create({ model: 'unknown', input: 'go', tools: [tool] });
+    expect(response.tools).toEqual([
+      {
+        ...{ type: 'mcp', server_label: 'mine', server_url: 'http://127.0.0.1:9/mcp' },
+        ...{ require_approval: 'never', headers: null },
+      },
+    ]);
+    const journal = await gateway.store.read(runOf(response));
+    expect(JSON.stringify([response, journal, gateway.log])).not.toMatch(/very-secret|also-secret/);
+  });
+});
+
+describe('whether a call needs approval', () => {
+  type Asked = McpTool['require_approval'];
+  const asks = (
+    config: JsonObject | undefined,
+    require_approval?: Asked,
+    name = 'echo',
+    readOnlyHint = false,
+  ) => {
+    const { mcpServers } = gatewayConfigSchema.parse({ mcp_servers: { a: { command: 'x', ...config } } });
+    const asked: McpTool = { type: 'mcp', server_label: 'a', require_approval };
+    const own = tool({ name, description: '', input: z.object({}), run: () => '' });
+    const origin = { label: 'a', tool: { name, inputSchema: {}, annotations: { readOnlyHint } } };
+    const server = {
+      label: 'a',
+      hidden: false,
+      target: 'a',
+      config: config && mcpServers.a,
+      asked,
+      tools: [],
+    };
+    return needsApproval({ ...own, origin }, server);
+  };
+
+  it('is so by default, as at OpenAI, and not so only where somebody says never and nobody says always', () => {
+    expect(asks(undefined)).toBe(true);
+    expect(asks({})).toBe(true);
+    expect(asks(undefined, 'never')).toBe(false);
+    expect(asks({ require_approval: 'never' })).toBe(false);
+    expect(asks({ require_approval: 'never' }, 'always')).toBe(true);
+    expect(asks({ require_approval: 'always' }, 'never')).toBe(true);
+  });
+
+  it('is told by lists of names; an empty filter says nothing', () => {
+    expect(asks(undefined, { never: { tool_names: ['echo'] } })).toBe(false);
+    expect(asks(undefined, { never: { tool_names: ['echo'] } }, 'other')).toBe(true);
+    expect(
+      asks({ require_approval: { never: { tool_names: ['echo'] }, always: { tool_names: ['other'] } } }),
+    ).toBe(false);
+    expect(
+      asks(
+        { require_approval: { never: { tool_names: ['echo'] }, always: { tool_names: ['other'] } } },
+        'never',
+        'other',
+      ),
+    ).toBe(true);
+    expect(asks({ require_approval: 'never', tools: { echo: { approval: true } } }, 'never')).toBe(true);
+    expect(asks({ require_approval: 'always', tools: { echo: { approval: false } } }, 'never')).toBe(false);
+    expect(asks(undefined, { never: {} })).toBe(true);
+  });
+
+  it('is told by what only reads, where the server says that it does', () => {
+    expect(asks(undefined, { never: { read_only: true } })).toBe(true);
+    expect(asks(undefined, { never: { read_only: true } }, 'echo', true)).toBe(false);
+    expect(asks({ require_approval: 'never' }, { always: { read_only: false } })).toBe(true);
+    expect(asks({ require_approval: 'always' }, { never: { read_only: true } }, 'echo', true)).toBe(true);
+  });
+});
+
+describe('a configuration', () => {
+  const parse = (value: unknown) => gatewayConfigSchema.safeParse(value);
+  const transport = { command: 'x' };
+
+  it('is read with its names as the program has them', () => {
+    const server = {
+      ...transport,
+      allowed_tools: ['a'],
+      tools: { a: { side_effect: 'none', approval: true } },
+    };
+    expect(gatewayConfigSchema.parse({ models: { fast: 'openai:x' }, mcp_servers: { s: server } })).toEqual({
+      models: { fast: 'openai:x' },
+      mcpServers: {
+        s: { transport, allowedTools: ['a'], tools: { a: { sideEffect: 'none', approval: true } } },
+      },
+      allowedServerUrls: [],
+    });
+  });
+
+  it('refuses what it does not know, and a hidden server that asks', () => {
+    expect(parse({ mcpServers: {} }).success).toBe(false);
+    expect(parse({ mcp_servers: { 's s': transport } }).success).toBe(false);
+    expect(parse({ mcp_servers: { s: { url: 'ftp://x' } } }).success).toBe(false);
+    expect(
+      parse({ mcp_servers: { s: { ...transport, hidden: true, require_approval: 'always' } } }).success,
+    ).toBe(false);
+    expect(parse({ mcp_servers: { s: { ...transport, hidden: true } } }).success).toBe(true);
+  });
+});
+
+describe('a result of a server that is too large', () => {
+  it('is shown to the client as the model reads it: the head, the tail and a note', async () => {
+    const { output } = await gateway.create({ model: 'large', input: 'go', tools: [DESK] });
+    const shown = String(output.find(({ type }) => type === 'mcp_call')?.output);
+    expect(shown).toMatch(
+      /^\{"text":"x+\n\[\d+ of \d+ bytes were left out here\. Ask for less at a time\.\]\nx+"\}$/,
+    );
+    expect(shown.length).toBeLessThanOrEqual(100_000);
+  });
+});

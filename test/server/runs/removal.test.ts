@@ -1,0 +1,55 @@
+import { describe, expect, test } from 'vitest';
+import * as z from 'zod';
+import { tool } from '../../../tools/agent/index.ts';
+import { makeGate } from '../../support/engine/agents.ts';
+import { DONE, errorOf, makeApp } from '../../support/server/runs-app.ts';
+
+describe('DELETE /runs/ID', () => {
+  test('removes a run that rests, and then it is unknown', async () => {
+    const { send, begin, store } = makeApp();
+    const { runId } = await begin();
+    const deleted = await send('DELETE', `/runs/${runId}`);
+    expect([deleted.status, await deleted.text()]).toEqual([204, '']);
+    expect(await store.list()).toEqual([]);
+    for (const [method, path, body] of [
+      ['GET', `/runs/${runId}`],
+      ['GET', `/runs/${runId}/events`],
+      ['DELETE', `/runs/${runId}`],
+      ['POST', `/runs/${runId}/approve`, { callId: 'call_0_0' }],
+    ] as const)
+      expect(await errorOf(await send(method, path, body))).toMatchObject({
+        status: 404,
+        code: 'run-unknown',
+      });
+    expect(await store.list()).toEqual([]);
+  });
+
+  test('is 409 while the run is driven, which goes on', async () => {
+    const gate = makeGate();
+    const wait = tool({ name: 'wait', description: 'Waits.', input: z.object({}), run: () => gate.promise });
+    const { send, rest } = makeApp({
+      turns: [{ toolCalls: [{ name: 'wait' }] }, DONE],
+      agent: { tools: [wait] },
+    });
+    const { runId } = (await (await send('POST', '/runs', { input: 'go' })).json()) as { runId: string };
+    const refused = await errorOf(await send('DELETE', `/runs/${runId}`));
+    expect(refused).toMatchObject({ status: 409, code: 'refused' });
+    gate.open();
+    expect(await rest(runId)).toMatchObject({ status: 'finished', answer: 'Done.' });
+  });
+
+  test('is 409 for a run that another continues', async () => {
+    const { send, begin, store } = makeApp({ turns: [DONE, DONE] });
+    const { runId } = await begin();
+    await begin({ input: 'more', continues: runId });
+    expect(await errorOf(await send('DELETE', `/runs/${runId}`))).toMatchObject({ status: 409 });
+    expect(await store.list()).toHaveLength(2);
+  });
+
+  test('asks for the token, as every route that writes', async () => {
+    const { send } = makeApp({ token: 'secret' });
+    expect((await send('DELETE', '/runs/any')).status).toBe(401);
+    const headers = { authorization: 'Bearer secret' };
+    expect((await send('DELETE', '/runs/any', undefined, headers)).status).toBe(404);
+  });
+});

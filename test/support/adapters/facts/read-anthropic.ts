@@ -1,0 +1,30 @@
+import { objectOf, objectsOf, textIn } from '../../../../adapters/turn/json-access.ts';
+import type { JsonObject } from '../../../../protocol/json.ts';
+import { type Fact, said, textOf } from './fact.ts';
+
+/** What a request in Anthropic's dialect says. */
+export function readAnthropic(body: JsonObject): Fact[] {
+  const messages = objectsOf(body.messages).flatMap(message => {
+    const type = message.role === 'assistant' ? 'text' : 'user';
+    if (typeof message.content === 'string') return said(type, message.content);
+    return objectsOf(message.content).flatMap(block => blockFacts(block, type));
+  });
+  return [...said('instruction', body.system), ...messages];
+}
+
+function blockFacts(block: JsonObject, type: 'text' | 'user'): Fact[] {
+  switch (block.type) {
+    case 'text':
+      return said(type, block.text);
+    case 'thinking':
+      return [...said('thought', block.thinking), ...said('opaque', block.signature)];
+    case 'redacted_thinking':
+      return said('opaque', block.data);
+    case 'tool_use':
+      return [{ type: 'call', id: textIn(block.id), name: textIn(block.name), input: objectOf(block.input) }];
+    case 'tool_result':
+      return [{ type: 'result', id: textIn(block.tool_use_id), output: textOf(block.content) }];
+    default:
+      return [{ type: 'server', item: block }];
+  }
+}

@@ -1,0 +1,26 @@
+import { objectOf, objectsOf, textIn } from '../../../../adapters/turn/json-access.ts';
+import type { JsonObject } from '../../../../protocol/json.ts';
+import { type Fact, said, textOf } from './fact.ts';
+
+/** What a request in Ollama's own dialect says, which has no ids. */
+export function readOllama(body: JsonObject): Fact[] {
+  return objectsOf(body.messages).flatMap(message => {
+    switch (message.role) {
+      case 'system':
+        return said('instruction', message.content);
+      case 'tool':
+        return [{ type: 'result', id: '', output: textOf(message.content) }];
+      case 'assistant':
+        return [
+          ...said('thought', message.thinking),
+          ...said('text', message.content),
+          ...objectsOf(message.tool_calls).map((call): Fact => {
+            const { name, arguments: input } = objectOf(call.function);
+            return { type: 'call', id: '', name: textIn(name), input: objectOf(input) };
+          }),
+        ];
+      default:
+        return said('user', message.content);
+    }
+  });
+}

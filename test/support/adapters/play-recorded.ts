@@ -1,0 +1,97 @@
+import { type Answer, replayFetch } from '../../../adapters/conformance.ts';
+import type { JsonObject } from '../../../protocol/json.ts';
+import type { ModelRequest, ModelTurn, TurnDelta } from '../../../protocol/turn.ts';
+import { clientFor, openRecorded } from './recorded-adapters.ts';
+import { exchangeOf, isStreamed, type RecordedTurn, readRecordedJson, readRecording } from './recordings.ts';
+import { calling, collect, request } from './requests.ts';
+
+/** The key of every call; no error may have it. */
+export const RECORDED_KEY = 'recorded-key-5d21';
+
+/**
+ * Makes a request that is answered as recorded, and gives what was sent, and the turn if the answer has
+ * one. `body`: the recorded request, for the model and the options that decide what is replayed.
+ */
+export async function playRecorded(
+  recorded: RecordedTurn,
+  body: JsonObject,
+  asked: ModelRequest,
+): Promise<{ sent: JsonObject; turn: ModelTurn | undefined }> {
+  const exchange = exchangeOf(recorded);
+  const { fetch, requests } = replayFetch({
+    status: recorded.status,
+    headers: { ...recorded.headers, 'content-type': exchange.contentType ?? '' },
+    chunks: [exchange.response],
+  });
+  const adapter = openRecorded(recorded, {
+    model: String(body.model ?? /models\/([^:]+)/.exec(recorded.uri ?? '')?.[1] ?? 'recorded'),
+    apiKey: RECORDED_KEY,
+    baseURL: 'http://recorded.invalid',
+    fetch,
+    maxResponseBytes: 10_000_000,
+    idleTimeoutMs: 60_000,
+    providerOptions: optionsIn(body),
+  });
+  let turn: ModelTurn | undefined;
+  try {
+    if (isStreamed(recorded)) {
+      const last = (await collect(adapter.stream(asked, calling()))).at(-1);
+      turn = last?.type === 'turn' ? last.turn : undefined;
+    } else turn = await adapter.generate(asked, calling());
+  } catch (error) {
+    if (recorded.expect.outcome !== 'http_error' && recorded.expect.finishReason !== 'error') throw error;
+  }
+  return { sent: requests[0]?.body ?? {}, turn };
+}
+
+/** What decides how a dialect replays reasoning. */
+function optionsIn(body: JsonObject): JsonObject {
+  return Object.fromEntries(
+    ['store', 'thinking'].flatMap(name => (body[name] === undefined ? [] : [[name, body[name]]])),
+  );
+}
+
+type Played = { turn: ModelTurn; deltas: TurnDelta[] };
+export type PlayRecorded = (
+  chunks?: Answer['chunks'],
+  as?: 'stream' | 'generate',
+  deltas?: TurnDelta[],
+) => Promise<Played>;
+
+/**
+ * Plays the recording through one adapter, as it was asked for unless said otherwise; `deltas` takes what is
+ * streamed. `through`: who makes the requests.
+ */
+export function recordedPlayer(recorded: RecordedTurn, through: 'fetch' | 'client' = 'fetch'): PlayRecorded {
+  let replay = replayFetch();
+  const model = recorded.request
+    ? String(readRecordedJson(recorded.request).model ?? 'recorded')
+    : 'recorded';
+  const settings = {
+    apiKey: RECORDED_KEY,
+    baseURL: 'http://recorded.invalid',
+    fetch: (...asked: Parameters<typeof fetch>) => replay.fetch(...asked),
+  };
+  const client = through === 'client' ? clientFor(recorded, settings) : undefined;
+  const adapter = openRecorded(recorded, {
+    model,
+    ...settings,
+    ...(client && { client }),
+    maxResponseBytes: 10_000_000,
+    idleTimeoutMs: 60_000,
+  });
+  const { contentType = '' } = exchangeOf(recorded);
+  return async (
+    chunks = [readRecording(recorded.response)],
+    as = isStreamed(recorded) ? 'stream' : 'generate',
+    deltas = [],
+  ) => {
+    const headers = { ...recorded.headers, 'content-type': contentType };
+    replay = replayFetch({ status: recorded.status, headers, chunks });
+    if (as === 'generate') return { deltas: [], turn: await adapter.generate(request('hi'), calling()) };
+    for await (const delta of adapter.stream(request('hi'), calling())) deltas.push(delta);
+    const last = deltas.pop();
+    if (last?.type !== 'turn') throw new Error('Expected the stream to end with a turn.');
+    return { deltas, turn: last.turn };
+  };
+}

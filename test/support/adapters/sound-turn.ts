@@ -1,0 +1,44 @@
+import { expect } from 'vitest';
+import * as z from 'zod';
+import { ProviderError } from '../../../protocol/error.ts';
+import { itemSchema } from '../../../protocol/item.ts';
+import { type ModelTurn, type TurnDelta, usageSchema } from '../../../protocol/turn.ts';
+
+export function turnIn(deltas: readonly TurnDelta[]): ModelTurn {
+  const turns = deltas.flatMap(delta => (delta.type === 'turn' ? [delta.turn] : []));
+  const [turn] = turns;
+  if (turn === undefined || turns.length > 1) throw new Error(`Expected one turn, got ${turns.length}.`);
+  return turn;
+}
+
+/** `null` for an error that says what the provider sent; any other is a defect. */
+export async function turnOrError(turn: Promise<ModelTurn>): Promise<ModelTurn | null> {
+  try {
+    return await turn;
+  } catch (error) {
+    expect(error).toBeInstanceOf(ProviderError);
+    expect(String(error)).not.toContain('the request could not be made');
+    return null;
+  }
+}
+
+/** What holds for every turn, whatever it was read from. */
+export function expectSound(turn: ModelTurn): void {
+  expect(z.array(itemSchema).safeParse(turn.items).success).toBe(true);
+  expect(z.nullable(usageSchema).safeParse(turn.usage).success).toBe(true);
+  const ids = turn.toolCalls.map(call => call.callId);
+  expect(new Set(ids).size).toBe(ids.length);
+  for (const call of turn.toolCalls) {
+    expect(call.callId).not.toBe('');
+    expect(call.input === undefined).toBe(call.error !== undefined);
+  }
+}
+
+/** A sound turn, every call of which has its name from these bytes. */
+export function expectReadFrom(bytes: Uint8Array, turn: ModelTurn): void {
+  expectSound(turn);
+  const text = new TextDecoder().decode(bytes);
+  for (const { name } of turn.toolCalls) {
+    expect(text.includes(name) || text.includes(JSON.stringify(name).slice(1, -1))).toBe(true);
+  }
+}

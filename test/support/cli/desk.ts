@@ -1,0 +1,149 @@
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { afterAll } from 'vitest';
+import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
+import type { RunEvent } from '../../../protocol/event.ts';
+import { sqlite } from '../../../stores/sqlite.ts';
+
+export const MAIN = resolve('cli/main.ts');
+export const AGENT = resolve('test/support/cli/fixtures/desk.ts');
+
+export type Ended = { code: number | null; stdout: string; stderr: string };
+export type JsonEvent = RunEvent & { runId: string; seq: number };
+
+type Environment = Record<string, string | undefined>;
+type Call = string | [string, Record<string, unknown>];
+
+/** A turn that asks for tools. */
+export function calling(...calls: Call[]): ScriptedTurn {
+  return {
+    toolCalls: calls.map(call =>
+      typeof call === 'string' ? { name: call } : { name: call[0], arguments: JSON.stringify(call[1]) },
+    ),
+  };
+}
+
+export const REFUND: Call = ['refund', { orderId: 'A-1', cents: 4200 }];
+
+const FOLDERS: string[] = [];
+
+afterAll(() => {
+  for (const folder of FOLDERS.splice(0)) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+});
+
+/** A folder of its own, with a script and a store, in which the command line is run as a real process. */
+export class Desk {
+  readonly folder = mkdtempSync(join(tmpdir(), 'agentchart-cli-'));
+  readonly #environment: Environment;
+
+  constructor(turns: readonly ScriptedTurn[], environment: Environment = {}) {
+    this.write('turns.json', JSON.stringify(turns));
+    this.#environment = environment;
+    FOLDERS.push(this.folder);
+  }
+
+  path(name: string): string {
+    return join(this.folder, name);
+  }
+
+  write(name: string, text: string): string {
+    writeFileSync(this.path(name), text);
+    return this.path(name);
+  }
+
+  start(args: readonly string[], environment: Environment = {}): Started {
+    return new Started(process.execPath, [MAIN, ...args], this.folder, {
+      ...this.#clean(),
+      ...this.#environment,
+      ...environment,
+    });
+  }
+
+  /** Runs a command to its end, with `input` on its stdin. */
+  async run(args: readonly string[], environment: Environment = {}, input = ''): Promise<Ended> {
+    const started = this.start(args, environment);
+    started.child.stdin.end(input);
+    return await started.ended;
+  }
+
+  /** Begins a run of the fixture's agent on the script; gives its id with how the command ended. */
+  async begin(...args: string[]): Promise<Ended & { runId: string; events: JsonEvent[] }> {
+    const ended = await this.run(['run', '--agent', AGENT, '--json', ...args, 'go'], this.model);
+    const events = eventsOf(ended.stdout);
+    return { ...ended, events, runId: events[0]?.runId ?? '' };
+  }
+
+  get store(): string {
+    return this.path('.agentchart/runs.db');
+  }
+
+  get model(): Environment {
+    return { AGENTCHART_MODEL: 'scripted:turns.json' };
+  }
+
+  async journal(runId: string): Promise<JsonEvent[]> {
+    const store = sqlite(this.store);
+    const entries = await store.read(runId);
+    await store.close();
+    return entries.map(({ seq, event }) => ({ ...event, runId, seq }));
+  }
+
+  #clean(): Environment {
+    const inherited = Object.entries(process.env).filter(
+      ([name]) => !/^(AGENTCHART_|OPENAI_|NO_COLOR$|FORCE_COLOR$|npm_|VITEST|NODE_OPTIONS$)/.test(name),
+    );
+    return Object.fromEntries(inherited);
+  }
+}
+
+/** A command while it runs. */
+export class Started {
+  readonly child: ChildProcessWithoutNullStreams;
+  readonly ended: Promise<Ended>;
+  #stdout = '';
+  #stderr = '';
+
+  constructor(command: string, args: readonly string[], cwd: string, env: Environment) {
+    this.child = spawn(command, args, { cwd, env });
+    this.child.stdin.on('error', () => {});
+    this.child.stdout.setEncoding('utf8');
+    this.child.stderr.setEncoding('utf8');
+    this.child.stdout.on('data', chunk => {
+      this.#stdout += chunk;
+    });
+    this.child.stderr.on('data', chunk => {
+      this.#stderr += chunk;
+    });
+    this.ended = new Promise(settle => {
+      this.child.on('close', code => settle({ code, stdout: this.#stdout, stderr: this.#stderr }));
+    });
+  }
+
+  /** Everything printed so far, once `text` was; rejects when the process ends without it. */
+  async printed(text: string): Promise<string> {
+    const hasIt = () => this.#stdout.includes(text) || this.#stderr.includes(text);
+    await new Promise<void>((settle, reject) => {
+      const look = () => hasIt() && settle();
+      this.child.stdout.on('data', look);
+      this.child.stderr.on('data', look);
+      this.child.on('close', () =>
+        reject(new Error(`ended without "${text}":\n${this.#stdout}\n${this.#stderr}`)),
+      );
+      look();
+    });
+    return this.#stdout + this.#stderr;
+  }
+}
+
+export function eventsOf(stdout: string): JsonEvent[] {
+  return stdout
+    .split('\n')
+    .filter(line => line !== '')
+    .map(line => JSON.parse(line));
+}
+
+export function typesOf(events: readonly JsonEvent[]): string[] {
+  return events.map(({ type }) => type);
+}

@@ -1,0 +1,101 @@
+import { azure } from '../../../adapters/azure.ts';
+import { deepseek } from '../../../adapters/deepseek.ts';
+import { modelFromEnv, providerNames } from '../../../adapters/model-from-env.ts';
+import { ollama } from '../../../adapters/ollama.ts';
+import { xai } from '../../../adapters/xai.ts';
+import type { Capabilities, ModelAdapter } from '../../../protocol/adapter.ts';
+
+const TABLE = /(<!-- providers:begin .*-->\n)[\s\S]*(<!-- providers:end -->)/;
+
+/** Aliases, and what is no provider. */
+const LEFT_OUT = new Set(['openai-responses', 'scripted']);
+
+/** Where what can be done hangs on the model, a recent one. */
+const MODELS: Readonly<Record<string, string>> = { anthropic: 'claude-sonnet-4-5' };
+
+/** What the same providers are with their other API, which only code can choose. */
+const OTHER_APIS: readonly [label: string, open: () => ModelAdapter][] = [
+  ["`xai({ api: 'chat' })`", () => xai({ model: 'm', api: 'chat' })],
+  ["`azure({ api: 'chat' })`", () => azure({ model: 'm', api: 'chat' })],
+  ["`deepseek({ api: 'responses' })`", () => deepseek({ model: 'm', api: 'responses' })],
+  ["`ollama({ api: 'chat' })`", () => ollama({ model: 'm', api: 'chat' })],
+];
+
+const COLUMNS: readonly [title: string, cell: (capabilities: Capabilities) => string][] = [
+  ['streaming', ({ streaming }) => mark(streaming)],
+  ['parallel calls', ({ parallelToolCalls }) => mark(parallelToolCalls)],
+  ['reasoning replay', ({ reasoningReplay }) => mark(reasoningReplay)],
+  ['server tools', ({ serverTools }) => mark(serverTools)],
+  ['structured output', ({ structuredOutput }) => structuredOutput],
+  ['continuation', ({ continuation }) => mark(continuation)],
+];
+
+/** The document with the table of providers between its two marks; throws when it has not got them. */
+export async function insertProviderTable(document: string): Promise<string> {
+  if (!TABLE.test(document)) {
+    throw new Error('Expected the marks <!-- providers:begin … --> and <!-- providers:end -->.');
+  }
+  const table = await providerTable();
+  return document.replace(TABLE, (_, begin, end) => `${begin}\n${table}\n\n${end}`);
+}
+
+/** What every adapter declares of itself, and the variables it looks its key and its URL up in. */
+export async function providerTable(): Promise<string> {
+  const named = providerNames()
+    .filter(name => !LEFT_OUT.has(name))
+    .map((name): [string, () => ModelAdapter] => [
+      `\`${name}:MODEL\``,
+      () => modelFromEnv(`${name}:${MODELS[name] ?? 'm'}`),
+    ]);
+  const titles = ['provider', ...COLUMNS.map(([title]) => title), 'key', 'base URL'];
+  const rows = [titles, titles.map(() => '---')];
+  for (const [label, open] of [...named, ...OTHER_APIS]) {
+    const { keys, url, keyOptional } = await variablesOf(open);
+    const cells = COLUMNS.map(([, cell]) => cell(open().capabilities));
+    rows.push([label, ...cells, `${keys.join(', ')}${keyOptional ? ' (optional)' : ''}`, url]);
+  }
+  return rows.map(row => `| ${row.join(' | ')} |`).join('\n');
+}
+
+function mark(can: boolean): string {
+  return can ? '✓' : '–';
+}
+
+/** What an adapter reads of an environment that has nothing set, on the way to its first call. */
+async function variablesOf(
+  open: () => ModelAdapter,
+): Promise<{ keys: string[]; keyOptional: boolean; url: string }> {
+  const read = new Set<string>();
+  let keyOptional = false;
+  const environment = process.env;
+  process.env = new Proxy<NodeJS.ProcessEnv>(
+    {},
+    {
+      get(_, name) {
+        if (typeof name === 'string') read.add(name);
+        return undefined;
+      },
+    },
+  );
+  try {
+    await open()
+      .generate(
+        { transcript: [], tools: [], toolChoice: 'none', settings: {} },
+        { signal: AbortSignal.abort() },
+      )
+      .catch(error => {
+        keyOptional = error.code === 'aborted';
+      });
+  } finally {
+    process.env = environment;
+  }
+  const code = (name: string): string => `\`${name}\``;
+  return {
+    keyOptional,
+    keys: [...read].filter(name => /_KEY$/.test(name)).map(code),
+    url: [...read]
+      .filter(name => /_BASE_URL$/.test(name))
+      .map(code)
+      .join(', '),
+  };
+}

@@ -1,0 +1,2 @@
+/** What the examples of docs/streams.md import from `agentchart`. */
+export * from '../../../../tools/agent/index.ts';

@@ -1,0 +1,54 @@
+import { appendFileSync, existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { scripted } from '../../../adapters/scripted.ts';
+import { sqlite } from '../../../stores/sqlite.ts';
+import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { calls, makeTool } from '../engine/agents.ts';
+
+/**
+ * A process that begins the run, or decides about its one gated call as many people at once.
+ * `node decision-race-fixture.ts FOLDER begin` or `… FOLDER NAME COUNT`. It decides when FOLDER has the file
+ * `go`, says `NAME is ready` before, and prints a JSON array of `{ by, answer }`. Each execution of the tool
+ * is a line of FOLDER/trace.
+ */
+
+const RUN = 'run_raced';
+const CALL = 'call_0_0';
+
+const [folder = '', name = '', count = '0'] = process.argv.slice(2);
+
+const store = sqlite(join(folder, 'runs.db'), { busyTimeoutMs: 60_000 });
+const agent = createAgent({
+  ...{ name: 'raced', store, model: scripted([calls('pay'), { text: 'done' }]) },
+  tools: [
+    makeTool('pay', {
+      approval: true,
+      run: (_, { key }: { key: string }) => {
+        appendFileSync(join(folder, 'trace'), `${name} ${key}\n`);
+        return 'paid';
+      },
+    }),
+  ],
+});
+
+if (name === 'begin') {
+  const run = await agent.start('go', { runId: RUN });
+  await run.settled();
+} else {
+  const people = Array.from({ length: Number(count) }, (_, index) => `${name}.${index}`);
+  const runs = await Promise.all(people.map(() => agent.open(RUN)));
+  appendFileSync(join(folder, 'told'), `${name} is ready\n`);
+  while (!existsSync(join(folder, 'go'))) await delay(2);
+  const decisions = await Promise.all(
+    runs.map(async (run, index) => {
+      const by = people[index] ?? '';
+      if (index % 3 === 0) return { by, answer: await run.approve(CALL, { by }) };
+      if (index % 3 === 1) return { by, answer: await run.reject(CALL, { by }) };
+      return { by, answer: await run.answer(CALL, { output: by, by }) };
+    }),
+  );
+  const settled = await runs[0]?.settled();
+  process.stdout.write(JSON.stringify({ decisions, settled }));
+}
+await store.close();

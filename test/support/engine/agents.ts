@@ -1,0 +1,75 @@
+import * as z from 'zod';
+import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
+import type { RunEvent } from '../../../protocol/event.ts';
+import type { Item } from '../../../protocol/item.ts';
+import type { Store } from '../../../protocol/store.ts';
+import type { Tool, ToolCallContext } from '../../../protocol/tool.ts';
+import { type ToolOptions, tool } from '../../../tools/tool.ts';
+
+type Options = Partial<ToolOptions<typeof anything, z.ZodType>>;
+
+export const anything = z.looseObject({});
+
+/** A tool that takes any object; without `run` in the options it gives back its name. */
+export function makeTool(name: string, options: Options = {}): Tool {
+  return tool({ name, description: name, input: anything, run: () => `${name} ran`, ...options });
+}
+
+/** A tool that leaves the keys it was called with, in order. */
+export function makeTracedTool(name: string, keys: string[], options: Options = {}): Tool {
+  return makeTool(name, {
+    run: (_input: unknown, { key }: ToolCallContext) => {
+      keys.push(key);
+      return `${name} ran`;
+    },
+    ...options,
+  });
+}
+
+export function clientTool(name: string, options: Options = {}): Tool {
+  return tool({ name, description: name, input: anything, ...options });
+}
+
+type Arguments = Record<string, string | number | boolean>;
+
+/** A scripted turn that makes these calls, each of an empty object unless told otherwise. */
+export function calls(...made: (string | [name: string, input: Arguments | string])[]): ScriptedTurn {
+  return {
+    toolCalls: made.map(call =>
+      typeof call === 'string' ? { name: call } : { name: call[0], arguments: call[1] },
+    ),
+  };
+}
+
+/** A promise with what settles it. */
+export function makeGate<T = void>() {
+  let open: (value: T) => void = () => {};
+  const promise = new Promise<T>(resolve => {
+    open = resolve;
+  });
+  return { promise, open };
+}
+
+export async function eventsOf(store: Store, runId: string): Promise<RunEvent[]> {
+  return (await store.read(runId)).map(({ event }) => event);
+}
+
+/** The journal as words: types, and the call they are about. */
+export async function wordsOf(store: Store, runId: string): Promise<string[]> {
+  return (await eventsOf(store, runId)).map(event =>
+    'callId' in event ? `${event.type} ${event.callId}` : event.type,
+  );
+}
+
+export async function countEvents(store: Store, runId: string, type: RunEvent['type']): Promise<number> {
+  return (await eventsOf(store, runId)).filter(event => event.type === type).length;
+}
+
+/** What the model read as the results of its calls, by call. */
+export function resultsIn(transcript: readonly Item[]): Record<string, unknown> {
+  return Object.fromEntries(
+    transcript.flatMap(item =>
+      item.type === 'tool_result' ? [[item.callId, item.shown ?? item.output]] : [],
+    ),
+  );
+}

@@ -1,0 +1,67 @@
+import fc from 'fast-check';
+import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
+import { scripted } from '../../../adapters/scripted.ts';
+import type { Run } from '../../../engine/run/run.ts';
+import type { Store } from '../../../protocol/store.ts';
+import { memory } from '../../../stores/memory.ts';
+import type { Agent } from '../../../tools/agent/agent.ts';
+import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { calls, clientTool, makeTool } from './agents.ts';
+
+/** A script, and what people say at each rest; both may be anything. */
+export type Recipe = {
+  turns: ScriptedTurn[];
+  words: ('approve' | 'reject' | 'answer' | 'send' | 'cancel')[];
+};
+
+const round = fc
+  .array(fc.constantFrom('read', 'act', 'show', 'fail', 'unknown'), { minLength: 1, maxLength: 3 })
+  .map((names): ScriptedTurn => ({ text: 'Let me see.', ...calls(...names) }));
+const failure = fc.constant<ScriptedTurn>({ error: { code: 'overloaded', times: 1 } });
+
+export const recipes: fc.Arbitrary<Recipe> = fc.record({
+  turns: fc
+    .array(fc.oneof({ weight: 3, arbitrary: round }, failure), { maxLength: 4 })
+    .map(turns => [...turns, { text: 'Done.' }]),
+  words: fc.array(fc.constantFrom('approve', 'reject', 'answer', 'send', 'cancel'), { maxLength: 8 }),
+});
+
+export type Recorded = { host: ManualHost; store: Store; agent: Agent; run: Run };
+
+/** A run of a recipe, as far as it leads: it may rest when nobody has anything more to say. */
+export async function recordRun({ turns, words }: Recipe, store = memory()): Promise<Recorded> {
+  const host = new ManualHost();
+  const agent = createAgent({
+    name: 'recorded',
+    host,
+    store,
+    model: scripted(turns),
+    tools: [
+      makeTool('read', { sideEffect: 'none' }),
+      makeTool('act', { approval: true }),
+      makeTool('fail', {
+        run: () => {
+          throw new Error('no');
+        },
+      }),
+      clientTool('show'),
+    ],
+  });
+  const run = await agent.start('go');
+  for (const word of words) {
+    const settled = await host.settle(run.settled());
+    if (settled.status !== 'waiting') break;
+    const [approval] = settled.approvals;
+    const open = approval ?? settled.results[0];
+    if (word === 'send') await run.send('And then?');
+    else if (word === 'cancel') await run.cancel();
+    else if (open === undefined) break;
+    else if (word === 'answer' || approval === undefined)
+      await run.answer(open.callId, { output: { ok: 1 } });
+    else if (word === 'approve') await run.approve(open.callId);
+    else await run.reject(open.callId, { reason: 'not now' });
+  }
+  await host.settle(run.settled());
+  return { host, store, agent, run };
+}

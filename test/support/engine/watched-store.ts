@@ -1,0 +1,80 @@
+import type { RunEvent } from '../../../protocol/event.ts';
+import type { Store } from '../../../protocol/store.ts';
+
+export type Watch = {
+  /** Before an append reaches the store; a rejection is the caller's. */
+  beforeAppend?(runId: string, events: readonly RunEvent[]): void | Promise<void>;
+  /** After it is durable; a rejection is a reply that was lost. */
+  afterAppend?(runId: string, events: readonly RunEvent[]): void | Promise<void>;
+  onSnapshot?(bytes: number): void;
+  /** Before a blob reaches the store; a rejection is the caller's. */
+  beforeBlob?(text: string): void | Promise<void>;
+  /** Before every other method. */
+  before?(method: string): void | Promise<void>;
+};
+
+/** The store as it is, with somebody who looks on and may interfere. */
+export function watchStore(store: Store, watch: Watch): Store {
+  const before = async (method: string) => await watch.before?.(method);
+  return {
+    async create(event, claim, rest) {
+      await before('create');
+      const events = [event, ...(rest?.events ?? [])];
+      await watch.beforeAppend?.(event.runId, events);
+      const created = await store.create(event, claim, rest);
+      await watch.afterAppend?.(event.runId, events);
+      return created;
+    },
+    async append(runId, guard, events, status) {
+      await before('append');
+      await watch.beforeAppend?.(runId, events);
+      const result = await store.append(runId, guard, events, status);
+      if (result.type === 'appended') await watch.afterAppend?.(runId, events);
+      return result;
+    },
+    async saveSnapshot(runId, snapshot) {
+      await before('saveSnapshot');
+      watch.onSnapshot?.(JSON.stringify(snapshot).length);
+      await store.saveSnapshot(runId, snapshot);
+    },
+    async adopt(run) {
+      await before('adopt');
+      await store.adopt(run);
+    },
+    async read(runId, after, page) {
+      await before('read');
+      return await store.read(runId, after, page);
+    },
+    async claim(runId, request) {
+      await before('claim');
+      return await store.claim(runId, request);
+    },
+    async renew(runId, epoch, until) {
+      await before('renew');
+      return await store.renew(runId, epoch, until);
+    },
+    async release(runId, epoch) {
+      await before('release');
+      await store.release(runId, epoch);
+    },
+    async loadSnapshot(runId) {
+      await before('loadSnapshot');
+      return await store.loadSnapshot(runId);
+    },
+    async putBlob(runId, digest, text) {
+      await before('putBlob');
+      await watch.beforeBlob?.(text);
+      await store.putBlob(runId, digest, text);
+    },
+    async readBlob(...args) {
+      await before('readBlob');
+      return await store.readBlob(...args);
+    },
+    get: runId => store.get(runId),
+    list: filter => store.list(filter),
+    chain: runId => store.chain(runId),
+    delete: (...args) => store.delete(...args),
+    redact: (...args) => store.redact(...args),
+    close: () => store.close(),
+  };
+}

@@ -1,0 +1,53 @@
+import { sleep } from '../../../engine/driver/host.ts';
+import { type EventSource, RunEvents } from '../../../engine/run/run-events.ts';
+import type { JournalEntry } from '../../../protocol/event.ts';
+import { ManualHost } from '../../../tools/testing/manual-host.ts';
+
+/** A run that a test writes itself: what is durable, and what it publishes. */
+export class Written {
+  readonly events = new RunEvents('run_1');
+  readonly journal: JournalEntry[] = [];
+  ended = false;
+  readonly host = new ManualHost();
+  looks = 0;
+  readonly source: EventSource = {
+    runId: 'run_1',
+    events: this.events,
+    readPages: after => this.#pages(after),
+    standing: () => (this.ended ? 'ended' : 'running'),
+    trouble: () => null,
+    look: async () => {
+      this.looks += 1;
+    },
+    nap: () => sleep(this.host, 100),
+  };
+
+  async *#pages(after: number) {
+    for (let seq = after; seq < this.journal.length; seq += 100) yield this.journal.slice(seq, seq + 100);
+  }
+
+  /** A turn that streams this text, character by character, and is journaled. */
+  say(text: string, { turn, completes = true }: { turn: number; completes?: boolean }): void {
+    this.append({ type: 'text.started', at: 1, generation: turn });
+    this.stream(text, turn);
+    if (completes) this.complete(text, turn);
+  }
+
+  stream(text: string, turn: number): void {
+    for (const char of text) this.events.publishDelta({ type: 'text.delta', turn, attempt: 1, text: char });
+  }
+
+  complete(text: string, turn: number): void {
+    const said = { provider: 'p', model: 'm', finishReason: 'stop', text, items: [], calls: [] } as const;
+    this.append({
+      ...{ type: 'turn.completed', at: 1, generation: turn, usage: null, startedAt: 1 },
+      ...{ ...said, items: [], calls: [] },
+    });
+  }
+
+  append(event: JournalEntry['event']): void {
+    const entry = { seq: this.journal.length + 1, event };
+    this.journal.push(entry);
+    this.events.publishEntry(entry);
+  }
+}

@@ -1,0 +1,90 @@
+import type { Run } from '../../../engine/run/run.ts';
+import type { Settled } from '../../../engine/run/settled.ts';
+import type { Store } from '../../../protocol/store.ts';
+import type { Agent } from '../../../tools/agent/agent.ts';
+import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { findFaults, makeDrilledAgent, makeWorld, type World, work } from './drilled-run.ts';
+import { type Fault, type FaultyStore, type Method, makeFaultyStore } from './fault-store.ts';
+
+/** Who goes on: the same process with the run it holds, or another one with what the store has. */
+export type Recovery = 'same-process' | 'later-process';
+
+export type FaultDrill = {
+  /** What each process was told, in order, with the store's error; the last one goes on to the end. */
+  told: { error: unknown; fired: unknown }[];
+  /** The faults that happened. */
+  fired: number;
+  settled: Settled;
+  /** What is wrong with how it went and ended; empty when all is well. */
+  faults: string[];
+  /** How often each method of the store was called, by the first process, the second, … */
+  counts: ReadonlyMap<Method, number>[];
+};
+
+/** The drilled run over a store that goes wrong: each time it does somebody goes on, as `recovery` says, and meets the next fault. */
+export async function runFaultDrill(
+  inner: Store,
+  recovery: Recovery,
+  ...planned: readonly Fault[]
+): Promise<FaultDrill> {
+  const world = makeWorld();
+  const drill: FaultDrill = { told: [], fired: 0, settled: NOT_YET, faults: [], counts: [] };
+  let process = makeProcess(inner, world, 1, START);
+  for (let attempt = 0; ; attempt += 1) {
+    const { host, faulty } = process;
+    faulty.plan(planned[attempt]);
+    const ended = await host.settle(work(process, inner, world).then(asSettled, asError));
+    if ('error' in ended) await expectQuiet(faulty, host, world, drill.faults);
+    else await host.advance(10_000);
+    const fired = faulty.fired();
+    if (fired !== undefined) drill.fired += 1;
+    drill.counts.push(faulty.takeCounts());
+    if ('settled' in ended) {
+      drill.faults.push(...(await findFaults(inner, world, ended.settled)));
+      return { ...drill, settled: ended.settled };
+    }
+    drill.told.push({ error: ended.error, fired });
+    if (fired === undefined) throw ended.error;
+    faulty.plan(undefined);
+    if (recovery === 'later-process') process = makeProcess(inner, world, attempt + 2, host.now() + 60_000);
+  }
+}
+
+const START = Date.UTC(2026, 0, 1);
+const NOT_YET: Settled = { status: 'cancelled', unsettled: [], usage: null, turns: 0 };
+
+type Process = { host: ManualHost; faulty: FaultyStore; agent: Agent; run?: Run };
+
+function makeProcess(inner: Store, world: World, number: number, now: number): Process {
+  const host = Object.assign(new ManualHost({ now, name: `p${number}_` }), { leaseMs: LEASE_MS });
+  const faulty = makeFaultyStore(inner, host);
+  return { host, faulty, agent: makeDrilledAgent(host, faulty.store, world) };
+}
+
+/** Short, so that it is renewed while a tool works. */
+const LEASE_MS = 900;
+
+const asSettled = (settled: Settled) => ({ settled });
+const asError = (error: unknown) => ({ error });
+
+/** After a store failed nothing goes on behind anybody's back: no tool is called, and the store is let alone. */
+async function expectQuiet(
+  { calls }: FaultyStore,
+  host: ManualHost,
+  { acts }: World,
+  faults: string[],
+): Promise<void> {
+  await host.idle();
+  const [called, acted] = [calls(), countActs(acts)];
+  await host.advance(10_000);
+  if (countActs(acts) !== acted) faults.push('a tool was called after the store had failed');
+  if (calls() - called > MOST_LATER_CALLS)
+    faults.push(`the store was called ${calls() - called} times after it had failed`);
+}
+
+/** Of one who holds a run: to tell a parent, to look for what was said since. */
+const MOST_LATER_CALLS = 10;
+
+function countActs(acts: World['acts']): number {
+  return [...acts.values()].reduce((sum, { keys }) => sum + keys.length, 0);
+}

@@ -1,0 +1,38 @@
+import { transition } from 'xstate';
+import { agentMachine } from '../../../machines/agent.ts';
+import type { ChartState } from '../../../machines/step.ts';
+import type { Effect, ServiceInput } from '../../../protocol/effect.ts';
+import type { ChartEvent } from '../../../protocol/event.ts';
+
+type Action = { type: string; params: unknown };
+
+export type ReferenceStep = { state: ChartState; effects: string[] };
+
+/** XState's own pure `transition`: what `next` has to equal. */
+export function transitionOf(state: ChartState, event: ChartEvent): ReferenceStep {
+  const [after, actions] = transition(agentMachine, state, event);
+  return { state: after, effects: nameActions(actions) };
+}
+
+function nameActions(actions: readonly Action[]): string[] {
+  return actions.flatMap(({ type, params }) => {
+    if (type === 'xstate.emit') return [`publish ${JSON.stringify((params as { event: unknown }).event)}`];
+    if (type === 'xstate.stopChild') {
+      return params === undefined ? [] : [`stop ${(params as { id: string }).id}`];
+    }
+    const { id, src, input } = params as { id: string; src: string; input: ServiceInput };
+    return [`start ${src} ${id} ${JSON.stringify(input)}`];
+  });
+}
+
+/** An effect as the actions above are named. */
+export function nameEffect(effect: Effect): string {
+  switch (effect.type) {
+    case 'publish':
+      return `publish ${JSON.stringify(effect.notice)}`;
+    case 'stop':
+      return `stop ${effect.id}`;
+    case 'start':
+      return `start ${effect.service} ${effect.id} ${JSON.stringify(effect.input)}`;
+  }
+}

@@ -1,0 +1,62 @@
+import type { JsonObject } from '../../../protocol/json.ts';
+import type { WireEvent } from '../../../server/responses/wire/response-writer.ts';
+import type { Item } from './gateway.ts';
+
+/** Gives what is written into an item by its deltas, and what its `done` events say it is. */
+type Heard = { id: string; deltas: string; done: string | undefined; closed: Item | undefined };
+
+const DELTAS = new Set([
+  'response.output_text.delta',
+  'response.reasoning_summary_text.delta',
+  'response.function_call_arguments.delta',
+  'response.mcp_call_arguments.delta',
+]);
+
+/**
+ * The output that a client puts together from the events alone. Throws where they contradict each other: an
+ * item that is not announced or not finished, an index or id that does not fit, deltas that are not the whole.
+ */
+export function addUp(events: readonly WireEvent[]): Item[] {
+  const heard: Heard[] = [];
+  for (const [at, event] of events.entries()) {
+    check(event.sequence_number === at, `number ${event.sequence_number} at ${at}`);
+    const index = event.output_index;
+    if (typeof index !== 'number') continue;
+    if (event.type === 'response.output_item.added') {
+      check(index === heard.length, `item ${index} after ${heard.length}`);
+      heard.push({ id: (event.item as Item).id, deltas: '', done: undefined, closed: undefined });
+      continue;
+    }
+    const item = heard[index];
+    check(
+      item !== undefined && item.closed === undefined,
+      `${event.type} of item ${index}, which is not open`,
+    );
+    if (event.item_id !== undefined) check(event.item_id === item?.id, `${event.type} has another id`);
+    if (item === undefined) continue;
+    if (DELTAS.has(event.type)) item.deltas += String(event.delta);
+    if (event.type.endsWith('_text.done')) item.done = String(event.text);
+    if (event.type.endsWith('_arguments.done')) item.done = String(event.arguments);
+    if (event.type === 'response.output_item.done') {
+      item.closed = event.item as Item;
+      check(item.closed.id === item.id, 'an item has another id when it is done');
+      if (item.done !== undefined)
+        check(item.done === item.deltas, `"${item.deltas}" came to be "${item.done}"`);
+      if (item.done !== undefined)
+        check(textOf(item.closed) === item.done, 'an item says something else when it is done');
+    }
+  }
+  return heard.map(({ id, closed }) => {
+    if (closed === undefined) throw new Error(`item ${id} is not finished`);
+    return closed;
+  });
+}
+
+function textOf(item: Item): unknown {
+  const parts = (item.content ?? item.summary) as JsonObject[] | undefined;
+  return parts === undefined ? item.arguments : parts.map(({ text }) => text).join('');
+}
+
+function check(holds: boolean, message: string): void {
+  if (!holds) throw new Error(message);
+}

@@ -1,0 +1,186 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
+import { systemHost } from '../../../engine/driver/host.ts';
+import type { JsonObject } from '../../../protocol/json.ts';
+import type { Store } from '../../../protocol/store.ts';
+import { createRunsApp, type RunsApp, type RunsAppOptions } from '../../../server/app.ts';
+import { gatewayConfigSchema } from '../../../server/responses/gateway/gateway-config.ts';
+import { createResponsesApi } from '../../../server/responses/responses-api.ts';
+import { RESPONSES } from '../../../server/responses/wire/response-spec.ts';
+import type { WireEvent } from '../../../server/responses/wire/response-writer.ts';
+import { memory } from '../../../stores/memory.ts';
+
+const ORIGIN = 'http://127.0.0.1:4100';
+const FIXTURE = resolve('test/support/tools/fixture-server.ts');
+
+export type Item = JsonObject & { id: string; type: string };
+export type Resource = JsonObject & { id: string; status: string; output: Item[] };
+export type Failure = { message: string; type: string; code: string | null; param: string | null };
+
+/** A folder with scripts and the log of an MCP server's calls. */
+export class Folder {
+  readonly path = mkdtempSync(join(tmpdir(), 'agentchart-responses-'));
+  readonly models: Record<string, string> = {};
+  readonly log = join(this.path, 'calls.log');
+
+  constructor(scripts: Readonly<Record<string, readonly ScriptedTurn[]>>) {
+    for (const [name, turns] of Object.entries(scripts)) {
+      const file = join(this.path, `${name}.json`);
+      writeFileSync(file, JSON.stringify(turns));
+      this.models[name] = `scripted:${file}`;
+    }
+    writeFileSync(this.log, '');
+  }
+
+  /** The calls that tool servers have had, by name. */
+  calls(): string[] {
+    return readFileSync(this.log, 'utf8')
+      .split('\n')
+      .filter(line => line !== '' && !line.includes('/'));
+  }
+
+  remove(): void {
+    rmSync(this.path, { recursive: true, force: true, maxRetries: 5 });
+  }
+
+  /** The fixture's tool server, as a configuration names it. */
+  server(more: JsonObject = {}): JsonObject {
+    return { command: process.execPath, args: [FIXTURE, 'serve', this.log], ...more };
+  }
+}
+
+/** The endpoint in this process, over a store in memory; each script is a model of its own name. */
+export class Gateway {
+  readonly folder: Folder;
+  readonly store: Store;
+  readonly app: RunsApp;
+  readonly log: string[] = [];
+  readonly #close: () => Promise<void>;
+
+  constructor(
+    scripts: Readonly<Record<string, readonly ScriptedTurn[]>>,
+    {
+      config = () => ({}),
+      store = memory(),
+      model,
+      ...options
+    }: Partial<RunsAppOptions> & { config?: (folder: Folder) => JsonObject; model?: string } = {},
+  ) {
+    this.folder = new Folder(scripts);
+    this.store = store;
+    const api = createResponsesApi({
+      store,
+      host: systemHost,
+      gateway: gatewayConfigSchema.parse({ models: this.folder.models, ...config(this.folder) }),
+      log: line => this.log.push(line),
+      ...(model === undefined ? {} : { model }),
+    });
+    this.app = createRunsApp({
+      ...{ store, agents: new Map(), mounted: [api], log: line => this.log.push(line) },
+      agentsByRun: new Map([[RESPONSES, record => api.service.agentFor(record)]]),
+      ...options,
+    });
+    this.#close = () => api.service.close();
+  }
+
+  async close(): Promise<void> {
+    await this.#close();
+    this.folder.remove();
+  }
+
+  async send(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
+    return await this.app.request(`${ORIGIN}/v1/responses${path}`, {
+      method,
+      headers: {
+        host: '127.0.0.1:4100',
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+  }
+
+  /** A response that came whole. Throws when there is none. */
+  async create(body: object): Promise<Resource> {
+    return await read(await this.send('POST', '', body));
+  }
+
+  /** What a GET gives, whatever it is. */
+  async read<Body = JsonObject>(path: string): Promise<Body> {
+    return (await (await this.send('GET', path)).json()) as Body;
+  }
+
+  /** The run of a response that began it, as the runs API shows it. */
+  async run(response: Resource): Promise<JsonObject> {
+    const url = `${ORIGIN}/runs/${runOf(response)}`;
+    const answer = await this.app.request(url, { headers: { host: '127.0.0.1:4100' } });
+    return (await answer.json()) as JsonObject;
+  }
+
+  /** Says something to it there. */
+  async tell(response: Resource, command: string, body: object): Promise<number> {
+    const answer = await this.app.request(`${ORIGIN}/runs/${runOf(response)}/${command}`, {
+      method: 'POST',
+      headers: { host: '127.0.0.1:4100', 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    return answer.status;
+  }
+
+  async get(id: string): Promise<Resource> {
+    return await read(await this.send('GET', `/${id}`));
+  }
+
+  /** The events of a streamed response. */
+  async stream(body: object): Promise<WireEvent[]> {
+    const response = await this.send('POST', '', { ...body, stream: true });
+    const text = await response.text();
+    if (response.status !== 200) throw new Error(`${response.status} ${text}`);
+    return parseStream(text);
+  }
+
+  async refused(body: object): Promise<Failure & { status: number }> {
+    const response = await this.send('POST', '', body);
+    const { error } = (await response.json()) as { error: Failure };
+    return { ...error, status: response.status };
+  }
+}
+
+async function read(response: Response): Promise<Resource> {
+  if (response.status !== 200) throw new Error(`${response.status} ${await response.text()}`);
+  return (await response.json()) as Resource;
+}
+
+/** Checks the frames on the way: `event` is the type of the data, and `[DONE]` is the last. */
+export function parseStream(text: string): WireEvent[] {
+  const frames = text.split('\n\n').filter(frame => frame !== '' && !frame.startsWith(':'));
+  if (frames.pop() !== 'data: [DONE]') throw new Error('the stream does not end with [DONE]');
+  return frames.map(frame => {
+    const [, name, data] = /^event: (\S+)\ndata: (.+)$/.exec(frame) ?? [];
+    const event = JSON.parse(data ?? 'null') as WireEvent;
+    if (event?.type !== name) throw new Error(`a frame is not what it says: ${frame}`);
+    return event;
+  });
+}
+
+/** The run that a response began. */
+export function runOf({ id }: { id: string }): string {
+  return `run_${id.slice('resp_'.length)}`;
+}
+
+export type Page = { data: Item[]; has_more: boolean; last_id: string | null };
+
+export function typesOf(items: readonly { type: string }[]): string[] {
+  return items.map(({ type }) => type);
+}
+
+/** The response of the terminal event. */
+export function endOf(events: readonly WireEvent[]): Resource {
+  return events.at(-1)?.response as Resource;
+}
+
+export function calling(name: string, input: JsonObject = {}): ScriptedTurn {
+  return { toolCalls: [{ name, arguments: input }] };
+}

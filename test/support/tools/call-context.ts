@@ -1,0 +1,34 @@
+import type { JsonValue } from '../../../protocol/json.ts';
+import type { Tool, ToolCallContext } from '../../../protocol/tool.ts';
+
+export function createContext(signal: AbortSignal = new AbortController().signal): ToolCallContext {
+  return { signal, key: 'key-1', callId: 'call-1', runId: 'run-1', progress: () => {} };
+}
+
+/** Runs a tool of these, as an engine would once its input is valid. */
+export async function runTool(
+  tools: readonly Tool[],
+  name: string,
+  input: JsonValue = {},
+  context: ToolCallContext = createContext(),
+): Promise<unknown> {
+  const found = findTool(tools, name);
+  const validation = await found.validate(input);
+  if (!validation.valid) throw new Error(`invalid input: ${validation.message}`);
+  return found.run?.(validation.value, context);
+}
+
+export function findTool(tools: readonly Tool[], name: string): Tool {
+  const found = tools.find(tool => tool.name === name);
+  if (!found) throw new Error(`no tool "${name}" among ${tools.map(tool => tool.name).join(', ')}`);
+  return found;
+}
+
+export async function rejectionOf(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    value => {
+      throw new Error(`expected a rejection, got ${JSON.stringify(value)}`);
+    },
+    error => error,
+  );
+}

@@ -1,0 +1,60 @@
+import type { JsonValue } from '../../../protocol/json.ts';
+
+type Request = { id?: number; method: string; params?: { _meta?: { progressToken?: number } } };
+
+export type HostileOptions = {
+  /** The answer to `tools/list`, as it is sent: a text may hold what `JSON.stringify` would not write. */
+  tools: string;
+  /** The answer to `tools/call`: `result` or `error`. */
+  call?: string;
+  /** Answers `tools/call` in place of `call`. */
+  onCall?: (request: Request) => Response;
+};
+
+/**
+ * An MCP server over Streamable HTTP without a socket, whose answers are texts: it can say what no honest
+ * server would, such as values nested 100,000 deep.
+ */
+export function hostileServer({ tools, call, onCall }: HostileOptions) {
+  const fetch = async (_input: string | URL, init?: RequestInit): Promise<Response> => {
+    if (init?.method !== 'POST') return new Response(null, { status: 405 });
+    const request: Request = JSON.parse(String(init.body));
+    if (request.id === undefined) return new Response(null, { status: 202 });
+    switch (request.method) {
+      case 'initialize':
+        return answer(
+          request,
+          '"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"h","version":"1"}}',
+        );
+      case 'tools/list':
+        return answer(request, `"result":{"tools":${tools}}`);
+      case 'tools/call':
+        return onCall?.(request) ?? answer(request, call ?? textResult('"done"'));
+      default:
+        return answer(request, '"error":{"code":-32601,"message":"no such method"}');
+    }
+  };
+  return { name: 'hostile', url: 'http://hostile.invalid/mcp', fetch };
+}
+
+/** The members of a `tools/call` answer with one text; `text` is JSON. */
+export function textResult(text: string, isError = false): string {
+  return `"result":{"content":[{"type":"text","text":${text}}],"isError":${isError}}`;
+}
+
+/** One tool with this input schema, as JSON. */
+export function toolWith(inputSchema: JsonValue | string, rest = ''): string {
+  const schema = typeof inputSchema === 'string' ? inputSchema : JSON.stringify(inputSchema);
+  return `[{"name":"act","inputSchema":${schema}${rest}}]`;
+}
+
+/** `{"a":{"a":…}}`, as deep as said. */
+export function nested(levels: number, inside = '1'): string {
+  return `${'{"a":'.repeat(levels)}${inside}${'}'.repeat(levels)}`;
+}
+
+function answer({ id }: Request, members: string): Response {
+  return new Response(`{"jsonrpc":"2.0","id":${id},${members}}`, {
+    headers: { 'content-type': 'application/json' },
+  });
+}

@@ -1,0 +1,49 @@
+import { chartIdentity } from '../../../machines/snapshot.ts';
+import type { RunEvent, RunStarted } from '../../../protocol/event.ts';
+import type { RunStatus, Store } from '../../../protocol/store.ts';
+import { memory } from '../../../stores/memory.ts';
+import { readGolden } from '../../golden/golden-journal.ts';
+
+/** What chart version 2 wrote, by name. */
+export const OLD = new Map(
+  readGolden('chart-2').map(([file, golden]) => [file.replace(/^chart-2\/|\.json$/g, ''), golden]),
+);
+
+export function oldEvents(name: string): [RunStarted, ...RunEvent[]] {
+  const [first, ...rest] = OLD.get(name)?.entries.map(({ event }) => event as RunEvent) ?? [];
+  if (first?.type !== 'run.started') throw new Error(`there is no old journal ${name}`);
+  return [first, ...rest];
+}
+
+/** A store with old journals, each under its own name, as the release that wrote them left it. */
+export async function storeOfOld(...names: string[]): Promise<Store> {
+  const store = memory();
+  for (const name of names) {
+    const [started, ...events] = oldEvents(name);
+    const continues = started.continues === undefined ? {} : { continues: 'finished' };
+    await put(store, [{ ...started, runId: name, ...continues }, ...events], statusOfOld(name));
+  }
+  return store;
+}
+
+function statusOfOld(name: string): RunStatus {
+  const { path = '' } = OLD.get(name)?.entries.at(-1) ?? {};
+  if (path === 'finished') return 'finished';
+  return path.startsWith('resting') ? 'waiting' : 'running';
+}
+
+/** Writes a journal as it is given, whatever wrote it. */
+export async function put(
+  store: Store,
+  [started, ...events]: readonly RunEvent[],
+  status: RunStatus = 'running',
+): Promise<void> {
+  if (started?.type !== 'run.started') throw new Error('a journal begins with run.started');
+  await store.create(started, undefined, { events, status });
+}
+
+/** A journal of this program's, with what its start says of that changed. */
+export function written(name: string, change: Partial<RunStarted>): RunEvent[] {
+  const [started, ...events] = oldEvents(name);
+  return [{ ...started, runId: name, chart: chartIdentity(), ...change }, ...events];
+}

@@ -1,0 +1,163 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { scripted } from '../../adapters/scripted.ts';
+import type { ToolResult } from '../../protocol/finisher.ts';
+import { type CitationOptions, citationFilter, numberCitations } from '../../text/citations.ts';
+import { hideHtmlComments } from '../../text/hide-html-comments.ts';
+import { filterText } from '../../text/text-filter.ts';
+import { createAgent } from '../../tools/agent/create-agent.ts';
+import { ManualHost } from '../../tools/testing/manual-host.ts';
+import { calls, makeTool } from '../support/engine/agents.ts';
+import { cutTexts, filterChunks } from '../support/engine/splits.ts';
+
+/** Every result of `read` is a document whose id is its output. */
+const options: CitationOptions = {
+  sources: ({ name, output }) => (name === 'read' ? [{ id: String(output), title: `About ${output}` }] : []),
+};
+
+function read(...ids: string[]): ToolResult[] {
+  return ids.map((id, index) => ({
+    callId: `c${index}`,
+    name: 'read',
+    input: {},
+    output: id,
+    isError: false,
+  }));
+}
+
+function finish(text: string, results = read('a', 'b'), given: Partial<CitationOptions> = {}) {
+  const finisher = numberCitations({ ...options, ...given });
+  const wholeOutput = async ({ output }: Pick<ToolResult, 'output'>) => output;
+  return finisher(
+    { runId: 'r', text, results, transcript: [], wholeOutput },
+    { signal: new AbortController().signal },
+  );
+}
+
+const SOURCES_A = '\n\nSources:\n[1] About a (a)';
+
+describe('numberCitations', () => {
+  test('numbers sources in the order they are first cited', () => {
+    expect(finish('Beta [doc:b], alpha [doc:a], beta [doc:b].')).toEqual({
+      text: 'Beta [1], alpha [2], beta [1].\n\nSources:\n[1] About b (b)\n[2] About a (a)',
+    });
+  });
+
+  test('drops a marker of what was not read, with the space before it, and says so', () => {
+    expect(finish('So it is [doc:a], and so [doc:moon].')).toEqual({
+      text: `So it is [1], and so.${SOURCES_A}\n\nCitations of what was not read were left out: moon.`,
+    });
+    expect(finish('So it is [doc:moon].')).toEqual({
+      text: 'So it is.\n\nCitations of what was not read were left out: moon.',
+    });
+  });
+
+  test('takes several ids in one marker, and keeps those that were read', () => {
+    expect(finish('So [doc:a, doc:b; c].')).toEqual({
+      text: `So [1][2].${SOURCES_A}\n[2] About b (b)\n\nCitations of what was not read were left out: c.`,
+    });
+    expect(finish('So [doc:a, b].', read('a, b'))).toEqual({
+      text: 'So [1].\n\nSources:\n[1] About a, b (a, b)',
+    });
+  });
+
+  test('takes other markers', () => {
+    const marker = { before: '[[', after: ']]' };
+    expect(finish('So [[a]], [doc:a].', read('a'), { marker })).toEqual({
+      text: `So [1], [doc:a].${SOURCES_A}`,
+    });
+  });
+
+  test.each(['no marker', 'cut off [doc:a', 'over [doc:a\nb] lines', `too long [doc:${'x'.repeat(400)}]`])(
+    'leaves %j as it is',
+    text => {
+      expect(finish(text)).toBeUndefined();
+    },
+  );
+
+  test('does not count failed results, nor those of other tools', () => {
+    const [failed, searched] = read('a', 'b');
+    const results = [
+      { ...failed, isError: true },
+      { ...searched, name: 'search' },
+    ] as ToolResult[];
+    expect(finish('So [doc:a][doc:b].', results)).toEqual({
+      text: 'So.\n\nCitations of what was not read were left out: a, b.',
+    });
+  });
+
+  test('does not count a marker that readers do not see', () => {
+    expect(
+      finish('So [doc:a].<!-- or [doc:b]? -->', read('a', 'b'), { textFilters: [hideHtmlComments] }),
+    ).toEqual({
+      text: `So [1].${SOURCES_A}`,
+    });
+  });
+
+  test('writes the list as it is told to', () => {
+    const format: CitationOptions['format'] = (cited, dropped) =>
+      `${cited.length} read, ${dropped.length} not`;
+    expect(finish('So [doc:a][doc:c].\n', read('a'), { format })).toEqual({
+      text: 'So [1].\n\n1 read, 1 not',
+    });
+  });
+
+  test('refuses a marker that is nothing', () => {
+    expect(() => numberCitations({ ...options, marker: { before: '', after: ']' } })).toThrow(
+      /something before/,
+    );
+  });
+});
+
+describe('citationFilter', () => {
+  const texts = cutTexts('[doc:a]', '[doc:b, doc:a]', '[doc:moon]', ' [doc:', '  ', 'word', ']', '[', '\n');
+
+  test('cut anywhere, a text gets the numbers that the finisher gives it', () => {
+    fc.assert(
+      fc.property(texts, ({ text, chunks }) => {
+        const numbered = filterChunks(citationFilter(read('a', 'b'), options), chunks);
+        expect(numbered).toBe(filterText(text, [() => citationFilter(read('a', 'b'), options)]));
+        const finished = finish(text, read('a', 'b'), { format: () => 'LIST' });
+        const answer = finished !== undefined && 'text' in finished ? finished.text : text;
+        expect(answer.startsWith(numbered)).toBe(true);
+        expect(answer.slice(numbered.length)).toMatch(finished === undefined ? /^$/ : /^\n{0,2}LIST$/);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+});
+
+describe('in a run', () => {
+  const makeReader = (turns: Parameters<typeof scripted>[0]) =>
+    createAgent({
+      name: 'reader',
+      host: new ManualHost(),
+      model: scripted(turns),
+      tools: [makeTool('read', { sideEffect: 'none', run: ({ id }) => id })],
+      finishers: [numberCitations(options)],
+    });
+
+  test('what was read in any round can be cited', async () => {
+    const agent = makeReader([
+      calls(['read', { id: 'a' }], ['read', { id: 'b' }]),
+      calls(['read', { id: 'c' }]),
+      { text: 'So [doc:c] and so [doc:a] and so [doc:d].' },
+    ]);
+    expect(await agent.run('go')).toMatchObject({
+      text: 'So [1] and so [2] and so.\n\nSources:\n[1] About c (c)\n[2] About a (a)\n\nCitations of what was not read were left out: d.',
+    });
+  });
+
+  test('what was read in a run that this one continues can be cited', async () => {
+    const agent = makeReader([
+      calls(['read', { id: 'a' }]),
+      { text: 'Read.' },
+      { text: 'As I said [doc:a].' },
+    ]);
+    const first = await agent.start('read');
+    await first.settled();
+    expect(await agent.run('and?', { continues: first.id })).toMatchObject({
+      text: `As I said [1].${SOURCES_A}`,
+    });
+  });
+});

@@ -1,0 +1,93 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { scripted } from '../../adapters/scripted.ts';
+import { hideHtmlComments } from '../../text/hide-html-comments.ts';
+import { filterText } from '../../text/text-filter.ts';
+import { createAgent } from '../../tools/agent/create-agent.ts';
+import { ManualHost } from '../../tools/testing/manual-host.ts';
+import { cutTexts, filterChunks } from '../support/engine/splits.ts';
+
+/** What the filter promises, in one expression over the whole text. */
+function withoutComments(text: string): string {
+  return text.replace(/<!--(?:-?>|[\s\S]*?(?:--!?>|$))/g, '');
+}
+
+const texts = cutTexts(
+  '<!--',
+  '-->',
+  '--!>',
+  '<!-->',
+  '<!--->',
+  '<!-- notes -->',
+  '<',
+  '-',
+  '!',
+  '>',
+  'a b',
+  '\n',
+);
+
+describe('hideHtmlComments', () => {
+  test('cut anywhere, a text loses its comments and nothing else', () => {
+    fc.assert(
+      fc.property(texts, ({ text, chunks }) => {
+        expect(filterChunks(hideHtmlComments(), chunks)).toBe(withoutComments(text));
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  test('no more is held back than what may begin a comment', () => {
+    fc.assert(
+      fc.property(texts, ({ chunks }) => {
+        const filter = hideHtmlComments();
+        let given = '';
+        let shown = '';
+        for (const chunk of chunks) {
+          given += chunk;
+          shown += filter.push(chunk);
+          const readable = withoutComments(given);
+          expect(readable.startsWith(shown)).toBe(true);
+          expect(['', '<', '<!', '<!-']).toContain(readable.slice(shown.length));
+        }
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  test.each([
+    ['the answer <!-- never closed', 'the answer '],
+    ['the answer <!-- closed --', 'the answer '],
+    ['the answer <!-', 'the answer <!-'],
+    ['a<!---->b<!-->c<!--->d<!--x--!>e', 'abcde'],
+    ['`<!-- in code -->` too', '`` too'],
+    ['a <!-- <!-- one --> end', 'a  end'],
+  ])('%j reads %j', (text, read) => {
+    expect(filterText(text, [hideHtmlComments])).toBe(read);
+  });
+
+  test('a megabyte of comment in small pieces is no work', () => {
+    const filter = hideHtmlComments();
+    filter.push('<!--');
+    for (let piece = 0; piece < 200_000; piece += 1) filter.push('-- > ');
+    expect(filter.push('-->done')).toBe('done');
+  });
+
+  test.each([true, false])(
+    'a reader of a run sees none (stream: %j), and the transcript has them',
+    async stream => {
+      const agent = createAgent({
+        name: 'a',
+        host: new ManualHost(),
+        model: scripted([{ text: 'Yes.<!-- I am -- not > sure --> Surely.<!-- it ends he' }]),
+        textFilters: [hideHtmlComments],
+      });
+      const run = await agent.start('Is it so?', { stream });
+      let read = '';
+      for await (const text of run.text()) read += text;
+      expect(read).toBe('Yes. Surely.');
+      expect(await run.settled()).toMatchObject({ status: 'finished', text: 'Yes. Surely.' });
+      expect(JSON.stringify(run.context.transcript)).toContain('I am -- not > sure');
+    },
+  );
+});

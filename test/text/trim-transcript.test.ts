@@ -1,0 +1,279 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { Item } from '../../protocol/item.ts';
+import { userMessage } from '../../protocol/message.ts';
+import { estimateTokens, fitTokens, keepLast, type Trim } from '../../text/trim-transcript.ts';
+import { createAgent } from '../../tools/agent/create-agent.ts';
+import { ManualHost } from '../../tools/testing/manual-host.ts';
+import { makeTool } from '../support/engine/agents.ts';
+import { answerWith, recordRequests } from '../support/engine/models.ts';
+
+const opaque = fc.option(fc.constant({ provider: 'p', data: 'signed' }), { nil: undefined });
+const text = fc.string({ maxLength: 40 });
+const callId = fc.constantFrom('c1', 'c2', 'c3', 'c4', 'c5', 'c6');
+
+const anyItem: fc.Arbitrary<Item> = fc.oneof(
+  { arbitrary: message(fc.constant('user')), weight: 3 },
+  { arbitrary: message(fc.constantFrom('assistant', 'system', 'developer')), weight: 2 },
+  {
+    arbitrary: fc.tuple(text, opaque).map(([of, sealed]) => seal({ type: 'reasoning', text: of }, sealed)),
+    weight: 3,
+  },
+  {
+    arbitrary: fc
+      .tuple(callId, opaque)
+      .map(([id, sealed]) => seal({ type: 'tool_call', callId: id, name: 't', arguments: '{}' }, sealed)),
+    weight: 4,
+  },
+  {
+    arbitrary: fc
+      .tuple(callId, text)
+      .map(([id, output]): Item => ({ type: 'tool_result', callId: id, output, isError: false })),
+    weight: 4,
+  },
+  {
+    arbitrary: fc.constant<Item>({ type: 'provider_item', kind: 'k', opaque: { provider: 'p', data: 1 } }),
+    weight: 1,
+  },
+  {
+    arbitrary: callId.map((id): Item => ({ type: 'approval_response', callId: id, approve: true })),
+    weight: 1,
+  },
+  { arbitrary: fc.constant<Item>({ type: 'tool_list', label: 'l', tools: [] }), weight: 1 },
+);
+
+/** Any items in any order, with ids of their own. */
+const anyTranscript = fc
+  .array(anyItem, { maxLength: 30 })
+  .map(items => items.map((item, index): Item => ({ ...item, id: `i${index}` })));
+
+const pinnedIds = fc.uniqueArray(
+  fc.nat(29).map(index => `i${index}`),
+  { maxLength: 3 },
+);
+
+function message(role: fc.Arbitrary<'user' | 'assistant' | 'system' | 'developer'>): fc.Arbitrary<Item> {
+  return fc
+    .tuple(role, text)
+    .map(([by, of]): Item => ({ type: 'message', role: by, content: [{ type: 'text', text: of }] }));
+}
+
+function seal(item: Item, sealed: { provider: string; data: string } | undefined): Item {
+  return sealed === undefined ? item : ({ ...item, opaque: sealed } as Item);
+}
+
+const anyTrim: fc.Arbitrary<(pinned: string[]) => Trim> = fc.oneof(
+  fc.nat(12).map(count => (pinned: string[]) => keepLast(count, { pinned })),
+  fc.integer({ min: 1, max: 120 }).map(limit => (pinned: string[]) => fitTokens(limit, { pinned })),
+);
+
+/** Checks a rule over any transcript, trimmed in any way. */
+function checkAll(rule: (whole: readonly Item[], kept: readonly Item[], pinned: readonly string[]) => void) {
+  fc.assert(
+    fc.property(anyTranscript, anyTrim, pinnedIds, (whole, makeTrim, pinned) => {
+      rule(whole, makeTrim(pinned)(whole), pinned);
+    }),
+    { numRuns: 1000 },
+  );
+}
+
+describe('trimming', () => {
+  test('leaves items out and does nothing else', () => {
+    checkAll((whole, kept) => {
+      expect(kept).toEqual(whole.filter(item => kept.includes(item)));
+    });
+  });
+
+  test('never parts a call from its result', () => {
+    checkAll((whole, kept) => {
+      for (const item of whole) {
+        if (item.type !== 'tool_call' && item.type !== 'tool_result') continue;
+        const others = whole.filter(other => 'callId' in other && other.callId === item.callId);
+        if (kept.includes(item)) expect(kept).toEqual(expect.arrayContaining(others));
+      }
+    });
+  });
+
+  test('never drops what is pinned', () => {
+    checkAll((whole, kept, pinned) => {
+      const held = whole.filter(({ id = '' }) => pinned.includes(id));
+      expect(kept).toEqual(expect.arrayContaining(held));
+    });
+  });
+
+  test('never drops signed reasoning of a call that stays', () => {
+    checkAll((whole, kept) => {
+      for (const [place, item] of whole.entries()) {
+        const before = whole[place - 1];
+        if (item.type !== 'tool_call' || !kept.includes(item)) continue;
+        if (before?.type === 'reasoning' && before.opaque) expect(kept).toContain(before);
+      }
+    });
+  });
+
+  test('never drops the first or the last message of the user, an instruction, or the last item', () => {
+    checkAll((whole, kept) => {
+      const ofUser = whole.filter(item => item.type === 'message' && item.role === 'user');
+      const instructions = whole.filter(
+        item => item.type === 'message' && (item.role === 'system' || item.role === 'developer'),
+      );
+      const sent = whole.filter(({ type }) => type !== 'approval_response' && type !== 'tool_list');
+      const held = [...ofUser.slice(0, 1), ...ofUser.slice(-1), ...instructions, ...sent.slice(-1)];
+      expect(kept).toEqual(expect.arrayContaining(held));
+    });
+  });
+
+  test('gives the transcript itself when all of it stays', () => {
+    fc.assert(
+      fc.property(anyTranscript, whole => {
+        expect(keepLast(whole.length)(whole)).toBe(whole);
+        expect(fitTokens(1_000_000)(whole)).toBe(whole);
+      }),
+    );
+  });
+
+  test('twice is the same as once', () => {
+    fc.assert(
+      fc.property(anyTranscript, anyTrim, pinnedIds, (whole, makeTrim, pinned) => {
+        const trim = makeTrim(pinned);
+        expect(trim(trim(whole))).toEqual(trim(whole));
+      }),
+    );
+  });
+});
+
+/** A user's task, then rounds of a signed thought, two calls and their results. */
+function makeRounds(count: number): Item[] {
+  const rounds = Array.from({ length: count }, (_, round): Item[] => {
+    const ids = [`${round}a`, `${round}b`];
+    return [
+      { type: 'reasoning', id: `thought ${round}`, text: 'hm', opaque: { provider: 'p', data: 's' } },
+      ...ids.map(
+        (id): Item => ({ type: 'tool_call', id: `call ${id}`, callId: id, name: 't', arguments: '{}' }),
+      ),
+      ...ids.map(
+        (id): Item => ({ type: 'tool_result', id: `result ${id}`, callId: id, output: 'ok', isError: false }),
+      ),
+    ];
+  });
+  return [{ ...userMessage('Do it.'), id: 'task' }, ...rounds.flat()];
+}
+
+const idsOf = (items: readonly Item[]) => items.map(({ id }) => id);
+const round = (number: number) => idsOf(makeRounds(number + 1).slice(-5));
+
+describe('keepLast', () => {
+  test('keeps the last items, whole turns and the task', () => {
+    expect(idsOf(keepLast(5)(makeRounds(3)))).toEqual(['task', ...round(2)]);
+    expect(idsOf(keepLast(6)(makeRounds(3)))).toEqual(['task', ...round(1), ...round(2)]);
+  });
+
+  test('keeps what is pinned by predicate, with its whole turn', () => {
+    const pinned = (item: Item) => item.type === 'tool_result' && item.callId === '0b';
+    expect(idsOf(keepLast(1, { pinned })(makeRounds(3)))).toEqual(['task', ...round(0), ...round(2)]);
+  });
+
+  test.each([-1, 1.5, Number.NaN])('of %d items is refused', count => {
+    expect(() => keepLast(count)).toThrow(/whole number/);
+  });
+});
+
+describe('fitTokens', () => {
+  const tokensOf = () => 1;
+
+  test('keeps the newest turns that fit beside the task, by the estimate it is given', () => {
+    expect(idsOf(fitTokens(11, { tokensOf })(makeRounds(3)))).toEqual(['task', ...round(1), ...round(2)]);
+    expect(idsOf(fitTokens(10, { tokensOf })(makeRounds(3)))).toEqual(['task', ...round(2)]);
+  });
+
+  test('takes what is pinned out of the same limit', () => {
+    const pinned = ['thought 0'];
+    expect(idsOf(fitTokens(11, { tokensOf, pinned })(makeRounds(3)))).toEqual([
+      'task',
+      ...round(0),
+      ...round(2),
+    ]);
+  });
+
+  test('is over the limit only with what stays in any case', () => {
+    fc.assert(
+      fc.property(anyTranscript, fc.integer({ min: 1, max: 200 }), (whole, limit) => {
+        const kept = fitTokens(limit)(whole);
+        const count = (items: readonly Item[]) => items.reduce((sum, item) => sum + estimateTokens(item), 0);
+        if (count(kept) > limit) expect(kept).toEqual(fitTokens(1, { tokensOf: () => 1 })(whole));
+      }),
+    );
+  });
+
+  test('leaves no gap: it stops at the first turn that does not fit, though an older one would', () => {
+    const weights = (item: Item) => (item.id === 'thought 1' ? 100 : 1);
+    expect(idsOf(fitTokens(20, { tokensOf: weights })(makeRounds(3)))).toEqual(['task', ...round(2)]);
+  });
+
+  test.each([0, -1, Number.NaN])('of %d tokens is refused', limit => {
+    expect(() => fitTokens(limit)).toThrow(/above 0/);
+  });
+});
+
+describe('estimateTokens', () => {
+  test('counts the longer of what is readable and what is opaque, and media flat', () => {
+    const picture: Item = {
+      type: 'message',
+      role: 'user',
+      content: [
+        { type: 'text', text: 'a'.repeat(40) },
+        { type: 'image', url: `data:image/png;base64,${'A'.repeat(9999)}` },
+      ],
+    };
+    expect(estimateTokens(picture)).toBe(1010);
+    const thought: Item = { type: 'reasoning', text: '', opaque: { provider: 'p', data: 'x'.repeat(398) } };
+    expect(estimateTokens(thought)).toBe(100);
+  });
+
+  test('counts what the model reads of a long result', () => {
+    const output = 'x'.repeat(4000);
+    const result: Item = { type: 'tool_result', callId: 'c', output, isError: false };
+    expect(estimateTokens(result)).toBeGreaterThan(999);
+    expect(estimateTokens({ ...result, shown: 'x'.repeat(40) })).toBe(10);
+  });
+});
+
+describe('in prepareTurn', () => {
+  async function runWith(trim: Trim) {
+    const { model, requests } = recordRequests(
+      answerWith((_, before) =>
+        before < 3
+          ? { toolCalls: [{ callId: `c${before}`, name: 'read' }], continuation: `after ${before}` }
+          : { text: 'done' },
+      ),
+    );
+    const agent = createAgent({
+      name: 'a',
+      host: new ManualHost(),
+      model,
+      tools: [makeTool('read', { sideEffect: 'none' })],
+      prepareTurn: ({ transcript }) => ({ transcript: trim(transcript) }),
+    });
+    const run = await agent.start('go');
+    await run.settled();
+    return { requests, run };
+  }
+
+  test('requests are trimmed, and the run keeps its transcript', async () => {
+    const { requests, run } = await runWith(keepLast(2));
+    expect(requests.map(({ transcript }) => transcript.length)).toEqual([1, 3, 3, 3]);
+    expect(run.context.transcript).toHaveLength(8);
+  });
+
+  test('a transcript that is given back as it is keeps the continuation', async () => {
+    const whole = await runWith(keepLast(100));
+    expect(whole.requests.map(({ continuation }) => continuation)).toEqual([
+      undefined,
+      'after 0',
+      'after 1',
+      'after 2',
+    ]);
+    const trimmed = await runWith(keepLast(2));
+    expect(trimmed.requests[2]?.continuation).toBeUndefined();
+  });
+});

@@ -1,0 +1,13 @@
+import { describe, expect, it } from 'vitest';
+import refund from '../../../examples/refund.ts';
+import research from '../../../examples/research/agent.ts';
+import steward from '../../../examples/steward/agent.ts';
+import { explore } from '../../../tools/testing/index.ts';
+
+describe('the agents of the examples', () => {
+  it.each([refund, research, steward])('$name keeps what every agent has to keep', agent => {
+    const { breaches, states } = explore(agent, { maxStates: 1_200 });
+    expect(breaches).toEqual([]);
+    expect(states).toBeGreaterThan(300);
+  });
+});

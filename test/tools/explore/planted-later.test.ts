@@ -1,0 +1,168 @@
+import { describe, expect, it } from 'vitest';
+import { assign } from 'xstate';
+import * as z from 'zod';
+import { agentMachine } from '../../../machines/agent.ts';
+import type { Call, Context } from '../../../machines/context.ts';
+import { fold } from '../../../machines/fold.ts';
+import { canDecide } from '../../../machines/guards.ts';
+import type { ChartEvent } from '../../../protocol/event.ts';
+import { createAgent, tool } from '../../../tools/agent/index.ts';
+import { explore } from '../../../tools/testing/index.ts';
+
+/** Charts that are wrong only once something else has happened, or in what a call is and not in where it is. */
+
+const lookup = tool({
+  name: 'lookup',
+  description: 'Looks something up.',
+  input: z.object({ id: z.string() }),
+  sideEffect: 'none',
+  run: () => 'found',
+});
+
+const refund = tool({
+  name: 'refund',
+  description: 'Pays back.',
+  input: z.object({ cents: z.number().int().positive() }),
+  approval: true,
+  run: () => 'paid',
+});
+
+const agent = createAgent({ name: 'planted', tools: [lookup, refund] });
+
+type Record = (context: Context, event: ChartEvent) => Context;
+
+const recording = (record: Record) =>
+  agentMachine.provide({ actions: { record: assign(({ context, event }) => record(context, event)) } });
+
+const mapCalls = (context: Context, map: (call: Call, index: number) => Call): Context => ({
+  ...context,
+  calls: context.calls.map(map),
+});
+
+const letThrough = (after: Context, when: (call: Call, index: number) => boolean): Context =>
+  mapCalls(after, (call, index) =>
+    call.status === 'gated' && when(call, index) ? { ...call, status: 'ready' } : call,
+  );
+
+/** Gated calls of a turn are let through if this holds of what lies behind. */
+const lettingThroughAfter = (happened: (before: Context) => boolean) =>
+  recording((context, event) => {
+    const after = fold(context, event);
+    return event.type === 'turn.completed' && happened(context) ? letThrough(after, () => true) : after;
+  });
+
+const LET_THROUGH = /needs approval is never let through/;
+const AS_PROPOSED = /runs as it was proposed/;
+const ONE_RESULT = /exactly one result/;
+const MESSAGES = /no message is lost/;
+
+const saidByTool = (context: Context, pattern: RegExp): boolean =>
+  context.transcript.some(item => item.type === 'tool_result' && pattern.test(String(item.output)));
+
+describe('explore finds what is wrong only', () => {
+  it.each<[string, ReturnType<typeof recording>, RegExp, number?]>([
+    [
+      'with an edit, which is dropped',
+      recording((context, event) =>
+        event.type === 'approval.decided' && event.decision.type === 'approve'
+          ? fold(context, { ...event, decision: { type: 'approve' } })
+          : fold(context, event),
+      ),
+      AS_PROPOSED,
+    ],
+    [
+      'with what an approved call is given',
+      recording((context, event) => {
+        const after = fold(context, event);
+        if (event.type !== 'approval.decided' || event.decision.type !== 'approve') return after;
+        return mapCalls(after, call =>
+          call.callId === event.callId ? { ...call, input: { cents: 999_999 } } : call,
+        );
+      }),
+      AS_PROPOSED,
+    ],
+    [
+      'with an edit for another digest, which is taken',
+      agentMachine.provide({
+        guards: {
+          canDecide: ({ context, event }) =>
+            event.type === 'approval.decided' &&
+            (canDecide(context, event) ||
+              (event.decision.type === 'approve' &&
+                event.decision.input !== undefined &&
+                context.calls.some(({ callId, status }) => callId === event.callId && status === 'gated'))),
+        },
+      }),
+      /a decision counts once|what fits is taken/,
+    ],
+    [
+      'with the result of an edited call',
+      recording((context, event) => {
+        const edited =
+          event.type === 'tool.settled' &&
+          context.calls.find(({ callId }) => callId === event.callId)?.edited === true;
+        return fold(context, edited ? { ...event, output: 'lost' } : event);
+      }),
+      ONE_RESULT,
+    ],
+    [
+      'with the result of a second attempt',
+      recording((context, event) => {
+        const call = 'callId' in event && context.calls.find(({ callId }) => callId === event.callId);
+        const isSecond = event.type === 'tool.settled' && call && call.attempt > 1;
+        return fold(context, isSecond ? { ...event, output: 'lost' } : event);
+      }),
+      ONE_RESULT,
+      4_000,
+    ],
+    ['after an edit', lettingThroughAfter(({ edits }) => edits.length > 0), LET_THROUGH, 4_000],
+    ['after a rejection', lettingThroughAfter(context => saidByTool(context, /rejected/)), LET_THROUGH],
+    ['after an answer', lettingThroughAfter(context => saidByTool(context, /a person/)), LET_THROUGH],
+    [
+      'after a message of a person',
+      lettingThroughAfter(({ transcript }) => transcript.filter(item => item.type === 'message').length > 1),
+      LET_THROUGH,
+    ],
+    [
+      'with the second gated call of a later round',
+      recording((context, event) => {
+        const after = fold(context, event);
+        const isLater = event.type === 'turn.completed' && context.turns >= 1 && event.calls.length === 2;
+        return isLater ? letThrough(after, (_, index) => index === 1) : after;
+      }),
+      LET_THROUGH,
+    ],
+    [
+      'with the third gated call of a round',
+      recording((context, event) => {
+        const after = fold(context, event);
+        return event.type === 'turn.completed' ? letThrough(after, (_, index) => index === 2) : after;
+      }),
+      LET_THROUGH,
+    ],
+    [
+      'with a second unread message, which takes the place of the first',
+      recording((context, event) => {
+        const after = fold(context, event);
+        return event.type === 'message.received' ? { ...after, inbox: event.items } : after;
+      }),
+      MESSAGES,
+    ],
+    [
+      'with a message of two items, of which one is kept',
+      recording((context, event) =>
+        fold(
+          context,
+          event.type === 'message.received' ? { ...event, items: event.items.slice(0, 1) } : event,
+        ),
+      ),
+      MESSAGES,
+    ],
+  ])('%s', (_, machine, breaks, maxStates = 1_600) => {
+    const { breaches, complete } = explore(agent, { machine, maxStates });
+    const breach = breaches.find(({ invariant }) => breaks.test(invariant));
+    expect(breach, breaches.map(({ invariant }) => invariant).join('\n')).toBeDefined();
+    expect(breach?.path.length).toBeLessThan(15);
+    expect(complete).toBe(false);
+  });
+});

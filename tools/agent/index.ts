@@ -1,0 +1,86 @@
+export { type ClassifiedTurn, classifyTurn } from '../../adapters/streams/classify-turn.ts';
+export { collectTurn } from '../../adapters/streams/collect-turn.ts';
+export {
+  type StreamAndClassifyOptions,
+  streamAndClassify,
+  type TurnRequest,
+} from '../../adapters/streams/stream-and-classify.ts';
+export { type CallLike, toolCallFrom } from '../../adapters/streams/tool-call-from.ts';
+export { toolCallsOf } from '../../adapters/streams/tool-calls-of.ts';
+export { type ResultLike, toolResultFrom } from '../../adapters/streams/tool-result-from.ts';
+export { WatchedTurn, watchTurn } from '../../adapters/streams/watch-turn.ts';
+export type { PrepareTurn, Retry, TurnPreparation } from '../../engine/definition.ts';
+export { type FaultPoint, type Host, systemHost } from '../../engine/driver/host.ts';
+export type { LiveOptions } from '../../engine/driver/live.ts';
+export { type Redacted, type RedactOptions, redactRun } from '../../engine/journal/redaction/redact-run.ts';
+export type { RunCommand } from '../../engine/run/command.ts';
+export {
+  type CallStorage,
+  type CurrentCall,
+  currentCall,
+  trackCalls,
+} from '../../engine/run/current-call.ts';
+export type { CommandResult, SubmitResult } from '../../engine/run/explain-refusal.ts';
+export type { Run, RunHappening } from '../../engine/run/run.ts';
+export type { OpenCall, Settled } from '../../engine/run/settled.ts';
+export type {
+  VersionDifference,
+  VersionReport,
+  VersionVerdict,
+} from '../../engine/versions/compare-versions.ts';
+export type { JournalMigration, JournalVersion } from '../../engine/versions/migrate-journal.ts';
+export type { MigrateOptions } from '../../engine/versions/migrate-run.ts';
+export type { Context } from '../../machines/context.ts';
+export { decideNextAction } from '../../machines/decide-next-action.ts';
+export { toolResults } from '../../machines/tool-results.ts';
+export type { Capabilities, ModelAdapter } from '../../protocol/adapter.ts';
+export type { Limits, Prices } from '../../protocol/config.ts';
+export type { Delta, NextAction } from '../../protocol/effect.ts';
+export { EngineError, type EngineErrorCode, InDoubt, ProviderError } from '../../protocol/error.ts';
+export type { JournalEntry, RunEvent } from '../../protocol/event.ts';
+export type { Finisher, FinisherInput, FinisherOutcome, ToolResult } from '../../protocol/finisher.ts';
+export type { Item, Part } from '../../protocol/item.ts';
+export type { JsonObject, JsonValue } from '../../protocol/json.ts';
+export { userMessage } from '../../protocol/message.ts';
+export type { Owner, RunRecord, RunStatus, Store } from '../../protocol/store.ts';
+export type {
+  Approval,
+  Reconciliation,
+  SideEffect,
+  Tool,
+  ToolCallContext,
+  ToolSource,
+} from '../../protocol/tool.ts';
+export type {
+  FinishReason,
+  ModelRequest,
+  ModelTurn,
+  Settings,
+  ToolCall,
+  ToolChoice,
+  TurnDelta,
+  Usage,
+} from '../../protocol/turn.ts';
+export { memory } from '../../stores/memory.ts';
+export {
+  type CitationOptions,
+  citationFilter,
+  numberCitations,
+  type Source,
+} from '../../text/citations.ts';
+export { hideHtmlComments } from '../../text/hide-html-comments.ts';
+export type { TextFilter } from '../../text/text-filter.ts';
+export {
+  estimateTokens,
+  type FitOptions,
+  fitTokens,
+  keepLast,
+  type Trim,
+  type TrimOptions,
+} from '../../text/trim-transcript.ts';
+export { type ToolOptions, tool } from '../tool.ts';
+export { Agent, isAgent } from './agent.ts';
+export type { AgentOptions, OutputSchema } from './agent-options.ts';
+export type { AsToolOptions } from './as-tool.ts';
+export type { StartOptions } from './begin-journal.ts';
+export { createAgent } from './create-agent.ts';

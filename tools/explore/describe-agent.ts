@@ -1,0 +1,118 @@
+import { runConfigOf } from '../../engine/definition.ts';
+import type { RunConfig } from '../../protocol/config.ts';
+import { EngineError } from '../../protocol/error.ts';
+import type { JsonValue } from '../../protocol/json.ts';
+import type { Approval, SideEffect, Tool, ToolSource } from '../../protocol/tool.ts';
+import type { Agent } from '../agent/agent.ts';
+import { defineAgent } from '../agent/agent-options.ts';
+import { sampleInputs } from './sample-input.ts';
+
+/** What a tool is called with, and what it gives. `approval`: what its approval function says to that input. */
+export type ToolSamples = {
+  readonly calls?: readonly { readonly input: JsonValue; readonly approval?: Approval }[];
+  readonly outputs?: readonly JsonValue[];
+};
+
+/** What the run may be told about a call of a tool before anybody is asked. */
+export type Gate = { gate: boolean; reason?: string; expiresInMs?: number };
+
+/** A tool as far as an exploration needs it: nothing of it is ever run. */
+export type ExploredTool = {
+  name: string;
+  sideEffect: SideEffect;
+  reconcilable: boolean;
+  executedBy: 'engine' | 'client';
+  isSubAgent: boolean;
+  attempts: number;
+  /** `function`: both answers are tried. */
+  approval: 'never' | 'always' | 'function';
+  calls: { input: JsonValue; gates: Gate[] }[];
+  outputs: readonly JsonValue[];
+};
+
+export type ExploredAgent = {
+  name: string;
+  version?: string;
+  config: RunConfig;
+  tools: ExploredTool[];
+  /** What is not explored as it is, and why. */
+  notes: string[];
+};
+
+export type DescribeOptions = {
+  /** In the place of the tools that the agent's sources would fetch. */
+  connected?: readonly Tool[];
+  samples?: Readonly<Record<string, ToolSamples>>;
+};
+
+/** The agent as data. Calls none of its functions and connects to nothing. */
+export function describeAgent(agent: Agent, { connected, samples = {} }: DescribeOptions): ExploredAgent {
+  const definition = defineAgent(agent.options);
+  const own = definition.tools.filter(isTool);
+  const sources = definition.tools.length - own.length;
+  const notes: string[] = [];
+  if (sources > 0 && connected === undefined) {
+    notes.push(
+      `${sources === 1 ? 'A tool source is' : `${sources} tool sources are`} left out: what it has is known only once it is connected. \`--connect\`, or \`tools\` in code, brings it in.`,
+    );
+  }
+  const tools = [...own, ...(connected ?? [])].filter(
+    ({ name }, index, all) => all.findLastIndex(other => other.name === name) === index,
+  );
+  for (const name of Object.keys(samples)) {
+    if (tools.some(tool => tool.name === name)) continue;
+    throw new EngineError(
+      'input-invalid',
+      `Expected samples of tools of the agent, and it has no "${name}".`,
+    );
+  }
+  const explored = tools.map(tool => describeTool(tool, samples[tool.name] ?? {}));
+  const asking = explored.filter(({ approval }) => approval === 'function').map(({ name }) => name);
+  if (asking.length > 0)
+    notes.push(`Approval functions are not called: both answers are tried for ${asking.join(', ')}.`);
+  if (definition.prepareTurn !== undefined)
+    notes.push('prepareTurn is not called: every turn may call every tool.');
+  const config = runConfigOf(definition);
+  const models = config.models.length === 0 ? [{ provider: 'any', model: 'any' }] : config.models;
+  const { name, version } = definition;
+  return {
+    name,
+    ...(version === undefined ? {} : { version }),
+    config: { ...config, models },
+    tools: explored,
+    notes,
+  };
+}
+
+function isTool(entry: Tool | ToolSource): entry is Tool {
+  return !('connect' in entry && typeof entry.connect === 'function');
+}
+
+function describeTool(tool: Tool, { calls, outputs }: ToolSamples): ExploredTool {
+  const { name, sideEffect, retries, fixedApproval } = tool;
+  const given = calls ?? sampleInputs(tool.inputSchema).map(input => ({ input }));
+  const isGated = typeof fixedApproval === 'object' ? fixedApproval.required : fixedApproval;
+  const asks = fixedApproval === undefined && given.some(call => !('approval' in call));
+  return {
+    name,
+    sideEffect,
+    reconcilable: tool.reconcile !== undefined,
+    executedBy: tool.run === undefined && tool.subAgent === undefined ? 'client' : 'engine',
+    isSubAgent: tool.subAgent !== undefined,
+    attempts: sideEffect === 'once' ? 1 : retries + 1,
+    approval: asks ? 'function' : isGated === false ? 'never' : 'always',
+    calls: given.map(({ input, ...call }) => ({
+      input,
+      gates: gatesOf('approval' in call && call.approval !== undefined ? call.approval : fixedApproval),
+    })),
+    outputs: outputs ?? ['done'],
+  };
+}
+
+/** A function's answers: no, yes, and yes until some time. */
+function gatesOf(approval: Approval | undefined): Gate[] {
+  if (approval === undefined) return [{ gate: false }, { gate: true }, { gate: true, expiresInMs: 60_000 }];
+  if (typeof approval === 'boolean') return [{ gate: approval }];
+  const { required, ...rest } = approval;
+  return [{ gate: required, ...rest }];
+}

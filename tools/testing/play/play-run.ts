@@ -1,0 +1,167 @@
+import { loadRun } from '../../../engine/journal/load-run.ts';
+import {
+  callsOf,
+  type RecordedEvent,
+  type RecordedRun,
+  type Recording,
+  toolsTold,
+} from '../../../engine/replay/record-run.ts';
+import { describeOutcome, type Outcome } from '../../../engine/run/describe-outcome.ts';
+import type { Run } from '../../../engine/run/run.ts';
+import type { RunEvent } from '../../../protocol/event.ts';
+import type { Store } from '../../../protocol/store.ts';
+import { memory } from '../../../stores/memory.ts';
+import type { Agent } from '../../agent/agent.ts';
+import { createAgent } from '../../agent/create-agent.ts';
+import { playFinishers } from './play-finishers.ts';
+import { playModel } from './play-model.ts';
+import { playTool } from './play-tool.ts';
+import { type Said, say } from './say.ts';
+import { FINISHER, MODEL, Stage, speakerOf } from './stage.ts';
+import { StageHost } from './stage-host.ts';
+
+/**
+ * Plays a recorded run again, those it continues first, in memory and on the recording's own clock: the loop
+ * runs, with a model that says what was recorded, tools that give what they gave, and people who say what
+ * they said, each when it was said. Resolves to what comes of the last run; rejects, naming the event, when
+ * a run takes another way than the recorded one.
+ */
+export async function playRun(recording: Recording): Promise<Outcome> {
+  const store = memory();
+  let outcome: Outcome | undefined;
+  for (const recorded of recording) outcome = await playOne(recorded, store);
+  if (outcome === undefined) throw new Error('The recording has no run.');
+  return outcome;
+}
+
+async function playOne(recorded: RecordedRun, store: Store): Promise<Outcome> {
+  const { started, events } = recorded;
+  const { runId } = started;
+  const [host, stage] = [new StageHost(started.at), new Stage()];
+  const agent = makeAgent(recorded, { host, stage, store });
+  const run = await begin(agent, recorded);
+  const played = new PlayedEvents(store, runId);
+  for (const [place, event] of events.entries()) {
+    try {
+      await playEvent({ run, host, stage, event });
+      await stage.waitFor(
+        async () => (await played.look()).length > place,
+        () => 'nothing came of it',
+      );
+      const name = (await played.look())[place];
+      if (name !== nameOf(event)) throw new Error(`the run went on with ${name}`);
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      throw new Error(
+        `Run ${runId} cannot be played as it was recorded: at event ${place + 1} of ${events.length}, ${nameOf(event)}, ${message}.`,
+        { cause: error },
+      );
+    }
+  }
+  await stage.rest();
+  return describeOutcome((await loadRun(store, runId)).state);
+}
+
+/** What follows from the rest, and is not in a recording. */
+const LEFT_OUT: ReadonlySet<RunEvent['type']> = new Set([
+  ...(['run.started', 'run.claimed', 'run.noted', 'run.redacted', 'tool.late'] as const),
+  ...(['text.started', 'calls.started', 'tool.started'] as const),
+]);
+
+/** The names of a run's events, but for those that recordings leave out. */
+class PlayedEvents {
+  readonly #store: Store;
+  readonly #runId: string;
+  readonly #names: string[] = [];
+  #seq = 0;
+
+  constructor(store: Store, runId: string) {
+    this.#store = store;
+    this.#runId = runId;
+  }
+
+  async look(): Promise<readonly string[]> {
+    for (const { seq, event } of await this.#store.read(this.#runId, this.#seq)) {
+      this.#seq = seq;
+      if (!LEFT_OUT.has(event.type)) this.#names.push(nameOf(event));
+    }
+    return this.#names;
+  }
+}
+
+type Surroundings = { host: StageHost; stage: Stage; store: Store };
+
+function makeAgent({ started, tools, events }: RecordedRun, { host, stage, store }: Surroundings): Agent {
+  const { agent, config } = started;
+  const calls = new Map(
+    events.flatMap(event => callsOf(event).map(call => [call.callId, { call, at: event.at }] as const)),
+  );
+  const completed = events.filter(event => event.type === 'turn.completed');
+  return createAgent({
+    ...{ name: agent.name, host, store },
+    model: config.models.map(model => playModel(stage, model)),
+    tools: tools.map(tool => playTool(stage, tool, callId => calls.get(callId))),
+    prepareTurn: ({ turns }) => {
+      const [names] = (completed[turns]?.calls ?? []).map(toolsTold).filter(told => told !== undefined);
+      return names === undefined ? undefined : { tools: names };
+    },
+    maxResultBytes: Number.MAX_SAFE_INTEGER,
+    toolConcurrency: Number.MAX_SAFE_INTEGER,
+    toolChoice: config.toolChoice,
+    finalAnswer: config.finalAnswer,
+    onMessage: config.onMessage,
+    onLimit: config.onLimit,
+    limits: config.limits,
+    retry: { attempts: config.attempts, baseMs: 0, maxMs: 0 },
+    ...(agent.version === undefined ? {} : { version: agent.version }),
+    ...(config.prices === undefined ? {} : { prices: config.prices }),
+    ...(config.finishers ? playFinishers(stage, events) : {}),
+  });
+}
+
+async function begin(agent: Agent, { started }: RecordedRun): Promise<Run> {
+  const { runId, input, stream, paused, continues, config } = started;
+  return await agent.start(input, {
+    runId,
+    stream,
+    ...(paused === undefined ? {} : { paused }),
+    ...(continues === undefined ? {} : { continues }),
+    ...(config.holdsAtEnd === undefined ? {} : { holdsAtEnd: config.holdsAtEnd }),
+  });
+}
+
+type Moment = { run: Run; host: StageHost; stage: Stage; event: RecordedEvent };
+
+async function playEvent({ run, host, stage, event }: Moment): Promise<void> {
+  switch (event.type) {
+    case 'turn.completed':
+    case 'turn.failed':
+      host.moveTo(event.at);
+      return await stage.cue(MODEL, event);
+    case 'tool.settled':
+    case 'tool.doubted':
+      host.moveTo(event.at);
+      return await stage.cue(speakerOf(event.callId), event);
+    case 'finishers.completed':
+    case 'finishers.rejected':
+      host.moveTo(event.at);
+      return await stage.cue(FINISHER, event);
+    case 'timer.fired':
+      await stage.rest();
+      host.moveTo(Math.max(event.at, run.context.timer ?? event.at));
+      return host.fireDueTimers();
+    default:
+      await stage.rest();
+      host.moveTo(event.at);
+      return await hear(run, event);
+  }
+}
+
+async function hear(run: Run, event: Said): Promise<void> {
+  const answer = await say(run, event);
+  if (!answer.accepted) throw new Error(`it was refused: ${answer.message}`);
+}
+
+function nameOf(event: RecordedEvent | RunEvent): string {
+  return 'callId' in event ? `${event.type} ${event.callId}` : event.type;
+}

@@ -1,0 +1,73 @@
+import type { RecordedEvent } from '../../../engine/replay/record-run.ts';
+import type { CommandResult } from '../../../engine/run/explain-refusal.ts';
+import type { Run } from '../../../engine/run/run.ts';
+import type { InputEvent } from '../../../protocol/event.ts';
+
+export type Said = Extract<RecordedEvent, { type: InputEvent['type'] }>;
+type Of<Type extends Said['type']> = Extract<Said, { type: Type }>;
+
+/** Says to a run what people and clients said to it. */
+export async function say(run: Run, event: Said): Promise<CommandResult> {
+  const by = event.by === undefined ? {} : { by: event.by };
+  switch (event.type) {
+    case 'message.received':
+      return await run.send(event.items, by);
+    case 'approval.decided':
+      return await decide(run, event, by);
+    case 'result.received':
+      return await run.answer(event.callId, { output: event.output, isError: event.isError, ...by });
+    case 'doubt.resolved':
+      return await resolve(run, event, by);
+    case 'transcript.edited':
+      return await edit(run, event, by);
+    case 'params.changed':
+      return await run.setParams(event.params, by);
+    case 'pause.requested':
+      return await run.pause(by);
+    case 'step.requested':
+      return await run.step(by);
+    case 'run.unpaused':
+      return await run.unpause(by);
+    case 'run.cancelled':
+      return await run.cancel({ ...by, ...(event.reason === undefined ? {} : { reason: event.reason }) });
+  }
+}
+
+type By = { by?: string };
+
+async function decide(run: Run, { callId, decision, sticky }: Of<'approval.decided'>, by: By) {
+  const ruled = { ...by, ...(sticky === undefined ? {} : { sticky }) };
+  switch (decision.type) {
+    case 'approve':
+      return await run.approve(callId, {
+        ...ruled,
+        ...(decision.input === undefined ? {} : { input: decision.input }),
+      });
+    case 'reject':
+      return await run.reject(callId, {
+        ...ruled,
+        ...(decision.reason === undefined ? {} : { reason: decision.reason }),
+      });
+    case 'answer':
+      return await run.answer(callId, { output: decision.output, ...by });
+  }
+}
+
+async function resolve(run: Run, { callId, resolution }: Of<'doubt.resolved'>, by: By) {
+  switch (resolution.type) {
+    case 'retry':
+      return await run.resolve(callId, { retry: true, force: true, ...by });
+    case 'happened':
+      return await run.resolve(callId, { happened: true, output: resolution.output, ...by });
+    case 'failed':
+      return await run.resolve(callId, { failed: resolution.reason, ...by });
+  }
+}
+
+/** An edit that leaves out a failure the run knows is the word to try that call again. */
+async function edit(run: Run, { items, calls, results = [] }: Of<'transcript.edited'>, by: By) {
+  const kept = new Set(results.map(({ callId }) => callId));
+  const known = run.context.transcript.flatMap(item => (item.type === 'tool_result' ? [item.callId] : []));
+  const again = calls.find(({ callId }) => !kept.has(callId) && known.includes(callId));
+  return again === undefined ? await run.editTranscript(items, by) : await run.retry(again.callId, by);
+}

@@ -1,0 +1,57 @@
+import type { JsonValue } from '../../../protocol/json.ts';
+import { shorten } from './show-safely.ts';
+
+const clock = new Intl.DateTimeFormat(undefined, {
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  hourCycle: 'h23',
+});
+const day = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+const number = new Intl.NumberFormat('en');
+
+export function formatClock(at: number): string {
+  return clock.format(at);
+}
+
+export function formatDay(at: number): string {
+  return day.format(at);
+}
+
+export function formatNumber(value: number): string {
+  return number.format(value);
+}
+
+/** A length of time: `12 ms`, `3.4 s`, `5 min`, `2 h`, `3 d`. */
+export function formatSpan(ms: number): string {
+  if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`;
+  if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
+  if (ms < 3_600_000) return `${Math.floor(ms / 60_000)} min`;
+  if (ms < 86_400_000) return `${Math.floor(ms / 3_600_000)} h`;
+  return `${Math.floor(ms / 86_400_000)} d`;
+}
+
+export function formatAgo(at: number, now: number): string {
+  return now - at < 5_000 ? 'just now' : `${formatSpan(now - at).replace(/\.\d/, '')} ago`;
+}
+
+export function formatCount(value: number, word: string): string {
+  return `${formatNumber(value)} ${word}${value === 1 ? '' : 's'}`;
+}
+
+export function formatBytes(length: number): string {
+  if (length < 1_000) return `${length} characters`;
+  return length < 1_000_000
+    ? `${Math.round(length / 1_000)} k characters`
+    : `${(length / 1_000_000).toFixed(1)} M characters`;
+}
+
+export function formatJson(value: unknown): string {
+  return typeof value === 'string' ? value : (JSON.stringify(value, null, 2) ?? '');
+}
+
+/** A value on one line. */
+export function formatValue(value: JsonValue, length: number): string {
+  if (typeof value === 'string') return shorten(value, length);
+  return shorten(JSON.stringify(value, null, 1), length);
+}
