@@ -1,9 +1,9 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
 import { chatAdapter } from './chat/adapter.ts';
-import { AZURE_CHAT } from './chat/dialects/azure.ts';
+import type { ChatDialect } from './chat/dialect.ts';
 import type { Endpoint } from './http/connection.ts';
+import { isOpenaiModel, isReasoningModel, OPENAI_CALL_IDS } from './http/openai.ts';
 import { type ResponsesOptions, responsesAdapter } from './responses/adapter.ts';
-import { isReasoningModel } from './responses/reasoning-models.ts';
 
 export type AzureOptions = ResponsesOptions & {
   /** `responses` (default) or `chat`; a base URL that has only Chat Completions is taken as `chat`. */
@@ -64,3 +64,13 @@ function neededVersion({ pathname }: URL): string {
   if (/\/models\/?$/.test(pathname)) return '2024-05-01-preview';
   return pathname.includes('/deployments/') ? '2024-10-21' : '';
 }
+
+/** Azure's Chat Completions, for OpenAI's models and those of other makers in Foundry. */
+export const AZURE_CHAT: ChatDialect = {
+  provider: 'azure',
+  keyVariables: ['AZURE_API_KEY', 'AZURE_OPENAI_API_KEY'],
+  baseURLVariable: 'AZURE_BASE_URL',
+  maxTokensMember: model => (isOpenaiModel(model) ? 'max_completion_tokens' : 'max_tokens'),
+  callIds: OPENAI_CALL_IDS,
+  reasoning: 'member',
+};

@@ -1,6 +1,6 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
 import { chatAdapter } from './chat/adapter.ts';
-import { DEEPSEEK_CHAT } from './chat/dialects/deepseek.ts';
+import type { ChatDialect } from './chat/dialect.ts';
 import { type ResponsesOptions, responsesAdapter } from './responses/adapter.ts';
 import type { ResponsesDialect } from './responses/dialect.ts';
 
@@ -26,4 +26,18 @@ const DEEPSEEK: ResponsesDialect = {
   reasoningReplay: 'content',
   callsTogether: true,
   structuredOutput: 'instructions',
+};
+
+/**
+ * DeepSeek's Chat Completions. While it thinks, every message with calls must have its
+ * `reasoning_content` (https://api-docs.deepseek.com/guides/thinking_mode).
+ */
+export const DEEPSEEK_CHAT: ChatDialect = {
+  provider: 'deepseek',
+  keyVariables: ['DEEPSEEK_API_KEY'],
+  baseURLVariable: 'DEEPSEEK_BASE_URL',
+  defaultBaseURL: 'https://api.deepseek.com',
+  output: 'json_object',
+  reasoning: 'required',
+  effort: effort => (effort === 'none' ? { thinking: { type: 'disabled' } } : { reasoning_effort: effort }),
 };

@@ -1,7 +1,7 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
 import { chatAdapter } from './chat/adapter.ts';
-import { OLLAMA_CHAT } from './chat/dialects/ollama.ts';
-import { trimSlashes } from './http/trim-slashes.ts';
+import type { ChatDialect } from './chat/dialect.ts';
+import { trimSlashes } from './http/fetch-transport.ts';
 import { type OllamaNativeOptions, ollamaAdapter } from './ollama/adapter.ts';
 
 export type OllamaOptions = OllamaNativeOptions & {
@@ -43,3 +43,14 @@ export function ollama({ api = 'native', ...options }: OllamaOptions): ModelAdap
 function rootOf(url: string): string {
   return trimSlashes(url).replace(/\/(?:v1|api)$/, '');
 }
+
+/** Ollama's compatible endpoint. A format binds every word, so beside tools it would keep calls out. */
+export const OLLAMA_CHAT: ChatDialect = {
+  provider: 'ollama',
+  keyVariables: ['OLLAMA_API_KEY'],
+  keyOptional: true,
+  baseURLVariable: 'OLLAMA_BASE_URL',
+  defaultBaseURL: 'http://127.0.0.1:11434/v1',
+  outputWithTools: 'instructions',
+  reasoning: 'member',
+};

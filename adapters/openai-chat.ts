@@ -1,8 +1,7 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
 import { type ChatOptions, chatAdapter } from './chat/adapter.ts';
 import type { ChatDialect } from './chat/dialect.ts';
-import { isOpenaiModel, OPENAI_CALL_IDS } from './chat/openai-models.ts';
-import { OPENAI_ENDPOINT } from './http/openai-endpoint.ts';
+import { isOpenaiModel, OPENAI_CALL_IDS, OPENAI_ENDPOINT } from './http/openai.ts';
 
 /**
  * OpenAI's Chat Completions, and whatever speaks them at another base URL. Key, URL, organization and

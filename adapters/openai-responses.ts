@@ -1,8 +1,7 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
-import { OPENAI_ENDPOINT } from './http/openai-endpoint.ts';
+import { isReasoningModel, OPENAI_ENDPOINT } from './http/openai.ts';
 import { type ResponsesOptions, responsesAdapter } from './responses/adapter.ts';
 import type { ResponsesDialect } from './responses/dialect.ts';
-import { isReasoningModel } from './responses/reasoning-models.ts';
 
 /**
  * OpenAI's Responses API. Key, URL, organization and project come from `OPENAI_API_KEY`,

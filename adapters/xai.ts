@@ -1,6 +1,6 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
 import { chatAdapter } from './chat/adapter.ts';
-import { XAI_CHAT } from './chat/dialects/xai.ts';
+import type { ChatDialect } from './chat/dialect.ts';
 import { type ResponsesOptions, responsesAdapter } from './responses/adapter.ts';
 import type { ResponsesDialect } from './responses/dialect.ts';
 
@@ -27,4 +27,13 @@ const XAI: ResponsesDialect = {
   keepsInstructions: true,
   customTools: 'provider',
   reasons: model => !/non-reasoning|^grok-(?:2|3(?!-mini))/.test(model),
+};
+
+/** xAI's Chat Completions. */
+export const XAI_CHAT: ChatDialect = {
+  provider: 'xai',
+  keyVariables: ['XAI_API_KEY'],
+  baseURLVariable: 'XAI_BASE_URL',
+  defaultBaseURL: 'https://api.x.ai/v1',
+  maxTokensMember: () => 'max_completion_tokens',
 };

@@ -5,7 +5,7 @@ import type { Run } from '../engine/run/run.ts';
 import type { OpenCall, Settled } from '../engine/run/settled.ts';
 import { messageOf } from '../protocol/error.ts';
 import type { JsonValue } from '../protocol/json.ts';
-import { parseJson } from './parse-json.ts';
+import { parseJson } from './options.ts';
 import type { Output } from './render/output.ts';
 import { HEADINGS, showCall } from './render/show-call.ts';
 
@@ -51,14 +51,14 @@ function watchFor(run: Run, after: number, tell: () => void) {
     happened: false,
     end: () => void happenings.return?.(),
   };
-  const look = async () => {
+  const poll = async () => {
     for (let next = await happenings.next(); next.done !== true; next = await happenings.next()) {
       if (!('seq' in next.value)) continue;
       watch.happened = true;
       return tell();
     }
   };
-  look().catch(() => {});
+  poll().catch(() => {});
   return watch;
 }
 

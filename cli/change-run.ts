@@ -6,18 +6,17 @@ import { listOpenCalls } from '../engine/run/settled.ts';
 import { EngineError } from '../protocol/error.ts';
 import type { RunRecord, Store } from '../protocol/store.ts';
 import type { Agent } from '../tools/agent/agent.ts';
+import { detectEarlyExit } from './detect-early-exit.ts';
 import { driveRun } from './drive-run.ts';
 import { EXIT, exitCodeOfError } from './exit-codes.ts';
 import { findRun } from './find-run.ts';
-import { guardExit } from './guard-exit.ts';
 import { agentFor, bareAgent, findTop, readLaunch } from './launch.ts';
 import { storeFile, withExistingStore } from './open-store.ts';
-import type { DriveOptions, ShowOptions } from './options.ts';
+import { type DriveOptions, type ShowOptions, userName } from './options.ts';
 import { CommandLines } from './render/command-lines.ts';
 import { orderEvent } from './render/json-view.ts';
 import { makeView } from './render/make-view.ts';
 import { Output } from './render/output.ts';
-import { userName } from './user-name.ts';
 
 /**
  * Says something to a run, then drives it until it settles; after a sub-agent's run the one it works for.
@@ -31,7 +30,7 @@ export async function changeRun(
   const output = new Output({ json: options.json === true });
   const file = storeFile(options.db);
   const by = options.by ?? userName();
-  return await guardExit(() =>
+  return await detectEarlyExit(() =>
     withExistingStore(file, async store => {
       const record = await findRun(store, id);
       const top = await findTop(store, record.runId);
@@ -41,7 +40,7 @@ export async function changeRun(
         const told = await agent.open(record.runId);
         const result = await change(told, by);
         const commands = new CommandLines(file);
-        if (!result.accepted) return await refuse(result, store, record, output, commands);
+        if (!result.accepted) return await showRefusal(result, store, record, output, commands);
         const run = top === record.runId ? told : await agent.open(top);
         const view = makeView({ output, runId: top, agent, deltas: options.deltas === true, state });
         return await driveRun({
@@ -60,7 +59,7 @@ export async function changeRun(
 }
 
 /** Says something to a run that has its effect without being driven here; needs no agent. */
-export async function tellRun(
+export async function submitCommands(
   id: string,
   options: ShowOptions & { by?: string },
   change: (run: Run, by: string) => Promise<CommandResult>,
@@ -72,7 +71,7 @@ export async function tellRun(
     const record = await findRun(store, id);
     const run = await bareAgent(record, store).open(record.runId);
     const result = await change(run, options.by ?? userName());
-    if (!result.accepted) return await refuse(result, store, record, output, new CommandLines(file));
+    if (!result.accepted) return await showRefusal(result, store, record, output, new CommandLines(file));
     if (!output.json) output.line(`${record.runId} ${told(run)}`);
     else
       for (const { seq, event } of await readJournal(store, record.runId, record.seq)) {
@@ -95,7 +94,7 @@ export async function closing<Result>(
   }
 }
 
-async function refuse(
+async function showRefusal(
   { code, message }: Extract<CommandResult, { accepted: false }>,
   store: Store,
   { runId }: RunRecord,

@@ -9,10 +9,10 @@ import { askAbout } from './ask.ts';
 import { EXIT, exitCodeOfRun } from './exit-codes.ts';
 import { watchInterrupts } from './interrupts.ts';
 import type { CommandLines } from './render/command-lines.ts';
+import type { View } from './render/json-view.ts';
 import type { Output } from './render/output.ts';
 import { showCall, showWaiting } from './render/show-call.ts';
 import { describeSpent } from './render/show-end.ts';
-import type { View } from './render/view.ts';
 
 export type Drive = {
   run: Run;

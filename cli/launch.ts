@@ -3,9 +3,8 @@ import { readStart } from '../engine/journal/read-journal.ts';
 import { EngineError } from '../protocol/error.ts';
 import { isJsonObject, type JsonValue } from '../protocol/json.ts';
 import type { RunRecord, Store } from '../protocol/store.ts';
-import { withoutDriving } from '../stores/without-driving.ts';
-import type { Agent } from '../tools/agent/agent.ts';
-import { createAgent } from '../tools/agent/create-agent.ts';
+import { nonDrivingStore } from '../stores/non-driving-store.ts';
+import { type Agent, createAgent } from '../tools/agent/agent.ts';
 import { namesOf } from '../tools/agent/sub-agents.ts';
 import { loadAgent } from './load-agent.ts';
 
@@ -83,7 +82,7 @@ export async function makeOwnAgent(
 
 /** An agent that can read a run and say things to it, and never drives it. Loads no module. */
 export function bareAgent(record: RunRecord, store: Store): Agent {
-  return createAgent({ name: record.agent, store: withoutDriving(store) });
+  return createAgent({ name: record.agent, store: nonDrivingStore(store) });
 }
 
 function absoluteModel(model: string): string {

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { Command, CommanderError } from 'commander';
-import type { AnswerOptions } from './commands/answer.ts';
-import type { ApproveOptions } from './commands/approve.ts';
+import type { AnswerOptions, ApproveOptions, RejectOptions, ResolveOptions } from './commands/decide.ts';
 import type { DeleteCommandOptions } from './commands/delete.ts';
 import type { DiagramOptions } from './commands/diagram.ts';
 import type { ExploreCommandOptions } from './commands/explore.ts';
@@ -10,9 +9,7 @@ import type { ExportOptions } from './commands/export.ts';
 import type { ForkOptions } from './commands/fork.ts';
 import type { MigrateCommandOptions } from './commands/migrate.ts';
 import type { RedactCommandOptions } from './commands/redact.ts';
-import type { RejectOptions } from './commands/reject.ts';
 import type { ReplayOptions } from './commands/replay.ts';
-import type { ResolveOptions } from './commands/resolve.ts';
 import type { RunCommandOptions } from './commands/run.ts';
 import type { RunsOptions } from './commands/runs.ts';
 import type { ServeOptions } from './commands/serve.ts';
@@ -87,7 +84,7 @@ function addRunning(program: Command, end: (exitCode: number) => void): void {
     .argument('<run>', RUN)
     .argument('<text...>', 'the message')
     .action(async (id: string, words: string[], options: DriveOptions) =>
-      end(await (await import('./commands/send.ts')).send(id, words, options)),
+      end(await (await import('./commands/steer.ts')).send(id, words, options)),
     );
   driving(program.command('fork'))
     .summary('begin a run from the middle of another')
@@ -143,7 +140,7 @@ function addDecisions(program: Command, end: (exitCode: number) => void): void {
     .option('--digest <digest>', 'approve only the call with this digest: the one you saw')
     .option('--sticky', 'approve later calls of the same tool too')
     .action(async (id: string, callId: string, options: ApproveOptions) =>
-      end(await (await import('./commands/approve.ts')).approve(id, callId, options)),
+      end(await (await import('./commands/decide.ts')).approve(id, callId, options)),
     );
   driving(program.command('reject'))
     .summary('refuse a call')
@@ -152,7 +149,7 @@ function addDecisions(program: Command, end: (exitCode: number) => void): void {
     .argument('<call>', CALL)
     .option('--reason <text>', 'why, for the model')
     .action(async (id: string, callId: string, options: RejectOptions) =>
-      end(await (await import('./commands/reject.ts')).reject(id, callId, options)),
+      end(await (await import('./commands/decide.ts')).reject(id, callId, options)),
     );
   driving(program.command('answer'))
     .summary('give a call its result')
@@ -163,7 +160,7 @@ function addDecisions(program: Command, end: (exitCode: number) => void): void {
     .argument('<call>', CALL)
     .requiredOption('--output <json>', 'the result')
     .action(async (id: string, callId: string, options: AnswerOptions) =>
-      end(await (await import('./commands/answer.ts')).answer(id, callId, options)),
+      end(await (await import('./commands/decide.ts')).answer(id, callId, options)),
     );
   driving(program.command('resolve'))
     .summary('say what became of a call in doubt')
@@ -175,7 +172,7 @@ function addDecisions(program: Command, end: (exitCode: number) => void): void {
     .option('--happened <json>', 'it happened, and gave this')
     .option('--failed <text>', 'it failed; the model reads why')
     .action(async (id: string, callId: string, options: ResolveOptions) =>
-      end(await (await import('./commands/resolve.ts')).resolve(id, callId, options)),
+      end(await (await import('./commands/decide.ts')).resolve(id, callId, options)),
     );
 }
 

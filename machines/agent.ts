@@ -3,7 +3,15 @@ import type { NextAction, Notice, ServiceInput } from '../protocol/effect.ts';
 import type { ChartEvent, RunStarted } from '../protocol/event.ts';
 import { type Context, createContext } from './context.ts';
 import { decideNextAction } from './decide-next-action.ts';
-import { beginBackOff, beginBatch, beginFinishing, beginRest, beginTurn, decide, endWait } from './enter.ts';
+import {
+  beginBackOff,
+  beginBatch,
+  beginFinishing,
+  beginRest,
+  beginTurn,
+  decide,
+  endWait,
+} from './entry-actions.ts';
 import { fold } from './fold.ts';
 import { canDecide, canEdit, isCurrent, isInDoubt, isWaitingFor } from './guards.ts';
 

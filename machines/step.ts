@@ -189,3 +189,10 @@ function lowerAction(type: string, params: unknown, isStrict: boolean): Effect |
       throw new Error(`The chart has an action that is no effect: ${type}`);
   }
 }
+
+/** The active state as in the chart: `turn.planning`, `executingTools`, `resting.awaitingApproval`. */
+export function statePath({ value }: ChartState): string {
+  if (typeof value === 'string') return value;
+  const [entry] = Object.entries(value);
+  return entry === undefined ? '' : `${entry[0]}.${String(entry[1])}`;
+}

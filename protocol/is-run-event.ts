@@ -1,5 +1,4 @@
-import type { Failure, QualifiedCall, RunEvent } from './event.ts';
-import { runEventSchema } from './event.ts';
+import { type Failure, type QualifiedCall, type RunEvent, runEventSchema } from './event.ts';
 import type { Item, MessageItem, Opaque, Part } from './item.ts';
 import type { FinishReason, Usage } from './turn.ts';
 

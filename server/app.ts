@@ -7,11 +7,10 @@ import { Gate, guardOrigin, setSecurityHeaders } from './guard-request.ts';
 import { type PageAssets, prefersPage } from './page-assets.ts';
 import { BODY_LIMITS, type BodyLimits, readBody } from './read-body.ts';
 import { STREAM_BOUNDS, type StreamBounds } from './runs/event-stream.ts';
-import { findRecord } from './runs/find-record.ts';
-import { HeldRuns } from './runs/held-runs.ts';
 import { describeApi } from './runs/openapi.ts';
-import { PickUp } from './runs/pick-up.ts';
+import { RunRecovery } from './runs/recover-runs.ts';
 import { sessionBody } from './runs/request-bodies.ts';
+import { findRecord, RunRegistry } from './runs/run-registry.ts';
 import { addRunRoutes, type RunsEnv } from './runs/run-routes.ts';
 import { ServedAgents, type ServedAgentsOptions } from './runs/served-agents.ts';
 import { Sessions } from './sessions.ts';
@@ -60,8 +59,8 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
   const { store, token, assets, version = '0.0.0', clock = systemHost } = options;
   const log = options.log ?? (() => {});
   const agents = new ServedAgents(options);
-  const held = new HeldRuns({ host: clock, log, open: openRun });
-  const pickUp = new PickUp({
+  const held = new RunRegistry({ host: clock, log, open: openRun });
+  const pickUp = new RunRecovery({
     ...{ store, log, host: clock },
     isServed: name => agents.has(name),
     drive: runId => held.drive(runId),

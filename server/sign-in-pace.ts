@@ -1,5 +1,4 @@
-import type { Host } from '../engine/driver/host.ts';
-import { sleep } from '../engine/driver/host.ts';
+import { type Host, sleep } from '../engine/driver/host.ts';
 
 /** So many failures cost nothing; each is forgotten after `INTERVAL_MS`. */
 const FREE = 5;

@@ -1,6 +1,5 @@
 import { EngineError, messageOf } from '../protocol/error.ts';
-import type { JournalEntry, RunEvent } from '../protocol/event.ts';
-import { runEventSchema } from '../protocol/event.ts';
+import { type JournalEntry, type RunEvent, runEventSchema } from '../protocol/event.ts';
 import { isRunEvent } from '../protocol/is-run-event.ts';
 import type { JsonValue } from '../protocol/json.ts';
 

@@ -17,8 +17,7 @@ import type {
   StoredSnapshot,
 } from '../protocol/store.ts';
 import { decodeEntry, decodeJson, encodeEvent, lostEntries } from './journal-text.ts';
-import type { Lease } from './lease.ts';
-import { grantLease, isHeld, recordClaim, refuseClaim } from './lease.ts';
+import { grantLease, isHeld, type Lease, recordClaim, refuseClaim } from './lease.ts';
 import { takePage, WHOLE } from './page.ts';
 import { findAwaited, isOpen, type Kinship, planDeletion } from './plan-deletion.ts';
 import { closedStore, drivenRun, existingRun, followChain, missingRun } from './run-record.ts';

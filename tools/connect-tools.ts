@@ -1,6 +1,6 @@
 import { EngineError } from '../protocol/error.ts';
 import type { Tool, ToolSource } from '../protocol/tool.ts';
-import { nameExposed } from './name-exposed.ts';
+import { uniqueToolNames } from './unique-tool-names.ts';
 
 export type ConnectedTools = {
   /** Own entries only: a name such as `constructor` finds nothing that was not given. */
@@ -52,7 +52,7 @@ async function connectGroup(entry: Tool | ToolSource, index: number): Promise<Gr
 function nameTools(groups: readonly Group[]): Map<string, Tool> {
   const tools = new Map<string, Tool>();
   const owners = new Map<string, string>();
-  const exposedName = nameExposed(groups.flatMap(group => group.tools));
+  const exposedName = uniqueToolNames(groups.flatMap(group => group.tools));
   for (const { from, tools: group } of groups) {
     for (const tool of group) {
       const name = exposedName(tool);

@@ -4,7 +4,7 @@ import type { ModelRequest, Settings, ToolDefinition } from '../../protocol/turn
 import type { Input } from '../turn/growing-input.ts';
 import { objectsOf, textIn } from '../turn/json-access.ts';
 import { mergeOptions } from '../turn/merge-options.ts';
-import { withOutputSchema } from '../turn/output-instructions.ts';
+import { withOutputSchema } from '../turn/strict-schema.ts';
 import { nativeSchema } from './native-schema.ts';
 import type { Plan } from './plan.ts';
 

@@ -1,12 +1,10 @@
-import type { JsonObject, JsonValue } from '../../protocol/json.ts';
-import { isJsonObject } from '../../protocol/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import type { TurnDelta } from '../../protocol/turn.ts';
 import { type AccumulatedCall, CallAccumulator, type CallFragment } from '../turn/accumulate-calls.ts';
 import { arrayOf, integerIn, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
 import { ContentChunks } from './content-chunks.ts';
 import type { ChatDialect } from './dialect.ts';
-import { freshPart } from './fresh-part.ts';
-import { detailText, ReasoningDetails } from './reasoning-details.ts';
+import { detailText, newSuffix, ReasoningDetails } from './reasoning-details.ts';
 
 /** Where a message says what it reasoned, outside of its content. Providers say the same in several. */
 const REASONING_MEMBERS = ['reasoning_content', 'reasoning', 'reasoning_details'] as const;
@@ -96,14 +94,14 @@ export class Answer {
       const said = member === 'reasoning_details' ? textOfDetails(source) : textIn(source[member]);
       if (said === '') continue;
       this.reasoningMember = member;
-      return this.#dialect.resendsText ? freshPart(this.reasoning, said) : said;
+      return this.#dialect.resendsText ? newSuffix(this.reasoning, said) : said;
     }
     return '';
   }
 
   #fresh(chunk: JsonObject): JsonObject {
     if (!this.#dialect.resendsText || chunk.type !== 'text') return chunk;
-    return { ...chunk, text: freshPart(this.text, textIn(chunk.text)) };
+    return { ...chunk, text: newSuffix(this.text, textIn(chunk.text)) };
   }
 
   #fragmentOf(call: JsonObject): CallFragment {

@@ -1,5 +1,4 @@
-import type { JsonObject, JsonValue } from '../../protocol/json.ts';
-import { isJsonObject } from '../../protocol/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import { arrayOf, textIn } from '../turn/json-access.ts';
 
 /** A stretch of a message's content: a thinking chunk, or all that stands up to the next one. */

@@ -1,6 +1,5 @@
 import type { Opaque } from '../../protocol/item.ts';
-import type { JsonObject, JsonValue } from '../../protocol/json.ts';
-import { isJsonObject } from '../../protocol/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import { nonEmpty, objectOf, objectsOf } from '../turn/json-access.ts';
 
 /**

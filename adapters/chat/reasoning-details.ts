@@ -1,6 +1,5 @@
 import type { JsonObject, JsonValue } from '../../protocol/json.ts';
 import { nonEmpty, textIn } from '../turn/json-access.ts';
-import { freshPart } from './fresh-part.ts';
 
 /**
  * OpenRouter's `reasoning_details`, put together from pieces.
@@ -58,7 +57,7 @@ function isSame(detail: JsonObject, piece: JsonObject): boolean {
 function joined(known: JsonValue | undefined, piece: JsonValue): JsonValue {
   if (typeof piece !== 'string') return piece;
   const text = textIn(known);
-  return text + freshPart(text, piece);
+  return text + newSuffix(text, piece);
 }
 
 /** The readable text of a detail; encrypted ones have none. */
@@ -71,3 +70,14 @@ export function isReplayable({ type, format, signature }: JsonObject): boolean {
   const anthropic = nonEmpty(format)?.startsWith('anthropic') === true;
   return !(anthropic && type === 'reasoning.text' && nonEmpty(signature) === undefined);
 }
+
+/**
+ * What a piece adds to the text so far, for streams that send the whole text again. A text too short
+ * to tell may well repeat itself, and stays as it is.
+ */
+export function newSuffix(known: string, piece: string): string {
+  const telling = piece.length > known.length || (piece.length === known.length && known.length > 20);
+  return telling && piece.startsWith(known) && WORD.test(known) ? piece.slice(known.length) : piece;
+}
+
+const WORD = /\p{L}{3}/u;

@@ -3,8 +3,7 @@ import type { JsonObject, JsonValue } from '../../protocol/json.ts';
 import type { ModelRequest, OutputFormat, ToolChoice, ToolDefinition } from '../../protocol/turn.ts';
 import { objectOf } from '../turn/json-access.ts';
 import { mergeOptions } from '../turn/merge-options.ts';
-import { withOutputSchema } from '../turn/output-instructions.ts';
-import { strictSchema } from '../turn/strict-schema.ts';
+import { strictSchema, withOutputSchema } from '../turn/strict-schema.ts';
 import type { ChatDialect, OutputForm } from './dialect.ts';
 import { roleFor } from './messages.ts';
 

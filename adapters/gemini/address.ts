@@ -1,4 +1,4 @@
-import { trimSlashes } from '../http/trim-slashes.ts';
+import { trimSlashes } from '../http/fetch-transport.ts';
 
 /** The base URL with an API version: its own, such as that of a Vertex location, else `v1beta`. */
 export function rootOf(baseURL: string): string {

@@ -4,7 +4,7 @@ import type { ModelRequest, Settings, ToolChoice, ToolDefinition } from '../../p
 import type { Input } from '../turn/growing-input.ts';
 import { arrayOf } from '../turn/json-access.ts';
 import { mergeOptions } from '../turn/merge-options.ts';
-import { withOutputSchema } from '../turn/output-instructions.ts';
+import { withOutputSchema } from '../turn/strict-schema.ts';
 import { generationOf } from './generation.ts';
 import { thinkingConfig } from './thinking.ts';
 

@@ -1,7 +1,6 @@
 import type { JsonObject } from '../../protocol/json.ts';
 import { bodyText } from './body-text.ts';
 import { refuseRedirects } from './refuse-redirects.ts';
-import { trimSlashes } from './trim-slashes.ts';
 
 /**
  * Makes a POST and gives the response, its body unread. Retries nothing and follows no redirect, for which
@@ -36,4 +35,11 @@ function partsOf(baseURL: string): { root: string; query: string } {
   const end = address.indexOf('?');
   if (end === -1) return { root: trimSlashes(address), query: '' };
   return { root: trimSlashes(address.slice(0, end)), query: address.slice(end + 1) };
+}
+
+/** The URL without the slashes it ends with, so that a path can go behind it. */
+export function trimSlashes(url: string): string {
+  let end = url.length;
+  while (url[end - 1] === '/') end -= 1;
+  return url.slice(0, end);
 }

@@ -2,7 +2,7 @@ import type { JsonObject, JsonValue } from '../../protocol/json.ts';
 import type { ModelRequest, Settings, ToolDefinition } from '../../protocol/turn.ts';
 import { objectOf } from '../turn/json-access.ts';
 import { mergeOptions } from '../turn/merge-options.ts';
-import { withOutputSchema } from '../turn/output-instructions.ts';
+import { withOutputSchema } from '../turn/strict-schema.ts';
 
 export type BodyOptions = {
   model: string;

@@ -4,8 +4,8 @@ import { WireCallIds } from '../chat/wire-call-ids.ts';
 import { GrowingInput } from '../turn/growing-input.ts';
 import { jsonIn, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
 import { withCallsTogether } from './calls-together.ts';
-import { knownCalls } from './known-calls.ts';
 import { withPairedResults } from './pair-results.ts';
+import { storedCallMetadata } from './stored-call-metadata.ts';
 import { type Kept, keptBy, keyOf } from './wire-item.ts';
 
 export type InputOptions = {
@@ -30,7 +30,7 @@ export function inputOf(transcript: readonly Item[], options: InputOptions): Jso
   const sent = withPairedResults(transcript, options.from).filter(isSent);
   const ids = new WireCallIds(transcript, CALL_IDS);
   const reasoning = replayableReasoning(sent, options);
-  const calls = knownCalls(transcript, reasoning, options);
+  const calls = storedCallMetadata(transcript, reasoning, options);
   const input: JsonObject[] = [];
   const ordered = options.callsTogether ? withCallsTogether(sent) : sent;
   for (const item of ordered) input.push(...inputItems(item, options, { calls, reasoning, ids }));

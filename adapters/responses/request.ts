@@ -9,8 +9,7 @@ import type {
 } from '../../protocol/turn.ts';
 import { nonEmpty, objectOf } from '../turn/json-access.ts';
 import { mergeOptions } from '../turn/merge-options.ts';
-import { withOutputSchema } from '../turn/output-instructions.ts';
-import { strictSchema } from '../turn/strict-schema.ts';
+import { strictSchema, withOutputSchema } from '../turn/strict-schema.ts';
 import type { ResponsesDialect } from './dialect.ts';
 import { endOfLastTurn, growingInput, type InputOptions } from './input.ts';
 import { inputBehind } from './last-turn.ts';

@@ -1,6 +1,5 @@
 import type { ProviderError } from '../../protocol/error.ts';
-import type { JsonObject } from '../../protocol/json.ts';
-import { isJsonObject } from '../../protocol/json.ts';
+import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import type { TurnDelta } from '../../protocol/turn.ts';
 import { errorFromBody, malformedStream, type ProviderContext } from '../http/provider-errors.ts';
 import { type SseEvent, saysNothing } from '../http/read-sse.ts';

@@ -1,4 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
+import type { OutputFormat } from '../../protocol/turn.ts';
 import { arrayOf, objectOf } from './json-access.ts';
 
 /** What no strict schema may have: https://platform.openai.com/docs/guides/structured-outputs#supported-schemas. */
@@ -82,4 +83,10 @@ function strictMembers(schemas: JsonObject): JsonObject | undefined {
     members.push([name, form]);
   }
   return Object.fromEntries(members);
+}
+
+/** The instructions with the schema of the answer in words, for providers that cannot be held to a schema. */
+export function withOutputSchema(instructions: string | undefined, { schema }: OutputFormat): string {
+  const asked = `Answer with nothing but one JSON value that follows this JSON Schema:\n${JSON.stringify(schema)}`;
+  return instructions === undefined ? asked : `${instructions}\n\n${asked}`;
 }

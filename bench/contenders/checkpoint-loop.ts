@@ -1,6 +1,5 @@
 import { DatabaseSync } from 'node:sqlite';
-import type { StepContender } from './step-contender.ts';
-import { makeCall, makeResult } from './step-contender.ts';
+import { makeCall, makeResult, type StepContender } from './step-contender.ts';
 
 type Message = { role: string; [member: string]: unknown };
 

@@ -1,7 +1,6 @@
 import { transition } from 'xstate';
 import { agentMachine } from '../../machines/agent.ts';
-import { statePath } from '../../machines/state-path.ts';
-import { type ChartState, initial, makeStepper } from '../../machines/step.ts';
+import { type ChartState, initial, makeStepper, statePath } from '../../machines/step.ts';
 import {
   type ChartEvent,
   JOURNAL_FORMAT,

@@ -11,9 +11,9 @@ import { playRun } from '../../tools/testing/play/play-run.ts';
 import { EXIT } from '../exit-codes.ts';
 import { findRun } from '../find-run.ts';
 import { storeFile, withExistingStore } from '../open-store.ts';
-import { formatSafeJson } from '../render/format-safe-json.ts';
 import { formatTest } from '../render/format-test.ts';
 import { Output } from '../render/output.ts';
+import { formatSafeJson } from '../render/show-safely.ts';
 
 export type ExportOptions = { db?: string; json?: boolean; out?: string; test?: boolean; version: string };
 

@@ -6,19 +6,17 @@ import { EngineError } from '../../protocol/error.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Agent } from '../../tools/agent/agent.ts';
 import { closing } from '../change-run.ts';
+import { detectEarlyExit } from '../detect-early-exit.ts';
 import { driveRun } from '../drive-run.ts';
 import { EXIT } from '../exit-codes.ts';
 import { findRun } from '../find-run.ts';
-import { guardExit } from '../guard-exit.ts';
 import { bareAgent, makeOwnAgent, readLaunch, recallLaunch } from '../launch.ts';
 import { storeFile, withExistingStore } from '../open-store.ts';
-import type { DriveOptions } from '../options.ts';
-import { readEntryNumber } from '../read-entry-number.ts';
+import { type DriveOptions, readEntryNumber, userName } from '../options.ts';
 import { CommandLines } from '../render/command-lines.ts';
 import { orderEvent } from '../render/json-view.ts';
 import { makeView } from '../render/make-view.ts';
 import { Output } from '../render/output.ts';
-import { userName } from '../user-name.ts';
 
 export type ForkOptions = DriveOptions & { at: string; drive: boolean; message?: string };
 
@@ -31,7 +29,7 @@ export async function fork(id: string, options: ForkOptions): Promise<number> {
   if (options.message?.trim() === '')
     throw new EngineError('input-invalid', '--message takes a text, and this one is empty.');
   const file = storeFile(options.db);
-  return await guardExit(() =>
+  return await detectEarlyExit(() =>
     withExistingStore(file, async store => {
       const source = await findRun(store, id);
       const agent = options.drive

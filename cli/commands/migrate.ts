@@ -1,5 +1,5 @@
 import { loadRun, statusOf } from '../../engine/journal/load-run.ts';
-import { statePath } from '../../machines/state-path.ts';
+import { statePath } from '../../machines/step.ts';
 import { closing } from '../change-run.ts';
 import { agentToMigrate } from '../check-versions.ts';
 import { EXIT } from '../exit-codes.ts';

@@ -2,8 +2,8 @@ import { redactRun } from '../../engine/journal/redaction/redact-run.ts';
 import { EXIT } from '../exit-codes.ts';
 import { findRun } from '../find-run.ts';
 import { storeFile, withExistingStore } from '../open-store.ts';
+import { userName } from '../options.ts';
 import { Output } from '../render/output.ts';
-import { userName } from '../user-name.ts';
 
 export type RedactCommandOptions = { db?: string; json?: boolean; path: string[]; by?: string };
 

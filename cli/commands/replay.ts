@@ -1,14 +1,16 @@
-import { statSync } from 'node:fs';
+import { createReadStream, statSync } from 'node:fs';
+import { ExportedBlobs } from '../../engine/replay/export-blobs.ts';
+import { readExport, type UncheckedExport } from '../../engine/replay/read-export.ts';
 import { replayExport } from '../../engine/replay/replay-export.ts';
-import type { Look, ReplayedEntry, Verdict } from '../../engine/replay/replay-journal.ts';
+import type { ReplayedEntry, ReplayObserver, ReplayReport } from '../../engine/replay/replay-journal.ts';
 import { replayRun } from '../../engine/replay/replay-run.ts';
 import { describeSettled } from '../../engine/run/settled.ts';
-import { statePath } from '../../machines/state-path.ts';
+import { statePath } from '../../machines/step.ts';
+import { EngineError, messageOf } from '../../protocol/error.ts';
 import { EXIT } from '../exit-codes.ts';
 import { findRun } from '../find-run.ts';
 import { storeFile, withExistingStore } from '../open-store.ts';
-import { readEntryNumber } from '../read-entry-number.ts';
-import { readExportFile } from '../read-export-file.ts';
+import { readEntryNumber } from '../options.ts';
 import { CommandLines } from '../render/command-lines.ts';
 import { Output } from '../render/output.ts';
 import { showPlace } from '../render/show-place.ts';
@@ -19,20 +21,20 @@ export type ReplayOptions = { db?: string; json?: boolean; until?: string };
 export async function replay(named: string, options: ReplayOptions): Promise<number> {
   const output = new Output({ json: options.json === true });
   const until = options.until === undefined ? undefined : readEntryNumber('--until', options.until);
-  const look = output.json ? makeJsonLook(output) : makePeopleLook(output);
-  const verdict = isFile(named)
-    ? await replayFile(named, look, until)
+  const observe = output.json ? makeJsonObserver(output) : makeTerminalObserver(output);
+  const report = isFile(named)
+    ? await replayFile(named, observe, until)
     : await withExistingStore(storeFile(options.db), async store =>
-        replayRun(store, (await findRun(store, named)).runId, look, { until }),
+        replayRun(store, (await findRun(store, named)).runId, observe, { until }),
       );
   const commands = new CommandLines(storeFile(options.db));
-  if (output.json) output.data(toLine(verdict, until !== undefined));
-  else showVerdict(output, verdict);
-  if (!output.json && until !== undefined && verdict.equal)
-    showPlace(output, verdict, isFile(named) ? null : commands);
-  if (verdict.problem !== undefined)
-    output.problem(`Run ${verdict.runId}: entry ${verdict.problem.seq} ${verdict.problem.message}.`);
-  return verdict.equal ? EXIT.done : EXIT.failed;
+  if (output.json) output.data(toLine(report, until !== undefined));
+  else showReport(output, report);
+  if (!output.json && until !== undefined && report.equal)
+    showPlace(output, report, isFile(named) ? null : commands);
+  if (report.problem !== undefined)
+    output.problem(`Run ${report.runId}: entry ${report.problem.seq} ${report.problem.message}.`);
+  return report.equal ? EXIT.done : EXIT.failed;
 }
 
 /** A name that can only be a file is one, whether it exists or not. */
@@ -41,12 +43,16 @@ function isFile(named: string): boolean {
   return found?.isFile() === true || /[\\/]|\.json$/.test(named);
 }
 
-async function replayFile(file: string, look: Look, until: number | undefined): Promise<Verdict> {
+async function replayFile(
+  file: string,
+  observe: ReplayObserver,
+  until: number | undefined,
+): Promise<ReplayReport> {
   const { exported, blobs } = await readExportFile(file);
-  return replayExport(exported, look, { until, blobs });
+  return replayExport(exported, observe, { until, blobs });
 }
 
-function makeJsonLook(output: Output) {
+function makeJsonObserver(output: Output) {
   return ({ runId, seq, event, state, next }: ReplayedEntry) =>
     output.data({
       ...{ runId, seq, type: event.type, state: statePath(state) },
@@ -55,7 +61,7 @@ function makeJsonLook(output: Output) {
 }
 
 /** Every entry with the state it leads into, and why where something was decided. */
-function makePeopleLook(output: Output) {
+function makeTerminalObserver(output: Output) {
   let shown = { runId: '', path: '' };
   return ({ runId, seq, event, state, next }: ReplayedEntry) => {
     if (runId !== shown.runId) output.line({ style: 'bold', text: runId });
@@ -72,19 +78,19 @@ function makePeopleLook(output: Output) {
 }
 
 /** With `isPlace`, also what the run waited for there: `settled` is `null` while it had something to do. */
-function toLine({ end, ...verdict }: Verdict, isPlace: boolean): object {
+function toLine({ end, ...report }: ReplayReport, isPlace: boolean): object {
   const state = end === null ? null : statePath(end.state);
-  const line = { ...verdict, state, hash: end?.hash ?? null };
+  const line = { ...report, state, hash: end?.hash ?? null };
   if (!isPlace || end === null) return line;
   return {
     ...line,
-    isEnd: verdict.entries === verdict.of,
+    isEnd: report.entries === report.of,
     next: end.state.context.next,
     settled: describeSettled(end.state, text => text),
   };
 }
 
-function showVerdict(output: Output, { equal, entries, of, redacted, comparedWith, end }: Verdict): void {
+function showReport(output: Output, { equal, entries, of, redacted, comparedWith, end }: ReplayReport): void {
   const fact = makeFact(output);
   fact('entries', entries === of ? String(entries) : `${entries} of ${of}`);
   if (redacted > 0)
@@ -100,4 +106,48 @@ function showVerdict(output: Output, { equal, entries, of, redacted, comparedWit
 
 function makeFact(output: Output) {
   return (label: string, text: string) => output.line({ style: 'dim', text: label.padEnd(9) }, text);
+}
+
+/**
+ * An export: one JSON document, and behind it a line for each part of its large results, of which one is in
+ * memory at a time. Throws `input-invalid`.
+ */
+export async function readExportFile(
+  file: string,
+): Promise<{ exported: UncheckedExport; blobs: ExportedBlobs }> {
+  const document: string[] = [];
+  const blobs = new ExportedBlobs();
+  let exported: UncheckedExport | undefined;
+  for await (const line of readLines(file)) {
+    if (exported !== undefined) {
+      if (line !== '') blobs.take(line, file);
+      continue;
+    }
+    document.push(line);
+    const isWhole = line === '}' || (document.length === 1 && line.startsWith('{') && line.endsWith('}'));
+    if (isWhole) exported = readExport(document.join('\n'), file);
+  }
+  return { exported: exported ?? readExport(document.join('\n'), file), blobs };
+}
+
+async function* readLines(file: string): AsyncGenerator<string> {
+  let pending: string[] = [];
+  for await (const chunk of readChunks(file)) {
+    const [first = '', ...others] = chunk.split('\n');
+    pending.push(first);
+    for (const next of others) {
+      yield pending.join('');
+      pending = [next];
+    }
+  }
+  yield pending.join('');
+}
+
+async function* readChunks(file: string): AsyncGenerator<string> {
+  try {
+    for await (const chunk of createReadStream(file, 'utf8')) yield String(chunk);
+  } catch (cause) {
+    const message = `Expected a run or the file of an export, and ${file} cannot be read: ${messageOf(cause)}.`;
+    throw new EngineError('input-invalid', message, { file }, { cause });
+  }
 }

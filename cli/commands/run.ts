@@ -1,16 +1,15 @@
 import { EngineError } from '../../protocol/error.ts';
 import type { Store } from '../../protocol/store.ts';
 import { closing } from '../change-run.ts';
+import { detectEarlyExit } from '../detect-early-exit.ts';
 import { driveRun } from '../drive-run.ts';
 import { findRun } from '../find-run.ts';
-import { guardExit } from '../guard-exit.ts';
 import { type Launch, makeAgent, readLaunch, recallLaunch } from '../launch.ts';
 import { storeFile, withStore } from '../open-store.ts';
-import type { DriveOptions } from '../options.ts';
+import { type DriveOptions, userName } from '../options.ts';
 import { CommandLines } from '../render/command-lines.ts';
 import { makeView } from '../render/make-view.ts';
 import { Output } from '../render/output.ts';
-import { userName } from '../user-name.ts';
 
 export type RunCommandOptions = DriveOptions & { stream: boolean; continues?: string };
 
@@ -19,7 +18,7 @@ export async function run(words: readonly string[], options: RunCommandOptions):
   const input = await readInput(words);
   const output = new Output({ json: options.json === true });
   const file = storeFile(options.db);
-  return await guardExit(() =>
+  return await detectEarlyExit(() =>
     withStore(file, async store => {
       const continues =
         options.continues === undefined ? undefined : (await findRun(store, options.continues)).runId;

@@ -12,10 +12,10 @@ import { RESPONSES } from '../../server/responses/wire/response-spec.ts';
 import { type Serving, serveRuns } from '../../server/serve.ts';
 import type { Agent } from '../../tools/agent/agent.ts';
 import { pageAssets } from '../../visualizer/page-assets.ts';
+import { nameUncaught } from '../detect-early-exit.ts';
 import { EXIT } from '../exit-codes.ts';
 import { watchInterrupts } from '../interrupts.ts';
 import { bareAgent, type Launch, makeAgent, readLaunch } from '../launch.ts';
-import { nameUncaught } from '../name-uncaught.ts';
 import { storeFile, withStore } from '../open-store.ts';
 import { Output } from '../render/output.ts';
 

@@ -1,10 +1,10 @@
 import type { Run } from '../../engine/run/run.ts';
-import { changeRun, tellRun } from '../change-run.ts';
+import { changeRun, submitCommands } from '../change-run.ts';
 import type { DriveOptions, ShowOptions } from '../options.ts';
 import { formatClock } from '../render/format-time.ts';
 
 export async function pause(id: string, options: ShowOptions): Promise<number> {
-  return await tellRun(
+  return await submitCommands(
     id,
     options,
     (run, by) => run.pause({ by }),
@@ -18,7 +18,7 @@ export async function cancel(
 ): Promise<number> {
   const { reason } = options;
   const why = reason === undefined ? {} : { reason };
-  return await tellRun(id, options, (run, by) => run.cancel({ by, ...why }), describeCancel);
+  return await submitCommands(id, options, (run, by) => run.cancel({ by, ...why }), describeCancel);
 }
 
 /** Where another process drives the run, that one ends it. */
@@ -39,4 +39,8 @@ export async function step(id: string, options: DriveOptions): Promise<number> {
 /** Says nothing to the run: whoever's process ended, this one goes on. */
 export async function resume(id: string, options: DriveOptions): Promise<number> {
   return await changeRun(id, options, async () => ({ accepted: true }));
+}
+
+export async function send(id: string, words: readonly string[], options: DriveOptions): Promise<number> {
+  return await changeRun(id, options, (run, by) => run.send(words.join(' '), { by }));
 }

@@ -1,7 +1,6 @@
 import type { Recording } from '../../engine/replay/record-run.ts';
 import type { Outcome } from '../../engine/run/describe-outcome.ts';
-import { formatSafeJson } from './format-safe-json.ts';
-import { showSafely } from './show-safely.ts';
+import { formatSafeJson, showSafely } from './show-safely.ts';
 
 /** A vitest file that plays a recording and holds what comes of it against what came of the run. */
 export function formatTest(

@@ -1,10 +1,9 @@
 import type { ChartState } from '../../machines/step.ts';
 import { filterText } from '../../text/text-filter.ts';
 import type { Agent } from '../../tools/agent/agent.ts';
-import { makeJsonView } from './json-view.ts';
+import { makeJsonView, type View } from './json-view.ts';
 import type { Output } from './output.ts';
-import { PeopleView } from './people-view.ts';
-import type { View } from './view.ts';
+import { TerminalView } from './terminal-view.ts';
 
 export type ViewOptions = {
   output: Output;
@@ -18,5 +17,5 @@ export type ViewOptions = {
 export function makeView({ output, runId, agent, deltas, state }: ViewOptions): View {
   if (output.json) return makeJsonView(output, runId, { deltas });
   const filters = agent.options.textFilters ?? [];
-  return new PeopleView({ output, state, showText: text => filterText(text, filters) });
+  return new TerminalView({ output, state, showText: text => filterText(text, filters) });
 }

@@ -1,7 +1,6 @@
 import { Console } from 'node:console';
 import { styleText } from 'node:util';
-import { formatSafeJson } from './format-safe-json.ts';
-import { showSafely } from './show-safely.ts';
+import { formatSafeJson, showSafely } from './show-safely.ts';
 
 export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan';
 export type Segment = string | { style: Style; text: string };

@@ -1,5 +1,5 @@
 import { hasEnded } from '../../engine/journal/load-run.ts';
-import type { Verdict } from '../../engine/replay/replay-journal.ts';
+import type { ReplayReport } from '../../engine/replay/replay-journal.ts';
 import { describeSettled, listOpenCalls, type Settled } from '../../engine/run/settled.ts';
 import type { ChartState } from '../../machines/step.ts';
 import type { CommandLines } from './command-lines.ts';
@@ -9,7 +9,7 @@ import { HEADINGS, showCall } from './show-call.ts';
 /** Where the run stood behind the last entry that was replayed; the run itself may have gone on long since. */
 export function showPlace(
   output: Output,
-  { runId, entries, of, end }: Verdict,
+  { runId, entries, of, end }: ReplayReport,
   commands: CommandLines | null,
 ): void {
   if (end === null) return;

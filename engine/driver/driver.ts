@@ -5,7 +5,7 @@ import type { Item } from '../../protocol/item.ts';
 import { RunBlobs } from '../journal/run-blobs.ts';
 import type { AppendOutcome, RunLog } from '../journal/run-log.ts';
 import type { Snapshots } from '../journal/snapshots.ts';
-import type { Said } from '../run/command.ts';
+import type { CommandOptions } from '../run/command.ts';
 import type { RunEvents } from '../run/run-events.ts';
 import type { RunOptions } from '../run/run-options.ts';
 import { Cancelled, type Report, type ServiceScope, Stopped } from '../services/service.ts';
@@ -104,13 +104,13 @@ export class Driver<State> {
   }
 
   /** Aborts what runs, waits for it to settle within the grace time, then puts the cancellation to the chart. */
-  async cancel(said: Said & { reason?: string }): Promise<AppendOutcome> {
+  async cancel(said: CommandOptions & { reason?: string }): Promise<AppendOutcome> {
     if (this.#over) return { type: 'let-go' };
     this.#cancelling ??= this.#cancel(said);
     return await this.#cancelling;
   }
 
-  async #cancel(said: Said & { reason?: string }): Promise<AppendOutcome> {
+  async #cancel(said: CommandOptions & { reason?: string }): Promise<AppendOutcome> {
     const running = [...this.#running.values()];
     for (const { abort } of running) abort.abort(new Cancelled('The run was cancelled.'));
     const settled = Promise.allSettled(running.map(({ done }) => done));

@@ -11,8 +11,8 @@ import { describeNow, type Settled } from '../run/settled.ts';
 import { suspendedCalls } from '../sub-agents/child-runs.ts';
 import { addChildren, deliverToParent, findOrphan, type RunChildren } from '../sub-agents/run-children.ts';
 import { agentChart } from './agent-chart.ts';
+import { detectCrashLoop } from './detect-crash-loop.ts';
 import { type DriveOutcome, Driver, POLL_MS } from './driver.ts';
-import { findPoison } from './find-poison.ts';
 import { LONGEST_NAP_MS, type Moment, momentOf, sleep } from './host.ts';
 import { Lease } from './lease.ts';
 
@@ -33,7 +33,7 @@ export type SupervisorParts = {
   inherited: readonly Item[] | undefined;
 };
 
-/** Whether a run is driven here: takes its lease, drives it, and looks again once it rests. */
+/** Whether a run is driven here: takes its lease, drives it, and checks again once it rests. */
 export class Supervisor {
   readonly #options: RunOptions;
   readonly #parts: SupervisorParts;
@@ -74,7 +74,7 @@ export class Supervisor {
   }
 
   /** Folds what others have written: a driver here does so by itself. */
-  async look(): Promise<void> {
+  async refresh(): Promise<void> {
     if (this.driver === null) await this.#log.catchUp();
   }
 
@@ -89,7 +89,7 @@ export class Supervisor {
   async settled(): Promise<Settled> {
     for (;;) {
       if (this.#stage.type === 'driving') await this.#stage.done;
-      await this.look();
+      await this.refresh();
       const settled = this.driver === null ? describeNow(this.#log.state, this.#options) : null;
       const { context } = this.#log.state;
       if (settled?.status === 'waiting' && suspendedCalls(context).length > 0) {
@@ -195,7 +195,7 @@ export class Supervisor {
 
   /** A run that ends one process after another is paused instead of driven. */
   async #parkIfPoisoned(): Promise<void> {
-    const reason = await findPoison(this.#options.store, this.#log.durable, this.#log.runId);
+    const reason = await detectCrashLoop(this.#options.store, this.#log.durable, this.#log.runId);
     if (reason !== null) await this.#log.append([() => ({ type: 'run.parked', reason })]);
   }
 
@@ -217,7 +217,7 @@ export class Supervisor {
       },
     );
     done.then(
-      () => this.#lookAgain(),
+      () => this.#checkForWork(),
       () => {},
     );
     this.#stage = { type: 'driving', driver, done };
@@ -239,7 +239,7 @@ export class Supervisor {
    * whose lease this process let run out, if no other took it. A sub-agent's run that ended before this one
    * waited for it could not tell it so.
    */
-  async #lookAgain(): Promise<void> {
+  async #checkForWork(): Promise<void> {
     if (hasEnded(this.#log.state)) return;
     try {
       await this.#log.catchUp();

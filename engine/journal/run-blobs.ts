@@ -111,8 +111,8 @@ export function maxResultBytesOf(context: Context, callId: string): number {
 }
 
 /** What a person, a client or a sub-agent says, with an output that is too large kept beside the journal. */
-export async function boundCommand<Said extends Command>(
-  command: Said,
+export async function boundCommand<Submitted extends Command>(
+  command: Submitted,
   context: Context,
   blobs: RunBlobs,
 ): Promise<Command> {

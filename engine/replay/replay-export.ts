@@ -9,33 +9,33 @@ import { findDifference } from './find-difference.ts';
 import type { UncheckedExport, UncheckedRun } from './read-export.ts';
 import {
   cutJournal,
-  type Look,
   type Problem,
   type Recorded,
   type Recording,
+  type ReplayObserver,
   type ReplayOptions,
+  type ReplayReport,
   replayJournal,
-  type Verdict,
 } from './replay-journal.ts';
 
 /**
- * Replays an export, the runs it continues first. The verdict is that of the first run that is not equal,
+ * Replays an export, the runs it continues first. The report is that of the first run that is not equal,
  * else that of the exported one, of which `until` is an entry. With `blobs` the large results are checked too. Throws `chart-mismatch`, `input-invalid`.
  */
 export function replayExport(
   exported: UncheckedExport,
-  look: Look = () => {},
+  observe: ReplayObserver = () => {},
   { until, blobs }: ReplayOptions & { blobs?: ExportedBlobs } = {},
-): Verdict {
+): ReplayReport {
   const { chain = [] } = exported;
   const journal = cutJournal(exported.journal, until, exported.run.runId);
   let continued: UncheckedRun | undefined;
   for (const run of chain) {
-    const verdict = replayJournal(recordingOf(run, run.journal, continued, blobs), look);
-    if (!verdict.equal) return verdict;
+    const report = replayJournal(recordingOf(run, run.journal, continued, blobs), observe);
+    if (!report.equal) return report;
     continued = run;
   }
-  return replayJournal(recordingOf(exported, journal, continued, blobs), look);
+  return replayJournal(recordingOf(exported, journal, continued, blobs), observe);
 }
 
 /** Of the entries of a run that are replayed: all of them, or its first. */

@@ -26,7 +26,7 @@ export type ReplayedEntry = {
   next?: NextAction;
 };
 
-export type Verdict = {
+export type ReplayReport = {
   runId: string;
   equal: boolean;
   /** How many were replayed. */
@@ -45,7 +45,7 @@ export type Verdict = {
 
 /** `until`: the last entry that is replayed. */
 export type ReplayOptions = { until?: number | undefined };
-export type Look = (entry: ReplayedEntry) => void;
+export type ReplayObserver = (entry: ReplayedEntry) => void;
 export type Recorded = { seq: number; event: RunEvent | JsonValue };
 /** A journal, and what it is held against. */
 export type Recording = {
@@ -66,12 +66,12 @@ export type Problem = { seq: number; message: string };
 /** Throws `chart-mismatch` for a journal of another chart or format. */
 export function replayJournal(
   { runId, entries, of, comparedWith, ...checks }: Recording,
-  look: Look,
-): Verdict {
+  observe: ReplayObserver,
+): ReplayReport {
   let state: ChartState | null = null;
   let replayed = 0;
   let redacted = 0;
-  const end = (problem: Problem | null): Verdict => ({
+  const end = (problem: Problem | null): ReplayReport => ({
     runId,
     equal: problem === null,
     entries: replayed,
@@ -94,7 +94,7 @@ export function replayJournal(
     state = step.state;
     replayed = place;
     redacted += countRedactions(toJson(event));
-    look({ runId, seq: place, event, state, ...decisionOf(step) });
+    observe({ runId, seq: place, event, state, ...decisionOf(step) });
     const difference = checks.checkState?.(state, place) ?? null;
     if (difference !== null) return end({ seq: place, message: difference });
   }

@@ -10,11 +10,11 @@ import { compareRecord, standingOf } from './export-run.ts';
 import { findDifference } from './find-difference.ts';
 import {
   cutJournal,
-  type Look,
   type Recorded,
+  type ReplayObserver,
   type ReplayOptions,
+  type ReplayReport,
   replayJournal,
-  type Verdict,
 } from './replay-journal.ts';
 
 /**
@@ -26,9 +26,9 @@ import {
 export async function replayRun(
   store: Store,
   runId: string,
-  look: Look = () => {},
+  observe: ReplayObserver = () => {},
   { until }: ReplayOptions = {},
-): Promise<Verdict> {
+): Promise<ReplayReport> {
   const blobs = new RunBlobs({ store, host: {}, runId });
   const record = await store.get(runId);
   const snapshot = await store.loadSnapshot(runId);
@@ -54,7 +54,7 @@ export async function replayRun(
     ...{ checkEntry, checkState: checkAt },
   };
   if (snapshot === undefined || snapshot.seq > (until ?? Number.POSITIVE_INFINITY))
-    return replayJournal(recording, look);
+    return replayJournal(recording, observe);
   const { seq } = snapshot;
   const compare = (state: ChartState) => compareStates(readStored(snapshot.state, runId), toStored(state));
   return replayJournal(
@@ -69,7 +69,7 @@ export async function replayRun(
         return message === null ? null : { seq: entries.length, message };
       },
     },
-    look,
+    observe,
   );
 }
 

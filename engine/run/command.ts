@@ -29,10 +29,10 @@ type Unstamped<Event> = Event extends Exclude<InputEvent, RunStarted> ? Omit<Eve
 export type Command = Unstamped<InputEvent>;
 
 /** `by` is who says it, for the journal and for whoever decides second. */
-export type Said = { by?: string };
+export type CommandOptions = { by?: string };
 
 /** `runId`: the run the call belongs to, of the run itself and its sub-agents'; needed only where ids of calls are alike. */
-type AboutCall = Said & { runId?: string };
+type AboutCall = CommandOptions & { runId?: string };
 
 /** `digest` is that of the call that was seen; without it, of the call as it is now. */
 export type ApproveOptions = AboutCall & { input?: unknown; digest?: string; sticky?: boolean };
@@ -53,10 +53,10 @@ export type CallCommand = { callId: string } & (
 /** What can be said to a run, as data: what `run.submit` takes, and what clients send. */
 export type RunCommand =
   | CallCommand
-  | ({ type: 'send'; message: string | readonly Item[] } & Said)
-  | ({ type: 'set-params'; params: RunParams } & Said)
-  | ({ type: 'pause' | 'unpause' | 'step' } & Said)
-  | ({ type: 'cancel'; reason?: string } & Said);
+  | ({ type: 'send'; message: string | readonly Item[] } & CommandOptions)
+  | ({ type: 'set-params'; params: RunParams } & CommandOptions)
+  | ({ type: 'pause' | 'unpause' | 'step' } & CommandOptions)
+  | ({ type: 'cancel'; reason?: string } & CommandOptions);
 
 /** The calls that a command may be about, by where they stand. */
 export const FITTING: Readonly<Record<CallCommand['type'], readonly CallStatus[]>> = {
@@ -163,7 +163,7 @@ function resolveDoubt(callId: string, resolution: Resolution): Command | Refusal
   return { type: 'doubt.resolved', callId, resolution: named, ...given({ by: resolution.by }) };
 }
 
-export function sendMessage(message: string | readonly Item[], { by }: Said, host: Host): Command {
+export function sendMessage(message: string | readonly Item[], { by }: CommandOptions, host: Host): Command {
   const items = typeof message === 'string' ? [userMessage(message)] : message;
   const named = items.map(item => (item.id === undefined ? { ...item, id: host.newId('item') } : item));
   return { type: 'message.received', items: named, ...given({ by }) };
@@ -171,7 +171,7 @@ export function sendMessage(message: string | readonly Item[], { by }: Said, hos
 
 export function cancelRun(
   { context }: ChartState,
-  { reason, by }: Said & { reason?: string },
+  { reason, by }: CommandOptions & { reason?: string },
 ): Extract<Command, { type: 'run.cancelled' }> {
   const unsettled = listOpenCalls(context).map(call => call.callId);
   return { type: 'run.cancelled', unsettled, ...given({ reason, by }) };
@@ -181,7 +181,10 @@ export function cancelRun(
 export const CANCEL_SLACK_MS = 2_000;
 
 /** `deadline`: from when on, ms since the epoch, anybody may end the run. */
-export function requestCancel({ reason, by }: Said & { reason?: string }, deadline: number): Command {
+export function requestCancel(
+  { reason, by }: CommandOptions & { reason?: string },
+  deadline: number,
+): Command {
   return { type: 'cancel.requested', deadline, ...given({ reason, by }) };
 }
 

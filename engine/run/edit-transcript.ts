@@ -7,7 +7,7 @@ import type { Tool } from '../../protocol/tool.ts';
 import type { ToolCall } from '../../protocol/turn.ts';
 import type { Host } from '../driver/host.ts';
 import { qualifyCalls } from '../services/qualify-calls.ts';
-import type { Command, Said } from './command.ts';
+import type { Command, CommandOptions } from './command.ts';
 import { type Refusal, refuse } from './explain-refusal.ts';
 
 /** What an edit needs to know of the run it is made to. */
@@ -21,7 +21,7 @@ export type EditedRun = { context: Context; host: Host; connectTools(): Promise<
 export async function editTranscript(
   items: readonly Item[],
   { context, host, connectTools }: EditedRun,
-  { by }: Said = {},
+  { by }: CommandOptions = {},
 ): Promise<Command | Refusal> {
   const known = knownResults(context);
   const named = items.map(item => (item.id === undefined ? { ...item, id: host.newId('item') } : item));
@@ -41,7 +41,11 @@ export async function editTranscript(
 }
 
 /** The edit that runs a failed call of the last round again, under the same key. */
-export async function retryCall(callId: string, run: EditedRun, said: Said = {}): Promise<Command | Refusal> {
+export async function retryCall(
+  callId: string,
+  run: EditedRun,
+  said: CommandOptions = {},
+): Promise<Command | Refusal> {
   const { transcript } = run.context;
   const failed = knownResults(run.context).get(callId);
   const last = transcript.findLastIndex(item => item.type === 'tool_call');

@@ -9,10 +9,10 @@ import type { Host } from '../driver/host.ts';
 import { beginFold, foldEntry, hasEnded, isAtRest, type LoadedRun, statusOf } from '../journal/load-run.ts';
 import { readFromStart, type WholeJournal } from '../journal/read-journal.ts';
 import { assertReadable } from '../versions/version-mismatch.ts';
-import { findFault, type Said, sendMessage, stampCommand } from './command.ts';
+import { type CommandOptions, findFault, sendMessage, stampCommand } from './command.ts';
 
 /** What a fork hears first, of whom. */
-export type ForkMessage = Said & { message?: string | readonly Item[] | undefined };
+export type ForkMessage = CommandOptions & { message?: string | readonly Item[] | undefined };
 
 /**
  * Begins a run, in one commit, whose journal is that of `runId` up to entry `at`, without its claims and

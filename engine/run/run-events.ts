@@ -4,10 +4,10 @@ import type { JournalEntry, RunEvent } from '../../protocol/event.ts';
 /** What is journaled, with its place, and what only passes by. */
 export type RunHappening = (RunEvent & { runId: string; seq: number }) | Delta;
 
-type Said = Extract<Delta, { type: 'text.delta' | 'reasoning.delta' }>;
+type CommandOptions = Extract<Delta, { type: 'text.delta' | 'reasoning.delta' }>;
 
 /** What a turn said so far: neighbouring deltas of one type are one. `number` is another for every text. */
-export type SaidSoFar = { number: number; said: readonly Said[] };
+export type SaidSoFar = { number: number; said: readonly CommandOptions[] };
 
 export type Subscriber = {
   take(happening: RunHappening): void;
@@ -27,8 +27,8 @@ export type Subscriber = {
 export class RunEvents {
   readonly #runId: string;
   readonly #subscribers = new Set<Subscriber>();
-  #looking: Promise<void> | null = null;
-  #soFar: { number: number; said: Said[] } = { number: 0, said: [] };
+  #refreshing: Promise<void> | null = null;
+  #soFar: { number: number; said: CommandOptions[] } = { number: 0, said: [] };
 
   constructor(runId: string) {
     this.#runId = runId;
@@ -55,13 +55,13 @@ export class RunEvents {
   }
 
   /** Looks after a while, once for all who wait. */
-  lookLater({ nap, look }: EventSource): Promise<void> {
-    this.#looking ??= nap()
-      .then(look)
+  refreshLater({ nap, refresh }: EventSource): Promise<void> {
+    this.#refreshing ??= nap()
+      .then(refresh)
       .finally(() => {
-        this.#looking = null;
+        this.#refreshing = null;
       });
-    return this.#looking;
+    return this.#refreshing;
   }
 
   subscribe(subscriber: Subscriber): () => void {
@@ -77,7 +77,7 @@ export class RunEvents {
     this.#soFar = { number: this.#soFar.number + 1, said: [] };
   }
 
-  #remember({ type, turn, attempt, text }: Said): void {
+  #remember({ type, turn, attempt, text }: CommandOptions): void {
     const { said } = this.#soFar;
     const last = said.at(-1);
     if (last?.type === type && last.turn === turn && last.attempt === attempt) last.text += text;
@@ -96,7 +96,7 @@ function endsText({ type }: RunEvent | Delta): boolean {
   );
 }
 
-function isSaid(happening: RunHappening): happening is Said {
+function isSaid(happening: RunHappening): happening is CommandOptions {
   return happening.type === 'text.delta' || happening.type === 'reasoning.delta';
 }
 
@@ -114,7 +114,7 @@ export type EventSource = {
   /** Why nobody drives here any more, if that is so. */
   trouble(): { error: unknown } | null;
   /** Publishes what others have written. */
-  look(): Promise<void>;
+  refresh(): Promise<void>;
   /** How long those who wait do before they look again. */
   nap(): Promise<void>;
 };
@@ -204,20 +204,20 @@ async function* readOn(
       }
       if (!isTextFirst && lacking.length > 0) yield lacking;
       isTextFirst = false;
-      await source.look();
+      await source.refresh();
       while (!waiting.isBehind && !waiting.isLeft) {
         const batch = waiting.drain().filter(happening => !('seq' in happening) || happening.seq > seq);
         seq = batch.findLast(happening => 'seq' in happening)?.seq ?? seq;
         if (batch.length > 0) yield batch;
         if (!waiting.isEmpty) continue;
         if (isOver()) {
-          await source.look();
+          await source.refresh();
           if (waiting.isEmpty && isOver()) return;
           continue;
         }
         const trouble = follow ? null : source.trouble();
         if (source.standing() === 'running' && trouble !== null) throw trouble.error;
-        await waiting.forMore(source.events.lookLater(source));
+        await waiting.forMore(source.events.refreshLater(source));
       }
     }
   } finally {
@@ -282,7 +282,7 @@ class Waiting implements Subscriber {
   }
 
   /** Listens, at first or anew. Gives what the reader lacks of the text so far. */
-  begin(): Said[] {
+  begin(): CommandOptions[] {
     this.hasLost ||= this.isBehind;
     this.isBehind = false;
     this.#unsubscribe();

@@ -19,12 +19,12 @@ import {
   type AnswerOptions,
   type ApproveOptions,
   type Command,
+  type CommandOptions,
   isOwnCall,
   type MakeCommand,
   type RejectOptions,
   type Resolution,
   type RunCommand,
-  type Said,
 } from './command.ts';
 import { editTranscript, retryCall } from './edit-transcript.ts';
 import { type CommandResult, type Refusal, type SubmitResult, withoutPlace } from './explain-refusal.ts';
@@ -108,7 +108,7 @@ export class Run implements RunHandle {
 
   /** Drives the run until it settles; journals nothing but the claim. */
   async resume(): Promise<Settled> {
-    await this.#supervisor.look();
+    await this.#supervisor.refresh();
     if (!hasEnded(this.#log.state)) await this.#supervisor.tryToDrive();
     return await this.settled();
   }
@@ -148,7 +148,7 @@ export class Run implements RunHandle {
   }
 
   /** Queues a message for the next turn; under `supersede` it also refuses the calls that wait for approval. */
-  async send(message: string | readonly Item[], said: Said = {}): Promise<CommandResult> {
+  async send(message: string | readonly Item[], said: CommandOptions = {}): Promise<CommandResult> {
     return await this.#tell({ type: 'send', message, ...said });
   }
 
@@ -156,33 +156,36 @@ export class Run implements RunHandle {
    * Replaces the run's own transcript, between turns. A call of its last turn that has no result gets the
    * one the run has for it, or is run; then the model is called again.
    */
-  async editTranscript(items: readonly Item[], said: Said = {}): Promise<CommandResult> {
+  async editTranscript(items: readonly Item[], said: CommandOptions = {}): Promise<CommandResult> {
     return await this.#put(await editTranscript(items, await this.#edited(), said));
   }
 
   /** Runs a failed call of the last round again, under the same key. `force`: although an attempt may still act. */
-  async retry(callId: string, { force, ...said }: Said & { force?: boolean } = {}): Promise<CommandResult> {
+  async retry(
+    callId: string,
+    { force, ...said }: CommandOptions & { force?: boolean } = {},
+  ): Promise<CommandResult> {
     const edited = await this.#edited();
     const refusal = force === true ? null : await refuseLive({ callId, attempt: 0 }, this.#options);
     return refusal ?? (await this.#put(await retryCall(callId, edited, said)));
   }
 
   /** For the turns to come, instead of what the agent says; replaces what was set before. */
-  async setParams(params: RunParams, said: Said = {}): Promise<CommandResult> {
+  async setParams(params: RunParams, said: CommandOptions = {}): Promise<CommandResult> {
     return await this.#tell({ type: 'set-params', params, ...said });
   }
 
-  async pause(said: Said = {}): Promise<CommandResult> {
+  async pause(said: CommandOptions = {}): Promise<CommandResult> {
     return await this.#tell({ type: 'pause', ...said });
   }
 
   /** Also of a sub-agent's run that is paused, where this one is not. */
-  async unpause(said: Said = {}): Promise<CommandResult> {
+  async unpause(said: CommandOptions = {}): Promise<CommandResult> {
     return await this.#tell({ type: 'unpause', ...said });
   }
 
   /** Lets one spending action through and pauses before the next; in the sub-agent's run where that is what is paused. */
-  async step(said: Said = {}): Promise<CommandResult> {
+  async step(said: CommandOptions = {}): Promise<CommandResult> {
     return await this.#tell({ type: 'step', ...said });
   }
 
@@ -190,7 +193,7 @@ export class Run implements RunHandle {
    * Aborts what runs, gives it the grace time, and ends the run. Where another process drives it, that one is
    * asked to: the promise resolves once the request is durable, and `settled()` once the run has ended.
    */
-  async cancel(options: Said & { reason?: string } = {}): Promise<CommandResult> {
+  async cancel(options: CommandOptions & { reason?: string } = {}): Promise<CommandResult> {
     const result = await this.#cancel(options);
     if (result.accepted && hasEnded(this.#log.state)) await this.#children.cancel(this.context);
     return result;
@@ -211,7 +214,7 @@ export class Run implements RunHandle {
       const result = await this.#tell(only);
       return result.accepted ? result : { ...result, index: 0 };
     }
-    const context = await this.#look();
+    const context = await this.#readContext();
     const makes: MakeCommand[] = [];
     for (const [index, command] of commands.entries()) {
       const stranger = 'callId' in command ? await this.#router.refuseStranger(command, context) : null;
@@ -247,7 +250,7 @@ export class Run implements RunHandle {
    * store has only its head and tail, and `call-unknown` for a call that has no result in this run.
    */
   async output(callId: string): Promise<JsonValue> {
-    const result = findResult(await this.#look(), callId);
+    const result = findResult(await this.#readContext(), callId);
     return result.blob === undefined ? result.output : await this.#blobs.load(result.blob);
   }
 
@@ -262,13 +265,13 @@ export class Run implements RunHandle {
   }
 
   /** The context, with what others have appended. */
-  async #look(): Promise<Context> {
-    await this.#supervisor.look();
+  async #readContext(): Promise<Context> {
+    await this.#supervisor.refresh();
     return this.context;
   }
 
   async #edited() {
-    return { context: await this.#look(), ...this.#options };
+    return { context: await this.#readContext(), ...this.#options };
   }
 
   async #tell(command: RunCommand): Promise<CommandResult> {
@@ -283,9 +286,9 @@ export class Run implements RunHandle {
     if ('callId' in command)
       return isOwnCall(command, this.id, this.context)
         ? { type: 'own' }
-        : await this.#router.find(command, await this.#look());
+        : await this.#router.find(command, await this.#readContext());
     if (command.type !== 'unpause' && command.type !== 'step') return { type: 'own' };
-    return await this.#router.findPaused(await this.#look());
+    return await this.#router.findPaused(await this.#readContext());
   }
 
   async #passOn(child: RunHandle, command: RunCommand): Promise<CommandResult> {
@@ -302,7 +305,7 @@ export class Run implements RunHandle {
     return 'accepted' in prepared ? prepared : withoutPlace(await this.#supervisor.put([prepared]));
   }
 
-  async #cancel(options: Said & { reason?: string }): Promise<CommandResult> {
+  async #cancel(options: CommandOptions & { reason?: string }): Promise<CommandResult> {
     const outcome = await this.#supervisor.driver?.cancel(options);
     if (outcome?.type === 'appended') return { accepted: true };
     const result = await this.#supervisor.put([await endRun(this.#options, this.id, options)]);
@@ -318,7 +321,7 @@ export class Run implements RunHandle {
       readPages: after => readPages(store, this.id, after),
       standing: () => this.#supervisor.standing,
       trouble: () => this.#supervisor.failure,
-      look: () => this.#supervisor.look(),
+      refresh: () => this.#supervisor.refresh(),
       nap: () => sleep(host, POLL_MS),
     };
   }

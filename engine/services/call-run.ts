@@ -138,7 +138,7 @@ export class CallRun {
 
   async #validate(): Promise<{ input: unknown } | undefined> {
     if (this.#tool?.run === undefined) {
-      await this.#refuse(`The agent has no tool "${this.call.name}" any more.`);
+      await this.#settleInvalid(`The agent has no tool "${this.call.name}" any more.`);
       return undefined;
     }
     const validation = await this.#tool.validate(this.call.input);
@@ -146,12 +146,12 @@ export class CallRun {
       this.#unchecked = validation.unchecked;
       return { input: validation.value };
     }
-    await this.#refuse(`The arguments are not valid: ${validation.message}`);
+    await this.#settleInvalid(`The arguments are not valid: ${validation.message}`);
     return undefined;
   }
 
   /** A call that cannot be started gets its result by way of a start that touches nothing. */
-  async #refuse(message: string): Promise<void> {
+  async #settleInvalid(message: string): Promise<void> {
     this.#reportStart();
     await this.#fail(`${this.call.attempt > 0 ? 'Not run again' : 'Not run'}: ${message}`);
   }

@@ -22,12 +22,14 @@ async function qualifyCall(call: ToolCall, options: QualifyOptions): Promise<Qua
   const { callId, name } = call;
   const tool = options.tools.get(name);
   const tooDeep = depthFault(call.input);
-  if (tooDeep !== undefined) return refuse(call, call.arguments, `The arguments are not valid: ${tooDeep}.`);
+  if (tooDeep !== undefined)
+    return invalidCall(call, call.arguments, `The arguments are not valid: ${tooDeep}.`);
   const input = call.input ?? call.arguments;
-  if (tool === undefined) return refuse(call, input, describeUnknown(name, options.tools));
-  if (call.error !== undefined) return refuse(call, input, `The arguments are not valid: ${call.error}`);
+  if (tool === undefined) return invalidCall(call, input, describeUnknown(name, options.tools));
+  if (call.error !== undefined) return invalidCall(call, input, `The arguments are not valid: ${call.error}`);
   const validation = await tool.validate(input);
-  if (!validation.valid) return refuse(call, input, `The arguments are not valid: ${validation.message}`);
+  if (!validation.valid)
+    return invalidCall(call, input, `The arguments are not valid: ${validation.message}`);
   const approval = await askApproval(tool, { callId, runId: options.runId, name, input });
   return {
     callId,
@@ -44,7 +46,7 @@ async function qualifyCall(call: ToolCall, options: QualifyOptions): Promise<Qua
   };
 }
 
-function refuse({ callId, name }: ToolCall, input: JsonValue, error: string): QualifiedCall {
+function invalidCall({ callId, name }: ToolCall, input: JsonValue, error: string): QualifiedCall {
   return {
     callId,
     name,

@@ -5,7 +5,7 @@ import type { Limits } from '../../protocol/config.ts';
 import type { Spent } from '../../protocol/event.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import { digestOf } from '../journal/digest.ts';
-import type { RunCommand, Said } from '../run/command.ts';
+import type { CommandOptions, RunCommand } from '../run/command.ts';
 import type { CommandResult, SubmitResult } from '../run/explain-refusal.ts';
 import type { Settled } from '../run/settled.ts';
 
@@ -136,5 +136,5 @@ export interface RunHandle {
   readonly context: Readonly<Context>;
   settled(): Promise<Settled>;
   submit(commands: readonly RunCommand[]): Promise<SubmitResult>;
-  cancel(options?: Said & { reason?: string }): Promise<CommandResult>;
+  cancel(options?: CommandOptions & { reason?: string }): Promise<CommandResult>;
 }

@@ -11,10 +11,10 @@ import { boundCommand, RunBlobs } from '../journal/run-blobs.ts';
 import {
   CANCEL_SLACK_MS,
   type Command,
+  type CommandOptions,
   cancelRun,
   type MakeCommand,
   requestCancel,
-  type Said,
 } from '../run/command.ts';
 import { describeSettled, listOpenCalls, type OpenCall, type Settled } from '../run/settled.ts';
 import {
@@ -193,7 +193,7 @@ export async function deliverToParent(
 export async function endRun(
   { store, host, isDead, graceMs }: Cancelling,
   runId: string,
-  options: Said & { reason?: string },
+  options: CommandOptions & { reason?: string },
 ): Promise<MakeCommand> {
   const record = await store.get(runId);
   const isElsewhere = record !== undefined && isDriven(record, host.now(), isDead);

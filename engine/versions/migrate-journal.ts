@@ -103,7 +103,7 @@ export function migrateJournal(
   const after = steps.reduce<readonly JsonObject[]>(takeStep, before);
   const [started, ...events] = renewDigests(after.map(readEvent));
   if (started?.type === 'run.started') return { started: { ...started, chart: chartIdentity() }, events };
-  throw refuse(1, `is ${started?.type ?? 'missing'}, where run.started has to be`);
+  throw damageError(1, `is ${started?.type ?? 'missing'}, where run.started has to be`);
 }
 
 /** A call whose input a step changed is another call: what was seen of the old one decides nothing about it. */
@@ -138,7 +138,7 @@ function isLeftBehind(type: JsonValue | undefined): boolean {
 function takeStep(events: readonly JsonObject[], step: JournalMigration): readonly JsonObject[] {
   const migrated = step.migrate(structuredClone(events) as JsonObject[]);
   if (!Array.isArray(migrated))
-    throw refuse(1, 'is missing: a migration has to give back an array of events');
+    throw damageError(1, 'is missing: a migration has to give back an array of events');
   const { format, chart, agent } = step.to;
   return migrated.map(toObject).map(event => {
     if (event.type !== 'run.started') return event;
@@ -157,10 +157,10 @@ function toObject(event: unknown, index: number): JsonObject {
   try {
     json = toJson(event);
   } catch (error) {
-    throw refuse(index + 1, `is no JSON: ${messageOf(error)}`);
+    throw damageError(index + 1, `is no JSON: ${messageOf(error)}`);
   }
   if (isJsonObject(json)) return json;
-  throw refuse(index + 1, 'is no event: expected an object with a type');
+  throw damageError(index + 1, 'is no event: expected an object with a type');
 }
 
 function readEvent(event: JsonObject, index: number): RunEvent {
@@ -168,14 +168,14 @@ function readEvent(event: JsonObject, index: number): RunEvent {
   const what = `(${String(event.type)}) is no event of this version`;
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
-    throw refuse(index + 1, `${what}: ${issue?.path.join('.')} ${issue?.message}`);
+    throw damageError(index + 1, `${what}: ${issue?.path.join('.')} ${issue?.message}`);
   }
   const read = toJson(parsed.data);
   if (canonicalJson(read) === canonicalJson(event)) return parsed.data;
-  throw refuse(index + 1, `${what}: it has ${findDifference(event, read)}, which nothing here reads`);
+  throw damageError(index + 1, `${what}: it has ${findDifference(event, read)}, which nothing here reads`);
 }
 
-function refuse(entry: number, problem: string): EngineError {
+function damageError(entry: number, problem: string): EngineError {
   return new EngineError('input-invalid', `The migrated journal cannot be used: entry ${entry} ${problem}.`, {
     entry,
   });

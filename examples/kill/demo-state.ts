@@ -27,3 +27,6 @@ export type RoundState = {
 
 /** All that the page shows, but for the run itself, which it follows by the runs API. */
 export type DemoState = RoundState & { round: number };
+
+/** The order both sides pay back. */
+export const ORDER = { orderId: 'order-1042', cents: 9_900 };

@@ -35,10 +35,10 @@ export class Demo {
     return this.#round;
   }
 
-  /** Calls `look` after every change; gives what ends it. */
-  watch(look: () => void): () => void {
-    this.#watchers.add(look);
-    return () => this.#watchers.delete(look);
+  /** Calls `notify` after every change; gives what ends it. */
+  watch(notify: () => void): () => void {
+    this.#watchers.add(notify);
+    return () => this.#watchers.delete(notify);
   }
 
   /** Settles once `holds` does; rejects when a process has ended by itself, and with what `holds` throws. */
@@ -91,6 +91,6 @@ export class Demo {
   }
 
   #tell(): void {
-    for (const look of [...this.#watchers]) look();
+    for (const notify of [...this.#watchers]) notify();
   }
 }

@@ -1,9 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import * as z from 'zod';
 import { Demo } from './demo.ts';
-import type { DemoState, Ledger } from './demo-state.ts';
+import { type DemoState, type Ledger, ORDER } from './demo-state.ts';
 import { formatDollars } from './format-dollars.ts';
-import { ORDER } from './order.ts';
 import type { Pace } from './setup.ts';
 
 /** The reply of the first payment never comes: both processes are killed while they wait for it. */

@@ -1,6 +1,6 @@
 import type { ScriptedTurn } from '../../adapters/scripted/scripted-turns.ts';
 import { userMessage } from '../../protocol/message.ts';
-import { ORDER } from './order.ts';
+import { ORDER } from './demo-state.ts';
 
 /** What both sides are asked. */
 export const REQUEST = userMessage(`${ORDER.orderId} arrived broken. Please pay the customer back.`);

@@ -1,6 +1,5 @@
 import { sqlite } from '../../stores/sqlite.ts';
-import type { RunRecord } from '../../tools/agent/index.ts';
-import { createAgent } from '../../tools/agent/index.ts';
+import { createAgent, type RunRecord } from '../../tools/agent/index.ts';
 
 /** The run that was started last. */
 export async function findRun(db: string): Promise<RunRecord> {

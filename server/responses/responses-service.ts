@@ -1,20 +1,18 @@
 import type { Host } from '../../engine/driver/host.ts';
 import { appendEvidence } from '../../engine/journal/append-evidence.ts';
-import { InheritedTranscripts } from '../../engine/journal/inherit.ts';
+import { InheritedTranscripts } from '../../engine/journal/load-history.ts';
 import { hasEnded } from '../../engine/journal/load-run.ts';
 import { readJournal, readPage } from '../../engine/journal/read-journal.ts';
 import { forkRun } from '../../engine/run/fork-run.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { messageOf } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
-import type { JsonObject } from '../../protocol/json.ts';
-import { toJson } from '../../protocol/json.ts';
+import { type JsonObject, toJson } from '../../protocol/json.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import type { Tool, ToolSource } from '../../protocol/tool.ts';
 import { memory } from '../../stores/memory.ts';
-import { withoutDriving } from '../../stores/without-driving.ts';
-import type { Agent } from '../../tools/agent/agent.ts';
-import { createAgent } from '../../tools/agent/create-agent.ts';
+import { nonDrivingStore } from '../../stores/non-driving-store.ts';
+import { type Agent, createAgent } from '../../tools/agent/agent.ts';
 import { invalid, ResponsesError } from './api-error.ts';
 import { followResponse, type LiveResponse } from './follow-response.ts';
 import type { GatewayConfig } from './gateway/gateway-config.ts';
@@ -23,14 +21,14 @@ import { GatewayServers } from './gateway/gateway-servers.ts';
 import { type AgentTools, budgetOf, makeRequestAgent } from './gateway/request-agent.ts';
 import { makeToolset, type Toolset } from './gateway/toolset.ts';
 import { holdCalls } from './hold-calls.ts';
+import { KeyedMutex } from './keyed-mutex.ts';
 import type { Plan, Verdict } from './request/plan.ts';
 import { assertNotOtherwise } from './request/plan-approvals.ts';
 import { planRequest } from './request/plan-request.ts';
 import { type CreateBody, readCreateBody } from './request/request-body.ts';
 import { type FoundResponse, ResponseLibrary, tellResponse } from './response-library.ts';
 import { divideJournal, type RunResponses } from './run-responses.ts';
-import { tellRun } from './tell-run.ts';
-import { Turns } from './turns.ts';
+import { submitCommands } from './submit-commands.ts';
 import {
   type Exposed,
   isSameTool,
@@ -67,7 +65,7 @@ export class ResponsesService {
   readonly #models: GatewayModels;
   readonly #servers: GatewayServers;
   readonly #library: ResponseLibrary;
-  readonly #turns = new Turns();
+  readonly #mutex = new KeyedMutex();
 
   constructor(options: ResponsesServiceOptions) {
     this.#options = options;
@@ -83,7 +81,7 @@ export class ResponsesService {
     this.#models.open(model);
     const plan = await planRequest(body, this.#library);
     if (plan.type !== 'goOn') return await this.#carryOut(plan, body, model);
-    return await this.#turns.take(plan.run.runId, async () =>
+    return await this.#mutex.run(plan.run.runId, async () =>
       this.#carryOut(await planRequest(body, this.#library), body, model),
     );
   }
@@ -106,7 +104,7 @@ export class ResponsesService {
   /** The journal stays, as the record of what was done; nobody finds the response in it any more. */
   async delete(responseId: string): Promise<void> {
     const { run } = await this.find(responseId);
-    await this.#turns.take(run.runId, () => this.#delete(responseId));
+    await this.#mutex.run(run.runId, () => this.#delete(responseId));
   }
 
   async #delete(responseId: string): Promise<void> {
@@ -115,7 +113,7 @@ export class ResponsesService {
     const note = toJson({ type: 'deleted', responseId });
     await appendEvidence(store, run.runId, { type: 'run.noted', at: host.now(), by: RESPONSES, note });
     if (run.spans.at(-1)?.id !== span.id || hasEnded(run.state)) return;
-    const agent = createAgent({ name: RESPONSES, store: withoutDriving(store), host });
+    const agent = createAgent({ name: RESPONSES, store: nonDrivingStore(store), host });
     await (await agent.open(run.runId)).cancel({ by: RESPONSES, reason: 'The response was deleted.' });
   }
 
@@ -218,7 +216,7 @@ export class ResponsesService {
     const span = divideJournal(runId, await readJournal(source, runId))?.spans.at(-1);
     if (span === undefined) throw new Error('a run that was noted has a response');
     const run = await this.#makeAgent(body, held, spec, source).open(runId);
-    await tellRun(
+    await submitCommands(
       run,
       { verdicts, messages: named, limits: budgetOf(body, { toolCalls, turns }) },
       async () => assertNotOtherwise(known, verdicts, await readJournal(source, runId)),
@@ -234,7 +232,7 @@ export class ResponsesService {
   /** Nothing is said to the run: whoever drives it drives it on. */
   async #repeat({ run, span }: FoundResponse): Promise<LiveResponse> {
     const store = (await this.#library.storeOf(run.runId)) ?? this.#options.store;
-    const agent = createAgent({ name: RESPONSES, store: withoutDriving(store), host: this.#options.host });
+    const agent = createAgent({ name: RESPONSES, store: nonDrivingStore(store), host: this.#options.host });
     const { host } = this.#options;
     return followResponse(await agent.open(run.runId), span, { host, from: span.from });
   }

@@ -2,7 +2,7 @@ import type { Host } from '../../engine/driver/host.ts';
 import type { RunHappening } from '../../engine/run/run.ts';
 import { messageOf } from '../../protocol/error.ts';
 import type { Store } from '../../protocol/store.ts';
-import type { Hold } from './held-runs.ts';
+import type { Hold } from './run-registry.ts';
 
 export type StreamBounds = {
   /** What waits for a reader at most, in characters; beyond it deltas are dropped and entries read again. */

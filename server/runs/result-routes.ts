@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { openResult } from '../../engine/run/read-result.ts';
 import type { Store } from '../../protocol/store.ts';
 import { describeIssues } from '../read-body.ts';
-import { findRecord } from './find-record.ts';
+import { findRecord } from './run-registry.ts';
 
 const PAGE_BYTES = 64 * 1024;
 const MOST_BYTES = 1024 * 1024;

@@ -9,11 +9,10 @@ import type { RunRecord, Store } from '../../protocol/store.ts';
 import { ApiError } from '../error-envelope.ts';
 import { type BodyLimits, describeIssues, readBody } from '../read-body.ts';
 import { EventStream, type StreamBounds } from './event-stream.ts';
-import { findRecord } from './find-record.ts';
-import type { HeldRuns } from './held-runs.ts';
 import { listQuery, startBody } from './request-bodies.ts';
 import { downloadResult, readResultPage } from './result-routes.ts';
 import { type CommandPath, RUN_COMMANDS } from './run-commands.ts';
+import { findRecord, type RunRegistry } from './run-registry.ts';
 import { type RunView, summarizeRun, viewRun } from './run-view.ts';
 import type { ServedAgents } from './served-agents.ts';
 
@@ -21,7 +20,7 @@ export type RunRoutesOptions = {
   store: Store;
   clock: Host;
   agents: ServedAgents;
-  held: HeldRuns;
+  held: RunRegistry;
   bodyLimits: BodyLimits;
   streamBounds: StreamBounds;
   log(line: string): void;
@@ -61,7 +60,7 @@ export function addRunRoutes(app: Hono<RunsEnv>, options: RunRoutesOptions): voi
   );
   for (const [name, path] of Object.entries(RUN_COMMANDS)) {
     app.post(`/runs/:id/${name}`, c =>
-      tellRun(c, { runId: c.req.param('id') ?? '', name, ...path }, options),
+      submitCommands(c, { runId: c.req.param('id') ?? '', name, ...path }, options),
     );
   }
 }
@@ -80,7 +79,7 @@ async function startRun(c: Request, options: RunRoutesOptions): Promise<Response
   return c.json(await viewHeld(run, options), 201);
 }
 
-async function tellRun(
+async function submitCommands(
   c: Request,
   { runId, name, body, needsAgent }: CommandPath & { runId: string; name: string },
   options: RunRoutesOptions,

@@ -1,9 +1,8 @@
 import type { Run } from '../../engine/run/run.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
-import { withoutDriving } from '../../stores/without-driving.ts';
+import { nonDrivingStore } from '../../stores/non-driving-store.ts';
 import { filterText } from '../../text/text-filter.ts';
-import type { Agent } from '../../tools/agent/agent.ts';
-import { createAgent } from '../../tools/agent/create-agent.ts';
+import { type Agent, createAgent } from '../../tools/agent/agent.ts';
 import { agentNamed, namesOf } from '../../tools/agent/sub-agents.ts';
 import { ApiError } from '../error-envelope.ts';
 
@@ -71,7 +70,7 @@ export class ServedAgents {
     const { agentsByRun, store, fallbackAgentFor } = this.#options;
     const made = await agentsByRun?.get(record.agent)?.(record);
     if (made !== undefined) return await made.open(record.runId);
-    const standIn = () => createAgent({ name: record.agent, store: withoutDriving(store) });
+    const standIn = () => createAgent({ name: record.agent, store: nonDrivingStore(store) });
     const agent = this.#find(record.agent) ?? fallbackAgentFor?.(record) ?? standIn();
     return await agent.open(record.runId);
   }

@@ -21,7 +21,7 @@ export type Message = { text: string; when: 'started' | { acts: string }; elsewh
 export type CrashAgent = {
   name: string;
   makeModels(): readonly ModelAdapter[];
-  makeTools(world: World): readonly Tool[];
+  makeTools(world: Environment): readonly Tool[];
   options?: Partial<AgentOptions>;
   start?: StartOptions;
   decide?(call: { name: string; input: JsonValue }): Decision;
@@ -36,7 +36,7 @@ export type CrashAgent = {
   writtenOff?: readonly string[];
 };
 
-export type World = {
+export type Environment = {
   outside: Outside;
   reach(point: CrashPoint): void;
   onAct(tool: string): void;
@@ -46,7 +46,7 @@ export type World = {
  * A tool's function that acts, and writes down what it did, itself: as soon as it is called, or `later`
  * in the turn of the event loop that follows. It answers a turn after it acted.
  */
-export function actIn(world: World, tool: string, pace: 'at once' | 'later' = 'at once') {
+export function actIn(world: Environment, tool: string, pace: 'at once' | 'later' = 'at once') {
   return async (input: unknown, { runId, callId, key }: ToolCallContext): Promise<string> => {
     if (pace === 'later') await turn();
     world.reach('act.before');

@@ -5,9 +5,8 @@ import type { OpenCall } from '../../engine/run/settled.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import type { Agent } from '../../tools/agent/agent.ts';
-import { createAgent } from '../../tools/agent/create-agent.ts';
-import type { CrashAgent, Message, World } from './crash-agent.ts';
+import { type Agent, createAgent } from '../../tools/agent/agent.ts';
+import type { CrashAgent, Environment, Message } from './crash-agent.ts';
 import { isSame, type Outside, type Place, type Told } from './outside.ts';
 
 export const RUN = 'run_killed';
@@ -22,12 +21,17 @@ const MOST_ROUNDS = 60;
 /** Begins the run of a folder, or goes on with it, and does what its people do, until it has ended; gives its status. */
 export async function driveChart(
   scripted: CrashAgent,
-  { folder, host, outside, reach }: { folder: string; host: Host; outside: Outside } & Pick<World, 'reach'>,
+  {
+    folder,
+    host,
+    outside,
+    reach,
+  }: { folder: string; host: Host; outside: Outside } & Pick<Environment, 'reach'>,
 ): Promise<string> {
   const store = sqlite(join(folder, DATABASE));
   const elsewhere = sqlite(join(folder, DATABASE));
   let onAct = (_tool: string) => {};
-  const world: World = { outside, reach, onAct: tool => onAct(tool) };
+  const world: Environment = { outside, reach, onAct: tool => onAct(tool) };
   const make = (shared: Store) =>
     createAgent({
       ...scripted.options,
@@ -67,7 +71,7 @@ type Around = {
   run: Run;
   store: Store;
   outside: Outside;
-  reach: World['reach'];
+  reach: Environment['reach'];
   other: Agent;
 };
 

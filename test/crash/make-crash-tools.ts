@@ -1,9 +1,9 @@
 import type { Tool } from '../../protocol/tool.ts';
 import { makeTool } from '../support/engine/agents.ts';
-import { actIn, type World } from './crash-agent.ts';
+import { actIn, type Environment } from './crash-agent.ts';
 
 /** Two attempts in each process, the first of which fails. */
-export function makeFlaky(world: World, sideEffect: 'none' | 'idempotent'): Tool {
+export function makeFlaky(world: Environment, sideEffect: 'none' | 'idempotent'): Tool {
   const act = actIn(world, 'flaky');
   let attempts = 0;
   return makeTool('flaky', {
@@ -18,7 +18,7 @@ export function makeFlaky(world: World, sideEffect: 'none' | 'idempotent'): Tool
 }
 
 /** Must happen once, and can find out whether it did. */
-export function makeAsk(world: World): Tool {
+export function makeAsk(world: Environment): Tool {
   return makeTool('ask', {
     run: actIn(world, 'ask', 'later'),
     reconcile: call =>

@@ -8,12 +8,12 @@ import type { JsonValue } from '../../protocol/json.ts';
 import { userMessage } from '../../protocol/message.ts';
 import { type Tool, toolDefinition } from '../../protocol/tool.ts';
 import type { ModelTurn } from '../../protocol/turn.ts';
-import type { CrashAgent, World } from './crash-agent.ts';
+import type { CrashAgent, Environment } from './crash-agent.ts';
 import { RUN } from './drive-chart.ts';
 import type { Outside } from './outside.ts';
 
 type Call = Extract<Item, { type: 'tool_call' }>;
-type Surroundings = { folder: string; outside: Outside } & Pick<World, 'reach'>;
+type Surroundings = { folder: string; outside: Outside } & Pick<Environment, 'reach'>;
 
 /**
  * The control: an agent loop as it is usually written. Its transcript is a table, a row an item, each
@@ -25,7 +25,7 @@ export async function driveNaively(
   { folder, outside, reach }: Surroundings,
 ): Promise<string> {
   const rows = new Rows(join(folder, 'naive.db'), reach);
-  const world: World = { outside, reach, onAct: () => {} };
+  const world: Environment = { outside, reach, onAct: () => {} };
   const tools = scripted.makeTools(world);
   const models = scripted.makeModels();
   if (rows.items.length === 0) rows.add(userMessage('go'));
@@ -93,7 +93,7 @@ async function runCall(
   scripted: CrashAgent,
   { callId, name, arguments: text }: Call,
   tools: readonly Tool[],
-  reach: World['reach'],
+  reach: Environment['reach'],
 ): Promise<Item> {
   const result = (output: JsonValue): Item => ({ type: 'tool_result', callId, output, isError: false });
   const tool = tools.find(known => known.name === name);
@@ -127,10 +127,10 @@ async function giveUpAfter(ms: number | undefined): Promise<string> {
 
 class Rows {
   readonly #database: DatabaseSync;
-  readonly #reach: World['reach'];
+  readonly #reach: Environment['reach'];
   readonly items: Item[];
 
-  constructor(file: string, reach: World['reach']) {
+  constructor(file: string, reach: Environment['reach']) {
     this.#database = new DatabaseSync(file);
     this.#reach = reach;
     this.#database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');

@@ -9,7 +9,7 @@ afterEach(() => {
 });
 
 function readExample(name: string): string {
-  return readFileSync(new URL(`streams/${name}.ts`, import.meta.url), 'utf8')
+  return readFileSync(new URL(`../support/docs/streams/${name}.ts`, import.meta.url), 'utf8')
     .replace("'./agentchart.ts'", "'agentchart'")
     .replace("'./scripted.ts'", "'agentchart/adapters/scripted'");
 }
@@ -20,7 +20,7 @@ async function printedBy(name: string): Promise<unknown[]> {
     printed.push(...values);
   });
   const text = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
-  await import(`./streams/${name}.ts`);
+  await import(`../support/docs/streams/${name}.ts`);
   lines.mockRestore();
   text.mockRestore();
   return printed;

@@ -6,8 +6,8 @@ import { digestCall } from '../../engine/journal/digest.ts';
 import type { Settled } from '../../engine/run/settled.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import { memory } from '../../stores/memory.ts';
+import { createAgent } from '../../tools/agent/agent.ts';
 import type { AgentOptions } from '../../tools/agent/agent-options.ts';
-import { createAgent } from '../../tools/agent/create-agent.ts';
 import { ManualHost } from '../../tools/testing/manual-host.ts';
 import { tool } from '../../tools/tool.ts';
 import {

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
 import { systemHost } from '../../engine/driver/host.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import { createAgent } from '../../tools/agent/create-agent.ts';
+import { createAgent } from '../../tools/agent/agent.ts';
 import { AGENT, calling, Desk, eventsOf, typesOf } from '../support/cli/desk.ts';
 import desk from '../support/cli/fixtures/desk.ts';
 

@@ -3,7 +3,7 @@ import { scripted } from '../../adapters/scripted.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import type { Store } from '../../protocol/store.ts';
 import { memory } from '../../stores/memory.ts';
-import { createAgent } from '../../tools/agent/create-agent.ts';
+import { createAgent } from '../../tools/agent/agent.ts';
 import { ManualHost } from '../../tools/testing/manual-host.ts';
 import {
   calls,

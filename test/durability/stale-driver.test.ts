@@ -5,7 +5,7 @@ import type { RunEvent } from '../../protocol/event.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { ToolCallContext } from '../../protocol/tool.ts';
 import { memory } from '../../stores/memory.ts';
-import { createAgent } from '../../tools/agent/create-agent.ts';
+import { createAgent } from '../../tools/agent/agent.ts';
 import { ManualHost } from '../../tools/testing/manual-host.ts';
 import { calls, countEvents, eventsOf, makeTool, makeTracedTool } from '../support/engine/agents.ts';
 import { type Watch, watchStore } from '../support/engine/watched-store.ts';

@@ -6,7 +6,7 @@ import type { JournalEntry } from '../../protocol/event.ts';
 import type { Store } from '../../protocol/store.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { ManualHost } from '../../tools/testing/manual-host.ts';
-import { findFaults, makeDrilledAgent, makeWorld, work } from '../support/faults/drilled-run.ts';
+import { findFaults, makeDrilledAgent, makeEnvironment, work } from '../support/faults/drilled-run.ts';
 import { makeFile } from '../support/stores/make-file.ts';
 
 type Read = { journal: JournalEntry[]; state: unknown; snapshot: unknown };
@@ -37,7 +37,7 @@ beforeAll(async () => {
   const file = makeFile();
   const store = sqlite(file);
   const host = new ManualHost();
-  const world = makeWorld();
+  const world = makeEnvironment();
   const settled = await host.settle(work({ agent: makeDrilledAgent(host, store, world) }, store, world));
   expect(await findFaults(store, world, settled)).toEqual([]);
   RUNS.push(...(await store.list()).map(({ runId }) => runId));

@@ -3,7 +3,7 @@ import { scripted } from '../../adapters/scripted.ts';
 import type { JournalEntry, RunStarted } from '../../protocol/event.ts';
 import type { Store } from '../../protocol/store.ts';
 import { memory } from '../../stores/memory.ts';
-import { createAgent } from '../../tools/agent/create-agent.ts';
+import { createAgent } from '../../tools/agent/agent.ts';
 import { ManualHost } from '../../tools/testing/manual-host.ts';
 import { calls, makeTool, makeTracedTool } from '../support/engine/agents.ts';
 import { fail } from '../support/stores/make-journal.ts';

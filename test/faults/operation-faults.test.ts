@@ -3,8 +3,7 @@ import { scripted } from '../../adapters/scripted.ts';
 import type { Run } from '../../engine/run/run.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import { memory } from '../../stores/memory.ts';
-import type { Agent } from '../../tools/agent/agent.ts';
-import { createAgent } from '../../tools/agent/create-agent.ts';
+import { type Agent, createAgent } from '../../tools/agent/agent.ts';
 import { ManualHost } from '../../tools/testing/manual-host.ts';
 import { calls, makeTracedTool } from '../support/engine/agents.ts';
 import {

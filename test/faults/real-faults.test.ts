@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
 import { receive } from '../../stores/conformance/samples.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import { createAgent } from '../../tools/agent/create-agent.ts';
+import { createAgent } from '../../tools/agent/agent.ts';
 import { ManualHost } from '../../tools/testing/manual-host.ts';
 import { calls, makeTool, makeTracedTool } from '../support/engine/agents.ts';
 import { makeFile } from '../support/stores/make-file.ts';

@@ -5,7 +5,13 @@ import type { RunEvent } from '../../protocol/event.ts';
 import type { Store } from '../../protocol/store.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { ManualHost } from '../../tools/testing/manual-host.ts';
-import { findFaults, makeDrilledAgent, makeWorld, type World, work } from '../support/faults/drilled-run.ts';
+import {
+  type Environment,
+  findFaults,
+  makeDrilledAgent,
+  makeEnvironment,
+  work,
+} from '../support/faults/drilled-run.ts';
 import { makeFile } from '../support/stores/make-file.ts';
 
 /** What a write-ahead log is made of, in bytes. Source: https://www.sqlite.org/fileformat2.html#walformat */
@@ -15,7 +21,7 @@ const PAGE = 4096;
 const FRAME = FRAME_HEADER + PAGE;
 
 /** A write of the run that was acknowledged: how long the log was then, and all that had happened by then. */
-type Mark = { logBytes: number; journals: ReadonlyMap<string, number>; world: World };
+type Mark = { logBytes: number; journals: ReadonlyMap<string, number>; world: Environment };
 
 type Recording = {
   database: string;
@@ -36,7 +42,7 @@ beforeAll(async () => {
 async function record(): Promise<Recording> {
   const file = makeFile();
   const inner = sqlite(file);
-  const world = makeWorld();
+  const world = makeEnvironment();
   const marks: Mark[] = [];
   const mark = async () => {
     const journals = new Map((await inner.list()).map(({ runId, seq }) => [runId, seq]));

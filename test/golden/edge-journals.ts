@@ -3,27 +3,27 @@ import { chartIdentity } from '../../machines/snapshot.ts';
 import { type ChartState, makeStepper } from '../../machines/step.ts';
 import type { ChartEvent, RunEvent, RunStarted } from '../../protocol/event.ts';
 import { abstractState } from '../../tools/explore/abstract-state.ts';
-import type { World } from '../../tools/explore/environment/world.ts';
+import type { Environment } from '../../tools/explore/environment/environment.ts';
 import { generateEvents } from '../../tools/explore/events/generate-events.ts';
-import { beginLedger, followLedger } from '../../tools/explore/model/follow-ledger.ts';
-import type { Ledger } from '../../tools/explore/model/ledger.ts';
 import { nameEdge } from '../../tools/explore/name-edge.ts';
+import { beginLedger, followLedger } from '../../tools/explore/reference/follow-reference.ts';
+import type { ReferenceModel } from '../../tools/explore/reference/reference-model.ts';
 import { makeConfig, makeStarted } from '../support/machines/builders.ts';
 import { WALKS } from '../support/machines/walks.ts';
 
 export type EdgeJournal = { edges: string[]; events: RunEvent[] };
 
-type Place = { state: ChartState; ledger: Ledger; from: { place: Place; event: ChartEvent } | null };
+type Place = { state: ChartState; ledger: ReferenceModel; from: { place: Place; event: ChartEvent } | null };
 
 const chart = makeStepper(agentMachine);
 
 /** For every edge that a walk can take: a shortest journal that takes it, and from there a shortest way to an end. */
 export function findEdgeJournals(): EdgeJournal[] {
   const found = new Map<string, RunEvent[]>();
-  for (const { config, world } of WALKS) {
+  for (const { config, environment } of WALKS) {
     const started = { ...makeStarted(makeConfig(config)), chart: chartIdentity() };
-    for (const [edge, taken] of findFirstTaken(started, world)) {
-      const events = [started, ...eventsTo(taken), ...eventsToEnd(taken, world)];
+    for (const [edge, taken] of findFirstTaken(started, environment)) {
+      const events = [started, ...eventsTo(taken), ...eventsToEnd(taken, environment)];
       const known = found.get(edge);
       if (known === undefined || events.length < known.length) found.set(edge, events);
     }
@@ -38,12 +38,12 @@ export function findEdgeJournals(): EdgeJournal[] {
 }
 
 /** Breadth first, each abstract state once: by edge, where it is first taken to. */
-function findFirstTaken(started: RunStarted, world: World): Map<string, Place> {
+function findFirstTaken(started: RunStarted, environment: Environment): Map<string, Place> {
   const taken = new Map<string, Place>();
   const step = chart.initial(started);
   const first: Place = { state: step.state, ledger: beginLedger(started, step), from: null };
-  for (const place of walkFrom(first, world)) {
-    for (const event of generateEvents(place.state, world)) {
+  for (const place of walkFrom(first, environment)) {
+    for (const event of generateEvents(place.state, environment)) {
       const after = take(place, event);
       if (after === null) continue;
       for (const edge of chart.trace(place.state, event).edges.map(nameEdge))
@@ -53,12 +53,12 @@ function findFirstTaken(started: RunStarted, world: World): Map<string, Place> {
   return taken;
 }
 
-function* walkFrom(first: Place, world: World): Generator<Place> {
+function* walkFrom(first: Place, environment: Environment): Generator<Place> {
   const known = new Set([abstractState(first.state, first.ledger)]);
   const queue = [first];
   for (const place of queue) {
     yield place;
-    for (const event of generateEvents(place.state, world)) {
+    for (const event of generateEvents(place.state, environment)) {
       const isUnasked = event.type === 'run.cancelled' && place.state.context.cancelling === null;
       const after = isUnasked ? null : take(place, event);
       const key = after === null ? '' : abstractState(after.state, after.ledger);
@@ -82,8 +82,8 @@ function eventsTo(place: Place): ChartEvent[] {
 }
 
 /** A shortest way to an end on which nobody cancels without asking first. */
-function eventsToEnd(start: Place, world: World): ChartEvent[] {
-  for (const place of walkFrom({ ...start, from: null }, world))
+function eventsToEnd(start: Place, environment: Environment): ChartEvent[] {
+  for (const place of walkFrom({ ...start, from: null }, environment))
     if (place.state.status !== 'active') return eventsTo(place);
   throw new Error(`no end can be reached from ${JSON.stringify(start.state.value)}`);
 }

@@ -1,5 +1,5 @@
 import { scripted } from '../../adapters/scripted.ts';
-import { MOST_CRASHES } from '../../engine/driver/find-poison.ts';
+import { MOST_CRASHES } from '../../engine/driver/detect-crash-loop.ts';
 import type { FaultPoint } from '../../engine/driver/host.ts';
 import { appendEvidence } from '../../engine/journal/append-evidence.ts';
 import { redactRun } from '../../engine/journal/redaction/redact-run.ts';
@@ -8,8 +8,8 @@ import type { RunEvent } from '../../protocol/event.ts';
 import { shortenOwnerName } from '../../protocol/owner-name.ts';
 import type { Store } from '../../protocol/store.ts';
 import { memory } from '../../stores/memory.ts';
+import { createAgent } from '../../tools/agent/agent.ts';
 import type { AgentOptions } from '../../tools/agent/agent-options.ts';
-import { createAgent } from '../../tools/agent/create-agent.ts';
 import { ManualHost } from '../../tools/testing/manual-host.ts';
 import { calls, clientTool, eventsOf, makeGate, makeTool } from '../support/engine/agents.ts';
 import { watchStore } from '../support/engine/watched-store.ts';

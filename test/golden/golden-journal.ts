@@ -4,8 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { hashOf } from '../../engine/journal/digest.ts';
 import { beginFold, foldEntry } from '../../engine/journal/load-run.ts';
 import { toStored } from '../../machines/snapshot.ts';
-import { statePath } from '../../machines/state-path.ts';
-import type { ChartState } from '../../machines/step.ts';
+import { type ChartState, statePath } from '../../machines/step.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import { type JsonObject, type JsonValue, toJson } from '../../protocol/json.ts';
 
@@ -30,7 +29,8 @@ const ROOT = fileURLToPath(new URL('.', import.meta.url));
 
 /** The journals of a folder of this one, by the names of their files. */
 export function readGolden(folder: string): [name: string, journal: GoldenJournal][] {
-  return readdirSync(join(ROOT, folder))
+  return readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+    .map(file => file.replaceAll('\\', '/'))
     .filter(file => file.endsWith('.json'))
     .sort()
     .map(file => [`${folder}/${file}`, JSON.parse(readFileSync(join(ROOT, folder, file), 'utf8'))]);

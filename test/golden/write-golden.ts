@@ -1,5 +1,5 @@
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { findEdgeJournals } from './edge-journals.ts';
 import { listScenes, recordScene } from './engine-journals.ts';
@@ -15,19 +15,23 @@ const ROOT = fileURLToPath(new URL('.', import.meta.url));
 
 function write(folder: string, journals: ReadonlyMap<string, GoldenJournal>): void {
   const path = join(ROOT, folder);
-  mkdirSync(path, { recursive: true });
-  for (const file of readdirSync(path)) rmSync(join(path, file));
-  for (const [name, journal] of journals) writeFileSync(join(path, `${name}.json`), formatGolden(journal));
+  rmSync(path, { recursive: true, force: true });
+  for (const [name, journal] of journals) {
+    const file = join(path, `${name}.json`);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, formatGolden(journal));
+  }
   console.log(`${folder}: ${journals.size} journals`);
 }
 
-/** `resting, timer.fired [isCurrent] -> deciding` becomes `resting-timer-fired-iscurrent-deciding`. */
+/** `resting, timer.fired [isCurrent] -> deciding` becomes `resting/timer-fired-iscurrent-deciding`. */
 function nameFile(edge: string): string {
   const words = edge.replace(/\{"type":"next","params":\{"type":"(\w+)"[^}]*\}\}/, '$1');
   return words
     .replaceAll(/[^A-Za-z]+/g, '-')
     .replaceAll(/^-|-$/g, '')
-    .toLowerCase();
+    .toLowerCase()
+    .replace('-', '/');
 }
 
 const edges = new Map<string, GoldenJournal>();

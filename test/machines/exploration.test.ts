@@ -1,16 +1,23 @@
 import { isDeepStrictEqual } from 'node:util';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { agentMachine } from '../../machines/agent.ts';
-import { statePath } from '../../machines/state-path.ts';
-import { type ChartState, listEdges, listStates, makeStepper, next, type Step } from '../../machines/step.ts';
+import {
+  type ChartState,
+  listEdges,
+  listStates,
+  makeStepper,
+  next,
+  type Step,
+  statePath,
+} from '../../machines/step.ts';
 import { runEventSchema } from '../../protocol/event.ts';
 import { abstractState } from '../../tools/explore/abstract-state.ts';
-import type { World } from '../../tools/explore/environment/world.ts';
+import type { Environment } from '../../tools/explore/environment/environment.ts';
 import { generateEvents } from '../../tools/explore/events/generate-events.ts';
 import { BUILT_IN, type Walk as Exploration, Explorer, type Place } from '../../tools/explore/explorer.ts';
 import { findStuckPlaces } from '../../tools/explore/find-stuck-places.ts';
-import { followLedger } from '../../tools/explore/model/follow-ledger.ts';
 import { nameEdge } from '../../tools/explore/name-edge.ts';
+import { followLedger } from '../../tools/explore/reference/follow-reference.ts';
 import { makeConfig, makeStarted } from '../support/machines/builders.ts';
 import { nameEffect, transitionOf } from '../support/machines/reference-step.ts';
 import { WALKS, type Walk } from '../support/machines/walks.ts';
@@ -47,7 +54,7 @@ function note(property: string, walk: Walk, place: Place, wrong: string | null, 
 }
 
 function walkOver(walk: Walk): Exploration {
-  const { world } = walk;
+  const { environment } = walk;
   let taken = 0;
   let merges = 0;
   const explorer = new Explorer(agentMachine, makeStarted(makeConfig(walk.config)), [], {
@@ -66,12 +73,16 @@ function walkOver(walk: Walk): Exploration {
         fail(VOCABULARY, runEventSchema.safeParse(event).error?.message ?? null);
       }
       if (merged !== undefined && ++merges % ALIKE_SAMPLE === 0) {
-        const here = { state: step.state, ledger: followLedger(before.ledger, event, step) };
-        fail(ALIKE, differ(waysOn(merged, world), waysOn(here, world)));
+        const here = { state: step.state, reference: followLedger(before.reference, event, step) };
+        fail(ALIKE, differ(waysOn(merged, environment), waysOn(here, environment)));
       }
     },
   });
-  const exploration = explorer.walk([explorer.start], { world, detail: 'chart', mostPlaces: MOST_PLACES });
+  const exploration = explorer.walk([explorer.start], {
+    environment,
+    detail: 'chart',
+    mostPlaces: MOST_PLACES,
+  });
   for (const edge of explorer.coverage.edges) takenEdges.add(edge);
   for (const { invariant, message, before, event } of explorer.breaches.values()) {
     note(invariant, walk, before, message, JSON.stringify(event));
@@ -98,14 +109,14 @@ function differ(expected: string, actual: string): string | null {
 }
 
 /** The keys of all that can follow a state, with what is asked for on the way. */
-function waysOn({ state, ledger }: Pick<Place, 'state' | 'ledger'>, world: World): string {
-  const ways = generateEvents(state, world).map(event => {
+function waysOn({ state, reference }: Pick<Place, 'state' | 'reference'>, environment: Environment): string {
+  const ways = generateEvents(state, environment).map(event => {
     const step: Step = next(state, event);
     if (!step.handled) return '';
     const asked = step.effects.map(effect => (effect.type === 'publish' ? effect.notice.type : effect.type));
     return [
       event.type,
-      abstractState(step.state, followLedger(ledger, event, step), 'chart'),
+      abstractState(step.state, followLedger(reference, event, step), 'chart'),
       asked.join(),
     ].join(' ');
   });
@@ -128,7 +139,7 @@ describe('everything a run can do', () => {
   it('from every state an end can be reached without cancelling', () => {
     for (const [name, exploration] of explorations) {
       const stuck = findStuckPlaces(exploration).map(
-        place => `${name}: ${abstractState(place.state, place.ledger)}`,
+        place => `${name}: ${abstractState(place.state, place.reference)}`,
       );
       expect(stuck).toEqual([]);
     }

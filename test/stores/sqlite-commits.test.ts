@@ -4,7 +4,7 @@ import { scripted } from '../../adapters/scripted.ts';
 import type { Store } from '../../protocol/store.ts';
 import { begin, receive, request } from '../../stores/conformance/samples.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import { createAgent } from '../../tools/agent/create-agent.ts';
+import { createAgent } from '../../tools/agent/agent.ts';
 import { calls, eventsOf, makeTracedTool } from '../support/engine/agents.ts';
 import { interceptCommits, sqliteError } from '../support/stores/commits.ts';
 import { makeFile } from '../support/stores/make-file.ts';

@@ -6,7 +6,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
 import { receive, request } from '../../stores/conformance/samples.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import { createAgent } from '../../tools/agent/create-agent.ts';
+import { createAgent } from '../../tools/agent/agent.ts';
 import { calls, eventsOf, makeTracedTool } from '../support/engine/agents.ts';
 import { fail, makeJournal } from '../support/stores/make-journal.ts';
 

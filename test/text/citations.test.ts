@@ -5,7 +5,7 @@ import type { ToolResult } from '../../protocol/finisher.ts';
 import { type CitationOptions, citationFilter, numberCitations } from '../../text/citations.ts';
 import { hideHtmlComments } from '../../text/hide-html-comments.ts';
 import { filterText } from '../../text/text-filter.ts';
-import { createAgent } from '../../tools/agent/create-agent.ts';
+import { createAgent } from '../../tools/agent/agent.ts';
 import { ManualHost } from '../../tools/testing/manual-host.ts';
 import { calls, makeTool } from '../support/engine/agents.ts';
 import { cutTexts, filterChunks } from '../support/engine/splits.ts';

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
 import { hideHtmlComments } from '../../text/hide-html-comments.ts';
 import { filterText } from '../../text/text-filter.ts';
-import { createAgent } from '../../tools/agent/create-agent.ts';
+import { createAgent } from '../../tools/agent/agent.ts';
 import { ManualHost } from '../../tools/testing/manual-host.ts';
 import { cutTexts, filterChunks } from '../support/engine/splits.ts';
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Item } from '../../protocol/item.ts';
 import { userMessage } from '../../protocol/message.ts';
 import { estimateTokens, fitTokens, keepLast, type Trim } from '../../text/trim-transcript.ts';
-import { createAgent } from '../../tools/agent/create-agent.ts';
+import { createAgent } from '../../tools/agent/agent.ts';
 import { ManualHost } from '../../tools/testing/manual-host.ts';
 import { makeTool } from '../support/engine/agents.ts';
 import { answerWith, recordRequests } from '../support/engine/models.ts';

@@ -2,8 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { StreamedBlocks } from '../../adapters/anthropic/streamed-blocks.ts';
 import { userContent } from '../../adapters/anthropic/user-content.ts';
-import { freshPart } from '../../adapters/chat/fresh-part.ts';
-import { ReasoningDetails } from '../../adapters/chat/reasoning-details.ts';
+import { newSuffix, ReasoningDetails } from '../../adapters/chat/reasoning-details.ts';
 import { LineScanner } from '../../adapters/http/line-scanner.ts';
 import {
   errorFromBody,
@@ -13,9 +12,8 @@ import {
 } from '../../adapters/http/provider-errors.ts';
 import { readDataURL } from '../../adapters/turn/data-url.ts';
 import { parseArguments } from '../../adapters/turn/parse-arguments.ts';
-import { formatSafeJson } from '../../cli/render/format-safe-json.ts';
 import { formatValue } from '../../cli/render/format-value.ts';
-import { shorten, showSafely } from '../../cli/render/show-safely.ts';
+import { formatSafeJson, shorten, showSafely } from '../../cli/render/show-safely.ts';
 import { toolsTold } from '../../engine/replay/record-run.ts';
 import { checkOutput } from '../../engine/services/check-output.ts';
 import { makeIdsUnique } from '../../engine/services/qualify-calls.ts';
@@ -79,7 +77,7 @@ const READERS: Record<string, (text: string) => unknown> = {
   'an answer with citations': text =>
     numberCitations({ sources: () => [] })(turnText(text + text), { signal }),
   'a line of a stream': text => new LineScanner().push(text, []),
-  'a text that is sent again': text => freshPart(text, `${text}1`),
+  'a text that is sent again': text => newSuffix(text, `${text}1`),
   'a data URL': text => readDataURL(`data:${text}`),
   'the URL of a file': text => userContent([{ type: 'file', url: `data:${text}`, name: text }]),
   'a text on a terminal': text => [showSafely(text), shorten(text, 80)],

@@ -2,7 +2,7 @@ import type { AgentDefinition } from '../../engine/definition.ts';
 import { type Host, momentOf, systemHost } from '../../engine/driver/host.ts';
 import { actorsOf, type LiveOptions, type ServiceActors } from '../../engine/driver/live.ts';
 import { isOwnerDead, judgeOwnerName, makeOwner } from '../../engine/driver/owner.ts';
-import { InheritedTranscripts } from '../../engine/journal/inherit.ts';
+import { InheritedTranscripts } from '../../engine/journal/load-history.ts';
 import { type LoadedRun, loadRun } from '../../engine/journal/load-run.ts';
 import { Run } from '../../engine/run/run.ts';
 import type { RunOptions } from '../../engine/run/run-options.ts';
@@ -23,6 +23,7 @@ import type { Item } from '../../protocol/item.ts';
 import { given, type JsonValue } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Tool } from '../../protocol/tool.ts';
+import { memory } from '../../stores/memory.ts';
 import { filterText } from '../../text/text-filter.ts';
 import { connectTools, listTools } from '../connect-tools.ts';
 import { type AgentOptions, defineAgent } from './agent-options.ts';
@@ -293,4 +294,9 @@ export class Agent implements SubAgent {
 
 export function isAgent(value: unknown): value is Agent {
   return typeof value === 'object' && value !== null && AGENT in value;
+}
+
+/** An agent from its options; throws `agent-invalid` for what cannot work. Without a `store`, runs live in memory. */
+export function createAgent(options: AgentOptions): Agent {
+  return new Agent(defineAgent(options), options, options.store ?? memory());
 }

@@ -79,8 +79,7 @@ export {
   type TrimOptions,
 } from '../../text/trim-transcript.ts';
 export { type ToolOptions, tool } from '../tool.ts';
-export { Agent, isAgent } from './agent.ts';
+export { Agent, createAgent, isAgent } from './agent.ts';
 export type { AgentOptions, OutputSchema } from './agent-options.ts';
 export type { AsToolOptions } from './as-tool.ts';
 export type { StartOptions } from './begin-journal.ts';
-export { createAgent } from './create-agent.ts';

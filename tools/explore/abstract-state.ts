@@ -1,10 +1,9 @@
 import type { Call, Context } from '../../machines/context.ts';
 import { isAnswered } from '../../machines/decide-next-action.ts';
-import { statePath } from '../../machines/state-path.ts';
-import type { ChartState } from '../../machines/step.ts';
+import { type ChartState, statePath } from '../../machines/step.ts';
 import type { Limits } from '../../protocol/config.ts';
 import { findSpentLimit, mostFailures, type Spending } from './environment/spending.ts';
-import type { Ledger, LedgerCall } from './model/ledger.ts';
+import type { ReferenceCall, ReferenceModel } from './reference/reference-model.ts';
 
 /**
  * How much of a run two places must have in common to be one.
@@ -18,12 +17,16 @@ export type Detail = 'chart' | 'calls' | 'history' | 'changed';
 /**
  * What of a state can still matter, as a key. Left out is what only grows (times, generations, texts,
  * usage, how far a limit is while it is far), what the next turn overwrites before it is read, and of a
- * call what its status has made irrelevant. The ledger's part keeps apart what only a defect makes differ.
+ * call what its status has made irrelevant. The reference's part keeps apart what only a defect makes differ.
  */
-export function abstractState(state: ChartState, ledger: Ledger, detail: Detail = 'chart'): string {
+export function abstractState(
+  state: ChartState,
+  reference: ReferenceModel,
+  detail: Detail = 'chart',
+): string {
   const { context } = state;
   const place = statePath(state);
-  const seen = lookBack(context, ledger, detail);
+  const seen = lookBack(context, reference, detail);
   if (state.status !== 'active') return `${place}|${seen}`;
   if (context.cancelling !== null) return `${place}|cancelling|${context.calls.map(({ status }) => status)}`;
   const inTurn = place.startsWith('turn') || context.failure !== null;
@@ -35,7 +38,7 @@ export function abstractState(state: ChartState, ledger: Ledger, detail: Detail 
     context.calls.map(call => abstractCall(call, context, detail)),
     context.sticky.map(({ tool, decision }) => `${decision} ${tool}`),
     [
-      abstractSpending(ledger.spending, context.config.limits),
+      abstractSpending(reference.spending, context.config.limits),
       context.deniedCalls > 0,
       context.closing !== null,
     ],
@@ -43,7 +46,7 @@ export function abstractState(state: ChartState, ledger: Ledger, detail: Detail 
     context.paused ? context.steps : 'runs',
     [context.finishersDone, context.timer !== null],
     [context.edited && isAnswered(context), context.edited, context.resultsAt !== null],
-    abstractLedger(ledger),
+    abstractLedger(reference),
     seen,
   ].join('|');
 }
@@ -70,14 +73,17 @@ function abstractCall(call: Call, context: Context, detail: Detail): string {
   return `${status} ${call.name} ${call.edited === true} ${Math.min(MOST_ALIKE, call.attempt)} ${call.result?.isError}`;
 }
 
-function lookBack(context: Context, ledger: Ledger, detail: Detail): string {
-  if (detail === 'history') return summarize(ledger.done);
-  return detail === 'changed' ? summarizeForChanged(context, ledger) : '';
+function lookBack(context: Context, reference: ReferenceModel, detail: Detail): string {
+  if (detail === 'history') return summarize(reference.done);
+  return detail === 'changed' ? summarizeForChanged(context, reference) : '';
 }
 
 /** The beginnings of what a run can have behind it, and where the chart's counts are not the events'. */
-function summarizeForChanged({ turns, toolCalls, edits, sticky }: Context, ledger: Ledger): string {
-  const { spending, messages, done, calls } = ledger;
+function summarizeForChanged(
+  { turns, toolCalls, edits, sticky }: Context,
+  reference: ReferenceModel,
+): string {
+  const { spending, messages, done, calls } = reference;
   const ends = new Set(
     [...done, ...calls].map(({ call, starts, result, approved }) =>
       [call.gate, approved, starts > 0, result === null, result?.isError].join(),
@@ -127,7 +133,16 @@ function abstractSpending(spending: Spending, limits: Limits): string {
 }
 
 /** The same for every run the chart leads rightly, once its own part is the same. */
-function abstractLedger({ calls, inbox, paused, steps, closing, final, unfinished, shown }: Ledger): string {
+function abstractLedger({
+  calls,
+  inbox,
+  paused,
+  steps,
+  closing,
+  final,
+  unfinished,
+  shown,
+}: ReferenceModel): string {
   const open = calls.map(({ stage, approved, mayStart, call }) =>
     stage === 'settled' ? 'settled' : `${stage}${call.gate && !approved ? '!' : ''}${mayStart ? '' : '1'}`,
   );
@@ -138,7 +153,7 @@ function abstractLedger({ calls, inbox, paused, steps, closing, final, unfinishe
 const MOST_ALIKE = 2;
 
 /** What became of the calls of finished rounds, by kind. */
-function summarize(done: readonly LedgerCall[]): string {
+function summarize(done: readonly ReferenceCall[]): string {
   const kinds = new Map<string, number>();
   for (const { call, input, starts, result } of done) {
     const outcome = result === null ? 'refused' : result.isError ? 'error' : result.output;

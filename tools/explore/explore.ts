@@ -8,8 +8,8 @@ import type { Tool } from '../../protocol/tool.ts';
 import { type Agent, isAgent } from '../agent/agent.ts';
 import { describeAgent, type ExploredAgent, type ToolSamples } from './describe-agent.ts';
 import { Drive } from './environment/drive.ts';
-import type { World } from './environment/world.ts';
-import { listKinds, makeWorld } from './environment/worlds.ts';
+import type { Environment } from './environment/environment.ts';
+import { listKinds, makeEnvironment } from './environment/environments.ts';
 import { START } from './events/make-events.ts';
 import { type Breach, BUILT_IN, Explorer, type Walk } from './explorer.ts';
 import { findStuckPlaces } from './find-stuck-places.ts';
@@ -92,7 +92,7 @@ function walkOver(
   hasPredicates: boolean,
   maxStates: number,
 ): string[] {
-  const world = makeWorld(agent, hasPredicates);
+  const environment = makeEnvironment(agent, hasPredicates);
   const detail = hasPredicates ? 'calls' : 'chart';
   const unfinished: string[] = [];
   const run = (name: string, share: number, walk: (mostPlaces: number) => Walk): void => {
@@ -102,14 +102,14 @@ function walkOver(
     else noteStuck(explorer, walked);
   };
 
-  const drive = new Drive(explorer, agent, world);
+  const drive = new Drive(explorer, agent, environment);
   drive.goDeep();
   drive.tryProbes();
   const near = drive.listPlacesNearLimits();
   const simple = listKinds(agent).map(call => [call]);
   const pair = listKinds(agent).flatMap((call, index) => (index === 0 || call.gate ? [[call, call]] : []));
-  const narrow: World = {
-    ...world,
+  const narrow: Environment = {
+    ...environment,
     firstRounds: [...simple, ...pair],
     rounds: [...simple, ...pair],
     unfit: false,
@@ -117,29 +117,29 @@ function walkOver(
     mostUnread: 2,
   };
   run('the ways past the limits', SHARES.limits, mostPlaces =>
-    explorer.walk(near, { world: narrow, detail: 'chart', mostPlaces }),
+    explorer.walk(near, { environment: narrow, detail: 'chart', mostPlaces }),
   );
   for (const spendthrift of listSpendthrifts(agent, narrow)) {
     run('the ways past the limits', SHARES.limits, mostPlaces =>
-      explorer.walk([explorer.start], { world: spendthrift, detail: 'chart', mostPlaces }),
+      explorer.walk([explorer.start], { environment: spendthrift, detail: 'chart', mostPlaces }),
     );
   }
   run('edits of the transcript', SHARES.edits, mostPlaces =>
     explorer.walk([explorer.start], {
-      world: { ...narrow, firstRounds: simple, rounds: simple, edits: true },
+      environment: { ...narrow, firstRounds: simple, rounds: simple, edits: true },
       detail: 'chart',
       mostPlaces,
     }),
   );
   run('all that tools and approvals can do', SHARES.rounds, mostPlaces =>
-    explorer.walk([explorer.start], { world: { ...world, people: false }, detail, mostPlaces }),
+    explorer.walk([explorer.start], { environment: { ...environment, people: false }, detail, mostPlaces }),
   );
   if (hasPredicates) {
     // Whether any predicate looks back is known once it was asked: the ways so far have asked.
     if (explorer.readsHistory) {
       run('the ways that differ by what was done before', SHARES.histories, mostPlaces =>
         explorer.walk([explorer.start], {
-          world: { ...world, people: false, unfit: false, sticky: false },
+          environment: { ...environment, people: false, unfit: false, sticky: false },
           detail: 'history',
           mostPlaces,
         }),
@@ -147,7 +147,7 @@ function walkOver(
     }
   }
   run('all choices from the start', SHARES.all, mostPlaces =>
-    explorer.walk([explorer.start], { world, detail, mostPlaces }),
+    explorer.walk([explorer.start], { environment, detail, mostPlaces }),
   );
   return [...new Set(unfinished)];
 }
@@ -160,7 +160,7 @@ const CHANGED_SHARE = 0.3;
  * a chart could look at. They are seldom complete.
  */
 function walkChanged(explorer: Explorer, agent: ExploredAgent, maxStates: number): string[] {
-  const world = makeWorld(agent, false);
+  const environment = makeEnvironment(agent, false);
   const kinds = listKinds(agent);
   const gated = kinds.filter(({ gate }) => gate);
   const rounds = [
@@ -170,11 +170,11 @@ function walkChanged(explorer: Explorer, agent: ExploredAgent, maxStates: number
       [call, call, call],
     ]),
   ];
-  const wide: World = { ...world, firstRounds: rounds, rounds, unfit: false, mostUnread: 2 };
-  const deep: World = { ...wide, people: false, sticky: false, endings: ['stop'], cutOff: [] };
+  const wide: Environment = { ...environment, firstRounds: rounds, rounds, unfit: false, mostUnread: 2 };
+  const deep: Environment = { ...wide, people: false, sticky: false, endings: ['stop'], cutOff: [] };
   const walks = [deep, wide].map(one =>
     explorer.walk([explorer.start], {
-      world: one,
+      environment: one,
       detail: 'changed',
       mostPlaces: Math.max(1, Math.floor(maxStates * CHANGED_SHARE)),
     }),
@@ -185,18 +185,19 @@ function walkChanged(explorer: Explorer, agent: ExploredAgent, maxStates: number
 }
 
 /** Worlds in which one turn uses up a limit that is no count of turns or calls. */
-function listSpendthrifts({ config }: ExploredAgent, world: World): World[] {
+function listSpendthrifts({ config }: ExploredAgent, environment: Environment): Environment[] {
   const { tokens, cost, activeMs } = config.limits;
   const rest = { outputTokens: 0, cachedInputTokens: null, cacheWriteTokens: null, reasoningTokens: null };
-  const worlds: World[] = [];
-  if (tokens !== undefined) worlds.push({ ...world, usage: { inputTokens: Math.ceil(tokens), ...rest } });
+  const environments: Environment[] = [];
+  if (tokens !== undefined)
+    environments.push({ ...environment, usage: { inputTokens: Math.ceil(tokens), ...rest } });
   if (cost !== undefined) {
     const price = config.prices?.[config.models[0]?.model ?? '']?.input ?? 0;
     const inputTokens = price > 0 ? Math.ceil((cost * 1_000_000) / price) : 0;
-    worlds.push({ ...world, usage: { inputTokens, ...rest } });
+    environments.push({ ...environment, usage: { inputTokens, ...rest } });
   }
-  if (activeMs !== undefined) worlds.push({ ...world, turnMs: Math.ceil(activeMs) });
-  return worlds;
+  if (activeMs !== undefined) environments.push({ ...environment, turnMs: Math.ceil(activeMs) });
+  return environments;
 }
 
 function noteStuck(explorer: Explorer, walk: Walk): void {

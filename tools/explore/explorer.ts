@@ -1,26 +1,25 @@
 import type { AgentMachine } from '../../machines/agent.ts';
-import { statePath } from '../../machines/state-path.ts';
-import { type ChartState, makeStepper, type Step, type Stepper } from '../../machines/step.ts';
+import { type ChartState, makeStepper, type Step, type Stepper, statePath } from '../../machines/step.ts';
 import { messageOf } from '../../protocol/error.ts';
 import type { ChartEvent, RunStarted } from '../../protocol/event.ts';
 import { abstractState, type Detail } from './abstract-state.ts';
 import { compareSteps, dropProcess } from './environment/drop-process.ts';
+import type { Environment } from './environment/environment.ts';
 import { makeMoment } from './environment/make-moment.ts';
-import type { World } from './environment/world.ts';
 import { generateEvents } from './events/generate-events.ts';
-import { mustTake } from './events/must-take.ts';
+import { isEnabled } from './events/is-enabled.ts';
 import type { Property, Taken } from './invariants/built-in-invariant.ts';
+import { findWhatIsNotJson, INTERNAL_INVARIANTS } from './invariants/internal-invariants.ts';
 import { findBreach, type NamedInvariant } from './invariants/invariant.ts';
-import { PROMISES } from './invariants/promises.ts';
-import { findWhatIsNotJson, WORKINGS } from './invariants/workings.ts';
-import { beginLedger, followLedger } from './model/follow-ledger.ts';
-import type { Ledger } from './model/ledger.ts';
+import { SAFETY_INVARIANTS } from './invariants/safety-invariants.ts';
 import { nameEdge } from './name-edge.ts';
+import { beginLedger, followLedger } from './reference/follow-reference.ts';
+import type { ReferenceModel } from './reference/reference-model.ts';
 
 /** A state of the chart and one way that leads to it. */
 export type Place = {
   state: ChartState;
-  ledger: Ledger;
+  reference: ReferenceModel;
   /** Events from the start. */
   depth: number;
   from: { place: Place; event: ChartEvent } | null;
@@ -39,7 +38,7 @@ export type Breach = {
   depth: number;
 };
 
-export type WalkOptions = { world: World; detail: Detail; mostPlaces: number };
+export type WalkOptions = { environment: Environment; detail: Detail; mostPlaces: number };
 
 export type Walk = {
   /** In the order they were found in, the first of each key. */
@@ -70,8 +69,8 @@ export const THROWING = 'every event is answered: no step throws or goes on for 
 
 /** What is checked of every run, whatever its agent. */
 export const BUILT_IN: readonly string[] = [
-  ...Object.keys(PROMISES),
-  ...Object.keys(WORKINGS),
+  ...Object.keys(SAFETY_INVARIANTS),
+  ...Object.keys(INTERNAL_INVARIANTS),
   ...[STRANGE, STALE, ENDED, UNHANDLED, JSON_ONLY, PERSISTED, THROWING],
 ];
 
@@ -130,7 +129,7 @@ export class Explorer {
   }
 
   /** Breadth first from the places given. Places that share a key are one, walked on from once. */
-  walk(from: readonly Place[], { world, detail, mostPlaces }: WalkOptions): Walk {
+  walk(from: readonly Place[], { environment, detail, mostPlaces }: WalkOptions): Walk {
     const places: Place[] = [];
     const moves: [number, number][] = [];
     const known = new Map<string, number>();
@@ -141,7 +140,7 @@ export class Explorer {
       return places.push(place) - 1;
     };
     for (const place of from) {
-      const key = abstractState(place.state, place.ledger, detail);
+      const key = abstractState(place.state, place.reference, detail);
       if (!known.has(key)) discover(place, key);
     }
     for (let index = 0; index < places.length; index += 1) {
@@ -149,10 +148,10 @@ export class Explorer {
       if (before === undefined) break;
       const restored = this.#drop(before);
       let taken = 0;
-      for (const event of generateEvents(before.state, world)) {
+      for (const event of generateEvents(before.state, environment)) {
         const after = this.take(before, event);
         if (after === null) continue;
-        const key = abstractState(after.place.state, after.place.ledger, detail);
+        const key = abstractState(after.place.state, after.place.reference, detail);
         const merged = known.get(key);
         this.#watcher.onTaken?.(before, event, after.step, merged === undefined ? undefined : places[merged]);
         taken += 1;
@@ -171,7 +170,7 @@ export class Explorer {
   /** One event: what it leads to, held to everything; `null` when it is not taken. */
   take(before: Place, event: ChartEvent): { place: Place; step: Step } | null {
     this.#steps += 1;
-    const fits = mustTake(event, before.ledger, before.state);
+    const fits = isEnabled(event, before.reference, before.state);
     const known = this.breaches.size;
     const step = this.#step(before, event);
     if (step === null) return null;
@@ -186,13 +185,13 @@ export class Explorer {
     }
     if (DECISIONS.has(event.type)) this.#decisions += 1;
     this.#traceEdges(before, event, step);
-    const ledger = followLedger(before.ledger, event, step);
-    const taken: Taken = { before, event, after: step.state, effects: step.effects, ledger };
+    const reference = followLedger(before.reference, event, step);
+    const taken: Taken = { before, event, after: step.state, effects: step.effects, reference };
     const broken = this.#hold(taken, before, event);
     const { transcript, inbox } = step.state.context;
     const place: Place = {
       state: step.state,
-      ledger: broken ? ledger : { ...ledger, transcript, inbox },
+      reference: broken ? reference : { ...reference, transcript, inbox },
       depth: before.depth + 1,
       from: { place: before, event },
       tainted: before.tainted || broken || this.breaches.size > known,
@@ -223,9 +222,9 @@ export class Explorer {
 
   #begin(): Place {
     const step = this.#stepper.initial(this.started);
-    const ledger = beginLedger(this.started, step);
-    const start: Place = { state: step.state, ledger, depth: 0, from: null, tainted: false };
-    const taken: Taken = { before: null, event: null, after: step.state, effects: step.effects, ledger };
+    const reference = beginLedger(this.started, step);
+    const start: Place = { state: step.state, reference, depth: 0, from: null, tainted: false };
+    const taken: Taken = { before: null, event: null, after: step.state, effects: step.effects, reference };
     const broken = this.#hold(taken, start, null);
     this.#holdInvariants(taken, null, start);
     return { ...start, tainted: broken };
@@ -288,7 +287,7 @@ export class Explorer {
 
   /** The process ends here: another has the run's JSON, and starts what it waits for. */
   #drop(place: Place): ChartState | null {
-    const { state, ledger } = place;
+    const { state, reference } = place;
     if (state.status !== 'active') return null;
     this.#crashPoints += 1;
     const strange = findWhatIsNotJson(state.context, 'context');
@@ -298,7 +297,7 @@ export class Explorer {
     }
     try {
       const { restored, services } = dropProcess(state, this.#machine);
-      const [waited, ran] = [JSON.stringify(services), JSON.stringify(ledger.running)];
+      const [waited, ran] = [JSON.stringify(services), JSON.stringify(reference.running)];
       if (waited !== ran && !place.tainted)
         this.#note(PERSISTED, `${ran} ran, and ${waited} is started again`, place, null);
       return restored;
@@ -318,8 +317,8 @@ export class Explorer {
   }
 }
 
-const PROMISES_LIST = Object.entries(PROMISES);
-const WORKINGS_LIST = Object.entries(WORKINGS);
+const PROMISES_LIST = Object.entries(SAFETY_INVARIANTS);
+const WORKINGS_LIST = Object.entries(INTERNAL_INVARIANTS);
 
 /** What people and clients say about a call. */
 const DECISIONS: ReadonlySet<ChartEvent['type']> = new Set([
@@ -328,8 +327,8 @@ const DECISIONS: ReadonlySet<ChartEvent['type']> = new Set([
   'doubt.resolved',
 ]);
 
-function nameMisfit({ state, ledger }: Place, event: ChartEvent, { handled }: Step): string {
+function nameMisfit({ state, reference }: Place, event: ChartEvent, { handled }: Step): string {
   if (state.status !== 'active') return ENDED;
-  const current = Object.values(ledger.running).map(({ generation }) => generation);
+  const current = Object.values(reference.running).map(({ generation }) => generation);
   return handled && 'generation' in event && !current.includes(event.generation) ? STALE : STRANGE;
 }

@@ -1,4 +1,4 @@
-import { statePath } from '../../machines/state-path.ts';
+import { statePath } from '../../machines/step.ts';
 import type { ExploredTool } from './describe-agent.ts';
 import type { Breach, Explorer, PathEntry, Place } from './explorer.ts';
 

@@ -5,9 +5,9 @@ import type { RunParams } from '../../protocol/config.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { Item, ToolResultItem } from '../../protocol/item.ts';
 import { userMessage } from '../../protocol/message.ts';
+import { CurrentTurn } from './current-turn.ts';
 import { readJournal } from './read-journal.ts';
 import { type CompletedTurn, describeTurn, type RunnerTurn } from './runner-turn.ts';
-import { TurnAtHand } from './turn-at-hand.ts';
 import { TurnStream } from './turn-stream.ts';
 
 /** What the next request is made of; `messages` is the run's own transcript without the reply at hand. */
@@ -32,7 +32,7 @@ export class Runner<Given extends RunnerTurn | TurnStream> implements AsyncItera
   readonly #ended = Promise.withResolvers<Settled>();
   #run: Run | undefined;
   #iterated = false;
-  #hand: TurnAtHand | undefined;
+  #hand: CurrentTurn | undefined;
   /** The last entry of the journal that was looked at, and the turns up to it. */
   #seq = 0;
   #turns = 0;
@@ -135,7 +135,7 @@ export class Runner<Given extends RunnerTurn | TurnStream> implements AsyncItera
     if (!(await this.#isHeld())) return;
     const { last, bodyEnded } = await this.#look();
     if (last === undefined || bodyEnded) return;
-    yield* this.#give(new TurnAtHand(this.run.context, Promise.resolve(last)), from);
+    yield* this.#give(new CurrentTurn(this.run.context, Promise.resolve(last)), from);
   }
 
   /** One model call, with all its attempts. */
@@ -144,7 +144,7 @@ export class Runner<Given extends RunnerTurn | TurnStream> implements AsyncItera
     const from = this.#seq;
     accepted(await this.run.step(RUNNER));
     const completed = this.#completeTurn();
-    yield* this.#give(new TurnAtHand(context, completed), from);
+    yield* this.#give(new CurrentTurn(context, completed), from);
   }
 
   /** An attempt that failed is followed by the next, as far as the run makes one. */
@@ -158,7 +158,7 @@ export class Runner<Given extends RunnerTurn | TurnStream> implements AsyncItera
   }
 
   /** A turn without a reply (it failed, or was the draft of a separate answer) is not shown to the body. */
-  async *#give(hand: TurnAtHand, from: number): AsyncGenerator<Given, void> {
+  async *#give(hand: CurrentTurn, from: number): AsyncGenerator<Given, void> {
     const described = hand.completed.then(turn => turn && describeTurn(turn, this.#turns));
     described.catch(() => {});
     this.#hand = hand;
@@ -171,7 +171,7 @@ export class Runner<Given extends RunnerTurn | TurnStream> implements AsyncItera
     if ((await hand.completed) !== undefined) await this.#endBody(hand);
   }
 
-  async #endBody({ edit, params, response }: TurnAtHand): Promise<void> {
+  async #endBody({ edit, params, response }: CurrentTurn): Promise<void> {
     const { run } = this;
     await response?.catch(() => {});
     const ended = (await run.settled()).status !== 'waiting';
@@ -187,7 +187,7 @@ export class Runner<Given extends RunnerTurn | TurnStream> implements AsyncItera
     accepted(await run.setParams(params ?? run.context.params, RUNNER));
   }
 
-  async #runCalls(hand: TurnAtHand): Promise<ToolResultItem[] | null> {
+  async #runCalls(hand: CurrentTurn): Promise<ToolResultItem[] | null> {
     const turn = await hand.completed;
     if (turn === undefined || turn.calls.length === 0) return null;
     for (;;) {
@@ -223,7 +223,7 @@ export class Runner<Given extends RunnerTurn | TurnStream> implements AsyncItera
     return seen;
   }
 
-  #turnAtHand(): TurnAtHand {
+  #turnAtHand(): CurrentTurn {
     if (this.#hand !== undefined) return this.#hand;
     throw new EngineError('refused', 'There is no turn at hand: this is for the body of the loop.');
   }

@@ -1,10 +1,8 @@
 import type { Context } from '../../machines/context.ts';
-import { statePath } from '../../machines/state-path.ts';
-import { type ChartState, initial, next, type Step } from '../../machines/step.ts';
+import { type ChartState, initial, next, type Step, statePath } from '../../machines/step.ts';
 import type { NextAction } from '../../protocol/effect.ts';
 import type { ChartEvent, RunEvent, RunStarted } from '../../protocol/event.ts';
-import type { ChartEdge } from '../chart-graph.ts';
-import { readChart } from '../chart-graph.ts';
+import { type ChartEdge, readChart } from '../chart-graph.ts';
 import { edgeId } from '../merge-edges.ts';
 
 /** What one event did: the states the run went through, the edges it took, and why each decision fell so. */

@@ -65,7 +65,7 @@ function findPlaces(journal: WholeJournal, paths: readonly string[]): Place[] {
   for (const [pointer, { seq, path, value }] of byPointer) {
     const type = journal[seq - 1]?.event.type;
     if (type !== undefined && !isContent(type, path))
-      throw refuse(pointer, 'is part of what the run is made of');
+      throw redactionError(pointer, 'is part of what the run is made of');
     const isWithin = [...byPointer.keys()].some(other => pointer.startsWith(`${other}/`));
     if (isWithin || isRedaction(value)) byPointer.delete(pointer);
   }
@@ -90,7 +90,7 @@ function redactEntry(entry: JournalEntry, places: readonly Place[]): JournalEntr
     toJson(entry.event),
   );
   if (isRunEvent(event)) return { ...entry, event };
-  throw refuse(own.map(pointerTo).join(', '), 'cannot be a text in its place: name what is in it');
+  throw redactionError(own.map(pointerTo).join(', '), 'cannot be a text in its place: name what is in it');
 }
 
 function withHash(entry: JournalEntry, stateHash: string | undefined): JournalEntry {
@@ -116,15 +116,15 @@ function foldAlike(
       after = foldRedacted(after, { seq, event }, started.runId);
     }
     if (isNews || canonicalJson(toJson(before.value)) !== canonicalJson(toJson(after.value)))
-      throw refuse(`/${seq}`, 'would not lead to the same state any more');
+      throw redactionError(`/${seq}`, 'would not lead to the same state any more');
     if (entry.stateHash !== undefined) hashes.set(seq, hashState(after));
   }
   const [left, right] = [before, after].map(state =>
     canonicalJson(restore(toJson(toStored(state)), originals)),
   );
-  if (left !== right) throw refuse('It', 'would not lead to the same state any more');
+  if (left !== right) throw redactionError('It', 'would not lead to the same state any more');
   if (!hasEnded(before) && canonicalJson(neededOf(before)) !== canonicalJson(neededOf(after)))
-    throw refuse('It', 'is needed for a call that has no result yet, or for the turns to come');
+    throw redactionError('It', 'is needed for a call that has no result yet, or for the turns to come');
   return { state: after, hashes };
 }
 
@@ -132,7 +132,7 @@ function foldRedacted(state: ChartState, entry: JournalEntry, runId: string): Ch
   try {
     return foldEntry(state, entry, runId);
   } catch {
-    throw refuse(`/${entry.seq}`, 'would not fit the state before it any more');
+    throw redactionError(`/${entry.seq}`, 'would not fit the state before it any more');
   }
 }
 
@@ -171,6 +171,6 @@ function findElsewhere(changed: readonly JournalEntry[], places: readonly Place[
   );
 }
 
-function refuse(what: string, why: string): EngineError {
+function redactionError(what: string, why: string): EngineError {
   return new EngineError('refused', `${what} ${why}, and cannot be redacted. Nothing was changed.`);
 }

@@ -1,7 +1,6 @@
 import { fill, h } from '../../../visualizer/page/render/element.ts';
 import type { RunModel } from '../../../visualizer/page/run-model.ts';
-import type { DemoState } from '../demo-state.ts';
-import { ORDER } from '../order.ts';
+import { type DemoState, ORDER } from '../demo-state.ts';
 
 export type DoubtQuestion = {
   element: HTMLElement;

@@ -1,11 +1,10 @@
 import { fill, h } from '../../../visualizer/page/render/element.ts';
-import type { SideState } from '../demo-state.ts';
+import { ORDER, type SideState } from '../demo-state.ts';
 import { formatDollars } from '../format-dollars.ts';
-import { ORDER } from '../order.ts';
 
-export type Verdict = { is: 'good' | 'bad' | 'asks' | 'open'; text: string };
+export type Judgement = { is: 'good' | 'bad' | 'asks' | 'open'; text: string };
 
-export type LedgerView = { element: HTMLElement; update(side: SideState, verdict: Verdict): void };
+export type LedgerView = { element: HTMLElement; update(side: SideState, judgement: Judgement): void };
 
 /** A side's ledger as its file has it. */
 export function makeLedgerView(): LedgerView {
@@ -22,7 +21,7 @@ export function makeLedgerView(): LedgerView {
   );
   return {
     element,
-    update({ file: path, ledger }, verdict) {
+    update({ file: path, ledger }, judgement) {
       file.textContent = path.split(/[\\/]/).at(-1) ?? '';
       file.title = path;
       fill(lines, ledger.lines, () =>
@@ -31,8 +30,8 @@ export function makeLedgerView(): LedgerView {
           : ledger.lines.map(line => h('li', {}, line)),
       );
       total.textContent = formatDollars(ledger.cents);
-      said.textContent = verdict.text;
-      element.dataset.is = verdict.is;
+      said.textContent = judgement.text;
+      element.dataset.is = judgement.is;
     },
   };
 }

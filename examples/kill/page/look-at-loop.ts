@@ -1,5 +1,5 @@
 import type { DemoState } from '../demo-state.ts';
-import { countPayments, type Verdict } from './ledger-view.ts';
+import { countPayments, type Judgement } from './ledger-view.ts';
 import type { SideLook } from './side-panel.ts';
 
 const STEPS = ['model', 'askPerson', 'refund', 'model'];
@@ -18,11 +18,11 @@ export function lookAtLoop({ loop, ledger }: DemoState['plain']): SideLook {
     at: loop === null ? 'not begun' : AT[loop.at],
     said: loop?.said ?? '',
     record: STEPS.slice(0, loop?.recorded ?? 0).map(step => `${step} ✓`),
-    verdict: judge(ledger.cents, ledger.lines.length, hasEnded),
+    judgement: judge(ledger.cents, ledger.lines.length, hasEnded),
   };
 }
 
-function judge(cents: number, payments: number, hasEnded: boolean): Verdict {
+function judge(cents: number, payments: number, hasEnded: boolean): Judgement {
   if (payments > 1) return { is: 'bad', text: countPayments(cents) };
   if (payments === 1) return { is: hasEnded ? 'good' : 'open', text: countPayments(cents) };
   return { is: 'open', text: '' };

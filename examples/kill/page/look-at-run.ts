@@ -1,6 +1,6 @@
 import type { RunModel } from '../../../visualizer/page/run-model.ts';
 import type { DemoState } from '../demo-state.ts';
-import { countPayments, type Verdict } from './ledger-view.ts';
+import { countPayments, type Judgement } from './ledger-view.ts';
 import type { SideLook } from './side-panel.ts';
 
 const SHOWN_ENTRIES = 3;
@@ -12,7 +12,7 @@ export function lookAtRun(model: RunModel | null, { ledger }: DemoState['chart']
     at: path === '' ? 'not begun' : path,
     said: lastSaid(model),
     record: (model?.entries ?? []).slice(-SHOWN_ENTRIES).map(({ event }) => event.type),
-    verdict: judge(path, ledger.cents, ledger.lines.length),
+    judgement: judge(path, ledger.cents, ledger.lines.length),
   };
 }
 
@@ -21,7 +21,7 @@ function lastSaid(model: RunModel | null): string {
   return replies.at(-1)?.text ?? '';
 }
 
-function judge(path: string, cents: number, payments: number): Verdict {
+function judge(path: string, cents: number, payments: number): Judgement {
   if (path === 'resting.inDoubt') return { is: 'asks', text: 'in doubt: it asks' };
   if (payments > 1) return { is: 'bad', text: `${countPayments(cents)}: told that the first was none` };
   if (payments === 1) return { is: path === 'finished' ? 'good' : 'open', text: countPayments(cents) };

@@ -20,7 +20,7 @@ const problem = h('p', { class: 'problem', role: 'alert' });
 const wholePage = h('a', { hidden: true }, 'The run’s own page');
 const loop = makeLoopPicture();
 const chart = makeChartPicture();
-const question = makeDoubtQuestion((command, body) => void send(tellRun(command, body)));
+const question = makeDoubtQuestion((command, body) => void send(submitCommands(command, body)));
 const unasked = h(
   'p',
   { class: 'told', hidden: true },
@@ -105,14 +105,14 @@ function gatedCall(): string | undefined {
 function approve(): void {
   const callId = gatedCall();
   if (asksPlain()) void send(request('/demo/approve-plain', {}));
-  if (callId !== undefined) void send(tellRun('approve', { callId }));
+  if (callId !== undefined) void send(submitCommands('approve', { callId }));
 }
 
 function kill(sides: readonly Side[]): void {
   void send(request('/demo/kill', { sides }));
 }
 
-async function tellRun(command: string, body: object = {}): Promise<void> {
+async function submitCommands(command: string, body: object = {}): Promise<void> {
   if (model === null) return;
   await request(`/runs/${encodeURIComponent(model.runId)}/${command}`, { ...body, by: 'you' });
   look();

@@ -1,6 +1,6 @@
 import { fill, h } from '../../../visualizer/page/render/element.ts';
 import type { ProcessState, Side, SideState } from '../demo-state.ts';
-import { type LedgerView, makeLedgerView, type Verdict } from './ledger-view.ts';
+import { type Judgement, type LedgerView, makeLedgerView } from './ledger-view.ts';
 
 export type SideLook = {
   /** Where it is, in its own words: a line of the loop, a state of the chart. */
@@ -8,7 +8,7 @@ export type SideLook = {
   said: string;
   /** What it knows of itself after a crash, oldest first. */
   record: readonly string[];
-  verdict: Verdict;
+  judgement: Judgement;
 };
 
 export type SidePanel = { element: HTMLElement; update(side: SideState, look: SideLook): void };
@@ -58,7 +58,7 @@ export function makeSidePanel(options: SidePanelOptions): SidePanel {
       at.textContent = look.at;
       said.textContent = look.said;
       fill(record, look.record, () => look.record.map(entry => h('li', {}, entry)));
-      ledger.update(state, look.verdict);
+      ledger.update(state, look.judgement);
     },
   };
 }

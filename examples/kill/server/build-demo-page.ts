@@ -12,7 +12,7 @@ const END = '  // to here';
 export async function buildDemoPage(): Promise<DemoPage> {
   const read = (file: string) => readFile(`${HERE}${file}`, 'utf8');
   const [html, css, loop] = await Promise.all(
-    ['page/index.html', 'page/page.css', 'plain-loop.ts'].map(read),
+    ['page/index.html', 'page/page.css', 'workers/plain-loop.ts'].map(read),
   );
   const { outputFiles } = await build({
     entryPoints: [`${HERE}page/main.ts`],

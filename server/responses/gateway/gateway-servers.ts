@@ -4,8 +4,7 @@ import type { Tool, ToolSource } from '../../../protocol/tool.ts';
 import { mcp } from '../../../tools/mcp.ts';
 import { invalid } from '../api-error.ts';
 import type { McpTool } from '../request/request-body.ts';
-import type { GatewayConfig, McpServerConfig } from './gateway-config.ts';
-import { isHttpUrl } from './gateway-config.ts';
+import { type GatewayConfig, isHttpUrl, type McpServerConfig } from './gateway-config.ts';
 
 /** A server of one request, connected; `error` is for the log, and never for the client. */
 export type ConnectedServer = {

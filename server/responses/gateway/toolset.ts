@@ -1,6 +1,6 @@
 import type { JsonValue } from '../../../protocol/json.ts';
 import type { Tool } from '../../../protocol/tool.ts';
-import { nameExposed } from '../../../tools/name-exposed.ts';
+import { uniqueToolNames } from '../../../tools/unique-tool-names.ts';
 import type { FunctionTool, McpTool } from '../request/request-body.ts';
 import type { Exposed, ServerTool } from '../wire/response-spec.ts';
 import type { ApprovalPolicy } from './gateway-config.ts';
@@ -26,8 +26,8 @@ export function makeToolset(
   const visible = offered.filter(({ server }) => !server.hidden);
   const hidden = offered.filter(({ server }) => server.hidden);
   const seen = [...declared, ...toolsOf(visible)];
-  const shown = nameTools(visible, nameExposed(seen));
-  const unseen = nameTools(hidden, nameExposed([...seen, ...toolsOf(shown), ...toolsOf(hidden)]));
+  const shown = nameTools(visible, uniqueToolNames(seen));
+  const unseen = nameTools(hidden, uniqueToolNames([...seen, ...toolsOf(shown), ...toolsOf(hidden)]));
   const named = [...shown, ...unseen];
   return {
     tools: [...declared, ...toolsOf(named)],

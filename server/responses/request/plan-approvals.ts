@@ -5,10 +5,10 @@ import type { Item } from '../../../protocol/item.ts';
 import { invalid, type ResponsesError } from '../api-error.ts';
 import type { FoundResponse } from '../response-library.ts';
 import type { RunResponses } from '../run-responses.ts';
+import { isClientItem, messagesIn, outputsFor } from './client-items.ts';
 import { requestIdOf } from './input-listing.ts';
 import type { Plan, Verdict } from './plan.ts';
 import type { AskedApproval, References } from './references.ts';
-import { isTheirs, messagesIn, outputsFor } from './said-items.ts';
 
 export type ApprovalRequest = {
   items: readonly Item[];
@@ -104,17 +104,17 @@ function decide(run: RunResponses, open: readonly Located[], request: ApprovalRe
 
 /** Behind a response all is new; a history that came whole is known up to the last thing that was not the client's. */
 function newItems({ items, previous }: ApprovalRequest): Item[] {
-  if (previous !== undefined) return items.filter(isTheirs);
-  const known = items.findLastIndex(item => !isTheirs(item) && item.type !== 'approval_response');
-  return items.slice(known + 1).filter(isTheirs);
+  if (previous !== undefined) return items.filter(isClientItem);
+  const known = items.findLastIndex(item => !isClientItem(item) && item.type !== 'approval_response');
+  return items.slice(known + 1).filter(isClientItem);
 }
 
 /** A decision that more is said behind is history, unless it stands where it was made: then the request came again. */
 function isSaidAgain({ run }: Located, { items, previous }: ApprovalRequest): boolean {
   const decided = items.findLastIndex(({ type }) => type === 'approval_response');
-  if (previous === undefined) return !items.slice(decided + 1).some(isTheirs);
+  if (previous === undefined) return !items.slice(decided + 1).some(isClientItem);
   const isWhereItWasMade = previous.run.runId === run.runId && previous.span.id !== run.spans.at(-1)?.id;
-  return isWhereItWasMade || !items.some(isTheirs);
+  return isWhereItWasMade || !items.some(isClientItem);
 }
 
 function repeat({ approval, run, callId }: Located): Plan {

@@ -5,12 +5,19 @@ import type { Item } from '../../../protocol/item.ts';
 import { invalid, ResponsesError } from '../api-error.ts';
 import type { FoundResponse, ResponseLibrary } from '../response-library.ts';
 import type { RunResponses, Span } from '../run-responses.ts';
+import {
+  assertPaired,
+  emptyInputError,
+  isClientItem,
+  messagesIn,
+  missingOutputError,
+  outputsFor,
+} from './client-items.ts';
 import { idsIn, readInputItems } from './input-items.ts';
 import type { Plan } from './plan.ts';
 import { planApprovals } from './plan-approvals.ts';
 import { References } from './references.ts';
 import type { CreateBody } from './request-body.ts';
-import { assertPaired, isTheirs, messagesIn, noOutput, nothingSaid, outputsFor } from './said-items.ts';
 
 /** Throws a `ResponsesError` for a request that leads nowhere. */
 export async function planRequest(body: CreateBody, library: ResponseLibrary): Promise<Plan> {
@@ -42,7 +49,7 @@ async function findPrevious(
 }
 
 function planNew(items: Item[], head: FoundResponse | undefined): Plan {
-  if (!items.some(item => item.type === 'message' || item.type === 'tool_result')) throw nothingSaid();
+  if (!items.some(item => item.type === 'message' || item.type === 'tool_result')) throw emptyInputError();
   assertPaired(items);
   return { type: 'start', items, ...(head === undefined ? {} : { refersTo: head.span.id }) };
 }
@@ -64,15 +71,15 @@ function planBehind(found: FoundResponse, items: readonly Item[]): Plan {
   const missing = callsWith(state.context, 'waiting').find(
     ({ callId }) => !verdicts.some(verdict => verdict.callId === callId),
   );
-  if (missing !== undefined) throw noOutput(missing.callId);
+  if (missing !== undefined) throw missingOutputError(missing.callId);
   const messages = messagesIn(items);
-  if (verdicts.length === 0 && messages.length === 0) throw nothingSaid();
+  if (verdicts.length === 0 && messages.length === 0) throw emptyInputError();
   return { type: 'goOn', run, verdicts, messages, ...(isLast ? {} : { forkAt: span.to ?? 1 }) };
 }
 
 function continueEnded(continues: string, state: ChartState, items: readonly Item[]): Plan {
   outputsFor(state, items);
-  if (!items.some(isTheirs)) throw nothingSaid();
+  if (!items.some(isClientItem)) throw emptyInputError();
   const transcript = items.filter(({ type }) => type !== 'approval_response');
   assertPaired(transcript);
   return { type: 'start', continues, items: transcript };

@@ -1,6 +1,5 @@
 import * as z from 'zod';
-import type { JsonObject, JsonValue } from '../../../protocol/json.ts';
-import { isJsonObject } from '../../../protocol/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
 import { invalid, type ResponsesError } from '../api-error.ts';
 import { SERVER_LABEL } from '../gateway/gateway-config.ts';
 

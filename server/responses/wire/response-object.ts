@@ -1,5 +1,4 @@
-import type { JsonObject, JsonValue } from '../../../protocol/json.ts';
-import { isJsonObject } from '../../../protocol/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
 import type { Usage } from '../../../protocol/turn.ts';
 import type { ResponseSpec } from './response-spec.ts';
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import { AZURE_CHAT } from '../../../adapters/azure.ts';
 import { type ChatOptions, chatAdapter } from '../../../adapters/chat/adapter.ts';
-import { AZURE_CHAT } from '../../../adapters/chat/dialects/azure.ts';
-import { DEEPSEEK_CHAT } from '../../../adapters/chat/dialects/deepseek.ts';
-import { OLLAMA_CHAT } from '../../../adapters/chat/dialects/ollama.ts';
-import { XAI_CHAT } from '../../../adapters/chat/dialects/xai.ts';
+import { DEEPSEEK_CHAT } from '../../../adapters/deepseek.ts';
+import { OLLAMA_CHAT } from '../../../adapters/ollama.ts';
+import { XAI_CHAT } from '../../../adapters/xai.ts';
 import type { ProviderError } from '../../../protocol/error.ts';
 import { userMessage } from '../../../protocol/message.ts';
 import {

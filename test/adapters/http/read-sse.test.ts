@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { readNdjson } from '../../../adapters/http/read-ndjson.ts';
+import { readNdjson } from '../../../adapters/http/line-scanner.ts';
 import { isDone, readSse, saysNothing } from '../../../adapters/http/read-sse.ts';
 import { collect } from '../../support/adapters/requests.ts';
 

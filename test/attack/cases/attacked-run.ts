@@ -4,7 +4,7 @@ import type { Settled } from '../../../engine/run/settled.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import type { Tool, ToolSource } from '../../../protocol/tool.ts';
 import type { ModelRequest } from '../../../protocol/turn.ts';
-import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
 import { type Finding, found } from './finding.ts';
 
 /** A scripted model that notes how long the longest request was, in characters of JSON. */

@@ -5,7 +5,7 @@ import { systemHost } from '../../../engine/driver/host.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { createRunsApp } from '../../../server/app.ts';
 import { sqlite } from '../../../stores/sqlite.ts';
-import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
 import { tool } from '../../../tools/agent/index.ts';
 import type { AttackCase } from './attack-case.ts';
 import { type Finding, found } from './finding.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { loadRun } from '../../../engine/journal/load-run.ts';
 import { replayRun } from '../../../engine/replay/replay-run.ts';
-import { statePath } from '../../../machines/state-path.ts';
+import { statePath } from '../../../machines/step.ts';
 import { messageOf } from '../../../protocol/error.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { sqlite } from '../../../stores/sqlite.ts';

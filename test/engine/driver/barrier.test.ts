@@ -3,7 +3,7 @@ import { scripted } from '../../../adapters/scripted.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import type { SideEffect } from '../../../protocol/tool.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { calls, eventsOf, makeGate, makeTool, wordsOf } from '../../support/engine/agents.ts';
 import { answerWith } from '../../support/engine/models.ts';

@@ -3,7 +3,7 @@ import { hashState, loadRun } from '../../../engine/journal/load-run.ts';
 import { replayRun } from '../../../engine/replay/replay-run.ts';
 import type { Store, StoredSnapshot } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { makeTool } from '../../support/engine/agents.ts';
 import { answerWith } from '../../support/engine/models.ts';

@@ -9,8 +9,7 @@ import type { ChartEvent } from '../../../protocol/event.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
 import type { Tool } from '../../../protocol/tool.ts';
 import { memory } from '../../../stores/memory.ts';
-import type { Agent } from '../../../tools/agent/agent.ts';
-import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { type Agent, createAgent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { calls, clientTool, makeGate, makeTool, makeTracedTool } from '../../support/engine/agents.ts';
 

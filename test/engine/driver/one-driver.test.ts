@@ -5,7 +5,7 @@ import { loadRun } from '../../../engine/journal/load-run.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import {
   calls,

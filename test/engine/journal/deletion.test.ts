@@ -6,7 +6,7 @@ import { replayRun } from '../../../engine/replay/replay-run.ts';
 import type { JournalEntry } from '../../../protocol/event.ts';
 import { receive } from '../../../stores/conformance/samples.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { calls, makeGate, makeTool } from '../../support/engine/agents.ts';
 import { childOf, makeFamily, PAYING, settleWith } from '../../support/engine/family.ts';

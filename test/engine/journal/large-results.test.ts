@@ -9,7 +9,7 @@ import type { JsonValue } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
 import { numberCitations } from '../../../text/citations.ts';
-import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { calls, clientTool, eventsOf, makeGate, makeTool, resultsIn } from '../../support/engine/agents.ts';
 import { recordRequests } from '../../support/engine/models.ts';

@@ -5,8 +5,8 @@ import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import type { ModelTurn } from '../../../protocol/turn.ts';
 import { memory } from '../../../stores/memory.ts';
 import type { TextFilter } from '../../../text/text-filter.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
 import { type AgentOptions, defineAgent } from '../../../tools/agent/agent-options.ts';
-import { createAgent } from '../../../tools/agent/create-agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { calls, eventsOf, makeGate, makeTool } from '../../support/engine/agents.ts';
 

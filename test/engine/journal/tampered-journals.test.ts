@@ -8,7 +8,7 @@ import type { RunEvent } from '../../../protocol/event.ts';
 import { isJsonObject, type JsonValue } from '../../../protocol/json.ts';
 import type { RunRecord, Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { answerWith } from '../../support/engine/models.ts';
 import { type Recipe, recordRun } from '../../support/engine/recorded-run.ts';

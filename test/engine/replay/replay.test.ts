@@ -15,7 +15,7 @@ import { replayRun } from '../../../engine/replay/replay-run.ts';
 import { isJsonObject, type JsonValue } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { runDrill } from '../../support/engine/crash-drill.ts';
 import { answerWith } from '../../support/engine/models.ts';

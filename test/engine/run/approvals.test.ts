@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../../adapters/scripted.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { tool } from '../../../tools/tool.ts';
 import { calls, clientTool, eventsOf, makeTool, resultsIn } from '../../support/engine/agents.ts';

@@ -10,7 +10,7 @@ import type { JournalEntry, RunEvent } from '../../../protocol/event.ts';
 import { textOf } from '../../../protocol/message.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import {
   calls,

@@ -4,7 +4,7 @@ import type { JsonValue } from '../../../protocol/json.ts';
 import { textOf } from '../../../protocol/message.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { calls, makeTracedTool, wordsOf } from '../../support/engine/agents.ts';
 import { answerWith, recordRequests } from '../../support/engine/models.ts';

@@ -3,7 +3,7 @@ import { scripted } from '../../../adapters/scripted.ts';
 import type { RunHappening } from '../../../engine/run/run.ts';
 import { readEvents, readText } from '../../../engine/run/run-events.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
 import { makeTool } from '../../support/engine/agents.ts';
 import { Written } from '../../support/engine/written-run.ts';
 

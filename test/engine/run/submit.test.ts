@@ -7,7 +7,7 @@ import type { RunEvent } from '../../../protocol/event.ts';
 import type { Store } from '../../../protocol/store.ts';
 import type { Tool } from '../../../protocol/tool.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { tool } from '../../../tools/tool.ts';
 import { calls, clientTool, eventsOf, makeGate, makeTool, wordsOf } from '../../support/engine/agents.ts';

@@ -3,7 +3,7 @@ import { scripted } from '../../../adapters/scripted.ts';
 import type { RunCommand } from '../../../engine/run/command.ts';
 import { userMessage } from '../../../protocol/message.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { calls, eventsOf, makeTool } from '../../support/engine/agents.ts';
 import { settleWith } from '../../support/engine/family.ts';

@@ -3,8 +3,8 @@ import { scripted } from '../../../adapters/scripted.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import { InDoubt, messageOf } from '../../../protocol/error.ts';
 import { memory } from '../../../stores/memory.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
 import type { AgentOptions } from '../../../tools/agent/agent-options.ts';
-import { createAgent } from '../../../tools/agent/create-agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { calls, makeTool } from '../../support/engine/agents.ts';
 

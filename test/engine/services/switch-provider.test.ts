@@ -4,7 +4,7 @@ import { ProviderError } from '../../../protocol/error.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { makeTool } from '../../support/engine/agents.ts';
 import { answerWith } from '../../support/engine/models.ts';

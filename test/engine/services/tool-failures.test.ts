@@ -3,7 +3,7 @@ import { scripted } from '../../../adapters/scripted.ts';
 import { InDoubt } from '../../../protocol/error.ts';
 import type { Reconciliation, SideEffect, Tool } from '../../../protocol/tool.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { calls, countEvents, eventsOf, makeGate, makeTool, resultsIn } from '../../support/engine/agents.ts';
 import { recordRequests } from '../../support/engine/models.ts';

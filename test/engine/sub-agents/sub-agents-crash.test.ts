@@ -6,7 +6,7 @@ import type { Run } from '../../../engine/run/run.ts';
 import type { Settled } from '../../../engine/run/settled.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { calls, eventsOf, makeTool } from '../../support/engine/agents.ts';
 import { watchStore } from '../../support/engine/watched-store.ts';
@@ -17,12 +17,12 @@ const NEVER = new Promise<never>(() => {});
 class ProcessEnded extends Error {}
 
 /** What is outside: how often each call acted, by its key. */
-type World = Map<string, number>;
+type Environment = Map<string, number>;
 
 type Outcome = { settled: Settled | null; points: number; now: number };
 
 /** One process that drives the family until its `deathAt`-th fault point, and decides what is open. */
-async function work(store: Store, world: World, now: number, deathAt: number): Promise<Outcome> {
+async function work(store: Store, world: Environment, now: number, deathAt: number): Promise<Outcome> {
   let points = 0;
   let isOver = false;
   let die = () => {};
@@ -75,7 +75,7 @@ async function work(store: Store, world: World, now: number, deathAt: number): P
   return { settled, points, now: host.now() };
 }
 
-async function decideAll(run: Run, settled: Extract<Settled, { status: 'waiting' }>, world: World) {
+async function decideAll(run: Run, settled: Extract<Settled, { status: 'waiting' }>, world: Environment) {
   for (const { callId, digest } of settled.approvals) await run.approve(callId, { digest, by: 'ann' });
   for (const { callId, runId } of settled.doubts) {
     const hasActed = [...world.keys()].some(key => key.startsWith(`${runId}:`) && key.endsWith(callId));
@@ -85,7 +85,7 @@ async function decideAll(run: Run, settled: Extract<Settled, { status: 'waiting'
 
 async function runScenario(deaths: readonly number[]) {
   const store = memory();
-  const world: World = new Map();
+  const world: Environment = new Map();
   let now = Date.UTC(2026, 0, 1);
   let fired = 0;
   for (const deathAt of [...deaths, Number.POSITIVE_INFINITY]) {

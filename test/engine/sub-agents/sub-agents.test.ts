@@ -5,8 +5,8 @@ import { replayRun } from '../../../engine/replay/replay-run.ts';
 import type { OpenCall } from '../../../engine/run/settled.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import { memory } from '../../../stores/memory.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
 import type { AgentOptions } from '../../../tools/agent/agent-options.ts';
-import { createAgent } from '../../../tools/agent/create-agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import {
   calls,

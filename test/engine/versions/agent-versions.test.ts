@@ -8,8 +8,8 @@ import type { JournalMigration } from '../../../engine/versions/migrate-journal.
 import type { Store } from '../../../protocol/store.ts';
 import type { Tool, ToolCallContext, ToolSource } from '../../../protocol/tool.ts';
 import { memory } from '../../../stores/memory.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
 import type { AgentOptions } from '../../../tools/agent/agent-options.ts';
-import { createAgent } from '../../../tools/agent/create-agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { tool } from '../../../tools/tool.ts';
 import { calls, clientTool, eventsOf, makeTool, makeTracedTool } from '../../support/engine/agents.ts';

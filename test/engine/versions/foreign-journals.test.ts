@@ -10,7 +10,7 @@ import { JOURNAL_FORMAT, type RunStarted } from '../../../protocol/event.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { watchStore } from '../../support/engine/watched-store.ts';
 import { OLD, put, storeOfOld, written } from '../../support/versions/old-journals.ts';

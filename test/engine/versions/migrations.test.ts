@@ -7,13 +7,13 @@ import {
   OWN_MIGRATIONS,
 } from '../../../engine/versions/migrate-journal.ts';
 import { chartIdentity } from '../../../machines/snapshot.ts';
-import { statePath } from '../../../machines/state-path.ts';
+import { statePath } from '../../../machines/step.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
 import type { AgentOptions } from '../../../tools/agent/agent-options.ts';
-import { createAgent } from '../../../tools/agent/create-agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { readGolden } from '../../golden/golden-journal.ts';
 import { calls, eventsOf, makeTracedTool } from '../../support/engine/agents.ts';

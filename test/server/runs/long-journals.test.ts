@@ -5,7 +5,7 @@ import type { RunEvent } from '../../../protocol/event.ts';
 import type { Page, Store } from '../../../protocol/store.ts';
 import type { RunView } from '../../../server/runs/run-view.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
 import { PacedModel } from '../../support/server/paced-model.ts';
 import { countTo, DONE, idsOf, makeApp, parseEvents, type TestApp } from '../../support/server/runs-app.ts';
 

@@ -8,7 +8,7 @@ import type { Item } from '../../../protocol/item.ts';
 import type { Store } from '../../../protocol/store.ts';
 import type { Tool, ToolCallContext } from '../../../protocol/tool.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { clientTool, eventsOf, makeTool } from '../engine/agents.ts';
 import { answerWith } from '../engine/models.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { scripted } from '../../../adapters/scripted.ts';
 import { sqlite } from '../../../stores/sqlite.ts';
-import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
 import { calls, makeTool } from '../engine/agents.ts';
 
 /**

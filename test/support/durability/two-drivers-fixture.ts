@@ -5,7 +5,7 @@ import { scripted } from '../../../adapters/scripted.ts';
 import { type Host, systemHost } from '../../../engine/driver/host.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import { sqlite } from '../../../stores/sqlite.ts';
-import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
 import { calls, makeTool } from '../engine/agents.ts';
 import { watchStore } from '../engine/watched-store.ts';
 

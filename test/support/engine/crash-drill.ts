@@ -8,7 +8,7 @@ import type { Item } from '../../../protocol/item.ts';
 import type { Store } from '../../../protocol/store.ts';
 import type { Tool } from '../../../protocol/tool.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { calls, clientTool, eventsOf, makeTool } from './agents.ts';
 import { watchStore } from './watched-store.ts';
@@ -25,11 +25,11 @@ const LARGE = 5;
 const NEVER = new Promise<never>(() => {});
 
 /** How often each call acted outside, and with which keys. */
-export type World = Map<string, { tool: string; keys: string[] }>;
+export type Environment = Map<string, { tool: string; keys: string[] }>;
 
 export type Drill = {
   settled: Settled;
-  world: World;
+  world: Environment;
   transcript: readonly Item[];
   /** The calls people were asked about because nobody knew whether they happened. */
   doubted: Set<string>;

@@ -4,9 +4,8 @@ import { scripted } from '../../../adapters/scripted.ts';
 import type { Settled } from '../../../engine/run/settled.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
-import type { Agent } from '../../../tools/agent/agent.ts';
+import { type Agent, createAgent } from '../../../tools/agent/agent.ts';
 import type { AgentOptions } from '../../../tools/agent/agent-options.ts';
-import { createAgent } from '../../../tools/agent/create-agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { calls, makeTool } from './agents.ts';
 

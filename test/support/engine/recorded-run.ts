@@ -4,8 +4,7 @@ import { scripted } from '../../../adapters/scripted.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
-import type { Agent } from '../../../tools/agent/agent.ts';
-import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { type Agent, createAgent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { calls, clientTool, makeTool } from './agents.ts';
 

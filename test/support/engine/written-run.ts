@@ -16,7 +16,7 @@ export class Written {
     readPages: after => this.#pages(after),
     standing: () => (this.ended ? 'ended' : 'running'),
     trouble: () => null,
-    look: async () => {
+    refresh: async () => {
       this.looks += 1;
     },
     nap: () => sleep(this.host, 100),

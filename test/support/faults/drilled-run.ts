@@ -6,8 +6,7 @@ import type { Settled } from '../../../engine/run/settled.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import type { Store } from '../../../protocol/store.ts';
 import type { Tool, ToolCallContext } from '../../../protocol/tool.ts';
-import type { Agent } from '../../../tools/agent/agent.ts';
-import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { type Agent, createAgent } from '../../../tools/agent/agent.ts';
 import { calls, clientTool, makeTool } from '../engine/agents.ts';
 
 /**
@@ -18,14 +17,14 @@ import { calls, clientTool, makeTool } from '../engine/agents.ts';
 const RUN = 'run_drill';
 const SLOW_MS = 500;
 
-export type World = {
+export type Environment = {
   /** The keys each call acted outside with, by run and call. */
   acts: Map<string, { tool: string; keys: string[] }>;
   /** What somebody was told is taken: the decisions on calls, and the message. */
   acknowledged: Set<string>;
 };
 
-export function makeWorld(): World {
+export function makeEnvironment(): Environment {
   return { acts: new Map(), acknowledged: new Set() };
 }
 
@@ -33,7 +32,7 @@ export function makeWorld(): World {
 export async function work(
   process: { agent: Agent; run?: Run },
   store: Store,
-  world: World,
+  world: Environment,
 ): Promise<Settled> {
   process.run ??= await begin(process.agent, store);
   const { run } = process;
@@ -52,7 +51,7 @@ async function begin(agent: Agent, store: Store): Promise<Run> {
 async function decide(
   run: Run,
   { approvals, results, doubts }: Extract<Settled, { status: 'waiting' }>,
-  world: World,
+  world: Environment,
 ) {
   if (approvals.length + results.length > 0 && !world.acknowledged.has('message')) {
     const { accepted } = await run.send('and be quick', { by: 'ann' });
@@ -72,7 +71,7 @@ async function decide(
   }
 }
 
-export function makeDrilledAgent(host: Host, store: Store, world: World): Agent {
+export function makeDrilledAgent(host: Host, store: Store, world: Environment): Agent {
   const act =
     (name: string, ms = 0) =>
     async (_: unknown, { runId, callId, key }: ToolCallContext) => {
@@ -123,7 +122,7 @@ export function makeDrilledAgent(host: Host, store: Store, world: World): Agent 
 const ONCE: ReadonlySet<string> = new Set(['pay', 'refund', 'ask', 'file']);
 
 /** What is wrong with how it went and ended; empty when nothing was lost and nothing was done twice. */
-export async function findFaults(store: Store, world: World, settled: Settled): Promise<string[]> {
+export async function findFaults(store: Store, world: Environment, settled: Settled): Promise<string[]> {
   const faults: string[] = [];
   if (settled.status !== 'finished') faults.push(`the run is ${JSON.stringify(settled)}`);
   const events: { runId: string; event: RunEvent }[] = [];
@@ -150,7 +149,7 @@ function nameWord(runId: string, event: RunEvent): string | undefined {
 }
 
 /** Every call has one result, which is no error, and happened outside if an engine runs it. */
-async function findLost(store: Store, runId: string, { acts }: World): Promise<string[]> {
+async function findLost(store: Store, runId: string, { acts }: Environment): Promise<string[]> {
   const faults: string[] = [];
   const { transcript } = (await loadRun(store, runId)).state.context;
   for (const item of transcript) {

@@ -3,7 +3,7 @@ import type { Settled } from '../../../engine/run/settled.ts';
 import type { Store } from '../../../protocol/store.ts';
 import type { Agent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
-import { findFaults, makeDrilledAgent, makeWorld, type World, work } from './drilled-run.ts';
+import { type Environment, findFaults, makeDrilledAgent, makeEnvironment, work } from './drilled-run.ts';
 import { type Fault, type FaultyStore, type Method, makeFaultyStore } from './fault-store.ts';
 
 /** Who goes on: the same process with the run it holds, or another one with what the store has. */
@@ -27,7 +27,7 @@ export async function runFaultDrill(
   recovery: Recovery,
   ...planned: readonly Fault[]
 ): Promise<FaultDrill> {
-  const world = makeWorld();
+  const world = makeEnvironment();
   const drill: FaultDrill = { told: [], fired: 0, settled: NOT_YET, faults: [], counts: [] };
   let process = makeProcess(inner, world, 1, START);
   for (let attempt = 0; ; attempt += 1) {
@@ -55,7 +55,7 @@ const NOT_YET: Settled = { status: 'cancelled', unsettled: [], usage: null, turn
 
 type Process = { host: ManualHost; faulty: FaultyStore; agent: Agent; run?: Run };
 
-function makeProcess(inner: Store, world: World, number: number, now: number): Process {
+function makeProcess(inner: Store, world: Environment, number: number, now: number): Process {
   const host = Object.assign(new ManualHost({ now, name: `p${number}_` }), { leaseMs: LEASE_MS });
   const faulty = makeFaultyStore(inner, host);
   return { host, faulty, agent: makeDrilledAgent(host, faulty.store, world) };
@@ -71,7 +71,7 @@ const asError = (error: unknown) => ({ error });
 async function expectQuiet(
   { calls }: FaultyStore,
   host: ManualHost,
-  { acts }: World,
+  { acts }: Environment,
   faults: string[],
 ): Promise<void> {
   await host.idle();
@@ -85,6 +85,6 @@ async function expectQuiet(
 /** Of one who holds a run: to tell a parent, to look for what was said since. */
 const MOST_LATER_CALLS = 10;
 
-function countActs(acts: World['acts']): number {
+function countActs(acts: Environment['acts']): number {
   return [...acts.values()].reduce((sum, { keys }) => sum + keys.length, 0);
 }

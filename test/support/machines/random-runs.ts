@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import type { RunConfig } from '../../../protocol/config.ts';
 import { makeConfig } from './builders.ts';
-import { everyCall, MIXED_ROUNDS, makeWorld } from './worlds.ts';
+import { everyCall, MIXED_ROUNDS, makeEnvironment } from './environments.ts';
 
 /** Everything that can happen, with whatever calls. */
-export const WORLD = makeWorld({ rounds: [...MIXED_ROUNDS, ...everyCall()], sticky: true });
+export const WORLD = makeEnvironment({ rounds: [...MIXED_ROUNDS, ...everyCall()], sticky: true });
 
 export const configs: fc.Arbitrary<RunConfig> = fc
   .record({

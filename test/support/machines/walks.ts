@@ -1,60 +1,64 @@
-import type { World } from '../../../tools/explore/environment/world.ts';
+import type { Environment } from '../../../tools/explore/environment/environment.ts';
 import type { ConfigChange } from './builders.ts';
-import { call, clientCall, everyCall, gatedCall, MIXED_ROUNDS, makeWorld } from './worlds.ts';
+import { call, clientCall, everyCall, gatedCall, MIXED_ROUNDS, makeEnvironment } from './environments.ts';
 
-/** A configuration with small limits, and the world it is walked over in. */
-export type Walk = { name: string; config: ConfigChange; world: World };
+/** A configuration with small limits, and the environment it is walked over in. */
+export type Walk = { name: string; config: ConfigChange; environment: Environment };
 
 const SMALL = { limits: { turns: 2, toolCalls: 3 }, attempts: 1 } as const;
 const MODELS = ['first', 'second'].map(model => ({ provider: 'test', model }));
 const THREE = [call(), call({ sideEffect: 'once' }), gatedCall()];
-const PLAIN = makeWorld();
+const PLAIN = makeEnvironment();
 
 export const WALKS: readonly Walk[] = [
   {
     name: 'a run that is looked at turn by turn, and edited',
     config: { ...SMALL, holdsAtEnd: true, onLimit: 'stop' },
-    world: makeWorld({
+    environment: makeEnvironment({
       rounds: [[call(), gatedCall()], [clientCall()], [call({ sideEffect: 'once' })]],
       edits: true,
     }),
   },
-  { name: 'every kind of call', config: SMALL, world: makeWorld({ rounds: everyCall(), sticky: true }) },
-  { name: 'mixed rounds', config: SMALL, world: makeWorld({ rounds: MIXED_ROUNDS }) },
+  {
+    name: 'every kind of call',
+    config: SMALL,
+    environment: makeEnvironment({ rounds: everyCall(), sticky: true }),
+  },
+  { name: 'mixed rounds', config: SMALL, environment: makeEnvironment({ rounds: MIXED_ROUNDS }) },
   {
     name: 'messages that wait',
     config: { ...SMALL, onMessage: 'queue', onLimit: 'stop' },
-    world: makeWorld({ rounds: [[call(), gatedCall({ expiresInMs: 500 }), clientCall()]] }),
+    environment: makeEnvironment({ rounds: [[call(), gatedCall({ expiresInMs: 500 }), clientCall()]] }),
   },
   {
     name: 'more calls than the limit lets through',
     config: { ...SMALL, limits: { turns: 2, toolCalls: 2 } },
-    world: makeWorld({ rounds: [THREE], sticky: true }),
+    environment: makeEnvironment({ rounds: [THREE], sticky: true }),
   },
-  { name: 'finishers', config: { ...SMALL, finishers: true }, world: PLAIN },
+  { name: 'finishers', config: { ...SMALL, finishers: true }, environment: PLAIN },
   {
     name: 'finishers on a held answer, and a run that stops at its limits',
     config: { ...SMALL, finishers: true, finalAnswer: 'held', onLimit: 'stop', onMessage: 'queue' },
-    world: PLAIN,
+    environment: PLAIN,
   },
   {
     name: 'an answer of its own',
     config: { ...SMALL, finalAnswer: 'separate', attempts: 2 },
-    world: PLAIN,
+    environment: PLAIN,
   },
   {
     name: 'an answer of its own, finishers, and a run that stops at its limits',
     config: { ...SMALL, finalAnswer: 'separate', finishers: true, onLimit: 'stop' },
-    world: PLAIN,
+    environment: PLAIN,
   },
   {
     name: 'attempts and a second model',
     config: { ...SMALL, attempts: 2, models: MODELS, limits: { turns: 2, toolCalls: 1 } },
-    world: PLAIN,
+    environment: PLAIN,
   },
   {
     name: 'a second model for an answer of its own',
     config: { ...SMALL, models: MODELS, finalAnswer: 'separate', limits: { turns: 2, toolCalls: 0 } },
-    world: PLAIN,
+    environment: PLAIN,
   },
 ];

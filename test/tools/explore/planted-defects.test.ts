@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { assign } from 'xstate';
 import * as z from 'zod';
-import type { AgentMachine } from '../../../machines/agent.ts';
-import { agentMachine } from '../../../machines/agent.ts';
+import { type AgentMachine, agentMachine } from '../../../machines/agent.ts';
 import type { Call, Context } from '../../../machines/context.ts';
-import { beginBatch, beginTurn, decide } from '../../../machines/enter.ts';
+import { beginBatch, beginTurn, decide } from '../../../machines/entry-actions.ts';
 import { fold } from '../../../machines/fold.ts';
 import { canDecide, isCurrent } from '../../../machines/guards.ts';
 import type { ChartEvent } from '../../../protocol/event.ts';

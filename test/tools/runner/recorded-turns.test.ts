@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../../protocol/json.ts';
-import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
 import { type RunnerTurn, turns } from '../../../tools/runner/index.ts';
 import { openRecorded } from '../../support/adapters/recorded-adapters.ts';
 import {

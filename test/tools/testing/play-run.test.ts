@@ -5,7 +5,7 @@ import { type RecordedEvent, recordRun as record } from '../../../engine/replay/
 import { describeOutcome } from '../../../engine/run/describe-outcome.ts';
 import { forkRun } from '../../../engine/run/fork-run.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/create-agent.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
 import { playRun } from '../../../tools/testing/play/play-run.ts';
 import { calls } from '../../support/engine/agents.ts';
 import { runDrill } from '../../support/engine/crash-drill.ts';

@@ -1,12 +1,12 @@
 import type { Call } from '../../../machines/context.ts';
-import { statePath } from '../../../machines/state-path.ts';
+import { statePath } from '../../../machines/step.ts';
 import type { ChartEvent } from '../../../protocol/event.ts';
 import type { ExploredAgent } from '../describe-agent.ts';
-import { makeCallingTurn } from '../events/list-turn-reports.ts';
 import { stamp, starting, type Told } from '../events/make-events.ts';
+import { makeCallingTurn } from '../events/turn-reports.ts';
 import type { Explorer, Place } from '../explorer.ts';
-import type { Round, World } from './world.ts';
-import { brokenCalls, listCalls } from './worlds.ts';
+import type { Environment, Round } from './environment.ts';
+import { brokenCalls, listCalls } from './environments.ts';
 
 /** Events of one way: far beyond what any limit lets a run have. */
 const LONGEST = 5_000;
@@ -15,12 +15,12 @@ const LONGEST = 5_000;
 export class Drive {
   readonly #explorer: Explorer;
   readonly #agent: ExploredAgent;
-  readonly #world: World;
+  readonly #environment: Environment;
 
-  constructor(explorer: Explorer, agent: ExploredAgent, world: World) {
+  constructor(explorer: Explorer, agent: ExploredAgent, environment: Environment) {
     this.#explorer = explorer;
     this.#agent = agent;
-    this.#world = world;
+    this.#environment = environment;
   }
 
   /** Places from which one more turn, call or failure reaches a limit. */
@@ -51,7 +51,7 @@ export class Drive {
 
   /** What is looked at, and not walked on from: more calls at once than the run may make. */
   tryProbes(): void {
-    for (const round of this.#world.probes) this.#callIn(this.#explorer.start, round);
+    for (const round of this.#environment.probes) this.#callIn(this.#explorer.start, round);
   }
 
   /** One turn after another that asks for a tool that does not exist: the least that a turn can be. */
@@ -104,7 +104,7 @@ export class Drive {
   #callIn(place: Place, round: Round): Place | null {
     const { context } = place.state;
     if (place.state.status !== 'active' || !statePath(place.state).startsWith('turn')) return null;
-    const told: Told = makeCallingTurn(round, context, this.#world);
+    const told: Told = makeCallingTurn(round, context, this.#environment);
     return this.#take(place, told);
   }
 
@@ -121,7 +121,7 @@ export class Drive {
   }
 
   #answer({ callId, name, digest, status, attempt }: Call): Told | null {
-    const [output = null] = this.#world.outputs(name);
+    const [output = null] = this.#environment.outputs(name);
     switch (status) {
       case 'gated':
         return { type: 'approval.decided', callId, digest, decision: { type: 'approve' } };

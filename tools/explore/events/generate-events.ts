@@ -1,28 +1,27 @@
 import type { Call, Context } from '../../../machines/context.ts';
-import { statePath } from '../../../machines/state-path.ts';
-import type { ChartState } from '../../../machines/step.ts';
+import { type ChartState, statePath } from '../../../machines/step.ts';
 import type { ChartEvent } from '../../../protocol/event.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
-import type { World } from '../environment/world.ts';
-import { listStrangers } from './list-strangers.ts';
-import { listTurnReports } from './list-turn-reports.ts';
-import { listDecisions, listEdits, listWishes, PARKED } from './list-wishes.ts';
+import type { Environment } from '../environment/environment.ts';
+import { listClientEvents, listDecisions, listEdits, PARKED } from './client-events.ts';
+import { listInvalidEvents } from './invalid-events.ts';
 import { answering, failing, settling, stamp, starting, type Told, type ToldOf } from './make-events.ts';
+import { listTurnReports } from './turn-reports.ts';
 
 /**
- * Every event worth offering in a state; which of them the chart has to take is `mustTake`'s to say. What people
+ * Every event worth offering in a state; which of them the chart has to take is `isEnabled`'s to say. What people
  * decide makes no difference any more to a run that is being cancelled.
  */
-export function generateEvents(state: ChartState, world: World): ChartEvent[] {
+export function generateEvents(state: ChartState, environment: Environment): ChartEvent[] {
   const { context } = state;
   const place = statePath(state);
   const isOpen = context.cancelling === null;
   const told = [
-    ...(isOpen ? listReports(place, context, world) : listLastReports(place, context)),
-    ...(isOpen ? context.calls.flatMap(call => listDecisions(context, call, world)) : []),
-    ...(world.people ? listWishes(context, world) : []),
-    ...(world.edits && isOpen ? listEdits(place, context) : []),
-    ...(world.unfit ? listStrangers(context, place) : []),
+    ...(isOpen ? listReports(place, context, environment) : listLastReports(place, context)),
+    ...(isOpen ? context.calls.flatMap(call => listDecisions(context, call, environment)) : []),
+    ...(environment.people ? listClientEvents(context, environment) : []),
+    ...(environment.edits && isOpen ? listEdits(place, context) : []),
+    ...(environment.unfit ? listInvalidEvents(context, place) : []),
   ];
   return told.map(one => stamp(context, one));
 }
@@ -38,21 +37,24 @@ function listLastReports(place: string, { calls }: Context): Told[] {
   ]);
 }
 
-const parked = ({ people }: World): Told[] => (people ? [PARKED] : []);
+const parked = ({ people }: Environment): Told[] => (people ? [PARKED] : []);
 
-function listReports(place: string, context: Context, world: World): Told[] {
+function listReports(place: string, context: Context, environment: Environment): Told[] {
   switch (place) {
     case 'turn.planning':
     case 'turn.finalStreaming':
-      return [...listTurnReports(context, world), ...parked(world)];
+      return [...listTurnReports(context, environment), ...parked(environment)];
     case 'executingTools':
-      return [...context.calls.flatMap(call => listToolReports(context, call, world)), ...parked(world)];
+      return [
+        ...context.calls.flatMap(call => listToolReports(context, call, environment)),
+        ...parked(environment),
+      ];
     case 'finishing':
       return [
         { type: 'finishers.completed' },
         { type: 'finishers.completed', text: 'checked', output: { checked: true } },
         { type: 'finishers.rejected', feedback: `again, after ${context.turns}` },
-        ...parked(world),
+        ...parked(environment),
       ];
     default:
       if (context.timer === null) return [];
@@ -63,25 +65,29 @@ function listReports(place: string, context: Context, world: World): Told[] {
   }
 }
 
-function listToolReports({ calls, now }: Context, call: Call, world: World): Told[] {
+function listToolReports({ calls, now }: Context, call: Call, environment: Environment): Told[] {
   const { callId, status, attempt, name } = call;
   const isRunning = status === 'running';
   const isActing = isRunning || status === 'reconciling';
-  const mayRetry = isRunning && call.sideEffect !== 'once' && attempt < world.attempts(name);
+  const mayRetry = isRunning && call.sideEffect !== 'once' && attempt < environment.attempts(name);
   const expiries = calls.flatMap(other => (other.status === 'gated' ? [other.expiresAt ?? 0] : []));
   const late = Math.max(0, ...expiries);
-  const [output = null] = world.outputs(name);
+  const [output = null] = environment.outputs(name);
   return [
-    ...(status === 'queued' || status === 'reconciling' || mayRetry || (world.unfit && !isRunning)
+    ...(status === 'queued' || status === 'reconciling' || mayRetry || (environment.unfit && !isRunning)
       ? [starting(callId, attempt + 1)]
       : []),
-    ...(isActing ? world.outputs(name).map(value => settlingWith(callId, value)) : []),
-    ...(isActing ? [settling(callId, 'it broke', true)] : world.unfit ? [settlingWith(callId, output)] : []),
-    ...(isActing && world.doubts(call)
+    ...(isActing ? environment.outputs(name).map(value => settlingWith(callId, value)) : []),
+    ...(isActing
+      ? [settling(callId, 'it broke', true)]
+      : environment.unfit
+        ? [settlingWith(callId, output)]
+        : []),
+    ...(isActing && environment.doubts(call)
       ? [{ type: 'tool.doubted', callId, reason: 'who knows' } as const]
       : []),
-    ...(isRunning || world.unfit ? [{ type: 'tool.interrupted', callId } as const] : []),
-    ...(isRunning && world.suspends(call)
+    ...(isRunning || environment.unfit ? [{ type: 'tool.interrupted', callId } as const] : []),
+    ...(isRunning && environment.suspends(call)
       ? [{ type: 'tool.suspended', callId, childRunId: `child_${callId}` } as const]
       : []),
     ...(isActing && late > now ? [{ ...settlingWith(callId, output), at: late + 1 }] : []),

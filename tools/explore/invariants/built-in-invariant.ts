@@ -1,16 +1,16 @@
 import type { ChartState } from '../../../machines/step.ts';
 import type { Effect, ServiceName } from '../../../protocol/effect.ts';
 import type { ChartEvent } from '../../../protocol/event.ts';
-import type { Ledger } from '../model/ledger.ts';
+import type { ReferenceModel } from '../reference/reference-model.ts';
 
 /** A step that was taken, or the start of a run, when there is no `before`. */
 export type Taken = {
-  before: { state: ChartState; ledger: Ledger } | null;
+  before: { state: ChartState; reference: ReferenceModel } | null;
   event: ChartEvent | null;
   after: ChartState;
   effects: readonly Effect[];
   /** What has to be after the event. */
-  ledger: Ledger;
+  reference: ReferenceModel;
 };
 
 /** Says what is wrong with a step, or `null`. */

@@ -4,7 +4,7 @@ import { fill, h, keyedList, type View } from '../render/element.ts';
 import { formatClock } from '../render/format.ts';
 import { longText } from '../render/long-text.ts';
 import { showSafely } from '../render/show-safely.ts';
-import { stayAtEnd } from '../render/stay-at-end.ts';
+import { stickToBottom } from '../render/stick-to-bottom.ts';
 import type { Block } from './conversation.ts';
 import { lazyDetails } from './panels.ts';
 
@@ -23,7 +23,7 @@ export function makeConversationPane(runId: string, act: Act): Pane<readonly Blo
     ({ key, kind }) => `${kind} ${key}`,
     block => makeBlock(block, runId, act),
   );
-  stayAtEnd(scroller, list);
+  stickToBottom(scroller, list);
   return {
     element: h(
       'section',

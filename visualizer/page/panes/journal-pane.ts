@@ -4,7 +4,7 @@ import { h } from '../render/element.ts';
 import { formatClock, formatDay } from '../render/format.ts';
 import { longText } from '../render/long-text.ts';
 import { shorten, showSafely } from '../render/show-safely.ts';
-import { stayAtEnd } from '../render/stay-at-end.ts';
+import { stickToBottom } from '../render/stick-to-bottom.ts';
 import type { Entry } from './conversation.ts';
 import type { Pane } from './conversation-pane.ts';
 import { lazyDetails } from './panels.ts';
@@ -15,7 +15,7 @@ export function makeJournalPane(point: (entry: Entry | null) => void): Pane<read
   const scroller = h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Journal' }, list);
   const names = new Map<string, string>();
   let shown = 0;
-  stayAtEnd(scroller, list);
+  stickToBottom(scroller, list);
   return {
     element: h('section', { class: 'pane journal' }, h('h2', { class: 'pane-title' }, 'Journal'), scroller),
     update(entries) {

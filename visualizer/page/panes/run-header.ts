@@ -2,9 +2,9 @@ import type { Act } from '../commands/act.ts';
 import { makeNameField } from '../commands/acting-as.ts';
 import { makeButtons } from '../commands/steer-run.ts';
 import { fill, h } from '../render/element.ts';
-import { explainStanding } from '../render/explain-end.ts';
 import { formatClock, formatDay, formatNumber } from '../render/format.ts';
 import { showSafely } from '../render/show-safely.ts';
+import { statusNotices } from '../render/status-notices.ts';
 import type { Connection, RunModel } from '../run-model.ts';
 import type { RunView } from '../runs-api.ts';
 import type { Pane } from './conversation-pane.ts';
@@ -52,7 +52,7 @@ export function makeRunHeader(runId: string, act: Act): Pane<RunModel> {
       fill(facts, listFacts(view).flat(), () =>
         listFacts(view).map(([name, value]) => drawFact(name, value)),
       );
-      fill(notices, [explainStanding(view)], () => drawNotices(view));
+      fill(notices, [statusNotices(view)], () => drawNotices(view));
       buttons.update(view);
     },
   };
@@ -116,7 +116,7 @@ function drawNotices(view: RunView): HTMLElement[] {
   const first = view.calls.find(
     ({ status }) => status === 'gated' || status === 'doubted' || status === 'waiting',
   );
-  return explainStanding(view).map(({ tone, title, text, run }) =>
+  return statusNotices(view).map(({ tone, title, text, run }) =>
     h(
       'div',
       { class: `notice ${tone}` },

@@ -1,0 +1,62 @@
+import { EngineError } from '../../protocol/error.ts';
+import { assertOneOf, changeRun } from '../change-run.ts';
+import { type DriveOptions, parseJson } from '../options.ts';
+
+export type ApproveOptions = DriveOptions & { input?: string; digest?: string; sticky?: boolean };
+
+export async function approve(id: string, callId: string, options: ApproveOptions): Promise<number> {
+  const { digest, sticky } = options;
+  const edit = options.input === undefined ? {} : { input: parseJson(options.input, '--input') };
+  return await changeRun(id, options, (run, by) =>
+    run.approve(callId, {
+      ...edit,
+      by,
+      ...(digest === undefined ? {} : { digest }),
+      ...(sticky === true ? { sticky } : {}),
+    }),
+  );
+}
+
+export type RejectOptions = DriveOptions & { reason?: string };
+
+export async function reject(id: string, callId: string, options: RejectOptions): Promise<number> {
+  const { reason } = options;
+  return await changeRun(id, options, (run, by) =>
+    run.reject(callId, { by, ...(reason === undefined ? {} : { reason }) }),
+  );
+}
+
+export type AnswerOptions = DriveOptions & { output: string };
+
+export async function answer(id: string, callId: string, options: AnswerOptions): Promise<number> {
+  const output = parseJson(options.output, '--output');
+  return await changeRun(id, options, (run, by) => run.answer(callId, { output, by }));
+}
+
+export type ResolveOptions = DriveOptions & {
+  retry?: boolean;
+  force?: boolean;
+  happened?: string;
+  failed?: string;
+};
+
+export async function resolve(id: string, callId: string, options: ResolveOptions): Promise<number> {
+  const { retry, force, happened, failed } = options;
+  assertOneOf({ '--retry': retry, '--happened': happened, '--failed': failed });
+  if (force === true && retry !== true) throw new EngineError('input-invalid', '--force goes with --retry.');
+  const resolution = readResolution({ force: force === true, happened, failed });
+  return await changeRun(id, options, (run, by) => run.resolve(callId, { ...resolution, by }));
+}
+
+function readResolution({
+  force,
+  happened,
+  failed,
+}: {
+  force: boolean;
+  happened: string | undefined;
+  failed: string | undefined;
+}) {
+  if (happened !== undefined) return { happened: true, output: parseJson(happened, '--happened') } as const;
+  return failed === undefined ? ({ retry: true, force } as const) : { failed };
+}

@@ -1,0 +1,219 @@
+import { beginFold, foldEntry } from '../../engine/journal/load-run.ts';
+import type { RunHappening } from '../../engine/run/run.ts';
+import type { Settled } from '../../engine/run/settled.ts';
+import { findCall } from '../../machines/calls.ts';
+import { type ChartState, statePath } from '../../machines/step.ts';
+import type { Delta } from '../../protocol/effect.ts';
+import { describeEvent, describeFailedTurn, describeTurn, nameModels, showValue } from './describe-event.ts';
+import { formatSpan } from './format-time.ts';
+import type { View } from './json-view.ts';
+import type { Output, Segment } from './output.ts';
+import { showEnd } from './show-end.ts';
+
+type Entry = Extract<RunHappening, { seq: number }>;
+type Of<Type extends Entry['type']> = Extract<Entry, { type: Type }>;
+
+export type TerminalViewOptions = {
+  output: Output;
+  /** The run up to the first entry that will come; `null` when that is its first. */
+  state: ChartState | null;
+  /** What readers get of a raw text. */
+  showText(text: string): string;
+};
+
+/**
+ * A run as lines for people: each state as it is entered and why, tools with what they took and gave,
+ * and the text. Whether text comes as it streams, or whole when its turn is complete, is the output's
+ * `isLive`.
+ *
+ * V1 States come from folding the journal, so a run that another process drives is shown like one driven here.
+ * V2 A text is shown once: of a turn of which nothing streamed, when it is complete.
+ */
+export class TerminalView implements View {
+  readonly #output: Output;
+  readonly #showText: (text: string) => string;
+  #state: ChartState | null;
+  #shown = { path: '', why: '', generation: -1 };
+  #streaming: { turn: number; attempt: number } | null = null;
+  #over = { turn: 0, attempt: 0 };
+  #lastText = '';
+  readonly #toolsStartedAt = new Map<string, number>();
+
+  constructor({ output, state, showText }: TerminalViewOptions) {
+    this.#output = output;
+    this.#state = state;
+    this.#showText = showText;
+  }
+
+  take(happening: RunHappening): void {
+    if ('seq' in happening) this.#takeEntry(happening);
+    else this.#takeDelta(happening);
+  }
+
+  end(settled: Exclude<Settled, { status: 'waiting' }>): void {
+    const runId = this.#state?.context.runId ?? '';
+    showEnd(this.#output, settled, {
+      runId,
+      isTextShown: settled.status === 'finished' && settled.text === this.#lastText,
+    });
+  }
+
+  #takeEntry(entry: Entry): void {
+    const before = this.#state;
+    if (before === null) {
+      if (entry.type === 'run.started') this.#begin(entry);
+      return;
+    }
+    this.#showEntry(entry, before);
+    this.#state = foldEntry(before, { seq: entry.seq, event: entry }, entry.runId);
+    this.#showState(this.#state, entry);
+  }
+
+  #begin(entry: Of<'run.started'>): void {
+    const { runId, agent, config, continues } = entry;
+    const after = continues === undefined ? '' : `, continues ${continues}`;
+    this.#output.line(
+      { style: 'bold', text: runId },
+      ` ${agent.name} on ${nameModels(config.models)}${after}`,
+    );
+    this.#state = beginFold(entry);
+    this.#showState(this.#state, entry);
+  }
+
+  #showState(state: ChartState, { type }: Entry): void {
+    const { next, generation } = state.context;
+    const path = statePath(state);
+    const why = STEP_IN_TURN[type] ?? (type === 'run.cancelled' ? 'on request' : (next?.why ?? ''));
+    const shown = this.#shown;
+    const isSame = path === shown.path && generation === shown.generation;
+    if (isSame && (why === shown.why || !path.startsWith('resting.'))) return;
+    this.#nameState(path, why, generation);
+  }
+
+  #nameState(path: string, why: string, generation: number): void {
+    this.#shown = { path, why, generation };
+    const name = path.replace(/^turn\./, '');
+    this.#output.line(
+      { style: 'cyan', text: `● ${name}` },
+      { style: 'dim', text: why === '' ? '' : ` — ${why}` },
+    );
+  }
+
+  #showEntry(entry: Entry, before: ChartState): void {
+    switch (entry.type) {
+      case 'turn.completed':
+        return this.#showTurn(entry, before);
+      case 'turn.failed':
+        this.#closeTurn(before);
+        return this.#detail({ style: 'red', text: '✗ ' }, `turn failed: ${describeFailedTurn(entry)}`);
+      case 'tool.started': {
+        this.#toolsStartedAt.set(entry.callId, entry.at);
+        const again = entry.attempt > 1 ? `, attempt ${entry.attempt}` : '';
+        return this.#detail('→ ', this.#nameCall(before, entry.callId), again);
+      }
+      case 'tool.settled':
+        return this.#showResult(entry, before);
+      case 'tool.interrupted':
+      case 'tool.doubted':
+        return this.#detail(
+          { style: 'yellow', text: '? ' },
+          this.#nameCall(before, entry.callId),
+          ` ${entry.type === 'tool.doubted' ? entry.reason : 'whoever ran it stopped before its outcome was recorded'}`,
+        );
+      case 'message.received':
+      case 'approval.decided':
+      case 'result.received':
+      case 'doubt.resolved':
+      case 'transcript.edited':
+      case 'params.changed':
+      case 'pause.requested':
+      case 'step.requested':
+      case 'run.unpaused':
+      case 'cancel.requested':
+      case 'run.parked':
+      case 'run.cancelled':
+      case 'tool.late':
+      case 'tool.suspended':
+      case 'finishers.rejected':
+      case 'run.redacted':
+        return this.#detail({ style: 'bold', text: entry.type }, ` ${describeEvent(entry)}`.trimEnd());
+      case 'run.started':
+      case 'run.claimed':
+      case 'run.noted':
+      case 'text.started':
+      case 'calls.started':
+      case 'timer.fired':
+      case 'finishers.completed':
+        return;
+    }
+  }
+
+  #showTurn(entry: Of<'turn.completed'>, before: ChartState): void {
+    const { turn } = before.context;
+    const kind = entry.calls.length > 0 ? 'preamble' : 'answer';
+    const text = this.#showText(entry.text);
+    if (this.#streaming !== null) {
+      this.#output.endLine();
+      if (kind === 'preamble') this.#detail({ style: 'dim', text: '(a preamble: calls follow)' });
+    } else if (turn.shown && text.trim() !== '') {
+      this.#detail({ style: 'dim', text: `${kind}:` });
+      this.#output.stream(text);
+      this.#output.endLine();
+    }
+    this.#lastText = turn.shown ? text : this.#lastText;
+    this.#closeTurn(before);
+    this.#detail({ style: 'dim', text: `turn ${turn.number}: ${describeTurn(entry)}` });
+  }
+
+  #showResult({ callId, isError, output, at }: Of<'tool.settled'>, before: ChartState): void {
+    const startedAt = this.#toolsStartedAt.get(callId);
+    const span = startedAt === undefined ? '' : ` ${formatSpan(at - startedAt)}`;
+    const mark: Segment = isError ? { style: 'red', text: '✗ ' } : { style: 'green', text: '✓ ' };
+    const name = findCall(before.context, callId)?.name ?? callId;
+    this.#detail(mark, name, { style: 'dim', text: span }, `  ${showValue(output)}`);
+  }
+
+  #nameCall(state: ChartState, callId: string): string {
+    const call = findCall(state.context, callId);
+    return call === undefined ? callId : `${call.name} ${showValue(call.input)}`;
+  }
+
+  #detail(...segments: Segment[]): void {
+    this.#output.line('  ', ...segments);
+  }
+
+  #closeTurn({ context }: ChartState): void {
+    this.#streaming = null;
+    this.#over = { turn: context.turn.number, attempt: context.turn.attempt };
+  }
+
+  #takeDelta(delta: Delta): void {
+    if (delta.type === 'tool.progress') {
+      const name = this.#state === null ? delta.callId : this.#nameCall(this.#state, delta.callId);
+      return this.#detail('… ', name, `: ${showValue(delta.data)}`);
+    }
+    if (!this.#output.isLive) return;
+    if (delta.type === 'text.delta') return this.#streamText(delta);
+    if (delta.type === 'text.discarded')
+      this.#detail({ style: 'dim', text: '(the text above is discarded)' });
+  }
+
+  #streamText({ turn, attempt, text }: { turn: number; attempt: number; text: string }): void {
+    if (turn < this.#over.turn || (turn === this.#over.turn && attempt <= this.#over.attempt)) return;
+    if (this.#streaming === null) {
+      this.#streaming = { turn, attempt };
+      const { path, generation } = this.#shown;
+      if (path !== FINAL_STREAMING)
+        this.#nameState(FINAL_STREAMING, STEP_IN_TURN['text.started'] ?? '', generation);
+    }
+    this.#output.stream(text);
+  }
+}
+
+const FINAL_STREAMING = 'turn.finalStreaming';
+
+/** Why a state of `turn` is entered from the other. */
+const STEP_IN_TURN: { readonly [Type in Entry['type']]?: string } = {
+  'text.started': 'text reaches the reader',
+  'calls.started': 'it asks for tools',
+};

@@ -1,0 +1,177 @@
+import type { Host } from '../../engine/driver/host.ts';
+import type { Run } from '../../engine/run/run.ts';
+import { messageOf } from '../../protocol/error.ts';
+import type { RunRecord, Store } from '../../protocol/store.ts';
+import { ApiError } from '../error-envelope.ts';
+
+/** A run while somebody watches it, tells it something or drives it. Let go with `release`. */
+export type Hold = Opened & {
+  /** Aborted when the server shuts down: streams end. */
+  closing: AbortSignal;
+  release(): void;
+};
+
+export type RunRegistryOptions = {
+  host: Host;
+  /** Opens a run of the store. */
+  open(runId: string): Promise<Opened>;
+  log(line: string): void;
+};
+
+/** `isServed`: its agent is here, so that it can be driven. */
+export type Opened = { run: Run; isServed: boolean };
+
+/** A deadline that is due is not tried more often, in ms. */
+const SHORTEST_WAKE_MS = 1_000;
+
+type Entry = {
+  opening: Promise<Opened>;
+  holders: number;
+  driving: boolean;
+  /** Somebody asked for it while it was being driven: look once more before letting go. */
+  driveAgain: boolean;
+  cancelWake(): void;
+};
+
+/**
+ * The runs this process has in hand.
+ *
+ * H1 There is one `Run` for each id, which commands, streams and driving share.
+ * H2 A run nobody holds is let go, but for one that rests with a deadline: it is driven when that comes.
+ * H3 Driving never throws: what the store does is logged, and the run stays resumable.
+ */
+export class RunRegistry {
+  readonly #options: RunRegistryOptions;
+  readonly #entries = new Map<string, Entry>();
+  readonly #closing = new AbortController();
+
+  constructor(options: RunRegistryOptions) {
+    this.#options = options;
+  }
+
+  /** How many runs are in hand. */
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  async hold(runId: string): Promise<Hold> {
+    return await this.#take(runId, this.#entries.get(runId) ?? this.#add(runId, this.#options.open(runId)));
+  }
+
+  /** Makes a new run and drives it. */
+  async begin(runId: string, start: () => Promise<Run>): Promise<Run> {
+    this.#assertOpen();
+    const hold = await this.#take(
+      runId,
+      this.#add(
+        runId,
+        start().then(run => ({ run, isServed: true })),
+      ),
+    );
+    this.drive(runId);
+    hold.release();
+    return hold.run;
+  }
+
+  /** Drives the run until it settles, if nobody else does; waits for them if somebody does. */
+  drive(runId: string): void {
+    const entry = this.#entries.get(runId);
+    if (entry?.driving === true) entry.driveAgain = true;
+    else void this.#drive(runId);
+  }
+
+  /** Ends all streams and wakes nothing more. What is driven now goes on until the process ends. */
+  close(): void {
+    this.#closing.abort();
+    for (const { cancelWake } of this.#entries.values()) cancelWake();
+    this.#entries.clear();
+  }
+
+  async #drive(runId: string): Promise<void> {
+    try {
+      const hold = await this.hold(runId);
+      const entry = this.#entries.get(runId);
+      try {
+        if (entry === undefined || entry.driving || !hold.isServed) return;
+        await this.#settle(entry, hold.run);
+      } finally {
+        hold.release();
+      }
+    } catch (error) {
+      if (!this.#closing.signal.aborted)
+        this.#options.log(`Run ${runId} is not driven on: ${messageOf(error)} It stays resumable.`);
+    }
+  }
+
+  async #settle(entry: Entry, run: Run): Promise<void> {
+    entry.driving = true;
+    try {
+      do {
+        entry.driveAgain = false;
+        await run.settled();
+      } while (entry.driveAgain);
+    } finally {
+      entry.driving = false;
+    }
+  }
+
+  #add(runId: string, opening: Promise<Opened>): Entry {
+    const entry = {
+      ...{ opening, holders: 0, driving: false, driveAgain: false },
+      cancelWake: () => {},
+    };
+    this.#entries.set(runId, entry);
+    return entry;
+  }
+
+  async #take(runId: string, entry: Entry): Promise<Hold> {
+    entry.holders += 1;
+    let opened: Opened;
+    try {
+      opened = await entry.opening;
+      this.#assertOpen();
+    } catch (error) {
+      entry.holders -= 1;
+      if (this.#entries.get(runId) === entry) this.#entries.delete(runId);
+      throw error;
+    }
+    let held = true;
+    const release = () => {
+      if (!held) return;
+      held = false;
+      entry.holders -= 1;
+      if (entry.holders === 0) this.#letGo(runId, entry, opened);
+    };
+    return { ...opened, closing: this.#closing.signal, release };
+  }
+
+  #letGo(runId: string, entry: Entry, { run, isServed }: Opened): void {
+    if (this.#closing.signal.aborted) return;
+    entry.cancelWake();
+    const deadline = isServed ? findDeadline(run) : null;
+    if (deadline === null) {
+      if (this.#entries.get(runId) === entry) this.#entries.delete(runId);
+      return;
+    }
+    const { host } = this.#options;
+    const ms = Math.max(deadline - host.now(), SHORTEST_WAKE_MS);
+    entry.cancelWake = host.setTimer(ms, () => this.drive(runId), { keepAlive: false });
+  }
+
+  #assertOpen(): void {
+    if (this.#closing.signal.aborted)
+      throw new ApiError('shutting-down', 'The server is shutting down. Ask again later.');
+  }
+}
+
+/** When an open call of a run expires; `null` when none does. */
+function findDeadline({ durable: { state } }: Run): number | null {
+  return state.status === 'active' ? state.context.timer : null;
+}
+
+/** The record of a run. Throws `run-unknown`. */
+export async function findRecord(store: Store, runId: string): Promise<RunRecord> {
+  const record = await store.get(runId);
+  if (record !== undefined) return record;
+  throw new ApiError('run-unknown', 'There is no run of this id. GET /runs lists those there are.');
+}

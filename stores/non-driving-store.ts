@@ -1,0 +1,26 @@
+import type { Store } from '../protocol/store.ts';
+
+/** The store as one that nobody gets a lease from: its runs can be read and told things, not driven. */
+export function nonDrivingStore(store: Store): Store {
+  const nobody = { id: 'nobody', host: '', pid: 0, startedAt: '' };
+  return {
+    create: (event, claim, rest) => store.create(event, claim, rest),
+    adopt: run => store.adopt(run),
+    append: (runId, guard, events, status) => store.append(runId, guard, events, status),
+    read: (runId, after, page) => store.read(runId, after, page),
+    ...(store.readJson === undefined ? {} : { readJson: store.readJson.bind(store) }),
+    claim: async () => ({ type: 'held', owner: nobody, until: Number.MAX_SAFE_INTEGER }),
+    renew: async () => false,
+    release: async () => {},
+    saveSnapshot: (runId, snapshot) => store.saveSnapshot(runId, snapshot),
+    loadSnapshot: runId => store.loadSnapshot(runId),
+    get: runId => store.get(runId),
+    list: filter => store.list(filter),
+    putBlob: (runId, digest, text) => store.putBlob(runId, digest, text),
+    readBlob: (runId, digest, offset, length) => store.readBlob(runId, digest, offset, length),
+    chain: runId => store.chain(runId),
+    delete: (runId, options) => store.delete(runId, options),
+    redact: (runId, redaction) => store.redact(runId, redaction),
+    close: () => store.close(),
+  };
+}

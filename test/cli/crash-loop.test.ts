@@ -1,0 +1,29 @@
+import { resolve } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { calling, Desk, eventsOf } from '../support/cli/desk.ts';
+
+const POISONED = resolve('test/support/cli/fixtures/crash-loop.ts');
+
+describe('a run that kills its process each time', () => {
+  test('is paused by the sixth, which says why, and goes on when it is unpaused', async () => {
+    const desk = new Desk([calling('look'), { text: 'Done.' }]);
+    const begun = desk.start(['run', '--agent', POISONED, '--json', 'go'], desk.model);
+    begun.child.stdin.end();
+    const { code, stdout } = await begun.ended;
+    expect(code).toBeNull();
+    const runId = eventsOf(stdout)[0]?.runId ?? '';
+    for (let died = 1; died < 5; died += 1) expect((await desk.run(['resume', runId])).code).toBeNull();
+
+    const paused = await desk.run(['resume', runId]);
+    expect(paused.code).toBe(3);
+    expect(paused.stdout).toContain('The run is paused: 5 processes in a row died');
+    expect((await desk.run(['show', runId])).stdout).toMatch(/paused: 5 processes in a row died.*look/);
+    expect((await desk.run(['resume', runId])).code).toBe(3);
+
+    expect((await desk.run(['unpause', runId])).code).toBeNull();
+    desk.write('cured', '');
+    const resumed = await desk.run(['resume', runId]);
+    expect(resumed.code).toBe(0);
+    expect(resumed.stdout).toContain('Done.');
+  });
+});

@@ -1,0 +1,201 @@
+import { describe, expect, test } from 'vitest';
+import { scripted } from '../../../adapters/scripted.ts';
+import { MOST_CRASHES } from '../../../engine/driver/detect-crash-loop.ts';
+import { loadRun } from '../../../engine/journal/load-run.ts';
+import { EngineError } from '../../../protocol/error.ts';
+import type { Store } from '../../../protocol/store.ts';
+import { memory } from '../../../stores/memory.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
+import type { AgentOptions } from '../../../tools/agent/agent-options.ts';
+import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { calls, countEvents, eventsOf, makeTool } from '../../support/engine/agents.ts';
+import { answerWith } from '../../support/engine/models.ts';
+
+const RUN = 'run_1';
+const START = Date.UTC(2026, 0, 1);
+/** Longer than a lease: whoever held the run has fallen silent. */
+const SILENCE_MS = 60_000;
+
+/** Processes that drive one run, one after another; each hangs where it stands and never comes back. */
+class Processes {
+  readonly store: Store = memory();
+  readonly #options: Omit<AgentOptions, 'store' | 'host' | 'name'>;
+  #count = 0;
+
+  constructor(options: Omit<AgentOptions, 'store' | 'host' | 'name'>) {
+    this.#options = options;
+  }
+
+  next(options: Partial<AgentOptions> = {}) {
+    this.#count += 1;
+    const host = new ManualHost({ now: START + this.#count * SILENCE_MS, name: `${this.#count}_` });
+    const agent = createAgent({ name: 'a', ...this.#options, ...options, store: this.store, host });
+    return { host, agent };
+  }
+
+  /** One process that starts or takes over the run, and falls silent once nothing moves any more. */
+  async die(): Promise<void> {
+    const { host, agent } = this.next();
+    if (this.#count === 1) await agent.start('go', { runId: RUN });
+    else void (await agent.open(RUN)).settled().catch(() => {});
+    await host.idle();
+  }
+
+  async settle(options: Partial<AgentOptions> = {}) {
+    const { host, agent } = this.next(options);
+    const run = await agent.open(RUN);
+    return { host, run, settled: await host.settle(run.settled()) };
+  }
+}
+
+const never = () => new Promise<never>(() => {});
+const hangingTool = makeTool('hang', { sideEffect: 'none', run: never });
+const callHang = () => scripted([calls('hang'), { text: 'done' }]);
+
+async function dieTimes(processes: Processes, times: number): Promise<void> {
+  for (let died = 0; died < times; died += 1) await processes.die();
+}
+
+describe('a run that ends one process after another', () => {
+  test('in a tool is paused with the reason instead of being driven once more', async () => {
+    const processes = new Processes({ model: callHang(), tools: [hangingTool] });
+    await dieTimes(processes, MOST_CRASHES);
+    const started = await countEvents(processes.store, RUN, 'tool.started');
+    expect(started).toBe(MOST_CRASHES);
+    const { settled } = await processes.settle();
+    expect(settled).toMatchObject({ status: 'waiting', paused: true, approvals: [], doubts: [] });
+    expect(settled).toHaveProperty('reason', expect.stringMatching(/^5 processes in a row died .*hang/));
+    expect(await countEvents(processes.store, RUN, 'tool.started')).toBe(started);
+    expect((await eventsOf(processes.store, RUN)).at(-1)?.type).toBe('run.parked');
+  });
+
+  test('fewer times is driven on', async () => {
+    const processes = new Processes({ model: callHang(), tools: [hangingTool] });
+    await dieTimes(processes, MOST_CRASHES - 1);
+    const { settled } = await processes.settle({ tools: [makeTool('hang', { sideEffect: 'none' })] });
+    expect(settled).toMatchObject({ status: 'finished', text: 'done' });
+  });
+
+  test('tries again once it is unpaused, with the same key, and finishes when it can', async () => {
+    const processes = new Processes({ model: callHang(), tools: [hangingTool] });
+    await dieTimes(processes, MOST_CRASHES);
+    const keys: string[] = [];
+    const tools = [
+      makeTool('hang', { sideEffect: 'none', run: (_input, { key }) => `run with ${keys.push(key)}` }),
+    ];
+    const { host, run } = await processes.settle({ tools });
+    expect(keys).toEqual([]);
+    expect(await run.unpause()).toEqual({ accepted: true });
+    expect(await host.settle(run.settled())).toMatchObject({ status: 'finished', text: 'done' });
+    expect(keys).toEqual([`${RUN}:1:call_0_0`]);
+  });
+
+  test('is paused again when it goes on ending them', async () => {
+    const processes = new Processes({ model: callHang(), tools: [hangingTool] });
+    await dieTimes(processes, MOST_CRASHES);
+    const { host, run } = await processes.settle();
+    await run.unpause();
+    await host.idle();
+    await dieTimes(processes, MOST_CRASHES);
+    const { settled } = await processes.settle();
+    expect(settled).toMatchObject({ status: 'waiting', paused: true, reason: expect.any(String) });
+    expect(await countEvents(processes.store, RUN, 'run.parked')).toBe(2);
+  });
+
+  test('in the model call is paused, and the same attempt is made once more after that', async () => {
+    const processes = new Processes({ model: answerWith(never), retry: { attempts: 1 } });
+    await dieTimes(processes, MOST_CRASHES);
+    const { run, settled } = await processes.settle();
+    expect(settled).toMatchObject({ status: 'waiting', paused: true, turns: 0 });
+    const { host, agent } = processes.next({ model: scripted([{ text: 'done' }]) });
+    const reopened = await agent.open(run.id);
+    await reopened.unpause();
+    expect(await host.settle(reopened.settled())).toMatchObject({ status: 'finished', text: 'done' });
+    const { context } = (await loadRun(processes.store, RUN)).state;
+    expect(context.turn).toMatchObject({ number: 1, attempt: 1, model: 0 });
+  });
+
+  test('in the call that gives the answer makes that call again, tools off', async () => {
+    let asked = 0;
+    const model = answerWith(() => {
+      asked += 1;
+      return asked === 1 ? { text: 'draft' } : never();
+    });
+    const processes = new Processes({ model, finalAnswer: 'separate' });
+    await dieTimes(processes, MOST_CRASHES);
+    await processes.settle();
+    const { host, agent } = processes.next({
+      model: answerWith(({ toolChoice }) => ({ text: `choice ${toolChoice}` })),
+    });
+    const run = await agent.open(RUN);
+    await run.unpause();
+    expect(await host.settle(run.settled())).toMatchObject({ status: 'finished', text: 'choice none' });
+  });
+
+  test('in the finishers is paused, and they look at the answer once it goes on', async () => {
+    const processes = new Processes({ model: scripted([{ text: 'done' }]), finishers: [never] });
+    await dieTimes(processes, MOST_CRASHES);
+    const { host, run, settled } = await processes.settle({
+      finishers: [({ text }) => ({ text: `${text}, looked at` })],
+    });
+    expect(settled).toMatchObject({ status: 'waiting', paused: true, reason: expect.any(String) });
+    await run.unpause();
+    expect(await host.settle(run.settled())).toMatchObject({ status: 'finished', text: 'done, looked at' });
+  });
+
+  test('keeps what the batch has: settled calls stay, waiting ones wait, and an edit is refused', async () => {
+    const tools = [
+      hangingTool,
+      makeTool('pay', { approval: true }),
+      makeTool('look', { sideEffect: 'none', run: () => 'seen' }),
+    ];
+    const processes = new Processes({
+      model: scripted([calls('hang', 'pay', 'look'), { text: 'done' }]),
+      tools,
+    });
+    await dieTimes(processes, MOST_CRASHES);
+    const { host, run, settled } = await processes.settle({
+      tools: [makeTool('hang', { sideEffect: 'none', run: () => 'hung' }), ...tools.slice(1)],
+    });
+    expect(settled).toMatchObject({ paused: true, approvals: [{ name: 'pay' }] });
+    expect(await run.editTranscript([])).toMatchObject({ accepted: false });
+    await run.approve('call_0_1');
+    await run.unpause();
+    const ended = await host.settle(run.settled());
+    expect(ended).toMatchObject({
+      status: 'finished',
+      results: [{ output: 'hung' }, { output: 'pay ran' }, { output: 'seen' }],
+    });
+    expect(await countEvents(processes.store, RUN, 'turn.completed')).toBe(2);
+  });
+
+  test('is not what a call that settles each time does', async () => {
+    const slow = Array.from({ length: 8 }, (_, index) => `slow${index}`);
+    let process = 0;
+    const tools = slow.map((name, index) =>
+      makeTool(name, { sideEffect: 'none', run: () => (index < process ? name : never()) }),
+    );
+    const processes = new Processes({
+      model: scripted([calls(...slow), { text: 'done' }]),
+      tools,
+      toolConcurrency: 1,
+    });
+    for (process = 1; process < slow.length; process += 1) await processes.die();
+    process = slow.length;
+    expect((await processes.settle()).settled).toMatchObject({ status: 'finished' });
+  });
+
+  test('is not what a process does that cannot drive and says so', async () => {
+    const processes = new Processes({ model: callHang(), tools: [hangingTool] });
+    await processes.die();
+    const unreachable = {
+      connect: () => Promise.reject(new EngineError('tool-source-failed', 'no such server')),
+      close: async () => {},
+    };
+    for (let tried = 0; tried < MOST_CRASHES + 3; tried += 1) {
+      await expect(processes.settle({ tools: [unreachable] })).rejects.toThrow('no such server');
+    }
+    const { settled } = await processes.settle({ tools: [makeTool('hang', { sideEffect: 'none' })] });
+    expect(settled).toMatchObject({ status: 'finished' });
+  });
+});

@@ -1,0 +1,184 @@
+import { describe, expect, test } from 'vitest';
+import { scripted } from '../../../adapters/scripted.ts';
+import type { FaultPoint } from '../../../engine/driver/host.ts';
+import type { Store } from '../../../protocol/store.ts';
+import { createRunsApp } from '../../../server/app.ts';
+import { POLL_INTERVAL_MS } from '../../../server/runs/recover-runs.ts';
+import { memory } from '../../../stores/memory.ts';
+import { type Agent, createAgent } from '../../../tools/agent/agent.ts';
+import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { calls, makeGate, makeTool, wordsOf } from '../../support/engine/agents.ts';
+import { watchStore } from '../../support/engine/watched-store.ts';
+
+const TOP = 'run_top';
+const NEVER = new Promise<never>(() => {});
+
+/** A lead that asks a manager, who asks a clerk, who pays behind an approval; or a lead that asks the clerk. */
+function makeLead(store: Store, host: ManualHost, deep: boolean): Agent {
+  const clerk = createAgent({
+    name: 'clerk',
+    model: scripted([calls('pay'), { text: 'paid' }]),
+    tools: [makeTool('pay', { approval: true, sideEffect: 'idempotent' })],
+  });
+  const manager = createAgent({
+    name: 'manager',
+    model: scripted([calls(['clerk', { input: 'pay' }]), { text: 'managed' }]),
+    tools: [clerk.asTool({ name: 'clerk', description: 'Pays.' })],
+  });
+  const [name, below] = deep ? (['manager', manager] as const) : (['clerk', clerk] as const);
+  return createAgent({
+    ...{ name: 'lead', store, host },
+    model: scripted([calls([name, { input: 'pay' }]), { text: 'done' }]),
+    tools: [below.asTool({ name, description: 'Works.' })],
+  });
+}
+
+/** The lead's run waits below for an approval; its process has ended. */
+async function rest(store: Store, deep: boolean) {
+  const host = new ManualHost({ name: 'first_' });
+  const run = await makeLead(store, host, deep).start('go', { runId: TOP });
+  const settled = await host.settle(run.settled());
+  if (settled.status !== 'waiting') throw new Error(`it is ${settled.status}`);
+  const [call] = settled.approvals;
+  if (call === undefined) throw new Error('nobody is asked');
+  return { call, now: host.now() };
+}
+
+/**
+ * A process that opens the clerk's run alone, approves its call, and dies at its `deathAt`-th point. Gives
+ * the point, or `null` when it came to its end first.
+ */
+async function approveAndDie(
+  store: Store,
+  { call, now }: Awaited<ReturnType<typeof rest>>,
+  deathAt: number,
+  deep: boolean,
+) {
+  let points = 0;
+  let died: FaultPoint | null = null;
+  const gate = makeGate<void>();
+  const host: ManualHost = new ManualHost({
+    ...{ now, name: 'second_' },
+    reach: point => {
+      points += 1;
+      if (died === null && points < deathAt) return;
+      died ??= point;
+      gate.open();
+      throw new Error('the process has ended');
+    },
+  });
+  const dying = watchStore(store, { before: () => (died === null ? undefined : NEVER) });
+  const lead = makeLead(dying, host, deep);
+  const work = async () => {
+    const run = await lead.open(call.runId);
+    await run.approve(call.callId);
+    await run.settled();
+    await host.advance(1_000);
+  };
+  const done = work().catch(async () => await NEVER);
+  await host.settle(Promise.race([done, gate.promise]));
+  return { died: died as FaultPoint | null, now: host.now() };
+}
+
+/** A server that comes later; gives the lead's run after it looked a few times. */
+async function serve(store: Store, now: number, deep: boolean) {
+  const clock = new ManualHost({ now: now + 60_000, name: 'third_' });
+  const app = createRunsApp({ store, clock, agents: new Map([['lead', makeLead(store, clock, deep)]]) });
+  await app.pickUp();
+  await clock.advance(4 * POLL_INTERVAL_MS);
+  app.close();
+  return await store.get(TOP);
+}
+
+describe('a server that picks runs up', () => {
+  test.each([
+    ['one level', false],
+    ['two levels', true],
+  ])(
+    'strands no run whose sub-agent %s below was driven by a process that died, at any point',
+    async (_, deep) => {
+      const stranded: Record<string, unknown> = {};
+      const passed = new Set<FaultPoint>();
+      for (let at = 1; ; at += 1) {
+        const store = memory();
+        const rested = await rest(store, deep);
+        const { died, now } = await approveAndDie(store, rested, at, deep);
+        const [child] = (await store.list()).filter(({ agent }) => agent === 'clerk');
+        const decided = (await wordsOf(store, child?.runId ?? '')).some(word => word.startsWith('approval'));
+        const lead = decided ? await serve(store, now, deep) : undefined;
+        if (decided && lead?.status !== 'finished') stranded[`${at} ${died}`] = lead?.status;
+        if (died === null) break;
+        passed.add(died);
+      }
+      expect(stranded).toEqual({});
+      expect([...passed]).toEqual(expect.arrayContaining(['append.after', 'release.after']));
+    },
+  );
+
+  test('finds what a process leaves behind while the server runs', async () => {
+    const store = memory();
+    const rested = await rest(store, false);
+    const clock = new ManualHost({ now: rested.now, name: 'third_' });
+    const app = createRunsApp({ store, clock, agents: new Map([['lead', makeLead(store, clock, false)]]) });
+    expect(await app.pickUp()).toEqual([]);
+    await clock.advance(POLL_INTERVAL_MS);
+    await untilReleased(store, rested);
+    expect(await store.get(TOP)).toMatchObject({ status: 'waiting' });
+    await clock.advance(2 * POLL_INTERVAL_MS);
+    expect(await store.get(TOP)).toMatchObject({ status: 'finished' });
+    app.close();
+  });
+
+  test('takes a run whose driver died while the server runs, once its lease is over', async () => {
+    const store = memory();
+    const host = new ManualHost({ name: 'first_' });
+    const gate = makeGate<string>();
+    const tools = (run: () => Promise<string> | string) => [makeTool('look', { sideEffect: 'none', run })];
+    const model = scripted([calls('look'), { text: 'done' }]);
+    const frozen = createAgent({ name: 'a', host, store, model, tools: tools(() => gate.promise) });
+    const clock = new ManualHost({ name: 'second_' });
+    const agent = createAgent({ name: 'a', host: clock, store, model, tools: tools(() => 'seen') });
+    const app = createRunsApp({ store, clock, agents: new Map([['a', agent]]) });
+    await app.pickUp();
+    const { id } = await frozen.start('go');
+    await host.idle();
+    await clock.advance(POLL_INTERVAL_MS);
+    expect(await store.get(id)).toMatchObject({ status: 'running' });
+    await clock.advance(3 * POLL_INTERVAL_MS);
+    expect(await store.get(id)).toMatchObject({ status: 'finished' });
+    app.close();
+  });
+
+  test('drives a run that fails to be driven after waits that double, and logs why', async () => {
+    const store = memory();
+    const clock = new ManualHost();
+    const full = watchStore(store, {
+      beforeAppend: () => Promise.reject(new Error('no space left')),
+    });
+    const agent = createAgent({ name: 'a', host: clock, store: full, model: scripted([{ text: 'done' }]) });
+    await store.create(agent.input('go', { runId: 'run_left' }));
+    const log: string[] = [];
+    const agents = new Map([['a', agent]]);
+    const app = createRunsApp({ store, clock, agents, log: line => log.push(line) });
+    expect(await app.pickUp()).toEqual(['run_left']);
+    await clock.advance(100 * POLL_INTERVAL_MS);
+    const claims = (await wordsOf(store, 'run_left')).filter(word => word === 'run.claimed').length;
+    expect(claims).toBeGreaterThan(3);
+    expect(claims).toBeLessThan(9);
+    expect(log[0]).toContain('no space left');
+    app.close();
+    await clock.advance(100 * POLL_INTERVAL_MS);
+    expect((await wordsOf(store, 'run_left')).filter(word => word === 'run.claimed')).toHaveLength(claims);
+  });
+});
+
+/** Another process approves the clerk's call and drives its run to its end, but tells nobody. */
+async function untilReleased(store: Store, rested: Awaited<ReturnType<typeof rest>>): Promise<void> {
+  for (let at = 1; ; at += 1) {
+    const copy = memory();
+    const { died } = await approveAndDie(copy, await rest(copy, false), at, false);
+    if (died !== 'release.after') continue;
+    await approveAndDie(store, rested, at, false);
+    return;
+  }
+}

@@ -1,0 +1,41 @@
+import type { Context } from '../../../machines/context.ts';
+import { PARKED, receiving, resolving } from './client-events.ts';
+import { answering, failing, settling, starting, type Told } from './make-events.ts';
+
+/** Reports out of place or of an older start, and words about calls nobody knows. */
+export function listInvalidEvents({ generation, calls, paused, cancelling }: Context, place: string): Told[] {
+  const callId = calls.find(({ status }) => status === 'running')?.callId ?? calls[0]?.callId ?? 'unknown';
+  const reports: Told[] = [
+    { type: 'text.started' },
+    answering('stale'),
+    failing(),
+    starting(callId),
+    settling(callId, 'stale'),
+    { type: 'tool.interrupted', callId },
+    { type: 'tool.doubted', callId, reason: 'stale' },
+    { type: 'tool.suspended', callId, childRunId: 'child' },
+    { type: 'timer.fired' },
+    { type: 'finishers.completed' },
+    { type: 'finishers.rejected', feedback: 'stale' },
+  ];
+  const unknown = { callId: 'unknown', digest: 'unknown' };
+  return [
+    ...reports.map(report => ({ ...report, generation: generation - 1 })),
+    ...reports.filter(({ type }) => !belongs(type, place)),
+    { type: 'approval.decided', ...unknown, decision: { type: 'approve' } },
+    receiving('unknown', 'stale'),
+    resolving('unknown', { type: 'retry' }),
+    { type: paused ? 'pause.requested' : 'run.unpaused' },
+    ...(cancelling === null ? [] : [{ type: 'cancel.requested', deadline: cancelling.deadline } as const]),
+    ...(belongs('run.parked', place) ? [] : [PARKED]),
+  ];
+}
+
+/** A timer's generation is its own, so it cannot be due where none was started. */
+function belongs(type: Told['type'], place: string): boolean {
+  if (type === 'run.parked') return /^(turn|executingTools|finishing)/.test(place);
+  if (type.startsWith('tool.')) return place === 'executingTools';
+  if (type.startsWith('finishers.')) return place === 'finishing';
+  if (type === 'timer.fired') return place === 'backingOff' || place.startsWith('resting');
+  return place.startsWith('turn');
+}

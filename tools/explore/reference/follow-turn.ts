@@ -1,0 +1,106 @@
+import { costOf } from '../../../machines/limits.ts';
+import type { ChartState, Step } from '../../../machines/step.ts';
+import type { ChartEvent, QualifiedCall } from '../../../protocol/event.ts';
+import { countFailure, find } from './reference-calls.ts';
+import type { ReferenceCall, ReferenceModel } from './reference-model.ts';
+
+type Of<Type extends ChartEvent['type']> = Extract<ChartEvent, { type: Type }>;
+
+/** What a turn leaves: its items, its calls each where the rules put it, and what it cost. */
+export function followTurn(
+  reference: ReferenceModel,
+  event: Of<'turn.completed'>,
+  step: Step,
+): ReferenceModel {
+  const { config, spending, final, closing } = reference;
+  const { finishReason, calls, usage } = event;
+  const model = config.models[modelIndex(step.state)]?.model ?? '';
+  const counted: ReferenceModel = {
+    ...reference,
+    shown: false,
+    unfinished: false,
+    closing: closing === 'begun' ? 'over' : closing,
+    spending: {
+      ...spending,
+      turns: spending.turns + 1,
+      tokens: spending.tokens + (usage === null ? 0 : usage.inputTokens + usage.outputTokens),
+      cost: spending.cost + costOf(usage, model, config.prices),
+      activeMs: spending.activeMs + Math.max(0, event.at - event.startedAt),
+    },
+  };
+  const stops = finishReason === 'pause' || finishReason === 'content_filter';
+  if (config.finalAnswer === 'separate' && !final && calls.length === 0 && !stops) return counted;
+  const read = {
+    ...counted,
+    transcript: [...counted.transcript, ...event.items],
+    continuation: event.continuation?.token ?? null,
+  };
+  const isCutOff = finishReason === 'length' || finishReason === 'content_filter';
+  return admit(read, calls, final || isCutOff);
+}
+
+function modelIndex({ context }: ChartState): number {
+  return context.turn.model;
+}
+
+/** Which of a turn's calls may run, by the rules: those refused have no say in it any more. */
+function admit(
+  reference: ReferenceModel,
+  calls: readonly QualifiedCall[],
+  refusesAll: boolean,
+): ReferenceModel {
+  let { toolCalls, denied } = reference.spending;
+  const admitted = calls.map((call): ReferenceCall => {
+    const known = find(reference, call.callId);
+    if (known !== undefined) return known;
+    const { input, digest } = call;
+    const entry = { call, input, digest, approved: false, starts: 0, mayStart: true, result: null };
+    if (refusesAll || call.error !== undefined) return { ...entry, stage: 'settled' };
+    if (call.executedBy === 'engine') {
+      if (toolCalls >= reference.config.limits.toolCalls) {
+        denied += 1;
+        return { ...entry, stage: 'settled', deniedFor: 'toolCalls' };
+      }
+      toolCalls += 1;
+    }
+    const rule = reference.sticky.find(({ tool }) => tool === call.name)?.decision;
+    if (call.gate && rule === 'reject') return { ...entry, stage: 'settled' };
+    if (call.gate && rule === undefined) return { ...entry, stage: 'gated' };
+    return { ...entry, approved: call.gate, stage: call.executedBy === 'client' ? 'away' : 'ready' };
+  });
+  const failed = refusesAll ? [] : calls.filter(({ error }) => error !== undefined);
+  const spending = { ...reference.spending, toolCalls, denied };
+  const opened: ReferenceModel = { ...reference, calls: admitted, spending };
+  return failed.reduce((state, { digest }) => countFailure(state, digest, true), opened);
+}
+
+/** What an edit leaves: its items, and the calls it kept or brought. */
+export function followEdit(reference: ReferenceModel, event: Of<'transcript.edited'>): ReferenceModel {
+  const { items, calls, results = [] } = event;
+  const ids = new Set(calls.map(({ callId }) => callId));
+  const place = items.findLastIndex(item => item.type === 'tool_call' && ids.has(item.callId)) + 1;
+  const outcomes = new Map(results.map(result => [result.callId, result]));
+  const kept = calls.flatMap((call): ReferenceCall[] => {
+    const { callId, input, digest } = call;
+    const result = outcomes.get(callId);
+    const entry = { call, input, digest, approved: false, starts: 0, mayStart: true };
+    if (result !== undefined) return [{ ...entry, stage: 'settled', result }];
+    const known = find(reference, callId);
+    return known?.digest === digest ? [known] : [];
+  });
+  const there = new Set(items.map(item => JSON.stringify(item)));
+  const edited: ReferenceModel = {
+    ...reference,
+    transcript: items,
+    messages: [
+      ...reference.messages.filter(item => there.has(JSON.stringify(item))),
+      ...reference.inbox,
+    ].filter((item, index, all) => all.indexOf(item) === index),
+    calls: kept,
+    resultsAt: place === 0 || place === items.length ? null : place,
+    shown: false,
+    unfinished: false,
+    continuation: null,
+  };
+  return admit(edited, calls, false);
+}

@@ -1,0 +1,64 @@
+import { countOutcome } from '../environment/spending.ts';
+import type { Expected, ReferenceCall, ReferenceModel } from './reference-model.ts';
+
+/** The calls of a reference's round, found and changed. A settled call never changes again. */
+
+export function find({ calls }: ReferenceModel, callId: string): ReferenceCall | undefined {
+  return calls.find(({ call }) => call.callId === callId);
+}
+
+export function change(
+  reference: ReferenceModel,
+  callId: string,
+  by: Partial<ReferenceCall>,
+): ReferenceModel {
+  const calls = reference.calls.map(entry =>
+    entry.call.callId === callId && entry.stage !== 'settled' ? { ...entry, ...by } : entry,
+  );
+  return { ...reference, calls };
+}
+
+export function settle(
+  reference: ReferenceModel,
+  callId: string,
+  outcome: NonNullable<ReferenceCall['result']>,
+): ReferenceModel {
+  const { output, isError, shown } = outcome;
+  const result = { output, isError, ...(shown === undefined ? {} : { shown }) };
+  return change(reference, callId, { stage: 'settled', result });
+}
+
+export function refuseCalls(
+  reference: ReferenceModel,
+  which: (call: ReferenceCall) => boolean,
+): ReferenceModel {
+  if (!reference.calls.some(which)) return reference;
+  const calls = reference.calls.map(call =>
+    which(call) ? { ...call, stage: 'settled' as const, result: null } : call,
+  );
+  return { ...reference, calls };
+}
+
+export function countFailure(reference: ReferenceModel, digest: string, failed: boolean): ReferenceModel {
+  return { ...reference, spending: countOutcome(reference.spending, digest, failed) };
+}
+
+/** When every call has its result, all of them are in the transcript, in call order. */
+export function closeRound(reference: ReferenceModel): ReferenceModel {
+  const { calls, transcript, resultsAt, done } = reference;
+  if (calls.length === 0 || calls.some(({ stage }) => stage !== 'settled')) return reference;
+  const results = calls.map(({ call, result }): Expected => {
+    const { callId } = call;
+    if (result === null) return { refused: callId };
+    const { output, isError, shown } = result;
+    return { type: 'tool_result', callId, output, isError, ...(shown === undefined ? {} : { shown }) };
+  });
+  const at = resultsAt ?? transcript.length;
+  return {
+    ...reference,
+    calls: [],
+    resultsAt: null,
+    done: [...done, ...calls],
+    transcript: [...transcript.slice(0, at), ...results, ...transcript.slice(at)],
+  };
+}
