@@ -34,7 +34,7 @@ export function describeEvent(event: RunEvent): string {
       return [event.reason ?? '', `until ${formatClock(event.deadline)} at the latest`, by(event).trim()]
         .filter(Boolean)
         .join(', ');
-    case 'run.parked':
+    case 'run.quarantined':
       return shorten(event.reason, SHORT);
     case 'run.cancelled':
       return [event.reason ?? '', describeUnsettled(event.unsettled), by(event).trim()]

@@ -30,7 +30,7 @@ export function describeEvent(event: RunEvent, nameOf: (callId: string) => strin
       return by(event).trim();
     case 'cancel.requested':
       return [shorten(event.reason ?? '', SHORT), by(event).trim()].filter(Boolean).join(' ');
-    case 'run.parked':
+    case 'run.quarantined':
       return shorten(event.reason, SHORT);
     case 'run.cancelled':
       return [shorten(event.reason ?? '', SHORT), by(event).trim()].filter(Boolean).join(' ');
