@@ -43,7 +43,9 @@ describe.each(DOCUMENTS)('%s', document => {
     const named = [...read(document).matchAll(/`((?:[\w.-]+\/)+(?:[\w.-]+\.(?:ts|json|md))?)`/g)];
     const missing = named
       .map(([, path = '']) => path)
-      .filter(path => !/[A-Z]{3}|^agentchart\/|^\.agentchart\/|^dist\//.test(path.replace(/README|CHANGELOG/, '')))
+      .filter(
+        path => !/[A-Z]{3}|^agentchart\/|^\.agentchart\/|^dist\//.test(path.replace(/README|CHANGELOG/, '')),
+      )
       .filter(path => !existsSync(join(ROOT, path)));
     expect(missing).toEqual([]);
   });
