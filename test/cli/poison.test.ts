@@ -1,8 +1,8 @@
-import { resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { built } from '../built.ts';
 import { calling, Desk, eventsOf } from './desk.ts';
 
-const POISONED = resolve('test/cli/fixtures/poison.ts');
+const POISONED = built('test/cli/fixtures/poison.ts');
 
 describe('a run that kills its process each time', () => {
   test('is paused by the sixth, which says why, and goes on when it is unpaused', async () => {

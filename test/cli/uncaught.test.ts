@@ -1,9 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { until } from '../http/runs-app.ts';
 import { ServedDesk } from '../http/served-desk.ts';
-import { calling, Desk } from './desk.ts';
-
-const LIBRARY = new URL('../../surfaces/library/index.ts', import.meta.url).href;
+import { calling, Desk, LIBRARY } from './desk.ts';
 
 /** An agent whose tool fails in the given way while its promise is not settled, or once it is. */
 function makeModule(failing: string): string {
