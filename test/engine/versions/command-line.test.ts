@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { chartIdentity } from '../../../machines/snapshot.ts';
 import { sqlite } from '../../../stores/sqlite.ts';
-import { AGENT, Desk } from '../../support/cli/desk.ts';
+import { AGENT, Desk, LIBRARY } from '../../support/cli/desk.ts';
 import { oldEvents } from '../../support/versions/old-journals.ts';
 import { rewriteJournal } from '../../support/versions/rewrite-journal.ts';
 
@@ -44,7 +44,7 @@ describe.concurrent('show', () => {
     expect(alone.stdout).not.toContain('versions');
     const other = desk.write(
       'other.mjs',
-      `import { createAgent } from ${JSON.stringify(new URL('../../../tools/agent/index.ts', import.meta.url).href)};
+      `import { createAgent } from ${JSON.stringify(LIBRARY)};
        export default createAgent({ name: 'desk', version: '9' });`,
     );
     const { code, stdout } = await desk.run(['show', runId, '--agent', other]);
@@ -147,7 +147,7 @@ describe.concurrent('a journal on disk in words that this release does not know'
     });
     const agent = desk.write(
       'knowing.mjs',
-      `import { createAgent } from ${JSON.stringify(new URL('../../../tools/agent/index.ts', import.meta.url).href)};
+      `import { createAgent } from ${JSON.stringify(LIBRARY)};
        const awake = event => (event.type === 'calls.dreamt' ? { ...event, type: 'calls.started' } : event);
        const migrations = [{ from: { chart: 1 }, to: { chart: 2 }, migrate: events => events.map(awake) }];
        export default createAgent({ name: 'golden', version: '1', migrations });`,
