@@ -83,7 +83,7 @@ describe.concurrent('npm run example:research', () => {
       model: `scripted:${file}`,
       status: 'finished',
       turns: 4,
-      text: `Speech is free [1], and the moon is cheese. \n\nSources:\n[1] The Constitution of the United States: First Amendment (${FIRST})\n\nCitations of what was not read were left out: no.md.`,
+      text: `Speech is free [1], and the moon is cheese. \n\nSources:\n[1] The Constitution of the United States: First Amendment (${FIRST})\n\nCitations of unread sources were omitted: no.md.`,
       read: [FIRST],
     });
   });

@@ -199,7 +199,11 @@ describe('what is not compiled is refused by name, and XState makes the step', (
     ['a computed id', 'a computed id', makeMachine(acting(spawnChild('modelTurn', { id: () => 'x' })))],
     ['a spawn without id', 'a computed id', makeMachine(acting(spawnChild('modelTurn')))],
     ['an unknown service', 'the actor "other"', makeMachine({ a: { invoke: { src: 'other' } } })],
-    ['an actor in place', 'not a service', makeMachine({ a: { invoke: { src: fromPromise(async () => 1) } } })],
+    [
+      'an actor in place',
+      'not a service',
+      makeMachine({ a: { invoke: { src: fromPromise(async () => 1) } } }),
+    ],
     ['a guard that is not there', 'the guard "none"', makeMachine(go({ target: 'b', guard: 'none' }))],
     ['and', 'the combined guard "and"', makeMachine(go({ target: 'b', guard: and(['yes']) }))],
     ['or', 'the combined guard "or"', makeMachine(go({ target: 'b', guard: or(['yes']) }))],
