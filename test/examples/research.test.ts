@@ -131,7 +131,7 @@ describe('the researcher', () => {
 
   test('may invent a citation, which is left out', async () => {
     const settled = await makeResearcher(standInModel({ invent: true })).run('Who wins the race?');
-    expect(settled).toMatchObject({ text: expect.stringMatching(/left out: .*atlantis\.md\.$/) });
+    expect(settled).toMatchObject({ text: expect.stringMatching(/omitted: .*atlantis\.md\.$/) });
   });
 
   test('goes on with a second question, and may cite what it has read for the first', async () => {
