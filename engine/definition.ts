@@ -65,7 +65,7 @@ export type AgentDefinition = {
 };
 
 /** Overrides of the agent's configuration for one run. */
-export type RunChanges = {
+type RunChanges = {
   limits?: Partial<Limits>;
   onLimit?: RunConfig['onLimit'];
   holdsAtEnd?: boolean;

@@ -30,6 +30,7 @@ const pricesSchema = z.record(
 );
 export type Prices = z.infer<typeof pricesSchema>;
 
+/** Which tools the model may or must call. */
 export const toolChoiceSchema = z.union([
   z.enum(['auto', 'required', 'none']),
   z.object({ name: z.string() }),
@@ -52,7 +53,7 @@ export const runParamsSchema = z.object({
   toolChoice: z.exactOptional(toolChoiceSchema),
   tools: z.exactOptional(z.array(z.string())),
   providerOptions: z.exactOptional(z.custom<JsonObject>(isJsonObject)),
-  /** Limits of the whole run: what the run has already spent counts. */
+  /** Limits of the entire run: what the run has already spent counts. */
   limits: z.exactOptional(
     z.object({
       turns: z.exactOptional(turns),

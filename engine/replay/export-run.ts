@@ -16,7 +16,7 @@ export const EXPORT_FORMAT = 'agentchart-run/2';
 export const UNCHAINED_FORMAT = 'agentchart-run/1';
 
 /** The run after the last entry of its journal. */
-export type ExportedEnd = {
+type ExportedEnd = {
   status: RunStatus;
   /** The epoch of the last claim in the journal; 0 without a claim. */
   epoch: number;
@@ -27,7 +27,7 @@ export type ExportedEnd = {
 };
 
 /** An exported run: its journal, and hashes that detect changes. */
-export type ExportedRun = {
+type ExportedRun = {
   run: { runId: string; agent: { name: string; version?: string }; chart: StoredState['chart'] };
   journal: JournalEntry[];
   /** The hash of each entry; each hash covers the previous one. */

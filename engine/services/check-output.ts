@@ -3,7 +3,7 @@ import { DEEPEST_JSON, isTooDeep, type JsonValue, toJson } from '../../protocol/
 import type { OutputContract } from '../definition.ts';
 
 /** The validated value of an answer, or the feedback for the model. */
-export type CheckedOutput = { output: JsonValue } | { fault: string };
+type CheckedOutput = { output: JsonValue } | { fault: string };
 
 /** Parses the answer as JSON, optionally in a code fence, and validates it. Never rejects. */
 export async function checkOutput({ validate }: OutputContract, text: string): Promise<CheckedOutput> {

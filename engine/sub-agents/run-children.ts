@@ -239,7 +239,7 @@ type Waiting = Extract<Settled, { status: 'waiting' }>;
 /**
  * Adds what the children wait for, as stored, to what the run waits for. With a paused child, the run is paused too.
  */
-export async function withChildren(store: Store, context: Context, settled: Waiting): Promise<Waiting> {
+async function withChildren(store: Store, context: Context, settled: Waiting): Promise<Waiting> {
   const { approvals, results, doubts } = settled;
   const merged = { ...settled, approvals: [...approvals], results: [...results], doubts: [...doubts] };
   for (const { childRunId } of suspendedCalls(context)) {

@@ -101,7 +101,7 @@ export type PresentAgent = {
 };
 
 /** The recorded parts of an agent on which a run depends. `tools` is missing if its start did not record them. */
-export type RecordedAgent = {
+type RecordedAgent = {
   agent: RunStarted['agent'];
   models: RunStarted['config']['models'];
   tools?: readonly ToolDigest[];

@@ -24,7 +24,7 @@ import { versionMismatch } from './version-mismatch.ts';
  */
 
 /** What a migration needs from the engine. */
-export type MigrateParts = {
+type MigrateParts = {
   store: Store;
   host: Host;
   isDead(owner: Owner): boolean;

@@ -6,7 +6,7 @@ import { escapeOptional, escapeText } from './rows.ts';
 import type { Statements } from './statements.ts';
 
 /** The initial record of a run. Its journal begins after the entry `base`. */
-export type NewRun = {
+type NewRun = {
   agent: string;
   agentVersion?: string | undefined;
   chart?: { version: number; hash: string };

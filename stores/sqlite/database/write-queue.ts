@@ -13,7 +13,7 @@ export type Write = {
 };
 
 /** Commits writes in order and settles each; returns those that found the store locked. */
-export type Commit = (writes: readonly Write[]) => readonly Write[];
+type Commit = (writes: readonly Write[]) => readonly Write[];
 
 type Waiting = Write & { calledAt: number };
 

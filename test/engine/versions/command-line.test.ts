@@ -26,7 +26,9 @@ describe.concurrent('show', () => {
     const { code, stdout } = await desk.run(['show', 'run_old']);
     expect(code).toBe(1);
     expect(stdout).toContain('needs-migration: it has chart version 2');
-    expect(stdout).toContain('`agentchart migrate run_old` creates a run that continues from its current state');
+    expect(stdout).toContain(
+      '`agentchart migrate run_old` creates a run that continues from its current state',
+    );
     const json = await desk.run(['show', 'run_old', '--json']);
     expect(json.code).toBe(1);
     expect(JSON.parse(json.stdout)).toMatchObject({
