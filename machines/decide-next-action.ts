@@ -55,7 +55,7 @@ function withOpenCalls(context: Context): NextAction {
   const ready = callsWith(context, 'ready');
   if (context.batch > 0) {
     const owed = context.calls.filter(call => isOwed(call) || call.status === 'ready');
-    return { type: 'executeTools', calls: ids(owed), why: `${count(owed)} go on where they were left` };
+    return { type: 'executeTools', calls: ids(owed), why: `resuming ${count(owed)}` };
   }
   if (ready.length > 0) return { type: 'executeTools', calls: ids(ready), why: `${count(ready)} may run` };
   const doubted = callsWith(context, 'doubted');
@@ -71,7 +71,7 @@ function withOpenCalls(context: Context): NextAction {
     return { type: 'interruptForApproval', calls: ids(gated), why: `${count(gated)} need a decision` };
   }
   const waiting = callsWith(context, 'waiting');
-  return { type: 'awaitResults', calls: ids(waiting), why: `${count(waiting)} run elsewhere` };
+  return { type: 'awaitResults', calls: ids(waiting), why: `waiting for results of ${count(waiting)}` };
 }
 
 /**
@@ -122,10 +122,10 @@ function betweenRounds(context: Context): NextAction {
   if (context.closing !== null && lastTurn?.final === true) return finish(context, context.closing);
   const reason = reasonToCall(context);
   if (reason !== null) return callWithinLimits(context, reason);
-  if (lastTurn === null) return callWithinLimits(context, 'the run begins');
+  if (lastTurn === null) return callWithinLimits(context, 'the run starts');
   if (inbox.length > 0) return callWithinLimits(context, `${inbox.length} unread message(s)`);
   if (lastTurn.draft)
-    return callWithinLimits(context, 'planning is over: the answer is a call of its own', 'streamFinal');
+    return callWithinLimits(context, 'planning is complete: requesting the separate answer', 'streamFinal');
   return finish(context, incompleteReason(context));
 
   function reasonToCall({ sentBack }: Context): string | null {

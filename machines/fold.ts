@@ -239,7 +239,7 @@ function interruptTool(context: Context, callId: string): Context {
   if (call === undefined) return context;
   if (call.sideEffect !== 'once') return changeCall(context, callId, { status: 'queued' });
   if (call.reconcilable) return changeCall(context, callId, { status: 'reconciling' });
-  const doubt = 'Whoever ran it stopped before its outcome was recorded.';
+  const doubt = 'The process that ran it stopped before its outcome was recorded.';
   return changeCall(context, callId, { status: 'doubted', doubt });
 }
 
@@ -253,7 +253,7 @@ function fireTimer(context: Context): Context {
   return refuseCalls(
     { ...waited, timer: null },
     expired,
-    'Not run: the approval expired before anybody decided.',
+    'Not run: the approval expired without a decision.',
   );
 }
 

@@ -35,7 +35,7 @@ const LONGEST_REASON_BYTES = 10_000;
 
 /** The reason of a doubt about a call whose tool is now declared `once`. */
 export const ONCE_NOW =
-  'Whoever ran it stopped before its outcome was recorded, and its tool is one by now that must not run twice.';
+  'The process that ran it stopped before its outcome was recorded, and its tool must not run twice now.';
 
 /** Whether the tool is now declared `once`, although the call was recorded with a lesser side effect. */
 export function becameOnce({ sideEffect }: Call, tool: Tool | undefined): boolean {
@@ -100,7 +100,9 @@ export class CallRun {
    * can no longer happen.
    */
   async recover(): Promise<void> {
-    await this.#reconcile('Whoever ran it stopped before its outcome was recorded.', () => this.execute());
+    await this.#reconcile('The process that ran it stopped before its outcome was recorded.', () =>
+      this.execute(),
+    );
   }
 
   /**
@@ -143,7 +145,7 @@ export class CallRun {
 
   async #validate(): Promise<{ input: unknown } | undefined> {
     if (this.#tool?.run === undefined) {
-      await this.#settleInvalid(`The agent has no tool "${this.call.name}" any more.`);
+      await this.#settleInvalid(`The agent no longer has a tool "${this.call.name}".`);
       return undefined;
     }
     const validation = await this.#tool.validate(this.call.input);

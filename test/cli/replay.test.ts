@@ -41,7 +41,7 @@ describe.concurrent('replay', () => {
     expect(lines[0]).toMatchObject({
       runId,
       state: 'turn.planning',
-      next: { type: 'callModel', why: 'the run begins' },
+      next: { type: 'callModel', why: 'the run starts' },
     });
     expect(verdict).toMatchObject({ runId, equal: true, entries: journal.length, state: 'finished' });
     expect(verdict.hash).toMatch(/^[0-9a-f]{64}$/);

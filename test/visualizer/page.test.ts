@@ -52,7 +52,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect(await page.locator('.where').innerText()).toContain('1 call(s) of refund need a decision');
     await expect.poll(() => watched.countOf('edge-deciding--turn')).toBe('×2');
     await expect.poll(() => watched.countOf('state-executingTools')).toBe('×1');
-    expect(await page.locator('.entry .why').first().innerText()).toContain('the run begins');
+    expect(await page.locator('.entry .why').first().innerText()).toContain('the run starts');
     await page.getByLabel('Deciding as').fill('Grace');
 
     demo.gate.close();
