@@ -46,7 +46,7 @@ const TABLE: readonly [when: string, change: Change, next: NextAction][] = [
   [
     'calls only wait',
     { calls: [call('a', 'settled'), call('b', 'waiting')] },
-    { type: 'awaitResults', calls: ['b'], why: '1 call(s) of look run elsewhere' },
+    { type: 'awaitResults', calls: ['b'], why: 'waiting for results of 1 call(s) of look' },
   ],
   [
     'all calls have results',

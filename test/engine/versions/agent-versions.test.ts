@@ -177,7 +177,7 @@ describe('an approved call whose tool', () => {
   test('is gone is answered for the model, and nothing runs', async () => {
     expect(await approveWith([READ])).toMatchObject({
       status: 'finished',
-      results: [{}, { isError: true, output: 'Not run: The agent has no tool "pay" any more.' }],
+      results: [{}, { isError: true, output: 'Not run: The agent no longer has a tool "pay".' }],
     });
   });
 
@@ -266,7 +266,7 @@ describe('a call that was interrupted, and whose tool', () => {
     const safe = await takeOver({ sideEffect: 'idempotent' }, () => makeTool('other'));
     expect(safe.settled).toMatchObject({
       status: 'finished',
-      results: [{ isError: true, output: 'Not run again: The agent has no tool "act" any more.' }],
+      results: [{ isError: true, output: 'Not run again: The agent no longer has a tool "act".' }],
     });
   });
 
