@@ -105,7 +105,7 @@ export class Driver<State> {
 
   /** Aborts what runs, waits for it to settle within the grace time, then puts the cancellation to the chart. */
   async cancel(said: CommandOptions & { reason?: string }): Promise<AppendOutcome> {
-    if (this.#over) return { type: 'let-go' };
+    if (this.#over) return { type: 'driver-changed' };
     this.#cancelling ??= this.#cancel(said);
     return await this.#cancelling;
   }
@@ -118,7 +118,7 @@ export class Driver<State> {
     await Promise.race([settled, sleep(this.#options.host, this.#options.graceMs, grace.signal)]);
     grace.abort();
     return this.#over
-      ? { type: 'let-go' }
+      ? { type: 'driver-changed' }
       : await this.#log.append([state => this.#chart.cancel(state, said)]);
   }
 
@@ -213,7 +213,7 @@ export class Driver<State> {
     this.#throwIfStopped(signal);
     if (this.#options.durability === 'relaxed') this.#commitInBackground();
     else await this.#log.commit();
-    this.#saveOnTheWay();
+    this.#saveSnapshot();
     await this.#renewAfter(1 / 2);
     this.#throwIfStopped(signal);
   }
@@ -237,7 +237,7 @@ export class Driver<State> {
       this.#log
         .commit()
         .then(() => {
-          this.#saveOnTheWay();
+          this.#saveSnapshot();
           return this.#endIfQuiet();
         })
         .catch(error => this.#giveUp(error));
@@ -287,8 +287,8 @@ export class Driver<State> {
     return this.#chart.isAtRest(this.state) && (wakeAt === null || wakeAt > this.#options.host.now());
   }
 
-  #saveOnTheWay(): void {
-    if (!this.#over) this.#options.snapshots.saveOnTheWay(this.#log.durable);
+  #saveSnapshot(): void {
+    if (!this.#over) this.#options.snapshots.saveInBackground(this.#log.durable);
   }
 
   #end(outcome: DriveOutcome): void {
@@ -312,6 +312,6 @@ export class Driver<State> {
     this.#over = true;
     this.#cancelTick();
     for (const id of [...this.#running.keys()]) this.#stop(id);
-    this.#log.letGo();
+    this.#log.stopDriving();
   }
 }

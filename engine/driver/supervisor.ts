@@ -81,7 +81,7 @@ export class Supervisor {
   /** Puts inputs to the run, which is driven on. */
   async put(makes: readonly MakeCommand[]): Promise<SubmitResult> {
     const result = await this.#log.put(makes);
-    if (result.accepted && !this.#log.isLed) this.driveInBackground();
+    if (result.accepted && !this.#log.isDriving) this.driveInBackground();
     return result;
   }
 
@@ -120,7 +120,7 @@ export class Supervisor {
   /** Drives a run that was just created and claimed. */
   begin(epoch: number, leasedAt: Moment, inherited: readonly Item[]): void {
     this.#inherited = inherited;
-    this.#log.lead(epoch);
+    this.#log.startDriving(epoch);
     this.#drive(epoch, leasedAt, inherited);
   }
 
@@ -164,12 +164,12 @@ export class Supervisor {
       await this.#parkIfPoisoned();
       const inherited = await this.#inherit();
       while (!this.#log.isDurable) await this.#log.commit();
-      if (!this.#log.isLed) return false;
+      if (!this.#log.isDriving) return false;
       after = this.#drive(epoch, leasedAt, inherited);
       return true;
     } catch (error) {
-      if (this.#log.isLed) after = { type: 'failed', error };
-      this.#log.letGo();
+      if (this.#log.isDriving) after = { type: 'failed', error };
+      this.#log.stopDriving();
       throw error;
     } finally {
       this.#stage = after;
@@ -225,7 +225,7 @@ export class Supervisor {
   }
 
   #afterDriving(stage: Stage): void {
-    this.#log.letGo();
+    this.#log.stopDriving();
     this.#stage = stage;
     this.wakeAtExpiry();
     this.#parts.events.nudge();

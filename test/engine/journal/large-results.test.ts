@@ -305,7 +305,7 @@ describe('replay', () => {
   });
 
   test.each([
-    ['is gone', async () => undefined, 'that the store has not'],
+    ['is gone', async () => undefined, 'that is not in the store'],
     [
       'is another one',
       async (length: number) => new TextEncoder().encode('"other"').slice(0, length),
