@@ -228,7 +228,7 @@ export class Supervisor {
     this.#log.stopDriving();
     this.#stage = stage;
     this.wakeAtExpiry();
-    this.#parts.events.nudge();
+    this.#parts.events.wakeReaders();
     const { context } = this.#log.state;
     if (context.cancelling !== null) void this.#parts.children.cancel(context).catch(() => {});
     void this.#tellParent().catch(() => {});

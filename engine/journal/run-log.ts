@@ -1,3 +1,8 @@
+/*
+ * engine/journal: journals and the state folded from them. `run-log.ts` appends, `read-journal.ts` reads, `load-run.ts`
+ * folds, `snapshots.ts` saves folds, `run-blobs.ts` stores large results, and `redaction/` removes content.
+ */
+
 import type { Effect } from '../../protocol/effect.ts';
 import type { ReportEvent } from '../../protocol/event.ts';
 import type { AppendResult, ClaimRequest, Store } from '../../protocol/store.ts';
@@ -9,11 +14,6 @@ import { RunEvents } from '../run/run-events.ts';
 import type { LateOutcome } from '../services/service.ts';
 import { recordLate } from './late-evidence.ts';
 import { damagedJournal, readJournal, readPages } from './read-journal.ts';
-
-/*
- * engine/journal: journals and the state folded from them. `run-log.ts` appends, `read-journal.ts` reads, `load-run.ts`
- * folds, `snapshots.ts` saves folds, `run-blobs.ts` stores large results, and `redaction/` removes content.
- */
 
 /**
  * A run's journal in this process: the folded state, the pending events, and the only code that appends chart events.
