@@ -197,7 +197,7 @@ describe('a runner', () => {
     })();
     await expect(iterating).rejects.toMatchObject({
       code: 'input-invalid',
-      message: expect.stringContaining('a result of x'),
+      message: expect.stringContaining('result of call x'),
     });
     expect(await runner.run.settled()).toMatchObject({ status: 'waiting', paused: true });
     const numbers: number[] = [];
