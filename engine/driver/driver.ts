@@ -82,7 +82,7 @@ export class Driver<State> {
     return this.#log.state;
   }
 
-  /** Drives until the run rests or has ended, or another process takes over. Rejects with errors of the store and services. */
+  /** Drives until the run rests or has ended, or another process drives it. Rejects if the store or a service fails. */
   async drive(): Promise<DriveOutcome> {
     this.#log.follow({
       onInput: effects => {

@@ -43,7 +43,7 @@ export function makeHash(): { update(part: Uint8Array): void; digest(): string }
 
 let crypto: typeof import('node:crypto') | undefined;
 
-/** Node's crypto module, loaded when first needed: ten times as fast. `undefined` in browsers, which also use this file. */
+/** Node's crypto module, ten times as fast, loaded on first use. `undefined` in browsers, which use this file too. */
 function nodeCrypto(): typeof import('node:crypto') | undefined {
   crypto ??= globalThis.process?.getBuiltinModule?.('crypto');
   return crypto;

@@ -9,7 +9,10 @@ import type { LateOutcome } from '../services/service.ts';
 import { appendEvidence } from './append-evidence.ts';
 import { readJournal } from './read-journal.ts';
 
-/** The outcomes of `once` calls among events that the run no longer accepts. `before`: the state they were first folded into. */
+/**
+ * The outcomes of `once` calls among events that the run no longer accepts. `before`: the state that the events were
+ * first folded into.
+ */
 export function lateOutcomes(events: readonly ChartEvent[], before: ChartState): LateOutcome[] {
   return events.flatMap(event => {
     const call = event.type === 'tool.settled' ? findCall(before.context, event.callId) : undefined;

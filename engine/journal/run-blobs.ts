@@ -43,7 +43,7 @@ export class RunBlobs {
     this.#runId = runId;
   }
 
-  /** Stores the full output as a blob and returns what the journal keeps. `text`: the output as the model would read it. */
+  /** Stores the full output as a blob. Returns what the journal keeps, cut from `text`: the output as the model reads it. */
   async put(output: JsonValue, text: string, maxBytes: number): Promise<BoundOutput> {
     const json = canonicalJson(output);
     const blob = { digest: hashText(json), bytes: utf8Length(json) };

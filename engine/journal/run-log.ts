@@ -98,7 +98,7 @@ export class RunLog<State> {
     this.#follower = follower;
   }
 
-  /** Drops the pending events, except those being appended now: what they report is lost, or reported by a later driver. */
+  /** Drops the pending events that are not being appended now; a later driver may report the same outcomes. */
   stopDriving(): void {
     if (this.#epoch === null) return;
     this.#epoch = null;

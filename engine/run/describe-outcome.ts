@@ -35,7 +35,7 @@ export function describeOutcome(state: ChartState): Outcome {
   return {
     status: isQuarantined ? 'running' : statusOf(state),
     ...(settled?.status === 'finished' ? describeAnswer(settled) : {}),
-    ...(settled?.status === 'failed' ? { error: settled.error } : {}),
+    ...given({ error: settled?.status === 'failed' ? settled.error : undefined }),
     paused: context.paused && !isQuarantined,
     open: listOpenCalls(context).map(({ callId }) => callId),
     results: [...toolResults(context), ...context.calls.flatMap(resultOf)].map(withoutBlob),

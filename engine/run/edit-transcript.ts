@@ -127,7 +127,7 @@ function findUnpaired(items: readonly Item[]): string | null {
   return null;
 }
 
-/** One result cannot answer two calls. Ids that the transcript already repeats, as given in the run's input, may stay. */
+/** One result cannot answer two calls. Ids that the run's transcript already repeats may stay repeated. */
 function findRepeated(items: readonly Item[], { transcript }: Context): string | null {
   const before = countCalls(transcript);
   for (const [callId, count] of countCalls(items)) {

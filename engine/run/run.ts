@@ -88,7 +88,7 @@ export class Run implements RunHandle {
     this.#supervisor = new Supervisor({ options, log, events, children, loaded, inherited });
   }
 
-  /** A handle on an existing run. `inherited`: the transcript of the runs it continues, reloaded when the run is driven. */
+  /** A handle on an existing run. `inherited`: the cached transcript of the runs that it continues. */
   static attach(options: RunOptions, loaded: LoadedRun, inherited?: readonly Item[]): Run {
     const run = new Run(options, loaded, inherited);
     run.#supervisor.wakeAtExpiry();
@@ -211,7 +211,7 @@ export class Run implements RunHandle {
     return await this.#submitOne({ type: 'unpause', ...options });
   }
 
-  /** Lets a paused run, or its paused sub-agent's run, make one model call or run one round, then pauses again. */
+  /** Allows one model call or round of tool calls, then pauses. Applies to a paused sub-agent's run like `unpause`. */
   async step(options: CommandOptions = {}): Promise<CommandResult> {
     return await this.#submitOne({ type: 'step', ...options });
   }
@@ -268,7 +268,7 @@ export class Run implements RunHandle {
     return Run.attach({ ...options, runId, owner }, loaded, this.#supervisor.inherited);
   }
 
-  /** The durable state of the run and the transcript it inherits, as JSON: `agent.restore` continues from it in any process. */
+  /** The durable state and the inherited transcript as JSON: `agent.restore` continues from it in any process. */
   snapshot(): JsonValue {
     const { inherited } = this.#supervisor;
     const { state, seq } = this.#log.durable;

@@ -52,7 +52,7 @@ export type Settled = { usage: Usage | null; turns: number } & (
   | { status: 'cancelled'; unsettled: OpenCall[] }
 );
 
-/** What `settled()` returns for this state; `null` while the run is running. `showText` filters the answer for readers. */
+/** What `settled()` returns in this state; `null` while the run is running. `showText` filters the answer's text. */
 export function describeSettled(state: ChartState, showText: (text: string) => string): Settled | null {
   const { context } = state;
   const spent = { usage: context.usage, turns: context.turns };

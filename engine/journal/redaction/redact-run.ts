@@ -63,7 +63,7 @@ export async function redactRun(
       state: makeImage(state),
       now,
       isDead,
-      ...(redacted.length > 0 && { event }),
+      ...given({ event: redacted.length > 0 ? event : undefined }),
     });
     if (result.type === 'appended') return { runId, values: redacted.length, elsewhere };
   }
