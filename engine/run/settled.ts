@@ -10,7 +10,7 @@ import type { Usage } from '../../protocol/turn.ts';
 import type { Host } from '../driver/host.ts';
 import { isAtRest, statusOf } from '../journal/load-run.ts';
 
-/** A call that has no result yet. `runId` is the run that has to be told: a sub-agent's for its own calls. */
+/** A call without a result. `runId`: the run to send the decision to; a sub-agent's run for the sub-agent's calls. */
 export type OpenCall = {
   callId: string;
   runId: string;
@@ -19,23 +19,24 @@ export type OpenCall = {
   digest: string;
   sideEffect: SideEffect;
   status: Exclude<Call['status'], 'settled'>;
-  /** The run of a sub-agent that will give its result. */
+  /** The sub-agent's run whose answer will be the result. */
   waitsFor?: string;
-  /** Why a person is asked, or why nobody knows whether it happened. */
+  /** Why it needs approval, or why its outcome is unknown. */
   reason?: string;
   /** ms since the epoch. */
   expiresAt?: number;
 };
 
-/** Where a run came to rest or ended, after every accepted input. */
+/** The state of a run that rests or has ended. */
 export type Settled = { usage: Usage | null; turns: number } & (
   | {
       status: 'finished';
       text: string;
       output?: JsonValue;
       results: ToolResult[];
-      /** Messages that came too late to be read. */
+      /** Messages that arrived too late for the model to read. */
       unread: Item[];
+      /** Present if the answer was cut short, such as by a limit. */
       incomplete?: { reason: string };
     }
   | {
@@ -44,14 +45,14 @@ export type Settled = { usage: Usage | null; turns: number } & (
       results: OpenCall[];
       doubts: OpenCall[];
       paused: boolean;
-      /** Why the engine paused the run by itself. */
+      /** Only for a quarantined run: why the engine paused it. */
       reason?: string;
     }
   | { status: 'failed'; error: { code: string; message: string } }
   | { status: 'cancelled'; unsettled: OpenCall[] }
 );
 
-/** `null` while the run has something to do. `showText` is what readers get of a raw text. */
+/** What `settled()` returns in this state; `null` while the run is running. `showText` filters the answer's text. */
 export function describeSettled(state: ChartState, showText: (text: string) => string): Settled | null {
   const { context } = state;
   const spent = { usage: context.usage, turns: context.turns };
@@ -72,12 +73,12 @@ export function describeSettled(state: ChartState, showText: (text: string) => s
         results: callsWith(context, 'waiting').map(call => openCall(context, call)),
         doubts: callsWith(context, 'doubted').map(call => openCall(context, call)),
         paused: context.paused,
-        ...(context.quarantined === null ? {} : { reason: context.quarantined }),
+        ...given({ reason: context.quarantined ?? undefined }),
       };
   }
 }
 
-/** The same, but `null` too while a timer of a run that rests is due. */
+/** Like `describeSettled`, but also `null` if the timer of a resting run is due. */
 export function describeNow(
   state: ChartState,
   { host, showText }: { host: Pick<Host, 'now'>; showText(text: string): string },
@@ -99,10 +100,11 @@ function describeAnswer(context: Context, showText: (text: string) => string) {
 }
 
 function describeError({ next }: Context): { code: string; message: string } {
-  if (next?.type !== 'fail') throw new Error('a failed run has decided to fail');
+  if (next?.type !== 'fail') throw new Error('expected the next action of a failed run to be "fail"');
   return { code: next.code, message: next.message };
 }
 
+/** The calls of the open round that have no result. */
 export function listOpenCalls(context: Context): OpenCall[] {
   return context.calls.filter(call => call.status !== 'settled').map(call => openCall(context, call));
 }

@@ -131,7 +131,7 @@ describe.concurrent('a call that waits for the client', () => {
     expect((await answer()).code).toBe(0);
     const again = await answer();
     expect(again.code).toBe(4);
-    expect(again.stderr).toContain('was answered by');
+    expect(again.stderr).toContain('was already answered by');
   });
 });
 

@@ -97,6 +97,6 @@ describe.concurrent('redact', () => {
     const { desk, runId } = await rest();
     const turn = (await desk.journal(runId)).find(({ type }) => type === 'turn.completed')?.seq;
     const { code, stderr } = await desk.run(['redact', runId, '--path', `/${turn}/calls/0/input/orderId`]);
-    expect([code, stderr]).toEqual([4, expect.stringContaining('no result yet')]);
+    expect([code, stderr]).toEqual([4, expect.stringContaining('without a result')]);
   });
 });

@@ -197,7 +197,7 @@ describe('a runner', () => {
     })();
     await expect(iterating).rejects.toMatchObject({
       code: 'input-invalid',
-      message: expect.stringContaining('a result of x'),
+      message: expect.stringContaining('result of call x'),
     });
     expect(await runner.run.settled()).toMatchObject({ status: 'waiting', paused: true });
     const numbers: number[] = [];
@@ -213,7 +213,7 @@ describe('a runner', () => {
     })();
     await expect(iterating).rejects.toMatchObject({
       code: 'input-invalid',
-      message: expect.stringContaining('c0_0 is there 2 times'),
+      message: expect.stringContaining('c0_0 occurs 2 times'),
     });
     expect(ran).toEqual([]);
   });
