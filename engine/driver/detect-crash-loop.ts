@@ -63,13 +63,12 @@ async function childMadeProgress(store: Store, context: Context, since: number):
   return false;
 }
 
-/** Golden journals contain this text: a change of it changes them. */
 function explain({ state }: Fold, last: string): string {
   const running = state.context.calls.filter(({ status }) => status === 'running');
   const calls = running.map(({ name, callId }) => `${name} (${callId})`).join(', ');
   const where = calls === '' ? statePath(state) : `${statePath(state)}, running ${calls}`;
   return (
-    `${MAX_CRASHES} processes in a row died while they drove this run and got no further, the last of them ` +
-    `${shortenOwnerName(last)}; it stands in ${where}. It is not tried again by itself: unpause it to try, or cancel it.`
+    `${MAX_CRASHES} processes in a row died while driving this run, without progress; the last was ` +
+    `${shortenOwnerName(last)}. The run is in ${where}. It is not retried automatically: unpause it to try again, or cancel it.`
   );
 }

@@ -157,7 +157,7 @@ const TABLE: readonly [when: string, change: Change, next: NextAction][] = [
   [
     'the run is paused before the model is called',
     { paused: true },
-    { type: 'pause', why: 'paused before callModel (the run begins)' },
+    { type: 'pause', why: 'paused before callModel (the run starts)' },
   ],
   [
     'the run is paused and may take a step',

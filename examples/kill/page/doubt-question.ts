@@ -10,7 +10,7 @@ export type DoubtQuestion = {
 /** Sends a command of the run. */
 export type TellRun = (command: string, body?: object) => void;
 
-const QUARANTINED = 'One process after another died of it and got no further';
+const QUARANTINED = 'Several processes in a row died while driving it, without progress';
 
 /** What a run in doubt asks, and what a person can say; also the way on for a run that was quarantined. */
 export function makeDoubtQuestion(tell: TellRun): DoubtQuestion {
