@@ -1,6 +1,6 @@
 import type { FinishReason } from '../../protocol/turn.ts';
 
-/** Why the turn ended. A prompt that was blocked has no finish reason but a block reason. */
+/** Returns the finish reason of a turn. A blocked prompt has a block reason instead of a finish reason. */
 export function finishReasonOf(
   reason: string | undefined,
   blocked: string | undefined,
