@@ -21,7 +21,9 @@ export type AiSdkModel = LanguageModelV4 | LanguageModelV3 | LanguageModelV2;
 
 /** Options of `aiSdk`. */
 export type AiSdkOptions = {
-  /** Merged into every call, by provider name: `{anthropic: {…}}`. The request's own options take precedence. */
+  /**
+   * Merged into every call, by provider name: `{anthropic: {…}}`. The request's own options take precedence.
+   */
   providerOptions?: JsonObject;
   /** The provider's own tools by name, created by its package: `{web_search: openai.tools.webSearch()}`. */
   providerTools?: ProviderTools;
@@ -35,15 +37,19 @@ export type AiSdkOptions = {
   idleTimeoutMs?: number;
   /** The time limit for the whole call, in ms. Default: 30 minutes. */
   totalTimeoutMs?: number;
-  /** Returns the current time in ms since the epoch, used to interpret `retry-after` dates. Default: `Date.now`. */
+  /**
+   * Returns the current time in ms since the epoch, used to interpret `retry-after` dates. Default:
+   * `Date.now`.
+   */
   now?: () => number;
 };
 
 /**
- * Creates an adapter for a language model of the AI SDK. It makes single calls with `doGenerate` or `doStream`, without
- * the SDK's loop, tool execution and retries. Key, URL, `fetch` and size limits are the model's own: create the model
- * with `fetch: refuseRedirects()`, or a redirect can send its key elsewhere. Files are passed by URL. Throws a
- * `ProviderError` `model-unknown` for anything but a model of specification v2, v3 or v4.
+ * Creates an adapter for a language model of the AI SDK. It makes single calls with `doGenerate` or
+ * `doStream`, without the SDK's loop, tool execution and retries. Key, URL, `fetch` and size limits are the
+ * model's own: create the model with `fetch: refuseRedirects()`, or a redirect can send its key elsewhere.
+ * Files are passed by URL. Throws a `ProviderError` `model-unknown` for anything but a model of specification
+ * v2, v3 or v4.
  *
  * @example
  * const openai = createOpenAI({ fetch: refuseRedirects() });
@@ -110,7 +116,9 @@ export function aiSdk(model: AiSdkModel, options: AiSdkOptions = {}): ModelAdapt
   };
 }
 
-/** Older specifications differ only in files, usage and finish reason, which are handled where they are used. */
+/**
+ * Older specifications differ only in files, usage and finish reason, which are handled where they are used.
+ */
 function asCurrent(model: AiSdkModel): LanguageModelV4 {
   return model as LanguageModelV4;
 }

@@ -22,18 +22,21 @@ import { singleTurnAdapter } from './turn/single-turn.ts';
 export type AnthropicOptions = ConnectionOptions &
   ClientOptions & {
     /**
-     * Merged into the body of every request; the request's own options take precedence. Objects are merged, `tools`
-     * appended.
+     * Merged into the body of every request; the request's own options take precedence. Objects are merged,
+     * `tools` appended.
      */
     providerOptions?: JsonObject;
-    /** Whether the model can enforce an output schema. If not, the answer is requested as a tool call. Default: by its name. */
+    /**
+     * Whether the model can enforce an output schema. If not, the answer is requested as a tool call.
+     * Default: by its name.
+     */
     nativeOutput?: boolean;
   };
 
 /**
  * Creates an adapter for Anthropic's Messages API. Defaults for key and URL: `ANTHROPIC_API_KEY` and
- * `ANTHROPIC_BASE_URL`; the URL is the root, without `/v1`. Enable beta features with `headers: {'anthropic-beta': …}`.
- * Use Bedrock and Vertex through their own clients: `client: new AnthropicBedrock()`.
+ * `ANTHROPIC_BASE_URL`; the URL is the root, without `/v1`. Enable beta features with `headers:
+ * {'anthropic-beta': …}`. Use Bedrock and Vertex through their own clients: `client: new AnthropicBedrock()`.
  *
  * @example
  * const model = anthropic({ model: 'claude-sonnet-4-5' });
@@ -48,7 +51,10 @@ export function anthropic(options: AnthropicOptions): ModelAdapter {
     return output.type === 'tool' ? output.name : undefined;
   };
 
-  /** If the provider refuses the thinking of another model or transcript, repeats the request once without thinking. */
+  /**
+   * If the provider refuses the thinking of another model or transcript, repeats the request once without
+   * thinking.
+   */
   async function send(
     connection: Connection,
     request: ModelRequest,
@@ -110,8 +116,8 @@ function isThinking(item: Item): boolean {
 }
 
 /**
- * Uses API version 2023-06-01, also through a client: later versions refuse `temperature` and `top_p`, and other servers
- * of this API only know this version. `headers` can override it.
+ * Uses API version 2023-06-01, also through a client: later versions refuse `temperature` and `top_p`, and
+ * other servers of this API only know this version. `headers` can override it.
  */
 const ENDPOINT: Endpoint = {
   provider: PROVIDER,

@@ -9,16 +9,19 @@ import { type ResponsesOptions, responsesAdapter } from './responses/adapter.ts'
 export type AzureOptions = ResponsesOptions & {
   /** Default: `responses`, or `chat` if the base URL only supports Chat Completions. */
   api?: 'responses' | 'chat';
-  /** Sent as `api-version`. Default: `AZURE_API_VERSION`, else the version that `/models` and `/deployments/…` require. */
+  /**
+   * Sent as `api-version`. Default: `AZURE_API_VERSION`, else the version that `/models` and `/deployments/…`
+   * require.
+   */
   apiVersion?: string;
 };
 
 /**
- * Creates an adapter for Azure OpenAI and Azure AI Foundry; `model` is the deployment's name. Defaults for key and URL:
- * `AZURE_API_KEY` (or `AZURE_OPENAI_API_KEY`) and `AZURE_BASE_URL`. The URL is `https://NAME.openai.azure.com/openai/v1`,
- * for other vendors' models also `https://NAME.services.ai.azure.com/models`, and for older resources
- * `…/openai/deployments/DEPLOYMENT`. Pass an Entra ID token in an `authorization` header, or use
- * `client: new AzureOpenAI(…)`.
+ * Creates an adapter for Azure OpenAI and Azure AI Foundry; `model` is the deployment's name. Defaults for
+ * key and URL: `AZURE_API_KEY` (or `AZURE_OPENAI_API_KEY`) and `AZURE_BASE_URL`. The URL is
+ * `https://NAME.openai.azure.com/openai/v1`, for other vendors' models also
+ * `https://NAME.services.ai.azure.com/models`, and for older resources `…/openai/deployments/DEPLOYMENT`.
+ * Pass an Entra ID token in an `authorization` header, or use `client: new AzureOpenAI(…)`.
  *
  * @example
  * const model = azure({ model: 'my-deployment', baseURL: 'https://NAME.openai.azure.com/openai/v1' });
@@ -54,7 +57,10 @@ function hasOnlyChat(url: string): boolean {
   return /\/models\/?(?:\?|$)|\/deployments\//.test(url);
 }
 
-/** Precedence of the version: the option or environment variable, then the URL, then what the address requires. */
+/**
+ * Precedence of the version: the option or environment variable, then the URL, then what the address
+ * requires.
+ */
 function withApiVersion(baseURL: string, apiVersion?: string): string {
   if (!URL.canParse(baseURL)) return baseURL;
   const url = new URL(baseURL);

@@ -13,10 +13,11 @@ export { atRandom, inPiecesOf, inTwoEverywhere, oneByOne, splitAt } from './conf
 export type { AdapterCheck, AdapterUnderTest, Exchange, OpenOptions };
 
 /**
- * Returns the requirements for an adapter as named checks for any test runner: the same turn streamed or not and however
- * its bytes are split, opaque data that is sent back unchanged, aborts that close the connection, and failures that are a
- * `ProviderError` with the right code. A check rejects if the adapter violates its requirement. Throws a `RangeError` if
- * `exchanges` lacks a streamed or a complete response, or if `except` names an unknown check.
+ * Returns the requirements for an adapter as named checks for any test runner: the same turn streamed or not
+ * and however its bytes are split, opaque data that is sent back unchanged, aborts that close the connection,
+ * and failures that are a `ProviderError` with the right code. A check rejects if the adapter violates its
+ * requirement. Throws a `RangeError` if `exchanges` lacks a streamed or a complete response, or if `except`
+ * names an unknown check.
  *
  * @example
  * const exchanges = [

@@ -11,16 +11,16 @@ import { singleTurnAdapter } from './turn/single-turn.ts';
 /** Options of `gemini`. */
 export type GeminiOptions = ConnectionOptions & {
   /**
-   * Merged into the body of every request; the request's own options take precedence. Objects are merged, `tools`
-   * appended.
+   * Merged into the body of every request; the request's own options take precedence. Objects are merged,
+   * `tools` appended.
    */
   providerOptions?: JsonObject;
 };
 
 /**
- * Creates an adapter for Google's Gemini API (`generateContent`). The base URL is the root, or a URL with an API version,
- * which is used unchanged. Default for the key, which is sent in a header: `GEMINI_API_KEY`, `GOOGLE_API_KEY` or
- * `GOOGLE_GENERATIVE_AI_API_KEY`; for the URL: `GEMINI_BASE_URL`.
+ * Creates an adapter for Google's Gemini API (`generateContent`). The base URL is the root, or a URL with an
+ * API version, which is used unchanged. Default for the key, which is sent in a header: `GEMINI_API_KEY`,
+ * `GOOGLE_API_KEY` or `GOOGLE_GENERATIVE_AI_API_KEY`; for the URL: `GEMINI_BASE_URL`.
  *
  * @example
  * const model = gemini({ model: 'gemini-2.5-flash' });
@@ -68,7 +68,10 @@ function rootOf(baseURL: string): string {
   return /\/v\d+(?:(?:alpha|beta)\d*)?(?:\/|$)/.test(new URL(root).pathname) ? root : `${root}/v1beta`;
 }
 
-/** Returns the path of a model's endpoint. The model name may include its collection, such as `tunedModels/mine`. */
+/**
+ * Returns the path of a model's endpoint. The model name may include its collection, such as
+ * `tunedModels/mine`.
+ */
 function pathOf(model: string, { stream }: { stream: boolean }): string {
   const name = (model.includes('/') ? model : `models/${model}`).split('/').map(encodeURIComponent).join('/');
   return `/${name}:${stream ? 'streamGenerateContent?alt=sse' : 'generateContent'}`;

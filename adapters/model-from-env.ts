@@ -40,9 +40,10 @@ export function providerNames(): string[] {
 const EXAMPLES = 'openai:gpt-5, or scripted:turns.json for a script';
 
 /**
- * Creates the adapter for a model string like `openai:gpt-5` or `scripted:FILE`; default: `AGENTCHART_MODEL`. Throws an
- * `EngineError` `model-missing` if none is set and `script-invalid` for a script that cannot be loaded, and a
- * `ProviderError` `model-unknown` for an unknown provider or a missing model name. Keys are read at the first call.
+ * Creates the adapter for a model string like `openai:gpt-5` or `scripted:FILE`; default: `AGENTCHART_MODEL`.
+ * Throws an `EngineError` `model-missing` if none is set and `script-invalid` for a script that cannot be
+ * loaded, and a `ProviderError` `model-unknown` for an unknown provider or a missing model name. Keys are
+ * read at the first call.
  *
  * @example
  * const model = modelFromEnv('openai:gpt-5');

@@ -11,12 +11,12 @@ export type OllamaOptions = OllamaNativeOptions & {
 };
 
 /**
- * Creates an adapter for an Ollama server, local or remote. The base URL is the server's root, with or without `/v1`;
- * default: `OLLAMA_BASE_URL`, else `http://localhost:11434`. A key is optional: `OLLAMA_API_KEY`, if set, is sent as a
- * bearer token.
+ * Creates an adapter for an Ollama server, local or remote. The base URL is the server's root, with or
+ * without `/v1`; default: `OLLAMA_BASE_URL`, else `http://localhost:11434`. A key is optional:
+ * `OLLAMA_API_KEY`, if set, is sent as a bearer token.
  *
- * The native API has no tool choice: `required` is treated as `auto`, a named tool is the only one sent, and `none` sends
- * no tools. Images and text files must be `data:` URLs.
+ * The native API has no tool choice: `required` is treated as `auto`, a named tool is the only one sent, and
+ * `none` sends no tools. Images and text files must be `data:` URLs.
  *
  * @example
  * const model = ollama({ model: 'qwen3' });

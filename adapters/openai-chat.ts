@@ -4,8 +4,9 @@ import type { ChatDialect } from './chat/dialect.ts';
 import { isOpenaiModel, OPENAI_CALL_IDS, OPENAI_ENDPOINT } from './http/openai.ts';
 
 /**
- * Creates an adapter for OpenAI's Chat Completions API, or a compatible server at another base URL. Defaults for key,
- * URL, organization and project: `OPENAI_API_KEY`, `OPENAI_BASE_URL`, `OPENAI_ORG_ID` and `OPENAI_PROJECT_ID`.
+ * Creates an adapter for OpenAI's Chat Completions API, or a compatible server at another base URL. Defaults
+ * for key, URL, organization and project: `OPENAI_API_KEY`, `OPENAI_BASE_URL`, `OPENAI_ORG_ID` and
+ * `OPENAI_PROJECT_ID`.
  *
  * @example
  * const model = openaiChat({ model: 'my-model', baseURL: 'http://localhost:8000/v1', apiKey: 'none' });
@@ -24,7 +25,9 @@ const OPENAI_CHAT: ChatDialect = {
   reasoning: 'member',
 };
 
-/** Only OpenAI's own models know the role `developer`; its first reasoning models do not know `system` either. */
+/**
+ * Only OpenAI's own models know the role `developer`; its first reasoning models do not know `system` either.
+ */
 function roleAtOpenai(role: 'system' | 'developer', model: string): 'system' | 'developer' | 'user' {
   if (/^o1-(?:mini|preview)/.test(model)) return 'user';
   return isOpenaiModel(model) ? role : 'system';

@@ -4,8 +4,8 @@ import { type ResponsesOptions, responsesAdapter } from './responses/adapter.ts'
 import type { ResponsesDialect } from './responses/dialect.ts';
 
 /**
- * Creates an adapter for OpenAI's Responses API. Defaults for key, URL, organization and project: `OPENAI_API_KEY`,
- * `OPENAI_BASE_URL`, `OPENAI_ORG_ID` and `OPENAI_PROJECT_ID`.
+ * Creates an adapter for OpenAI's Responses API. Defaults for key, URL, organization and project:
+ * `OPENAI_API_KEY`, `OPENAI_BASE_URL`, `OPENAI_ORG_ID` and `OPENAI_PROJECT_ID`.
  *
  * @example
  * const model = openaiResponses({ model: 'gpt-5' });

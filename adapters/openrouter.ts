@@ -3,7 +3,8 @@ import { type ChatOptions, chatAdapter } from './chat/adapter.ts';
 import type { ChatDialect } from './chat/dialect.ts';
 
 /**
- * Creates an adapter for OpenRouter. Defaults for key and URL: `OPENROUTER_API_KEY` and `OPENROUTER_BASE_URL`.
+ * Creates an adapter for OpenRouter. Defaults for key and URL: `OPENROUTER_API_KEY` and
+ * `OPENROUTER_BASE_URL`.
  *
  * @example
  * const model = openrouter({ model: 'anthropic/claude-haiku-4.5' });
@@ -12,7 +13,9 @@ export function openrouter(options: ChatOptions): ModelAdapter {
   return chatAdapter(OPENROUTER, options);
 }
 
-/** Reasoning is received and sent back as `reasoning_details`, which hold what the model's vendor needs back. */
+/**
+ * Reasoning is received and sent back as `reasoning_details`, which hold what the model's vendor needs back.
+ */
 const OPENROUTER: ChatDialect = {
   provider: 'openrouter',
   keyVariables: ['OPENROUTER_API_KEY'],

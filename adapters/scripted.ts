@@ -19,7 +19,9 @@ import { collectTurn } from './streams/collect-turn.ts';
 /** Resolves after `ms` milliseconds; rejects when the signal aborts. */
 export type Wait = (ms: number, signal: AbortSignal) => Promise<void>;
 
-/** `delayScale` multiplies every `delayMs` and overrides the script's own value. `wait` replaces the timer. */
+/**
+ * `delayScale` multiplies every `delayMs` and overrides the script's own value. `wait` replaces the timer.
+ */
 type Pace = { delayScale?: number; wait?: Wait };
 /** The turns of a script, or a script file, with optional pacing. */
 export type ScriptedOptions =
@@ -28,10 +30,10 @@ export type ScriptedOptions =
   | ({ file: string } & Pace);
 
 /**
- * Creates a model that plays a script, for tests, demos and reproductions. The next turn is derived from the transcript
- * alone (see `countTurns`), so a run can continue in another process. Only the failures of an error with `times` are
- * counted in the adapter. An entry with `error` but without text, reasoning, calls or finish reason fails before the
- * next entry. Throws an `EngineError` `script-invalid`.
+ * Creates a model that plays a script, for tests, demos and reproductions. The next turn is derived from the
+ * transcript alone (see `countTurns`), so a run can continue in another process. Only the failures of an
+ * error with `times` are counted in the adapter. An entry with `error` but without text, reasoning, calls or
+ * finish reason fails before the next entry. Throws an `EngineError` `script-invalid`.
  *
  * @example
  * const model = scripted([

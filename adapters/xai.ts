@@ -6,7 +6,10 @@ import type { ResponsesDialect } from './responses/dialect.ts';
 
 /** Options of `xai`. */
 export type XaiOptions = ResponsesOptions & {
-  /** `responses` (default): supports reasoning replay, xAI's own tools and continuation. `chat`: Chat Completions. */
+  /**
+   * `responses` (default): supports reasoning replay, xAI's own tools and continuation. `chat`: Chat
+   * Completions.
+   */
   api?: 'responses' | 'chat';
 };
 
@@ -21,8 +24,8 @@ export function xai({ api = 'responses', ...options }: XaiOptions): ModelAdapter
 }
 
 /**
- * xAI refuses instructions together with `previous_response_id` (https://docs.x.ai/docs/api-reference). Calls of its own
- * tools also appear as `custom_tool_call`s, all of them already executed.
+ * xAI refuses instructions together with `previous_response_id` (https://docs.x.ai/docs/api-reference). Calls
+ * of its own tools also appear as `custom_tool_call`s, all of them already executed.
  */
 const XAI: ResponsesDialect = {
   provider: 'xai',

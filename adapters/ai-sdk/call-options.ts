@@ -91,7 +91,9 @@ function reasoningOf({ reasoningEffort }: Settings): Pick<LanguageModelV4CallOpt
   return { reasoning: reasoningEffort as NonNullable<LanguageModelV4CallOptions['reasoning']> };
 }
 
-/** Settings outside of the specification are sent under the provider's name; providers ignore unknown options. */
+/**
+ * Settings outside of the specification are sent under the provider's name; providers ignore unknown options.
+ */
 function providerOptionsOf(
   { settings, tools, providerOptions }: ModelRequest,
   input: CallOptionsInput,

@@ -1,7 +1,10 @@
 import type { LanguageModelV4File } from '@ai-sdk/provider';
 import type { Part } from '../../protocol/item.ts';
 
-/** Converts a file that the model generated to a message part. Before specification v4, `data` has no wrapper object. */
+/**
+ * Converts a file that the model generated to a message part. Before specification v4, `data` has no wrapper
+ * object.
+ */
 export function generatedFile({ mediaType, data }: LanguageModelV4File): Part {
   const url = urlOf(mediaType, data);
   return mediaType.startsWith('image/') ? { type: 'image', url } : { type: 'file', url, mediaType };

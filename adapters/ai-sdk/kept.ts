@@ -4,8 +4,8 @@ import { isJsonObject, type JsonObject, toJson } from '../../protocol/json.ts';
 import { nonEmpty, objectOf } from '../turn/json-access.ts';
 
 /**
- * The provider data that an item keeps in its `opaque.data`: the provider's `metadata`, which is sent back as provider
- * options, and `mark`, a digest of the portable part, which shows whether that part was edited.
+ * The provider data that an item keeps in its `opaque.data`: the provider's `metadata`, which is sent back as
+ * provider options, and `mark`, a digest of the portable part, which shows whether that part was edited.
  */
 type Kept = { metadata: JsonObject; mark: string };
 
@@ -21,8 +21,8 @@ export function keptWith(
 }
 
 /**
- * Returns the provider options to send with an item. An item that was edited since loses its id, because some providers
- * would use their stored copy instead.
+ * Returns the provider options to send with an item. An item that was edited since loses its id, because some
+ * providers would use their stored copy instead.
  */
 export function optionsOf(
   provider: string,

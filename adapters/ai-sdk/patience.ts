@@ -56,7 +56,10 @@ export class Patience {
   }
 }
 
-/** Returns the value, or rejects with the signal's reason on abort; a value that arrives later is passed to `giveUp`. */
+/**
+ * Returns the value, or rejects with the signal's reason on abort; a value that arrives later is passed to
+ * `giveUp`.
+ */
 export async function orAborted<Value>(
   promised: PromiseLike<Value>,
   signal: AbortSignal,

@@ -32,8 +32,8 @@ type PromptOptions = {
 type AssistantPart = Extract<LanguageModelV4Message, { role: 'assistant' }>['content'][number];
 
 /**
- * Converts instructions and transcript to a prompt, in order. Consecutive model items become one message, as do
- * consecutive results. Control items and results without a call are omitted.
+ * Converts instructions and transcript to a prompt, in order. Consecutive model items become one message, as
+ * do consecutive results. Control items and results without a call are omitted.
  */
 export function promptOf(
   { instructions, transcript }: ModelRequest,

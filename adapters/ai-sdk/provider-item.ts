@@ -16,7 +16,10 @@ export function providerItem(provider: string, content: LanguageModelV4Content):
   return { type: 'provider_item', kind, opaque: { provider, data: { part: toJson(serializable(content)) } } };
 }
 
-/** Returns the content in a form that JSON can represent. The id of a source is dropped: the AI SDK generates it anew each time. */
+/**
+ * Returns the content in a form that JSON can represent. The id of a source is dropped: the AI SDK generates
+ * it anew each time.
+ */
 function serializable(content: LanguageModelV4Content): object {
   if (content.type === 'source') {
     const { id: _, ...source } = content;

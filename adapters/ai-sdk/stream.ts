@@ -6,9 +6,9 @@ import type { Patience } from './patience.ts';
 import { type Ended, inputText } from './turn.ts';
 
 /**
- * Yields the deltas of a stream of parts and returns its result together with the deltas shown so far. Throws the error of
- * an `error` part, and a `ProviderError` for a stream without `finish`. The stream is cancelled when a time limit is
- * exceeded and when the reader stops early.
+ * Yields the deltas of a stream of parts and returns its result together with the deltas shown so far. Throws
+ * the error of an `error` part, and a `ProviderError` for a stream without `finish`. The stream is cancelled
+ * when a time limit is exceeded and when the reader stops early.
  */
 export async function* readParts(
   stream: ReadableStream<LanguageModelV4StreamPart>,
@@ -54,8 +54,8 @@ type Block = {
 /**
  * Collects the content of a stream.
  *
- * S1 Parts belong to the open block with their kind and id. The last metadata of a block wins, as in the AI SDK's own
- *    loop.
+ * S1 Parts belong to the open block with their kind and id. The last metadata of a block wins, as in the AI
+ *    SDK's own loop.
  * S2 Blocks of one kind are shown one after another: pieces of a later block wait for the earlier one to end.
  * S3 A call is shown when it is complete: only then is it known who runs it and what its input is.
  */
@@ -161,10 +161,10 @@ class StreamedContent {
 }
 
 function restOf({ providerMetadata, citations }: { providerMetadata?: object; citations?: unknown }): object {
-  return {
-    ...(providerMetadata === undefined ? {} : { providerMetadata }),
-    ...(citations === undefined ? {} : { citations }),
-  };
+  const rest: { providerMetadata?: object; citations?: unknown } = {};
+  if (providerMetadata !== undefined) rest.providerMetadata = providerMetadata;
+  if (citations !== undefined) rest.citations = citations;
+  return rest;
 }
 
 function contentOf({ type, pieces, rest }: Block): LanguageModelV4Content {

@@ -111,7 +111,10 @@ function textPart({ text, citations }: LanguageModelV4Text): Part {
   return { type: 'text', text, ...(annotations.length > 0 ? { annotations } : {}) };
 }
 
-/** Before specification v3 the value is only the unified reason. Anthropic's pause is only visible in the raw reason. */
+/**
+ * Before specification v3 the value is only the unified reason. Anthropic's pause is only visible in the raw
+ * reason.
+ */
 function finishReasonOf(
   value: unknown,
   { toolCalls, providerRan }: ContentReader,

@@ -10,7 +10,9 @@ import { userContent } from './user-content.ts';
 import { keptBlock, legalCallId, legalName } from './wire-block.ts';
 
 type ConversationOptions = {
-  /** `false` omits the model's thinking, which the API may refuse with another model or in another transcript. */
+  /**
+   * `false` omits the model's thinking, which the API may refuse with another model or in another transcript.
+   */
   withThinking: boolean;
   /** Whether other messages precede these. Default: `false`. */
   hasPrevious?: boolean;
@@ -26,7 +28,7 @@ export function conversationOf(transcript: readonly Item[], options: Conversatio
 /** Returns a function like `conversationOf`, with thinking, that converts only what the transcript gained. */
 export function growingConversation(): (transcript: readonly Item[]) => Input {
   const growing = new GrowingInput({
-    make: (items, hasPrevious) => conversationOf(items, { withThinking: true, hasPrevious }),
+    make: (items, { hasPrevious }) => conversationOf(items, { withThinking: true, hasPrevious }),
     namesOf(item) {
       const block = 'opaque' in item ? keptBlock(item.opaque) : undefined;
       const ids = [block?.id, block?.tool_use_id, 'callId' in item ? item.callId : undefined];
@@ -43,9 +45,10 @@ type Message = { role: 'user' | 'assistant'; content: JsonObject[] };
 /**
  * Builds messages that the API accepts, whatever the order of the transcript.
  *
- * M1 The model's output is sent back unchanged, block by block; consecutive assistant turns become one message.
- * M2 Every `tool_use` has one result at the beginning of the next message; a call without a result gets an error
- *    result. A result without a call is omitted.
+ * M1 The model's output is sent back unchanged, block by block; consecutive assistant turns become one
+ *    message.
+ * M2 Every `tool_use` has one result at the beginning of the next message; a call without a result gets an
+ *    error result. A result without a call is omitted.
  * M3 Only signed thinking of this provider is sent back, and never as the last block of a message.
  * M4 No text and no message is empty.
  */

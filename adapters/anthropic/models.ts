@@ -1,7 +1,7 @@
 /**
  * The request rules of a model, judged by its name. Source:
- * https://platform.claude.com/docs/en/about-claude/models/overview and the pages on thinking, effort and structured
- * outputs.
+ * https://platform.claude.com/docs/en/about-claude/models/overview and the pages on thinking, effort and
+ * structured outputs.
  */
 export type ModelRules = {
   /** The default of `max_tokens`, at most the model's output limit. */
@@ -22,7 +22,10 @@ export type ModelRules = {
   sampling: 'both' | 'one' | 'none';
 };
 
-/** Returns the rules for a model. A model of another name, on another server of this API, gets conservative rules. */
+/**
+ * Returns the rules for a model. A model of another name, on another server of this API, gets conservative
+ * rules.
+ */
 export function modelRules(model: string): ModelRules {
   const preview = model.includes('claude-mythos-preview');
   const [, before, major, minor, after] = preview ? MYTHOS_PREVIEW : (VERSION.exec(model) ?? []);

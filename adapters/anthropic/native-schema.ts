@@ -37,10 +37,10 @@ const NARROWING = [
 const FORMATS = ['date-time', 'time', 'date', 'duration', 'email', 'hostname', 'uri', 'ipv4', 'ipv6', 'uuid'];
 
 /**
- * Returns the schema in the form that `output_config.format` and `strict` tools take: every object closed, limits of
- * numbers, texts and lists written into descriptions. Returns `undefined` if there is no such form: an object is
- * explicitly open, the schema is recursive, or a keyword is not supported.
- * See https://platform.claude.com/docs/en/build-with-claude/structured-outputs#json-schema-limitations.
+ * Returns the schema in the form that `output_config.format` and `strict` tools take: every object closed,
+ * limits of numbers, texts and lists written into descriptions. Returns `undefined` if there is no such form:
+ * an object is explicitly open, the schema is recursive, or a keyword is not supported. See
+ * https://platform.claude.com/docs/en/build-with-claude/structured-outputs#json-schema-limitations.
  */
 export function nativeSchema(schema: JsonObject): JsonObject | undefined {
   if (REFUSED.some(keyword => keyword in schema) || isRecursive(schema)) return undefined;

@@ -8,6 +8,7 @@ import { withOutputSchema } from '../turn/strict-schema.ts';
 import { nativeSchema } from './native-schema.ts';
 import type { Plan } from './plan.ts';
 
+/** Inputs of `bodyOf` besides the model request. */
 export type BodyOptions = {
   model: string;
   stream: boolean;
@@ -80,7 +81,9 @@ function objectSchema(schema: JsonObject): JsonObject {
   return { ...schema, type: 'object' };
 }
 
-/** Returns declarations for the called tools: the API refuses calls in a transcript if no tool is declared. */
+/**
+ * Returns declarations for the called tools: the API refuses calls in a transcript if no tool is declared.
+ */
 function calledTools(messages: readonly JsonObject[]): JsonObject[] {
   const names = new Set<string>();
   for (const { content } of messages) {
@@ -103,7 +106,10 @@ function choiceInput({ tools, toolChoice, settings }: ModelRequest, { output, ma
     : { type: 'tool', name: toolChoice.name, ...single };
 }
 
-/** With thinking, `temperature` is refused and `top_p` must be at least 0.95. Newer models accept one of the two, or none. */
+/**
+ * With thinking, `temperature` is refused and `top_p` must be at least 0.95. Newer models accept one of the
+ * two, or none.
+ */
 function samplingInput({ temperature, topP }: Settings, { rules, thinks }: Plan): JsonObject {
   if (rules.sampling === 'none') return {};
   const sampling: JsonObject =

@@ -10,9 +10,10 @@ import type { ReadBlock } from './turn.ts';
 type EndedMessage = { message: JsonObject; content: ReadBlock[] };
 
 /**
- * Yields the deltas of a streamed message and returns the message as soon as it has ended. `outputTool` is the name of
- * the tool that takes the answer, if there is one. The text of such a turn is only known at its end, so no text deltas are
- * yielded. Throws a `ProviderError` for an error in the stream and for a truncated stream.
+ * Yields the deltas of a streamed message and returns the message as soon as it has ended. `outputTool` is
+ * the name of the tool that takes the answer, if there is one. The text of such a turn is only known at its
+ * end, so no text deltas are yielded. Throws a `ProviderError` for an error in the stream and for a truncated
+ * stream.
  */
 export async function* readMessageStream(
   events: AsyncIterable<SseEvent>,
@@ -41,8 +42,8 @@ export async function* readMessageStream(
 /**
  * The state of one streamed message.
  *
- * S1 A repeated `message_start` with the same id changes nothing. With another id, two messages were spliced into one
- *    stream, which is an error.
+ * S1 A repeated `message_start` with the same id changes nothing. With another id, two messages were spliced
+ *    into one stream, which is an error.
  * S2 Later token counts replace earlier ones; `null` is ignored.
  */
 class MessageStream {
@@ -137,7 +138,10 @@ class MessageStream {
     }
   }
 
-  /** Opens the block for a delta without a `content_block_start`. Impossible for a call, which has no name then. */
+  /**
+   * Opens the block for a delta without a `content_block_start`. Impossible for a call, which has no name
+   * then.
+   */
   #unannounced(event: JsonObject, { type }: JsonObject): StreamedBlock | undefined {
     if (type === 'text_delta') return this.#blocks.begin(event, { type: 'text', text: '' });
     if (type !== 'thinking_delta') return undefined;

@@ -16,10 +16,10 @@ export type StreamedBlock = {
 /**
  * Collects the content blocks of a streamed message.
  *
- * B1 An event belongs to the latest block with its index; without an index, to the block of the previous event. Blocks
- *    may be interleaved.
- * B2 A block with a known id is a repetition; so is a block without an id that starts again while it is open. A block
- *    that starts after the end of the open one, or with another type, is a new block.
+ * B1 An event belongs to the latest block with its index; without an index, to the block of the previous
+ *    event. Blocks may be interleaved.
+ * B2 A block with a known id is a repetition; so is a block without an id that starts again while it is open.
+ *    A block that starts after the end of the open one, or with another type, is a new block.
  * B3 Inputs are parsed only after the message has ended. Streamed pieces replace the initial input.
  */
 export class StreamedBlocks {

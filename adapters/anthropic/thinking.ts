@@ -14,8 +14,9 @@ const BUDGETS: Readonly<Record<string, number>> = {
 const LEAST_BUDGET = 1_024;
 
 /**
- * Converts `reasoningEffort` to the form that the model takes: nothing, a budget that leaves room for the answer within
- * `maxTokens`, or adaptive thinking with an effort. An unknown effort means the `medium` budget, or is sent unchanged.
+ * Converts `reasoningEffort` to the form that the model takes: nothing, a budget that leaves room for the
+ * answer within `maxTokens`, or adaptive thinking with an effort. An unknown effort means the `medium`
+ * budget, or is sent unchanged.
  */
 export function thinkingInput(effort: string | undefined, rules: ModelRules, maxTokens: number): JsonObject {
   if (effort === undefined || rules.thinking === 'never') return {};
@@ -28,7 +29,10 @@ export function thinkingInput(effort: string | undefined, rules: ModelRules, max
   return budget < maxTokens ? { thinking: { type: 'enabled', budget_tokens: budget } } : {};
 }
 
-/** Whether the model thinks in this request. If so, it refuses a forced tool choice and most sampling settings. */
+/**
+ * Whether the model thinks in this request. If so, it refuses a forced tool choice and most sampling
+ * settings.
+ */
 export function thinksIn(body: JsonObject, rules: ModelRules): boolean {
   const { type } = objectOf(body.thinking);
   return type === undefined ? rules.thinksByDefault : type === 'enabled' || type === 'adaptive';

@@ -8,12 +8,15 @@ import { toolCall } from '../turn/tool-call.ts';
 import { normalizeUsage } from '../turn/usage.ts';
 import { keepBlock } from './wire-block.ts';
 
-/** A content block. From a stream also `written`, the text of its `input` as streamed; empty if none was streamed. */
+/**
+ * A content block. From a stream also `written`, the text of its `input` as streamed; empty if none was
+ * streamed.
+ */
 export type ReadBlock = { block: JsonObject; written?: string };
 
 /**
- * Builds the turn of a completed message. `outputTool` is the name of the tool that takes the answer: if only that tool is
- * called, its input is the answer; otherwise the other calls are used and it is ignored.
+ * Builds the turn of a completed message. `outputTool` is the name of the tool that takes the answer: if only
+ * that tool is called, its input is the answer; otherwise the other calls are used and it is ignored.
  */
 export function turnOf(
   message: JsonObject,
@@ -31,7 +34,7 @@ export function turnOf(
     text,
     reasoning,
     toolCalls,
-    finishReason: finishReasonOf(message, toolCalls.length > 0),
+    finishReason: finishReasonOf(message, { hasCalls: toolCalls.length > 0 }),
     usage: usageOf(objectOf(message.usage)),
     model: nonEmpty(message.model) ?? model,
     items,
@@ -130,10 +133,10 @@ function isCutOff(message: JsonObject): boolean {
 }
 
 /** A paused turn with calls continues when the calls have results. */
-function finishReasonOf(message: JsonObject, calls: boolean): FinishReason {
+function finishReasonOf(message: JsonObject, { hasCalls }: { hasCalls: boolean }): FinishReason {
   if (isCutOff(message)) return 'length';
   if (message.stop_reason === 'refusal') return 'content_filter';
-  if (calls) return 'tool_calls';
+  if (hasCalls) return 'tool_calls';
   switch (message.stop_reason) {
     case 'end_turn':
     case 'stop_sequence':

@@ -2,7 +2,10 @@ import type { Part } from '../../protocol/item.ts';
 import { given, type JsonObject } from '../../protocol/json.ts';
 import { readDataURL } from '../turn/data-url.ts';
 
-/** Converts the parts of a user message to content blocks. Empty texts are omitted, because the API refuses them. */
+/**
+ * Converts the parts of a user message to content blocks. Empty texts are omitted, because the API refuses
+ * them.
+ */
 export function userContent(parts: readonly Part[]): JsonObject[] {
   return parts.filter(part => part.type !== 'text' || part.text !== '').map(userBlock);
 }

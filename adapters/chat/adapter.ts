@@ -20,8 +20,8 @@ import { turnOf } from './turn.ts';
 export type ChatOptions = ConnectionOptions &
   ClientOptions & {
     /**
-     * Merged into the body of every request; the request's own options take precedence. Objects are merged, `tools`
-     * appended.
+     * Merged into the body of every request; the request's own options take precedence. Objects are merged,
+     * `tools` appended.
      */
     providerOptions?: JsonObject;
   };

@@ -6,7 +6,10 @@ import { ContentChunks } from './content-chunks.ts';
 import type { ChatDialect } from './dialect.ts';
 import { detailText, newSuffix, ReasoningDetails } from './reasoning-details.ts';
 
-/** The members of a message that hold reasoning outside of its content. Providers repeat the same text in several. */
+/**
+ * The members of a message that hold reasoning outside of its content. Providers repeat the same text in
+ * several.
+ */
 const REASONING_MEMBERS = ['reasoning_content', 'reasoning', 'reasoning_details'] as const;
 type ReasoningMember = (typeof REASONING_MEMBERS)[number];
 

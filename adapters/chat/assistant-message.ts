@@ -82,7 +82,9 @@ function reasoningOf(
   return members;
 }
 
-/** A detail refers to its call by the call's original id, which this replaces with the id used in the request. */
+/**
+ * A detail refers to its call by the call's original id, which this replaces with the id used in the request.
+ */
 function withKnownId(detail: JsonObject, known: ReadonlyMap<string, string>): JsonObject {
   const id = known.get(nonEmpty(detail.id) ?? '');
   return id === undefined ? detail : { ...detail, id };

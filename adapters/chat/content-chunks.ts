@@ -1,10 +1,15 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import { arrayOf, textIn } from '../turn/json-access.ts';
 
-/** A section of a message's content: one thinking chunk, or all other chunks up to the next thinking chunk. */
+/**
+ * A section of a message's content: one thinking chunk, or all other chunks up to the next thinking chunk.
+ */
 export type Stretch = { type: 'thinking'; chunk: JsonObject } | { type: 'text'; chunks: JsonObject[] };
 
-/** Accumulates message content that arrives as text, as chunks, or as a mix. Adjacent chunks of one kind are joined. */
+/**
+ * Accumulates message content that arrives as text, as chunks, or as a mix. Adjacent chunks of one kind are
+ * joined.
+ */
 export class ContentChunks {
   readonly stretches: Stretch[] = [];
 

@@ -3,8 +3,8 @@ import type { JsonObject } from '../../protocol/json.ts';
 import type { Endpoint } from '../http/connection.ts';
 
 /**
- * How a provider of the Chat Completions API deviates from the others. Every member has the most common behaviour as
- * its default, so a new provider needs only an endpoint.
+ * How a provider of the Chat Completions API deviates from the others. Every member has the most common
+ * behaviour as its default, so a new provider needs only an endpoint.
  */
 export type ChatDialect = Endpoint & {
   /** The role of instructions and of `developer` messages. Default: `system` for both. */
@@ -13,7 +13,10 @@ export type ChatDialect = Endpoint & {
   maxTokensMember?: (model: string) => 'max_tokens' | 'max_completion_tokens';
   /** The tool choice that forces a call of any tool. Default: `required`. */
   requiredChoice?: 'required' | 'any';
-  /** How an output schema is enforced. Default: `json_schema`; the other forms add the schema to the instructions. */
+  /**
+   * How an output schema is enforced. Default: `json_schema`; the other forms add the schema to the
+   * instructions.
+   */
   output?: OutputForm;
   /** Like `output`, for requests with tools. Default: `output`. */
   outputWithTools?: OutputForm;
@@ -28,8 +31,8 @@ export type ChatDialect = Endpoint & {
   /** Further body members of a streaming request. Default: `{stream_options: {include_usage: true}}`. */
   streamMembers?: JsonObject;
   /**
-   * Whether an assistant message must separate a tool result from a user message, and a final assistant message must be
-   * marked with `prefix`. Default: `false`.
+   * Whether an assistant message must separate a tool result from a user message, and a final assistant
+   * message must be marked with `prefix`. Default: `false`.
    */
   strictOrder?: boolean;
   /** Whether the stream may repeat the full text after its pieces. Default: `false`. */
@@ -50,7 +53,8 @@ export type CallIdForm = { fits: (id: string) => boolean; make: (digest: string)
  * How an assistant message carries its reasoning:
  * - `none`: not at all;
  * - `member`: in messages with calls, in the member it was received in;
- * - `required`: like `member`, but as `reasoning_content`, which every message with calls has, if only as an empty text;
+ * - `required`: like `member`, but as `reasoning_content`, which every message with calls has, if only as an
+ *   empty text;
  * - `details`: as `reasoning_details`;
  * - `content`: as thinking chunks of the content.
  */

@@ -17,8 +17,8 @@ const REASONS: ReadonlyMap<string, FinishReason> = new Map([
 ]);
 
 /**
- * Returns the finish reason of a turn. Calls override `stop` and unknown reasons; a `tool_calls` caused by calls that the
- * provider ran itself is a `stop`.
+ * Returns the finish reason of a turn. Calls override `stop` and unknown reasons; a `tool_calls` caused by
+ * calls that the provider ran itself is a `stop`.
  */
 export function finishReasonOf(
   finish: string,

@@ -4,8 +4,8 @@ import { nonEmpty, objectOf, objectsOf } from '../turn/json-access.ts';
 
 /**
  * The provider data that an item keeps in its `opaque.data`:
- * - `member`, `details`, `chunk`: for reasoning, the member it was received in, its `reasoning_details`, or its thinking
- *   chunk;
+ * - `member`, `details`, `chunk`: for reasoning, the member it was received in, its `reasoning_details`, or
+ *   its thinking chunk;
  * - `chunks`: for a message, its content, if that is more than text;
  * - `refusal`: for a message, its refusal text;
  * - `wireId`, `extra`: for a call, its original id, and members beyond those of every call.

@@ -9,9 +9,9 @@ import { userContent } from './user-content.ts';
 import { WireCallIds } from './wire-call-ids.ts';
 
 /**
- * Converts a transcript to messages. Consecutive assistant items become one message, directly followed by exactly one
- * result for each of its calls, in the transcript's order. Control items, calls that the provider ran itself, other
- * providers' opaque data, and results without a call are omitted.
+ * Converts a transcript to messages. Consecutive assistant items become one message, directly followed by
+ * exactly one result for each of its calls, in the transcript's order. Control items, calls that the provider
+ * ran itself, other providers' opaque data, and results without a call are omitted.
  */
 export function messagesOf(transcript: readonly Item[], dialect: ChatDialect, model: string): JsonObject[] {
   const ids = new WireCallIds(transcript, dialect.callIds);
@@ -44,7 +44,10 @@ export function messagesOf(transcript: readonly Item[], dialect: ChatDialect, mo
   return dialect.strictOrder ? inStrictOrder(messages) : messages;
 }
 
-/** Returns a function like `messagesOf` that puts `head` before the messages and converts only what the transcript gained. */
+/**
+ * Returns a function like `messagesOf` that puts `head` before the messages and converts only what the
+ * transcript gained.
+ */
 export function growingMessages(
   dialect: ChatDialect,
   model: string,

@@ -4,9 +4,10 @@ import { nonEmpty, textIn } from '../turn/json-access.ts';
 /**
  * Assembles OpenRouter's `reasoning_details` from pieces.
  *
- * R1 Pieces with the same type, index and id form one detail. A piece without an index belongs to the last detail if
- *    type and id match.
- * R2 `text`, `summary` and `data` are concatenated; for all other members, such as the signature, the last value wins.
+ * R1 Pieces with the same type, index and id form one detail. A piece without an index belongs to the last
+ *    detail if type and id match.
+ * R2 `text`, `summary` and `data` are concatenated; for all other members, such as the signature, the last
+ *    value wins.
  */
 export class ReasoningDetails {
   #details: JsonObject[] = [];
@@ -73,8 +74,8 @@ export function isReplayable({ type, format, signature }: JsonObject): boolean {
 }
 
 /**
- * Returns what a piece adds to the known text, for streams that may send the full text again. A short piece is returned
- * unchanged, because ordinary text may repeat it.
+ * Returns what a piece adds to the known text, for streams that may send the full text again. A short piece
+ * is returned unchanged, because ordinary text may repeat it.
  */
 export function newSuffix(known: string, piece: string): string {
   const isConclusive = piece.length > known.length || (piece.length === known.length && known.length > 20);

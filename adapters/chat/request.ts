@@ -7,6 +7,7 @@ import { strictSchema, withOutputSchema } from '../turn/strict-schema.ts';
 import type { ChatDialect, OutputForm } from './dialect.ts';
 import { roleFor } from './messages.ts';
 
+/** Inputs of `bodyOf` besides the model request. */
 export type BodyOptions = {
   model: string;
   /** Converts the transcript to messages, preceded by `head`. */

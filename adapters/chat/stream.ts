@@ -14,9 +14,9 @@ import { usageOf } from './usage.ts';
 export type Ending = { finish: string; usage: Usage | null; model: string | undefined };
 
 /**
- * Yields the deltas of a streamed answer and returns how it ended. A stream ends at `[DONE]` or at its end, and must have
- * sent a finish reason; later chunks without one do not reset it. Throws a `ProviderError` for an error in the stream and
- * for a truncated stream.
+ * Yields the deltas of a streamed answer and returns how it ended. A stream ends at `[DONE]` or at its end,
+ * and must have sent a finish reason; later chunks without one do not reset it. Throws a `ProviderError` for
+ * an error in the stream and for a truncated stream.
  */
 export async function* readChatStream(
   events: AsyncIterable<SseEvent>,
@@ -49,7 +49,10 @@ export async function* readChatStream(
   );
 }
 
-/** Reads a complete body and returns how it ended. Throws a `ProviderError` if it has no choices or reports a failure. */
+/**
+ * Reads a complete body and returns how it ended. Throws a `ProviderError` if it has no choices or reports a
+ * failure.
+ */
 export function readChatBody(body: JsonObject, answer: Answer, context: ProviderContext): Ending {
   const choice = firstChoice(body);
   if (!choice) throw malformedStream('the response has no choices', context, body);

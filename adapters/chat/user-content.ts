@@ -5,7 +5,10 @@ import type { ChatDialect } from './dialect.ts';
 
 type FilePart = Extract<Part, { type: 'file' }>;
 
-/** Converts user content: a single text to a string, anything else to parts. Returns `undefined` if it is empty. */
+/**
+ * Converts user content: a single text to a string, anything else to parts. Returns `undefined` if it is
+ * empty.
+ */
 export function userContent(parts: readonly Part[], dialect: ChatDialect): JsonValue | undefined {
   const [first, ...more] = parts;
   if (!first) return undefined;

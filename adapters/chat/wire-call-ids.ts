@@ -3,8 +3,8 @@ import type { Item } from '../../protocol/item.ts';
 import type { CallIdForm } from './dialect.ts';
 
 /**
- * Maps the call ids of a transcript to ids that the provider accepts. An accepted id stays; any other is replaced by one
- * derived from its digest. Ids stay unique, and a call has the same id in every request.
+ * Maps the call ids of a transcript to ids that the provider accepts. An accepted id stays; any other is
+ * replaced by one derived from its digest. Ids stay unique, and a call has the same id in every request.
  */
 export class WireCallIds {
   readonly #byCallId = new Map<string, string>();

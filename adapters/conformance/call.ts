@@ -97,8 +97,8 @@ export async function send(
 }
 
 /**
- * Asserts that `work` rejects with a `ProviderError` that has these details, names provider and model, and does not
- * contain the API key. Returns the error.
+ * Asserts that `work` rejects with a `ProviderError` that has these details, names provider and model, and
+ * does not contain the API key. Returns the error.
  */
 export async function failsWith(
   expected: Partial<ProviderErrorDetails>,

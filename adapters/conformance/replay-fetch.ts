@@ -8,8 +8,8 @@ export type ReplayFetch = {
 };
 
 /**
- * Creates a `fetch` that returns the given answers without a socket, each chunk as one piece of the body. The last answer
- * is repeated. An abort ends the call and its body, as with a real `fetch`.
+ * Creates a `fetch` that returns the given answers without a socket, each chunk as one piece of the body. The
+ * last answer is repeated. An abort ends the call and its body, as with a real `fetch`.
  *
  * @example
  * const { fetch, requests } = replayFetch({ chunks: oneByOne(recording) });

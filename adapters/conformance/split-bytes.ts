@@ -15,8 +15,8 @@ export function* inTwoEverywhere(bytes: Uint8Array): Generator<Uint8Array[], voi
 }
 
 /**
- * Yields splits of the bytes into pieces of `length`, one for each position of the first cut: `length` splits, which
- * together cut every position between two bytes once.
+ * Yields splits of the bytes into pieces of `length`, one for each position of the first cut: `length`
+ * splits, which together cut every position between two bytes once.
  */
 export function* inPiecesOf(bytes: Uint8Array, length: number): Generator<Uint8Array[], void> {
   for (let first = 1; first <= Math.min(length, bytes.length - 1); first += 1) {

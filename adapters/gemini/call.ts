@@ -26,7 +26,9 @@ export class CallReader {
     else this.#args = args ?? this.#args;
   }
 
-  /** Returns the arguments as JSON text. Text that the model sent instead of an object is returned unchanged. */
+  /**
+   * Returns the arguments as JSON text. Text that the model sent instead of an object is returned unchanged.
+   */
   arguments(): string {
     if (this.#pieces) return this.#pieces.text();
     const text = typeof this.#args === 'string' ? this.#args : JSON.stringify(this.#args ?? {});

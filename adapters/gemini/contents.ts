@@ -11,12 +11,16 @@ import { modelParts, thoughtParts, userParts } from './message-parts.ts';
 import { keptBy, PROVIDER, signed } from './wire-part.ts';
 
 /**
- * Converts a transcript to contents of user and model. The parts of a model turn stay unchanged. The responses to all its
- * calls follow in one content, in call order, wherever their results are in the transcript. Leading system messages
- * become the `opening`; later ones become user text, because contents have no other place for them. `hasPrevious`: other
- * contents precede these.
+ * Converts a transcript to contents of user and model. The parts of a model turn stay unchanged. The
+ * responses to all its calls follow in one content, in call order, wherever their results are in the
+ * transcript. Leading system messages become the `opening`; later ones become user text, because contents
+ * have no other place for them. `hasPrevious`: other contents precede these.
  */
-function contentsOf(transcript: readonly Item[], model: string, hasPrevious: boolean): Input {
+function contentsOf(
+  transcript: readonly Item[],
+  model: string,
+  { hasPrevious }: { hasPrevious: boolean },
+): Input {
   const start = hasPrevious ? 0 : transcript.findIndex(item => !isSystem(item) && !isControl(item));
   const opening = transcript.slice(0, start === -1 ? transcript.length : start);
   const writer = new ContentWriter(transcript, generationOf(model));
@@ -30,7 +34,7 @@ function contentsOf(transcript: readonly Item[], model: string, hasPrevious: boo
 /** Returns a function like `contentsOf` that converts only what the transcript gained. */
 export function growingContents(model: string): (transcript: readonly Item[]) => Input {
   const growing = new GrowingInput({
-    make: (items, hasPrevious) => contentsOf(items, model, hasPrevious),
+    make: (items, options) => contentsOf(items, model, options),
     namesOf: item => ('callId' in item ? [item.callId] : []),
     joins: (last, next) => last.role === next.role,
   });

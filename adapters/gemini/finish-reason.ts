@@ -4,11 +4,11 @@ import type { FinishReason } from '../../protocol/turn.ts';
 export function finishReasonOf(
   reason: string | undefined,
   blocked: string | undefined,
-  calls: boolean,
+  { hasCalls }: { hasCalls: boolean },
 ): FinishReason {
   if (reason === undefined) return blocked === undefined ? 'unknown' : 'content_filter';
   const known = REASONS.get(reason) ?? 'unknown';
-  return known === 'stop' && calls ? 'tool_calls' : known;
+  return known === 'stop' && hasCalls ? 'tool_calls' : known;
 }
 
 const REASONS: ReadonlyMap<string, FinishReason> = new Map([

@@ -8,8 +8,8 @@ const DEEPEST = 100;
  * Assembles call arguments from pieces that each have a JSON path (`streamFunctionCallArguments`).
  *
  * A1 Texts for the same path are concatenated; any other value replaces the previous one.
- * A2 A piece with an invalid path makes the arguments invalid JSON, so that the call becomes an error and does not run
- *    with incomplete arguments.
+ * A2 A piece with an invalid path makes the arguments invalid JSON, so that the call becomes an error and
+ *    does not run with incomplete arguments.
  */
 export class PartialArguments {
   readonly #root: JsonObject = Object.create(null);
@@ -58,7 +58,10 @@ function stepsOf(path: string): Step[] | undefined {
 
 const STEP = /\.([^.[\]]+)|\[(\d+)\]|\[("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')\]/g;
 
-/** Sets the value at a path. Returns `false` if that is impossible: lists grow by one, and a value never becomes a container. */
+/**
+ * Sets the value at a path. Returns `false` if that is impossible: lists grow by one, and a value never
+ * becomes a container.
+ */
 function place(root: JsonObject, steps: readonly Step[], value: JsonValue): boolean {
   let container: JsonValue = root;
   for (const [at, step] of steps.entries()) {

@@ -17,8 +17,8 @@ type Piece = Run | { type: 'call'; call: CallReader } | { type: 'part'; part: Js
 /**
  * Reads the parts of a model turn in order.
  *
- * P1 Consecutive texts form one item, as do consecutive thoughts. A signed part keeps its extent in the item; unsigned
- *    parts are joined, so that the result does not depend on how a stream was split.
+ * P1 Consecutive texts form one item, as do consecutive thoughts. A signed part keeps its extent in the item;
+ *    unsigned parts are joined, so that the result does not depend on how a stream was split.
  * P2 A call whose arguments arrive in pieces is open until its last piece, or until another call starts.
  * P3 Parts without a portable form are kept unchanged.
  */

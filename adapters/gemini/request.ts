@@ -8,6 +8,7 @@ import { withOutputSchema } from '../turn/strict-schema.ts';
 import { generationOf } from './generation.ts';
 import { thinkingConfig } from './thinking.ts';
 
+/** Inputs of `bodyOf` besides the model request. */
 export type BodyOptions = {
   model: string;
   contentsOf(transcript: readonly Item[]): Input;
@@ -16,8 +17,8 @@ export type BodyOptions = {
 };
 
 /**
- * Builds the request body of one call. Tools and answers are described by full JSON Schemas. In requests with tools, models
- * before Gemini 3 do not accept an output schema, so it is added to the instructions.
+ * Builds the request body of one call. Tools and answers are described by full JSON Schemas. In requests with
+ * tools, models before Gemini 3 do not accept an output schema, so it is added to the instructions.
  */
 export function bodyOf(
   request: ModelRequest,

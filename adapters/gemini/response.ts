@@ -15,9 +15,9 @@ export function readBody(body: JsonObject, request: ModelRequest, context: Provi
 }
 
 /**
- * Yields the deltas of a streamed response and returns its turn. Each event is a response with the next parts. Events
- * after the finish reason are read too, because they may update the usage. Throws a `ProviderError` for an error in the
- * stream and for a truncated stream.
+ * Yields the deltas of a streamed response and returns its turn. Each event is a response with the next
+ * parts. Events after the finish reason are read too, because they may update the usage. Throws a
+ * `ProviderError` for an error in the stream and for a truncated stream.
  */
 export async function* readEvents(
   events: AsyncIterable<SseEvent>,

@@ -2,8 +2,8 @@ import type { JsonObject } from '../../protocol/json.ts';
 import { generationOf } from './generation.ts';
 
 /**
- * Converts a reasoning effort: to a level for Gemini 3, to a token budget for earlier models. A numeric effort is a
- * budget in tokens. https://ai.google.dev/gemini-api/docs/openai#thinking
+ * Converts a reasoning effort: to a level for Gemini 3, to a token budget for earlier models. A numeric
+ * effort is a budget in tokens. https://ai.google.dev/gemini-api/docs/openai#thinking
  */
 export function thinkingConfig(effort: string, model: string): JsonObject {
   if (/^-?\d+$/.test(effort)) return { thinkingBudget: Number(effort) };

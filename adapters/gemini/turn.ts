@@ -65,7 +65,7 @@ export class TurnReader {
       text,
       reasoning,
       toolCalls,
-      finishReason: finishReasonOf(this.#finishReason, this.#blockReason, toolCalls.length > 0),
+      finishReason: finishReasonOf(this.#finishReason, this.#blockReason, { hasCalls: toolCalls.length > 0 }),
       usage: usageOf(this.#usage),
       model: this.#model,
       items: [...items, ...sources],

@@ -44,8 +44,8 @@ function spanIn({ length, thoughtSignature }: JsonObject): Span {
 }
 
 /**
- * Splits a text into its original parts. A text that was edited since no longer matches its signatures and becomes one
- * unsigned part.
+ * Splits a text into its original parts. A text that was edited since no longer matches its signatures and
+ * becomes one unsigned part.
  */
 export function textParts(text: string, spans: readonly Span[] | undefined): JsonObject[] {
   const total = spans?.reduce((sum, { length }) => sum + length, 0);

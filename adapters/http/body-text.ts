@@ -2,12 +2,18 @@ import type { JsonObject } from '../../protocol/json.ts';
 
 const serialized = new WeakMap<object, string>();
 
-/** Caches the JSON text of a list that will be a member of a request body. The list must not change afterwards. */
+/**
+ * Caches the JSON text of a list that will be a member of a request body. The list must not change
+ * afterwards.
+ */
 export function noteText(list: readonly JsonObject[], text: string): void {
   serialized.set(list, text);
 }
 
-/** Returns the same text as `JSON.stringify(body)`, and takes the text of members cached by `noteText` from the cache. */
+/**
+ * Returns the same text as `JSON.stringify(body)`, and takes the text of members cached by `noteText` from
+ * the cache.
+ */
 export function bodyText(body: JsonObject): string {
   const members: string[] = [];
   for (const [name, value] of Object.entries(body)) {

@@ -18,8 +18,8 @@ export class BoundCall {
   }
 
   /**
-   * Runs `start` and returns its value. Call `end` when you are done with the value; after a rejection the call has
-   * already ended.
+   * Runs `start` and returns its value. Call `end` when you are done with the value; after a rejection the
+   * call has already ended.
    */
   async begin<Value>(start: (signal: AbortSignal) => Promise<Value>): Promise<Value> {
     this.#caller.throwIfAborted();

@@ -1,7 +1,10 @@
 import type { ProviderErrorCode } from '../../protocol/error.ts';
 import type { ErrorBody } from './error-body.ts';
 
-/** A rule matches when the body contains one of `codes`, or when its message matches and the status does not contradict it. */
+/**
+ * A rule matches when the body contains one of `codes`, or when its message matches and the status does not
+ * contradict it.
+ */
 type Rule = { code: ProviderErrorCode; codes: readonly string[]; message?: RegExp };
 
 /** Rules that are more precise than the HTTP status. The first match wins. */
@@ -93,7 +96,10 @@ export function isRetryable(code: ProviderErrorCode): boolean {
   return RETRYABLE.has(code);
 }
 
-/** Returns the error code for a failure that a provider reported. `status` is `null` when there was no HTTP status. */
+/**
+ * Returns the error code for a failure that a provider reported. `status` is `null` when there was no HTTP
+ * status.
+ */
 export function classifyFailure(status: number | null, body: ErrorBody): ProviderErrorCode {
   const exact = EXACT.find(rule => matches(rule, status, body));
   if (exact) return exact.code;

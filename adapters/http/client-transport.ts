@@ -4,8 +4,8 @@ import { HttpFailure } from './provider-errors.ts';
 import { RedirectRefused, redirectIn } from './refuse-redirects.ts';
 
 /**
- * The part of an official client that an adapter uses. These clients fit unchanged: `OpenAI`, `AzureOpenAI` and
- * `BedrockOpenAI` of the package `openai`; `Anthropic` of `@anthropic-ai/sdk`; `AnthropicBedrock` of
+ * The part of an official client that an adapter uses. These clients fit unchanged: `OpenAI`, `AzureOpenAI`
+ * and `BedrockOpenAI` of the package `openai`; `Anthropic` of `@anthropic-ai/sdk`; `AnthropicBedrock` of
  * `@anthropic-ai/bedrock-sdk` and `AnthropicVertex` of `@anthropic-ai/vertex-sdk`.
  */
 export type ProviderClient = {
@@ -27,11 +27,12 @@ export type ProviderClient = {
   ): { asResponse(): Promise<Response> };
 };
 
+/** The option of adapters that can use an official client. */
 export type ClientOptions = {
   /**
-   * An official client that makes the requests with its own key, URL, `fetch` and proxy. The options `apiKey`,
-   * `baseURL` and `fetch` and the environment variables are then ignored. `headers` override the client's headers.
-   * This adapter's limits apply. The client does not retry and does not follow redirects.
+   * An official client that makes the requests with its own key, URL, `fetch` and proxy. The options
+   * `apiKey`, `baseURL` and `fetch` and the environment variables are then ignored. `headers` override the
+   * client's headers. This adapter's limits apply. The client does not retry and does not follow redirects.
    *
    * @example
    * openaiResponses({ model: 'gpt-5', client: new AzureOpenAI({ endpoint, apiVersion, azureADTokenProvider }) })
@@ -39,7 +40,10 @@ export type ClientOptions = {
   client?: ProviderClient;
 };
 
-/** Returns a transport that sends requests through an official client, with the client's own retries turned off. */
+/**
+ * Returns a transport that sends requests through an official client, with the client's own retries turned
+ * off.
+ */
 export function clientTransport(
   client: ProviderClient,
   headers: Record<string, string>,
@@ -68,8 +72,8 @@ export function clientTransport(
 }
 
 /**
- * The error that the clients throw for a status other than 2xx. `error` is the parsed body; OpenAI's client passes the
- * body's member `error` instead, if there is one.
+ * The error that the clients throw for a status other than 2xx. `error` is the parsed body; OpenAI's client
+ * passes the body's member `error` instead, if there is one.
  */
 type StatusError = Error & { status: number; headers: Pick<Headers, 'get'>; error?: unknown };
 
@@ -85,7 +89,10 @@ function failureIn(thrown: StatusError, requestURL: string): Error {
   return redirectIn(status, headers, requestURL) ?? new HttpFailure(status, headers, bodyIn(thrown));
 }
 
-/** Returns the response body as text. A body that is not JSON is only in the error's message, after the status. */
+/**
+ * Returns the response body as text. A body that is not JSON is only in the error's message, after the
+ * status.
+ */
 function bodyIn({ error, message, status }: StatusError): string {
   if (error !== undefined && error !== null) return JSON.stringify(error);
   return message === `${status} status code (no body)` ? '' : message.replace(`${status} `, '');

@@ -13,8 +13,9 @@ export type ConnectionOptions = {
   /** Default: the provider's environment variable, read at each call. */
   apiKey?: string;
   /**
-   * The base URL, in the form that the provider's official client takes. A query string is kept and sent. A user name
-   * and password are refused; send them in `headers`. Default: the provider's environment variable, then its public URL.
+   * The base URL, in the form that the provider's official client takes. A query string is kept and sent. A
+   * user name and password are refused; send them in `headers`. Default: the provider's environment variable,
+   * then its public URL.
    */
   baseURL?: string;
   /** Sent with every request. Redirects are not followed, so only the base URL receives them. */
@@ -29,7 +30,10 @@ export type ConnectionOptions = {
   totalTimeoutMs?: number;
   /** The maximum size of the response body, in bytes. Default: 64 MiB. */
   maxResponseBytes?: number;
-  /** Returns the current time in ms since the epoch, used to interpret `retry-after` dates. Default: `Date.now`. */
+  /**
+   * Returns the current time in ms since the epoch, used to interpret `retry-after` dates. Default:
+   * `Date.now`.
+   */
   now?: () => number;
 };
 
@@ -51,7 +55,10 @@ export type Endpoint = {
   keyHeader?: string;
   /** Sent with every request; the caller's headers override them. Names are in lower case. */
   headers?: Readonly<Record<string, string>>;
-  /** Further headers, by the environment variable that holds their value. A header whose variable is unset is not sent. */
+  /**
+   * Further headers, by the environment variable that holds their value. A header whose variable is unset is
+   * not sent.
+   */
   headerVariables?: Readonly<Record<string, string>>;
 };
 
@@ -63,8 +70,8 @@ export type Connection = {
 };
 
 /**
- * Returns a function that opens a connection for each call. That function throws a `ProviderError`: `key-missing` when
- * there is no key, `base-url-invalid` when there is no usable URL.
+ * Returns a function that opens a connection for each call. That function throws a `ProviderError`:
+ * `key-missing` when there is no key, `base-url-invalid` when there is no usable URL.
  */
 export function connector(endpoint: Endpoint, options: ConnectionOptions & ClientOptions): () => Connection {
   const { client } = options;

@@ -3,14 +3,15 @@ import { bodyText } from './body-text.ts';
 import { refuseRedirects } from './refuse-redirects.ts';
 
 /**
- * Sends a POST request and returns the response with its body unread. Does not retry. Throws a `RedirectRefused` for
- * a redirect, and may throw an `HttpFailure` for a status other than 2xx.
+ * Sends a POST request and returns the response with its body unread. Does not retry. Throws a
+ * `RedirectRefused` for a redirect, and may throw an `HttpFailure` for a status other than 2xx.
  */
 export type Transport = (path: string, body: JsonObject, signal: AbortSignal) => Promise<Response>;
 
 /**
- * Returns a transport that uses `fetch`, without retries. A query in `baseURL`, such as Azure's `api-version`, is
- * appended after the path. Proxies are configured in the runtime: Node uses `HTTPS_PROXY` if `NODE_USE_ENV_PROXY=1`.
+ * Returns a transport that uses `fetch`, without retries. A query in `baseURL`, such as Azure's
+ * `api-version`, is appended after the path. Proxies are configured in the runtime: Node uses `HTTPS_PROXY`
+ * if `NODE_USE_ENV_PROXY=1`.
  */
 export function fetchTransport(
   baseURL: string,

@@ -10,7 +10,10 @@ type ReplyLimits = {
   maxResponseBytes: number;
 };
 
-/** A response whose body can be read once, with `chunks` or `text`. Both throw a `ProviderError` when a limit is exceeded. */
+/**
+ * A response whose body can be read once, with `chunks` or `text`. Both throw a `ProviderError` when a limit
+ * is exceeded.
+ */
 export type HttpReply = {
   status: number;
   headers: Headers;
@@ -19,7 +22,10 @@ export type HttpReply = {
   text(maxLength?: number): Promise<string>;
 };
 
-/** Wraps a response. `onEnd` is called, possibly more than once, when the body ends, fails, or is abandoned by its reader. */
+/**
+ * Wraps a response. `onEnd` is called, possibly more than once, when the body ends, fails, or is abandoned by
+ * its reader.
+ */
 export function httpReply(
   response: Response,
   limits: ReplyLimits,
@@ -48,8 +54,8 @@ async function textOf(guard: BodyGuard | null, maxLength = Number.POSITIVE_INFIN
 const GRACE_MS = 1_000;
 
 /**
- * Iterates over the chunks of a response body. When the reader stops early, the rest is drained in the background for
- * up to a second, so that the connection can be reused if the server ends the body in time.
+ * Iterates over the chunks of a response body. When the reader stops early, the rest is drained in the
+ * background for up to a second, so that the connection can be reused if the server ends the body in time.
  */
 function chunksOf(guard: BodyGuard | null): AsyncIterable<Uint8Array> {
   return {
@@ -73,7 +79,8 @@ type Reader = ReadableStreamDefaultReader<Uint8Array>;
 /**
  * Reads a body and enforces its limits.
  *
- * G1 A body that exceeds a limit is cancelled, which closes its connection; every later read throws the same error.
+ * G1 A body that exceeds a limit is cancelled, which closes its connection; every later read throws the same
+ *    error.
  * G2 One idle timer per body, re-armed by each chunk; it only counts while a read is waiting.
  * G3 One total timer per body, started by the first read. Both timers stop when the body ends or fails.
  */

@@ -2,7 +2,8 @@
  * Splits text that arrives in pieces into lines. Lines end with LF, CRLF or CR.
  *
  * L1 Every character is scanned once: a line that arrives in many pieces is joined when it ends.
- * L2 A CR ends its line immediately; an LF right after it, in this piece or the next, belongs to the same line end.
+ * L2 A CR ends its line immediately; an LF right after it, in this piece or the next, belongs to the same
+ *    line end.
  */
 export class LineScanner {
   #tail = '';
@@ -42,7 +43,9 @@ export class LineScanner {
 
 const LINE_FEED = 10;
 
-/** Yields the lines of an `application/x-ndjson` stream, however its bytes are split. Blank lines are skipped. */
+/**
+ * Yields the lines of an `application/x-ndjson` stream, however its bytes are split. Blank lines are skipped.
+ */
 export async function* readNdjson(
   chunks: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<string, void, undefined> {

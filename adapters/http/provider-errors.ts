@@ -53,8 +53,8 @@ export function errorFromResponse(
 }
 
 /**
- * Returns the error that a body or stream event reports in a response with status 200. `fallback` is the code for an
- * error that cannot be classified.
+ * Returns the error that a body or stream event reports in a response with status 200. `fallback` is the code
+ * for an error that cannot be classified.
  */
 export function errorFromBody(
   raw: JsonValue,
@@ -71,7 +71,9 @@ export function errorFromBody(
   });
 }
 
-/** Returns the error for a stream or body that violates the provider's API. `what` describes the violation. */
+/**
+ * Returns the error for a stream or body that violates the provider's API. `what` describes the violation.
+ */
 export function malformedStream(
   what: string,
   context: ProviderContext,
@@ -99,7 +101,9 @@ export function stalled(idleMs: number, context: ProviderContext): ProviderError
   return make(context, 'timeout', message, {});
 }
 
-/** Returns the error for a body that exceeded the total time limit. Not retryable: a retry would take as long. */
+/**
+ * Returns the error for a body that exceeded the total time limit. Not retryable: a retry would take as long.
+ */
 export function tookTooLong(totalMs: number, context: ProviderContext): ProviderError {
   const message = `${name(context)} was still answering after ${totalMs} ms, the time limit. Request less, or raise the option totalTimeoutMs.`;
   return make(context, 'timeout', message, { mayRetry: false });
@@ -119,8 +123,8 @@ export function keyMissing(context: ProviderContext): ProviderError {
 }
 
 /**
- * Returns the error for a missing or unusable base URL. `baseURL` is empty when none is configured; `example` shows the
- * expected form. A URL that may contain a user name and password is not quoted.
+ * Returns the error for a missing or unusable base URL. `baseURL` is empty when none is configured; `example`
+ * shows the expected form. A URL that may contain a user name and password is not quoted.
  */
 export function baseURLInvalid(baseURL: string, context: ProviderContext, example?: string): ProviderError {
   const problem = urlProblem(baseURL, context);

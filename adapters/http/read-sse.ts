@@ -1,11 +1,14 @@
 import { LineScanner } from './line-scanner.ts';
 
-/** One server-sent event. `event` is empty when the stream names none; `data` is the data lines joined by LF. */
+/**
+ * One server-sent event. `event` is empty when the stream names none; `data` is the data lines joined by LF.
+ */
 export type SseEvent = { event: string; data: string };
 
 /**
- * Yields the events of a `text/event-stream`, however its bytes are split. Comments, `id`, `retry` and blocks without
- * data are skipped. The last block does not need a blank line after it. `[DONE]` is yielded like any other data.
+ * Yields the events of a `text/event-stream`, however its bytes are split. Comments, `id`, `retry` and blocks
+ * without data are skipped. The last block does not need a blank line after it. `[DONE]` is yielded like any
+ * other data.
  */
 export async function* readSse(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<SseEvent, void, undefined> {
   const decoder = new TextDecoder();

@@ -1,4 +1,6 @@
-/** A redirect that was not followed. `location` is the resolved target URL; empty when the server named none. */
+/**
+ * A redirect that was not followed. `location` is the resolved target URL; empty when the server named none.
+ */
 export class RedirectRefused extends Error {
   override readonly name = 'RedirectRefused';
   readonly status: number;
@@ -14,9 +16,9 @@ export class RedirectRefused extends Error {
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 /**
- * Wraps `fetch` so that it follows no redirect, not even within an origin: the key, the caller's headers and the
- * conversation reach only the configured address. The returned function throws a `RedirectRefused`, also when `inner`
- * followed a redirect although it was asked not to.
+ * Wraps `fetch` so that it follows no redirect, not even within an origin: the key, the caller's headers and
+ * the conversation reach only the configured address. The returned function throws a `RedirectRefused`, also
+ * when `inner` followed a redirect although it was asked not to.
  *
  * @example
  * const openai = createOpenAI({ fetch: refuseRedirects() });

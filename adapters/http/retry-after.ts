@@ -1,6 +1,6 @@
 /**
- * Returns how long the headers ask the client to wait, in ms: from `retry-after-ms`, else from `retry-after` in seconds
- * or as an HTTP date. Returns `null` without such a header. `now` is in ms since the epoch.
+ * Returns how long the headers ask the client to wait, in ms: from `retry-after-ms`, else from `retry-after`
+ * in seconds or as an HTTP date. Returns `null` without such a header. `now` is in ms since the epoch.
  */
 export function retryAfterMs(headers: Pick<Headers, 'get'>, now: number): number | null {
   const exact = numberIn(headers.get('retry-after-ms'));

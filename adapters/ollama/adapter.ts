@@ -15,8 +15,8 @@ import { OllamaTurn } from './turn.ts';
 /** Options of the native Ollama adapter. */
 export type OllamaNativeOptions = ConnectionOptions & {
   /**
-   * Merged into the body of every request; the request's own options take precedence. Objects are merged, `tools`
-   * appended.
+   * Merged into the body of every request; the request's own options take precedence. Objects are merged,
+   * `tools` appended.
    */
   providerOptions?: JsonObject;
 };

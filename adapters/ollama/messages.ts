@@ -14,8 +14,8 @@ import { hasId } from './kept-call.ts';
 type ErrorContext = Pick<ProviderContext, 'provider' | 'model'>;
 
 /**
- * Converts a transcript to messages, in order. Consecutive model items become one message. Control items and provider
- * items are omitted.
+ * Converts a transcript to messages, in order. Consecutive model items become one message. Control items and
+ * provider items are omitted.
  */
 function messagesOf(transcript: readonly Item[], context: ErrorContext): JsonObject[] {
   const messages: JsonObject[] = [];

@@ -4,6 +4,7 @@ import { objectOf } from '../turn/json-access.ts';
 import { mergeOptions } from '../turn/merge-options.ts';
 import { withOutputSchema } from '../turn/strict-schema.ts';
 
+/** Inputs of `bodyOf` besides the model request. */
 export type BodyOptions = {
   model: string;
   /** Converts instructions and transcript to messages. */
@@ -15,8 +16,9 @@ export type BodyOptions = {
 };
 
 /**
- * Builds the request body of one call. A `format` constrains the full output and would prevent tool calls, so in requests
- * with tools the schema is added to the instructions. Throws a `ProviderError` for content that Ollama does not accept.
+ * Builds the request body of one call. A `format` constrains the full output and would prevent tool calls, so
+ * in requests with tools the schema is added to the instructions. Throws a `ProviderError` for content that
+ * Ollama does not accept.
  */
 export function bodyOf(request: ModelRequest, options: BodyOptions): JsonObject {
   const tools = offeredTools(request);
@@ -53,7 +55,9 @@ function settingsInput({ temperature, topP, maxOutputTokens }: Settings): JsonOb
   return given({ num_predict: maxOutputTokens, temperature, top_p: topP });
 }
 
-/** Only gpt-oss takes levels, and its thinking cannot be turned off; all other models take `true` or `false`. */
+/**
+ * Only gpt-oss takes levels, and its thinking cannot be turned off; all other models take `true` or `false`.
+ */
 function thinkInput(effort: string | undefined, model: string): JsonObject {
   if (effort === undefined) return {};
   const levels = /gpt-oss/.test(model);

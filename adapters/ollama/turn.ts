@@ -84,7 +84,7 @@ export class OllamaTurn {
       text,
       reasoning,
       toolCalls,
-      finishReason: finishReasonOf(this.#last, toolCalls.length > 0),
+      finishReason: finishReasonOf(this.#last, { hasCalls: toolCalls.length > 0 }),
       usage: normalizeUsage({ input: this.#last.prompt_eval_count, output: this.#last.eval_count }),
       model: nonEmpty(this.#last.model) ?? this.#model,
       items,
@@ -93,11 +93,14 @@ export class OllamaTurn {
 }
 
 /**
- * Ollama sends `stop` also for calls, by design. `load` and `unload` mean that there was nothing to answer. Old servers
- * send no reason.
+ * Ollama sends `stop` also for calls, by design. `load` and `unload` mean that there was nothing to answer.
+ * Old servers send no reason.
  */
-function finishReasonOf({ done_reason: reason }: JsonObject, calls: boolean): FinishReason {
+function finishReasonOf(
+  { done_reason: reason }: JsonObject,
+  { hasCalls }: { hasCalls: boolean },
+): FinishReason {
   if (reason === 'length') return 'length';
-  if (calls) return 'tool_calls';
+  if (hasCalls) return 'tool_calls';
   return (reason ?? 'stop') === 'stop' ? 'stop' : 'unknown';
 }

@@ -26,8 +26,8 @@ import { turnOf } from './turn.ts';
 export type ResponsesOptions = ConnectionOptions &
   ClientOptions & {
     /**
-     * Merged into the body of every request; the request's own options take precedence. Objects are merged, `tools` and
-     * `include` appended.
+     * Merged into the body of every request; the request's own options take precedence. Objects are merged,
+     * `tools` and `include` appended.
      */
     providerOptions?: JsonObject;
     /** Whether the provider stores responses, so that later turns can continue from them. Default: `true`. */
@@ -107,7 +107,10 @@ function throwIfUnfinished(body: JsonObject, context: ProviderContext): void {
   }
 }
 
-/** Whether the provider does not know the previous response. Some providers have no error code for it, only a message. */
+/**
+ * Whether the provider does not know the previous response. Some providers have no error code for it, only a
+ * message.
+ */
 function isPreviousMissing(error: Error, previous: JsonValue | undefined): boolean {
   if (!(error instanceof ProviderError) || (error.status !== 400 && error.status !== 404)) return false;
   if (typeof previous !== 'string') return false;

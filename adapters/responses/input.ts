@@ -6,6 +6,7 @@ import { jsonIn, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-acce
 import { withPairedResults } from './pair-results.ts';
 import { type Kept, keptBy, keyOf } from './wire-item.ts';
 
+/** How a transcript is converted to input items. */
 export type InputOptions = {
   /** The provider whose opaque data is sent back. */
   provider: string;
@@ -13,7 +14,9 @@ export type InputOptions = {
   stored: boolean;
   /** The form of reasoning that the provider accepts back. Default: `encrypted`. */
   reasoning?: 'encrypted' | 'content';
-  /** Whether the calls of a turn must be adjacent and directly followed by their results. Default: `false`. */
+  /**
+   * Whether the calls of a turn must be adjacent and directly followed by their results. Default: `false`.
+   */
   callsTogether?: boolean;
   /** The transcript position at which the input begins. Default: 0. */
   from?: number;
@@ -21,8 +24,8 @@ export type InputOptions = {
 
 /**
  * Converts a transcript to input items, in order. Control items and other providers' opaque data are omitted.
- * Reasoning is only sent in a readable form and directly before the item it belongs to. That item has its id only then,
- * because the provider refuses one without the other.
+ * Reasoning is only sent in a readable form and directly before the item it belongs to. That item has its id
+ * only then, because the provider refuses one without the other.
  */
 export function inputOf(transcript: readonly Item[], options: InputOptions): JsonObject[] {
   const sent = withPairedResults(transcript, options.from).filter(isSent);
@@ -51,7 +54,10 @@ export function growingInput(options: InputOptions): (transcript: readonly Item[
   return transcript => growing.of(transcript).input;
 }
 
-/** Facts about a transcript: provider data of the calls, keys of the reasoning to send, call ids in the request. */
+/**
+ * Facts about a transcript: provider data of the calls, keys of the reasoning to send, call ids in the
+ * request.
+ */
 type Known = { calls: ReadonlyMap<string, Kept>; reasoning: ReadonlySet<string>; ids: WireCallIds };
 
 function inputItems(item: SentItem, options: InputOptions, { calls, reasoning, ids }: Known): JsonObject[] {
@@ -97,8 +103,8 @@ function withCallsTogether(items: readonly SentItem[]): SentItem[] {
 }
 
 /**
- * Returns the provider data of the transcript's calls by call id, also of calls before `from`. A call whose reasoning is
- * not sent loses its id and its caller, which are not sent either.
+ * Returns the provider data of the transcript's calls by call id, also of calls before `from`. A call whose
+ * reasoning is not sent loses its id and its caller, which are not sent either.
  */
 function callData(
   transcript: readonly Item[],
@@ -140,7 +146,10 @@ export function endOfLastTurn(transcript: readonly Item[]): number | undefined {
   return last === -1 ? undefined : last + 1;
 }
 
-/** Returns the keys of the reasoning items that the provider can read and that directly precede the item they belong to. */
+/**
+ * Returns the keys of the reasoning items that the provider can read and that directly precede the item they
+ * belong to.
+ */
 function replayableReasoning(items: readonly SentItem[], { provider, reasoning }: InputOptions): Set<string> {
   const keys = new Set<string>();
   let follower = '';

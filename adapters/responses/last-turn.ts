@@ -3,8 +3,9 @@ import type { JsonObject } from '../../protocol/json.ts';
 import { CALL_IDS, type InputOptions, inputOf } from './input.ts';
 
 /**
- * Returns the input after `from`, where the model's last turn ends. The result equals that of `inputOf`, but is computed
- * from the last turn alone if all results after it answer its calls and the ids of those calls are not used earlier.
+ * Returns the input after `from`, where the model's last turn ends. The result equals that of `inputOf`, but
+ * is computed from the last turn alone if all results after it answer its calls and the ids of those calls
+ * are not used earlier.
  */
 export function inputAfter(
   transcript: readonly Item[],

@@ -19,9 +19,10 @@ export type OutputSlot = {
 /**
  * Collects the output items of a streamed response.
  *
- * O1 An event belongs to the item at its `output_index`; without one, to the item with its `item_id`; without both, to
- *    the item of the previous event. Some proxies change the `item_id` with every event.
- * O2 A finished item with content takes precedence over its pieces, and a full text over the sum of its deltas.
+ * O1 An event belongs to the item at its `output_index`; without one, to the item with its `item_id`; without
+ *    both, to the item of the previous event. Some proxies change the `item_id` with every event.
+ * O2 A finished item with content takes precedence over its pieces, and a full text over the sum of its
+ *    deltas.
  */
 export class OutputSlots {
   #byIndex = new Map<number, OutputSlot>();

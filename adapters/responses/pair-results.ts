@@ -1,8 +1,9 @@
 import type { Item, ToolResultItem } from '../../protocol/item.ts';
 
 /**
- * Returns the transcript after `from` with exactly one result for each call, as the provider requires. Second results
- * and results without a call are dropped; a call without a result gets an error result at the end of its turn.
+ * Returns the transcript after `from` with exactly one result for each call, as the provider requires. Second
+ * results and results without a call are dropped; a call without a result gets an error result at the end of
+ * its turn.
  */
 export function withPairedResults(transcript: readonly Item[], from = 0): Item[] {
   const calls = idsOf(transcript, 'tool_call');

@@ -14,6 +14,7 @@ import type { ResponsesDialect } from './dialect.ts';
 import { endOfLastTurn, growingInput, type InputOptions } from './input.ts';
 import { inputAfter } from './last-turn.ts';
 
+/** Inputs of `bodyOf` besides the model request. */
 export type BodyOptions = {
   model: string;
   /** Converts a full transcript to input. `stored`: the provider stores items. */
@@ -28,8 +29,9 @@ export type BodyOptions = {
 };
 
 /**
- * Builds the request body of one call. If the provider stores responses, the body continues from `request.continuation`
- * and contains only the input after the last turn. All other members are sent in every request.
+ * Builds the request body of one call. If the provider stores responses, the body continues from
+ * `request.continuation` and contains only the input after the last turn. All other members are sent in every
+ * request.
  */
 export function bodyOf(request: ModelRequest, dialect: ResponsesDialect, options: BodyOptions): JsonObject {
   const providerOptions = mergeOptions(options.providerOptions ?? {}, request.providerOptions);
@@ -98,8 +100,8 @@ function choiceInput(choice: ToolChoice): JsonValue {
 }
 
 /**
- * `strict` is always sent, because its default is true, which most schemas do not satisfy. A schema without a strict form
- * is sent unchanged. Providers require `properties` in an object schema.
+ * `strict` is always sent, because its default is true, which most schemas do not satisfy. A schema without a
+ * strict form is sent unchanged. Providers require `properties` in an object schema.
  */
 function toolInput({ name, description, inputSchema, strict }: ToolDefinition): JsonObject {
   const parameters: JsonObject = { ...inputSchema, properties: objectOf(inputSchema.properties) };

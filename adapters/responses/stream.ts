@@ -9,7 +9,10 @@ import type { ResponsesDialect } from './dialect.ts';
 import { addToPart, type OutputSlot, OutputSlots, setPart } from './output-slots.ts';
 import { isOurCall } from './turn.ts';
 
-/** The final response of a stream, and its output items: the response's own if it has any, else the streamed ones. */
+/**
+ * The final response of a stream, and its output items: the response's own if it has any, else the streamed
+ * ones.
+ */
 type EndedStream = { response: JsonObject; output: JsonObject[] };
 
 /**

@@ -8,7 +8,10 @@ import { normalizeUsage } from '../turn/usage.ts';
 import type { ResponsesDialect } from './dialect.ts';
 import { type Kept, keyOf } from './wire-item.ts';
 
-/** Builds the turn of a completed response. `output` is a separate argument because a stream may have collected it. */
+/**
+ * Builds the turn of a completed response. `output` is a separate argument because a stream may have
+ * collected it.
+ */
 export function turnOf(
   response: JsonObject,
   output: readonly JsonObject[],
@@ -31,7 +34,7 @@ export function turnOf(
     text,
     reasoning,
     toolCalls,
-    finishReason: finishReasonOf(response, refused, toolCalls.length > 0),
+    finishReason: finishReasonOf(response, { isRefused: refused, hasCalls: toolCalls.length > 0 }),
     usage: usageOf(response.usage),
     model: nonEmpty(response.model) ?? model,
     ...given({ continuation: canContinue ? id : undefined }),
@@ -151,11 +154,14 @@ function withoutStatus({ status: _, ...item }: JsonObject): JsonObject {
   return item;
 }
 
-function finishReasonOf(response: JsonObject, refused: boolean, calls: boolean): FinishReason {
+function finishReasonOf(
+  response: JsonObject,
+  { isRefused, hasCalls }: { isRefused: boolean; hasCalls: boolean },
+): FinishReason {
   switch (response.status ?? 'completed') {
     case 'completed':
-      if (refused) return 'content_filter';
-      return calls ? 'tool_calls' : 'stop';
+      if (isRefused) return 'content_filter';
+      return hasCalls ? 'tool_calls' : 'stop';
     case 'incomplete':
       return objectOf(response.incomplete_details).reason === 'content_filter' ? 'content_filter' : 'length';
     case 'failed':

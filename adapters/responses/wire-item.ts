@@ -7,9 +7,10 @@ import { nonEmpty, objectOf } from '../turn/json-access.ts';
  * - `item`: the full output item, for reasoning and for items of the provider's own tools;
  * - `id`, `phase`, `refusal`: members of a message or call beyond its portable part;
  * - `custom`: the call was a custom tool call, whose input is text;
- * - `namespace`, `caller`: the namespace of the called tool and the program that called it. The provider refuses a call
- *   that had them without them;
- * - `after`: the key of the reasoning that the item followed. The provider refuses the item's id without that reasoning;
+ * - `namespace`, `caller`: the namespace of the called tool and the program that called it. The provider
+ *   refuses a call that had them without them;
+ * - `after`: the key of the reasoning that the item followed. The provider refuses the item's id without that
+ *   reasoning;
  * - `before`: for reasoning, the key of the item that must follow it.
  */
 export type Kept = {

@@ -2,10 +2,10 @@ import type { Item } from '../../protocol/item.ts';
 import { integerIn, objectOf } from '../turn/json-access.ts';
 
 /**
- * Returns the number of model turns in the transcript. Items of a scripted turn have its number, which is exact even if
- * the transcript was trimmed. Otherwise a turn is a maximal sequence of model items (assistant messages, reasoning, tool
- * calls, provider items): results and other messages end it, control items do not. Two adjacent turns of another provider
- * count as one.
+ * Returns the number of model turns in the transcript. Items of a scripted turn have its number, which is
+ * exact even if the transcript was trimmed. Otherwise a turn is a maximal sequence of model items (assistant
+ * messages, reasoning, tool calls, provider items): results and other messages end it, control items do not.
+ * Two adjacent turns of another provider count as one.
  */
 export function countTurns(transcript: readonly Item[], provider: string): number {
   let count = 0;

@@ -7,8 +7,8 @@ import { type PlayedTurn, usageIn } from './scripted-turns.ts';
 const ONLY_CALLS = 'The script has only tool calls for this turn, and tools are off.';
 
 /**
- * Converts the script's turn number `at` (from 0) to a model turn. With `toolChoice: 'none'` its calls are omitted; if
- * nothing else is left, a text says so. Its items have its number, for `countTurns`.
+ * Converts the script's turn number `at` (from 0) to a model turn. With `toolChoice: 'none'` its calls are
+ * omitted; if nothing else is left, a text says so. Its items have its number, for `countTurns`.
  */
 export function playTurn(
   turn: PlayedTurn,

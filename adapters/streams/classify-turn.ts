@@ -14,8 +14,9 @@ type TurnLike = {
 };
 
 /**
- * Classifies a turn. It is `tool_calls` if it has calls that the provider did not run itself, or if the provider
- * finished with `tool_calls` (`toolCalls` may then be empty). `toolCalls` omits calls that the provider ran.
+ * Classifies a turn. It is `tool_calls` if it has calls that the provider did not run itself, or if the
+ * provider finished with `tool_calls` (`toolCalls` may then be empty). `toolCalls` omits calls that the
+ * provider ran.
  */
 export function classifyTurn(turn: TurnLike): ClassifiedTurn {
   const toolCalls = callsToRun(turn);
@@ -26,8 +27,8 @@ export function classifyTurn(turn: TurnLike): ClassifiedTurn {
 }
 
 /**
- * Returns the calls that the provider did not run itself. In a turn that was cut off by its length limit they have an
- * `error` and no `input`, because their arguments may be incomplete.
+ * Returns the calls that the provider did not run itself. In a turn that was cut off by its length limit they
+ * have an `error` and no `input`, because their arguments may be incomplete.
  */
 export function callsToRun({ toolCalls, finishReason }: TurnLike): ToolCall[] {
   const calls = (toolCalls ?? [])

@@ -2,8 +2,8 @@ import { ProviderError } from '../../protocol/error.ts';
 import type { ModelTurn, TurnDelta } from '../../protocol/turn.ts';
 
 /**
- * Reads a stream to its end and returns its turn. Rejects with a `ProviderError` `malformed-stream` if the stream has
- * no turn or more than one; `origin` names the provider and model in that error.
+ * Reads a stream to its end and returns its turn. Rejects with a `ProviderError` `malformed-stream` if the
+ * stream has no turn or more than one; `origin` names the provider and model in that error.
  *
  * @example
  * const turn = await collectTurn(adapter.stream(request, { signal }));

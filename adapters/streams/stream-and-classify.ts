@@ -9,25 +9,30 @@ import { type ClassifiedTurn, classifyTurn } from './classify-turn.ts';
 import { collectTurn } from './collect-turn.ts';
 
 /**
- * A model request with defaults: no tools, tool choice `auto`, no settings. A text as `transcript` becomes one user
- * message.
+ * A model request with defaults: no tools, tool choice `auto`, no settings. A text as `transcript` becomes
+ * one user message.
  */
 export type TurnRequest = Partial<Omit<ModelRequest, 'transcript'>> & {
   transcript: string | readonly Item[];
 };
 
+/** Options of `streamAndClassify`. `signal` aborts the call. */
 export type StreamAndClassifyOptions = {
   signal?: AbortSignal;
-  /** Called with each piece of text. A returned promise is awaited before the next piece; an error ends the call. */
+  /**
+   * Called with each piece of text. A returned promise is awaited before the next piece; an error ends the
+   * call.
+   */
   onText?: (text: string) => unknown;
   /** Called with each piece of reasoning, like `onText`. */
   onReasoning?: (text: string) => unknown;
 };
 
 /**
- * Streams one model call and returns the classified turn: tool calls to run, or the final answer. The full turn, with
- * finish reason and usage, is the member `turn`, which is not enumerable, so comparing, copying or logging the result
- * omits it. No tool is run and nothing is retried. Rejects with a `ProviderError` if the call fails.
+ * Streams one model call and returns the classified turn: tool calls to run, or the final answer. The full
+ * turn, with finish reason and usage, is the member `turn`, which is not enumerable, so comparing, copying or
+ * logging the result omits it. No tool is run and nothing is retried. Rejects with a `ProviderError` if the
+ * call fails.
  *
  * @example
  * const result = await streamAndClassify(openaiResponses({ model: 'gpt-5' }), { transcript: 'Hello' }, {

@@ -16,9 +16,9 @@ export type CallLike = {
 };
 
 /**
- * Converts a call to a `ToolCall`; a complete `ToolCall` is returned unchanged. Arguments that are not an object give it
- * an `error`; missing arguments mean `{}`. `index`, the call's position in the turn, names a call that has no id.
- * Throws a `TypeError` for arguments that JSON cannot represent.
+ * Converts a call to a `ToolCall`; a complete `ToolCall` is returned unchanged. Arguments that are not an
+ * object give it an `error`; missing arguments mean `{}`. `index`, the call's position in the turn, names a
+ * call that has no id. Throws a `TypeError` for arguments that JSON cannot represent.
  *
  * @example
  * const call = toolCallFrom({ id: 'call_1', name: 'get_weather', input: { city: 'Paris' } });

@@ -13,8 +13,8 @@ export type ResultLike = {
 };
 
 /**
- * Converts a result to a transcript item. Text is not encoded again, so a value and its JSON text reach the model the
- * same way. Throws a `TypeError` without a call id, or for an output that JSON cannot represent.
+ * Converts a result to a transcript item. Text is not encoded again, so a value and its JSON text reach the
+ * model the same way. Throws a `TypeError` without a call id, or for an output that JSON cannot represent.
  *
  * @example
  * const item = toolResultFrom({ callId: call.callId, output: { temperature: 21 } });

@@ -4,7 +4,8 @@ import { ShownDeltas } from '../turn/turn-deltas.ts';
 /**
  * A stream that accumulates what it has yielded.
  *
- * W1 Until the turn arrives, `turn` and `finishReason` are `undefined`; the other members accumulate the deltas.
+ * W1 Until the turn arrives, `turn` and `finishReason` are `undefined`; the other members accumulate the
+ *    deltas.
  * W2 After that, all members come from the turn, which takes precedence over the deltas.
  */
 export class WatchedTurn implements AsyncIterable<TurnDelta> {

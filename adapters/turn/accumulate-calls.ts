@@ -1,7 +1,10 @@
 import type { JsonValue } from '../../protocol/json.ts';
 import type { TurnDelta } from '../../protocol/turn.ts';
 
-/** A piece of a streamed tool call. An absent member, `''` and `null` all mean that the piece does not contain it. */
+/**
+ * A piece of a streamed tool call. An absent member, `''` and `null` all mean that the piece does not contain
+ * it.
+ */
 export type CallFragment = {
   id?: string | null;
   index?: number | null;
@@ -17,13 +20,15 @@ type OpenCall = { position: number; id: string | null; name: string; pieces: str
 /**
  * Assembles streamed tool calls from their fragments.
  *
- * C1 A fragment with an id belongs to the call with that id. A new id starts a new call, even under a used index.
- *    A fragment without an id belongs to the latest call under its index, or, without an index, to the call that was
- *    extended last. Exception: a new id is assigned to that call if the call has no id yet and not both have a name,
- *    because then the parts of one call arrived in a different order.
+ * C1 A fragment with an id belongs to the call with that id. A new id starts a new call, even under a used
+ *    index. A fragment without an id belongs to the latest call under its index, or, without an index, to the
+ *    call that was extended last. Exception: a new id is assigned to that call if the call has no id yet and
+ *    not both have a name, because then the parts of one call arrived in a different order.
  * C2 The first non-empty name is used. Arguments that arrive with the name are the first fragment.
- * C3 Nothing is parsed or joined before `calls()`: text that parses early may be the beginning of longer text.
- * C4 A call is announced once, when its name is known; argument text that arrives earlier is held back until then.
+ * C3 Nothing is parsed or joined before `calls()`: text that parses early may be the beginning of longer
+ *    text.
+ * C4 A call is announced once, when its name is known; argument text that arrives earlier is held back until
+ *    then.
  */
 export class CallAccumulator {
   #calls: OpenCall[] = [];
@@ -42,7 +47,10 @@ export class CallAccumulator {
     return this.#extend(this.#open(call), call);
   }
 
-  /** Returns the calls in the order of the deltas' `index`. Calls without a name come last; empty ones are omitted. */
+  /**
+   * Returns the calls in the order of the deltas' `index`. Calls without a name come last; empty ones are
+   * omitted.
+   */
   calls(): AccumulatedCall[] {
     const named = this.#calls.filter(call => call.position >= 0).sort((a, b) => a.position - b.position);
     const nameless = this.#calls.filter(call => call.position < 0 && call.pieces.length > 0);

@@ -2,8 +2,9 @@ import { createHash } from 'node:crypto';
 import type { ModelRequest } from '../../protocol/turn.ts';
 
 /**
- * Generates ids for the calls of one turn that have no id or a duplicate one. The ids are derived from the transcript
- * and the call's position in the turn: repeating the turn gives the same ids, a longer transcript gives others.
+ * Generates ids for the calls of one turn that have no id or a duplicate one. The ids are derived from the
+ * transcript and the call's position in the turn: repeating the turn gives the same ids, a longer transcript
+ * gives others.
  */
 export class CallIds {
   readonly #transcript: ModelRequest['transcript'];

@@ -2,16 +2,20 @@ import type { Item } from '../../protocol/item.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import { noteText } from '../http/body-text.ts';
 
-/** A transcript in a provider's form. `opening`: leading instructions, for providers that take them separately. */
+/**
+ * A transcript in a provider's form. `opening`: leading instructions, for providers that take them
+ * separately.
+ */
 export type Input = { opening: readonly string[]; input: JsonObject[] };
 
 /** Converts transcript items to the input of a request. */
 type InputForm = {
   /** Converts items. `hasPrevious`: other input precedes these items. */
-  make(items: readonly Item[], hasPrevious: boolean): Input;
+  make(items: readonly Item[], options: { hasPrevious: boolean }): Input;
   /**
-   * Returns the names that link an item to others, such as its call id; `undefined` for an item that can only be
-   * converted together with all others. Items with no name in common convert the same separately as together.
+   * Returns the names that link an item to others, such as its call id; `undefined` for an item that can only
+   * be converted together with all others. Items with no name in common convert the same separately as
+   * together.
    */
   namesOf(item: Item): readonly string[] | undefined;
   /** Whether two adjacent parts would convert differently if converted together. Default: never. */
@@ -21,13 +25,13 @@ type InputForm = {
 type Made = Input & { items: Item[]; names: Set<string>; text: string };
 
 /**
- * Caches the input of transcripts that grow from call to call, and its JSON text: only added items are converted. The
- * result equals what `make` returns for the full transcript.
+ * Caches the input of transcripts that grow from call to call, and its JSON text: only added items are
+ * converted. The result equals what `make` returns for the full transcript.
  *
- * G1 The cache is used only while each of its items is the same object at the same position. After an edit or a trim,
- *    or in another branch of the run, the full input is converted again. Items never change.
- * G2 The cache ends where no form of input has anything open: after a user or system message, or after the result of a
- *    call. Added items share no name with cached ones, and the two do not join.
+ * G1 The cache is used only while each of its items is the same object at the same position. After an edit or
+ *    a trim, or in another branch of the run, the full input is converted again. Items never change.
+ * G2 The cache ends where no form of input has anything open: after a user or system message, or after the
+ *    result of a call. Added items share no name with cached ones, and the two do not join.
  */
 export class GrowingInput {
   readonly #form: InputForm;
@@ -54,7 +58,7 @@ export class GrowingInput {
     const items = transcript.slice(kept.items.length);
     const names = this.#namesOf(items);
     if (names?.some(name => kept.names.has(name)) !== false) return undefined;
-    const { input } = this.#form.make(items, true);
+    const { input } = this.#form.make(items, { hasPrevious: true });
     const [last, next] = [kept.input.at(-1), input[0]];
     if (last && next && this.#form.joins?.(last, next)) return undefined;
     const text = next === undefined ? kept.text : `${kept.text},${textOf(input)}`;
@@ -67,7 +71,7 @@ export class GrowingInput {
   }
 
   #makeAll(transcript: readonly Item[]): Made {
-    const { opening, input } = this.#form.make(transcript, false);
+    const { opening, input } = this.#form.make(transcript, { hasPrevious: false });
     const names = this.#namesOf(transcript);
     const made = { opening, input, items: [...transcript], names: new Set(names), text: textOf(input) };
     const [first] = transcript;
@@ -95,8 +99,8 @@ function textOf(input: readonly JsonObject[]): string {
 }
 
 /**
- * Whether the items end with a completed turn. An empty message may be left out of the input, and a result only closes
- * its turn if it is the only result of a call in that turn.
+ * Whether the items end with a completed turn. An empty message may be left out of the input, and a result
+ * only closes its turn if it is the only result of a call in that turn.
  */
 function endsTurn(items: readonly Item[]): boolean {
   const last = items.at(-1);

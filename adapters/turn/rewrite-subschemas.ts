@@ -5,8 +5,8 @@ import { arrayOf, objectOf } from './json-access.ts';
 type RewriteSchema = (schema: JsonObject) => JsonObject | undefined;
 
 /**
- * Returns a copy of the schema, with the same order of keys, in which `rewrite` has replaced every direct subschema.
- * Returns `undefined` if `rewrite` does for one of them, or if a subschema is `true` or `false`.
+ * Returns a copy of the schema, with the same order of keys, in which `rewrite` has replaced every direct
+ * subschema. Returns `undefined` if `rewrite` does for one of them, or if a subschema is `true` or `false`.
  */
 export function rewriteSubschemas(schema: JsonObject, rewrite: RewriteSchema): JsonObject | undefined {
   const rewritten = { ...schema };

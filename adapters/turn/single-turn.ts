@@ -34,11 +34,17 @@ type SingleTurn = {
     request: ModelRequest,
     context: ProviderContext,
   ): AsyncGenerator<TurnDelta, ModelTurn, undefined>;
-  /** Returns the current time in ms since the epoch, used to interpret `retry-after` dates. Default: `Date.now`. */
+  /**
+   * Returns the current time in ms since the epoch, used to interpret `retry-after` dates. Default:
+   * `Date.now`.
+   */
   now?: (() => number) | undefined;
 };
 
-/** Creates the adapter of an HTTP provider. Each method makes one model call and fails only with a `ProviderError`. */
+/**
+ * Creates the adapter of an HTTP provider. Each method makes one model call and fails only with a
+ * `ProviderError`.
+ */
 export function singleTurnAdapter(options: SingleTurn): ModelAdapter {
   const { provider, model, capabilities } = options;
   const now = options.now ?? Date.now;

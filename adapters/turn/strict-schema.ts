@@ -3,7 +3,10 @@ import type { OutputFormat } from '../../protocol/turn.ts';
 import { arrayOf, objectOf } from './json-access.ts';
 import { isObjectSchema, rewriteSubschemas } from './rewrite-subschemas.ts';
 
-/** Keywords that strict mode refuses: https://platform.openai.com/docs/guides/structured-outputs#supported-schemas. */
+/**
+ * Keywords that strict mode refuses:
+ * https://platform.openai.com/docs/guides/structured-outputs#supported-schemas.
+ */
 const REFUSED = [
   'allOf',
   'oneOf',
@@ -27,9 +30,9 @@ const REFUSED = [
 ];
 
 /**
- * Returns the schema in the form that OpenAI's strict mode takes: every object closed, every property required. Every
- * value that fits it also fits the original schema. Returns `undefined` if there is no such form: a property is
- * optional, an object is explicitly open, or a keyword is not supported.
+ * Returns the schema in the form that OpenAI's strict mode takes: every object closed, every property
+ * required. Every value that fits it also fits the original schema. Returns `undefined` if there is no such
+ * form: a property is optional, an object is explicitly open, or a keyword is not supported.
  */
 export function strictSchema(schema: JsonObject): JsonObject | undefined {
   if (schema.type !== 'object' || 'anyOf' in schema) return undefined;
