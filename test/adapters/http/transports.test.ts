@@ -52,8 +52,8 @@ describe('every recording gives the same by fetch and through the official clien
       if (!(error instanceof ProviderError)) throw error;
       const { code, status, retryable, retryAfterMs, provider, model, raw } = error;
       const message = error.message.replace(
-        /Set \w+ \(or the option apiKey\) to a valid key/,
-        'Check the key',
+        /Set \w+ \(or the option apiKey\) to a valid API key/,
+        'Check the API key',
       );
       return { code, status, retryable, retryAfterMs, provider, model, message, kept: keptOf(raw) };
     }
@@ -230,7 +230,7 @@ describe('a request through a client', () => {
     const client = new OpenAI({ apiKey: KEY, baseURL: server.baseURL });
     const error = await rejection(openaiChat({ model: 'm', client }).generate(request('hi'), calling()));
     expect(error).toMatchObject({ code: 'authentication', raw: { message: 'not [redacted]' } });
-    expect(String(error)).toContain('not [redacted]. Check the key.');
+    expect(String(error)).toContain('not [redacted]. Check the API key.');
     expect(String(error)).not.toContain(KEY);
   });
 
