@@ -51,7 +51,7 @@ describe.concurrent('show', () => {
     expect(code).toBe(0);
     expect(stdout).toMatch(/versions +compatible/);
     expect(stdout).toContain('agent version new: the run goes on with the present version');
-    expect(stdout).toMatch(/tool \w+ gone: later calls of it are answered with an error/);
+    expect(stdout).toMatch(/tool \w+ removed: later calls of it are answered with an error/);
     const same = await desk.run(['show', runId, '--json', '--agent', AGENT], desk.model);
     expect(JSON.parse(same.stdout).versions).toMatchObject({ verdict: 'same', opens: true });
   });

@@ -200,7 +200,7 @@ describe.concurrent('a server that ends', () => {
     expect(watcher.journal).toEqual(await desk.journal(runId));
     const starts = watcher.journal.filter(event => event.type === 'tool.started');
     expect(new Set(starts.map(({ key }) => key)).size).toBe(1);
-    expect((await second.stop()).stderr).toContain(`going on with ${runId}`);
+    expect((await second.stop()).stderr).toContain(`resuming ${runId}`);
   });
 
   test.each(['wait', 'ignore'])(
