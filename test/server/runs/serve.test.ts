@@ -26,7 +26,7 @@ describe.concurrent('agentchart serve', () => {
     const ended = await served.stop('SIGINT');
     expect(ended.code).toBe(0);
     expect(ended.stdout).toBe('');
-    expect(ended.stderr).toContain(desk.store);
+    expect(ended.stderr).toMatch(/runs +\.agentchart\/runs\.db\n/);
     expect(ended.stderr).toMatch(/agents +desk\n/);
   });
 
@@ -60,9 +60,9 @@ describe.concurrent('agentchart serve', () => {
     [['--host', '0.0.0.0'], 'AGENTCHART_TOKEN'],
     [['--host', '::'], 'AGENTCHART_TOKEN'],
     [['--host', 'example.com'], 'AGENTCHART_TOKEN'],
-    [['--port', 'http'], '--port takes a number'],
-    [['--port', '65536'], '--port takes a number'],
-    [['--token', ''], '--token is empty'],
+    [['--port', 'http'], '--port must be a number'],
+    [['--port', '65536'], '--port must be a number'],
+    [['--token', ''], '--token must not be empty'],
     [['--agent', 'absent.ts'], 'absent.ts'],
     [['--agent', AGENT, '--agent', AGENT], 'Two agents are named "desk"'],
   ])('%j exits 2', async (args, expected) => {
