@@ -1,6 +1,6 @@
-import { relative } from 'node:path';
 import type { OpenCall } from '../../engine/run/settled.ts';
 import { DEFAULT_STORE } from '../open-store.ts';
+import { formatPath } from './format-path.ts';
 
 /** Builds the commands that messages suggest, ready to paste into the same shell. */
 export class CommandLines {
@@ -47,7 +47,7 @@ function programName(): string {
   const [, script = ''] = process.argv;
   if (process.env.npm_lifecycle_event === 'agentchart') return 'npm run -s agentchart --';
   if (process.env.npm_command === 'exec') return 'npx agentchart';
-  return script.endsWith('.ts') ? `node ${quoteWord(relative(process.cwd(), script))}` : 'agentchart';
+  return script.endsWith('.ts') ? `node ${quoteWord(formatPath(script))}` : 'agentchart';
 }
 
 function quoteWord(word: string): string {

@@ -126,7 +126,7 @@ export class TerminalView implements View {
         return this.#detail(
           { style: 'yellow', text: '? ' },
           this.#nameCall(before, entry.callId),
-          ` ${entry.type === 'tool.doubted' ? entry.reason : INTERRUPTED}`,
+          ` — ${entry.type === 'tool.doubted' ? entry.reason : INTERRUPTED}`,
         );
       case 'message.received':
       case 'approval.decided':
