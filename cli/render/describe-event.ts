@@ -7,9 +7,12 @@ import type { Usage } from '../../protocol/turn.ts';
 import { formatClock, formatSpan } from './format-time.ts';
 import { shorten } from './show-safely.ts';
 
-const SHORT = 120;
+const MAX_LENGTH = 120;
 
-/** The key facts of an event, on one line. */
+/** Why a call was interrupted. */
+export const INTERRUPTED = 'interrupted: its process stopped before the outcome was recorded';
+
+/** Describes the main facts of an event on one line. */
 export function describeEvent(event: RunEvent): string {
   switch (event.type) {
     case 'run.started':
@@ -17,7 +20,7 @@ export function describeEvent(event: RunEvent): string {
     case 'message.received':
       return `${describeItems(event.items)}${by(event)}`;
     case 'approval.decided':
-      return `${event.callId} ${describeDecision(event)}${event.sticky === true ? ', for later calls too' : ''}${by(event)}`;
+      return `${event.callId} ${describeDecision(event)}${event.sticky === true ? ', including later calls' : ''}${by(event)}`;
     case 'result.received':
       return `${event.callId} ${event.isError ? 'error ' : ''}${showValue(event.output)}${by(event)}`;
     case 'doubt.resolved':
@@ -25,17 +28,17 @@ export function describeEvent(event: RunEvent): string {
     case 'transcript.edited':
       return `${event.items.length} items, ${event.calls.length} calls to run${by(event)}`;
     case 'params.changed':
-      return `${Object.keys(event.params).join(', ') || 'as the agent has them'}${by(event)}`;
+      return `${Object.keys(event.params).join(', ') || "reset to the agent's"}${by(event)}`;
     case 'pause.requested':
     case 'step.requested':
     case 'run.unpaused':
       return by(event).trim();
     case 'cancel.requested':
-      return [event.reason ?? '', `until ${formatClock(event.deadline)} at the latest`, by(event).trim()]
+      return [event.reason ?? '', `deadline ${formatClock(event.deadline)}`, by(event).trim()]
         .filter(Boolean)
         .join(', ');
     case 'run.quarantined':
-      return shorten(event.reason, SHORT);
+      return shorten(event.reason, MAX_LENGTH);
     case 'run.cancelled':
       return [event.reason ?? '', describeUnsettled(event.unsettled), by(event).trim()]
         .filter(Boolean)
@@ -47,23 +50,23 @@ export function describeEvent(event: RunEvent): string {
     case 'turn.completed':
       return describeTurn(event);
     case 'turn.failed':
-      return `${describeFailedTurn(event)}${event.retryAt === undefined ? '' : `; may be tried again at ${formatClock(event.retryAt)}`}`;
+      return `${describeFailedTurn(event)}${event.retryAt === undefined ? '' : `; retry at ${formatClock(event.retryAt)}`}`;
     case 'tool.started':
       return `${event.callId} attempt ${event.attempt}`;
     case 'tool.settled':
       return `${event.callId} ${event.isError ? 'error ' : ''}${showValue(event.output)}`;
     case 'tool.late':
-      return `${event.callId} ${event.isError ? 'error ' : ''}${showValue(event.output)}${event.contradicts === undefined ? '' : `; CONTRADICTS what was recorded: ${event.contradicts}`}`;
+      return `${event.callId} ${event.isError ? 'error ' : ''}${showValue(event.output)}${event.contradicts === undefined ? '' : `; CONTRADICTION: ${event.contradicts}`}`;
     case 'tool.interrupted':
-      return `${event.callId} whoever ran it stopped before its outcome was recorded`;
+      return `${event.callId} ${INTERRUPTED}`;
     case 'tool.doubted':
-      return `${event.callId} ${shorten(event.reason, SHORT)}`;
+      return `${event.callId} ${shorten(event.reason, MAX_LENGTH)}`;
     case 'tool.suspended':
       return `${event.callId} waits for run ${event.childRunId}`;
     case 'finishers.completed':
-      return event.text === undefined ? '' : shorten(event.text, SHORT);
+      return event.text === undefined ? '' : shorten(event.text, MAX_LENGTH);
     case 'finishers.rejected':
-      return shorten(event.feedback, SHORT);
+      return shorten(event.feedback, MAX_LENGTH);
     case 'run.claimed':
       return describeClaim(event);
     case 'run.noted':
@@ -74,7 +77,7 @@ export function describeEvent(event: RunEvent): string {
 }
 
 function describeClaim({ epoch, by, replaces }: Extract<RunEvent, { type: 'run.claimed' }>): string {
-  const place = replaces === undefined ? '' : `, in place of ${shortenOwnerName(replaces)}`;
+  const place = replaces === undefined ? '' : `, replaces ${shortenOwnerName(replaces)}`;
   return `epoch ${epoch}, ${shortenOwnerName(by)}${place}`;
 }
 
@@ -82,6 +85,7 @@ function describeFork({ forkOf }: Extract<RunEvent, { type: 'run.started' }>): s
   return forkOf === undefined ? '' : `, fork of ${forkOf.runId} at ${forkOf.at}`;
 }
 
+/** Describes a completed turn: model, finish reason, calls, duration and tokens. */
 export function describeTurn(event: Extract<RunEvent, { type: 'turn.completed' }>): string {
   const calls = event.calls.map(call => call.name);
   return [
@@ -90,7 +94,7 @@ export function describeTurn(event: Extract<RunEvent, { type: 'turn.completed' }
     ...(calls.length === 0 ? [] : [`calls ${countNames(calls)}`]),
     formatSpan(event.at - event.startedAt),
     ...(event.usage === null ? [] : [describeUsage(event.usage)]),
-    ...(event.dropped === undefined ? [] : [`without ${event.dropped.length} items of another provider`]),
+    ...(event.dropped === undefined ? [] : [`${event.dropped.length} items of another provider dropped`]),
   ].join(', ');
 }
 
@@ -100,26 +104,29 @@ function countNames(names: readonly string[]): string {
   return [...counts].map(([name, count]) => (count === 1 ? name : `${name} × ${count}`)).join(', ');
 }
 
+/** Describes the error of a failed turn. */
 export function describeFailedTurn({ error }: Extract<RunEvent, { type: 'turn.failed' }>): string {
   const status = error.status === undefined ? '' : ` (HTTP ${error.status})`;
-  return `${error.code}${status}: ${shorten(error.message, 4 * SHORT)}`;
+  return `${error.code}${status}: ${shorten(error.message, 4 * MAX_LENGTH)}`;
 }
 
+/** Describes token usage: `1200 tokens in, 80 out`. */
 export function describeUsage({ inputTokens, outputTokens }: Usage): string {
   return `${inputTokens} tokens in, ${outputTokens} out`;
 }
 
+/** Lists models as `provider:model`, in order of preference. */
 export function nameModels(models: readonly { provider: string; model: string }[]): string {
   return models.map(({ provider, model }) => `${provider}:${model}`).join(', then ');
 }
 
-/** A value on one line. */
-export function showValue(value: JsonValue, length = SHORT): string {
+/** Returns a value on one line, cut to `length` characters. */
+export function showValue(value: JsonValue, length = MAX_LENGTH): string {
   return shorten(typeof value === 'string' ? value : JSON.stringify(value), length);
 }
 
 function describeItems(items: readonly Item[]): string {
-  return JSON.stringify(shorten(items.map(textOf).filter(Boolean).join(' '), SHORT));
+  return JSON.stringify(shorten(items.map(textOf).filter(Boolean).join(' '), MAX_LENGTH));
 }
 
 function describeDecision({ decision }: Extract<RunEvent, { type: 'approval.decided' }>): string {
@@ -127,7 +134,7 @@ function describeDecision({ decision }: Extract<RunEvent, { type: 'approval.deci
     case 'approve':
       return decision.input === undefined ? 'approved' : `approved with ${showValue(decision.input)}`;
     case 'reject':
-      return decision.reason === undefined ? 'rejected' : `rejected: ${shorten(decision.reason, SHORT)}`;
+      return decision.reason === undefined ? 'rejected' : `rejected: ${shorten(decision.reason, MAX_LENGTH)}`;
     case 'answer':
       return `answered ${showValue(decision.output)}`;
   }
@@ -136,11 +143,11 @@ function describeDecision({ decision }: Extract<RunEvent, { type: 'approval.deci
 function describeResolution(resolution: Extract<RunEvent, { type: 'doubt.resolved' }>['resolution']): string {
   switch (resolution.type) {
     case 'retry':
-      return resolution.force === true ? 'is tried again, although it may still act' : 'is tried again';
+      return resolution.force === true ? 'retry forced; an earlier attempt may still take effect' : 'retry';
     case 'happened':
       return `happened: ${showValue(resolution.output)}`;
     case 'failed':
-      return `failed: ${shorten(resolution.reason, SHORT)}`;
+      return `failed: ${shorten(resolution.reason, MAX_LENGTH)}`;
   }
 }
 

@@ -14,7 +14,7 @@ async function finish() {
 test('show tells how large a result is and how to read it, and that command writes all of it', async () => {
   const { desk, runId } = await finish();
   const shown = await desk.run(['show', runId]);
-  expect(shown.stdout).toContain('2.3 MiB; in full: ');
+  expect(shown.stdout).toContain('2.3 MiB; full result: ');
   expect(shown.stdout).toContain(`show ${runId} --result call_0_0`);
   const whole = await desk.run(['show', runId, '--result', 'call_0_0']);
   expect(JSON.parse(whole.stdout)).toEqual(WHOLE);

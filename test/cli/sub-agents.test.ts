@@ -23,9 +23,9 @@ describe.concurrent('a run whose sub-agent waits for an approval', () => {
     const { desk, parent, child } = await beginWaiting();
     const shown = await desk.run(['show', parent]);
     expect(shown.stdout).toContain('pay waits for approval');
-    expect(shown.stdout).toContain(`clerk is a run of its own: ${child}`);
+    expect(shown.stdout).toContain(`clerk is a sub-agent and waits in run ${child}`);
     const [, command = ''] = new RegExp(`approve (${child} \\S+ --digest \\S+)`).exec(shown.stdout) ?? [];
-    expect((await desk.run(['show', child])).stdout).toContain(`works for ${parent}`);
+    expect((await desk.run(['show', child])).stdout).toMatch(new RegExp(`parent +${parent}`));
     const approved = await desk.run(['approve', ...command.split(' '), '--by', 'ada']);
     expect(approved.code).toBe(0);
     expect(approved.stdout).toContain('All is paid.');

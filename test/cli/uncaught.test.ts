@@ -38,7 +38,7 @@ describe.concurrent.each(WAYS)('a tool that fails in %s', (_, failing) => {
     const [, runId = ''] = /"runId":"(\w+)"/.exec(ended.stdout) ?? [];
     expect(ended.code).toBe(1);
     expect(ended.stderr).toContain(
-      `The tool "leak" failed outside its promise, in call call_0_0 of run ${runId}: the pipe burst`,
+      `Tool "leak" threw outside its promise, in call call_0_0 of run ${runId}: the pipe burst`,
     );
     desk.write('leaky.mjs', makeModule(''));
     const resumed = await desk.run(['resume', runId, '--agent', 'leaky.mjs'], desk.model);
@@ -57,7 +57,7 @@ describe.concurrent.each(WAYS)('a tool that fails in %s', (_, failing) => {
       const view = (await (await fetch(`${served.url}/runs/${runId}`)).json()) as { status: string };
       return view.status === 'finished' ? true : undefined;
     });
-    expect(stderr).toContain(`The tool "leak" failed outside its promise, in call call_0_0 of run ${runId}`);
+    expect(stderr).toContain(`Tool "leak" threw outside its promise, in call call_0_0 of run ${runId}`);
     served.started.child.kill('SIGTERM');
     expect((await served.started.ended).code).toBe(0);
   });

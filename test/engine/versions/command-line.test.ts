@@ -53,7 +53,7 @@ describe.concurrent('show', () => {
     expect(code).toBe(0);
     expect(stdout).toMatch(/versions +compatible/);
     expect(stdout).toContain('agent version new: the run continues with the current version');
-    expect(stdout).toMatch(/tool \w+ gone: later calls of it get an error as their result/);
+    expect(stdout).toMatch(/tool \w+ removed: later calls of it get an error as their result/);
     const same = await desk.run(['show', runId, '--json', '--agent', AGENT], desk.model);
     expect(JSON.parse(same.stdout).versions).toMatchObject({ verdict: 'same', opens: true });
   });

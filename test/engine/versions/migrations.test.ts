@@ -280,7 +280,7 @@ describe('migrations of an agent', () => {
       { from: { chart: 1 }, to: { chart: 2 } },
     ]) {
       const migrations = [step] as unknown as JournalMigration[];
-      expect(() => agentOn(memory(), { migrations })).toThrow('migrations[0] is not a step');
+      expect(() => agentOn(memory(), { migrations })).toThrow('migrations[0] is invalid');
     }
   });
 });

@@ -26,7 +26,7 @@ export class ServedDesk {
     started.child.stderr.on('data', chunk => {
       stderr += chunk;
     });
-    await started.printed('Ctrl-C stops it');
+    await started.printed('Press Ctrl-C to stop');
     const [, url = ''] = /listening on (\S+)/.exec(stderr) ?? [];
     return new ServedDesk(desk, started, url);
   }

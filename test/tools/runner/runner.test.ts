@@ -275,7 +275,7 @@ describe('a runner', () => {
     const { agent } = makeAgent(asking(1));
     const runner = turns(agent, 'go');
     expect(await runner.runUntilDone()).toMatchObject({ status: 'finished', text: 'answer 1' });
-    expect(() => runner[Symbol.asyncIterator]()).toThrow('iterated once');
+    expect(() => runner[Symbol.asyncIterator]()).toThrow('can be iterated once');
   });
 
   test('retry runs a failed call again under its key, and the others of the turn not', async () => {
