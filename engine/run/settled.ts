@@ -2,54 +2,12 @@ import { callsWith } from '../../machines/calls.ts';
 import type { Call, Context } from '../../machines/context.ts';
 import type { ChartState } from '../../machines/step.ts';
 import { toolResults } from '../../machines/tool-results.ts';
-import type { ToolResult } from '../../protocol/finisher.ts';
-import type { Item } from '../../protocol/item.ts';
-import { given, type JsonValue } from '../../protocol/json.ts';
-import type { SideEffect } from '../../protocol/tool.ts';
-import type { Usage } from '../../protocol/turn.ts';
+import { given } from '../../protocol/json.ts';
+import type { OpenCall, Settled } from '../../protocol/run-view.ts';
 import type { Host } from '../driver/host.ts';
 import { isAtRest, statusOf } from '../journal/load-run.ts';
 
-/** A call that has no result yet. `runId` is the run that has to be told: a sub-agent's for its own calls. */
-export type OpenCall = {
-  callId: string;
-  runId: string;
-  name: string;
-  input: JsonValue;
-  digest: string;
-  sideEffect: SideEffect;
-  status: Exclude<Call['status'], 'settled'>;
-  /** The run of a sub-agent that will give its result. */
-  waitsFor?: string;
-  /** Why a person is asked, or why nobody knows whether it happened. */
-  reason?: string;
-  /** ms since the epoch. */
-  expiresAt?: number;
-};
-
-/** Where a run came to rest or ended, after every accepted input. */
-export type Settled = { usage: Usage | null; turns: number } & (
-  | {
-      status: 'finished';
-      text: string;
-      output?: JsonValue;
-      results: ToolResult[];
-      /** Messages that came too late to be read. */
-      unread: Item[];
-      incomplete?: { reason: string };
-    }
-  | {
-      status: 'waiting';
-      approvals: OpenCall[];
-      results: OpenCall[];
-      doubts: OpenCall[];
-      paused: boolean;
-      /** Why the engine paused the run by itself. */
-      reason?: string;
-    }
-  | { status: 'failed'; error: { code: string; message: string } }
-  | { status: 'cancelled'; unsettled: OpenCall[] }
-);
+export type { OpenCall, Settled };
 
 /** `null` while the run has something to do. `showText` is what readers get of a raw text. */
 export function describeSettled(state: ChartState, showText: (text: string) => string): Settled | null {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import type { RunView } from '../../server/runs/run-view.ts';
+import type { RunView } from '../../protocol/run-view.ts';
 import { calling, Desk, eventsOf } from '../support/cli/desk.ts';
 
 const FAMILY = resolve('test/support/cli/fixtures/family.ts');
