@@ -51,7 +51,9 @@ export function makeDoubtQuestion(tell: TellRun): DoubtQuestion {
       const path = model?.path;
       const callId = model?.fold.context?.calls.find(({ status }) => status === 'doubted')?.callId;
       const isParked = path === 'resting.paused';
-      const [reason = ''] = (model?.view?.settled?.reason ?? PARKED).split(';');
+      const settled = model?.view?.settled;
+      const parked = settled?.status === 'waiting' ? settled.reason : undefined;
+      const [reason = ''] = (parked ?? PARKED).split(';');
       element.hidden = !isParked && callId === undefined;
       fill(element, [callId, isParked, reason], () => {
         if (isParked) return goOn(reason);
