@@ -16,7 +16,7 @@ import { fold } from './fold.ts';
 import { canDecide, canEdit, isCurrent, isInDoubt, isWaitingFor } from './guards.ts';
 
 /** Changes whenever the same events could lead elsewhere than before. */
-export const CHART_VERSION = 4;
+export const CHART_VERSION = 5;
 
 /** The form of every service: a callback actor that reports plain events. */
 const missing = fromCallback<ChartEvent, ServiceInput, Notice>(() => {
@@ -99,7 +99,7 @@ export const agentMachine = setup({
       on: {
         'turn.completed': { guard: 'isCurrent', target: 'deciding', actions: 'record' },
         'turn.failed': { guard: 'isCurrent', target: 'deciding', actions: 'record' },
-        'run.parked': { target: 'deciding', actions: 'record' },
+        'run.quarantined': { target: 'deciding', actions: 'record' },
       },
       states: {
         planning: {
@@ -148,7 +148,7 @@ export const agentMachine = setup({
         'tool.interrupted': { guard: 'isCurrent', actions: 'record' },
         'tool.doubted': { guard: 'isCurrent', actions: 'record' },
         'tool.suspended': { guard: 'isCurrent', actions: 'record' },
-        'run.parked': { target: 'deciding', actions: 'record' },
+        'run.quarantined': { target: 'deciding', actions: 'record' },
       },
       always: { guard: 'batchIsOver', target: 'deciding' },
     },
@@ -169,7 +169,7 @@ export const agentMachine = setup({
         'message.received': { target: 'deciding', actions: 'record' },
         'finishers.completed': { guard: 'isCurrent', target: 'deciding', actions: 'record' },
         'finishers.rejected': { guard: 'isCurrent', target: 'deciding', actions: 'record' },
-        'run.parked': { target: 'deciding', actions: 'record' },
+        'run.quarantined': { target: 'deciding', actions: 'record' },
       },
     },
     resting: {

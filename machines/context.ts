@@ -109,7 +109,7 @@ export type Context = {
   failures: { [digest: string]: number };
   paused: boolean;
   /** Why the engine paused the run by itself; `null` if a person did, or nobody. */
-  parked: string | null;
+  quarantined: string | null;
   /** Somebody asked to end the run: nothing more is begun. */
   cancelling: { deadline: number; by?: string; reason?: string } | null;
   /** Spending actions allowed while paused. */
@@ -160,7 +160,7 @@ export function createContext(started: RunStarted): Context {
     activeSince: null,
     failures: {},
     paused: started.paused ?? false,
-    parked: null,
+    quarantined: null,
     cancelling: null,
     steps: 0,
     closing: null,

@@ -30,11 +30,11 @@ export function fold(context: Context, event: ChartEvent): Context {
     case 'cancel.requested':
       return requestCancel(now, event);
     case 'step.requested':
-      return { ...now, paused: true, parked: null, steps: now.steps + 1 };
+      return { ...now, paused: true, quarantined: null, steps: now.steps + 1 };
     case 'run.unpaused':
-      return { ...now, paused: false, parked: null, steps: 0 };
-    case 'run.parked':
-      return park(now, event);
+      return { ...now, paused: false, quarantined: null, steps: 0 };
+    case 'run.quarantined':
+      return quarantine(now, event);
     case 'run.cancelled':
       return now;
     case 'text.started':
@@ -215,11 +215,11 @@ function requestCancel(context: Context, { type: _, at, ...cancelling }: Of<'can
 }
 
 /** What was under way stays as it is: the model is called again as it was, the batch goes on with what it owes. */
-function park(context: Context, { reason }: Of<'run.parked'>): Context {
-  const parked = { ...context, paused: true, parked: reason, steps: 0 };
-  if (context.next?.type !== 'callModel' && context.next?.type !== 'streamFinal') return parked;
+function quarantine(context: Context, { reason }: Of<'run.quarantined'>): Context {
+  const quarantined = { ...context, paused: true, quarantined: reason, steps: 0 };
+  if (context.next?.type !== 'callModel' && context.next?.type !== 'streamFinal') return quarantined;
   const failure = { code: 'unfinished', message: reason, retryable: true, retryAt: null } as const;
-  return { ...parked, failure: { ...failure, unfinished: true } };
+  return { ...quarantined, failure: { ...failure, unfinished: true } };
 }
 
 function receiveResult(context: Context, event: Of<'result.received'>): Context {

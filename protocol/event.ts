@@ -147,7 +147,7 @@ export const inputEventSchema = z.discriminatedUnion('type', [
   event('step.requested', { by: optionalText }),
   event('run.unpaused', { by: optionalText }),
   /** The engine paused the run, in the middle of its work: one process after another died of it. */
-  event('run.parked', { reason: text }),
+  event('run.quarantined', { reason: text }),
   /** `unsettled`: the ids of the calls that have no result. */
   event('run.cancelled', { by: optionalText, reason: optionalText, unsettled: z.array(text) }),
 ]);

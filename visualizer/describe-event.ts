@@ -49,7 +49,7 @@ export function describeEvent(event: RunEvent, format: EventFormat): string {
       return by(event).trim();
     case 'cancel.requested':
       return joinParts(event.reason, `deadline ${format.formatClock(event.deadline)}`, by(event));
-    case 'run.parked':
+    case 'run.quarantined':
       return short(event.reason);
     case 'run.cancelled':
       return joinParts(event.reason, describeUnsettled(event), by(event));

@@ -130,7 +130,7 @@ export class TerminalView implements View {
       case 'step.requested':
       case 'run.unpaused':
       case 'cancel.requested':
-      case 'run.parked':
+      case 'run.quarantined':
       case 'run.cancelled':
       case 'tool.late':
       case 'tool.suspended':

@@ -196,7 +196,7 @@ export class Supervisor {
   /** A run that ends one process after another is paused instead of driven. */
   async #parkIfPoisoned(): Promise<void> {
     const reason = await detectCrashLoop(this.#options.store, this.#log.durable, this.#log.runId);
-    if (reason !== null) await this.#log.append([() => ({ type: 'run.parked', reason })]);
+    if (reason !== null) await this.#log.append([() => ({ type: 'run.quarantined', reason })]);
   }
 
   #drive(epoch: number, leasedAt: Moment, inherited: readonly Item[]): Stage {

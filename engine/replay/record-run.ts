@@ -19,7 +19,7 @@ import { describeOutcome, type Outcome } from '../run/describe-outcome.ts';
 type Unmarked<Event> = Event extends ReportEvent ? Omit<Event, 'generation'> : Event;
 type LeftOut =
   | RunStarted['type']
-  | 'run.parked'
+  | 'run.quarantined'
   | 'cancel.requested'
   | 'text.started'
   | 'calls.started'
@@ -81,7 +81,7 @@ class Recorder {
   readonly events: RecordedEvent[] = [];
   readonly #suspended: ReadonlySet<string>;
   readonly #names = new Map<string, string>();
-  #isParked = false;
+  #isQuarantined = false;
 
   constructor(suspended: ReadonlySet<string>) {
     this.#suspended = suspended;
@@ -102,12 +102,12 @@ class Recorder {
       case 'tool.suspended':
       case 'cancel.requested':
         return;
-      case 'run.parked':
-        this.#isParked = true;
+      case 'run.quarantined':
+        this.#isQuarantined = true;
         return;
       case 'run.unpaused':
-        if (!this.#isParked) this.events.push(event);
-        this.#isParked = false;
+        if (!this.#isQuarantined) this.events.push(event);
+        this.#isQuarantined = false;
         return;
       case 'tool.interrupted':
         return this.#interrupt(event, state);

@@ -30,12 +30,12 @@ export function describeOutcome(state: ChartState): Outcome {
   const { context } = state;
   const settled = describeSettled(state, text => text);
   // The engine's own pause is about processes that died: played again, the work just stands where it was left.
-  const isParked = context.parked !== null;
+  const isQuarantined = context.quarantined !== null;
   return {
-    status: isParked ? 'running' : statusOf(state),
+    status: isQuarantined ? 'running' : statusOf(state),
     ...(settled?.status === 'finished' ? describeAnswer(settled) : {}),
     ...(settled?.status === 'failed' ? { error: settled.error } : {}),
-    paused: context.paused && !isParked,
+    paused: context.paused && !isQuarantined,
     open: listOpenCalls(context).map(({ callId }) => callId),
     results: [...toolResults(context), ...context.calls.flatMap(resultOf)].map(asPlayed),
     transcript: context.transcript.map(item => (item.type === 'tool_result' ? asPlayed(item) : item)),

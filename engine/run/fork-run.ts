@@ -124,11 +124,11 @@ export function beginDoubting(
   const again = end.context.calls.filter(isReadyAgain).map(({ callId }) => callId);
   const events = copied.filter((event, place) => !isLastRetry(again, copied, event, place));
   const isLeft = isAtRest(end) && end.context.batch > 0;
-  const place = isLeft ? events.findLastIndex(({ type }) => type === 'run.parked') : events.length;
+  const place = isLeft ? events.findLastIndex(({ type }) => type === 'run.quarantined') : events.length;
   const head = events.slice(0, place);
   const { state, doubts } = doubtStartedCalls(head.reduce(takeEvent, begun), reason);
   const tail = events.slice(place).map((event): ChartEvent => {
-    const isTaken = event.type !== 'run.parked' || state.value === 'executingTools';
+    const isTaken = event.type !== 'run.quarantined' || state.value === 'executingTools';
     return isTaken ? event : { type: 'pause.requested', at: event.at };
   });
   return { state: tail.reduce(takeEvent, state), events: [...head, ...doubts, ...tail] };

@@ -30,7 +30,7 @@ export function describeSettled(state: ChartState, showText: (text: string) => s
         results: callsWith(context, 'waiting').map(call => openCall(context, call)),
         doubts: callsWith(context, 'doubted').map(call => openCall(context, call)),
         paused: context.paused,
-        ...(context.parked === null ? {} : { reason: context.parked }),
+        ...(context.quarantined === null ? {} : { reason: context.quarantined }),
       };
   }
 }

@@ -43,6 +43,13 @@ export const OWN_MIGRATIONS: readonly JournalMigration[] = [
   { from: { chart: 2 }, to: { chart: 3 }, migrate: events => events },
   /** Chart 4 takes everything chart 3 took, and leads where it led. */
   { from: { chart: 3 }, to: { chart: 4 }, migrate: events => events },
+  /** Chart 5 renames one event. */
+  {
+    from: { chart: 4 },
+    to: { chart: 5 },
+    migrate: events =>
+      events.map(event => (event.type === 'run.parked' ? { ...event, type: 'run.quarantined' } : event)),
+  },
 ];
 
 /** What a journal says of itself. */

@@ -159,7 +159,11 @@ describe('a configuration file', () => {
       server({ command: 'x', headers: {} }),
       'mcp_servers.s: "headers" cannot be combined with "command"',
     ],
-    ['env for a URL', server({ url: 'https://x', env: {} }), 'mcp_servers.s: "env" cannot be combined with "url"'],
+    [
+      'env for a URL',
+      server({ url: 'https://x', env: {} }),
+      'mcp_servers.s: "env" cannot be combined with "url"',
+    ],
     ['a URL of another kind', server({ url: 'ws://x' }), 'mcp_servers.s.url: expected an http or https URL'],
     [
       'credentials in a URL',
@@ -210,7 +214,9 @@ describe('a configuration file', () => {
   it('that is not JSON, or not there, is refused without showing what it holds', async () => {
     const broken = write('{ "mcp_servers": { "s": { "headers": { "Key": "hunter2" "b": 1 } } } }');
     const message = messageOf(await rejectionOf(readGatewayConfig(broken)));
-    expect(message).toMatch(/gateway\.json is not valid JSON \(line 1 column \d+\)\. Expected an object with/);
+    expect(message).toMatch(
+      /gateway\.json is not valid JSON \(line 1 column \d+\)\. Expected an object with/,
+    );
     expect(message).not.toContain('hunter');
     expect(messageOf(await rejectionOf(readGatewayConfig(write('hunter2'))))).not.toContain('hunter');
     expect(messageOf(await rejectionOf(readGatewayConfig(join(folder, 'absent.json'))))).toMatch(

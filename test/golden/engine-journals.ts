@@ -418,7 +418,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
       return runs.find(({ runId }) => runId !== run.id)?.runId ?? '';
     },
   },
-  parked: {
+  quarantined: {
     about: 'Five processes died of one call: the run is paused, and tried again when somebody says so.',
     async play(begin) {
       const tools = [makeTool('pay', { sideEffect: 'idempotent' })];

@@ -8,7 +8,7 @@ import { formatGolden, type GoldenJournal, MADE, makeGolden } from './golden-jou
 
 /**
  * Writes the golden journals anew: `node test/golden/write-golden.ts`. What `git diff` shows afterwards is
- * what changed. `chart-2/` and `chart-3/` are left alone: they are what other releases wrote.
+ * what changed. `chart-2/`, `chart-3/` and `chart-4/` are left alone: they are what other releases wrote.
  */
 
 const ROOT = fileURLToPath(new URL('.', import.meta.url));

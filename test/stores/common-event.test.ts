@@ -9,7 +9,7 @@ import { readGolden } from '../golden/golden-journal.ts';
 const RUNS = Number(process.env.RANDOM_RUNS ?? 3_000);
 const SEED = process.env.RANDOM_RUNS === undefined ? { seed: 3 } : {};
 
-const EVENTS = ['edges', 'runs', 'chart-3']
+const EVENTS = ['edges', 'runs']
   .flatMap(readGolden)
   .flatMap(([, { entries }]) => entries.map(({ event }) => event));
 const TURN: readonly RunEvent['type'][] = [

@@ -27,7 +27,7 @@ const CONTENT: Readonly<Record<RunEvent['type'], readonly string[]>> = {
   'cancel.requested': ['reason', 'by'],
   'step.requested': ['by'],
   'run.unpaused': ['by'],
-  'run.parked': ['reason'],
+  'run.quarantined': ['reason'],
   'run.cancelled': ['reason', 'by'],
   'text.started': [],
   'calls.started': [],

@@ -10,9 +10,9 @@ export type DoubtQuestion = {
 /** Sends a command of the run. */
 export type TellRun = (command: string, body?: object) => void;
 
-const PARKED = 'One process after another died of it and got no further';
+const QUARANTINED = 'One process after another died of it and got no further';
 
-/** What a run in doubt asks, and what a person can say; also the way on for a run that was parked. */
+/** What a run in doubt asks, and what a person can say; also the way on for a run that was quarantined. */
 export function makeDoubtQuestion(tell: TellRun): DoubtQuestion {
   const element = h('div', { class: 'question', 'aria-live': 'polite' });
   let payments = 0;
@@ -50,13 +50,13 @@ export function makeDoubtQuestion(tell: TellRun): DoubtQuestion {
       payments = ledger.lines.length;
       const path = model?.path;
       const callId = model?.fold.context?.calls.find(({ status }) => status === 'doubted')?.callId;
-      const isParked = path === 'resting.paused';
+      const isQuarantined = path === 'resting.paused';
       const settled = model?.view?.settled;
-      const parked = settled?.status === 'waiting' ? settled.reason : undefined;
-      const [reason = ''] = (parked ?? PARKED).split(';');
-      element.hidden = !isParked && callId === undefined;
-      fill(element, [callId, isParked, reason], () => {
-        if (isParked) return goOn(reason);
+      const cause = settled?.status === 'waiting' ? settled.reason : undefined;
+      const [reason = ''] = (cause ?? QUARANTINED).split(';');
+      element.hidden = !isQuarantined && callId === undefined;
+      fill(element, [callId, isQuarantined, reason], () => {
+        if (isQuarantined) return goOn(reason);
         return callId === undefined ? null : ask(callId);
       });
     },

@@ -66,7 +66,7 @@ describe('a run that ends one process after another', () => {
     expect(settled).toMatchObject({ status: 'waiting', paused: true, approvals: [], doubts: [] });
     expect(settled).toHaveProperty('reason', expect.stringMatching(/^5 processes in a row died .*hang/));
     expect(await countEvents(processes.store, RUN, 'tool.started')).toBe(started);
-    expect((await eventsOf(processes.store, RUN)).at(-1)?.type).toBe('run.parked');
+    expect((await eventsOf(processes.store, RUN)).at(-1)?.type).toBe('run.quarantined');
   });
 
   test('fewer times is driven on', async () => {
@@ -99,7 +99,7 @@ describe('a run that ends one process after another', () => {
     await dieTimes(processes, MOST_CRASHES);
     const { settled } = await processes.settle();
     expect(settled).toMatchObject({ status: 'waiting', paused: true, reason: expect.any(String) });
-    expect(await countEvents(processes.store, RUN, 'run.parked')).toBe(2);
+    expect(await countEvents(processes.store, RUN, 'run.quarantined')).toBe(2);
   });
 
   test('in the model call is paused, and the same attempt is made once more after that', async () => {

@@ -401,7 +401,7 @@ describe('a fork with a message', () => {
 
 describe('a fork of a paused run', () => {
   /** A run that five processes died of, with one call under way and one that could not begin. */
-  async function parkedRun(sideEffect: 'none' | 'once') {
+  async function quarantinedRun(sideEffect: 'none' | 'once') {
     const store = memory();
     const make = (name: string) =>
       createAgent({
@@ -428,9 +428,9 @@ describe('a fork of a paused run', () => {
   }
 
   test('that died of a call has that call in doubt, and is paused', async () => {
-    const { host, store, run, settled } = await parkedRun('none');
+    const { host, store, run, settled } = await quarantinedRun('none');
     expect(settled).toMatchObject({ status: 'waiting', paused: true });
-    const at = seqOf(await eventsOf(store, run.id), 'run.parked');
+    const at = seqOf(await eventsOf(store, run.id), 'run.quarantined');
     const fork = await run.fork({ at });
     expect(await host.settle(fork.settled())).toMatchObject({ status: 'waiting', paused: true });
     expect(fork.context.calls.map(({ status }) => status)).toEqual(['doubted', 'queued']);

@@ -177,8 +177,8 @@ describe('a family whose processes die', () => {
     }
     const { host, agent } = open({});
     const run = await agent.open('run_top');
-    const parked = await host.settle(run.settled());
-    expect(parked).toMatchObject({
+    const quarantined = await host.settle(run.settled());
+    expect(quarantined).toMatchObject({
       status: 'waiting',
       paused: true,
       reason: expect.stringContaining('died'),

@@ -285,10 +285,13 @@ describe('migrations of an agent', () => {
   });
 });
 
-describe('journals of chart version 3', () => {
-  test.each(readGolden('chart-3'))('%s leads where it led', (_, { entries }) => {
+describe.each([
+  { chart: 3, steps: OWN_MIGRATIONS.slice(1) },
+  { chart: 4, steps: OWN_MIGRATIONS.slice(2) },
+])('journals of chart version $chart', ({ chart, steps }) => {
+  test.each(readGolden(`chart-${chart}`))('%s lead where they led', (_, { entries }) => {
     const journal = entries.map(({ event }) => event as RunEvent as JsonObject);
-    const { started, events } = migrateJournal(journal, OWN_MIGRATIONS.slice(-1));
+    const { started, events } = migrateJournal(journal, steps);
     const end = events
       .map((event, place) => ({ seq: place + 2, event }))
       .reduce((state, entry) => foldEntry(state, entry, started.runId), beginFold(started));

@@ -1,22 +1,24 @@
 /**
- * Records `npm run demo:kill` from its page: `npm run docs:recording` makes docs/images/kill-light.png and
- * kill-dark.png, both animated, and the still pictures for readers who want none that move. Needs a Chromium.
- * The processes, the kills and the ledgers are real ones; how long a frame stays is set here.
+ * Records `npm run demo:kill` from its page: `npm run docs:recording` writes docs/images/kill-light.webp and
+ * kill-dark.webp, both animated, and still pictures for readers who prefer reduced motion. Needs Chromium.
+ * The processes, the kills and the ledgers are real; the duration of each frame is set here.
  */
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Browser, Locator, Page } from 'playwright-core';
+import sharp from 'sharp';
 import { Demo } from '../../../examples/kill/demo.ts';
 import { serveDemo } from '../../../examples/kill/server/serve-demo.ts';
 import type { Pace } from '../../../examples/kill/setup.ts';
 import { launchChromium, WatchedPage } from './browser.ts';
-import { decodePng } from './decode-png.ts';
-import { encodeApng, type Frame } from './encode-apng.ts';
 
 const SIZE = { width: 1280, height: 800 };
 /** Slow enough for a picture of every instant; `reply` is waited for until the process is killed. */
 const FIRST: Pace = { model: 2_400, before: 1_200, reply: 600_000 };
 const LATER: Pace = { model: 1_500, before: 2_500, reply: 2_000 };
+
+/** One screenshot, as a PNG. */
+type Frame = { png: Buffer; durationMs: number };
 
 const SCHEMES = ['light', 'dark'] as const;
 
@@ -28,8 +30,14 @@ async function record(browser: Browser, scheme: (typeof SCHEMES)[number]): Promi
     const film = new Film(watched.page);
     await play(demo, film);
     const still = film.frames.at(film.stillAt);
-    writeFileSync(pathOf(`kill-${scheme}`), encodeApng(film.frames));
-    if (still !== undefined) writeFileSync(pathOf(`kill-${scheme}-still`), encodeApng([still]));
+    const delay = film.frames.map(({ durationMs }) => durationMs);
+    await sharp(
+      film.frames.map(({ png }) => png),
+      { join: { animated: true } },
+    )
+      .webp({ lossless: true, effort: 6, loop: 0, delay })
+      .toFile(pathOf(`kill-${scheme}.webp`));
+    if (still !== undefined) writeFileSync(pathOf(`kill-${scheme}-still.png`), still.png);
     await watched.close();
   } finally {
     await served.close();
@@ -85,7 +93,7 @@ class Film {
 
   async take(durationMs: number): Promise<void> {
     const png = await this.page.screenshot({ animations: 'disabled', caret: 'hide' });
-    this.frames.push({ picture: decodePng(png), durationMs });
+    this.frames.push({ png, durationMs });
   }
 
   /** The frame taken last is the still picture. */
@@ -134,12 +142,12 @@ const DRAW_POINTER = `{
 
 async function middleOf(target: Locator): Promise<{ x: number; y: number }> {
   const box = await target.boundingBox();
-  if (box === null) throw new Error('What is to be pressed is not on the page.');
+  if (box === null) throw new Error('The element to press is not on the page.');
   return { x: Math.round(box.x + box.width / 2), y: Math.round(box.y + box.height / 2) };
 }
 
-function pathOf(name: string): string {
-  return fileURLToPath(new URL(`../../../docs/images/${name}.png`, import.meta.url));
+function pathOf(file: string): string {
+  return fileURLToPath(new URL(`../../../docs/images/${file}`, import.meta.url));
 }
 
 const browser = await launchChromium();

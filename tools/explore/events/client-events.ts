@@ -139,7 +139,7 @@ export const resolving = (callId: string, resolution: Resolution): Told => ({
   resolution,
 });
 
-export const PARKED: Told = { type: 'run.parked', reason: 'five processes in a row ended here' };
+export const QUARANTINED: Told = { type: 'run.quarantined', reason: 'five processes in a row ended here' };
 
 /** What a sub-agent's run spends. */
 const SPENT = { turns: 1, toolCalls: 1, usage: null, cost: 0, activeMs: 5 };

@@ -3,7 +3,7 @@ import { type ChartState, statePath } from '../../../machines/step.ts';
 import type { ChartEvent } from '../../../protocol/event.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
 import type { Environment } from '../environment/environment.ts';
-import { listClientEvents, listDecisions, listEdits, PARKED } from './client-events.ts';
+import { listClientEvents, listDecisions, listEdits, QUARANTINED } from './client-events.ts';
 import { listInvalidEvents } from './invalid-events.ts';
 import { answering, failing, settling, stamp, starting, type Told, type ToldOf } from './make-events.ts';
 import { listTurnReports } from './turn-reports.ts';
@@ -37,24 +37,24 @@ function listLastReports(place: string, { calls }: Context): Told[] {
   ]);
 }
 
-const parked = ({ people }: Environment): Told[] => (people ? [PARKED] : []);
+const quarantined = ({ people }: Environment): Told[] => (people ? [QUARANTINED] : []);
 
 function listReports(place: string, context: Context, environment: Environment): Told[] {
   switch (place) {
     case 'turn.planning':
     case 'turn.finalStreaming':
-      return [...listTurnReports(context, environment), ...parked(environment)];
+      return [...listTurnReports(context, environment), ...quarantined(environment)];
     case 'executingTools':
       return [
         ...context.calls.flatMap(call => listToolReports(context, call, environment)),
-        ...parked(environment),
+        ...quarantined(environment),
       ];
     case 'finishing':
       return [
         { type: 'finishers.completed' },
         { type: 'finishers.completed', text: 'checked', output: { checked: true } },
         { type: 'finishers.rejected', feedback: `again, after ${context.turns}` },
-        ...parked(environment),
+        ...quarantined(environment),
       ];
     default:
       if (context.timer === null) return [];

@@ -1,5 +1,5 @@
 import type { Context } from '../../../machines/context.ts';
-import { PARKED, receiving, resolving } from './client-events.ts';
+import { QUARANTINED, receiving, resolving } from './client-events.ts';
 import { answering, failing, settling, starting, type Told } from './make-events.ts';
 
 /** Reports out of place or of an older start, and words about calls nobody knows. */
@@ -27,13 +27,13 @@ export function listInvalidEvents({ generation, calls, paused, cancelling }: Con
     resolving('unknown', { type: 'retry' }),
     { type: paused ? 'pause.requested' : 'run.unpaused' },
     ...(cancelling === null ? [] : [{ type: 'cancel.requested', deadline: cancelling.deadline } as const]),
-    ...(belongs('run.parked', place) ? [] : [PARKED]),
+    ...(belongs('run.quarantined', place) ? [] : [QUARANTINED]),
   ];
 }
 
 /** A timer's generation is its own, so it cannot be due where none was started. */
 function belongs(type: Told['type'], place: string): boolean {
-  if (type === 'run.parked') return /^(turn|executingTools|finishing)/.test(place);
+  if (type === 'run.quarantined') return /^(turn|executingTools|finishing)/.test(place);
   if (type.startsWith('tool.')) return place === 'executingTools';
   if (type.startsWith('finishers.')) return place === 'finishing';
   if (type === 'timer.fired') return place === 'backingOff' || place.startsWith('resting');

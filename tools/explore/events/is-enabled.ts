@@ -34,7 +34,7 @@ export function isEnabled(
       const digests = new Map(event.calls.map(({ callId, digest }) => [callId, digest]));
       return rests && reference.calls.every(entry => isFree(entry) || isKept(entry, digests));
     }
-    case 'run.parked':
+    case 'run.quarantined':
       return (['modelTurn', 'toolBatch', 'finishers'] as const).some(id => id in reference.running);
     case 'text.started':
     case 'calls.started':

@@ -27,7 +27,7 @@ export const INTERNAL_INVARIANTS: Properties = {
     return running.every(id => id === 'timer') ? null : `${running.join()} runs at rest`;
   },
 
-  'no call moves without a batch, but where the engine parked the run': ({ after }) => {
+  'no call moves without a batch, but where the engine quarantined the run': ({ after }) => {
     const moving = after.context.calls.filter(({ status }) => BATCHED.has(status));
     const place = statePath(after);
     const expected = place === 'executingTools' || place === 'resting.paused' || after.status !== 'active';

@@ -76,7 +76,7 @@ function followEvent(reference: ReferenceModel, event: ChartEvent, step: Step): 
       return { ...reference, paused: true, steps: reference.steps + 1 };
     case 'run.unpaused':
       return { ...reference, paused: false, steps: 0 };
-    case 'run.parked':
+    case 'run.quarantined':
       return { ...reference, paused: true, steps: 0, unfinished: 'modelTurn' in reference.running };
     case 'turn.completed':
       return followTurn(reference, event, step);
