@@ -2,7 +2,7 @@ import { EngineError, type EngineErrorCode, setupError } from '../protocol/error
 import { given, type JsonValue } from '../protocol/json.ts';
 
 /** The error codes of the API: those of `EngineError`, and some of its own. */
-export type ApiErrorCode =
+type ApiErrorCode =
   | EngineErrorCode
   | 'unauthorized'
   | 'forbidden'
@@ -21,7 +21,7 @@ export type ErrorEnvelope = {
   error: { code: ApiErrorCode; message: string; details?: JsonValue; by?: string };
 };
 
-export type ErrorStatus = 400 | 401 | 403 | 404 | 409 | 413 | 415 | 429 | 500 | 503;
+type ErrorStatus = 400 | 401 | 403 | 404 | 409 | 413 | 415 | 429 | 500 | 503;
 
 const STATUS: Readonly<Record<ApiErrorCode, ErrorStatus>> = {
   unauthorized: 401,

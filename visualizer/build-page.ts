@@ -8,7 +8,7 @@ export type PageFiles = { html: string; js: string; css: string; icon: string };
 
 const PAGE = fileURLToPath(new URL('./page/', import.meta.url));
 
-/** Bundles the page from its sources into one script and one style sheet without external resources. Requires esbuild. */
+/** Bundles the page from its sources into one script and one style sheet, without external resources. Uses esbuild. */
 export async function buildPage(): Promise<PageFiles> {
   const [html, icon, js, css] = await Promise.all([
     readFile(`${PAGE}index.html`, 'utf8'),

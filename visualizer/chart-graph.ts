@@ -29,7 +29,7 @@ export type ChartEdge = {
   guard: string;
 };
 
-export type ChartGraph = { states: ChartState[]; edges: ChartEdge[]; initial: string };
+type ChartGraph = { states: ChartState[]; edges: ChartEdge[]; initial: string };
 
 type Node = (typeof agentMachine)['root'];
 

@@ -1,6 +1,6 @@
 import type { ChartEdge } from './chart-graph.ts';
 
-/** All edges between two states. `labels` are events, or guards for transitions without an event. `from` is empty for any state. */
+/** All edges between two states. `labels` are events, or guards if there is no event. `from` is empty for any state. */
 export type MergedEdge = { from: string; to: string; labels: string[] };
 
 /** Merges the edges of each pair of states, in the chart's order. Omits edges from a state to itself. */

@@ -1,7 +1,7 @@
 import type { PageFiles } from './build-page.ts';
 
 /** A file and its media type. */
-export type PageAsset = { body: string; type: string };
+type PageAsset = { body: string; type: string };
 
 /** The files of the page. `find` takes a URL path such as `/assets/page.js`. */
 export type PageAssets = { html(): string; find(path: string): PageAsset | undefined };
@@ -10,7 +10,8 @@ let known: Promise<PageAssets> | undefined;
 
 /**
  * The page's files: prebuilt in the package; in a checkout, built from the sources once per process.
- * Serve the HTML with a Content-Security-Policy of `script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'`.
+ * Serve the HTML with this Content-Security-Policy:
+ * `script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'`.
  */
 export function pageAssets(): Promise<PageAssets> {
   known ??= import('./build-page.ts').then(({ buildPage }) => buildPage()).then(makeAssets);

@@ -20,7 +20,7 @@ export type LiveResponse = {
   leave(): void;
 };
 
-export type FollowOptions = {
+type FollowOptions = {
   host: Host;
   /** The `seq` of the response's first entry. */
   from: number;

@@ -15,7 +15,7 @@ import { ResponsesService, type ResponsesServiceOptions } from './responses-serv
 const LIMITS = { ...BODY_LIMITS, maxBytes: 32 * 1024 * 1024 };
 
 /** The mounted routes and their service. */
-export type ResponsesApi = MountedApi & { service: ResponsesService };
+type ResponsesApi = MountedApi & { service: ResponsesService };
 
 /** Creates the `/v1/responses` routes, to be mounted on the server of the runs API. */
 export function createResponsesApi(options: ResponsesServiceOptions): ResponsesApi {
@@ -27,7 +27,8 @@ export function createResponsesApi(options: ResponsesServiceOptions): ResponsesA
     answerError(c, thrown) {
       const { status, body, reported } = describeResponsesError(thrown);
       if (!reported) options.log(`${c.req.method} failed: ${thrown.stack ?? thrown.message}`);
-      // OpenAI's clients retry 409 and 5xx by default, which would repeat the request's effects. 503 means nothing was done.
+      // OpenAI's clients retry 409 and 5xx by default, which would repeat the request's effects. After a 503 they may:
+      // nothing was done.
       if (status >= 409 && status !== 503) c.header('x-should-retry', 'false');
       if (status === 401) c.header('WWW-Authenticate', 'Bearer');
       if (status === 413) c.header('Connection', 'close');

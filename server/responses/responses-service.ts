@@ -85,7 +85,7 @@ export class ResponsesService {
     const model = this.#models.resolve(body.model);
     this.#models.open(model);
     const plan = await planRequest(body, this.#library);
-    if (plan.type !== 'goOn') return await this.#carryOut(plan, body, model);
+    if (plan.type !== 'continue') return await this.#carryOut(plan, body, model);
     return await this.#mutex.run(plan.run.runId, async () =>
       this.#carryOut(await planRequest(body, this.#library), body, model),
     );
@@ -162,7 +162,7 @@ export class ResponsesService {
     try {
       return plan.type === 'start'
         ? await this.#start(plan, { ...equipment, body, model })
-        : await this.#goOn(plan, { ...equipment, body, model });
+        : await this.#continueRun(plan, { ...equipment, body, model });
     } catch (error) {
       await equipment.close();
       throw error;
@@ -195,8 +195,8 @@ export class ResponsesService {
     return this.#follow(run, { id: responseIdOf(runId, 1), createdAt, spec }, { from: 1, isStored, close });
   }
 
-  async #goOn(
-    { run: known, forkAt, verdicts, messages }: Extract<Plan, { type: 'goOn' }>,
+  async #continueRun(
+    { run: known, forkAt, verdicts, messages }: Extract<Plan, { type: 'continue' }>,
     { body, model, toolset, close }: Prepared,
   ): Promise<LiveResponse> {
     const { host } = this.#options;

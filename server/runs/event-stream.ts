@@ -18,7 +18,7 @@ export const STREAM_BOUNDS: StreamBounds = {
   keepAliveMs: 15_000,
 };
 
-export type EventStreamOptions = {
+type EventStreamOptions = {
   runId: string;
   /** The `seq` of the last entry that the reader has. */
   after: number;

@@ -6,7 +6,7 @@ import { findEndedChild } from '../../engine/sub-agents/run-children.ts';
 import { type EngineError, messageOf } from '../../protocol/error.ts';
 import { isDriven, type RunRecord, type Store } from '../../protocol/store.ts';
 
-export type RunRecoveryOptions = {
+type RunRecoveryOptions = {
   store: Store;
   host: Host;
   isServed(agent: string): boolean;

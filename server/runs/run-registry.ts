@@ -11,7 +11,7 @@ export type Hold = Opened & {
   release(): void;
 };
 
-export type RunRegistryOptions = {
+type RunRegistryOptions = {
   host: Host;
   /** Opens a stored run. */
   open(runId: string): Promise<Opened>;

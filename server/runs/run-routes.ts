@@ -18,7 +18,7 @@ import { findRecord, type RunRegistry } from './run-registry.ts';
 import { summarizeRun, viewRun } from './run-view.ts';
 import type { ServedAgents } from './served-agents.ts';
 
-export type RunRoutesOptions = {
+type RunRoutesOptions = {
   store: Store;
   clock: Host;
   agents: ServedAgents;

@@ -1,4 +1,5 @@
 import type { RunEvent } from '../../protocol/event.ts';
+import { given } from '../../protocol/json.ts';
 
 export type { AgentSummary, OpenCall, RunSummary, RunView, Settled } from '../../protocol/run-view.ts';
 
@@ -30,9 +31,9 @@ export async function request<Answer>(path: string, body?: object, method?: stri
     credentials: 'same-origin',
     headers: {
       accept: 'application/json',
-      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...given({ 'content-type': body && 'application/json' }),
     },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    ...given({ body: body && JSON.stringify(body) }),
   });
   if (response.ok) return (response.status === 204 ? null : await response.json()) as Answer;
   const error = await readError(response);

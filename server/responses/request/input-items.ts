@@ -4,7 +4,7 @@ import { ItemReader, isReference } from './item-reader.ts';
 import type { WireItem } from './request-body.ts';
 
 /** The stored items of an `item_reference` or a returned output item; `undefined` for an unknown id. */
-export type ResolveItem = (id: string) => Promise<readonly Item[] | undefined>;
+type ResolveItem = (id: string) => Promise<readonly Item[] | undefined>;
 
 /**
  * Converts input items to transcript items, in order. An output item that the client returns unchanged is replaced by

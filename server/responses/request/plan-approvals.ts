@@ -10,7 +10,7 @@ import { requestIdOf } from './input-listing.ts';
 import type { Plan, Verdict } from './plan.ts';
 import type { AskedApproval, References } from './references.ts';
 
-export type ApprovalRequest = {
+type ApprovalRequest = {
   items: readonly Item[];
   previous: FoundResponse | undefined;
   references: References;
@@ -99,7 +99,7 @@ function decide(run: RunResponses, open: readonly Located[], request: ApprovalRe
     return reason === undefined ? verdict : { ...verdict, reason };
   });
   const verdicts = [...approvals, ...outputsFor(run.state, fresh)];
-  return { type: 'goOn', run, verdicts, messages: messagesIn(fresh) };
+  return { type: 'continue', run, verdicts, messages: messagesIn(fresh) };
 }
 
 /**
@@ -130,7 +130,7 @@ function repeat({ approval, run, callId }: Located): Plan {
   if (approved !== approval.approve) throw alreadyDecided(approval.callId, approved);
   const found = decided.find(({ approve }) => approve === approved);
   if (found !== undefined) return { type: 'repeat', found: { run, span: found.span } };
-  return { type: 'goOn', run, verdicts: [], messages: [] };
+  return { type: 'continue', run, verdicts: [], messages: [] };
 }
 
 /** Whether the call was approved; `undefined` if it was not decided. */

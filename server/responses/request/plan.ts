@@ -13,6 +13,6 @@ export type Plan =
   /** Start a new run. It may continue an ended run, or use items of the response `refersTo` and its chain. */
   | { type: 'start'; continues?: string; refersTo?: string; items: Item[] }
   /** Continue the run; with `forkAt`, continue a fork of it at that entry. */
-  | { type: 'goOn'; run: RunResponses; forkAt?: number; verdicts: Verdict[]; messages: MessageItem[] }
+  | { type: 'continue'; run: RunResponses; forkAt?: number; verdicts: Verdict[]; messages: MessageItem[] }
   /** The request was made before: return the same response. */
   | { type: 'repeat'; found: FoundResponse };

@@ -59,7 +59,7 @@ const toolChoice = z.union(
   ],
   'expected "none", "auto", "required", or a function, mcp or allowed_tools choice of function and mcp tools',
 );
-export type WireToolChoice = z.infer<typeof toolChoice>;
+type WireToolChoice = z.infer<typeof toolChoice>;
 
 const format = z.union(
   [

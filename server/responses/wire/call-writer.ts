@@ -17,7 +17,7 @@ export type PlacedCall = {
 };
 
 /** The outcome of a call. */
-export type CallEnd = { output: JsonValue } | { error: string };
+type CallEnd = { output: JsonValue } | { error: string };
 
 /** Writes calls as output items. Calls of hidden servers and unknown tools are never written. */
 export class CallWriter {

@@ -51,7 +51,7 @@ const note = z.discriminatedUnion('type', [
   z.object({ type: z.literal('asked'), spec: responseSpec }),
   z.object({ type: z.literal('deleted'), responseId: z.string() }),
 ]);
-export type ResponseNote = z.infer<typeof note>;
+type ResponseNote = z.infer<typeof note>;
 
 /** The gateway's name: its agent, and the `by` of its notes and decisions. */
 export const RESPONSES = 'responses';

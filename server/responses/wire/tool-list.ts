@@ -2,7 +2,7 @@ import type { ControlItem } from '../../../protocol/item.ts';
 import { given, type JsonObject } from '../../../protocol/json.ts';
 
 /** The transcript item with a server's tools. */
-export type ToolListItem = Extract<ControlItem, { type: 'tool_list' }>;
+type ToolListItem = Extract<ControlItem, { type: 'tool_list' }>;
 
 /** A server's tools as an output item. Omits an absent error, because some clients refuse `null` here. */
 export function toolListItem({ id, label, tools, error }: ToolListItem): JsonObject & { id: string } {

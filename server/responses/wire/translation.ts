@@ -204,7 +204,7 @@ export class Translation {
     }
   }
 
-  /** Closes settled calls. A call that never ran is shown if it could not run or was answered, but not if it was rejected. */
+  /** Closes settled calls. A call that never ran is shown if it could not run or was answered, not if it was rejected. */
   #settleCalls(event: RunEvent, isMine: boolean): void {
     const { context } = this.#known();
     for (const [callId, call] of this.#open) {

@@ -3,7 +3,7 @@
  * - a response is `resp_RUN` if it started the run, otherwise `resp_RUN_SEQ` with the `seq` of its request;
  * - an output item is `KIND_RUN_TURN_PLACE`, where PLACE counts the items of its kind in its turn from 0.
  */
-export type ItemKind = 'msg' | 'rs' | 'fc' | 'mcp' | 'mcpr' | 'mcpl';
+type ItemKind = 'msg' | 'rs' | 'fc' | 'mcp' | 'mcpr' | 'mcpl';
 
 /** The place of an output item. `turn` counts the run's completed turns from 1; tool lists have turn 0. */
 export type ItemPlace = { kind: ItemKind; runId: string; turn: number; place: number };

@@ -6,7 +6,7 @@ import type { OpenCall, RunView } from '../runs-api.ts';
 /** A tool call and everything that happened to it. */
 export type CallFacts = QualifiedCall & {
   madeAt: number;
-  /** `gated`, `ready`, `queued`, `running`, `reconciling`, `waiting`, `doubted`, `settled`, or `unsettled` when the run has ended. */
+  /** The chart's status of the call, or `unsettled` if the run ended before the call had a result. */
   status: string;
   starts: { at: number; attempt: number }[];
   settledAt: number | null;

@@ -1,4 +1,4 @@
-export type DiffLine = { kind: 'same' | 'removed' | 'added'; text: string };
+type DiffLine = { kind: 'same' | 'removed' | 'added'; text: string };
 
 const MOST = 600;
 

@@ -4,7 +4,7 @@ import { formatJson } from '../render/format.ts';
 import { showSafely } from '../render/show-safely.ts';
 import { diffLines } from './diff-lines.ts';
 
-export type JsonField = { element: HTMLElement; read(): { value: JsonValue } | { problem: string } };
+type JsonField = { element: HTMLElement; read(): { value: JsonValue } | { problem: string } };
 
 let fields = 0;
 

@@ -7,7 +7,7 @@ import type { Pane } from './conversation-pane.ts';
 
 const LAST_STEPS = 200;
 
-export type ChartPane = Pane<RunModel> & {
+type ChartPane = Pane<RunModel> & {
   /** Highlights the states and edges of an entry; `null` clears the highlight. */
   point(entry: Entry | null): void;
 };

@@ -27,7 +27,7 @@ export type Block = { key: string; at: number } & (
   | { kind: 'failure'; failure: Failure; attempt: number; discarded: string | null }
 );
 
-export type ConversationSource = CallSource & {
+type ConversationSource = CallSource & {
   entries: readonly Entry[];
   live: LiveTurn | null;
   /** The streamed texts by `turn/attempt`, used until the server's view has the filtered text. */

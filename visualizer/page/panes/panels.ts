@@ -1,6 +1,6 @@
 import { h } from '../render/element.ts';
 
-export type Panel = { label: string; primary?: boolean; make(): HTMLElement };
+type Panel = { label: string; primary?: boolean; make(): HTMLElement };
 
 /** Buttons that each open a panel below, one at a time; `direct` buttons come first and act at once. */
 export function makePanels(panels: readonly Panel[], direct: readonly HTMLElement[] = []): HTMLElement {

@@ -1,5 +1,5 @@
 type Attributes = { [name: string]: string | number | boolean | undefined | ((event: Event) => void) };
-export type Child = Node | string | null | undefined | false | readonly Child[];
+type Child = Node | string | null | undefined | false | readonly Child[];
 
 /**
  * Creates an element. String children become text nodes; `onclick: fn` adds a listener; `true` sets an attribute,
