@@ -85,7 +85,13 @@ function planAfter(found: FoundResponse, items: readonly Item[]): Plan {
   if (missing !== undefined) throw missingOutputError(missing.callId);
   const messages = messagesIn(items);
   if (verdicts.length === 0 && messages.length === 0) throw emptyInputError();
-  return { type: 'continue', run, verdicts, messages, ...given({ forkAt: isLast ? undefined : (span.to ?? 1) }) };
+  return {
+    type: 'continue',
+    run,
+    verdicts,
+    messages,
+    ...given({ forkAt: isLast ? undefined : (span.to ?? 1) }),
+  };
 }
 
 function continueEnded(continues: string, state: ChartState, items: readonly Item[]): Plan {
