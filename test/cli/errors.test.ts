@@ -2,7 +2,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
 import { CHART_VERSION } from '../../machines/agent.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import { AGENT, calling, Desk, REFUND } from '../support/cli/desk.ts';
+import { AGENT, calling, Desk, LIBRARY, REFUND } from '../support/cli/desk.ts';
 import { rewriteJournal } from '../support/versions/rewrite-journal.ts';
 
 const done = { text: 'Done.' };
@@ -50,10 +50,9 @@ describe.concurrent('bad usage exits 2 and says what to do', () => {
   test("another agent than the run's own decides nothing", async () => {
     const desk = new Desk([calling(REFUND), done]);
     const { runId } = await desk.begin();
-    const library = new URL('../../tools/agent/index.ts', import.meta.url).href;
     desk.write(
       'other.mjs',
-      `import { createAgent } from '${library}'; export default createAgent({ name: 'other' });`,
+      `import { createAgent } from '${LIBRARY}'; export default createAgent({ name: 'other' });`,
     );
     const ended = await desk.run(['approve', runId, 'call_0_0', '--agent', 'other.mjs'], desk.model);
     expect(ended.code).toBe(2);
@@ -65,12 +64,11 @@ describe.concurrent('bad usage exits 2 and says what to do', () => {
   test("another agent than the run's own forks and migrates nothing, and a plain one does not resume it", async () => {
     const desk = new Desk([calling(REFUND), done]);
     const { runId } = await desk.begin();
-    const library = new URL('../../tools/agent/index.ts', import.meta.url).href;
     const chart = `{ chart: ${CHART_VERSION}`;
     const general = `{ from: ${chart} }, to: ${chart}, agent: "2" }, migrate: events => events }`;
     desk.write(
       'other.mjs',
-      `import { createAgent } from '${library}';
+      `import { createAgent } from '${LIBRARY}';
        export default createAgent({ name: 'other', version: '2', migrations: [${general}] });`,
     );
     const store = sqlite(desk.store);

@@ -38,7 +38,7 @@ test('an export carries a large result, a part a line, and replay holds it again
   expect(changed.code).toBe(1);
   writeFileSync(file, text.slice(0, text.indexOf('{"blob"')));
   const missing = await desk.run(['replay', 'run.json']);
-  expect(missing).toMatchObject({ code: 1, stderr: expect.stringContaining('that the export has not') });
+  expect(missing).toMatchObject({ code: 1, stderr: expect.stringContaining('missing from the export') });
   writeFileSync(file, `${text}nonsense\n`);
   expect(await desk.run(['replay', 'run.json'])).toMatchObject({ code: 2 });
 });

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { RunView } from '../../protocol/run-view.ts';
+import { built } from '../support/built.ts';
 import { calling, Desk, eventsOf } from '../support/cli/desk.ts';
 
-const FAMILY = resolve('test/support/cli/fixtures/family.ts');
+const FAMILY = built('test/support/cli/fixtures/family.ts');
 const SCRIPT = [calling(['clerk', { input: 'Pay 42 euros.' }]), { text: 'All is paid.' }];
 
 /** A run whose sub-agent waits for an approval, and both ids. */

@@ -1,9 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { calling, Desk } from '../support/cli/desk.ts';
+import { calling, Desk, LIBRARY } from '../support/cli/desk.ts';
 import { until } from '../support/server/runs-app.ts';
 import { ServedDesk } from '../support/server/served-desk.ts';
-
-const LIBRARY = new URL('../../tools/agent/index.ts', import.meta.url).href;
 
 /** An agent whose tool fails in the given way while its promise is not settled, or once it is. */
 function makeModule(failing: string): string {

@@ -280,7 +280,7 @@ describe('who needs the whole', () => {
     await restored.answer('call_1_0', { output: 'ok' });
     expect(await elsewhere.host.settle(restored.settled())).toMatchObject({
       status: 'finished',
-      text: expect.stringContaining('Citations of what was not read were left out: s100.'),
+      text: expect.stringContaining('Citations of unread sources were omitted: s100.'),
     });
   });
 

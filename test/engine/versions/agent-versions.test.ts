@@ -135,7 +135,7 @@ describe('a run that is opened with another agent', () => {
       [READ, makeTool('pay', { input: z.object({ cents: z.number() }) as never })],
       'valid',
     ],
-    ['says another side effect', [READ, makeTool('pay', { sideEffect: 'idempotent' })], 'more careful'],
+    ['says another side effect', [READ, makeTool('pay', { sideEffect: 'idempotent' })], 'stricter'],
   ])('whose open call %s needs a migration, and can be looked at all the same', async (_, tools, effect) => {
     const { store, turns, runId, host } = await waiting();
     const { agent } = agentOn(store, { turns, tools }, host);

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
-import { resolve } from 'node:path';
 import { setInterval } from 'node:timers';
 import { describe, expect, test } from 'vitest';
+import { built } from '../../support/built.ts';
 import { AGENT, calling, Desk, REFUND, typesOf } from '../../support/cli/desk.ts';
 import { countTo, until } from '../../support/server/runs-app.ts';
 import { getAs, ServedDesk, upload, Watcher } from '../../support/server/served-desk.ts';
@@ -257,7 +257,7 @@ describe.concurrent('a server that ends', () => {
 
   test('with a run that waits until a deadline has it woken by the next one', async () => {
     const desk = new Desk([calling('publish'), done]);
-    const args = ['--agent', resolve('test/support/server/fixtures/brief-approval.ts')];
+    const args = ['--agent', built('test/support/server/fixtures/brief-approval.ts')];
     const first = await ServedDesk.start(desk, { args });
     const runId = await first.begin();
     await first.viewOnce(runId, ({ status }) => status === 'waiting');
