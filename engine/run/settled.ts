@@ -2,55 +2,12 @@ import { callsWith } from '../../machines/calls.ts';
 import type { Call, Context } from '../../machines/context.ts';
 import type { ChartState } from '../../machines/step.ts';
 import { toolResults } from '../../machines/tool-results.ts';
-import type { ToolResult } from '../../protocol/finisher.ts';
-import type { Item } from '../../protocol/item.ts';
-import { given, type JsonValue } from '../../protocol/json.ts';
-import type { SideEffect } from '../../protocol/tool.ts';
-import type { Usage } from '../../protocol/turn.ts';
+import { given } from '../../protocol/json.ts';
+import type { OpenCall, Settled } from '../../protocol/run-view.ts';
 import type { Host } from '../driver/host.ts';
 import { isAtRest, statusOf } from '../journal/load-run.ts';
 
-/** A call without a result. `runId`: the run to send the decision to; a sub-agent's run for the sub-agent's calls. */
-export type OpenCall = {
-  callId: string;
-  runId: string;
-  name: string;
-  input: JsonValue;
-  digest: string;
-  sideEffect: SideEffect;
-  status: Exclude<Call['status'], 'settled'>;
-  /** The sub-agent's run whose answer will be the result. */
-  waitsFor?: string;
-  /** Why it needs approval, or why its outcome is unknown. */
-  reason?: string;
-  /** ms since the epoch. */
-  expiresAt?: number;
-};
-
-/** The state of a run that rests or has ended. */
-export type Settled = { usage: Usage | null; turns: number } & (
-  | {
-      status: 'finished';
-      text: string;
-      output?: JsonValue;
-      results: ToolResult[];
-      /** Messages that arrived too late for the model to read. */
-      unread: Item[];
-      /** Present if the answer was cut short, such as by a limit. */
-      incomplete?: { reason: string };
-    }
-  | {
-      status: 'waiting';
-      approvals: OpenCall[];
-      results: OpenCall[];
-      doubts: OpenCall[];
-      paused: boolean;
-      /** Only for a quarantined run: why the engine paused it. */
-      reason?: string;
-    }
-  | { status: 'failed'; error: { code: string; message: string } }
-  | { status: 'cancelled'; unsettled: OpenCall[] }
-);
+export type { OpenCall, Settled };
 
 /** What `settled()` returns in this state; `null` while the run is running. `showText` filters the answer's text. */
 export function describeSettled(state: ChartState, showText: (text: string) => string): Settled | null {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import type { RunView } from '../../server/runs/run-view.ts';
+import type { RunView } from '../../protocol/run-view.ts';
 import { built } from '../support/built.ts';
 import { calling, Desk, eventsOf } from '../support/cli/desk.ts';
 

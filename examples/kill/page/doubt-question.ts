@@ -51,7 +51,9 @@ export function makeDoubtQuestion(tell: TellRun): DoubtQuestion {
       const path = model?.path;
       const callId = model?.fold.context?.calls.find(({ status }) => status === 'doubted')?.callId;
       const isQuarantined = path === 'resting.paused';
-      const [reason = ''] = (model?.view?.settled?.reason ?? QUARANTINED).split(';');
+      const settled = model?.view?.settled;
+      const cause = settled?.status === 'waiting' ? settled.reason : undefined;
+      const [reason = ''] = (cause ?? QUARANTINED).split(';');
       element.hidden = !isQuarantined && callId === undefined;
       fill(element, [callId, isQuarantined, reason], () => {
         if (isQuarantined) return goOn(reason);

@@ -3,26 +3,28 @@ import { invalid } from '../api-error.ts';
 import { ItemReader, isReference } from './item-reader.ts';
 import type { WireItem } from './request-body.ts';
 
-/** What an `item_reference` leads to, and what an item that came back was; `undefined` for what is not known. */
-export type ResolveItem = (id: string) => Promise<readonly Item[] | undefined>;
+/** The stored items of an `item_reference` or a returned output item; `undefined` for an unknown id. */
+type ResolveItem = (id: string) => Promise<readonly Item[] | undefined>;
 
 /**
- * The transcript entries of input items, in order. An item of ours that comes back unchanged is the one it
- * was, with the bytes its provider must see again. Throws a `ResponsesError` with the place of what is wrong.
+ * Converts input items to transcript items, in order. An output item that the client returns unchanged is replaced by
+ * the stored one, which has the opaque data that the provider needs. Throws a `ResponsesError` with the path of an
+ * invalid item.
  */
 export async function readInputItems(input: readonly WireItem[], resolve: ResolveItem): Promise<Item[]> {
   const read: Item[] = [];
   for (const [at, wire] of input.entries()) {
     const reader = new ItemReader(wire, `input[${at}]`);
     const own = reader.read();
-    read.push(...(own === 'reference' ? await refer(reader, resolve) : await restore(reader, own, resolve)));
+    read.push(...(own === 'reference' ? await lookUp(reader, resolve) : await restore(reader, own, resolve)));
   }
   return read;
 }
 
-/** The ids of references, and those of items that came themselves, each in their order. */
+/** The ids of `item_reference` items, and the ids of other items, in input order. */
 export type IdsInRequest = { references: string[]; values: string[] };
 
+/** Collects the ids in an input. */
 export function idsIn(input: readonly WireItem[]): IdsInRequest {
   const ids: IdsInRequest = { references: [], values: [] };
   for (const wire of input)
@@ -30,14 +32,14 @@ export function idsIn(input: readonly WireItem[]): IdsInRequest {
   return ids;
 }
 
-async function refer(reader: ItemReader, resolve: ResolveItem): Promise<readonly Item[]> {
+async function lookUp(reader: ItemReader, resolve: ResolveItem): Promise<readonly Item[]> {
   const id = reader.text('id');
   const items = await resolve(id);
   if (items !== undefined) return items;
   throw invalid(reader.place, 'item_not_found', `Item with id '${id}' not found.`);
 }
 
-/** What a tool of the gateway gave is what the gateway knows of it; anything else may have been changed. */
+/** Restores a returned item. For an `mcp_call`, the stored result counts; other items must be unchanged. */
 async function restore(reader: ItemReader, own: Item[], resolve: ResolveItem): Promise<readonly Item[]> {
   const { id, type } = reader.wire;
   if (typeof id !== 'string' || !own.some(keepsBytes)) return own;
@@ -53,13 +55,13 @@ function keepsBytes(item: Item): boolean {
   );
 }
 
-/** Whether both say the same, ids and bytes aside. */
+/** Whether both have the same content, apart from ids and opaque data. */
 function isSame(one: readonly Item[], other: readonly Item[]): boolean {
-  return JSON.stringify(said(one)) === JSON.stringify(said(other));
+  return JSON.stringify(contentOf(one)) === JSON.stringify(contentOf(other));
 }
 
-/** Neighbouring items of one type are one item on the wire. */
-function said(items: readonly Item[]): { type: string; text: string }[] {
+/** Joins adjacent items of one type, which are one item in the Responses API. */
+function contentOf(items: readonly Item[]): { type: string; text: string }[] {
   const joined: { type: string; text: string }[] = [];
   for (const item of items) {
     const text = textOf(item);

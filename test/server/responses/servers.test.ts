@@ -183,7 +183,7 @@ describe('a call of a server', () => {
     const response = endOf(events);
     expect(events.at(-1)?.type).toBe('response.failed');
     expect(response.error).toMatchObject({
-      message: expect.stringMatching(`may or may not have happened.* ${runOf(response)} `),
+      message: expect.stringMatching(`are in doubt.* ${runOf(response)} `),
     });
     expect(response.output.at(-1)).toMatchObject({ type: 'mcp_call', status: 'failed' });
     const next = await gateway.refused({ model: 'lost', input: 'on', previous_response_id: response.id });

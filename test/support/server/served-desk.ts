@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 import { EventSource } from 'eventsource';
-import type { RunView } from '../../../server/runs/run-view.ts';
+import type { RunView } from '../../../protocol/run-view.ts';
 import { AGENT, type Desk, type Started } from '../cli/desk.ts';
 import { type Journaled, until } from './runs-app.ts';
 
