@@ -155,7 +155,10 @@ describe('a call that gets no answer', () => {
 
   it('is a plain error for a tool that may be repeated', async () => {
     const error = await rejectionOf(runTool(await fixture('serve', { trustHints: true }).connect(), 'die'));
-    expect(error).toMatchObject({ name: 'Error', message: expect.stringContaining('unknown whether it acted') });
+    expect(error).toMatchObject({
+      name: 'Error',
+      message: expect.stringContaining('unknown whether it acted'),
+    });
   });
 
   it('is in doubt when its time is over, and the server is told to stop', async () => {
