@@ -3,7 +3,7 @@ import { basename, join, relative, resolve } from 'node:path';
 
 const LEFT_OUT = new Set(['node_modules', '.git', '.agentchart']);
 
-/** A fresh copy of `folder` below `home`, so that the original is never touched. Gives the copy's path. */
+/** Copies `folder` into `home`, replacing an earlier copy. Returns the copy's path. Throws if the two overlap. */
 export function prepareCopy(folder: string, home: string): string {
   const source = resolve(folder);
   if (!existsSync(source) || !statSync(source).isDirectory()) {
@@ -11,7 +11,7 @@ export function prepareCopy(folder: string, home: string): string {
   }
   const copy = join(home, basename(source) || 'documents');
   if (!relative(source, copy).startsWith('..') && !relative(copy, source).startsWith('..')) {
-    throw new Error(`${source} and its copy ${copy} would be the same folder. Start from somewhere else.`);
+    throw new Error(`${source} and its copy ${copy} overlap. Run npm start from another folder.`);
   }
   rmSync(copy, { recursive: true, force: true });
   mkdirSync(home, { recursive: true });
