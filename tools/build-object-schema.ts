@@ -11,17 +11,17 @@ type DescribedSchema = {
   option: string;
   schema: StandardSchemaV1;
   /** The JSON Schema to use instead of the one that `schema` generates. */
-  jsonSchema?: JsonObject | undefined;
+  given?: JsonObject | undefined;
 };
 
 /**
- * Returns the JSON Schema that a model receives: `jsonSchema` if set, otherwise the one that the schema
+ * Returns the JSON Schema that a model receives: `given` if set, otherwise the one that the schema
  * generates (Standard JSON Schema), without `$schema`. Its top level has `type: "object"`.
  * Throws an `EngineError` `agent-invalid` when there is no JSON Schema, or its type is not `object`.
  */
 export function buildObjectSchema(described: DescribedSchema): JsonObject {
   const { of } = described;
-  const built = described.jsonSchema ?? convertSchema(described);
+  const built = described.given ?? convertSchema(described);
   const { $schema: _dialect, ...objectSchema } = copySchema(of, built);
   if (objectSchema.type !== 'object') {
     throw new EngineError(

@@ -96,7 +96,7 @@ export function tool<
       of: `tool "${name}"`,
       option: 'inputSchema',
       schema: input,
-      jsonSchema: options.inputSchema,
+      given: options.inputSchema,
     }),
     sideEffect,
     retries,
