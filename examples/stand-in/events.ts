@@ -27,11 +27,12 @@ export type ResponseUsage = {
   total_tokens: number;
 };
 
-/** A whole response: what `POST /v1/responses` gives without `stream`. */
+/** A complete response: the body of `POST /v1/responses` without `stream`. */
 export type CompletedResponse = ReturnType<typeof completeResponse>;
 
 export type StreamEvent = { type: string; sequence_number: number; [field: string]: unknown };
 
+/** Returns the complete response to a request. */
 export function completeResponse(
   request: ResponsesRequest,
   made: { id: string; createdAt: number; output: OutputItem[]; usage: ResponseUsage },
@@ -67,7 +68,7 @@ export function completeResponse(
   };
 }
 
-/** The events that stream a response, in OpenAI's order, each item's after the other's. */
+/** Returns the events of a streamed response, in OpenAI's order, one item after the other. */
 export function* listEvents(response: CompletedResponse): Generator<StreamEvent> {
   let sequence = 0;
   const event = (type: string, fields: Record<string, unknown>): StreamEvent => ({

@@ -7,7 +7,7 @@ const HEAD = 7;
 
 export type ChartPicture = { element: SVGSVGElement; update(model: RunModel | null): void };
 
-/** The chart with the state the run is in lit, and the arrows it took last. */
+/** Draws the chart and highlights the current state and the edges taken last. */
 export function makeChartPicture(): ChartPicture {
   const { width, height } = SKETCH_SIZE;
   const element = draw('svg', { class: 'chart', viewBox: `0 0 ${width} ${height}`, role: 'img' });

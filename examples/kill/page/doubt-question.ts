@@ -22,7 +22,7 @@ export function makeDoubtQuestion(tell: TellRun): DoubtQuestion {
   const again = (callId: string): void => tell('resolve', { callId, retry: true });
 
   const ask = (callId: string): HTMLElement[] => [
-    h('p', {}, 'Its process died inside this call. Was it paid?'),
+    h('p', {}, 'Its process died during this call. Was the refund paid?'),
     h(
       'p',
       { class: 'answers' },

@@ -3,28 +3,28 @@ import type { ProcessState, Side, SideState } from '../demo-state.ts';
 import { type Judgement, type LedgerView, makeLedgerView } from './ledger-view.ts';
 
 export type SideLook = {
-  /** Where it is, in its own words: a line of the loop, a state of the chart. */
+  /** The current line of the loop, or the current state of the chart. */
   at: string;
   said: string;
-  /** What it knows of itself after a crash, oldest first. */
+  /** What it has recorded, oldest first. */
   record: readonly string[];
   judgement: Judgement;
 };
 
 export type SidePanel = { element: HTMLElement; update(side: SideState, look: SideLook): void };
 
-export type SidePanelOptions = {
+type SidePanelOptions = {
   side: Side;
   title: string;
   claim: string;
   recordName: string;
   picture: Element;
-  /** Stands below what it says: what it asks a person. */
+  /** Shown below the model's text: a question for the person. */
   question: HTMLElement;
   kill(): void;
 };
 
-/** A side: its picture, where it is, what it says, what it has on record, and its ledger. */
+/** Creates the panel of one side: its picture, current step, text, record and ledger. */
 export function makeSidePanel(options: SidePanelOptions): SidePanel {
   const { side, title, claim, recordName, picture, question, kill } = options;
   const process = h('span', { class: 'process' });
@@ -66,7 +66,7 @@ export function makeSidePanel(options: SidePanelOptions): SidePanel {
 function describeProcess(state: ProcessState): string {
   switch (state.is) {
     case 'starting':
-      return `pid ${state.pid} starts`;
+      return `pid ${state.pid} starting`;
     case 'running':
       return `pid ${state.pid}`;
     case 'killed':

@@ -1,4 +1,4 @@
-/** The left side's process: started, killed and started again by the demonstration. */
+/** The process of the left side: the plain loop with a recorded model and its record file. */
 import { join } from 'node:path';
 import { scripted } from '../../../adapters/scripted.ts';
 import type { Item } from '../../../protocol/item.ts';

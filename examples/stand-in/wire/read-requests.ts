@@ -9,7 +9,7 @@ import {
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
 import type { InputItem } from '../request.ts';
 
-/** A request of any dialect, in the words of the stand-in's rules. */
+/** A request of any provider, as input of the stand-in's rules. */
 export type StandInRequest = {
   instructions: string;
   items: InputItem[];
@@ -17,6 +17,7 @@ export type StandInRequest = {
   toolsOff: boolean;
 };
 
+/** Reads a request of the Chat Completions API. */
 export function readChat(body: JsonObject): StandInRequest {
   const items: InputItem[] = [];
   const instructions: string[] = [];
@@ -34,6 +35,7 @@ export function readChat(body: JsonObject): StandInRequest {
   return { instructions: instructions.join('\n'), items, tools, toolsOff: body.tool_choice === 'none' };
 }
 
+/** Reads a request of Anthropic's Messages API. */
 export function readAnthropic(body: JsonObject): StandInRequest {
   const items: InputItem[] = [];
   for (const message of objectsOf(body.messages)) {
@@ -55,6 +57,7 @@ export function readAnthropic(body: JsonObject): StandInRequest {
   };
 }
 
+/** Reads a request of Gemini's generateContent. */
 export function readGemini(body: JsonObject): StandInRequest {
   const calls = new CallsInOrder();
   const items: InputItem[] = [];
@@ -85,6 +88,7 @@ export function readGemini(body: JsonObject): StandInRequest {
   };
 }
 
+/** Reads a request of Ollama's /api/chat. */
 export function readOllama(body: JsonObject): StandInRequest {
   const calls = new CallsInOrder();
   const items: InputItem[] = [];
@@ -104,7 +108,7 @@ export function readOllama(body: JsonObject): StandInRequest {
   return { instructions: instructions.join('\n'), items, tools, toolsOff: false };
 }
 
-/** Calls without ids: a result belongs to the first open call of its name. */
+/** Gives ids to calls without ids. A result belongs to the first open call with its name. */
 class CallsInOrder {
   readonly #open: { id: string; name: string }[] = [];
   #count = 0;
@@ -134,7 +138,7 @@ function output(call_id: string, text: string, failed = false): InputItem {
   return { type: 'function_call_output', call_id, output: text, ...(failed ? { status: 'incomplete' } : {}) };
 }
 
-/** Content as text, or as parts of which those with text count. */
+/** Returns content as text; of a list of parts, the texts. */
 function textOf(content: JsonValue | undefined): string {
   if (typeof content === 'string') return content;
   return arrayOf(content)
@@ -146,6 +150,7 @@ function asText(value: JsonValue | undefined): string {
   return typeof value === 'string' ? value : JSON.stringify(value ?? null);
 }
 
+/** Parses a request body; anything but a JSON object becomes an empty object. */
 export function parseBody(text: string): JsonObject {
   return objectOf(jsonIn(text));
 }

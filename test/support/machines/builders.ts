@@ -16,7 +16,7 @@ import {
   settling,
   stamp,
   starting,
-  type Told,
+  type UntimedEvent,
 } from '../../../tools/explore/events/make-events.ts';
 
 export {
@@ -29,8 +29,8 @@ export {
   settling,
   stamp,
   starting,
-  type Told,
   type TurnChange,
+  type UntimedEvent,
 } from '../../../tools/explore/events/make-events.ts';
 
 export function isReport(event: { type: string }): event is ReportEvent {
@@ -90,7 +90,10 @@ export const gated = (callId: string, change: Partial<QualifiedCall> = {}) =>
 export const forClient = (callId: string, change: Partial<QualifiedCall> = {}) =>
   makeCall(callId, { name: 'ask', executedBy: 'client', ...change });
 
-export const approving = (callId: string, change: { sticky?: boolean; digest?: string } = {}): Told => ({
+export const approving = (
+  callId: string,
+  change: { sticky?: boolean; digest?: string } = {},
+): UntimedEvent => ({
   type: 'approval.decided',
   callId,
   digest: `digest of ${callId}`,
@@ -101,7 +104,7 @@ export const approving = (callId: string, change: { sticky?: boolean; digest?: s
 export const rejecting = (
   callId: string,
   { reason, ...change }: { reason?: string; sticky?: boolean } = {},
-): Told => ({
+): UntimedEvent => ({
   type: 'approval.decided',
   callId,
   digest: `digest of ${callId}`,
@@ -163,7 +166,7 @@ export class ChartRun {
   }
 
   /** Offers events one by one and gives back the last step; they may be refused. */
-  offer(...told: Told[]): Step {
+  offer(...told: UntimedEvent[]): Step {
     let step: Step = { state: this.state, effects: [], handled: false };
     for (const one of told) {
       step = next(this.state, stamp(this.context, one));
@@ -174,7 +177,7 @@ export class ChartRun {
   }
 
   /** What happened, in order; throws when the chart does not take one of them. */
-  tell(...told: Told[]): this {
+  tell(...told: UntimedEvent[]): this {
     for (const one of told) {
       if (!this.offer(one).handled) throw new Error(`${one.type} was not taken in ${this.place}`);
     }
