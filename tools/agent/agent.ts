@@ -130,12 +130,7 @@ export class Agent implements SubAgent {
     return Run.begin(runOptions, loaded, inherited, { epoch, leasedAt });
   }
 
-  /**
-   * Starts a run and waits until it settles: it finished, failed, was cancelled, or waits for a decision.
-   *
-   * @example
-   * const { status } = await agent.run('What is the status of order A-1001?');
-   */
+  /** Starts a run and waits until it settles: until it has ended, or waits for a decision. See `createAgent`. */
   async run(input: string | readonly Item[], options: StartOptions = {}): Promise<Settled> {
     const run = await this.start(input, options);
     return await run.settled();
