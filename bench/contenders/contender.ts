@@ -13,7 +13,7 @@ export interface Contender {
   close(): Promise<void>;
 }
 
-export const HAND_LOOP = 'hand-written loop';
+const HAND_LOOP = 'hand-written loop';
 export const MEMORY = 'agentchart, memory';
 export const SQLITE = 'agentchart, sqlite';
 /** With a `once` tool: each start is on disk before the tool runs. */
@@ -21,7 +21,7 @@ export const SQLITE_ONCE = 'agentchart, sqlite, once';
 export const CONTENDERS = [HAND_LOOP, MEMORY, SQLITE] as const;
 
 export const AI_SDK = 'AI SDK 7';
-export const LANGGRAPH = 'LangGraph.js';
+const LANGGRAPH = 'LangGraph.js';
 /** The loops of other projects in `bench/peers`. They make the same model calls in their own request format. */
 export const PEERS = [AI_SDK, LANGGRAPH] as const;
 

@@ -9,8 +9,8 @@ export interface StepContender {
   close(): Promise<void>;
 }
 
-export const CHECKPOINTS = 'whole state a step';
-export const JOURNAL = 'agentchart, sqlite';
+const CHECKPOINTS = 'whole state a step';
+const JOURNAL = 'agentchart, sqlite';
 export const STEP_CONTENDERS = [CHECKPOINTS, JOURNAL] as const;
 
 /** Opens a contender on a database file. Throws an `Error` for an unknown name. */

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { readSections, type Section } from './read-sections.ts';
 
 /** `excerpt` is the part with the most words of the query. */
-export type Hit = { id: string; title: string; excerpt: string };
+type Hit = { id: string; title: string; excerpt: string };
 
 export type DocumentIndex = {
   size: number;

@@ -1,3 +1,4 @@
+/** The texts of the stand-in: one sentence before each round of calls, and its answers. */
 import { type DocumentFile, FINDING_KINDS, type Finding, REPORT_NAME } from '../steward/check-documents.ts';
 import { codeSpan } from '../steward/code-span.ts';
 import { readBlocks } from '../steward/markdown-blocks.ts';
@@ -15,14 +16,17 @@ export type Work = {
 const WHO = 'This answer is from a stand-in: fixed rules over the tool results, no language model.';
 const QUOTES = 3;
 
+/** Announces the listing of the folder. */
 export function announceListing(root: string): string {
   return `I will list ${root}.`;
 }
 
+/** Announces the listing of sub-folders. */
 export function announceFolders(folders: readonly string[]): string {
   return `Next I will list the ${folders.length === 1 ? 'folder' : 'folders'} ${folders.join(', ')}.`;
 }
 
+/** Announces reading `now` of `all` documents, of which `left` are unread. */
 export function announceReading(all: number, now: number, left: number): string {
   if (now === all)
     return `The folder holds ${countDocuments(all)}; I will read ${all === 1 ? 'it' : 'all of them at once'}.`;
@@ -31,6 +35,7 @@ export function announceReading(all: number, now: number, left: number): string 
     : `I will read the next ${now} of ${all}.`;
 }
 
+/** Announces the proposed report. */
 export function announceReport({ files, findings }: Work): string {
   return `I read ${countDocuments(files.length)} and have ${countFindings(findings)}. I will ask to write ${REPORT_NAME}.`;
 }
@@ -67,11 +72,13 @@ export function stopEarly(work: Work, left: number, toolsOff: boolean): string {
   return join([stopped, describeReading(work), describeFindings(work), caution, ...ending(work)]);
 }
 
+/** The answer if the folder has no Markdown document. */
 export function findNothing(root: string, failures: readonly UnreadFile[]): string {
   const note = `There is no Markdown document in ${root}, so there was nothing to check and no report to write.`;
   return join([note, describeUnread(failures), WHO]);
 }
 
+/** The answer if the folder cannot be listed. */
 export function failListing(root: string, reply: string): string {
   return join([
     `I could not list ${root}, so I checked nothing. The tool said: ${codeSpan(reply.trim())}`,
@@ -79,10 +86,12 @@ export function failListing(root: string, reply: string): string {
   ]);
 }
 
+/** The answer if a required tool is missing. */
 export function missTool(purpose: string, names: string): string {
   return join([`I cannot ${purpose}: I need a tool named ${names}.`, WHO]);
 }
 
+/** The answer if no folder is named. */
 export function missFolder(): string {
   return join([
     'I do not know which folder to check. Write, for example: The folder is /home/me/handbook.',

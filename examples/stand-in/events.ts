@@ -1,7 +1,7 @@
 import type { ResponsesRequest } from './request.ts';
 
-export type OutputText = { type: 'output_text'; annotations: never[]; logprobs: never[]; text: string };
-export type OutputMessage = {
+type OutputText = { type: 'output_text'; annotations: never[]; logprobs: never[]; text: string };
+type OutputMessage = {
   id: string;
   type: 'message';
   status: 'in_progress' | 'completed';
@@ -9,7 +9,7 @@ export type OutputMessage = {
   phase: 'commentary' | 'final_answer';
   content: OutputText[];
 };
-export type OutputCall = {
+type OutputCall = {
   id: string;
   type: 'function_call';
   status: 'in_progress' | 'completed';
@@ -19,7 +19,7 @@ export type OutputCall = {
 };
 export type OutputItem = OutputMessage | OutputCall;
 
-export type ResponseUsage = {
+type ResponseUsage = {
   input_tokens: number;
   input_tokens_details: { cached_tokens: number };
   output_tokens: number;
@@ -30,7 +30,7 @@ export type ResponseUsage = {
 /** A complete response: the body of `POST /v1/responses` without `stream`. */
 export type CompletedResponse = ReturnType<typeof completeResponse>;
 
-export type StreamEvent = { type: string; sequence_number: number; [field: string]: unknown };
+type StreamEvent = { type: string; sequence_number: number; [field: string]: unknown };
 
 /** Returns the complete response to a request. */
 export function completeResponse(

@@ -1,11 +1,11 @@
 import type { InputItem } from './request.ts';
 
 /** The result of a tool. `failed` is guessed from the text: the wire format has no field for it. */
-export type ToolOutcome = { text: string; failed: boolean };
+type ToolOutcome = { text: string; failed: boolean };
 
 /** A call with its outcome. The `name` of a known tool has no server prefix. */
 export type PastCall = { type: 'call'; name: string; input: Record<string, unknown>; outcome: ToolOutcome };
-export type PastMessage = { type: 'user' | 'assistant' | 'instructions'; text: string };
+type PastMessage = { type: 'user' | 'assistant' | 'instructions'; text: string };
 export type HistoryEntry = PastCall | PastMessage;
 
 const KNOWN_TOOLS = [
@@ -56,7 +56,7 @@ export function readHistory(items: readonly InputItem[]): HistoryEntry[] {
 }
 
 /** Reads a tool's output: plain text, MCP content blocks, or an MCP result with `content`. */
-export function readOutcome(output: string): ToolOutcome {
+function readOutcome(output: string): ToolOutcome {
   const parsed = /^\s*[[{]/.test(output) ? parseJson(output) : undefined;
   if (isBlocks(parsed)) return guess(joinBlocks(parsed));
   if (isObject(parsed)) {

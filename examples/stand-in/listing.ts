@@ -8,7 +8,7 @@ import { answer, BATCH, type PlannedTurn } from './turn.ts';
 const SKIPPED = ['node_modules', '.git'];
 
 /** All relative paths in the folder, or the next turn: it lists more, or reports a failure. */
-export type Listing =
+type Listing =
   | { type: 'turn'; turn: PlannedTurn }
   | { type: 'listed'; paths: string[]; failures: UnreadFile[] };
 

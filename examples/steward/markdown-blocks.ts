@@ -1,10 +1,10 @@
 /** A heading or a paragraph, without quote and list markers. `line` counts from 1. */
-export type MarkdownBlock =
+type MarkdownBlock =
   | { type: 'heading'; level: number; text: string; line: number }
   | { type: 'prose'; text: string; line: number };
 
 /** `hasFrontMatterTitle`: whether the YAML between two `---` at the top has a `title`. */
-export type MarkdownDocument = { blocks: MarkdownBlock[]; lines: number; hasFrontMatterTitle: boolean };
+type MarkdownDocument = { blocks: MarkdownBlock[]; lines: number; hasFrontMatterTitle: boolean };
 
 type Fence = { mark: string; indent: number; quotes: number };
 

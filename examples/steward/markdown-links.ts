@@ -4,7 +4,7 @@ export type MarkdownLink = { target: string; line: number };
 /** `[text][label]` or `[label][]`, which need a definition; a label is normalised. */
 export type ReferenceUse = { label: string; line: number };
 
-export type InlineContent = { links: MarkdownLink[]; uses: ReferenceUse[]; anchors: string[] };
+type InlineContent = { links: MarkdownLink[]; uses: ReferenceUse[]; anchors: string[] };
 
 const TITLE = String.raw`(?:"(?:[^"\\]|\\[\s\S])*"|'(?:[^'\\]|\\[\s\S])*'|\((?:[^()\\]|\\[\s\S])*\))`;
 const ANGLED = String.raw`<((?:[^<>\n\\]|\\.)*)>`;

@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline';
 import { COMMAND } from './run-command.ts';
 
 /** A process that serves the runs API and its page. `ended` resolves when the process has ended. */
-export type ServedPage = { url: string; ended: Promise<void>; stop(): void };
+type ServedPage = { url: string; ended: Promise<void>; stop(): void };
 
 /** Serves on port 4100, or on a free port if it is taken. Resolves to `null` if both fail. */
 export async function servePage(

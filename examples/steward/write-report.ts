@@ -48,7 +48,7 @@ export function writeReport(
 }
 
 /** Returns one finding as a list entry, without its path. */
-export function writeFinding(finding: Finding): string {
+function writeFinding(finding: Finding): string {
   return `- line ${finding.line}, ${nameKind(finding.kind, 1)}: ${finding.message}`;
 }
 

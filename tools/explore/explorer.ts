@@ -38,7 +38,7 @@ export type Breach = {
   depth: number;
 };
 
-export type WalkOptions = { environment: Environment; detail: Detail; mostPlaces: number };
+type WalkOptions = { environment: Environment; detail: Detail; mostPlaces: number };
 
 export type Walk = {
   /** In the order of discovery, one per key. */
@@ -50,7 +50,7 @@ export type Walk = {
 };
 
 /** Counts over all walks. */
-export type Coverage = {
+type Coverage = {
   states: number;
   /** The number of offered events, accepted or not. */
   steps: number;

@@ -5,7 +5,7 @@ import { SKETCH_ARROWS, SKETCH_BOXES, SKETCH_SIZE, type SketchArrow } from './ch
 const APART = 9;
 const HEAD = 7;
 
-export type ChartPicture = { element: SVGSVGElement; update(model: RunModel | null): void };
+type ChartPicture = { element: SVGSVGElement; update(model: RunModel | null): void };
 
 /** Draws the chart and highlights the current state and the edges taken last. */
 export function makeChartPicture(): ChartPicture {

@@ -1,4 +1,4 @@
-export type SketchBox = { x: number; y: number; width: number; height: number; frame?: true };
+type SketchBox = { x: number; y: number; width: number; height: number; frame?: true };
 
 /** An arrow between `deciding` and the states it stands for; with `back`, also one in the other direction. */
 export type SketchArrow = { x: number; from: number; to: number; states: readonly string[]; back: boolean };

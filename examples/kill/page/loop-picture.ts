@@ -4,7 +4,7 @@ import type { DemoState } from '../demo-state.ts';
 /** The source of plain-loop.ts, inserted when the page is built. */
 declare const LOOP_SOURCE: string;
 
-export type LoopPicture = { element: HTMLElement; update(plain: DemoState['plain']): void };
+type LoopPicture = { element: HTMLElement; update(plain: DemoState['plain']): void };
 
 /** Shows the source of the plain loop and highlights the current line. */
 export function makeLoopPicture(): LoopPicture {

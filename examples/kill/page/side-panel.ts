@@ -11,7 +11,7 @@ export type SideLook = {
   judgement: Judgement;
 };
 
-export type SidePanel = { element: HTMLElement; update(side: SideState, look: SideLook): void };
+type SidePanel = { element: HTMLElement; update(side: SideState, look: SideLook): void };
 
 type SidePanelOptions = {
   side: Side;

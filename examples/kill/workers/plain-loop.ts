@@ -2,7 +2,7 @@ import type { Item } from '../../../protocol/item.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
 import type { ModelTurn, ToolCall } from '../../../protocol/turn.ts';
 
-export type PlainLoop = {
+type PlainLoop = {
   transcript: Item[];
   model(transcript: readonly Item[]): Promise<ModelTurn>;
   askPerson(call: ToolCall): Promise<{ approved: true }>;

@@ -2,7 +2,7 @@ import { objectsOf, textIn } from '../../../adapters/turn/json-access.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
 import { cut, type Encoder, event, interleave, type Random, type WrittenTurn } from './turn.ts';
 
-export type ResponsesStyle = {
+type ResponsesStyle = {
   /** How an event identifies its item. */
   correlation: 'index' | 'item' | 'rotating';
   /** Whether the final response repeats the output. */

@@ -6,7 +6,7 @@ import type { Environment, Round } from '../environment/environment.ts';
 import { answering, failing, makeTurn, type UntimedEvent } from './make-events.ts';
 
 /** Returns the calls of a round as the current turn makes them. */
-export function makeRound(round: Round, context: Context): QualifiedCall[] {
+function makeRound(round: Round, context: Context): QualifiedCall[] {
   return round.map((call, index) => {
     const suffix = round.length === 1 ? '' : suffixOf(index);
     return nameCall(call, `${call.name}_${context.turn.number}${suffix}`, context);
