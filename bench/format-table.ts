@@ -38,7 +38,7 @@ export function formatTable(title: string, allColumns: readonly Column[], sample
 }
 
 /** Returns the column's median for a contender; `undefined` if it was not measured. */
-export function summarize(column: Column, contender: string, samples: Samples): number | undefined {
+function summarize(column: Column, contender: string, samples: Samples): number | undefined {
   const own = samples.find(sample => sample.contender === contender)?.repetitions ?? [];
   const first = referenceOf(column, samples)?.repetitions ?? [];
   const values = own.flatMap((metrics, index) => {

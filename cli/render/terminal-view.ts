@@ -13,7 +13,6 @@ import {
   showValue,
 } from './describe-event.ts';
 import { formatSpan } from './format-time.ts';
-import type { View } from './make-view.ts';
 import type { Output, Segment } from './output.ts';
 import { showEnd } from './show-end.ts';
 
@@ -27,6 +26,14 @@ type TerminalViewOptions = {
   /** Applies the agent's text filters. */
   showText(text: string): string;
 };
+
+/** Shows a run while a command drives or follows it. */
+export interface View {
+  /** Shows a journal entry (in order) or a delta. */
+  take(happening: RunHappening): void;
+  /** Shows how the run ended. Waiting runs are shown by the caller. */
+  end(settled: Exclude<Settled, { status: 'waiting' }>): void;
+}
 
 /**
  * Prints a run as text: each state with the reason for entering it, tool calls with input and result, and the

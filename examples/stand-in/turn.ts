@@ -1,4 +1,4 @@
-export type PlannedCall = { name: string; input: Record<string, string | string[]> };
+type PlannedCall = { name: string; input: Record<string, string | string[]> };
 
 /** The text and the calls of a turn; without calls, the text is the answer. */
 export type PlannedTurn = { text: string; calls: PlannedCall[] };

@@ -29,13 +29,8 @@ export {
   settling,
   stamp,
   starting,
-  type TurnChange,
   type UntimedEvent,
 } from '../../../tools/explore/events/make-events.ts';
-
-export function isReport(event: { type: string }): event is ReportEvent {
-  return REPORTS.has(event.type);
-}
 
 export type ConfigChange = Partial<Omit<RunConfig, 'limits'>> & { limits?: Partial<Limits> };
 
@@ -194,7 +189,7 @@ export function begin(change: ConfigChange = {}): ChartRun {
   return new ChartRun(makeStarted(makeConfig(change)));
 }
 
-export function placeOf({ value }: ChartState): string {
+function placeOf({ value }: ChartState): string {
   if (typeof value === 'string') return value;
   return Object.entries(value)
     .map(([outer, inner]) => `${outer}.${String(inner)}`)

@@ -127,7 +127,7 @@ function listLate(
   return decisions.slice(0, invalidEvents ? undefined : 1).map(decision => ({ ...decision, at }));
 }
 
-export const approving = ({ callId, digest }: QualifiedCall): UntimedOf<'approval.decided'> => ({
+const approving = ({ callId, digest }: QualifiedCall): UntimedOf<'approval.decided'> => ({
   type: 'approval.decided',
   callId,
   digest,
