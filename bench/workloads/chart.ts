@@ -85,14 +85,14 @@ const STARTED: RunStarted = {
 
 /** The events of all rounds of a run, and its answer. */
 function makeEvents(begun: ChartState): ChartEvent[] {
-  const told = Array.from({ length: ROUNDS }, (_, round) => makeCall(`call_${round}`)).flatMap(call => [
+  const rounds = Array.from({ length: ROUNDS }, (_, round) => makeCall(`call_${round}`)).flatMap(call => [
     calling(call),
     starting(call.callId),
     settling(call.callId),
   ]);
   const events: ChartEvent[] = [];
   let state = begun;
-  for (const one of [...told, answering('The points are measured.')]) {
+  for (const one of [...rounds, answering('The points are measured.')]) {
     const event = stamp(state.context, one);
     events.push(event);
     state = compiled.next(state, event).state;

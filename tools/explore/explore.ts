@@ -271,7 +271,7 @@ function makeReport(
     tools: agent.tools.map(({ calls, outputs: _, ...tool }) => ({ ...tool, inputs: calls.length })),
     notes: [
       ...agent.notes,
-      ...unfinished.map(name => `Stopped at the maximum of states before all of these were walked: ${name}.`),
+      ...unfinished.map(name => `Incomplete: ${name}. The walk stopped at the maximum of states.`),
     ],
   };
 }

@@ -11,13 +11,13 @@ export function makeLedgerView(): LedgerView {
   const file = h('h3', {});
   const lines = h('ol', { class: 'lines' });
   const total = h('strong', { class: 'total' });
-  const said = h('span', { class: 'verdict' });
+  const verdict = h('span', { class: 'verdict' });
   const element = h(
     'section',
     { class: 'ledger' },
     file,
     lines,
-    h('p', { class: 'sum', role: 'status' }, total, ' ', said),
+    h('p', { class: 'sum', role: 'status' }, total, ' ', verdict),
   );
   return {
     element,
@@ -30,7 +30,7 @@ export function makeLedgerView(): LedgerView {
           : ledger.lines.map(line => h('li', {}, line)),
       );
       total.textContent = formatDollars(ledger.cents);
-      said.textContent = judgement.text;
+      verdict.textContent = judgement.text;
       element.dataset.is = judgement.is;
     },
   };

@@ -31,7 +31,7 @@ export function makeSidePanel(options: SidePanelOptions): SidePanel {
   const only = h('button', { type: 'button', class: 'kill-one', onclick: kill }, 'kill -9');
   only.setAttribute('aria-label', `kill -9: ${title} only`);
   const at = h('strong', { class: 'at' });
-  const said = h('p', { class: 'said' });
+  const text = h('p', { class: 'said' });
   const record = h('ol', { class: 'record', 'aria-label': recordName });
   const ledger: LedgerView = makeLedgerView();
   const element = h(
@@ -47,7 +47,7 @@ export function makeSidePanel(options: SidePanelOptions): SidePanel {
     h('p', { class: 'now' }, at),
     h('div', { class: 'picture' }, picture),
     h('div', { class: 'known' }, h('h3', {}, recordName), record),
-    h('div', { class: 'talk' }, said, question),
+    h('div', { class: 'talk' }, text, question),
     ledger.element,
   );
   return {
@@ -56,7 +56,7 @@ export function makeSidePanel(options: SidePanelOptions): SidePanel {
       element.dataset.process = state.process.is;
       process.textContent = describeProcess(state.process);
       at.textContent = look.at;
-      said.textContent = look.said;
+      text.textContent = look.said;
       fill(record, look.record, () => look.record.map(entry => h('li', {}, entry)));
       ledger.update(state, look.judgement);
     },

@@ -24,11 +24,11 @@ export function readChat(body: JsonObject): StandInRequest {
   for (const message of objectsOf(body.messages)) {
     const text = textOf(message.content);
     if (message.role === 'system' || message.role === 'developer') instructions.push(text);
-    else if (message.role === 'tool') items.push(output(textIn(message.tool_call_id), text));
-    else items.push(...said(message, text));
+    else if (message.role === 'tool') items.push(outputItem(textIn(message.tool_call_id), text));
+    else items.push(...messagesOf(message, text));
     for (const call of objectsOf(message.tool_calls)) {
       const { name, arguments: written } = objectOf(call.function);
-      items.push(called(textIn(call.id), textIn(name), textIn(written)));
+      items.push(callItem(textIn(call.id), textIn(name), textIn(written)));
     }
   }
   const tools = objectsOf(body.tools).map(tool => textIn(objectOf(tool.function).name));
@@ -39,13 +39,13 @@ export function readChat(body: JsonObject): StandInRequest {
 export function readAnthropic(body: JsonObject): StandInRequest {
   const items: InputItem[] = [];
   for (const message of objectsOf(body.messages)) {
-    items.push(...said(message, textOf(message.content)));
+    items.push(...messagesOf(message, textOf(message.content)));
     for (const block of objectsOf(message.content)) {
       if (block.type === 'tool_use') {
-        items.push(called(textIn(block.id), textIn(block.name), JSON.stringify(block.input)));
+        items.push(callItem(textIn(block.id), textIn(block.name), JSON.stringify(block.input)));
       }
       if (block.type === 'tool_result') {
-        items.push(output(textIn(block.tool_use_id), textOf(block.content), block.is_error === true));
+        items.push(outputItem(textIn(block.tool_use_id), textOf(block.content), block.is_error === true));
       }
     }
   }
@@ -64,16 +64,16 @@ export function readGemini(body: JsonObject): StandInRequest {
   for (const content of objectsOf(body.contents)) {
     const parts = objectsOf(content.parts);
     const role = content.role === 'model' ? 'assistant' : content.role;
-    items.push(...said({ role: role ?? '' }, textOf(parts.filter(part => part.thought !== true))));
+    items.push(...messagesOf({ role: role ?? '' }, textOf(parts.filter(part => part.thought !== true))));
     for (const part of parts) {
       const call = objectOf(part.functionCall);
       if (part.functionCall) {
-        items.push(called(calls.open(textIn(call.name)), textIn(call.name), JSON.stringify(call.args)));
+        items.push(callItem(calls.open(textIn(call.name)), textIn(call.name), JSON.stringify(call.args)));
       }
       if (part.functionResponse) {
         const { name, response } = objectOf(part.functionResponse);
         const { result, error } = objectOf(response);
-        items.push(output(calls.close(textIn(name)), asText(result ?? error), error !== undefined));
+        items.push(outputItem(calls.close(textIn(name)), asText(result ?? error), error !== undefined));
       }
     }
   }
@@ -96,12 +96,12 @@ export function readOllama(body: JsonObject): StandInRequest {
   for (const message of objectsOf(body.messages)) {
     const text = textIn(message.content);
     if (message.role === 'system') instructions.push(text);
-    else if (message.role === 'tool') items.push(output(calls.close(textIn(message.tool_name)), text));
-    else items.push(...said(message, text));
+    else if (message.role === 'tool') items.push(outputItem(calls.close(textIn(message.tool_name)), text));
+    else items.push(...messagesOf(message, text));
     for (const call of objectsOf(message.tool_calls)) {
       const { name, arguments: input } = objectOf(call.function);
       if (!isJsonObject(input)) continue;
-      items.push(called(calls.open(textIn(name)), textIn(name), JSON.stringify(input)));
+      items.push(callItem(calls.open(textIn(name)), textIn(name), JSON.stringify(input)));
     }
   }
   const tools = objectsOf(body.tools).map(tool => textIn(objectOf(tool.function).name));
@@ -125,16 +125,16 @@ class CallsInOrder {
   }
 }
 
-function said({ role }: JsonObject, text: string): InputItem[] {
+function messagesOf({ role }: JsonObject, text: string): InputItem[] {
   if (text === '' || (role !== 'user' && role !== 'assistant')) return [];
   return [{ type: 'message', role, content: text }];
 }
 
-function called(call_id: string, name: string, written: string): InputItem {
+function callItem(call_id: string, name: string, written: string): InputItem {
   return { type: 'function_call', call_id, name, arguments: written };
 }
 
-function output(call_id: string, text: string, failed = false): InputItem {
+function outputItem(call_id: string, text: string, failed = false): InputItem {
   return { type: 'function_call_output', call_id, output: text, ...(failed ? { status: 'incomplete' } : {}) };
 }
 

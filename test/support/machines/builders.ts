@@ -2,16 +2,10 @@ import type { Context } from '../../../machines/context.ts';
 import { type ChartState, initial, next, type Step } from '../../../machines/step.ts';
 import type { Limits, RunConfig } from '../../../protocol/config.ts';
 import type { Effect, NextAction, ServiceName } from '../../../protocol/effect.ts';
-import {
-  JOURNAL_FORMAT,
-  type QualifiedCall,
-  type ReportEvent,
-  type RunStarted,
-} from '../../../protocol/event.ts';
+import { JOURNAL_FORMAT, type QualifiedCall, type RunStarted } from '../../../protocol/event.ts';
 import type { ToolResultItem } from '../../../protocol/item.ts';
 import { textOf, userMessage } from '../../../protocol/message.ts';
 import {
-  REPORTS,
   START,
   settling,
   stamp,

@@ -178,7 +178,7 @@ describe('what an exploration says of itself', () => {
     const report = explore(agentWith({ tools: [plain('lookup'), makeRefund(true)] }), { maxStates: 200 });
     expect(report.complete).toBe(false);
     expect(report.states).toBeLessThanOrEqual(210);
-    expect(report.notes.join()).toMatch(/before all of these were walked/);
+    expect(report.notes.join()).toMatch(/stopped at the maximum of states/);
   });
 
   it('a small agent is walked over completely, edges of tools and finishers included', () => {

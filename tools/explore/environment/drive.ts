@@ -1,6 +1,5 @@
 import type { Call } from '../../../machines/context.ts';
 import { statePath } from '../../../machines/step.ts';
-import type { ChartEvent } from '../../../protocol/event.ts';
 import type { ExploredAgent } from '../describe-agent.ts';
 import { stamp, starting, type UntimedEvent } from '../events/make-events.ts';
 import { makeCallingTurn } from '../events/turn-reports.ts';
@@ -104,16 +103,15 @@ export class Drive {
   #callIn(place: Place, round: Round): Place | null {
     const { context } = place.state;
     if (place.state.status !== 'active' || !statePath(place.state).startsWith('turn')) return null;
-    const told: UntimedEvent = makeCallingTurn(round, context, this.#environment);
-    return this.#take(place, told);
+    return this.#take(place, makeCallingTurn(round, context, this.#environment));
   }
 
   /** Takes the first event that advances the run; every call is approved and succeeds. */
   #advance(place: Place): Place | null {
     const { context } = place.state;
     for (const call of context.calls) {
-      const told = this.#answer(call);
-      const after = told === null ? null : this.#take(place, told);
+      const event = this.#answer(call);
+      const after = event === null ? null : this.#take(place, event);
       if (after !== null) return after;
     }
     if (context.timer !== null) return this.#take(place, { type: 'timer.fired', at: context.timer });
@@ -140,8 +138,7 @@ export class Drive {
     }
   }
 
-  #take(place: Place, told: UntimedEvent): Place | null {
-    const event: ChartEvent = stamp(place.state.context, told);
-    return this.#explorer.take(place, event)?.place ?? null;
+  #take(place: Place, event: UntimedEvent): Place | null {
+    return this.#explorer.take(place, stamp(place.state.context, event))?.place ?? null;
   }
 }
