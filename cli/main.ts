@@ -3,8 +3,8 @@
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 const isAtLeast = (neededMinor: number) => major > 22 || (major === 22 && minor >= neededMinor);
 const isTypeScript = process.argv.some((word, at) => {
-  const module = word.startsWith('--agent=') ? word : process.argv[at - 1] === '--agent' ? word : '';
-  return /\.[cm]?ts$/.test(module);
+  const isAgent = word.startsWith('--agent=') || process.argv[at - 1] === '--agent';
+  return isAgent && /\.[cm]?ts$/.test(word);
 });
 
 if (!isAtLeast(13)) {

@@ -93,6 +93,7 @@ function describeTool(tool: Tool, { calls, outputs }: ToolSamples): ExploredTool
   const sampleCalls = calls ?? sampleInputs(tool.inputSchema).map(input => ({ input }));
   const isGated = typeof fixedApproval === 'object' ? fixedApproval.required : fixedApproval;
   const asks = fixedApproval === undefined && sampleCalls.some(call => !('approval' in call));
+  const fixed = isGated === false ? 'never' : 'always';
   return {
     name,
     sideEffect,
@@ -100,7 +101,7 @@ function describeTool(tool: Tool, { calls, outputs }: ToolSamples): ExploredTool
     executedBy: tool.run === undefined && tool.subAgent === undefined ? 'client' : 'engine',
     isSubAgent: tool.subAgent !== undefined,
     attempts: sideEffect === 'once' ? 1 : retries + 1,
-    approval: asks ? 'function' : isGated === false ? 'never' : 'always',
+    approval: asks ? 'function' : fixed,
     calls: sampleCalls.map(({ input, ...call }) => ({
       input,
       gates: gatesOf('approval' in call && call.approval !== undefined ? call.approval : fixedApproval),

@@ -38,90 +38,98 @@ type ConversationSource = CallSource & {
 export const attemptKey = ({ turn, attempt }: { turn: number; attempt: number }): string =>
   `${turn}/${attempt}`;
 
+/** The conversation while it is built, entry by entry. */
+type Draft = {
+  source: ConversationSource;
+  /** The server's filtered items, by id. */
+  shown: ReadonlyMap<string, Item>;
+  /** Ids of messages that the model did not read. */
+  unread: ReadonlySet<string | undefined>;
+  calls: Map<string, CallFacts>;
+  blocks: Block[];
+  /** Whether the current attempt has streamed text, and calls. */
+  hasText: boolean;
+  hasCalls: boolean;
+};
+
+type Of<Type extends StreamedEvent['type']> = Extract<StreamedEvent, { type: Type }>;
+type Reader<Type extends StreamedEvent['type']> = (draft: Draft, event: Of<Type>, taken: Taken) => void;
+
+/** What each event adds to the conversation. Other events add to the call they name. */
+const READERS: { readonly [Type in StreamedEvent['type']]?: Reader<Type> } = {
+  'run.started': ({ blocks }, { input, seq, at }) => {
+    blocks.push(...input.flatMap((item, index) => readItem(item, `${seq}.${index}`, at)));
+  },
+  'message.received': ({ blocks, unread }, { items, seq, at, by }) => {
+    const isUnread = ({ id }: Item) => id !== undefined && unread.has(id);
+    blocks.push(...items.flatMap((item, index) => readItem(item, `${seq}.${index}`, at, by, isUnread(item))));
+  },
+  'text.started': draft => {
+    draft.hasText = true;
+  },
+  'calls.started': draft => {
+    draft.hasCalls = true;
+  },
+  'turn.completed': (draft, { items, calls, seq, at }, { turn, draft: isDraft }) => {
+    const { view, streamed } = draft.source;
+    const text = streamed.get(attemptKey({ turn: turn.number, attempt: turn.attempt }));
+    const seen = (item: Item): string => {
+      const known = item.id === undefined ? undefined : draft.shown.get(item.id);
+      if (known !== undefined) return textOf(known);
+      return text ?? (view !== null && view.seq >= seq ? textOf(item) : '…');
+    };
+    for (const call of calls) draft.calls.set(call.callId, beginCall(call, at));
+    draft.blocks.push(...readTurn(items, calls, { seq, at, draft: isDraft, calls: draft.calls, seen }));
+    draft.hasText = draft.hasCalls = false;
+  },
+  'turn.failed': (draft, { error, seq, at }, { turn: { number, attempt } }) => {
+    const streamed = draft.source.streamed.get(attemptKey({ turn: number, attempt }));
+    const discarded = draft.hasText ? (streamed ?? '') : null;
+    draft.blocks.push({ key: `${seq}`, at, kind: 'failure', failure: error, attempt, discarded });
+    draft.hasText = draft.hasCalls = false;
+  },
+  'finishers.rejected': ({ blocks }, event) =>
+    addAside(blocks, event, 'A finisher rejected the answer', event.feedback),
+  'transcript.edited': ({ blocks }, event) =>
+    addAside(
+      blocks,
+      event,
+      `Transcript edited${byWhom(event)}`,
+      `The transcript now has ${event.items.length} items.`,
+    ),
+  'run.cancelled': ({ blocks }, event) =>
+    addAside(blocks, event, `Cancelled${byWhom(event)}`, event.reason ?? ''),
+};
+
 /** Builds the conversation from the journal, with filtered texts from the server's view or the stream. */
 export function buildConversation(source: ConversationSource): Block[] {
   const { entries, view, live } = source;
-  const shown = new Map((view?.transcript ?? []).map(item => [item.id ?? '', item]));
-  const calls = new Map<string, CallFacts>();
   const settled = view?.settled;
-  const unread = new Set((settled?.status === 'finished' ? settled.unread : []).map(item => item.id));
-  const blocks: Block[] = inheritedBlocks(source);
-  let hasText = false;
-  let hasCalls = false;
+  const draft: Draft = {
+    source,
+    shown: new Map((view?.transcript ?? []).map(item => [item.id ?? '', item])),
+    unread: new Set((settled?.status === 'finished' ? settled.unread : []).map(item => item.id)),
+    calls: new Map(),
+    blocks: inheritedBlocks(source),
+    hasText: false,
+    hasCalls: false,
+  };
   for (const { event, taken } of entries) {
-    const { seq, at } = event;
-    switch (event.type) {
-      case 'run.started':
-        blocks.push(...event.input.flatMap((item, index) => readItem(item, `${seq}.${index}`, at)));
-        break;
-      case 'message.received':
-        blocks.push(
-          ...event.items.flatMap((item, index) =>
-            readItem(item, `${seq}.${index}`, at, event.by, item.id !== undefined && unread.has(item.id)),
-          ),
-        );
-        break;
-      case 'text.started':
-        hasText = true;
-        break;
-      case 'calls.started':
-        hasCalls = true;
-        break;
-      case 'turn.completed': {
-        const streamed = source.streamed.get(
-          attemptKey({ turn: taken.turn.number, attempt: taken.turn.attempt }),
-        );
-        const seen = (item: Item): string => {
-          const known = item.id === undefined ? undefined : shown.get(item.id);
-          if (known !== undefined) return textOf(known);
-          return streamed ?? (view !== null && view.seq >= seq ? textOf(item) : '…');
-        };
-        for (const call of event.calls) calls.set(call.callId, beginCall(call, at));
-        blocks.push(...readTurn(event.items, event.calls, { seq, at, draft: taken.draft, calls, seen }));
-        hasText = hasCalls = false;
-        break;
-      }
-      case 'turn.failed': {
-        const { number, attempt } = taken.turn;
-        const discarded = hasText ? (source.streamed.get(attemptKey({ turn: number, attempt })) ?? '') : null;
-        blocks.push({ key: `${seq}`, at, kind: 'failure', failure: event.error, attempt, discarded });
-        hasText = hasCalls = false;
-        break;
-      }
-      case 'finishers.rejected':
-        blocks.push({
-          key: `${seq}`,
-          at,
-          kind: 'aside',
-          title: 'A finisher rejected the answer',
-          text: event.feedback,
-        });
-        break;
-      case 'transcript.edited':
-        blocks.push({
-          key: `${seq}`,
-          at,
-          kind: 'aside',
-          title: `Transcript edited${event.by === undefined ? '' : ` by ${event.by}`}`,
-          text: `The transcript now has ${event.items.length} items.`,
-        });
-        break;
-      case 'run.cancelled':
-        blocks.push({
-          key: `${seq}`,
-          at,
-          kind: 'aside',
-          title: `Cancelled${event.by === undefined ? '' : ` by ${event.by}`}`,
-          text: event.reason ?? '',
-        });
-        break;
-      default:
-        if ('callId' in event) addToCall(calls.get(event.callId), event);
-    }
+    const read = READERS[event.type] as Reader<StreamedEvent['type']> | undefined;
+    if (read !== undefined) read(draft, event, taken);
+    else if ('callId' in event) addToCall(draft.calls.get(event.callId), event);
   }
-  concludeCalls(calls, source);
-  if (live !== null) blocks.push(...readLive(live, hasCalls));
-  return blocks;
+  concludeCalls(draft.calls, source);
+  if (live !== null) draft.blocks.push(...readLive(live, draft.hasCalls));
+  return draft.blocks;
+}
+
+function addAside(blocks: Block[], { seq, at }: StreamedEvent, title: string, text: string): void {
+  blocks.push({ key: `${seq}`, at, kind: 'aside', title, text });
+}
+
+function byWhom({ by }: { by?: string | undefined }): string {
+  return by === undefined ? '' : ` by ${by}`;
 }
 
 type TurnPlace = {
