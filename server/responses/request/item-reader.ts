@@ -189,11 +189,11 @@ export class ItemReader {
   /** A tool the gateway ran is, in a transcript, a call with its result. */
   #mcpCall(): Item[] {
     const { error, output } = this.wire;
-    const callId = this.text('id');
+    const callId = this.text('id', `mcp_${this.place.replaceAll(/\W+/g, '')}`);
     const failed = error != null;
     return [
       {
-        id: callId,
+        ...this.#id(),
         type: 'tool_call',
         callId,
         name: this.text('name'),
@@ -206,6 +206,18 @@ export class ItemReader {
         isError: failed,
       },
     ];
+  }
+
+  /** Throws for a call of a tool that came without its output and its error. */
+  assertHasResult(): void {
+    const { output, error } = this.wire;
+    if (output != null || error != null) return;
+    const param = `${this.place}.output`;
+    throw invalid(
+      param,
+      'missing_required_parameter',
+      `Missing required parameter: '${param}'. Hand back the output of the tool call, or keep responses with 'store'.`,
+    );
   }
 
   #id(): { id?: string } {

@@ -23,7 +23,7 @@ import type { CreateBody } from './request-body.ts';
 export async function planRequest(body: CreateBody, library: ResponseLibrary): Promise<Plan> {
   const previous = await findPrevious(body.previous_response_id, library);
   const references = new References(library, previous, idsIn(body.input));
-  const items = await readInputItems(body.input, id => references.resolve(id));
+  const items = await readInputItems(body.input, references);
   const decided = await planApprovals({ items, previous, references });
   if (decided !== undefined) return decided;
   return previous === undefined

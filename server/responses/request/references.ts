@@ -20,6 +20,7 @@ export type AskedApproval = { run: RunResponses; callId: string; digest: string;
  * F3 What a response was asked with is found behind a previous response alone: clients choose those ids,
  *    and others could guess them.
  * F4 Nothing of a response that was deleted is found, and by reference nothing of one that is not stored.
+ *    An item of one that is not stored, which the client hands back, is recognized while the response waits.
  */
 export class References {
   readonly #library: ResponseLibrary;
@@ -43,6 +44,19 @@ export class References {
     if (output !== undefined || this.#previous === undefined) return output;
     const input = await chain?.inputNamed(id);
     return input && [input];
+  }
+
+  /** What an item that came back itself was; `undefined` for what is not known. */
+  async recognize(id: string): Promise<readonly Item[] | undefined> {
+    const place = readItemId(id);
+    if (place === undefined || this.#library.isStored(place.runId)) return await this.resolve(id);
+    const run = await this.#load(place.runId);
+    const shown =
+      run &&
+      this.#shownIn(run)
+        .get(id)
+        ?.find(({ span }) => !span.deleted);
+    return run && shown && itemsAt(run, shown.span, place, id);
   }
 
   /** `undefined` where nothing is referred to. */
@@ -102,6 +116,7 @@ export class References {
   async #resolveOutput(id: string, { place, chain }: { place: ItemPlace; chain: ResponseChain }) {
     if (!this.#library.isStored(place.runId)) return undefined;
     const reach = await chain.reachOf(place.runId);
+    if (reach && isWithdrawn(reach.run, place)) return [];
     const span = reach && this.#spanOf(id, reach);
     return span && itemsAt(reach.run, span, place, id);
   }
@@ -132,6 +147,11 @@ function addTo<Value>(map: Map<string, Value[]>, key: string, value: Value): voi
   const known = map.get(key);
   if (known === undefined) map.set(key, [value]);
   else known.push(value);
+}
+
+/** Whether the text went out in an attempt that failed: it is not part of the transcript. */
+function isWithdrawn({ turns }: RunResponses, { kind, turn, retry = 0 }: ItemPlace): boolean {
+  return (kind === 'msg' || kind === 'rs') && retry < (turns[turn - 1]?.retries ?? 0);
 }
 
 /** A shown item as the transcript has it. */

@@ -34,6 +34,8 @@ export class Translation {
   #state: ChartState | null = null;
   #turn: TurnWriter | null = null;
   #turns = 0;
+  /** How often the current turn was tried and failed. */
+  #retries = 0;
   /** The number the chart gave the last turn that was completed. */
   #lastTurn = 0;
   /** Calls over the budget of earlier responses. */
@@ -55,6 +57,7 @@ export class Translation {
     if (behind !== undefined) {
       this.#state = behind.#state;
       this.#turns = behind.#turns;
+      this.#retries = behind.#retries;
       this.#lastTurn = behind.#lastTurn;
       this.#deniedBefore = behind.#known().context.deniedCalls;
       for (const [callId, call] of behind.#open) this.#open.set(callId, call);
@@ -129,6 +132,7 @@ export class Translation {
     this.#turn ??= new TurnWriter(this.#writer, {
       runId: this.#runId,
       turn: this.#turns + 1,
+      retry: this.#retries,
       sealed: this.#sealed,
     });
     return this.#turn;
@@ -143,8 +147,10 @@ export class Translation {
         this.#completeTurn(event, isMine);
         break;
       case 'turn.failed':
-        this.#turn?.discard();
-        return;
+      case 'run.quarantined':
+        this.#retries += 1;
+        this.#turn?.tryAgain(this.#retries);
+        break;
       case 'tool.started': {
         const call = this.#open.get(event.callId);
         if (isMine && call !== undefined) this.#calls.start(call);
@@ -181,6 +187,7 @@ export class Translation {
       this.#turnWriter().finish(event.items);
     }
     this.#turn = null;
+    this.#retries = 0;
     this.#turns += 1;
     this.#lastTurn = this.#known().context.turn.number;
     const written = new Map(

@@ -41,23 +41,30 @@ type Opened = {
  * Writes what one turn says, as it comes and when it is whole.
  *
  * T1 What was streamed and what was not give the same items, ids and order.
- * T2 The whole turn is the truth: an attempt that failed leaves its items open, and the next one fills them.
- *    Only reasoning that was closed already, when text followed it, stays as it was.
+ * T2 Clients cannot take back what was streamed. An attempt that failed after text went out leaves its items
+ *    behind as incomplete, and the next attempt writes items of its own: what the deltas add up to is the
+ *    final object.
  */
 export class TurnWriter {
   readonly #writer: ResponseWriter;
   readonly #runId: string;
   readonly #turn: number;
   readonly #sealed: boolean;
-  readonly #opened: Opened[] = [];
+  /** How often the turn was tried before. */
+  #retry: number;
+  #opened: Opened[] = [];
   /** The item that is being streamed. */
   #at = -1;
 
-  constructor(writer: ResponseWriter, options: { runId: string; turn: number; sealed: boolean }) {
+  constructor(
+    writer: ResponseWriter,
+    options: { runId: string; turn: number; retry: number; sealed: boolean },
+  ) {
     this.#writer = writer;
     this.#runId = options.runId;
     this.#turn = options.turn;
     this.#sealed = options.sealed;
+    this.#retry = options.retry;
   }
 
   take(kind: Said['kind'], text: string): void {
@@ -73,10 +80,17 @@ export class TurnWriter {
     this.#writeDelta(opened, text);
   }
 
-  /** The attempt failed: what comes next says it all again. */
+  /** The attempt failed: what comes next is items of their own. */
   discard(): void {
+    this.abandon();
     this.#at = -1;
-    for (const opened of this.#opened) opened.streamed = '';
+    this.#opened = [];
+  }
+
+  /** The next attempt begins; `retry` counts from 1. */
+  tryAgain(retry: number): void {
+    this.discard();
+    this.#retry = retry;
   }
 
   finish(items: readonly Item[]): void {
@@ -102,7 +116,7 @@ export class TurnWriter {
   #open(kind: Said['kind']): Opened {
     const place = this.#opened.filter(opened => opened.kind === kind).length;
     const prefix = kind === 'message' ? 'msg' : 'rs';
-    const id = itemIdOf({ kind: prefix, runId: this.#runId, turn: this.#turn, place });
+    const id = itemIdOf({ kind: prefix, runId: this.#runId, turn: this.#turn, place, retry: this.#retry });
     const item: JsonObject =
       kind === 'message'
         ? { id, type: 'message', status: 'in_progress', role: 'assistant', content: [] }

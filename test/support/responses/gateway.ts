@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
-import { systemHost } from '../../../engine/driver/host.ts';
+import { type Host, systemHost } from '../../../engine/driver/host.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { createRunsApp, type RunsApp, type RunsAppOptions } from '../../../server/app.ts';
@@ -64,15 +64,20 @@ export class Gateway {
     {
       config = () => ({}),
       store = memory(),
+      clock = systemHost,
       model,
       ...options
-    }: Partial<RunsAppOptions> & { config?: (folder: Folder) => JsonObject; model?: string } = {},
+    }: Partial<RunsAppOptions> & {
+      config?: (folder: Folder) => JsonObject;
+      model?: string;
+      clock?: Host;
+    } = {},
   ) {
     this.folder = new Folder(scripts);
     this.store = store;
     const api = createResponsesApi({
       store,
-      host: systemHost,
+      host: clock,
       gateway: gatewayConfigSchema.parse({ models: this.folder.models, ...config(this.folder) }),
       log: line => this.log.push(line),
       ...(model === undefined ? {} : { model }),
