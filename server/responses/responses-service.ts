@@ -18,7 +18,7 @@ import { followResponse, type LiveResponse } from './follow-response.ts';
 import type { GatewayConfig } from './gateway/gateway-config.ts';
 import { GatewayModels } from './gateway/gateway-models.ts';
 import { GatewayServers } from './gateway/gateway-servers.ts';
-import { type AgentTools, budgetOf, makeRequestAgent } from './gateway/request-agent.ts';
+import { type AgentTools, budgetOf, makeRequestAgent, mostToolCalls } from './gateway/request-agent.ts';
 import { makeToolset, type Toolset } from './gateway/toolset.ts';
 import { holdCalls } from './hold-calls.ts';
 import { KeyedMutex } from './keyed-mutex.ts';
@@ -198,6 +198,14 @@ export class ResponsesService {
     const isStored = this.#library.isStored(known.runId);
     const { runId, state } = forkAt === undefined ? known : await this.#fork(source, known.runId, forkAt);
     const { toolCalls, turns } = state.context;
+    const mostCalls = mostToolCalls(body);
+    const approved = verdicts.flatMap(verdict =>
+      verdict.type === 'approval' && verdict.approve ? [verdict.callId] : [],
+    );
+    const onlyApproves = messages.length === 0 && verdicts.every(({ type }) => type === 'approval');
+    const callsBefore = onlyApproves ? (known.spans.at(-1)?.spec.callsBefore ?? 0) : toolCalls;
+    const overBudget = approved.slice(mostCalls);
+    const within = verdicts.map(verdict => refuseOver(verdict, overBudget, mostCalls));
     const named = messages.map(item => ({ ...item, id: item.id ?? host.newId('item') }));
     const spec: ResponseSpec = {
       ...this.#describe(body, model, toolset),
@@ -206,8 +214,10 @@ export class ResponsesService {
           ? { type: 'approval', callId: verdict.callId, approve: verdict.approve }
           : { type: 'output', callId: verdict.callId },
       ),
+      ...(overBudget.length === 0 ? {} : { overBudget }),
       messages: named.map(({ id }) => id),
       turnsBefore: turns,
+      callsBefore,
       openCalls: known.tools.openIn(state.context),
     };
     const held = { ...toolset, tools: holdCalls(toolset.tools, toolset.exposed, known.tools) };
@@ -218,8 +228,11 @@ export class ResponsesService {
     const run = await this.#makeAgent(body, held, spec, source).open(runId);
     await submitCommands(
       run,
-      { verdicts, messages: named, limits: budgetOf(body, { toolCalls, turns }) },
-      async () => assertNotOtherwise(known, verdicts, await readJournal(source, runId)),
+      {
+        ...{ verdicts: within, messages: named },
+        limits: budgetOf(Math.max(0, mostCalls - approved.length), { toolCalls, turns, callsBefore }),
+      },
+      async () => assertNotOtherwise(known, within, await readJournal(source, runId)),
     );
     return this.#follow(run, span, { from: span.from, isStored, close });
   }
@@ -292,6 +305,13 @@ export class ResponsesService {
         return { ...list, type: 'tool_list' as const, id };
       });
   }
+}
+
+/** An approval beyond the limit of the response's tool calls does not run the call. */
+function refuseOver(verdict: Verdict, overBudget: readonly string[], most: number): Verdict {
+  if (verdict.type !== 'approval' || !overBudget.includes(verdict.callId)) return verdict;
+  const reason = `Not run: the limit of ${most} tool calls of this response is reached.`;
+  return { ...verdict, approve: false, reason };
 }
 
 /** The tools that still are what they were when the request was made: a name may be another server's by now. */

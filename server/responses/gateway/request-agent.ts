@@ -9,13 +9,22 @@ import type { CreateBody } from '../request/request-body.ts';
 import { type Exposed, RESPONSES } from '../wire/response-spec.ts';
 import { withOutput } from './gateway-models.ts';
 
+/** Tool calls of the gateway between two inputs of the client; approvals are none. */
 const MOST_TOOL_CALLS = 10;
 const MOST_TURNS = 20;
 
-/** What a response may spend on top of what its run has spent before. */
-export function budgetOf(body: CreateBody, spent: { toolCalls: number; turns: number }) {
+/** How many calls of the gateway's tools a response may run, those it approves included. */
+export function mostToolCalls({ max_tool_calls: wanted }: CreateBody): number {
+  return Math.min(wanted ?? MOST_TOOL_CALLS, MOST_TOOL_CALLS);
+}
+
+/** The limits of a run for one more response, which may make `toolCalls` more. */
+export function budgetOf(
+  toolCalls: number,
+  spent: { toolCalls: number; turns: number; callsBefore: number },
+) {
   return {
-    toolCalls: spent.toolCalls + Math.min(body.max_tool_calls ?? MOST_TOOL_CALLS, MOST_TOOL_CALLS),
+    toolCalls: Math.min(spent.toolCalls + toolCalls, spent.callsBefore + MOST_TOOL_CALLS),
     turns: spent.turns + MOST_TURNS,
   };
 }
@@ -40,7 +49,7 @@ export function makeRequestAgent(options: {
     model: withOutput(model, outputOf(body)),
     tools: toolset.tools,
     settings: settingsOf(body),
-    limits: budgetOf(body, { toolCalls: 0, turns: 0 }),
+    limits: budgetOf(mostToolCalls(body), { toolCalls: 0, turns: 0, callsBefore: 0 }),
     ...(body.instructions == null ? {} : { instructions: body.instructions }),
     ...(providerOptions === undefined ? {} : { providerOptions }),
     prepareTurn: ({ turns }) => ({

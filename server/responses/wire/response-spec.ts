@@ -33,6 +33,8 @@ const responseSpec = z.object({
       z.object({ type: z.literal('output'), callId: z.string() }),
     ]),
   ),
+  /** Calls it approves beyond its limit of tool calls: they do not run. */
+  overBudget: z.exactOptional(z.array(z.string())),
   /** Ids of the items it sends to a run that was there before. */
   messages: z.array(z.string()),
   /** Ids of the tool lists it shows: of servers that its conversation has not listed yet. */
@@ -41,6 +43,8 @@ const responseSpec = z.object({
   refersTo: z.exactOptional(z.string()),
   /** How many turns its run had before. */
   turnsBefore: z.number().int(),
+  /** How many tool calls its run had made when the client last sent a message or an output. 0 where it is missing. */
+  callsBefore: z.exactOptional(z.number().int()),
 });
 export type ResponseSpec = z.infer<typeof responseSpec>;
 export type Exposed = ResponseSpec['exposed'];

@@ -210,8 +210,9 @@ export class Translation {
       this.#open.delete(callId);
       const couldNot = event.type === 'turn.completed';
       const answered = event.type === 'approval.decided' && event.decision.type === 'answer';
+      const isOver = this.#spec.overBudget?.includes(callId) === true;
       if (isMine && couldNot) this.#calls.start({ ...call, gate: false });
-      if (isMine && answered) this.#calls.start(call);
+      if (isMine && (answered || isOver)) this.#calls.start(call);
       const { output, isError } = result;
       this.#calls.settle(callId, isError ? { error: asText(output) } : { output });
     }
@@ -234,7 +235,8 @@ export class Translation {
       const message = event.reason ?? 'The run was given up.';
       return this.#writer.end(at, { status: 'failed', error: { code: 'server_error', message } });
     }
-    this.#writer.end(at, ending(next?.type === 'finish' ? next.reason : undefined));
+    const reason = next?.type === 'finish' ? next.reason : undefined;
+    this.#writer.end(at, ending(reason ?? (this.#isCut(context) ? 'toolCalls' : undefined)));
   }
 
   #endAtRest(context: Context, at: number): void {
@@ -249,8 +251,12 @@ export class Translation {
       if (status === 'gated') this.#calls.askApproval(call);
       if (status === 'waiting') this.#calls.handOver(call);
     }
-    const isCut = context.deniedCalls > this.#deniedBefore;
-    this.#writer.end(at, ending(isCut ? 'toolCalls' : undefined));
+    this.#writer.end(at, ending(this.#isCut(context) ? 'toolCalls' : undefined));
+  }
+
+  /** Whether calls did not run because of the response's limit. */
+  #isCut({ deniedCalls }: Context): boolean {
+    return deniedCalls > this.#deniedBefore || this.#spec.overBudget !== undefined;
   }
 
   /** A provider may quote what went to it, hidden tools too. */

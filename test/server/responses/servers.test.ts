@@ -5,7 +5,15 @@ import { gatewayConfigSchema } from '../../../server/responses/gateway/gateway-c
 import { needsApproval } from '../../../server/responses/gateway/toolset.ts';
 import type { McpTool } from '../../../server/responses/request/request-body.ts';
 import { tool } from '../../../tools/agent/index.ts';
-import { calling, endOf, Gateway, type Resource, runOf, typesOf } from '../../support/responses/gateway.ts';
+import {
+  calling,
+  endOf,
+  Gateway,
+  type Item,
+  type Resource,
+  runOf,
+  typesOf,
+} from '../../support/responses/gateway.ts';
 
 const DESK = { type: 'mcp', server_label: 'desk' };
 const ECHO = { type: 'function', name: 'echo', parameters: { type: 'object', properties: {} } };
@@ -26,6 +34,8 @@ beforeAll(() => {
       twin: [calling('mcp_other_echo', { text: 'hi' }), { text: 'Said.' }],
       handed: [{ toolCalls: Array.from({ length: 12 }, () => ({ name: 'echo' })) }, { text: 'All.' }],
       endless: [calling('pid'), calling('pid'), calling('pid'), { text: 'End.' }],
+      mixed: [calling('pid'), calling('echo', { text: 'x' }), { text: 'End.' }],
+      forever: [...Array.from({ length: 14 }, () => calling('pid')), { text: 'End.' }],
       large: [calling('echo', { text: 'x'.repeat(1_200_000) }), { text: 'Done.' }],
       unknown: [calling('nothing_of_that_name'), { text: 'No.' }],
       both: [{ toolCalls: [{ name: 'ask' }, { name: 'pid' }] }, { text: 'Both.' }],
@@ -221,6 +231,10 @@ describe('a call of a server', () => {
   });
 });
 
+function approving(request: Item | undefined): JsonObject {
+  return { type: 'mcp_approval_response', approval_request_id: request?.id ?? '', approve: true };
+}
+
 describe('the budget of tool calls', () => {
   it('is ten, and what the request says if that is less; the response is completed and says why it stopped', async () => {
     const ten = await gateway.create({ model: 'greedy', input: 'go', tools: [DESK], max_tool_calls: 50 });
@@ -257,20 +271,58 @@ describe('the budget of tool calls', () => {
     expect(response.incomplete_details).toBeNull();
   });
 
-  it('is a new one for each response of a run', async () => {
+  it('counts the calls that a response asks about and those it approves; each response has its own', async () => {
     const tools = [{ ...DESK, server_label: 'strict' }];
     let response = await gateway.create({ model: 'endless', input: 'go', tools, max_tool_calls: 1 });
     for (const _ of [1, 2, 3]) {
       const request = response.output.at(-1);
       expect(request?.type).toBe('mcp_approval_request');
       response = await gateway.create({
-        ...{ model: 'endless', tools, max_tool_calls: 1, previous_response_id: response.id },
+        ...{ model: 'endless', tools, max_tool_calls: 2, previous_response_id: response.id },
         input: [{ type: 'mcp_approval_response', approval_request_id: request?.id, approve: true }],
       });
       expect(response.output[0]).toMatchObject({ type: 'mcp_call' });
     }
     expect(response.output.at(-1)).toMatchObject({ content: [{ text: 'End.' }] });
     expect(response.incomplete_details).toBeNull();
+  });
+
+  it.each([
+    { most: 0, ran: 0 },
+    { most: 1, ran: 1 },
+    { most: 2, ran: 2 },
+  ])('of $most in a continuation runs $ran, the approved call included', async ({ most, ran }) => {
+    const tools = [{ ...DESK, require_approval: { always: { tool_names: ['pid'] } } }];
+    const asked = await gateway.create({ model: 'mixed', input: 'go', tools });
+    const done = await gateway.create({
+      ...{ model: 'mixed', tools, max_tool_calls: most, previous_response_id: asked.id },
+      input: [approving(asked.output.at(-1))],
+    });
+    const calls = done.output.filter(({ type }) => type === 'mcp_call');
+    expect(calls.map(({ status }) => status === 'completed')).toEqual([most > 0, most > 1]);
+    expect(calls.filter(({ status }) => status === 'completed')).toHaveLength(ran);
+    expect(done.incomplete_details).toEqual(most === 2 ? null : { reason: 'max_tool_calls' });
+    expect(done.output.at(-1)).toMatchObject({ content: [{ text: 'End.' }] });
+    expect(await gateway.get(done.id)).toEqual(done);
+    const again = await gateway.create({
+      ...{ model: 'mixed', tools, max_tool_calls: most, previous_response_id: asked.id },
+      input: [approving(asked.output.at(-1))],
+    });
+    expect(again).toEqual(done);
+  });
+
+  it('is met by approvals in a row, with nothing new from the client', async () => {
+    const tools = [{ ...DESK, server_label: 'strict' }];
+    let response = await gateway.create({ model: 'forever', input: 'go', tools });
+    let approvals = 0;
+    for (; response.output.at(-1)?.type === 'mcp_approval_request'; approvals += 1) {
+      response = await gateway.create({
+        ...{ model: 'forever', tools, previous_response_id: response.id },
+        input: [approving(response.output.at(-1))],
+      });
+    }
+    expect(approvals).toBe(10);
+    expect(response.incomplete_details).toEqual({ reason: 'max_tool_calls' });
   });
 });
 
