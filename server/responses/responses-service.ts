@@ -30,6 +30,7 @@ import { type FoundResponse, ResponseLibrary, tellResponse } from './response-li
 import { divideJournal, type RunResponses } from './run-responses.ts';
 import { submitCommands } from './submit-commands.ts';
 import {
+  type Decision,
   type Exposed,
   isSameTool,
   RESPONSES,
@@ -209,11 +210,7 @@ export class ResponsesService {
     const named = messages.map(item => ({ ...item, id: item.id ?? host.newId('item') }));
     const spec: ResponseSpec = {
       ...this.#describe(body, model, toolset),
-      decisions: verdicts.map(verdict =>
-        verdict.type === 'approval'
-          ? { type: 'approval', callId: verdict.callId, approve: verdict.approve }
-          : { type: 'output', callId: verdict.callId },
-      ),
+      decisions: verdicts.flatMap(noteOf),
       ...(overBudget.length === 0 ? {} : { overBudget }),
       messages: named.map(({ id }) => id),
       turnsBefore: turns,
@@ -257,13 +254,22 @@ export class ResponsesService {
   ): LiveResponse {
     const settled = run.settled();
     settled
-      .then(({ status }) => {
-        if (!isStored && status !== 'waiting') this.#library.forgetUnstored(run.id);
+      .then(settled => {
+        if (!isStored && settled.status !== 'waiting') this.#library.forgetUnstored(run.id);
+        if (settled.status === 'waiting') this.#logDoubts(run.id, settled.doubts);
       })
       .catch(() => {})
       .finally(() => void close());
     const { host, log } = this.#options;
     return followResponse(run, head, { host, from, settled, log, cancelWhenLeft: !isStored });
+  }
+
+  /** A client is not told of runs: whoever can find out what happened reads the log. */
+  #logDoubts(runId: string, doubts: readonly { callId: string; name: string }[]): void {
+    for (const { callId, name } of doubts)
+      this.#options.log(
+        `Run ${runId}: the outcome of call ${callId} (${name}) is unknown. Resolve it with: agentchart resolve ${runId} ${callId}`,
+      );
   }
 
   async #equip(body: CreateBody): Promise<Equipment> {
@@ -305,6 +311,13 @@ export class ResponsesService {
         return { ...list, type: 'tool_list' as const, id };
       });
   }
+}
+
+/** What a response's note keeps of a verdict. */
+function noteOf(verdict: Verdict): Decision[] {
+  const { type, callId } = verdict;
+  if (type === 'unknown') return [];
+  return [type === 'approval' ? { type, callId, approve: verdict.approve } : { type, callId }];
 }
 
 /** An approval beyond the limit of the response's tool calls does not run the call. */

@@ -2,7 +2,7 @@ import { beginFold, foldEntry, hasEnded, isAtRest } from '../../../engine/journa
 import { callsWith } from '../../../machines/calls.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import type { Item } from '../../../protocol/item.ts';
-import { invalid, ResponsesError } from '../api-error.ts';
+import { invalid, type ResponsesError } from '../api-error.ts';
 import type { FoundResponse, ResponseLibrary } from '../response-library.ts';
 import type { RunResponses, Span } from '../run-responses.ts';
 import {
@@ -14,7 +14,7 @@ import {
   outputsFor,
 } from './client-items.ts';
 import { idsIn, readInputItems } from './input-items.ts';
-import type { Plan } from './plan.ts';
+import type { Plan, Verdict } from './plan.ts';
 import { planApprovals } from './plan-approvals.ts';
 import { References } from './references.ts';
 import type { CreateBody } from './request-body.ts';
@@ -61,19 +61,17 @@ function planBehind(found: FoundResponse, items: readonly Item[]): Plan {
   const state = isLast ? run.state : stateAt(run, span);
   if (hasEnded(state)) return continueEnded(run.runId, state, items);
   if (!isAtRest(state) || state.context.paused) throw inProgress(span.id);
-  if (callsWith(state.context, 'doubted').length > 0) {
-    throw new ResponsesError(
-      `A tool call of the previous response may or may not have happened. Somebody has to find out first: run ${run.runId} waits for it.`,
-      { status: 409, code: 'call_in_doubt', param: 'previous_response_id' },
-    );
-  }
-  const verdicts = outputsFor(state, items);
+  const doubted = callsWith(state.context, 'doubted').map(
+    ({ callId }): Verdict => ({ type: 'unknown', callId }),
+  );
+  const outputs = outputsFor(state, items);
   const missing = callsWith(state.context, 'waiting').find(
-    ({ callId }) => !verdicts.some(verdict => verdict.callId === callId),
+    ({ callId }) => !outputs.some(verdict => verdict.callId === callId),
   );
   if (missing !== undefined) throw missingOutputError(missing.callId);
   const messages = messagesIn(items);
-  if (verdicts.length === 0 && messages.length === 0) throw emptyInputError();
+  if (outputs.length === 0 && messages.length === 0) throw emptyInputError();
+  const verdicts = [...doubted, ...outputs];
   return { type: 'goOn', run, verdicts, messages, ...(isLast ? {} : { forkAt: span.to ?? 1 }) };
 }
 

@@ -6,7 +6,9 @@ import type { RunResponses } from '../run-responses.ts';
 /** What a request says of an open call. */
 export type Verdict =
   | { type: 'approval'; callId: string; approve: boolean; reason?: string }
-  | { type: 'output'; callId: string; output: JsonValue };
+  | { type: 'output'; callId: string; output: JsonValue }
+  /** The client goes on although the outcome of the call is unknown: the model reads that as its result. */
+  | { type: 'unknown'; callId: string };
 
 /** What a request comes to. */
 export type Plan =

@@ -60,6 +60,10 @@ export type ResponseNote = z.infer<typeof note>;
 /** Who notes it, and who decides. */
 export const RESPONSES = 'responses';
 
+/** What the model and the client read of a call that was started and whose outcome is unknown. */
+export const OUTCOME_UNKNOWN =
+  'The outcome of this call is unknown: it may or may not have happened. Find out before you make it again.';
+
 /** Whether both are the same tool of the same server at the same place. */
 export function isSameTool(one: ServerTool | undefined, other: ServerTool | undefined): boolean {
   if (one === undefined || other === undefined) return one === other;

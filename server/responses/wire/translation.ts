@@ -7,7 +7,7 @@ import type { JournalEntry, RunEvent } from '../../../protocol/event.ts';
 import { CallTools } from '../gateway/call-tools.ts';
 import { asText, CallWriter, type PlacedCall } from './call-writer.ts';
 import type { ResponseHead } from './response-object.ts';
-import { hidesTools, RESPONSES, type ResponseSpec } from './response-spec.ts';
+import { hidesTools, OUTCOME_UNKNOWN, RESPONSES, type ResponseSpec } from './response-spec.ts';
 import { ResponseWriter, type WireEvent } from './response-writer.ts';
 import { toolListItem } from './tool-list.ts';
 import { TurnWriter } from './turn-writer.ts';
@@ -157,7 +157,7 @@ export class Translation {
         return;
       }
       case 'tool.doubted':
-        this.#calls.settle(event.callId, { error: event.reason });
+        this.#calls.settle(event.callId, { error: OUTCOME_UNKNOWN });
         return;
       default:
     }
@@ -240,17 +240,13 @@ export class Translation {
   }
 
   #endAtRest(context: Context, at: number): void {
-    const doubted = callsWith(context, 'doubted');
-    if (doubted.length > 0) {
-      const message = `${doubted.length} tool call(s) may or may not have happened. Somebody has to find out before the run ${this.#runId} goes on.`;
-      return this.#writer.end(at, { status: 'failed', error: { code: 'server_error', message } });
-    }
     for (const { callId, status } of context.calls) {
       const call = this.#open.get(callId);
       if (call === undefined) continue;
       if (status === 'gated') this.#calls.askApproval(call);
       if (status === 'waiting') this.#calls.handOver(call);
     }
+    if (callsWith(context, 'doubted').length > 0) return this.#writer.end(at, ending('outcome'));
     this.#writer.end(at, ending(this.#isCut(context) ? 'toolCalls' : undefined));
   }
 
@@ -306,6 +302,8 @@ function ending(reason: string | undefined) {
       return { status: 'completed', incompleteReason: 'max_tool_calls' } as const;
     case 'length':
       return { status: 'incomplete', incompleteReason: 'max_output_tokens' } as const;
+    case 'outcome':
+      return { status: 'incomplete', incompleteReason: 'tool_outcome_unknown' } as const;
     case 'turns':
       return { status: 'incomplete', incompleteReason: 'max_turns' } as const;
     default:

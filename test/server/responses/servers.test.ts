@@ -188,23 +188,50 @@ describe('a call of a server', () => {
     expect(gateway.folder.calls().length).toBe(before);
   });
 
-  it('of which nobody knows whether it happened fails the response, and is not done again', async () => {
+  it('whose outcome is unknown fails alone: it is not made again, and the conversation goes on', async () => {
     const events = await gateway.stream({ model: 'lost', input: 'go', tools: [DESK] });
     const response = endOf(events);
-    expect(events.at(-1)?.type).toBe('response.failed');
-    expect(response.error).toMatchObject({
-      message: expect.stringMatching(`may or may not have happened.* ${runOf(response)} `),
+    expect(events.at(-1)?.type).toBe('response.incomplete');
+    expect(response.incomplete_details).toEqual({ reason: 'tool_outcome_unknown' });
+    expect(response.output.at(-1)).toMatchObject({
+      ...{ type: 'mcp_call', status: 'failed' },
+      error: expect.stringContaining('may or may not have happened'),
     });
-    expect(response.output.at(-1)).toMatchObject({ type: 'mcp_call', status: 'failed' });
-    const next = await gateway.refused({ model: 'lost', input: 'on', previous_response_id: response.id });
-    expect(next).toMatchObject({ status: 409, code: 'call_in_doubt' });
+    expect(JSON.stringify(response)).not.toContain(runOf(response));
+    const next = await gateway.create({ model: 'lost', input: 'on', previous_response_id: response.id });
+    expect(next.output).toMatchObject([{ content: [{ text: 'It is known now.' }] }]);
+    expect(gateway.folder.calls().filter(name => name === 'die')).toHaveLength(1);
+    expect(gateway.log.join('\n')).toContain(`agentchart resolve ${runOf(response)} call_0_0`);
+  });
+
+  it('whose outcome is unknown can be resolved by an operator before the client goes on', async () => {
+    const before = gateway.folder.calls().filter(name => name === 'die').length;
+    const response = await gateway.create({ model: 'lost', input: 'go', tools: [DESK] });
+    expect(response.status).toBe('incomplete');
     expect(await gateway.tell(response, 'resolve', { callId: 'call_0_0', failed: 'it did not happen' })).toBe(
       200,
     );
     await expect.poll(async () => (await gateway.run(response)).status).toBe('finished');
     const behind = await gateway.create({ model: 'lost', input: 'on', previous_response_id: response.id });
     expect(behind.output).toMatchObject([{ content: [{ text: 'On it goes.' }] }]);
-    expect(gateway.folder.calls().filter(name => name === 'die')).toHaveLength(1);
+    expect(gateway.folder.calls().filter(name => name === 'die')).toHaveLength(before + 1);
+  });
+
+  it.each(['none', 'idempotent'])('that is %s and breaks off is made again', async sideEffect => {
+    const own = new Gateway(
+      { lost: [calling('die'), { text: 'Known.' }] },
+      {
+        config: folder => ({
+          mcp_servers: {
+            desk: folder.server({ require_approval: 'never', tools: { die: { side_effect: sideEffect } } }),
+          },
+        }),
+      },
+    );
+    const response = await own.create({ model: 'lost', input: 'go', tools: [DESK] });
+    expect(response.status).toBe('completed');
+    expect(response.output.at(-1)).toMatchObject({ content: [{ text: 'Known.' }] });
+    await own.close();
   });
 
   it('keeps its own name where another server has one of that name', async () => {
