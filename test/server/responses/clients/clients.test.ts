@@ -58,7 +58,7 @@ afterAll(async () => {
 
 /** Runs a client's script to its end; gives what it printed. */
 async function play(script: string) {
-  const stdout = await runNode([resolve(`test/responses/clients/${script}`)]);
+  const stdout = await runNode([resolve(`test/support/responses/clients/${script}`)]);
   return JSON.parse(stdout);
 }
 

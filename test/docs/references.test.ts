@@ -1,0 +1,61 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
+
+const DOCUMENTS = [
+  ...readdirSync(ROOT).filter(name => name.endsWith('.md')),
+  ...readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
+    .filter(name => name.endsWith('.md'))
+    .map(name => `docs/${name.replaceAll('\\', '/')}`),
+];
+
+/** The ids that GitHub gives the headings of a document. */
+function anchorsOf(path: string): string[] {
+  const prose = read(path).replace(/^```[\s\S]*?^```/gm, '');
+  return [...prose.matchAll(/^#+ (.+)$/gm)].map(([, title = '']) =>
+    title
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+}
+
+describe.each(DOCUMENTS)('%s', document => {
+  test('every relative link leads to a file or a heading that exists', () => {
+    const links = [...read(document).matchAll(/\]\((?!https?:)([^)\s]+)\)|(?:src|srcset)="([^"]+)"/g)];
+    const broken = links
+      .map(([, link, source]) => link ?? source ?? '')
+      .filter(link => {
+        const [path = '', anchor] = link.split('#');
+        const target = path === '' ? document : join(dirname(document), path);
+        if (!existsSync(join(ROOT, target))) return true;
+        return anchor !== undefined && !anchorsOf(target).includes(anchor);
+      });
+    expect(broken).toEqual([]);
+  });
+
+  test('every source file and folder that is named in backticks exists', () => {
+    const named = [...read(document).matchAll(/`((?:[\w.-]+\/)+(?:[\w.-]+\.(?:ts|json|md))?)`/g)];
+    const missing = named
+      .map(([, path = '']) => path)
+      .filter(
+        path => !/[A-Z]{3}|^agentchart\/|^\.agentchart\/|^dist\//.test(path.replace(/README|CHANGELOG/, '')),
+      )
+      .filter(path => !existsSync(join(ROOT, path)));
+    expect(missing).toEqual([]);
+  });
+});
+
+test('each step of the ways through the code names a function of its file', () => {
+  const steps = [...read('ARCHITECTURE.md').matchAll(/^\| \d+ \| `([\w./-]+)` \| `(\w+)` \|/gm)];
+  expect(steps.length).toBeGreaterThan(40);
+  const missing = steps
+    .filter(([, file = '', name]) => !new RegExp(`\\b${name}\\b`).test(read(file)))
+    .map(([, file, name]) => `${file}: ${name}`);
+  expect(missing).toEqual([]);
+});
