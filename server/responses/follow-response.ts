@@ -1,6 +1,6 @@
 import type { Host } from '../../engine/driver/host.ts';
 import type { Run, RunHappening } from '../../engine/run/run.ts';
-import { EngineError, messageOf, setupError } from '../../protocol/error.ts';
+import { messageOf } from '../../protocol/error.ts';
 import type { JournalEntry } from '../../protocol/event.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { ResponseHead } from './wire/response-object.ts';
@@ -16,6 +16,8 @@ export type LiveResponse = {
   events(): AsyncGenerator<WireEvent, void>;
   /** What the events add up to, once they are over. */
   finished(): Promise<JsonObject>;
+  /** See `Translation.retryAfter`. */
+  retryAfter(): number | null;
   /** Nobody waits for it any more: its events end. */
   leave(): void;
 };
@@ -43,6 +45,7 @@ export function followResponse(run: Run, head: ResponseHead, options: FollowOpti
       for await (const _event of follow());
       return translation.response;
     },
+    retryAfter: () => translation.retryAfter,
     leave: () => resolve('left'),
   };
 }
@@ -78,9 +81,7 @@ async function* readEvents(
 
   /** The run would wait for a process that is set up for it: nobody will start one for a response. */
   async function* giveUp(error: unknown): AsyncGenerator<WireEvent, void> {
-    const known = setupError(error) ?? error;
-    const message =
-      known instanceof EngineError ? known.message : 'The server failed on this response; its log says why.';
+    const message = 'The server failed on this response. Its log says why.';
     log(`The response of run ${run.id} is given up: ${messageOf(error)}`);
     await cancel(message).catch(() => {});
     yield* translation.fail(host.now(), { code: 'server_error', message });

@@ -1,7 +1,7 @@
 import type { Context, Hono } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import * as z from 'zod';
-import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import type { MountedApi } from '../app.ts';
 import { BODY_LIMITS, readBody } from '../read-body.ts';
 import type { RunsEnv } from '../runs/run-routes.ts';
@@ -27,7 +27,7 @@ export function createResponsesApi(options: ResponsesServiceOptions): ResponsesA
       const { status, body, told } = describeResponsesError(thrown);
       if (!told) options.log(`${c.req.method} failed: ${thrown.stack ?? thrown.message}`);
       // Clients would send a request again, and with it what it did. Where nothing is served yet they may.
-      if (status >= 409 && status !== 503) c.header('x-should-retry', 'false');
+      if (status >= 409 && status !== 503 && status !== 429) c.header('x-should-retry', 'false');
       if (status === 401) c.header('WWW-Authenticate', 'Bearer');
       if (status === 413) c.header('Connection', 'close');
       return c.json(body, status as ContentfulStatusCode);
@@ -62,14 +62,22 @@ function stream(c: Context<RunsEnv>, live: LiveResponse): Response {
   });
 }
 
+function statusOf(code: JsonValue | undefined, isRetryable: boolean): 400 | 429 | 502 | 503 {
+  if (code === 'rate_limit_exceeded') return 429;
+  if (code === 'invalid_prompt') return 400;
+  return isRetryable ? 503 : 502;
+}
+
 /** A response that failed is an error to whoever waits for it; it can be retrieved all the same. */
 async function whole(c: Context<RunsEnv>, live: LiveResponse): Promise<Response> {
   c.req.raw.signal.addEventListener('abort', () => live.leave());
   const response: JsonObject = await live.finished();
   if (response.status !== 'failed') return c.json(response);
   const { code, message } = isJsonObject(response.error) ? response.error : {};
-  const status = code === 'rate_limit_exceeded' ? 429 : code === 'invalid_prompt' ? 400 : 502;
-  c.header('x-should-retry', 'false');
+  const retryAfter = live.retryAfter();
+  const status = statusOf(code, retryAfter !== null);
+  if (retryAfter === null) c.header('x-should-retry', 'false');
+  else if (retryAfter > 0) c.header('retry-after', String(retryAfter));
   throw new ResponsesError(typeof message === 'string' ? message : 'The response failed.', {
     status,
     type: status === 429 ? 'rate_limit_error' : status === 400 ? 'invalid_request_error' : 'server_error',

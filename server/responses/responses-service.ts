@@ -252,15 +252,17 @@ export class ResponsesService {
     head: { id: string; createdAt: number; spec: ResponseSpec },
     { from, isStored, close }: { from: number; isStored: boolean; close(): Promise<void> },
   ): LiveResponse {
+    const { host, log } = this.#options;
     const settled = run.settled();
     settled
       .then(settled => {
         if (!isStored && settled.status !== 'waiting') this.#library.forgetUnstored(run.id);
         if (settled.status === 'waiting') this.#logDoubts(run.id, settled.doubts);
+        if (settled.status === 'failed')
+          log(`Run ${run.id} failed (${settled.error.code}): ${settled.error.message}`);
       })
       .catch(() => {})
       .finally(() => void close());
-    const { host, log } = this.#options;
     return followResponse(run, head, { host, from, settled, log, cancelWhenLeft: !isStored });
   }
 

@@ -5,8 +5,8 @@ import type { OutputFormat } from '../../../protocol/turn.ts';
 import { invalid } from '../api-error.ts';
 
 /**
- * The models that requests may name: an alias, or `provider:model`; any other name goes to the provider of
- * the default model. Scripts are files of this machine: a request names none that the configuration does not.
+ * The models that requests may name: an alias, or, where no alias is configured, `provider:model`; any other
+ * name goes to the provider of the default model. Scripts are files of this machine: a request names none that the configuration does not.
  */
 export class GatewayModels {
   readonly #aliases: Readonly<Record<string, string>>;
@@ -29,7 +29,9 @@ export class GatewayModels {
     const alias = Object.hasOwn(this.#aliases, named) ? this.#aliases[named] : undefined;
     if (alias !== undefined) return alias;
     const [, provider = ''] = /^([a-z-]+):./.exec(named) ?? [];
-    if (provider !== 'scripted' && providerNames().includes(provider)) return named;
+    const isNamed = provider !== 'scripted' && providerNames().includes(provider);
+    if (isNamed && Object.keys(this.#aliases).length === 0) return named;
+    if (isNamed) throw unknown(named, Object.keys(this.#aliases));
     if (fallback === undefined || provider === 'scripted') throw unknown(named, Object.keys(this.#aliases));
     const [, ours = ''] = /^([^:]+):/.exec(fallback) ?? [];
     return ours === 'scripted' ? fallback : `${ours}:${named}`;
@@ -64,10 +66,9 @@ export function withOutput(adapter: ModelAdapter, output: OutputFormat | undefin
 }
 
 function unknown(model: string, aliases: readonly string[]) {
-  const known = aliases.length === 0 ? '' : ` Its own names are ${aliases.join(', ')}.`;
-  return invalid(
-    'model',
-    'model_not_found',
-    `The model "${model}" is not known to this server.${known} Name a provider too, such as openai:gpt-5-mini, or start the server with AGENTCHART_MODEL.`,
-  );
+  const advice =
+    aliases.length === 0
+      ? 'Name a provider too, such as openai:gpt-5-mini.'
+      : `It serves ${aliases.join(', ')}.`;
+  return invalid('model', 'model_not_found', `The model "${model}" is not known to this server. ${advice}`);
 }

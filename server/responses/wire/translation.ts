@@ -41,6 +41,10 @@ export class Translation {
   /** Calls over the budget of earlier responses. */
   #deniedBefore = 0;
   #begun = false;
+  /** Whether a tool of the gateway was started for the response. */
+  #ranTool = false;
+  /** The last attempt of a turn that failed and has not succeeded since. */
+  #failure: Of<'turn.failed'> | null = null;
 
   /**
    * `behind` is the translation of the response before, which has taken every entry before `from`: this one
@@ -77,6 +81,17 @@ export class Translation {
 
   get output() {
     return this.#writer.output;
+  }
+
+  /**
+   * For a response that failed: after how many seconds the same request may be sent again, or `null` where
+   * that would not help or could repeat what a tool did.
+   */
+  get retryAfter(): number | null {
+    const failure = this.#failure;
+    if (failure === null || !failure.retryable || this.#ranTool || this.output.length > 0) return null;
+    const waitMs = Math.max(0, (failure.retryAt ?? 0) - failure.at);
+    return Math.ceil(waitMs / 1000);
   }
 
   /** The first two events. */
@@ -144,15 +159,19 @@ export class Translation {
         if (isMine) this.#showLists(event);
         return;
       case 'turn.completed':
+        this.#failure = null;
         this.#completeTurn(event, isMine);
         break;
       case 'turn.failed':
+        this.#failure = event;
+        this.#retry();
+        break;
       case 'run.quarantined':
-        this.#retries += 1;
-        this.#turn?.tryAgain(this.#retries);
+        this.#retry();
         break;
       case 'tool.started': {
         const call = this.#open.get(event.callId);
+        if (isMine) this.#ranTool = true;
         if (isMine && call !== undefined) this.#calls.start(call);
         return;
       }
@@ -162,6 +181,11 @@ export class Translation {
       default:
     }
     this.#settleCalls(event, isMine);
+  }
+
+  #retry(): void {
+    this.#retries += 1;
+    this.#turn?.tryAgain(this.#retries);
   }
 
   #showLists({ input }: Of<'run.started'>): void {
@@ -255,10 +279,12 @@ export class Translation {
     return deniedCalls > this.#deniedBefore || this.#spec.overBudget !== undefined;
   }
 
-  /** A provider may quote what went to it, hidden tools too. */
+  /** Advice for the operator stays on the server; so does what a provider may quote of hidden tools. */
   #tellable(code: string, message: string): string {
+    if (OPERATORS_CODES.has(code))
+      return `The model provider cannot be used (${code}). The server's log says why.`;
     if (!hidesTools(this.#spec.exposed)) return message;
-    return `The run ${this.#runId} failed (${code}). What is known of it is on the server.`;
+    return `The response failed (${code}). The server's log says why.`;
   }
 
   #abandon(error: string): void {
@@ -310,6 +336,15 @@ function ending(reason: string | undefined) {
       return { status: 'incomplete', incompleteReason: reason } as const;
   }
 }
+
+/** Failures that the server's operator has to mend: their messages name its addresses and its environment. */
+const OPERATORS_CODES: ReadonlySet<string> = new Set([
+  'authentication',
+  'permission',
+  'not-found',
+  'network',
+  'redirect-refused',
+]);
 
 function wireCode(code: string): string {
   switch (code) {

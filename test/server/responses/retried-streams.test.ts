@@ -1,19 +1,9 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { type Host, systemHost } from '../../../engine/driver/host.ts';
 import { type JsonObject, toJson } from '../../../protocol/json.ts';
 import { addUp } from '../../support/responses/add-up.ts';
 import { CutProvider } from '../../support/responses/cut-provider.ts';
-import { endOf, Gateway, typesOf } from '../../support/responses/gateway.ts';
-
-/** A host whose clocks run a hundred times faster: waits between attempts take milliseconds. */
-const fastHost: Host = {
-  ...systemHost,
-  leaseMs: 10_000_000,
-  now: () => Date.now() * 100,
-  monotonic: () => performance.now() * 100,
-  setTimer: (ms, fire, options) => systemHost.setTimer(ms / 100, fire, options),
-};
+import { endOf, fastHost, Gateway, typesOf } from '../../support/responses/gateway.ts';
 
 let provider: CutProvider;
 let gateway: Gateway;

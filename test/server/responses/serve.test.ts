@@ -44,7 +44,7 @@ describe('agentchart serve', () => {
       error: {
         code: 'model_not_found',
         param: 'model',
-        message: expect.stringContaining('AGENTCHART_MODEL'),
+        message: expect.stringContaining('openai:gpt-5-mini'),
       },
     });
     await served.stop();

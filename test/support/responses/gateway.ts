@@ -15,6 +15,15 @@ import { memory } from '../../../stores/memory.ts';
 const ORIGIN = 'http://127.0.0.1:4100';
 const FIXTURE = resolve('test/support/tools/fixture-server.ts');
 
+/** A host whose clocks run a hundred times faster: waits between attempts take milliseconds. */
+export const fastHost: Host = {
+  ...systemHost,
+  leaseMs: 10_000_000,
+  now: () => Date.now() * 100,
+  monotonic: () => performance.now() * 100,
+  setTimer: (ms, fire, options) => systemHost.setTimer(ms / 100, fire, options),
+};
+
 export type Item = JsonObject & { id: string; type: string };
 export type Resource = JsonObject & { id: string; status: string; output: Item[] };
 export type Failure = { message: string; type: string; code: string | null; param: string | null };
