@@ -1,13 +1,109 @@
+import { globSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { defineConfig } from 'vitest/config';
+import { join } from 'node:path';
+import { defineConfig, type TestProjectInlineConfiguration as TestProject } from 'vitest/config';
+
+/** Tests that wait for processes, servers and browsers of their own. */
+const PROCESSES = [
+  'attack',
+  'bench',
+  'cli',
+  'durability/{cli-takeover,decision-race,pid-namespaces,two-drivers}',
+  'engine/driver/kill',
+  'engine/versions/command-line',
+  'examples',
+  'faults/real-faults',
+  'package',
+  'server/responses/clients',
+  'server/responses/serve',
+  'server/runs/serve',
+  'stores/sqlite-{locks,processes}',
+  'tools/mcp-*',
+  'tools/runner/resume',
+  'tools/testing/exported-test',
+  'visualizer/page',
+].map(toFiles);
+
+/** Explorations, drills and measurements that take seconds. */
+const LONG = [
+  'adapters/ai-sdk/ai-sdk-providers',
+  'adapters/conformance',
+  'adapters/recorded/{recorded-streams,recorded-turns}',
+  'adapters/turn/random-turns',
+  'durability/random-approvals',
+  'engine/driver/{crash,growth}',
+  'engine/journal/large-results',
+  'engine/sub-agents/sub-agents-crash',
+  'faults',
+  'machines/{compile,exploration,fold}',
+  'server/runs/{large-results,long-journals}',
+  'tools/explore',
+  'work',
+].map(toFiles);
+
+/**
+ * Tests that only simulate processes: calls that they abandon stay known to their worker by run and call id, which
+ * other files use too.
+ */
+const SIMULATED_PROCESSES = ['docs', 'durability', 'engine', 'tools/testing'].map(toFiles);
+
+/** The tests of a folder, or the files of a name. Throws where there are none: they would run in another project. */
+function toFiles(place: string): string {
+  const files = `test/${place}.test.ts`;
+  const folder = `test/${place}/**/*.test.ts`;
+  const found = [files, folder].find(pattern => globSync(pattern, { cwd: import.meta.dirname }).length > 0);
+  if (found === undefined) throw new Error(`vitest.config.ts names ${place}, and test/ has no tests there.`);
+  return found;
+}
+
+/** Node itself loads the modules, types stripped, as it does for whoever runs the sources. */
+function project(name: string, test: TestProject['test']): TestProject {
+  return {
+    test: {
+      name,
+      testTimeout: 90_000,
+      hookTimeout: 120_000,
+      expect: { poll: { timeout: 10_000 } },
+      unstubEnvs: true,
+      unstubGlobals: true,
+      experimental: { viteModuleRunner: false, nodeLoader: false },
+      ...test,
+    },
+  };
+}
+
+const cores = Math.max(2, availableParallelism() - 1);
 
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
-    // On two cores too: much of the suite waits for processes of its own.
-    maxWorkers: Math.max(2, availableParallelism() - 1),
-    testTimeout: 90_000,
-    hookTimeout: 120_000,
-    expect: { poll: { timeout: 10_000 } },
+    projects: [
+      project('processes', {
+        include: PROCESSES,
+        globalSetup: 'test/support/build-programs.ts',
+        env: { NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/node') },
+        maxWorkers: cores + 1,
+        sequence: { groupOrder: 0 },
+      }),
+      project('long', {
+        include: LONG,
+        exclude: PROCESSES,
+        maxWorkers: cores,
+        sequence: { groupOrder: 1 },
+      }),
+      project('simulated', {
+        include: SIMULATED_PROCESSES,
+        exclude: [...PROCESSES, ...LONG],
+        maxWorkers: cores,
+        sequence: { groupOrder: 1 },
+      }),
+      // Files that share a worker and its modules: what a test changes in its process it puts back.
+      project('shared', {
+        include: ['test/**/*.test.ts'],
+        exclude: [...PROCESSES, ...LONG, ...SIMULATED_PROCESSES],
+        isolate: false,
+        maxWorkers: cores,
+        sequence: { groupOrder: 1 },
+      }),
+    ],
   },
 });

@@ -16,34 +16,47 @@ import { deltasUpTo } from './turn/turn-deltas.ts';
 
 export { refuseRedirects };
 
+/** A language model of an AI SDK provider package. */
 export type AiSdkModel = LanguageModelV4 | LanguageModelV3 | LanguageModelV2;
 
+/** Options of `aiSdk`. */
 export type AiSdkOptions = {
-  /** Laid over every call's, under the request's own, each by the provider's name: `{anthropic: {…}}`. */
+  /**
+   * Merged into every call, by provider name: `{anthropic: {…}}`. The request's own options take precedence.
+   */
   providerOptions?: JsonObject;
-  /** The provider's own tools by name, as its package makes them: `{web_search: openai.tools.webSearch()}`. */
+  /** The provider's own tools by name, created by its package: `{web_search: openai.tools.webSearch()}`. */
   providerTools?: ProviderTools;
   /** Sent with every request. */
   headers?: Record<string, string>;
-  /** What must never be in an error, such as the model's key, which nobody but the model knows. */
+  /** Texts to redact from errors, such as the model's API key, which this adapter does not know. */
   secrets?: readonly string[];
-  /** How long the model may take until it answers, in ms; until the end of an answer that is not streamed. Default 10 minutes. */
+  /** The time limit for the start of a stream, or for a complete answer, in ms. Default: 10 minutes. */
   timeoutMs?: number;
-  /** The longest pause in the middle of a stream, in ms. Default 5 minutes. */
+  /** The longest pause in a stream, in ms. Default: 5 minutes. */
   idleTimeoutMs?: number;
-  /** How long the whole call may take, however steadily the answer comes, in ms. Default 30 minutes. */
+  /** The time limit for the whole call, in ms. Default: 30 minutes. */
   totalTimeoutMs?: number;
-  /** ms since the epoch, to read `retry-after` dates by. */
+  /**
+   * Returns the current time in ms since the epoch, used to interpret `retry-after` dates. Default:
+   * `Date.now`.
+   */
   now?: () => number;
 };
 
 /**
- * Any language model of the AI SDK, as one model call: `doGenerate` or `doStream`, without its loop, its
- * tool execution and its retry. Key, URL, `fetch` and limits of size are the model's own: make it with
- * `fetch: refuseRedirects()`, or its key goes where a redirect points. Files are given by the URL they have. Throws a `ProviderError` `model-unknown` for what is no model of specification 2, 3 or 4.
+ * Creates an adapter for a language model of the AI SDK. It makes single calls with `doGenerate` or
+ * `doStream`, without the SDK's loop, tool execution and retries. Key, URL, `fetch` and size limits are the
+ * model's own: create the model with `fetch: refuseRedirects()`, or a redirect can send its key elsewhere.
+ * Files are passed by URL. Throws a `ProviderError` `model-unknown` for anything but a model of specification
+ * v2, v3 or v4.
+ *
+ * @example
+ * const openai = createOpenAI({ fetch: refuseRedirects() });
+ * const model = aiSdk(openai('gpt-5'));
  */
 export function aiSdk(model: AiSdkModel, options: AiSdkOptions = {}): ModelAdapter {
-  refuseOthers(model);
+  assertModel(model);
   const provider = `ai-sdk:${model.provider}`;
   const context: ProviderContext = {
     provider,
@@ -62,26 +75,26 @@ export function aiSdk(model: AiSdkModel, options: AiSdkOptions = {}): ModelAdapt
   async function* run(
     request: ModelRequest,
     caller: AbortSignal,
-    stream: boolean,
+    { stream }: { stream: boolean },
   ): AsyncGenerator<TurnDelta, void> {
     const patience = new Patience(caller, context, options);
     const { signal } = patience;
     try {
       signal.throwIfAborted();
       const call = callOptionsOf(request, { model, provider, signal, ...options });
-      const spoken = asCurrent(model);
+      const current = asCurrent(model);
       if (!stream) {
-        const result = await orAborted(spoken.doGenerate(call), signal);
+        const result = await orAborted(current.doGenerate(call), signal);
         const ended = { ...result, modelId: result.response?.modelId };
         yield* deltasUpTo(turnOf(ended, request, context));
         return;
       }
-      const started = spoken.doStream(call);
+      const started = current.doStream(call);
       const parts = await orAborted(started, signal, late => late.stream.cancel());
       const { shown, ...ended } = yield* readParts(parts.stream, patience, context);
       yield* deltasUpTo(turnOf(ended, request, context), shown);
     } catch (thrown) {
-      throw errorFromModel(patience.end ?? thrown, context, caller, now());
+      throw errorFromModel(patience.timeout ?? thrown, context, caller, now());
     } finally {
       patience.stop();
     }
@@ -97,17 +110,20 @@ export function aiSdk(model: AiSdkModel, options: AiSdkOptions = {}): ModelAdapt
       structuredOutput: 'native',
       continuation: false,
     },
-    generate: (request, { signal }): Promise<ModelTurn> => collectTurn(run(request, signal, false), origin),
-    stream: (request, { signal }) => run(request, signal, true),
+    generate: (request, { signal }): Promise<ModelTurn> =>
+      collectTurn(run(request, signal, { stream: false }), origin),
+    stream: (request, { signal }) => run(request, signal, { stream: true }),
   };
 }
 
-/** Older specifications differ in what is told apart where it is read and written: files, usage, finish reason. */
+/**
+ * Older specifications differ only in files, usage and finish reason, which are handled where they are used.
+ */
 function asCurrent(model: AiSdkModel): LanguageModelV4 {
   return model as LanguageModelV4;
 }
 
-function refuseOthers(model: unknown): void {
+function assertModel(model: unknown): void {
   const { specificationVersion, provider, modelId } = Object(model);
   if (/^v[234]$/.test(specificationVersion)) return;
   const found =
@@ -115,7 +131,7 @@ function refuseOthers(model: unknown): void {
       ? `the text "${shorten(model, 80)}"`
       : `specification ${JSON.stringify(specificationVersion) ?? 'none'}`;
   throw new ProviderError(
-    `Expected a language model of the AI SDK, of specification v2, v3 or v4, and got ${found}. Give what a provider package makes, such as openai('gpt-5') of @ai-sdk/openai.`,
+    `Expected a language model of the AI SDK, of specification v2, v3 or v4, but got ${found}. Pass a model of a provider package, such as openai('gpt-5') of @ai-sdk/openai.`,
     {
       code: 'model-unknown',
       status: null,

@@ -18,52 +18,65 @@ import { readSse } from './http/read-sse.ts';
 import { objectsOf } from './turn/json-access.ts';
 import { singleTurnAdapter } from './turn/single-turn.ts';
 
+/** Options of `anthropic`. */
 export type AnthropicOptions = ConnectionOptions &
   ClientOptions & {
-    /** Laid over every request's body, under the request's own: objects are merged, `tools` appended. */
+    /**
+     * Merged into the body of every request; the request's own options take precedence. Objects are merged,
+     * `tools` appended.
+     */
     providerOptions?: JsonObject;
-    /** Whether the model can be held to a schema; without that the answer comes as a call of a tool. Default: by its name. */
+    /**
+     * Whether the model can enforce an output schema. If not, the answer is requested as a tool call.
+     * Default: by its name.
+     */
     nativeOutput?: boolean;
   };
 
 /**
- * Anthropic's Messages API. Key and URL come from `ANTHROPIC_API_KEY` and `ANTHROPIC_BASE_URL` where the
- * options do not say; the URL is the root, without `/v1`. Beta features are asked for with
- * `headers: {'anthropic-beta': …}`, Bedrock and Vertex through their own clients: `client: new AnthropicBedrock()`.
+ * Creates an adapter for Anthropic's Messages API. Defaults for key and URL: `ANTHROPIC_API_KEY` and
+ * `ANTHROPIC_BASE_URL`; the URL is the root, without `/v1`. Enable beta features with `headers:
+ * {'anthropic-beta': …}`. Use Bedrock and Vertex through their own clients: `client: new AnthropicBedrock()`.
+ *
+ * @example
+ * const model = anthropic({ model: 'claude-sonnet-4-5' });
  */
 export function anthropic(options: AnthropicOptions): ModelAdapter {
   const { model, nativeOutput, providerOptions } = options;
   const now = options.now ?? Date.now;
-  const grown = growingConversation();
+  const growing = growingConversation();
   const planFor = (request: ModelRequest) => planOf(request, { model, nativeOutput, providerOptions });
   const outputToolOf = (request: ModelRequest) => {
     const { output } = planFor(request);
     return output.type === 'tool' ? output.name : undefined;
   };
 
-  /** Thinking that the provider does not take back is left out, once: another model or transcript made it. */
+  /**
+   * If the provider refuses the thinking of another model or transcript, repeats the request once without
+   * thinking.
+   */
   async function send(
     connection: Connection,
     request: ModelRequest,
     { stream, signal }: { stream: boolean; signal: AbortSignal },
   ): Promise<HttpReply> {
     const plan = planFor(request);
-    const post = (withThinking: boolean) =>
+    const post = ({ withThinking }: { withThinking: boolean }) =>
       connection.post(
         '/v1/messages',
         bodyOf(request, plan, {
           model,
           stream,
-          conversationOf: withThinking ? grown : items => conversationOf(items, { withThinking }),
+          conversationOf: withThinking ? growing : items => conversationOf(items, { withThinking }),
         }),
         signal,
       );
     try {
-      return await post(true);
+      return await post({ withThinking: true });
     } catch (thrown) {
       const error = errorFromThrown(thrown, connection.context, signal, now());
       if (!refusesThinking(error) || !request.transcript.some(isThinking)) throw error;
-      return post(false);
+      return post({ withThinking: false });
     }
   }
 
@@ -103,8 +116,8 @@ function isThinking(item: Item): boolean {
 }
 
 /**
- * API version 2023-06-01, through a client too: later ones refuse `temperature` and `top_p`, and other
- * servers of this API know only this one. `headers` can name another.
+ * Uses API version 2023-06-01, also through a client: later versions refuse `temperature` and `top_p`, and
+ * other servers of this API only know this version. `headers` can override it.
  */
 const ENDPOINT: Endpoint = {
   provider: PROVIDER,

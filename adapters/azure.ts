@@ -5,19 +5,26 @@ import type { Endpoint } from './http/connection.ts';
 import { isOpenaiModel, isReasoningModel, OPENAI_CALL_IDS } from './http/openai.ts';
 import { type ResponsesOptions, responsesAdapter } from './responses/adapter.ts';
 
+/** Options of `azure`. */
 export type AzureOptions = ResponsesOptions & {
-  /** `responses` (default) or `chat`; a base URL that has only Chat Completions is taken as `chat`. */
+  /** Default: `responses`, or `chat` if the base URL only supports Chat Completions. */
   api?: 'responses' | 'chat';
-  /** Sent as `api-version`. Default: `AZURE_API_VERSION`; else the one that `/models` and `/deployments/…` need. */
+  /**
+   * Sent as `api-version`. Default: `AZURE_API_VERSION`, else the version that `/models` and `/deployments/…`
+   * require.
+   */
   apiVersion?: string;
 };
 
 /**
- * Azure OpenAI and Foundry; `model` is the deployment's name. Key and URL come from `AZURE_API_KEY` (or
- * `AZURE_OPENAI_API_KEY`) and `AZURE_BASE_URL` where the options do not say. The URL is
- * `https://NAME.openai.azure.com/openai/v1`, for other makers' models also
- * `https://NAME.services.ai.azure.com/models`, for old resources `…/openai/deployments/DEPLOYMENT`. A token
- * of Entra ID goes as an `authorization` header of your own, or through `client: new AzureOpenAI(…)`.
+ * Creates an adapter for Azure OpenAI and Azure AI Foundry; `model` is the deployment's name. Defaults for
+ * key and URL: `AZURE_API_KEY` (or `AZURE_OPENAI_API_KEY`) and `AZURE_BASE_URL`. The URL is
+ * `https://NAME.openai.azure.com/openai/v1`, for other vendors' models also
+ * `https://NAME.services.ai.azure.com/models`, and for older resources `…/openai/deployments/DEPLOYMENT`.
+ * Pass an Entra ID token in an `authorization` header, or use `client: new AzureOpenAI(…)`.
+ *
+ * @example
+ * const model = azure({ model: 'my-deployment', baseURL: 'https://NAME.openai.azure.com/openai/v1' });
  */
 export function azure({ api, apiVersion, ...options }: AzureOptions): ModelAdapter {
   const baseURL = options.client?.baseURL ?? options.baseURL ?? process.env[AZURE.baseURLVariable] ?? '';
@@ -41,7 +48,7 @@ const AZURE: Endpoint = {
   baseURLExample: 'https://NAME.openai.azure.com/openai/v1',
 };
 
-/** A token of Entra ID, which goes instead of the key. */
+/** An Entra ID token in an `authorization` header replaces the key. */
 function hasAuthorization(headers: Record<string, string> = {}): boolean {
   return Object.keys(headers).some(name => name.toLowerCase() === 'authorization');
 }
@@ -50,22 +57,25 @@ function hasOnlyChat(url: string): boolean {
   return /\/models\/?(?:\?|$)|\/deployments\//.test(url);
 }
 
-/** A version that was asked for goes before the one in the URL, and that before what the address needs. */
+/**
+ * Precedence of the version: the option or environment variable, then the URL, then what the address
+ * requires.
+ */
 function withApiVersion(baseURL: string, apiVersion?: string): string {
   if (!URL.canParse(baseURL)) return baseURL;
   const url = new URL(baseURL);
-  const asked = apiVersion ?? process.env.AZURE_API_VERSION?.trim() ?? '';
-  const version = asked || (url.searchParams.get('api-version') ?? neededVersion(url));
+  const configured = apiVersion ?? process.env.AZURE_API_VERSION?.trim() ?? '';
+  const version = configured || (url.searchParams.get('api-version') ?? requiredVersion(url));
   if (version !== '') url.searchParams.set('api-version', version);
   return url.href;
 }
 
-function neededVersion({ pathname }: URL): string {
+function requiredVersion({ pathname }: URL): string {
   if (/\/models\/?$/.test(pathname)) return '2024-05-01-preview';
   return pathname.includes('/deployments/') ? '2024-10-21' : '';
 }
 
-/** Azure's Chat Completions, for OpenAI's models and those of other makers in Foundry. */
+/** Azure's Chat Completions dialect, for OpenAI's models and other vendors' models in Foundry. */
 export const AZURE_CHAT: ChatDialect = {
   provider: 'azure',
   keyVariables: ['AZURE_API_KEY', 'AZURE_OPENAI_API_KEY'],

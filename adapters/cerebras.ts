@@ -2,14 +2,20 @@ import type { ModelAdapter } from '../protocol/adapter.ts';
 import { type ChatOptions, chatAdapter } from './chat/adapter.ts';
 import type { ChatDialect } from './chat/dialect.ts';
 
-/** Cerebras. Key and URL come from `CEREBRAS_API_KEY` and `CEREBRAS_BASE_URL` where the options do not say. */
+/**
+ * Creates an adapter for Cerebras. Defaults for key and URL: `CEREBRAS_API_KEY` and `CEREBRAS_BASE_URL`.
+ *
+ * @example
+ * const model = cerebras({ model: 'gpt-oss-120b' });
+ */
 export function cerebras(options: ChatOptions): ModelAdapter {
   return chatAdapter(CEREBRAS, options);
 }
 
 /**
- * Reasoning comes as `reasoning` and is taken back under that name only. Held to a schema, models
- * answer and repeat a call in one turn, so beside tools the schema is only told.
+ * Reasoning is received as `reasoning` and only accepted under that name. With an enforced schema, models
+ * answer and repeat a call in one turn, so in requests with tools the schema is only part of the
+ * instructions.
  */
 const CEREBRAS: ChatDialect = {
   provider: 'cerebras',

@@ -13,10 +13,11 @@ export { atRandom, inPiecesOf, inTwoEverywhere, oneByOne, splitAt } from './conf
 export type { AdapterCheck, AdapterUnderTest, Exchange, OpenOptions };
 
 /**
- * What every adapter must hold, as named checks for any test runner: the same turn streamed or not and
- * however its bytes are cut, opaque data that comes back unchanged, aborts that close the connection,
- * failures that are a `ProviderError` of the right code. A check rejects when the adapter is wrong.
- * Throws a `RangeError` when `exchanges` lack a mode, or `except` names no check.
+ * Returns the requirements for an adapter as named checks for any test runner: the same turn streamed or not
+ * and however its bytes are split, opaque data that is sent back unchanged, aborts that close the connection,
+ * and failures that are a `ProviderError` with the right code. A check rejects if the adapter violates its
+ * requirement. Throws a `RangeError` if `exchanges` lacks a streamed or a complete response, or if `except`
+ * names an unknown check.
  *
  * @example
  * const exchanges = [
@@ -29,7 +30,7 @@ export type { AdapterCheck, AdapterUnderTest, Exchange, OpenOptions };
 export function adapterChecks(subject: AdapterUnderTest): AdapterCheck[] {
   for (const streamed of [true, false]) {
     if (!subject.exchanges.some(exchange => exchange.streamed === streamed && !exchange.fails)) {
-      throw new RangeError(`An exchange with streamed: ${streamed} is needed.`);
+      throw new RangeError(`At least one exchange with streamed: ${streamed} is required.`);
     }
   }
   const checks = [
@@ -42,6 +43,6 @@ export function adapterChecks(subject: AdapterUnderTest): AdapterCheck[] {
   ];
   const except = Object.keys(subject.except ?? {});
   const unknown = except.find(name => !checks.some(check => check.name === name));
-  if (unknown !== undefined) throw new RangeError(`There is no check named "${unknown}" to leave out.`);
+  if (unknown !== undefined) throw new RangeError(`The option except names an unknown check: "${unknown}".`);
   return checks.filter(({ name }) => !except.includes(name));
 }

@@ -4,17 +4,23 @@ import type { ChatDialect } from './chat/dialect.ts';
 import { type ResponsesOptions, responsesAdapter } from './responses/adapter.ts';
 import type { ResponsesDialect } from './responses/dialect.ts';
 
+/** Options of `deepseek`. */
 export type DeepseekOptions = Omit<ResponsesOptions, 'store'> & {
-  /** `chat` (default): Chat Completions. `responses`: the Responses API of v4 and later. */
+  /** `chat` (default): Chat Completions. `responses`: the Responses API, for v4 and later. */
   api?: 'responses' | 'chat';
 };
 
-/** DeepSeek. Key and URL come from `DEEPSEEK_API_KEY` and `DEEPSEEK_BASE_URL` where the options do not say. */
+/**
+ * Creates an adapter for DeepSeek. Defaults for key and URL: `DEEPSEEK_API_KEY` and `DEEPSEEK_BASE_URL`.
+ *
+ * @example
+ * const model = deepseek({ model: 'deepseek-chat' });
+ */
 export function deepseek({ api = 'chat', ...options }: DeepseekOptions): ModelAdapter {
   return api === 'chat' ? chatAdapter(DEEPSEEK_CHAT, options) : responsesAdapter(DEEPSEEK, options);
 }
 
-/** It keeps nothing, encrypts nothing, and takes its reasoning back as it came. */
+/** DeepSeek stores no responses, does not encrypt reasoning, and accepts its reasoning back unchanged. */
 const DEEPSEEK: ResponsesDialect = {
   provider: 'deepseek',
   keyVariables: ['DEEPSEEK_API_KEY'],
@@ -29,7 +35,7 @@ const DEEPSEEK: ResponsesDialect = {
 };
 
 /**
- * DeepSeek's Chat Completions. While it thinks, every message with calls must have its
+ * DeepSeek's Chat Completions dialect. In thinking mode every message with calls must have
  * `reasoning_content` (https://api-docs.deepseek.com/guides/thinking_mode).
  */
 export const DEEPSEEK_CHAT: ChatDialect = {

@@ -1,22 +1,29 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
 import type { JsonObject } from '../protocol/json.ts';
-import { pathOf, rootOf } from './gemini/address.ts';
 import { growingContents } from './gemini/contents.ts';
 import { bodyOf } from './gemini/request.ts';
 import { readBody, readEvents } from './gemini/response.ts';
 import { type ConnectionOptions, connector, type Endpoint } from './http/connection.ts';
+import { trimSlashes } from './http/fetch-transport.ts';
 import { readSse } from './http/read-sse.ts';
 import { singleTurnAdapter } from './turn/single-turn.ts';
 
+/** Options of `gemini`. */
 export type GeminiOptions = ConnectionOptions & {
-  /** Laid over every request's body, under the request's own: objects are merged, `tools` appended. */
+  /**
+   * Merged into the body of every request; the request's own options take precedence. Objects are merged,
+   * `tools` appended.
+   */
   providerOptions?: JsonObject;
 };
 
 /**
- * Google's Gemini API (`generateContent`). The base URL is the root; one that names an API
- * version already is taken as it is. The key is that of `GEMINI_API_KEY`, `GOOGLE_API_KEY` or
- * `GOOGLE_GENERATIVE_AI_API_KEY` where the options do not say, and goes in a header.
+ * Creates an adapter for Google's Gemini API (`generateContent`). The base URL is the root, or a URL with an
+ * API version, which is used unchanged. Default for the key, which is sent in a header: `GEMINI_API_KEY`,
+ * `GOOGLE_API_KEY` or `GOOGLE_GENERATIVE_AI_API_KEY`; for the URL: `GEMINI_BASE_URL`.
+ *
+ * @example
+ * const model = gemini({ model: 'gemini-2.5-flash' });
  */
 export function gemini(options: GeminiOptions): ModelAdapter {
   const { model, providerOptions } = options;
@@ -34,7 +41,11 @@ export function gemini(options: GeminiOptions): ModelAdapter {
     },
     connect: connector(ENDPOINT, options),
     send: (connection, request, { stream, signal }) =>
-      connection.post(pathOf(model, stream), bodyOf(request, { model, contentsOf, providerOptions }), signal),
+      connection.post(
+        pathOf(model, { stream }),
+        bodyOf(request, { model, contentsOf, providerOptions }),
+        signal,
+      ),
     read: (body, request, context) => readBody(body, request, context),
     readStream: (chunks, request, context) => readEvents(readSse(chunks), request, context),
     now: options.now,
@@ -49,3 +60,19 @@ const ENDPOINT: Endpoint = {
   resolveURL: rootOf,
   keyHeader: 'x-goog-api-key',
 };
+
+/** Returns the base URL with an API version: its own, such as that of a Vertex location, else `v1beta`. */
+function rootOf(baseURL: string): string {
+  const root = trimSlashes(baseURL);
+  if (!URL.canParse(root)) return root;
+  return /\/v\d+(?:(?:alpha|beta)\d*)?(?:\/|$)/.test(new URL(root).pathname) ? root : `${root}/v1beta`;
+}
+
+/**
+ * Returns the path of a model's endpoint. The model name may include its collection, such as
+ * `tunedModels/mine`.
+ */
+function pathOf(model: string, { stream }: { stream: boolean }): string {
+  const name = (model.includes('/') ? model : `models/${model}`).split('/').map(encodeURIComponent).join('/');
+  return `/${name}:${stream ? 'streamGenerateContent?alt=sse' : 'generateContent'}`;
+}

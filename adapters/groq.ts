@@ -2,14 +2,19 @@ import type { ModelAdapter } from '../protocol/adapter.ts';
 import { type ChatOptions, chatAdapter } from './chat/adapter.ts';
 import type { ChatDialect } from './chat/dialect.ts';
 
-/** Groq. Key and URL come from `GROQ_API_KEY` and `GROQ_BASE_URL` where the options do not say. */
+/**
+ * Creates an adapter for Groq. Defaults for key and URL: `GROQ_API_KEY` and `GROQ_BASE_URL`.
+ *
+ * @example
+ * const model = groq({ model: 'openai/gpt-oss-120b' });
+ */
 export function groq(options: ChatOptions): ModelAdapter {
   return chatAdapter(GROQ, options);
 }
 
 /**
- * A schema and tools are refused together. A call that does not fit its tool's schema is an error
- * with what was generated in it, not a call: it is asked for again. Usage comes without asking.
+ * Groq refuses a schema together with tools. A call that violates its tool's schema is reported as an error
+ * that contains the generated text, so the request is retried. Usage is sent without asking for it.
  */
 const GROQ: ChatDialect = {
   provider: 'groq',
@@ -25,7 +30,7 @@ const GROQ: ChatDialect = {
   serverTools: true,
 };
 
-/** Qwen's reasoning is only turned off or left as it is. */
+/** Qwen's reasoning can only be turned off or left at its default. */
 function onOrOff(effort: string): string {
   return effort === 'none' || effort === 'minimal' ? 'none' : 'default';
 }

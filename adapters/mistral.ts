@@ -1,15 +1,24 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
+import { given } from '../protocol/json.ts';
 import { type ChatOptions, chatAdapter } from './chat/adapter.ts';
 import type { CallIdForm, ChatDialect } from './chat/dialect.ts';
 
-/** Mistral. Key and URL come from `MISTRAL_API_KEY` and `MISTRAL_BASE_URL` where the options do not say. */
+/**
+ * Creates an adapter for Mistral. Defaults for key and URL: `MISTRAL_API_KEY` and `MISTRAL_BASE_URL`.
+ *
+ * @example
+ * const model = mistral({ model: 'mistral-large-latest' });
+ */
 export function mistral(options: ChatOptions): ModelAdapter {
   return chatAdapter(MISTRAL, options);
 }
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 
-/** Nine letters and digits; all others are refused, also those that models behind this API give. */
+/**
+ * Call ids of nine letters and digits. Mistral refuses all others, even those that models on this API
+ * generate.
+ */
 const NINE: CallIdForm = {
   fits: id => /^[A-Za-z0-9]{9}$/.test(id),
   make(digest) {
@@ -19,7 +28,7 @@ const NINE: CallIdForm = {
   },
 };
 
-/** Reasoning is part of the content, and effort is high or none. Usage comes without asking. */
+/** Reasoning is part of the content; the effort is `high` or `none`. Usage is sent without asking for it. */
 const MISTRAL: ChatDialect = {
   provider: 'mistral',
   keyVariables: ['MISTRAL_API_KEY'],
@@ -32,7 +41,7 @@ const MISTRAL: ChatDialect = {
   filePart: ({ url, name }) => ({
     type: 'document_url',
     document_url: url,
-    ...(name === undefined ? {} : { document_name: name }),
+    ...given({ document_name: name }),
   }),
   streamMembers: {},
   strictOrder: true,

@@ -14,7 +14,7 @@ import { openrouter } from './openrouter.ts';
 import { scripted } from './scripted.ts';
 import { xai } from './xai.ts';
 
-/** By the provider's name in a model string. No SDK is loaded before the first call. */
+/** The providers, by their name in a model string. No connection is opened before the first call. */
 const PROVIDERS: ReadonlyMap<string, (model: string) => ModelAdapter> = new Map([
   ['openai', model => openaiResponses({ model })],
   ['openai-responses', model => openaiResponses({ model })],
@@ -32,7 +32,7 @@ const PROVIDERS: ReadonlyMap<string, (model: string) => ModelAdapter> = new Map(
   ['scripted', file => scripted({ file })],
 ]);
 
-/** What may stand before the colon of a model string. */
+/** Returns the provider names that a model string can have before its colon. */
 export function providerNames(): string[] {
   return [...PROVIDERS.keys()];
 }
@@ -40,10 +40,13 @@ export function providerNames(): string[] {
 const EXAMPLES = 'openai:gpt-5, or scripted:turns.json for a script';
 
 /**
- * The model that a string like `openai:gpt-5` or `scripted:FILE` names; the default is
- * `AGENTCHART_MODEL`. Throws an `EngineError` `model-missing` when nothing is set and `script-invalid`
- * for a script that does not load, and a `ProviderError` `model-unknown` when the string names no
- * provider or no model. Keys are looked up at the first call.
+ * Creates the adapter for a model string like `openai:gpt-5` or `scripted:FILE`; default: `AGENTCHART_MODEL`.
+ * Throws an `EngineError` `model-missing` if none is set and `script-invalid` for a script that cannot be
+ * loaded, and a `ProviderError` `model-unknown` for an unknown provider or a missing model name. Keys are
+ * read at the first call.
+ *
+ * @example
+ * const model = modelFromEnv('openai:gpt-5');
  */
 export function modelFromEnv(value: string | undefined = process.env.AGENTCHART_MODEL): ModelAdapter {
   const text = value?.trim() ?? '';
@@ -61,7 +64,7 @@ export function modelFromEnv(value: string | undefined = process.env.AGENTCHART_
     throw unknownModel(
       provider,
       model,
-      `The model "${text}" names the provider "${provider}", which is not known. Expected provider:model with one of ${providerNames().join(', ')}; for example ${EXAMPLES}.`,
+      `The model "${text}" names the unknown provider "${provider}". Expected provider:model with one of ${providerNames().join(', ')}; for example ${EXAMPLES}.`,
     );
   }
   if (model === '') {

@@ -4,18 +4,22 @@ import type { ChatDialect } from './chat/dialect.ts';
 import { trimSlashes } from './http/fetch-transport.ts';
 import { type OllamaNativeOptions, ollamaAdapter } from './ollama/adapter.ts';
 
+/** Options of `ollama`. */
 export type OllamaOptions = OllamaNativeOptions & {
-  /** `native` (default): Ollama's own `/api/chat`. `chat`: its Chat Completions at `/v1`. */
+  /** `native` (default): Ollama's own `/api/chat`. `chat`: its Chat Completions API at `/v1`. */
   api?: 'native' | 'chat';
 };
 
 /**
- * Ollama, on this machine or elsewhere. The URL is the server's root, with or without a `/v1`; it comes
- * from `OLLAMA_BASE_URL` where the options do not say, else it is `http://localhost:11434`. A key is
- * optional: `OLLAMA_API_KEY` is sent as a bearer token where it is set.
+ * Creates an adapter for an Ollama server, local or remote. The base URL is the server's root, with or
+ * without `/v1`; default: `OLLAMA_BASE_URL`, else `http://localhost:11434`. A key is optional:
+ * `OLLAMA_API_KEY`, if set, is sent as a bearer token.
  *
- * The native API cannot be told to call a tool: `required` is sent as `auto`, a tool named is the only
- * one sent, and `none` sends no tools. Pictures and text files go along as `data:` URLs only.
+ * The native API has no tool choice: `required` is treated as `auto`, a named tool is the only one sent, and
+ * `none` sends no tools. Images and text files must be `data:` URLs.
+ *
+ * @example
+ * const model = ollama({ model: 'qwen3' });
  */
 export function ollama({ api = 'native', ...options }: OllamaOptions): ModelAdapter {
   return api === 'chat'
@@ -44,7 +48,7 @@ function rootOf(url: string): string {
   return trimSlashes(url).replace(/\/(?:v1|api)$/, '');
 }
 
-/** Ollama's compatible endpoint. A format binds every word, so beside tools it would keep calls out. */
+/** Ollama's Chat Completions endpoint. A `format` constrains the full output and would prevent tool calls. */
 export const OLLAMA_CHAT: ChatDialect = {
   provider: 'ollama',
   keyVariables: ['OLLAMA_API_KEY'],

@@ -4,15 +4,18 @@ import type { ChatDialect } from './chat/dialect.ts';
 import { isOpenaiModel, OPENAI_CALL_IDS, OPENAI_ENDPOINT } from './http/openai.ts';
 
 /**
- * OpenAI's Chat Completions, and whatever speaks them at another base URL. Key, URL, organization and
- * project come from `OPENAI_API_KEY`, `OPENAI_BASE_URL`, `OPENAI_ORG_ID` and `OPENAI_PROJECT_ID` where
- * the options do not say.
+ * Creates an adapter for OpenAI's Chat Completions API, or a compatible server at another base URL. Defaults
+ * for key, URL, organization and project: `OPENAI_API_KEY`, `OPENAI_BASE_URL`, `OPENAI_ORG_ID` and
+ * `OPENAI_PROJECT_ID`.
+ *
+ * @example
+ * const model = openaiChat({ model: 'my-model', baseURL: 'http://localhost:8000/v1', apiKey: 'none' });
  */
 export function openaiChat(options: ChatOptions): ModelAdapter {
   return chatAdapter(OPENAI_CHAT, options);
 }
 
-/** OpenAI itself tells no reasoning; servers that do want it back beside the calls it led to. */
+/** OpenAI itself sends no reasoning; compatible servers that do expect it back with the calls it led to. */
 const OPENAI_CHAT: ChatDialect = {
   ...OPENAI_ENDPOINT,
   provider: 'openai-chat',
@@ -22,7 +25,9 @@ const OPENAI_CHAT: ChatDialect = {
   reasoning: 'member',
 };
 
-/** Only OpenAI's own models know developers, and the first reasoning ones not even systems. */
+/**
+ * Only OpenAI's own models know the role `developer`; its first reasoning models do not know `system` either.
+ */
 function roleAtOpenai(role: 'system' | 'developer', model: string): 'system' | 'developer' | 'user' {
   if (/^o1-(?:mini|preview)/.test(model)) return 'user';
   return isOpenaiModel(model) ? role : 'system';

@@ -4,8 +4,11 @@ import { type ResponsesOptions, responsesAdapter } from './responses/adapter.ts'
 import type { ResponsesDialect } from './responses/dialect.ts';
 
 /**
- * OpenAI's Responses API. Key, URL, organization and project come from `OPENAI_API_KEY`,
- * `OPENAI_BASE_URL`, `OPENAI_ORG_ID` and `OPENAI_PROJECT_ID` where the options do not say.
+ * Creates an adapter for OpenAI's Responses API. Defaults for key, URL, organization and project:
+ * `OPENAI_API_KEY`, `OPENAI_BASE_URL`, `OPENAI_ORG_ID` and `OPENAI_PROJECT_ID`.
+ *
+ * @example
+ * const model = openaiResponses({ model: 'gpt-5' });
  */
 export function openaiResponses(options: ResponsesOptions): ModelAdapter {
   return responsesAdapter(OPENAI, options);

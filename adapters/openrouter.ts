@@ -2,12 +2,20 @@ import type { ModelAdapter } from '../protocol/adapter.ts';
 import { type ChatOptions, chatAdapter } from './chat/adapter.ts';
 import type { ChatDialect } from './chat/dialect.ts';
 
-/** OpenRouter. Key and URL come from `OPENROUTER_API_KEY` and `OPENROUTER_BASE_URL` where the options do not say. */
+/**
+ * Creates an adapter for OpenRouter. Defaults for key and URL: `OPENROUTER_API_KEY` and
+ * `OPENROUTER_BASE_URL`.
+ *
+ * @example
+ * const model = openrouter({ model: 'anthropic/claude-haiku-4.5' });
+ */
 export function openrouter(options: ChatOptions): ModelAdapter {
   return chatAdapter(OPENROUTER, options);
 }
 
-/** Reasoning comes and goes as `reasoning_details`, which hold whatever the maker of the model needs back. */
+/**
+ * Reasoning is received and sent back as `reasoning_details`, which hold what the model's vendor needs back.
+ */
 const OPENROUTER: ChatDialect = {
   provider: 'openrouter',
   keyVariables: ['OPENROUTER_API_KEY'],

@@ -16,21 +16,30 @@ import {
 } from './scripted/scripted-turns.ts';
 import { collectTurn } from './streams/collect-turn.ts';
 
-/** Settles after `ms`; rejects when the signal aborts. */
+/** Resolves after `ms` milliseconds; rejects when the signal aborts. */
 export type Wait = (ms: number, signal: AbortSignal) => Promise<void>;
 
-/** `delayScale` multiplies every `delayMs`; it goes before the script's own. */
+/**
+ * `delayScale` multiplies every `delayMs` and overrides the script's own value. `wait` replaces the timer.
+ */
 type Pace = { delayScale?: number; wait?: Wait };
+/** The turns of a script, or a script file, with optional pacing. */
 export type ScriptedOptions =
   | readonly ScriptedTurn[]
   | ({ turns: readonly ScriptedTurn[] } & Pace)
   | ({ file: string } & Pace);
 
 /**
- * A model that says what a script says, for tests, demos and reproductions. Which turn it gives follows
- * from the transcript alone (see `countTurns`), so a run goes on in another process; only how often an
- * error with `times` was thrown is counted in this adapter. An error without text, reasoning, calls or
- * finish reason stands before the turn behind it. Throws an `EngineError` `script-invalid`.
+ * Creates a model that plays a script, for tests, demos and reproductions. The next turn is derived from the
+ * transcript alone (see `countTurns`), so a run can continue in another process. Only the failures of an
+ * error with `times` are counted in the adapter. An entry with `error` but without text, reasoning, calls or
+ * finish reason fails before the next entry. Throws an `EngineError` `script-invalid`.
+ *
+ * @example
+ * const model = scripted([
+ *   { toolCalls: [{ name: 'get_weather', arguments: { city: 'Paris' } }] },
+ *   { text: 'It is sunny in Paris.' },
+ * ]);
  */
 export function scripted(options: ScriptedOptions): ModelAdapter {
   const script = scriptOf(options);
@@ -94,7 +103,7 @@ function scriptOf(options: ScriptedOptions): Script {
   return 'file' in options ? loadScript(options.file) : parseScript(options.turns);
 }
 
-/** A turn with the errors that come before it; the last step has no turn where a script ends in errors. */
+/** A turn with the errors that precede it. The last step has no turn if the script ends with errors. */
 type Step = { failures: { error: ScriptedError; delayMs: number }[]; turn: PlayedTurn | undefined };
 
 function stepsOf(turns: readonly PlayedTurn[]): Step[] {
@@ -102,14 +111,14 @@ function stepsOf(turns: readonly PlayedTurn[]): Step[] {
   let failures: Step['failures'] = [];
   for (const turn of turns) {
     if (turn.error) failures.push({ error: turn.error, delayMs: turn.delayMs ?? 0 });
-    if (turn.error && !saysSomething(turn)) continue;
+    if (turn.error && !hasContent(turn)) continue;
     steps.push({ failures, turn });
     failures = [];
   }
   return failures.length > 0 ? [...steps, { failures, turn: undefined }] : steps;
 }
 
-function saysSomething({ text, reasoning, toolCalls, finishReason }: PlayedTurn): boolean {
+function hasContent({ text, reasoning, toolCalls, finishReason }: PlayedTurn): boolean {
   return [text, reasoning, toolCalls, finishReason].some(part => part !== undefined);
 }
 
@@ -128,7 +137,7 @@ function exhausted(script: Script, steps: readonly Step[], at: number): Provider
   const turns = steps.filter(step => step.turn).length;
   return failed(
     script,
-    `The script ${script.name} holds ${turns} ${turns === 1 ? 'turn' : 'turns'}, and the transcript has ${at} already. Add a turn to the script.`,
+    `The script ${script.name} has ${turns} ${turns === 1 ? 'turn' : 'turns'}, and the transcript already has ${at}. Add a turn to the script.`,
     { code: 'script-exhausted' },
   );
 }

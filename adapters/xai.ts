@@ -4,19 +4,28 @@ import type { ChatDialect } from './chat/dialect.ts';
 import { type ResponsesOptions, responsesAdapter } from './responses/adapter.ts';
 import type { ResponsesDialect } from './responses/dialect.ts';
 
+/** Options of `xai`. */
 export type XaiOptions = ResponsesOptions & {
-  /** `responses` (default): reasoning goes back, xAI's own tools, continuation. `chat`: Chat Completions. */
+  /**
+   * `responses` (default): supports reasoning replay, xAI's own tools and continuation. `chat`: Chat
+   * Completions.
+   */
   api?: 'responses' | 'chat';
 };
 
-/** xAI. Key and URL come from `XAI_API_KEY` and `XAI_BASE_URL` where the options do not say. */
+/**
+ * Creates an adapter for xAI. Defaults for key and URL: `XAI_API_KEY` and `XAI_BASE_URL`.
+ *
+ * @example
+ * const model = xai({ model: 'grok-4' });
+ */
 export function xai({ api = 'responses', ...options }: XaiOptions): ModelAdapter {
   return api === 'chat' ? chatAdapter(XAI_CHAT, options) : responsesAdapter(XAI, options);
 }
 
 /**
- * Instructions are refused beside `previous_response_id` (https://docs.x.ai/docs/api-reference). Its
- * own tools also show as `custom_tool_call`s, all of them over.
+ * xAI refuses instructions together with `previous_response_id` (https://docs.x.ai/docs/api-reference). Calls
+ * of its own tools also appear as `custom_tool_call`s, all of them already executed.
  */
 const XAI: ResponsesDialect = {
   provider: 'xai',
@@ -29,7 +38,7 @@ const XAI: ResponsesDialect = {
   reasons: model => !/non-reasoning|^grok-(?:2|3(?!-mini))/.test(model),
 };
 
-/** xAI's Chat Completions. */
+/** xAI's Chat Completions dialect. */
 export const XAI_CHAT: ChatDialect = {
   provider: 'xai',
   keyVariables: ['XAI_API_KEY'],

@@ -4,8 +4,7 @@ import type { CommandResult } from '../engine/run/explain-refusal.ts';
 import type { Run } from '../engine/run/run.ts';
 import type { OpenCall, Settled } from '../engine/run/settled.ts';
 import { messageOf } from '../protocol/error.ts';
-import type { JsonValue } from '../protocol/json.ts';
-import { parseJson } from './options.ts';
+import { given, type JsonValue } from '../protocol/json.ts';
 import type { Output } from './render/output.ts';
 import { HEADINGS, showCall } from './render/show-call.ts';
 
@@ -14,13 +13,16 @@ type Decision = () => Promise<CommandResult>;
 type Waiting = Extract<Settled, { status: 'waiting' }>;
 
 /**
- * Asks at the terminal about everything the run waits for, then tells the run. Gives whether the run
- * goes on: something was decided here, or somewhere else meanwhile, which ends the questions. `q`, Ctrl-C
- * and the end of input leave the rest waiting. `after` is the last entry that was shown.
+ * Asks on the terminal about every open call, then submits the decisions. Returns whether the run resumes:
+ * because a decision was made here, or because new entries after `after` show that another client made one,
+ * which ends the questions. `q`, Ctrl-C and the end of input leave the remaining calls open.
  */
-export async function askAbout({ run, output, by, after }: Asking, settled: Waiting): Promise<boolean> {
+export async function askForDecisions(
+  { run, output, by, after }: Asking,
+  settled: Waiting,
+): Promise<boolean> {
   const terminal = new Questions(output);
-  const elsewhere = watchFor(run, after, () => terminal.stop());
+  const elsewhere = watchForEntries(run, after, () => terminal.stop());
   const decisions: Decision[] = [];
   const results = settled.results.filter(({ waitsFor }) => waitsFor === undefined);
   try {
@@ -32,30 +34,27 @@ export async function askAbout({ run, output, by, after }: Asking, settled: Wait
     if (!(error instanceof Quit)) throw error;
   } finally {
     terminal.close();
-    elsewhere.end();
+    elsewhere.stop();
   }
-  if (elsewhere.happened && decisions.length === 0) {
-    output.line({ style: 'yellow', text: 'Somebody else said something; the run goes on.' });
+  if (elsewhere.found && decisions.length === 0) {
+    output.line({ style: 'yellow', text: 'Resolved elsewhere; resuming.' });
   }
   for (const decision of decisions) {
     const result = await decision();
     if (!result.accepted) output.problem(result.message);
   }
-  return decisions.length > 0 || elsewhere.happened;
+  return decisions.length > 0 || elsewhere.found;
 }
 
-/** Looks for what others append to the run's journal behind `after`. */
-function watchFor(run: Run, after: number, tell: () => void) {
+/** Calls `onEntry` once another client has appended an entry after `after`. */
+function watchForEntries(run: Run, after: number, onEntry: () => void) {
   const happenings = run.events({ after, follow: true })[Symbol.asyncIterator]();
-  const watch = {
-    happened: false,
-    end: () => void happenings.return?.(),
-  };
+  const watch = { found: false, stop: () => void happenings.return?.() };
   const poll = async () => {
     for (let next = await happenings.next(); next.done !== true; next = await happenings.next()) {
       if (!('seq' in next.value)) continue;
-      watch.happened = true;
-      return tell();
+      watch.found = true;
+      return onEntry();
     }
   };
   poll().catch(() => {});
@@ -67,8 +66,9 @@ async function askApproval(terminal: Questions, run: Run, call: OpenCall, by: st
   terminal.show(call, HEADINGS.approval);
   const choice = await terminal.choose('[a]pprove  [r]eject  [q]uit', ['a', 'r']);
   if (choice === 'a') return () => run.approve(callId, { digest, runId, by });
-  const reason = await terminal.ask('reason, for the model (may be empty): ');
-  return () => run.reject(callId, { digest, runId, by, ...(reason === '' ? {} : { reason }) });
+  const reason = await terminal.ask('reason for the model (optional): ');
+  return () =>
+    run.reject(callId, { digest, runId, by, ...given({ reason: reason === '' ? undefined : reason }) });
 }
 
 async function askDoubt(terminal: Questions, run: Run, call: OpenCall, by: string): Promise<Decision> {
@@ -77,17 +77,17 @@ async function askDoubt(terminal: Questions, run: Run, call: OpenCall, by: strin
   const choice = await terminal.choose('[t]ry again  [h]appened  [f]ailed  [q]uit', ['t', 'h', 'f']);
   if (choice === 't') return () => run.resolve(callId, { retry: true, runId, by });
   if (choice === 'h') {
-    const output = await terminal.askJson('what it gave, as JSON: ');
+    const output = await terminal.askJson('result (JSON): ');
     return () => run.resolve(callId, { happened: true, output, runId, by });
   }
-  const failed = await terminal.ask('why, for the model: ');
+  const failed = await terminal.ask('reason for the model: ');
   return () => run.resolve(callId, { failed, runId, by });
 }
 
 async function askResult(terminal: Questions, run: Run, call: OpenCall, by: string): Promise<Decision> {
   const { callId, digest, runId } = call;
   terminal.show(call, HEADINGS.result);
-  const output = await terminal.askJson('its result, as JSON ([q]uit leaves it waiting): ');
+  const output = await terminal.askJson('result (JSON), or [q]uit: ');
   return () => run.answer(callId, { output, digest, runId, by });
 }
 
@@ -96,9 +96,10 @@ async function askPaused(terminal: Questions, run: Run): Promise<Decision> {
   return () => (choice === 's' ? run.step() : run.unpause());
 }
 
-/** Thrown by a question that was not answered. */
+/** Thrown when the person quits instead of answering. */
 class Quit extends Error {}
 
+/** Prompts on stdin and stdout. Each question throws `Quit` when the person quits or `stop` is called. */
 class Questions {
   readonly #output: Output;
   readonly #lines: Interface;
@@ -111,7 +112,7 @@ class Questions {
     this.#lines.once('close', () => this.#abort.abort());
   }
 
-  /** Ends the question that is being asked, and all that would come. */
+  /** Aborts the current question and all later ones. */
   stop(): void {
     this.#abort.abort();
   }
@@ -142,9 +143,9 @@ class Questions {
       const answer = await this.ask(question);
       if (answer === 'q') throw new Quit();
       try {
-        return parseJson(answer, 'this');
+        return JSON.parse(answer);
       } catch (error) {
-        this.#output.problem(messageOf(error));
+        this.#output.problem(`Not valid JSON: ${messageOf(error)}`);
       }
     }
   }

@@ -14,13 +14,12 @@ import { agentFor, bareAgent, findTop, readLaunch } from './launch.ts';
 import { storeFile, withExistingStore } from './open-store.ts';
 import { type DriveOptions, type ShowOptions, userName } from './options.ts';
 import { CommandLines } from './render/command-lines.ts';
-import { orderEvent } from './render/json-view.ts';
-import { makeView } from './render/make-view.ts';
+import { makeView, orderEvent } from './render/make-view.ts';
 import { Output } from './render/output.ts';
 
 /**
- * Says something to a run, then drives it until it settles; after a sub-agent's run the one it works for.
- * `change` is given who says it.
+ * Submits a command to a run, then drives the run until it settles. For a sub-agent's run, drives the run at
+ * the top. `change` gets the run and the author. Returns the exit code.
  */
 export async function changeRun(
   id: string,
@@ -36,12 +35,12 @@ export async function changeRun(
       const top = await findTop(store, record.runId);
       const { state, seq } = await loadRun(store, top);
       const agent = await agentFor(record, store, readLaunch(options.agent));
-      return await closing(agent, output, async () => {
-        const told = await agent.open(record.runId);
-        const result = await change(told, by);
+      return await withAgent(agent, output, async () => {
+        const target = await agent.open(record.runId);
+        const result = await change(target, by);
         const commands = new CommandLines(file);
         if (!result.accepted) return await showRefusal(result, store, record, output, commands);
-        const run = top === record.runId ? told : await agent.open(top);
+        const run = top === record.runId ? target : await agent.open(top);
         const view = makeView({ output, runId: top, agent, deltas: options.deltas === true, state });
         return await driveRun({
           run,
@@ -58,12 +57,15 @@ export async function changeRun(
   );
 }
 
-/** Says something to a run that has its effect without being driven here; needs no agent. */
+/**
+ * Submits a command that needs neither an agent nor a driver in this process, then prints what `describe`
+ * returns after the run id. Returns the exit code.
+ */
 export async function submitCommands(
   id: string,
   options: ShowOptions & { by?: string },
   change: (run: Run, by: string) => Promise<CommandResult>,
-  told: (run: Run) => string,
+  describe: (run: Run) => string,
 ): Promise<number> {
   const output = new Output({ json: options.json === true });
   const file = storeFile(options.db);
@@ -72,7 +74,7 @@ export async function submitCommands(
     const run = await bareAgent(record, store).open(record.runId);
     const result = await change(run, options.by ?? userName());
     if (!result.accepted) return await showRefusal(result, store, record, output, new CommandLines(file));
-    if (!output.json) output.line(`${record.runId} ${told(run)}`);
+    if (!output.json) output.line(`${record.runId} ${describe(run)}`);
     else
       for (const { seq, event } of await readJournal(store, record.runId, record.seq)) {
         output.data(orderEvent({ ...event, runId: record.runId, seq }));
@@ -81,8 +83,8 @@ export async function submitCommands(
   });
 }
 
-/** Runs `work`, then ends the tool servers of the agent; that they end badly does not change the outcome. */
-export async function closing<Result>(
+/** Runs `work`, then closes the agent. An error while closing is reported and does not change the outcome. */
+export async function withAgent<Result>(
   agent: Agent,
   output: Output,
   work: () => Promise<Result>,
@@ -90,7 +92,7 @@ export async function closing<Result>(
   try {
     return await work();
   } finally {
-    await agent.close().catch(error => output.problem(`A tool server did not end well: ${String(error)}`));
+    await agent.close().catch(error => output.problem(`Closing a tool server failed: ${String(error)}`));
   }
 }
 
@@ -102,23 +104,23 @@ async function showRefusal(
   commands: CommandLines,
 ): Promise<number> {
   if (code === 'run-ended') {
-    const goOn = `${commands.of('run', '--continues', runId)} TEXT`;
-    output.problem(`Run ${runId} has ended. To begin one that goes on from it: ${goOn}`);
+    const next = `${commands.of('run', '--continues', runId)} TEXT`;
+    output.problem(`Run ${runId} has ended. To start a new run from its transcript: ${next}`);
     return exitCodeOfError(code);
   }
   const { state } = await loadRun(store, runId);
   const open = listOpenCalls(state.context);
   const isAboutCalls = code === 'call-unknown' || code === 'call-not-open';
   const lines = open.map(call => `  ${call.callId}  ${call.name}, ${call.status}`);
-  const calls = lines.length === 0 ? ['It has no open calls.'] : ['Open calls:', ...lines];
+  const calls = lines.length === 0 ? ['The run has no open calls.'] : ['Open calls:', ...lines];
   output.problem([message, ...(isAboutCalls ? calls : [])].join('\n'));
   return exitCodeOfError(code);
 }
 
-/** Throws `input-invalid` unless exactly one of the options was given. */
+/** Throws `input-invalid` unless exactly one of the options is given. `options` maps flags to their values. */
 export function assertOneOf(options: Readonly<Record<string, unknown>>): void {
-  const given = Object.entries(options).filter(([, value]) => value !== undefined);
-  if (given.length === 1) return;
+  const found = Object.values(options).filter(value => value !== undefined).length;
+  if (found === 1) return;
   const names = Object.keys(options).join(', ');
-  throw new EngineError('input-invalid', `Give exactly one of ${names}; ${given.length} were given.`);
+  throw new EngineError('input-invalid', `Give exactly one of ${names}; got ${found}.`);
 }

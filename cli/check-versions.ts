@@ -1,15 +1,15 @@
 import { readStart } from '../engine/journal/read-journal.ts';
 import { checkRun } from '../engine/versions/check-run.ts';
 import type { VersionReport } from '../engine/versions/compare-versions.ts';
-import { isJsonObject } from '../protocol/json.ts';
+import { given, isJsonObject } from '../protocol/json.ts';
 import type { RunRecord, Store } from '../protocol/store.ts';
 import { type Agent, createAgent } from '../tools/agent/agent.ts';
-import { closing } from './change-run.ts';
+import { withAgent } from './change-run.ts';
 import { readLaunch, recallLaunch } from './launch.ts';
 import { loadAgent } from './load-agent.ts';
 import type { Output } from './render/output.ts';
 
-/** The run's journal held against this program, and against the agent of a module if one is named. */
+/** Compares a run with this release and, if `module` is given, with the agent of that module. */
 export async function checkVersions(
   store: Store,
   { runId }: RunRecord,
@@ -18,28 +18,33 @@ export async function checkVersions(
 ): Promise<VersionReport> {
   if (module === undefined) return await checkRun(store, runId);
   const { model } = { ...(await recallLaunch(store, runId)), ...readLaunch(undefined) };
-  const agent = await agentOf(module, store, model === undefined);
-  return await closing(agent, output, () => agent.check(runId));
+  const agent = await loadOnto(store, module, { withModel: model === undefined });
+  return await withAgent(agent, output, () => agent.check(runId));
 }
 
-/** The agent whose migrations a run is migrated with: of the module that is named, or that the run remembers. */
+/**
+ * Returns the agent whose migrations apply to a run: from `requested` (a module), else from the module that
+ * the run was started with, else one without migrations.
+ */
 export async function agentToMigrate(
   store: Store,
   { runId, agent: name }: RunRecord,
-  said: string | undefined,
+  requested: string | undefined,
 ): Promise<Agent> {
-  const module = said ?? (await recallModule(store, runId));
-  return module === undefined ? createAgent({ name, store }) : await agentOf(module, store);
+  const module = requested ?? (await recallModule(store, runId));
+  return module === undefined
+    ? createAgent({ name, store })
+    : await loadOnto(store, module, { withModel: true });
 }
 
-/** Whatever release wrote it. */
+/** Returns the module in the launch of the run, even if another release wrote the journal. */
 async function recallModule(store: Store, runId: string): Promise<string | undefined> {
   const { launch } = (await readStart(store, runId)) ?? {};
   return isJsonObject(launch) && typeof launch.module === 'string' ? launch.module : undefined;
 }
 
-/** None of its models is called; they are left out where the run goes on with another that somebody named. */
-async function agentOf(module: string, store: Store, withModels = true): Promise<Agent> {
+/** Loads an agent onto `store`. `withModel: false` omits its model, for a run that uses another one. */
+async function loadOnto(store: Store, module: string, { withModel }: { withModel: boolean }): Promise<Agent> {
   const { model, ...options } = (await loadAgent(module)).options;
-  return createAgent({ ...options, store, ...(withModels && model !== undefined ? { model } : {}) });
+  return createAgent({ ...options, store, ...given({ model: withModel ? model : undefined }) });
 }

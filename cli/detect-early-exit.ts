@@ -5,13 +5,13 @@ import { EXIT } from './exit-codes.ts';
 import { showSafely } from './render/show-safely.ts';
 
 /**
- * Does `work`. If something ends the process with 0 meanwhile, it ends as failed and says so: a tool or
- * an agent module that calls `process.exit()` must not look like a run that finished. What a tool throws
- * outside its promise is told with its name.
+ * Runs `work`. If the process exits with 0 before `work` is done, prints an error and changes the exit code:
+ * a tool or agent module that calls `process.exit()` must not look like a finished run. Errors that a tool
+ * throws outside its promise are reported with the tool's name.
  */
 export async function detectEarlyExit<Result>(work: () => Promise<Result>): Promise<Result> {
   process.once('exit', failExit);
-  nameUncaught({ goesOn: false });
+  reportUncaught({ survives: false });
   try {
     return await work();
   } finally {
@@ -22,32 +22,32 @@ export async function detectEarlyExit<Result>(work: () => Promise<Result>): Prom
 function failExit(code: number): void {
   if (code !== 0) return;
   process.stderr.write(
-    'The process was ended from within: an agent module or a tool called process.exit. What was recorded is kept: `agentchart runs` lists the runs, `agentchart resume RUN` goes on with one.\n',
+    'An agent module or a tool called process.exit before the run was done. The journal is intact: `agentchart runs` lists the runs, `agentchart resume RUN` resumes one.\n',
   );
   process.exitCode = EXIT.failed;
 }
 
 /**
- * Tells which tool of which run threw outside its promise: in a timer, an event or a promise nobody awaits.
- * With `goesOn` the process survives that, as a server of other runs must; anything else that is uncaught
- * ends it, as ever.
+ * Reports errors that a tool throws outside its promise (in a timer, an event handler or an unawaited
+ * promise), with the tool, call and run. With `survives` the process continues after such an error, as a
+ * server of several runs must. Any other uncaught error ends the process.
  */
-export function nameUncaught({ goesOn }: { goesOn: boolean }): void {
+export function reportUncaught({ survives }: { survives: boolean }): void {
   trackCalls(new AsyncLocalStorage<CurrentCall>());
   process.on('uncaughtException', thrown => {
     const call = currentCall();
-    const text = call === undefined ? describeOther(thrown) : describeCall(call, thrown, goesOn);
+    const text = call === undefined ? describeOther(thrown) : describeCall(call, thrown, survives);
     process.stderr.write(`${showSafely(text, { lines: true })}\n`);
-    if (call === undefined || !goesOn) process.exit(EXIT.failed);
+    if (call === undefined || !survives) process.exit(EXIT.failed);
   });
 }
 
-function describeCall({ runId, callId, tool }: CurrentCall, thrown: unknown, goesOn: boolean): string {
-  const what = `The tool "${tool}" failed outside its promise, in call ${callId} of run ${runId}: ${messageOf(thrown)}`;
-  const advice = goesOn
-    ? 'The server goes on; the call waits for what the tool returns.'
-    : `The process ends. The run stays resumable: agentchart resume ${runId}`;
-  return `${what}\n${advice} Await what the tool starts, and handle the errors of its timers and events.`;
+function describeCall({ runId, callId, tool }: CurrentCall, thrown: unknown, survives: boolean): string {
+  const problem = `Tool "${tool}" threw outside its promise, in call ${callId} of run ${runId}: ${messageOf(thrown)}`;
+  const consequence = survives
+    ? 'The server continues; the call still waits for the tool to return.'
+    : `Exiting. To resume the run: agentchart resume ${runId}`;
+  return `${problem}\n${consequence}\nIn the tool, await every promise and handle errors in timers and event handlers.`;
 }
 
 function describeOther(thrown: unknown): string {

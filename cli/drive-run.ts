@@ -5,14 +5,14 @@ import type { Settled } from '../engine/run/settled.ts';
 import { EngineError, messageOf } from '../protocol/error.ts';
 import { shortenOwnerName } from '../protocol/owner-name.ts';
 import { isDriven, type Owner, type Store } from '../protocol/store.ts';
-import { askAbout } from './ask.ts';
+import { askForDecisions } from './ask.ts';
 import { EXIT, exitCodeOfRun } from './exit-codes.ts';
 import { watchInterrupts } from './interrupts.ts';
 import type { CommandLines } from './render/command-lines.ts';
-import type { View } from './render/json-view.ts';
+import type { View } from './render/make-view.ts';
 import type { Output } from './render/output.ts';
 import { showCall, showWaiting } from './render/show-call.ts';
-import { describeSpent } from './render/show-end.ts';
+import { showStatus } from './render/show-end.ts';
 
 export type Drive = {
   run: Run;
@@ -20,33 +20,33 @@ export type Drive = {
   output: Output;
   view: View;
   commands: CommandLines;
-  /** Entries up to this one have been shown. */
+  /** The last entry that was shown. */
   after: number;
   by: string;
-  /** Approve every gated call. */
+  /** Approve every gated call without asking. */
   yes: boolean;
 };
 
-/** How often an interrupted process looks whether it is done, in ms. */
-const LEFTOVERS_MS = 500;
+/** How often an interrupted process checks whether it can exit, in ms. */
+const EXIT_CHECK_MS = 500;
 
 /**
- * Drives a run until it settles, showing it, or follows it while another process drives; asks what it
- * waits for where somebody can be asked. Gives the exit code.
+ * Drives a run until it settles, or follows it while another process drives it, and shows its events. Asks
+ * for decisions on a terminal. Returns the exit code.
  *
- * The first Ctrl-C cancels a run that is driven here, and leaves one that is only followed. The second
- * ends the process at once, and the run stays resumable.
+ * The first Ctrl-C cancels a run that this process drives, and stops following any other. The second exits
+ * at once; the run can be resumed.
  */
 export async function driveRun(drive: Drive): Promise<number> {
   try {
     return await driveToRest(drive);
   } catch (error) {
-    throw error instanceof EngineError ? sayResumable(error, drive) : error;
+    throw error instanceof EngineError ? adviseResume(error, drive) : error;
   }
 }
 
-function sayResumable(error: EngineError, { run, commands }: Drive): EngineError {
-  const advice = `The run stays as it is. To go on with it: ${commands.of('resume', run.id)}`;
+function adviseResume(error: EngineError, { run, commands }: Drive): EngineError {
+  const advice = `The run is unchanged. To resume it: ${commands.of('resume', run.id)}`;
   return new EngineError(error.code, `${error.message}\n${advice}`, error.details, { cause: error });
 }
 
@@ -62,12 +62,9 @@ async function driveToRest(drive: Drive): Promise<number> {
       return exitCodeOfRun(settled);
     }
     if (await decide(drive, settled, position.seq)) continue;
-    if (output.canAsk) output.line('To go on: ', { style: 'cyan', text: commands.of('resume', run.id) });
+    if (output.canAsk) output.line('To resume: ', { style: 'cyan', text: commands.of('resume', run.id) });
     else showWaiting(output, settled, commands, run.id, systemHost.now());
-    output.line(
-      { style: 'yellow', text: 'waiting' },
-      { style: 'dim', text: ` · ${describeSpent(settled)} · ${run.id}` },
-    );
+    showStatus(output, 'waiting', settled, { runId: run.id });
     return EXIT.waiting;
   }
 }
@@ -80,9 +77,7 @@ async function settle(drive: Drive, position: { seq: number }): Promise<Settled 
   const unwatch = watchInterrupts({
     first: () => void interrupt(drive, leave).catch(error => drive.output.problem(messageOf(error))),
     again: () => {
-      drive.output.problem(
-        `Left at once. The run stays resumable: ${drive.commands.of('resume', drive.run.id)}`,
-      );
+      drive.output.problem(`Exiting now. To resume the run: ${drive.commands.of('resume', drive.run.id)}`);
       process.exit(EXIT.left);
     },
   });
@@ -101,7 +96,7 @@ async function settle(drive: Drive, position: { seq: number }): Promise<Settled 
   }
 }
 
-/** Ends when the run settles, and when the store is closed. */
+/** Shows events until the run settles or the store is closed. */
 async function watch({ run, view, output }: Drive, position: { seq: number }): Promise<void> {
   for await (const happening of run.events({ after: position.seq })) {
     view.take(happening);
@@ -116,8 +111,8 @@ function announceTakeover({ by, replaces }: { by: string; replaces?: string }, o
   const split = name.lastIndexOf(':');
   const winner = `Process ${name.slice(split + 1)} on ${name.slice(0, split)}`;
   output.problem(
-    `${winner} took this run over: this process (${process.pid}) did not renew its lease in time, because it was ` +
-      'stopped, stood still or slept. Nothing it reports counts any more; following the run.',
+    `${winner} took over this run, because this process (${process.pid}) did not renew its lease in time: it was ` +
+      'suspended or blocked. Its results are discarded. Following the run.',
   );
 }
 
@@ -125,24 +120,24 @@ async function interrupt({ run, store, output, by, commands }: Drive, leave: () 
   const owner = await findDriver(store, run.id);
   if (owner !== null && judgeOwner(owner) !== 'self') {
     output.problem(
-      `${nameOwner(owner)} goes on driving the run. To end it: ${commands.of('cancel', run.id)}`,
+      `${nameOwner(owner)} is still driving the run. To cancel it: ${commands.of('cancel', run.id)}`,
     );
     return leave();
   }
-  output.problem('Cancelling the run; what runs has 5 s to settle. Ctrl-C again leaves at once.');
+  output.problem('Cancelling the run; calls have 5 s to settle. Press Ctrl-C again to exit now.');
   await run.cancel({ by, reason: 'interrupted' });
-  endLeftovers();
+  exitWhenDone();
 }
 
-/** Ends the process once its exit code is known, even if a tool that ignores its signal would keep it. */
-function endLeftovers(): void {
-  const endIfDone = () => {
+/** Exits once the exit code is set, even if a tool that ignores its signal keeps the process alive. */
+function exitWhenDone(): void {
+  const exitIfDone = () => {
     if (process.exitCode !== undefined) process.exit();
   };
-  setInterval(endIfDone, LEFTOVERS_MS).unref();
+  setInterval(exitIfDone, EXIT_CHECK_MS).unref();
 }
 
-/** Whether anything was decided, so that the run goes on. */
+/** Makes or asks for decisions. Returns whether the run resumes. */
 async function decide(
   drive: Drive,
   settled: Extract<Settled, { status: 'waiting' }>,
@@ -150,11 +145,11 @@ async function decide(
 ): Promise<boolean> {
   const { run, output, by, yes } = drive;
   if (!yes || settled.approvals.length === 0) {
-    return output.canAsk && (await askAbout({ run, output, by, after }, settled));
+    return output.canAsk && (await askForDecisions({ run, output, by, after }, settled));
   }
   let accepted = false;
   for (const call of settled.approvals) {
-    showCall(output, call, 'is approved by --yes', systemHost.now());
+    showCall(output, call, 'approved by --yes', systemHost.now());
     const result = await run.approve(call.callId, { digest: call.digest, runId: call.runId, by });
     if (!result.accepted) output.problem(result.message);
     accepted ||= result.accepted;
@@ -165,10 +160,10 @@ async function decide(
 async function announceDriver({ run, store, output }: Drive): Promise<void> {
   const owner = await findDriver(store, run.id);
   if (owner === null || judgeOwner(owner) === 'self') return;
-  output.line({ style: 'yellow', text: `${nameOwner(owner)} drives this run; following it.` });
+  output.line({ style: 'yellow', text: `${nameOwner(owner)} is driving this run; following it.` });
 }
 
-/** Who holds the run's lease and is not known to be gone. */
+/** Returns the owner of the run's lease, or `null` if there is none or its process is known to be dead. */
 async function findDriver(store: Store, runId: string): Promise<Owner | null> {
   const record = await store.get(runId);
   return record !== undefined && isDriven(record, systemHost.now(), isOwnerDead) ? record.owner : null;

@@ -1,7 +1,7 @@
 import type { Settled } from '../engine/run/settled.ts';
 import type { EngineErrorCode } from '../protocol/error.ts';
 
-/** What a command's exit code says. `left`: a second Ctrl-C, or one that only stopped following. */
+/** Exit codes of all commands. `left`: a second Ctrl-C, or one that stopped following a run. */
 export const EXIT = { done: 0, failed: 1, usage: 2, waiting: 3, refused: 4, left: 130 } as const;
 
 const BY_ERROR: Readonly<Record<EngineErrorCode, number>> = {
@@ -42,11 +42,12 @@ const BY_ERROR: Readonly<Record<EngineErrorCode, number>> = {
   'tool-source-failed': EXIT.failed,
 };
 
+/** Returns the exit code for an `EngineError` code. */
 export function exitCodeOfError(code: EngineErrorCode): number {
   return BY_ERROR[code];
 }
 
-/** How a run that rests or has ended ends its command. */
+/** Returns the exit code for the status of a settled run. */
 export function exitCodeOfRun({ status }: Settled): number {
   switch (status) {
     case 'finished':

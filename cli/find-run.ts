@@ -1,9 +1,9 @@
 import { EngineError } from '../protocol/error.ts';
 import type { RunRecord, Store } from '../protocol/store.ts';
 
-const LISTED = 10;
+const MAX_LISTED = 10;
 
-/** The run with this id, or the only one whose id begins so. Throws `run-unknown`, also for an ambiguous beginning. */
+/** Finds a run by its id or a unique prefix of it. Throws `run-unknown` for no match and for several. */
 export async function findRun(store: Store, id: string): Promise<RunRecord> {
   const exact = await store.get(id);
   if (exact !== undefined) return exact;
@@ -12,12 +12,12 @@ export async function findRun(store: Store, id: string): Promise<RunRecord> {
   const [only, second] = matches;
   if (only !== undefined && second === undefined) return only;
   if (only === undefined) {
-    throw new EngineError('run-unknown', `There is no run ${id}. \`agentchart runs\` lists those there are.`);
+    throw new EngineError('run-unknown', `No run matches ${id}. \`agentchart runs\` lists the runs.`);
   }
-  const ids = matches.slice(0, LISTED).map(({ runId, status }) => `  ${runId}  ${status}`);
-  const rest = matches.length > LISTED ? [`  and ${matches.length - LISTED} more`] : [];
+  const ids = matches.slice(0, MAX_LISTED).map(({ runId, status }) => `  ${runId}  ${status}`);
+  const rest = matches.length > MAX_LISTED ? [`  … and ${matches.length - MAX_LISTED} more`] : [];
   throw new EngineError(
     'run-unknown',
-    [`${matches.length} runs begin with ${id}; say more of the id:`, ...ids, ...rest].join('\n'),
+    [`${matches.length} runs match ${id}; give more of the id:`, ...ids, ...rest].join('\n'),
   );
 }

@@ -1,32 +1,31 @@
-/** What the top-level help says after the list of commands. */
+/** Printed after the list of commands by `agentchart --help`. */
 export const HELP = `
-A session:
+Example:
   $ export AGENTCHART_MODEL=openai:gpt-5
-  $ agentchart run --agent refund.ts "Refund order A-1001"    rests when a call needs approval, exit code 3
-  $ agentchart show run_1f                                    what it waits for, and why
-  $ agentchart approve run_1f call_7 --digest 5c…             goes on, in this process
-  $ agentchart resume run_1f                                  goes on with a run whose process was killed
-  $ agentchart serve --agent refund.ts                        all of it in a browser, and over HTTP
+  $ agentchart run --agent refund.ts "Refund order A-1001"    # a call needs approval: exits with 3
+  $ agentchart show run_1f                                    # state, conversation, open calls
+  $ agentchart approve run_1f call_7 --digest 5c…             # approve the call and drive the run
+  $ agentchart resume run_1f                                  # resume a run whose process was killed
+  $ agentchart serve --agent refund.ts                        # the same in a browser and over HTTP
 
-An agent module exports an agent: export default createAgent({ name, instructions, tools }).
-Without --agent, run uses a plain assistant without tools. Later commands remember agent and model.
+An agent module has an agent as its default export: export default createAgent({ name, instructions, tools }).
+Without --agent, run uses an assistant without tools. A run remembers its agent module and model.
 
 Environment:
-  AGENTCHART_MODEL    provider:model, such as openai:gpt-5, or scripted:FILE; goes before the agent's own model
-  AGENTCHART_TOKEN    what serve asks its clients for; needed to listen on other addresses than loopback
-  AGENTCHART_DB       where runs are kept (default .agentchart/runs.db)
-  OPENAI_API_KEY      and the other providers' usual key variables; OPENAI_BASE_URL for another address
-  NO_COLOR            no colours
-  AGENTCHART_DEBUG    1 adds a stack to errors
+  AGENTCHART_MODEL    PROVIDER:MODEL, such as openai:gpt-5, or scripted:FILE; overrides the agent's model
+  AGENTCHART_TOKEN    token that clients of serve must send; required unless it listens on loopback
+  AGENTCHART_DB       SQLite file that holds the runs (default: .agentchart/runs.db)
+  OPENAI_API_KEY      API key; other providers use their usual variables
+  OPENAI_BASE_URL     API base URL; other providers likewise
+  NO_COLOR            disable colors
+  AGENTCHART_DEBUG    set to 1 to print stack traces
 
 Exit codes:
-  0  finished (reading commands, pause and cancel: done)
-  1  failed or cancelled, a replay that is not equal, an explored agent that
-     breaks what it must keep, or the store cannot be used
-  2  bad usage: also an unknown run or call, an agent or scripted file that does not load, a missing key
-  3  waiting: for an approval, a result, a word on a call in doubt, or paused
-  4  refused: decided already, another digest, expired, ended; a run to delete or
-     redact that is driven or still needed
+  0  success: the run finished, or the command was carried out
+  1  the run failed or was cancelled, replay or explore found a problem, or the store is unusable
+  2  usage error: including an unknown run or call, an agent or script that does not load, a missing key
+  3  the run waits: for an approval, a result or a resolution, or it is paused
+  4  refused: already decided, digest mismatch, expired, run ended, or run still in use
 
-Ctrl-C cancels the run and waits for it to end. A second one leaves at once; the run can be resumed.
+Ctrl-C cancels the run and waits for it to end. Press it again to exit at once; the run can be resumed.
 `;

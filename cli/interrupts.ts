@@ -2,10 +2,10 @@ import { systemHost } from '../engine/driver/host.ts';
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
-/** A terminal and a package runner may both pass one key press on; within this many ms it counts once. */
+/** A terminal and a package runner may both forward one key press; repeats within this many ms count once. */
 const SAME_PRESS_MS = 250;
 
-/** Calls `first` at the first Ctrl-C or SIGTERM and `again` at each later one, until what comes back is called. */
+/** Calls `first` on the first SIGINT or SIGTERM and `again` on each later one. Returns a function that stops listening. */
 export function watchInterrupts({ first, again }: { first(): void; again(): void }): () => void {
   let last: { signal: NodeJS.Signals; at: number } | null = null;
   const listen = (signal: NodeJS.Signals) => {

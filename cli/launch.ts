@@ -1,32 +1,39 @@
 import { resolve } from 'node:path';
 import { readStart } from '../engine/journal/read-journal.ts';
 import { EngineError } from '../protocol/error.ts';
-import { isJsonObject, type JsonValue } from '../protocol/json.ts';
+import { given, isJsonObject, type JsonValue } from '../protocol/json.ts';
 import type { RunRecord, Store } from '../protocol/store.ts';
 import { nonDrivingStore } from '../stores/non-driving-store.ts';
 import { type Agent, createAgent } from '../tools/agent/agent.ts';
 import { namesOf } from '../tools/agent/sub-agents.ts';
 import { loadAgent } from './load-agent.ts';
+import { formatPath } from './render/format-path.ts';
 
-/** What a run is made from: kept in `run.started`, so that a later command need not be told. */
+/**
+ * How to create the agent of a run again: agent module, model, or the request to a server. Journaled in
+ * `run.started`, so that later commands need no options.
+ */
 export type Launch = { module?: string; model?: string; request?: JsonValue };
 
-/** What this command says: `--agent` and `AGENTCHART_MODEL`, with files as absolute paths. */
+/** Returns the launch that `--agent` (`module`) and `AGENTCHART_MODEL` ask for, with absolute file paths. */
 export function readLaunch(module: string | undefined): Launch {
   const model = process.env.AGENTCHART_MODEL?.trim() ?? '';
-  return {
-    ...(module === undefined ? {} : { module: resolve(module) }),
-    ...(model === '' ? {} : { model: absoluteModel(model) }),
-  };
+  return given({
+    module: module === undefined ? undefined : resolve(module),
+    model: model === '' ? undefined : absoluteModel(model),
+  });
 }
 
-/** What the run's first event says, of a sub-agent's run that of the run at the top; nothing for one that came from elsewhere. */
+/**
+ * Returns the launch in the first event of a run; for a sub-agent's run, that of the run at the top. Empty if
+ * the run was not started by a command.
+ */
 export async function recallLaunch(store: Store, runId: string): Promise<Launch> {
   const start = await readStart(store, await findTop(store, runId));
   return isJsonObject(start?.launch) ? start.launch : {};
 }
 
-/** The run that a sub-agent's run works for, directly or through others; any other run itself. */
+/** Returns the id of the run at the top of a sub-agent's run; for any other run, its own id. */
 export async function findTop(store: Store, runId: string): Promise<string> {
   const { parent } = (await readStart(store, runId)) ?? {};
   const above = isJsonObject(parent) ? parent.runId : undefined;
@@ -34,53 +41,59 @@ export async function findTop(store: Store, runId: string): Promise<string> {
   return await findTop(store, above);
 }
 
-/** The agent a launch describes, on this store. Without a module, a plain one that only has a model. */
+/** Creates the agent of a launch on `store`. Without a module, an assistant without tools. */
 export async function makeAgent(launch: Launch, store: Store): Promise<Agent> {
   const options =
     launch.module === undefined ? { name: 'assistant' } : (await loadAgent(launch.module)).options;
   if (launch.model === undefined) return createAgent({ ...options, store });
-  // Every provider's adapter comes with it, and a command that only reads needs none.
+  // Imported on demand: it loads the adapters of all providers, and commands that only read need none.
   const { modelFromEnv } = await import('../adapters/model-from-env.ts');
   return createAgent({ ...options, store, model: modelFromEnv(launch.model) });
 }
 
-/** The agent a run goes on with: what this command says goes before what the run remembers. A run that has ended needs none. */
-export async function agentFor(record: RunRecord, store: Store, said: Launch): Promise<Agent> {
+/**
+ * Creates the agent that drives a run: `requested` overrides the launch in the journal. For an ended run, an
+ * agent that cannot drive. Throws `refused` for a run that belongs to a server request.
+ */
+export async function agentFor(record: RunRecord, store: Store, requested: Launch): Promise<Agent> {
   if (record.status !== 'running' && record.status !== 'waiting') return bareAgent(record, store);
   const recalled = await recallLaunch(store, record.runId);
   if (recalled.request !== undefined) {
     throw new EngineError(
       'refused',
-      `Run ${record.runId} was begun by a request to a server, which has its tools. Go on with it there: on the page of \`agentchart serve\`, or with POST /runs/${record.runId}/….`,
+      `Run ${record.runId} was started by a request to a server, which has its tools. Continue it there: on the page of \`agentchart serve\`, or with POST /runs/${record.runId}/….`,
     );
   }
-  return await makeOwnAgent(record, store, recalled, said);
+  return await makeOwnAgent(record, store, recalled, requested);
 }
 
-/** The agent of a run, and no other: throws `run-foreign` where what is said or remembered makes another. */
+/**
+ * Creates the agent of a run from `recalled`, overridden by `requested`. Throws `run-foreign` if that is
+ * another agent.
+ */
 export async function makeOwnAgent(
   record: RunRecord,
   store: Store,
   recalled: Launch,
-  said: Launch,
+  requested: Launch,
 ): Promise<Agent> {
-  const launch = { ...recalled, ...said };
+  const launch = { ...recalled, ...requested };
   const agent = await makeAgent(launch, store);
   if (namesOf(agent).includes(record.agent)) return agent;
   const { runId, agent: owner } = record;
-  const made = launch.module === undefined ? 'without --agent this' : launch.module;
+  const origin = launch.module === undefined ? 'the default agent' : formatPath(launch.module);
   const advice =
-    said.module === undefined || recalled.module === undefined
-      ? `Name the module of "${owner}" with --agent MODULE.`
-      : `Leave --agent out, or name the module of "${owner}".`;
+    requested.module === undefined || recalled.module === undefined
+      ? `Give the module of "${owner}" with --agent MODULE.`
+      : `Omit --agent, or give the module of "${owner}".`;
   throw new EngineError(
     'run-foreign',
-    `Run ${runId} belongs to agent "${owner}", and ${made} is "${agent.name}". ${advice}`,
+    `Run ${runId} belongs to agent "${owner}", but ${origin} is "${agent.name}". ${advice}`,
     { runId, owner, agent: agent.name },
   );
 }
 
-/** An agent that can read a run and say things to it, and never drives it. Loads no module. */
+/** Creates an agent that reads a run and submits commands, but never drives. Loads no module. */
 export function bareAgent(record: RunRecord, store: Store): Agent {
   return createAgent({ name: record.agent, store: nonDrivingStore(store) });
 }

@@ -3,34 +3,32 @@ import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { EngineError, messageOf, setupError } from '../protocol/error.ts';
 import { type Agent, isAgent } from '../tools/agent/agent.ts';
+import { formatPath } from './render/format-path.ts';
 
-/** The agent a module's default export is. `file` is taken from the working directory. Throws `agent-module-invalid`. */
+/** Loads the agent that is a module's default export. Throws `agent-module-invalid` if there is none. */
 export async function loadAgent(file: string): Promise<Agent> {
   const path = resolve(file);
   if (!existsSync(path)) {
-    throw invalid(path, 'there is no such file. Name the module with --agent MODULE.');
+    throw invalid(path, 'no such file. Give the module with --agent MODULE.');
   }
   assertCanLoad(path);
   const module = await importModule(path);
   const exported = 'default' in module ? module.default : undefined;
   if (isAgent(exported)) return exported;
-  throw invalid(
-    path,
-    `its default export is not an agent, but ${describeExport(exported, module)}. Expected \`export default createAgent({ … })\`.`,
-  );
+  throw invalid(path, `${describeExport(exported, module)}. Expected \`export default createAgent({ … })\`.`);
 }
 
 async function importModule(path: string): Promise<object> {
   const neverLoads = new Promise<never>((_, reject) => {
     process.once('beforeExit', () =>
-      reject(invalid(path, 'it never finishes loading: it awaits what never settles.')),
+      reject(invalid(path, 'it never finishes loading: a top-level await never settles.')),
     );
   });
   try {
     return await Promise.race([import(pathToFileURL(path).href) as Promise<object>, neverLoads]);
   } catch (cause) {
     if (cause instanceof EngineError || setupError(cause)) throw cause;
-    throw invalid(path, `it does not load: ${messageOf(cause)}`, cause);
+    throw invalid(path, `it fails to load: ${messageOf(cause)}`, cause);
   }
 }
 
@@ -43,18 +41,20 @@ function assertCanLoad(path: string): void {
 function describeExport(exported: unknown, module: object): string {
   if (exported === undefined) {
     const names = Object.keys(module);
-    return names.length === 0 ? 'missing: it exports nothing' : `missing: it exports ${names.join(', ')}`;
+    return `it has no default export (named exports: ${names.join(', ') || 'none'})`;
   }
-  if (exported instanceof Promise) return 'a promise; await it: `export default await …`';
-  if (typeof exported === 'function') return `the function ${exported.name || '(unnamed)'}`;
-  if (typeof exported !== 'object' || exported === null) return `${typeof exported}: ${String(exported)}`;
-  return `an object with ${Object.keys(exported).join(', ') || 'nothing in it'}`;
+  if (exported instanceof Promise) return 'its default export is a promise: write `export default await …`';
+  if (typeof exported === 'function')
+    return `its default export is the function ${exported.name || '(unnamed)'}, not an agent`;
+  if (typeof exported !== 'object' || exported === null)
+    return `its default export is ${typeof exported}: ${String(exported)}, not an agent`;
+  return `its default export is an object (${Object.keys(exported).join(', ') || 'no keys'}), not an agent`;
 }
 
-function invalid(path: string, what: string, cause?: unknown): EngineError {
+function invalid(path: string, problem: string, cause?: unknown): EngineError {
   return new EngineError(
     'agent-module-invalid',
-    `The agent module ${path} cannot be used: ${what}`,
+    `Cannot use agent module ${formatPath(path)}: ${problem}`,
     { path },
     { cause },
   );

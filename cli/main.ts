@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Nothing is imported before the version is known: an older Node fails on what the rest needs.
+// Checks the Node version before it imports anything: the other modules do not load on an older Node.
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 const isAtLeast = (neededMinor: number) => major > 22 || (major === 22 && minor >= neededMinor);
 const isTypeScript = process.argv.some((word, at) => {
@@ -12,7 +12,7 @@ if (!isAtLeast(13)) {
   process.exitCode = 2;
 } else if (isTypeScript && !isAtLeast(18)) {
   process.stderr.write(
-    `An agent module in TypeScript needs Node 22.18 or later; this is Node ${process.versions.node}. Build it to JavaScript, or use a later Node.\n`,
+    `An agent module in TypeScript needs Node 22.18 or later; this is Node ${process.versions.node}. Compile it to JavaScript, or upgrade Node.\n`,
   );
   process.exitCode = 2;
 } else {

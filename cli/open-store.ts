@@ -1,20 +1,20 @@
 import { existsSync } from 'node:fs';
-import { resolve } from 'node:path';
 import { callsEnded, countRunningCalls } from '../engine/services/running-calls.ts';
 import { EngineError } from '../protocol/error.ts';
 import type { Store } from '../protocol/store.ts';
 import { sqlite } from '../stores/sqlite.ts';
+import { formatPath } from './render/format-path.ts';
 
 export const DEFAULT_STORE = '.agentchart/runs.db';
 
-/** The file `--db` names, else `AGENTCHART_DB`, else the default. */
+/** Returns the store file: `db` (the `--db` option), else `AGENTCHART_DB`, else the default. */
 export function storeFile(db: string | undefined): string {
   return db ?? (process.env.AGENTCHART_DB || DEFAULT_STORE);
 }
 
 /**
- * Runs `work` on the store in `file` and closes it, whatever happens: at once, or when the calls that timed out
- * and still run here have ended, so that what they give is kept. They keep the process alive, not this.
+ * Runs `work` on the store in `file`, then closes the store. If calls that timed out are still running, it is
+ * closed once they have ended, so that their results are kept; this function does not wait for that.
  */
 export async function withStore<Result>(
   file: string,
@@ -30,7 +30,7 @@ export async function withStore<Result>(
   }
 }
 
-/** `withStore` for runs that exist: a file that does not is not made, and has no runs. */
+/** As `withStore`, but throws `run-unknown` instead of creating a file that does not exist. */
 export async function withExistingStore<Result>(
   file: string,
   work: (store: Store) => Promise<Result>,
@@ -38,6 +38,6 @@ export async function withExistingStore<Result>(
   if (existsSync(file)) return await withStore(file, work);
   throw new EngineError(
     'run-unknown',
-    `There are no runs: ${resolve(file)} does not exist. Name the file with --db or AGENTCHART_DB.`,
+    `No runs: ${formatPath(file)} does not exist. Give the file with --db or AGENTCHART_DB.`,
   );
 }

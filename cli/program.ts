@@ -1,3 +1,11 @@
+/**
+ * The command line, built with commander.
+ *
+ * program.ts defines every command with its arguments, options and help text. `commands/` implements them,
+ * one file per command or group of commands; each exported function takes the parsed options and returns the
+ * exit code. `render/` formats output. The other files in this folder are shared by the commands: opening
+ * stores, finding runs, loading agents, driving a run, and asking for decisions on a terminal.
+ */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { Command, CommanderError } from 'commander';
@@ -17,10 +25,13 @@ import type { ShowCommandOptions } from './commands/show.ts';
 import { HELP } from './help.ts';
 import type { DriveOptions, ShowOptions } from './options.ts';
 
-const RUN = 'the id of a run, or the beginning of one';
-const CALL = 'the id of an open call; `show RUN` lists them';
+const RUN = 'run id, or a unique prefix of one';
+const CALL = 'id of an open call, listed by `show RUN`';
+const AGENT = 'module whose default export is the agent';
+const DB = 'SQLite file that holds the runs (default: $AGENTCHART_DB, or .agentchart/runs.db)';
+const BY = 'name to record as the author (default: the OS user)';
 
-/** Runs a command line; gives the exit code. Each command loads only what it needs. */
+/** Runs one command line and returns its exit code. Each command loads only the modules it needs. */
 export async function runProgram(args: readonly string[]): Promise<number> {
   let exitCode = 0;
   const program = makeProgram(code => {
@@ -42,85 +53,88 @@ export async function runProgram(args: readonly string[]): Promise<number> {
 function makeProgram(end: (exitCode: number) => void): Command {
   const program = new Command('agentchart')
     .usage('COMMAND [options]')
-    .description('Runs agents you can see, stop, prove and resume.')
-    .version(readVersion())
+    .description('Run agents that you can inspect, stop, verify and resume.')
+    .version(readVersion(), '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'show help')
     .exitOverride()
-    .showHelpAfterError('(--help says more)')
+    .showHelpAfterError('(use --help for usage)')
     .addHelpText('after', HELP);
-  addRunning(program, end);
-  addDecisions(program, end);
-  addSteering(program, end);
-  addRemoving(program, end);
-  addLooking(program, end);
+  addRunning(program.commandsGroup('Start and resume:'), end);
+  addDecisions(program.commandsGroup('Decide about open calls:'), end);
+  addSteering(program.commandsGroup('Control a run:'), end);
+  addInspecting(program.commandsGroup('Inspect:'), end);
+  addRemoving(program.commandsGroup('Delete data:'), end);
+  program.commandsGroup('Help:');
+  program.helpCommand('help [command]', 'show help for a command');
   return program;
 }
 
 function addRunning(program: Command, end: (exitCode: number) => void): void {
   driving(program.command('run'))
-    .summary('begin a run and drive it until it rests or ends')
+    .summary('start a run')
     .description(
-      'Begins a run and drives it until it rests or ends. Without words the input is read from stdin.',
+      'Start a run and drive it until it ends or has to wait. Reads the input from stdin if no text is given.',
     )
-    .argument('[input...]', 'what the agent is to do')
-    .option('--yes', 'approve every call that asks for approval')
-    .option('--no-stream', 'ask the model for whole turns')
-    .option('--continues <run>', 'begin with the transcript of a run that has ended, and its agent')
+    .argument('[input...]', 'task for the agent')
+    .option('--yes', 'approve every call that needs approval')
+    .option('--no-stream', 'do not stream model responses')
+    .option('--continues <run>', 'start from the transcript of an ended run; uses its agent by default')
     .action(async (words: string[], options: RunCommandOptions) =>
       end(await (await import('./commands/run.ts')).run(words, options)),
     );
   driving(program.command('resume'))
-    .summary('go on with a run, or follow it')
-    .description('Goes on with a run whose process ended; follows it if another process drives it.')
+    .summary('resume a run, or follow it')
+    .description('Resume a run whose process ended. If another process is driving it, follow it instead.')
     .argument('<run>', RUN)
-    .option('--yes', 'approve every call that asks for approval')
+    .option('--yes', 'approve every call that needs approval')
     .action(async (id: string, options: DriveOptions) =>
       end(await (await import('./commands/steer.ts')).resume(id, options)),
     );
   driving(program.command('send'))
-    .summary('send a run a message')
+    .summary('send a message to a run')
     .description(
-      'Sends a run a message for its next turn. Calls that wait for approval are refused by it, unless the agent queues messages.',
+      'Send a message that the model reads in its next turn. Calls that wait for approval are rejected, unless the agent is configured to queue messages.',
     )
     .argument('<run>', RUN)
-    .argument('<text...>', 'the message')
+    .argument('<text...>', 'message text')
     .action(async (id: string, words: string[], options: DriveOptions) =>
       end(await (await import('./commands/steer.ts')).send(id, words, options)),
     );
   driving(program.command('fork'))
-    .summary('begin a run from the middle of another')
+    .summary('branch a new run off another')
     .description(
-      'Begins a run with the journal of another up to an entry, and drives it. Calls that were under way there are in doubt.',
+      'Start a new run from a copy of another journal up to an entry, and drive it. Calls that were running at that entry are in doubt in the new run.',
     )
     .argument('<run>', RUN)
-    .requiredOption('--at <seq>', 'the last entry that counts; `show RUN --events` lists them')
-    .option('--message <text>', 'what the new run is told right behind that entry')
-    .option('--no-drive', 'leave it where it begins')
+    .requiredOption('--at <seq>', 'last entry to copy; `show RUN --events` lists the entries')
+    .option('--message <text>', 'message to send to the new run first')
+    .option('--no-drive', 'create the run without driving it')
     .action(async (id: string, options: ForkOptions) =>
       end(await (await import('./commands/fork.ts')).fork(id, options)),
     );
   reading(program.command('migrate'))
-    .summary('go on with a run of an older version')
+    .summary('convert a run of an older version')
     .description(
-      'Begins a run that goes on where one of an older version stands, by the migrations of its agent and of this release. The old run stays as it is; what was under way there is in doubt.',
+      'Create a new run from one of an older version, using the migrations of its agent and of this release. The old run is not changed. Calls that were running are in doubt in the new run.',
     )
     .argument('<run>', RUN)
-    .option('--agent <module>', 'a module whose default export is the agent')
-    .option('--as <id>', 'the id of the new run, to migrate a run once more')
+    .option('--agent <module>', AGENT)
+    .option('--as <id>', 'id of the new run; needed to migrate the same run again')
     .action(async (id: string, options: MigrateCommandOptions) =>
       end(await (await import('./commands/migrate.ts')).migrate(id, options)),
     );
   program
     .command('serve')
-    .summary('serve the runs API')
+    .summary('start the HTTP API and the web page')
     .description(
-      'Serves the runs API and drives the runs of its agents, on this machine alone unless --host says otherwise. Goes on with runs whose process ended.',
+      'Serve the runs API and its web page, and drive the runs of the given agents. Resumes runs whose process ended.',
     )
-    .option('--agent <module>', 'a module whose default export is an agent; may be given again', collect)
-    .option('--config <file>', 'JSON: the models and MCP servers that /v1/responses offers')
-    .option('--host <host>', 'the address to listen on; not a loopback one only with a token', '127.0.0.1')
-    .option('--port <port>', 'the port; 0 takes a free one', '4100')
-    .option('--db <file>', 'where the runs are (default: AGENTCHART_DB, else .agentchart/runs.db)')
-    .option('--token <token>', 'what clients must send (default: AGENTCHART_TOKEN, else nothing)')
+    .option('--agent <module>', `${AGENT}; repeatable`, collect)
+    .option('--config <file>', 'JSON file with the models and MCP servers that /v1/responses offers')
+    .option('--host <host>', 'address to listen on; any but a loopback address needs a token', '127.0.0.1')
+    .option('--port <port>', 'port to listen on; 0 picks a free one', '4100')
+    .option('--db <file>', DB)
+    .option('--token <token>', 'bearer token that clients must send (default: $AGENTCHART_TOKEN, or none)')
     .action(async (options: Omit<ServeOptions, 'version'>) =>
       end(await (await import('./commands/serve.ts')).serve({ ...options, version: readVersion() })),
     );
@@ -132,45 +146,47 @@ function collect(value: string, before: readonly string[] = []): string[] {
 
 function addDecisions(program: Command, end: (exitCode: number) => void): void {
   driving(program.command('approve'))
-    .summary('let a call run')
-    .description('Lets a call run that waits for approval.')
+    .summary('approve a call')
+    .description('Approve a call that waits for approval, and resume the run.')
     .argument('<run>', RUN)
     .argument('<call>', CALL)
-    .option('--input <json>', 'run it with this input instead of the proposed one')
-    .option('--digest <digest>', 'approve only the call with this digest: the one you saw')
-    .option('--sticky', 'approve later calls of the same tool too')
+    .option('--input <json>', 'run the call with this input instead of the proposed one')
+    .option('--digest <digest>', 'approve only if the call has this digest')
+    .option('--sticky', 'also approve later calls of the same tool in this run')
     .action(async (id: string, callId: string, options: ApproveOptions) =>
       end(await (await import('./commands/decide.ts')).approve(id, callId, options)),
     );
   driving(program.command('reject'))
-    .summary('refuse a call')
-    .description('Refuses a call that waits for approval; the model is told.')
+    .summary('reject a call')
+    .description('Reject a call that waits for approval, and resume the run. The model is told.')
     .argument('<run>', RUN)
     .argument('<call>', CALL)
-    .option('--reason <text>', 'why, for the model')
+    .option('--reason <text>', 'reason to give to the model')
     .action(async (id: string, callId: string, options: RejectOptions) =>
       end(await (await import('./commands/decide.ts')).reject(id, callId, options)),
     );
   driving(program.command('answer'))
-    .summary('give a call its result')
+    .summary('supply the result of a call')
     .description(
-      'Gives a call its result: one the client runs, or one that waits for approval and is not to run.',
+      'Supply the result of a client tool call, or of a call that waits for approval, which then does not run. Resumes the run.',
     )
     .argument('<run>', RUN)
     .argument('<call>', CALL)
-    .requiredOption('--output <json>', 'the result')
+    .requiredOption('--output <json>', 'result of the call')
     .action(async (id: string, callId: string, options: AnswerOptions) =>
       end(await (await import('./commands/decide.ts')).answer(id, callId, options)),
     );
   driving(program.command('resolve'))
-    .summary('say what became of a call in doubt')
-    .description('Says what became of a call that may or may not have happened. Give one of the three.')
+    .summary('resolve a call in doubt')
+    .description(
+      'Resolve a call in doubt: one that was started and whose outcome is unknown. Give exactly one of --retry, --happened and --failed.',
+    )
     .argument('<run>', RUN)
     .argument('<call>', CALL)
-    .option('--retry', 'it did not happen: run it')
-    .option('--force', 'with --retry: although an earlier attempt may still act')
-    .option('--happened <json>', 'it happened, and gave this')
-    .option('--failed <text>', 'it failed; the model reads why')
+    .option('--retry', 'the call did not happen: run it again')
+    .option('--force', 'with --retry: run it even if an earlier attempt may still take effect')
+    .option('--happened <json>', 'the call happened, with this result')
+    .option('--failed <text>', 'the call failed, for this reason (shown to the model)')
     .action(async (id: string, callId: string, options: ResolveOptions) =>
       end(await (await import('./commands/decide.ts')).resolve(id, callId, options)),
     );
@@ -178,147 +194,146 @@ function addDecisions(program: Command, end: (exitCode: number) => void): void {
 
 function addSteering(program: Command, end: (exitCode: number) => void): void {
   showing(program.command('pause'))
-    .summary('ask a run to rest before it spends more')
-    .description('Asks a run to rest before it spends anything more. Does not wait for it.')
+    .summary('pause a run')
+    .description(
+      'Pause a run before its next model call or batch of tools. Returns at once; work in progress completes.',
+    )
     .argument('<run>', RUN)
     .action(async (id: string, options: ShowOptions) =>
       end(await (await import('./commands/steer.ts')).pause(id, options)),
     );
   driving(program.command('unpause'), { by: false })
-    .summary('let a paused run go on')
-    .description('Lets a paused run go on.')
+    .summary('unpause a run')
+    .description('Unpause a run and drive it.')
     .argument('<run>', RUN)
     .action(async (id: string, options: DriveOptions) =>
       end(await (await import('./commands/steer.ts')).unpause(id, options)),
     );
   driving(program.command('step'), { by: false })
-    .summary('let one model call or batch of tools through')
-    .description('Lets one model call or one batch of tools through, and pauses.')
+    .summary('run one step, then pause')
+    .description('Run one model call or one batch of tools, then pause.')
     .argument('<run>', RUN)
     .action(async (id: string, options: DriveOptions) =>
       end(await (await import('./commands/steer.ts')).step(id, options)),
     );
   showing(program.command('cancel'))
-    .summary('end a run')
-    .description('Ends a run. What a process runs for it is aborted.')
+    .summary('cancel a run')
+    .description('Cancel a run and abort its model and tool calls.')
     .argument('<run>', RUN)
-    .option('--reason <text>', 'why, for the journal')
-    .option('--by <name>', 'who says so (default: the OS user)')
+    .option('--reason <text>', 'reason to record in the journal')
+    .option('--by <name>', BY)
     .action(async (id: string, options: ShowOptions & { by?: string; reason?: string }) =>
       end(await (await import('./commands/steer.ts')).cancel(id, options)),
     );
 }
 
-function addRemoving(program: Command, end: (exitCode: number) => void): void {
-  reading(program.command('delete'))
-    .summary('remove a run')
-    .description(
-      'Removes a run with the runs of its sub-agents, its journal and its large results. Refused while a process drives it, and while another run continues it.',
-    )
-    .argument('<run>', RUN)
-    .option('--cascade', 'also the runs that continue it, or wait for one of its sub-agents')
-    .action(async (id: string, options: DeleteCommandOptions) =>
-      end(await (await import('./commands/delete.ts')).deleteRun(id, options)),
-    );
-  reading(program.command('redact'))
-    .summary("replace values of a run's journal by their digests")
-    .description(
-      'Replaces values of a journal by their SHA-256, and removes what the store keeps of them. `export RUN` shows where they are.',
-    )
-    .argument('<run>', RUN)
-    .requiredOption(
-      '--path <pointer>',
-      "a JSON Pointer that begins with an entry's number, such as /1/input/0/content/0/text; may be given again",
-      collect,
-    )
-    .option('--by <name>', 'who says so (default: the OS user)')
-    .action(async (id: string, options: RedactCommandOptions) =>
-      end(await (await import('./commands/redact.ts')).redact(id, options)),
-    );
-}
-
-function addLooking(program: Command, end: (exitCode: number) => void): void {
+function addInspecting(program: Command, end: (exitCode: number) => void): void {
   reading(program.command('runs'))
-    .summary('list the runs')
-    .description('Lists the runs, newest first.')
-    .option('--status <status>', 'only running, waiting, finished, failed or cancelled ones')
-    .option('--limit <number>', 'at most so many', '50')
+    .summary('list runs')
+    .description('List runs, most recent first.')
+    .option('--status <status>', 'filter by status: running, waiting, finished, failed or cancelled')
+    .option('--limit <number>', 'maximum number of runs to list', '50')
     .action(async (options: RunsOptions) => end(await (await import('./commands/runs.ts')).runs(options)));
   reading(program.command('show'))
-    .summary('show where a run stands, and why')
-    .description('Shows a run: where it stands and why, its conversation, what it waits for.')
+    .summary('show a run')
+    .description('Show the state of a run, its conversation, and what it waits for.')
     .argument('<run>', RUN)
-    .option('--events', 'list its journal instead')
-    .option('--result <call>', "write the whole JSON of this call's result instead, also of a large one")
-    .option(
-      '--agent <module>',
-      'compare it with the agent of this module: what differs, and what comes of it',
-    )
+    .option('--events', 'list the journal instead')
+    .option('--result <call>', 'print the full result of this call as JSON instead')
+    .option('--agent <module>', 'agent module to compare the run with: lists version differences')
     .action(async (id: string, options: ShowCommandOptions) =>
       end(await (await import('./commands/show.ts')).show(id, options)),
     );
   reading(program.command('export'))
-    .summary('write a run as a file')
-    .description('Writes a run as JSON, with the runs it continues: its journal, and the hash of its state.')
+    .summary('export a run to a file')
+    .description('Export a run as JSON: its journal, its state hash, and the runs that it continues.')
     .argument('<run>', RUN)
-    .option('--test', 'write a vitest file that plays it again, without keys, instead')
-    .option('--out <file>', 'write it there instead of to stdout')
+    .option('--test', 'export a vitest file that replays the run without API keys')
+    .option('--out <file>', 'file to write (default: stdout)')
     .action(async (id: string, options: Omit<ExportOptions, 'version'>) =>
       end(
         await (await import('./commands/export.ts')).exportToFile(id, { ...options, version: readVersion() }),
       ),
     );
   reading(program.command('replay'))
-    .summary('prove that a journal leads to its state')
+    .summary('verify that a journal leads to its state')
     .description(
-      'Folds a run again with the results it recorded, and compares. Executes nothing and writes nothing. Exits 1 if it is not equal.',
+      'Fold the journal of a run again and compare the states. Executes nothing and writes nothing. Exits with 1 if a state differs.',
     )
-    .argument('<run>', `${RUN}, or a file that export wrote`)
-    .option('--until <seq>', 'stop behind this entry, and show where the run stood there')
+    .argument('<run>', `${RUN}; or a file written by \`export\``)
+    .option('--until <seq>', 'stop after this entry and show the state of the run there')
     .action(async (named: string, options: ReplayOptions) =>
       end(await (await import('./commands/replay.ts')).replay(named, options)),
     );
   program
     .command('explore')
-    .summary('walk everything an agent can do')
+    .summary("check every path of an agent's runs")
     .description(
-      "Walks every path of the chart with an agent's own tools, approvals and limits, and checks every step. Executes nothing. Exits 1 if something breaks.",
+      "Walk every path through the chart with the agent's tools, approvals and limits, and check the invariants at every step. Executes nothing. Exits with 1 if an invariant is violated.",
     )
-    .requiredOption('--agent <module>', 'a module whose default export is the agent')
-    .option('--max-states <number>', 'stop after so many states')
-    .option('--connect', "start the agent's tool servers, to know their tools; none is called")
-    .option('--json', 'the report as JSON')
+    .requiredOption('--agent <module>', AGENT)
+    .option('--max-states <number>', 'stop after this many states')
+    .option('--connect', "start the agent's tool servers to list their tools; no tool is called")
+    .option('--json', 'print the report as JSON')
     .action(async (options: ExploreCommandOptions) =>
       end(await (await import('./commands/explore.ts')).exploreAgent(options)),
     );
   program
     .command('diagram')
     .summary('print the chart')
-    .description('Prints the chart that every agent is.')
-    .option('--mermaid', 'as a Mermaid state diagram')
-    .option('--json', 'as JSON: states and edges')
-    .option('--svg', 'as an SVG picture, light and dark')
+    .description('Print the statechart that every run follows. Give exactly one format.')
+    .option('--mermaid', 'Mermaid state diagram')
+    .option('--json', 'JSON: states and edges')
+    .option('--svg', 'SVG image with light and dark themes')
     .action(async (options: DiagramOptions) =>
       end(await (await import('./commands/diagram.ts')).diagram(options)),
     );
 }
 
+function addRemoving(program: Command, end: (exitCode: number) => void): void {
+  reading(program.command('delete'))
+    .summary('delete a run')
+    .description(
+      'Delete a run with its journal, its large results and the runs of its sub-agents. Refused while a process drives the run or another run continues it.',
+    )
+    .argument('<run>', RUN)
+    .option('--cascade', 'also delete runs that continue it or wait for one of its sub-agents')
+    .action(async (id: string, options: DeleteCommandOptions) =>
+      end(await (await import('./commands/delete.ts')).deleteRun(id, options)),
+    );
+  reading(program.command('redact'))
+    .summary('redact values in the journal of a run')
+    .description(
+      'Replace values in the journal with their SHA-256 digests, and delete the copies in the store. Use `export RUN` to find the paths.',
+    )
+    .argument('<run>', RUN)
+    .requiredOption(
+      '--path <pointer>',
+      'JSON Pointer that starts with an entry number, such as /1/input/0/content/0/text; repeatable',
+      collect,
+    )
+    .option('--by <name>', BY)
+    .action(async (id: string, options: RedactCommandOptions) =>
+      end(await (await import('./commands/redact.ts')).redact(id, options)),
+    );
+}
+
+/** Adds the options of commands that open a store. */
 function reading(command: Command): Command {
   return command
-    .option('--db <file>', 'where the runs are (default: AGENTCHART_DB, else .agentchart/runs.db)')
-    .option('--json', 'a JSON object a line on stdout; text for people on stderr');
+    .option('--db <file>', DB)
+    .option('--json', 'print JSON Lines to stdout; messages go to stderr');
 }
 
+/** Adds the options of commands that show events. */
 function showing(command: Command): Command {
-  return reading(command).option(
-    '--deltas',
-    'with --json: also what is not journaled, such as streamed text',
-  );
+  return reading(command).option('--deltas', 'with --json: include streamed text and progress');
 }
 
+/** Adds the options of commands that drive a run; `by: false` for those without an author. */
 function driving(command: Command, { by = true }: { by?: boolean } = {}): Command {
-  const driven = showing(command).option('--agent <module>', 'a module whose default export is the agent');
-  return by ? driven.option('--by <name>', 'who says so (default: the OS user)') : driven;
+  const driven = showing(command).option('--agent <module>', AGENT);
+  return by ? driven.option('--by <name>', BY) : driven;
 }
 
 function readVersion(): string {

@@ -9,7 +9,7 @@ import type { OutputFormat, Settings, ToolChoice } from '../protocol/turn.ts';
 import type { TextFilter } from '../text/text-filter.ts';
 import type { JournalMigration } from './versions/migrate-journal.ts';
 
-/** What one turn may be given instead of what the agent says. `tools` are names of the agent's tools. */
+/** Overrides for one turn. `tools` are names of the agent's tools. */
 export type TurnPreparation = {
   transcript?: readonly Item[];
   tools?: readonly string[];
@@ -18,27 +18,28 @@ export type TurnPreparation = {
   model?: ModelAdapter;
 };
 
-/** Runs in the turn service, before each attempt. `transcript` includes what is inherited; the chart never sees the result. */
+/** Prepares each attempt of a turn. `transcript` includes inherited items. The returned overrides are not journaled. */
 export type PrepareTurn = (
   context: Context & { transcript: readonly Item[] },
 ) => TurnPreparation | undefined | Promise<TurnPreparation | undefined>;
 
-/** What the answer must be: told to the provider, and checked here whatever the provider promises. */
+/** The format of the answer, which is sent to the provider, and its validation by the engine. */
 export type OutputContract = {
   format: OutputFormat;
   validate(value: JsonValue): Validation | Promise<Validation>;
 };
 
+/** How failed turns are retried. */
 export type Retry = {
-  /** Attempts of a turn on one model, the first included. Default 3. */
+  /** Attempts per turn and model, including the first. Default 3. */
   attempts: number;
-  /** The first wait in ms; it doubles from attempt to attempt. Default 500. */
+  /** The first wait in ms; it doubles with each attempt. Default 500. */
   baseMs: number;
   /** The longest wait in ms, unless the provider asks for a longer one. Default 30 000. */
   maxMs: number;
 };
 
-/** An agent, complete: options with their defaults applied. */
+/** An agent's options with defaults applied. */
 export type AgentDefinition = {
   name: string;
   version?: string;
@@ -63,13 +64,14 @@ export type AgentDefinition = {
   migrations: readonly JournalMigration[];
 };
 
-/** What one run may have otherwise than its agent. */
-export type RunChanges = {
+/** Overrides of the agent's configuration for one run. */
+type RunChanges = {
   limits?: Partial<Limits>;
   onLimit?: RunConfig['onLimit'];
   holdsAtEnd?: boolean;
 };
 
+/** Returns the configuration of a run, as plain data for the chart. */
 export function runConfigOf(definition: AgentDefinition, changes: RunChanges = {}): RunConfig {
   return {
     models: definition.models.map(({ provider, model }) => ({ provider, model })),

@@ -1,3 +1,8 @@
+/*
+ * The chart: the agent loop as one XState statechart of pure functions, small enough for browsers. The engine carries
+ * out its effects. `fold.ts` applies events to the context, `decide-next-action.ts` chooses the next action, `step.ts`
+ * exposes the chart as a pure function, and `snapshot.ts` converts its state to JSON and back.
+ */
 import { assign, emit, enqueueActions, fromCallback, type SnapshotFrom, setup, stopChild } from 'xstate';
 import type { NextAction, Notice, ServiceInput } from '../protocol/effect.ts';
 import type { ChartEvent, RunStarted } from '../protocol/event.ts';
@@ -15,22 +20,23 @@ import {
 import { fold } from './fold.ts';
 import { canDecide, canEdit, isCurrent, isInDoubt, isWaitingFor } from './guards.ts';
 
-/** Changes whenever the same events could lead elsewhere than before. */
+/** The version of the chart; raised whenever the same events could lead to a different state. */
 export const CHART_VERSION = 5;
 
-/** The form of every service: a callback actor that reports plain events. */
+/** A placeholder for every service: a callback actor that reports plain events. */
 const missing = fromCallback<ChartEvent, ServiceInput, Notice>(() => {
   throw new Error('This service is not provided. Use agentMachine.provide({ actors: agent.services() }).');
 });
 
+/** Returns the input of the service that the current state starts. */
 export const serviceInput = ({ context }: { context: Context }): ServiceInput => ({
   generation: context.generation,
   ...(context.timer === null ? {} : { until: context.timer }),
 });
 
 /**
- * The whole loop: plan (one model call), run tools, wait for people, stream the answer.
- * Every way out of a wait leads through `deciding`; see `decideNextAction` for what it chooses.
+ * The agent loop: plan (one model call), run tools, wait for people, stream the answer. Every wait ends in the state
+ * `deciding`, where `decideNextAction` chooses the next action.
  */
 export const agentMachine = setup({
   types: {} as { context: Context; events: ChartEvent; input: RunStarted; emitted: Notice; tags: 'rest' },
@@ -103,14 +109,14 @@ export const agentMachine = setup({
       },
       states: {
         planning: {
-          description: 'Nothing of this call has reached the reader, or it is asking for tools.',
+          description: 'No text of this turn has been streamed, or the model is requesting tools.',
           on: {
             'text.started': { guard: 'isCurrent', target: 'finalStreaming', actions: 'record' },
             'calls.started': { guard: 'isCurrent', actions: 'record' },
           },
         },
         finalStreaming: {
-          description: 'Text is reaching the reader, or is about to.',
+          description: 'Text is being streamed, or is about to be.',
           on: {
             'text.started': { guard: 'isCurrent', actions: 'record' },
             'calls.started': { guard: 'isCurrent', target: 'planning', actions: 'record' },
@@ -119,7 +125,7 @@ export const agentMachine = setup({
       },
     },
     deciding: {
-      description: 'The next action is a function of the context alone.',
+      description: 'Chooses the next action, from the context alone.',
       entry: ['decide', 'publishNext'],
       always: [
         { guard: { type: 'next', params: { type: 'callModel' } }, target: 'turn' },
@@ -139,7 +145,7 @@ export const agentMachine = setup({
       ],
     },
     executingTools: {
-      description: 'The calls that may run, in parallel, as one batch.',
+      description: 'Runs the permitted calls in parallel, as one batch.',
       entry: 'beginBatch',
       invoke: { id: 'toolBatch', src: 'toolBatch', input: serviceInput },
       on: {
@@ -153,7 +159,7 @@ export const agentMachine = setup({
       always: { guard: 'batchIsOver', target: 'deciding' },
     },
     backingOff: {
-      description: 'Waiting before the next attempt of a failed turn.',
+      description: 'Waits before the next attempt of a failed turn.',
       entry: 'beginBackOff',
       exit: 'endWait',
       invoke: { id: 'timer', src: 'timer', input: serviceInput },
@@ -162,7 +168,7 @@ export const agentMachine = setup({
       },
     },
     finishing: {
-      description: 'Citations, output schema and guardrails look at the answer.',
+      description: 'The output schema and finishers check the answer.',
       entry: 'beginFinishing',
       invoke: { id: 'finishers', src: 'finishers', input: serviceInput },
       on: {
@@ -173,7 +179,7 @@ export const agentMachine = setup({
       },
     },
     resting: {
-      description: 'Nothing runs until somebody says something, or an approval expires.',
+      description: 'Nothing runs until a command arrives or an approval expires.',
       tags: 'rest',
       initial: 'awaitingApproval',
       entry: ['beginRest', 'startExpiryTimer'],
@@ -192,18 +198,18 @@ export const agentMachine = setup({
       },
       states: {
         awaitingApproval: { description: 'A person must decide about a call.' },
-        awaitingResults: { description: 'The client, or a sub-agent, runs a call.' },
-        inDoubt: { description: 'A call may or may not have happened, and somebody must say.' },
-        paused: { description: 'Somebody asked to stop before the next spending action.' },
+        awaitingResults: { description: 'A client or a sub-agent runs a call.' },
+        inDoubt: { description: 'The outcome of a call is unknown; a person must resolve it.' },
+        paused: { description: 'Paused before the next action that spends.' },
       },
     },
     finished: { type: 'final', description: 'The model answered.' },
-    failed: { type: 'final', description: 'The run cannot go on.' },
-    cancelled: { type: 'final', description: 'Somebody stopped the run.' },
+    failed: { type: 'final', description: 'The run failed.' },
+    cancelled: { type: 'final', description: 'The run was cancelled.' },
   },
 });
 
 export type AgentMachine = typeof agentMachine;
 
-/** Where the chart stands, in the machine's own form; `machines/snapshot.ts` makes JSON of it and back. */
+/** The chart's state as an XState snapshot; `machines/snapshot.ts` converts it to JSON and back. */
 export type ChartState = SnapshotFrom<AgentMachine>;

@@ -4,21 +4,22 @@ import type { Call, CallResult, CallStatus, Context } from './context.ts';
 /**
  * The current round of calls.
  *
- * C1 `open` is the number of calls that are not settled, `batch` of those queued, running or reconciling.
+ * C1 `open` counts the calls that are not settled; `batch` counts those queued, running or reconciling.
  * C2 A settled call never changes again.
- * C3 When the last call settles, all results enter the transcript in call order, at `resultsAt`, and the
- *    round is empty.
+ * C3 When the last call settles, all results enter the transcript at `resultsAt`, in call order, and the round becomes
+ *    empty.
  */
 
 const OWED_BY_BATCH: ReadonlySet<CallStatus> = new Set(['queued', 'running', 'reconciling']);
 const BUSY: ReadonlySet<CallStatus> = new Set(['running', 'reconciling']);
 
+/** Returns a call of the current round. */
 export function findCall({ calls }: Context, callId: string): Call | undefined {
   const place = placesOf(calls).get(callId);
   return place === undefined ? undefined : calls[place];
 }
 
-/** Calls keep their places while a round lasts, so that each copy of the list shares what is known of the first. */
+/** An index by call id. Calls keep their places within a round, so all copies of the list share one index. */
 const places = new WeakMap<readonly Call[], ReadonlyMap<string, number>>();
 
 function placesOf(calls: readonly Call[]): ReadonlyMap<string, number> {
@@ -29,14 +30,17 @@ function placesOf(calls: readonly Call[]): ReadonlyMap<string, number> {
   return found;
 }
 
+/** Returns the current round's calls with a status. */
 export function callsWith(context: Context, status: CallStatus): Call[] {
   return context.open === 0 ? [] : context.calls.filter(call => call.status === status);
 }
 
+/** Whether a call is running or reconciling. */
 export function isBusy(context: Context): boolean {
   return context.calls.some(call => BUSY.has(call.status));
 }
 
+/** Changes an unsettled call and updates the counters; otherwise returns the context unchanged. */
 export function changeCall(context: Context, callId: string, change: Partial<Call>): Context {
   const known = placesOf(context.calls);
   const place = known.get(callId);
@@ -54,11 +58,12 @@ export function changeCall(context: Context, callId: string, change: Partial<Cal
   };
 }
 
+/** Settles a call; the last one closes the round. */
 export function settleCall(context: Context, callId: string, result: CallResult): Context {
   return closeRound(changeCall(context, callId, { status: 'settled', result }));
 }
 
-/** Begins a round: counters fit the calls' statuses, and a round that is settled already is closed. */
+/** Starts a round and its counters. A round whose calls are all settled is closed immediately. */
 export function openRound(context: Context, calls: Call[]): Context {
   const open = calls.reduce((count, call) => count + (call.status === 'settled' ? 0 : 1), 0);
   return closeRound({ ...context, calls, open, batch: 0 });
@@ -73,7 +78,7 @@ function closeRound(context: Context): Context {
   return { ...context, calls: [], resultsAt: null, transcript: answered };
 }
 
-/** What an event says a call gave, without the rest of the event. */
+/** Returns only the result members of an event. */
 export function resultOf({ output, isError = false, shown, blob }: Outcome): CallResult {
   return {
     output,
@@ -101,20 +106,20 @@ function owed(call: Call): number {
   return isOwed(call) ? 1 : 0;
 }
 
-/** Belongs to the batch, which runs or was left. */
+/** Whether the call belongs to the current batch, running or interrupted. */
 export function isOwed({ status }: Call): boolean {
   return OWED_BY_BATCH.has(status);
 }
 
 /**
- * Whether a call may start before anything is on disk: nobody had to allow it, nobody changed it, and another
- * process that finds no trace of it does no harm by running it again.
+ * Whether a call may start before it is durable: it has no side effect, needed no approval, was not edited, and can
+ * safely run again in a process that finds no record of it.
  */
 export function mayRunUnrecorded({ sideEffect, executedBy, gate, edited, attempt }: Call): boolean {
   return sideEffect === 'none' && executedBy === 'engine' && !gate && edited !== true && attempt === 0;
 }
 
-/** Moves every ready call into the batch that is about to run. */
+/** Moves every ready call into the next batch. */
 export function queueReadyCalls(context: Context): Context {
   let queued = 0;
   const calls = context.calls.map(call => {

@@ -6,11 +6,11 @@ import type { JsonValue } from '../protocol/json.ts';
 import type { FinishReason, Usage } from '../protocol/turn.ts';
 
 /**
- * Where a call of the current round stands.
- * - `gated`: a person must decide; `ready`: may run in the next batch;
- * - `queued`, `running`, `reconciling`: owed by the running batch;
- * - `waiting`: for the client, or for a sub-agent; `doubted`: nobody knows whether it happened;
- * - `settled`: it has its result.
+ * The status of a call in the current round.
+ * - `gated`: needs an approval; `ready`: may run in the next batch;
+ * - `queued`, `running`, `reconciling`: in the current batch, unsettled;
+ * - `waiting`: for a client or a sub-agent; `doubted`: in doubt;
+ * - `settled`: has its result.
  */
 export type CallStatus =
   | 'gated'
@@ -24,108 +24,111 @@ export type CallStatus =
 
 export type CallResult = { output: JsonValue; isError: boolean; shown?: string; blob?: BlobReference };
 
+/** A call of the current round. */
 export type Call = QualifiedCall & {
   status: CallStatus;
-  /** How often it was started. */
+  /** How often the call was started. */
   attempt: number;
-  /** The idempotency key, from the first start on. */
+  /** The idempotency key, set by the first start. */
   key?: string;
-  /** A person changed `input` while approving. */
+  /** A person edited `input` when approving the call. */
   edited?: boolean;
   doubt?: string;
   childRunId?: string;
   result?: CallResult;
 };
 
-export type Continuation = { provider: string; model: string; instructions: string; token: JsonValue };
+type Continuation = { provider: string; model: string; instructions: string; token: JsonValue };
 
-/** The turn that runs or ran last. `number` counts from 1; `model` is an index of `config.models`. */
-export type TurnState = {
+/** The current or latest turn. `number` counts from 1; `model` is an index of `config.models`. */
+type TurnState = {
   number: number;
   attempt: number;
   model: number;
-  /** Tools are off: this call gives the answer. */
+  /** Tools are off: this turn produces the answer. */
   final: boolean;
-  /** Text of this attempt reached the reader. */
+  /** Text of this attempt has been streamed to readers. */
   shown: boolean;
 };
 
+/** The latest completed turn. */
 export type LastTurn = {
   provider: string;
   finishReason: FinishReason;
   calls: number;
   final: boolean;
-  /** A planning turn without calls under `separate`: kept out of the transcript. */
+  /** With `finalAnswer: 'separate'`, a planning turn without calls; kept out of the transcript. */
   draft: boolean;
 };
 
-/** What the chart knows of a run: JSON, and a fold of its events. Times are ms since the epoch. */
+/** The data of a run's state: JSON, folded from its events. Times are in ms since the epoch. */
 export type Context = {
   runId: string;
   agent: { name: string; version?: string };
   config: RunConfig;
   stream: boolean;
   continues: string | null;
-  /** The call of another run that this one answers. */
+  /** For a child run: the call of the parent run. */
   parent: { runId: string; callId: string } | null;
   startedAt: number;
-  /** What was set for the turns to come. */
+  /** Overrides for the following turns. */
   params: RunParams;
   /** `at` of the latest event. */
   now: number;
   transcript: Item[];
-  /** Messages no model call has read yet. */
+  /** Messages not yet sent to a model. */
   inbox: Item[];
-  /** Counts the starts of services; reports of an older start are not listened to. */
+  /** Counts the starts of services; reports of an older start are ignored. */
   generation: number;
   turn: TurnState;
   lastTurn: LastTurn | null;
-  /** Somebody changed the transcript, and nothing was called since. */
+  /** The transcript was edited after the latest model call. */
   edited: boolean;
-  /** `unfinished`: the attempt did not fail, it was given up, and is made again as it was. */
+  /** `unfinished`: the attempt was interrupted, not failed; it is repeated with the same number. */
   failure: (Failure & { retryable: boolean; retryAt: number | null; unfinished?: true }) | null;
   continuation: Continuation | null;
-  /** The current round, in the model's order; empty once all have results. */
+  /** The calls of the current round, in the model's order; empty once all have results. */
   calls: Call[];
-  /** Where in the transcript the round's results go; `null` for its end. */
+  /** The index in the transcript where the round's results are inserted; `null` for its end. */
   resultsAt: number | null;
-  /** Calls without a result. */
+  /** The number of calls without a result. */
   open: number;
-  /** Calls the running batch still owes. */
+  /** The number of unsettled calls in the current batch. */
   batch: number;
-  /** Inputs that people changed, by call. */
+  /** Inputs edited by people. */
   edits: { callId: string; input: JsonValue }[];
   sticky: { tool: string; decision: 'approve' | 'reject'; reason?: string }[];
   turns: number;
   toolCalls: number;
-  /** Calls that were not let through for the limit on `toolCalls`. */
+  /** The number of calls refused because of the limit on `toolCalls`. */
   deniedCalls: number;
   usage: Usage | null;
   cost: number;
   activeMs: number;
-  /** Up to when the running batch's activity has been counted; `null` until it starts something. */
+  /** The time up to which `activeMs` counts the current batch; `null` until a call starts. */
   activeSince: number | null;
-  /** How often a call failed in a row, by digest; kept only under that limit. */
+  /** Consecutive failures by call digest; counted only if the limit `repeatedFailures` is set. */
   failures: { [digest: string]: number };
   paused: boolean;
-  /** Why the engine paused the run by itself; `null` if a person did, or nobody. */
+  /** Why the engine quarantined the run; otherwise `null`. */
   quarantined: string | null;
-  /** Somebody asked to end the run: nothing more is begun. */
+  /** A cancel was requested: nothing new is started. */
   cancelling: { deadline: number; by?: string; reason?: string } | null;
-  /** Spending actions allowed while paused. */
+  /** The number of spending actions still allowed while paused. */
   steps: number;
-  /** The limit the closing call was made for. */
+  /** The limit that caused the closing call. */
   closing: string | null;
   answer: { text: string; output?: JsonValue } | null;
   finishersDone: boolean;
   rejections: number;
-  /** Why the answer was sent back, if it was and nothing was called since. */
+  /** Why a finisher rejected the answer, until the next model call. */
   sentBack: { code: string; feedback: string } | null;
-  /** When the timer service is due; `null` when none runs. */
+  /** When the running timer fires; `null` without a timer. */
   timer: number | null;
   next: NextAction | null;
 };
 
+/** Returns the initial context of a run. */
 export function createContext(started: RunStarted): Context {
   return {
     runId: started.runId,

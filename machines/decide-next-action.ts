@@ -5,10 +5,9 @@ import type { Call, Context } from './context.ts';
 import { findReachedLimit } from './limits.ts';
 
 /**
- * What the run does next: a function of its context alone. Every way out of every wait leads here.
- * A run that is being cancelled begins nothing more, and rests until `run.cancelled` ends it.
- * A run that is paused lets nothing through that spends, but for the steps it was given; one that is
- * looked at turn by turn does not end by itself either.
+ * Returns the next action of a run, from its context alone. Called after every wait.
+ * A run that is being cancelled starts nothing and rests until `run.cancelled` ends it. A paused run takes no action
+ * that spends, except for its allowed steps; with `holdsAtEnd` it does not finish by itself either.
  */
 export function decideNextAction(context: Context): NextAction {
   if (context.cancelling !== null) return { type: 'pause', why: describeCancel(context.cancelling) };
@@ -23,7 +22,7 @@ function describeCancel({ by, reason }: NonNullable<Context['cancelling']>): str
   return reason === undefined ? who : `${who}: ${reason}`;
 }
 
-/** Spending: a model call, tools, finishers. */
+/** Model calls, tools and finishers spend. */
 function spends(next: NextAction): boolean {
   switch (next.type) {
     case 'callModel':
@@ -49,14 +48,14 @@ function chooseAction(context: Context): NextAction {
 }
 
 /**
- * Every call has exactly one result before the next model call. What may run runs first; then doubts
- * are put to a person, then approvals, then results of clients and sub-agents are waited for.
+ * Every call gets exactly one result before the next model call. In this order: run the permitted calls, ask a person
+ * to resolve doubts, ask for approvals, wait for results of clients and sub-agents.
  */
 function withOpenCalls(context: Context): NextAction {
   const ready = callsWith(context, 'ready');
   if (context.batch > 0) {
     const owed = context.calls.filter(call => isOwed(call) || call.status === 'ready');
-    return { type: 'executeTools', calls: ids(owed), why: `${count(owed)} go on where they were left` };
+    return { type: 'executeTools', calls: ids(owed), why: `resuming ${count(owed)}` };
   }
   if (ready.length > 0) return { type: 'executeTools', calls: ids(ready), why: `${count(ready)} may run` };
   const doubted = callsWith(context, 'doubted');
@@ -72,15 +71,16 @@ function withOpenCalls(context: Context): NextAction {
     return { type: 'interruptForApproval', calls: ids(gated), why: `${count(gated)} need a decision` };
   }
   const waiting = callsWith(context, 'waiting');
-  return { type: 'awaitResults', calls: ids(waiting), why: `${count(waiting)} run elsewhere` };
+  return { type: 'awaitResults', calls: ids(waiting), why: `waiting for results of ${count(waiting)}` };
 }
 
 /**
- * Which way a failed turn goes: again on the same model, on the next model of the list, or no further;
- * `resume` makes an attempt that was given up once more.
+ * How to continue after a failed turn: retry on the same model, fall back to the next model, or give up. `resume`
+ * repeats an interrupted attempt.
  */
 export type FailureWay = 'retry' | 'fallback' | 'give-up' | 'resume';
 
+/** Chooses how to continue after the failure in the context. */
 export function chooseFailureWay(context: Context): FailureWay {
   const { failure, turn, config } = context;
   if (failure?.unfinished === true) return 'resume';
@@ -89,8 +89,8 @@ export function chooseFailureWay(context: Context): FailureWay {
 }
 
 /**
- * A failed turn is tried again after its wait, within the limits; with its attempts spent the next
- * model takes over for the rest of the run.
+ * A failed turn is retried after its wait, within the limits. When all attempts have failed, the next model takes over
+ * for the rest of the run.
  */
 function afterFailure(context: Context): NextAction {
   const { failure, turn, config, now } = context;
@@ -116,16 +116,16 @@ function afterFailure(context: Context): NextAction {
   return callWithinLimits(context, why, turn.final ? 'streamFinal' : 'callModel');
 }
 
-/** No call is open. The last turn, unread messages and limits decide whether the model is called again. */
+/** Without open calls, the last turn, unread messages and limits decide whether to call the model again. */
 function betweenRounds(context: Context): NextAction {
   const { lastTurn, inbox, config } = context;
   if (context.closing !== null && lastTurn?.final === true) return finish(context, context.closing);
   const reason = reasonToCall(context);
   if (reason !== null) return callWithinLimits(context, reason);
-  if (lastTurn === null) return callWithinLimits(context, 'the run begins');
+  if (lastTurn === null) return callWithinLimits(context, 'the run starts');
   if (inbox.length > 0) return callWithinLimits(context, `${inbox.length} unread message(s)`);
   if (lastTurn.draft)
-    return callWithinLimits(context, 'planning is over: the answer is a call of its own', 'streamFinal');
+    return callWithinLimits(context, 'planning is complete: requesting the separate answer', 'streamFinal');
   return finish(context, incompleteReason(context));
 
   function reasonToCall({ sentBack }: Context): string | null {
@@ -140,23 +140,24 @@ function betweenRounds(context: Context): NextAction {
   }
 }
 
-/** The transcript ends with what the model said, and asks for nothing more. */
+/** Whether the transcript ends with an answer of the model. */
 export function isAnswered({ transcript, lastTurn }: Context): boolean {
   const last = transcript.at(-1);
   return lastTurn !== null && last !== undefined && isAnswer(last);
 }
 
+/** Whether the item is a message of the assistant. */
 export function isAnswer(item: Item): boolean {
   return item.type === 'message' && item.role === 'assistant';
 }
 
-/** A turn cut off by the provider or a filter, and a closing turn that was paused, leave an incomplete answer. */
+/** A turn cut off by the provider or a filter, or a paused closing turn, leaves the answer incomplete. */
 function incompleteReason({ lastTurn }: Context): string | undefined {
   const reason = lastTurn?.finishReason;
   return reason === 'length' || reason === 'content_filter' || reason === 'pause' ? reason : undefined;
 }
 
-/** At a limit one closing call with tools off answers from what is there, or the run stops. */
+/** When a limit is reached, one closing call with tools off answers from the transcript, or the run stops. */
 function callWithinLimits(
   context: Context,
   why: string,

@@ -4,7 +4,7 @@ import type { Call, Context } from './context.ts';
 
 type Of<Type extends ChartEvent['type']> = Extract<ChartEvent, { type: Type }>;
 
-/** What a person says of a gated call: it may run, it may not, or this is its result. */
+/** Applies a decision about a gated call: approve, reject or answer. */
 export function decideApproval(context: Context, event: Of<'approval.decided'>): Context {
   const { callId, decision } = event;
   const call = findCall(context, callId);
@@ -38,7 +38,7 @@ function approveCall(
   return { ...edited, edits: [...edited.edits, { callId: call.callId, input }] };
 }
 
-/** A rule holds for calls that come after it; an answer belongs to its own call. */
+/** A rule applies to later calls of the tool; an answer applies only to its own call. */
 function addStickyRule(context: Context, tool: string, decision: Decision): Context {
   if (decision.type === 'answer') return context;
   const rule = {
@@ -49,14 +49,14 @@ function addStickyRule(context: Context, tool: string, decision: Decision): Cont
   return { ...context, sticky: [...context.sticky.filter(other => other.tool !== tool), rule] };
 }
 
-/** What the model reads of a rejected call. */
+/** Returns the result of a rejected call, which the model reads. */
 export function rejection(reason: string | undefined): string {
   return reason === undefined
     ? 'Not run: the call was rejected.'
     : `Not run: the call was rejected: ${reason}`;
 }
 
-/** What a person says of a call that may or may not have happened. */
+/** Applies a person's resolution of a call in doubt. */
 export function resolveDoubt(context: Context, { callId, resolution }: Of<'doubt.resolved'>): Context {
   switch (resolution.type) {
     case 'retry':

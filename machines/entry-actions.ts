@@ -2,13 +2,16 @@ import { callsWith, queueReadyCalls } from './calls.ts';
 import type { Context } from './context.ts';
 import { chooseFailureWay, decideNextAction, type FailureWay } from './decide-next-action.ts';
 
-/** What entering a state does to the context. Each is pure, and runs before the state's service is started. */
+/*
+ * The entry actions of the states, as pure functions of the context. Each runs before the state's service starts.
+ */
 
+/** Stores the next action. */
 export function decide(context: Context): Context {
   return { ...context, next: decideNextAction(context) };
 }
 
-/** A new turn, or the next attempt of a failed one. Unread messages become part of the transcript. */
+/** Starts a new turn, or the next attempt of a failed one. Unread messages move into the transcript. */
 export function beginTurn(context: Context): Context {
   const spent = spend(context);
   const { turn, failure, next, inbox } = spent;
@@ -40,20 +43,23 @@ function attemptAfter(attempt: number, way: FailureWay | null): number {
   return way === 'resume' ? attempt : 1;
 }
 
+/** Starts a batch of the ready calls. */
 export function beginBatch(context: Context): Context {
   return { ...queueReadyCalls(spend(context)), generation: context.generation + 1, activeSince: null };
 }
 
+/** Starts the finishers. */
 export function beginFinishing(context: Context): Context {
   return { ...spend(context), generation: context.generation + 1 };
 }
 
+/** Sets the timer for the next attempt. */
 export function beginBackOff(context: Context): Context {
   const until = context.next?.type === 'backOff' ? context.next.until : context.now;
   return { ...context, generation: context.generation + 1, timer: until };
 }
 
-/** At rest a timer is due when the first open approval expires; nothing else runs, and while the run is being cancelled nothing at all. */
+/** Sets a timer for the earliest expiry of an open approval, unless the run is being cancelled. */
 export function beginRest(context: Context): Context {
   if (context.cancelling !== null) return { ...context, timer: null };
   const due = callsWith(context, 'gated')
@@ -63,6 +69,7 @@ export function beginRest(context: Context): Context {
   return { ...context, generation: timer === null ? context.generation : context.generation + 1, timer };
 }
 
+/** Clears the timer. */
 export function endWait(context: Context): Context {
   return context.timer === null ? context : { ...context, timer: null };
 }

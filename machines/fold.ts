@@ -9,7 +9,7 @@ import { addSpent, addUsage, costOf, limitsOf, modelOf } from './limits.ts';
 
 type Of<Type extends ChartEvent['type']> = Extract<ChartEvent, { type: Type }>;
 
-/** The context after an event that the chart took. Pure; guards have made sure the event fits. */
+/** Returns the context after an event. Pure; the guards have already checked that the event is allowed. */
 export function fold(context: Context, event: ChartEvent): Context {
   const now = { ...context, now: Math.max(context.now, event.at) };
   switch (event.type) {
@@ -71,7 +71,7 @@ export function fold(context: Context, event: ChartEvent): Context {
   }
 }
 
-/** While gates are open a message supersedes the gated calls, or waits for them. */
+/** A message supersedes gated calls; with `onMessage: 'queue'` it waits for them. */
 function receiveMessage(context: Context, { items }: Of<'message.received'>): Context {
   const received = { ...context, inbox: [...context.inbox, ...items] };
   if (context.config.onMessage === 'queue') return received;
@@ -103,12 +103,12 @@ function completeTurn(context: Context, event: Of<'turn.completed'>): Context {
   return admitCalls(read, event.calls, whyNoneRuns(lastTurn));
 }
 
-/** What the turn leaves as the answer, should the run end with it; a paused turn's text goes on in the next. */
+/** The answer if the run ended after this turn. The text of a paused turn continues in the next one. */
 function answerOf({ lastTurn: before, answer }: Context, turn: LastTurn, text: string): Context['answer'] {
   const asksForCalls = turn.calls > 0 && !turn.final && turn.finishReason !== 'content_filter';
   if (asksForCalls || turn.draft) return null;
-  const goesOn = before?.finishReason === 'pause' && before.calls === 0;
-  return { text: goesOn ? (answer?.text ?? '') + text : text };
+  const continues = before?.finishReason === 'pause' && before.calls === 0;
+  return { text: continues ? (answer?.text ?? '') + text : text };
 }
 
 function describeTurn({ config, turn }: Context, event: Of<'turn.completed'>): LastTurn {
@@ -119,7 +119,7 @@ function describeTurn({ config, turn }: Context, event: Of<'turn.completed'>): L
   return { provider, finishReason, calls, final: turn.final, draft };
 }
 
-/** Why no call of a turn may run: tools were off, or the turn was cut off and its calls with it. */
+/** Why no call of a turn may run: tools were off, or the turn was cut off. */
 function whyNoneRuns({ final, finishReason }: LastTurn): string | null {
   if (final) return 'Not run: tools are off for the final answer.';
   if (finishReason === 'length') {
@@ -159,8 +159,8 @@ function admitCalls(context: Context, qualified: QualifiedCall[], refusal: strin
 }
 
 /**
- * The reply that was edited away is gone with its calls; a call that is still there stays where it stands.
- * Without open calls the run goes on from the last item: to its end if that is an answer, else to the model.
+ * Replaces the transcript. Calls that it still contains keep their status; the others are dropped. Without open calls,
+ * the run finishes if the last item is an answer, and otherwise calls the model.
  */
 function editTranscript(context: Context, event: Of<'transcript.edited'>): Context {
   const { items, calls } = event;
@@ -182,7 +182,7 @@ function editTranscript(context: Context, event: Of<'transcript.edited'>): Conte
   return admitCalls(edited, calls, null);
 }
 
-/** The calls of the edited round that have been somewhere already: in the round as it is, or to their end. */
+/** The calls of the edited round that are already known: from their given results or from the current round. */
 function keptCalls(context: Context, { calls, results = [] }: Of<'transcript.edited'>): Call[] {
   const outcomes = new Map(results.map(({ callId, ...result }) => [callId, result]));
   return calls.flatMap((call): Call[] => {
@@ -193,14 +193,14 @@ function keptCalls(context: Context, { calls, results = [] }: Of<'transcript.edi
   });
 }
 
-/** Right behind the last of the calls; `null` where that is the end, or there are none. */
+/** The index after the last of the calls; `null` if that is the end, or without calls. */
 function endOfCalls(items: readonly Item[], calls: readonly QualifiedCall[]): number | null {
   const ids = new Set(calls.map(({ callId }) => callId));
   const place = items.findLastIndex(item => item.type === 'tool_call' && ids.has(item.callId)) + 1;
   return place === 0 || place === items.length ? null : place;
 }
 
-/** The wait counts from the failure itself: the clock may have been set back since earlier events. */
+/** Compares `retryAt` with the event's own time: the clock may have been set back since earlier events. */
 function failTurn(context: Context, event: Of<'turn.failed'>): Context {
   const retryAt = event.retryAt ?? event.at;
   return {
@@ -214,7 +214,7 @@ function requestCancel(context: Context, { type: _, at, ...cancelling }: Of<'can
   return { ...context, cancelling };
 }
 
-/** What was under way stays as it is: the model is called again as it was, the batch goes on with what it owes. */
+/** Keeps unfinished work: the model call is repeated, and the batch continues with its unsettled calls. */
 function quarantine(context: Context, { reason }: Of<'run.quarantined'>): Context {
   const quarantined = { ...context, paused: true, quarantined: reason, steps: 0 };
   if (context.next?.type !== 'callModel' && context.next?.type !== 'streamFinal') return quarantined;
@@ -233,17 +233,17 @@ function settleTool(context: Context, event: Of<'tool.settled'>): Context {
   return settleCall(addSpent(counted, spent), callId, resultOf(event));
 }
 
-/** Found started and unsettled: run again with the same key, ask the tool, or leave it in doubt. */
+/** A call without a recorded outcome runs again with the same key, is reconciled, or becomes in doubt. */
 function interruptTool(context: Context, callId: string): Context {
   const call = findCall(context, callId);
   if (call === undefined) return context;
   if (call.sideEffect !== 'once') return changeCall(context, callId, { status: 'queued' });
   if (call.reconcilable) return changeCall(context, callId, { status: 'reconciling' });
-  const doubt = 'Whoever ran it stopped before its outcome was recorded.';
+  const doubt = 'The process that ran it stopped before its outcome was recorded.';
   return changeCall(context, callId, { status: 'doubted', doubt });
 }
 
-/** What a timer was set for is due: the wait before a retry, or approvals that expire. */
+/** Ends the wait before a retry, or expires approvals. */
 function fireTimer(context: Context): Context {
   const waited =
     context.failure === null ? context : { ...context, failure: { ...context.failure, retryAt: null } };
@@ -253,7 +253,7 @@ function fireTimer(context: Context): Context {
   return refuseCalls(
     { ...waited, timer: null },
     expired,
-    'Not run: the approval expired before anybody decided.',
+    'Not run: the approval expired without a decision.',
   );
 }
 
@@ -266,7 +266,7 @@ function completeFinishers(context: Context, event: Of<'finishers.completed'>): 
   };
 }
 
-/** The feedback goes to the model as a message; what is decided next is bounded by the rejections so far. */
+/** Sends the feedback to the model as a message; `decideNextAction` limits the number of rejections. */
 function rejectAnswer(context: Context, { feedback, code }: Of<'finishers.rejected'>): Context {
   const message: Item = { type: 'message', role: 'developer', content: [{ type: 'text', text: feedback }] };
   return {
@@ -283,7 +283,7 @@ function countOutcome(context: Context, digest: string, failed: boolean): Contex
   return { ...context, failures: failed ? { ...others, [digest]: before + 1 } : others };
 }
 
-/** Time counts while something of the batch runs; what a dead process slept through does not. */
+/** Active time counts only while a call runs, so the time in which no process drove the run does not count. */
 function beginActivity(context: Context, at: number): Context {
   return isBusy(context) ? context : { ...context, activeSince: at };
 }

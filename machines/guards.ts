@@ -2,7 +2,7 @@ import type { ChartEvent, QualifiedCall } from '../protocol/event.ts';
 import { findCall } from './calls.ts';
 import type { CallStatus, Context } from './context.ts';
 
-/** Which statuses a report about a call fits: any other is stale, or about a call that is over. */
+/** The call statuses in which a report is valid; in any other status it is stale. */
 const FITTING: Partial<Record<ChartEvent['type'], readonly CallStatus[]>> = {
   'tool.started': ['queued', 'running', 'reconciling'],
   'tool.settled': ['running', 'reconciling'],
@@ -11,7 +11,7 @@ const FITTING: Partial<Record<ChartEvent['type'], readonly CallStatus[]>> = {
   'tool.suspended': ['running'],
 };
 
-/** A report of the service that was started last, about something that is still open. */
+/** Whether a report comes from the latest service start and concerns an open call. */
 export function isCurrent(context: Context, event: ChartEvent): boolean {
   if (!('generation' in event) || event.generation !== context.generation) return false;
   const fitting = FITTING[event.type];
@@ -20,14 +20,14 @@ export function isCurrent(context: Context, event: ChartEvent): boolean {
   return call !== undefined && fitting.includes(call.status);
 }
 
-/** The call is gated and unexpired, and it is the one that was seen. */
+/** Whether the call is gated, has not expired, and has the digest that the decision refers to. */
 export function canDecide(context: Context, event: { callId: string; digest: string; at: number }): boolean {
   const call = findCall(context, event.callId);
   if (call?.status !== 'gated' || call.digest !== event.digest) return false;
   return call.expiresAt === undefined || event.at < call.expiresAt;
 }
 
-/** What was handed to somebody else, or may have happened, is not edited away; what a batch still owes keeps the round as it is. */
+/** Whether the transcript may be edited: no batch is open, and calls that wait or are in doubt are kept. */
 export function canEdit(context: Context, { calls }: { calls: readonly QualifiedCall[] }): boolean {
   if (context.batch > 0) return false;
   const digests = new Map(calls.map(({ callId, digest }) => [callId, digest]));
@@ -38,10 +38,12 @@ export function canEdit(context: Context, { calls }: { calls: readonly Qualified
 
 const FREE: ReadonlySet<CallStatus> = new Set(['ready', 'gated', 'settled']);
 
+/** Whether the call waits for a result from a client or a sub-agent. */
 export function isWaitingFor(context: Context, callId: string): boolean {
   return findCall(context, callId)?.status === 'waiting';
 }
 
+/** Whether the call is in doubt. */
 export function isInDoubt(context: Context, callId: string): boolean {
   return findCall(context, callId)?.status === 'doubted';
 }

@@ -3,12 +3,12 @@ import type { Spent } from '../protocol/event.ts';
 import type { Usage } from '../protocol/turn.ts';
 import type { Context } from './context.ts';
 
-export type ReachedLimit = { limit: string; why: string };
+type ReachedLimit = { limit: string; why: string };
 
 /**
- * The first limit the run has used up, in the order turns, toolCalls, tokens, cost, activeMs,
- * repeatedFailures. `toolCalls` counts as used up once a call was denied for it: a run that made
- * exactly as many calls as it may is not cut short.
+ * Returns the first limit that the run has reached, in the order turns, toolCalls, tokens, cost, activeMs,
+ * repeatedFailures. `toolCalls` is reached only when a call was refused because of it, so a run that made exactly the
+ * allowed number of calls continues.
  */
 export function findReachedLimit(context: Context): ReachedLimit | null {
   const limits = limitsOf(context);
@@ -28,7 +28,7 @@ export function findReachedLimit(context: Context): ReachedLimit | null {
   return null;
 }
 
-/** What the run may spend: as it began, but for what somebody set since. */
+/** Returns the limits of the run, including changed parameters. */
 export function limitsOf({ config, params }: Context): Limits {
   return params.limits === undefined ? config.limits : { ...config.limits, ...params.limits };
 }
@@ -41,7 +41,7 @@ function countTokens(usage: Usage | null): number {
   return usage === null ? 0 : usage.inputTokens + usage.outputTokens;
 }
 
-/** What a sub-agent spent counts as spent by the run it works for. */
+/** Adds what a child run spent to the totals of its parent run. */
 export function addSpent(context: Context, spent: Spent | undefined): Context {
   if (spent === undefined) return context;
   return {
@@ -54,6 +54,7 @@ export function addSpent(context: Context, spent: Spent | undefined): Context {
   };
 }
 
+/** Adds two usages; a missing count is ignored. */
 export function addUsage(total: Usage | null, more: Usage | null): Usage | null {
   if (total === null || more === null) return total ?? more;
   return {
@@ -69,7 +70,7 @@ function addCounts(total: number | null, more: number | null): number | null {
   return total === null || more === null ? (total ?? more) : total + more;
 }
 
-/** What a turn cost, by the price of the configured model; 0 when it has no price or said no usage. */
+/** Returns the cost of a turn, in the unit of `prices`; 0 without a price for the model or without usage. */
 export function costOf(usage: Usage | null, model: string, prices: Prices | undefined): number {
   if (usage === null || prices === undefined || !Object.hasOwn(prices, model)) return 0;
   const price = prices[model];
@@ -85,8 +86,9 @@ export function costOf(usage: Usage | null, model: string, prices: Prices | unde
   return total / 1_000_000;
 }
 
+/** Returns the model of the current turn. */
 export function modelOf(context: Context): RunConfig['models'][number] {
   const model = context.config.models[context.turn.model];
-  if (model === undefined) throw new Error(`the run's model list has no entry ${context.turn.model}`);
+  if (model === undefined) throw new Error(`The run's model list has no entry ${context.turn.model}.`);
   return model;
 }

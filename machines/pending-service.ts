@@ -1,7 +1,7 @@
 import type { AnyActorRef, Snapshot } from 'xstate';
 import { type Effect, SERVICE_NAMES, type ServiceName } from '../protocol/effect.ts';
 
-/** Stands in a state's `children` for a service until the chart stops it, or an actor is made of the state. */
+/** Returns a placeholder actor that represents a started service in a state's `children`. */
 export function pendingService({ id, service, input }: Extract<Effect, { type: 'start' }>): AnyActorRef {
   const stub: Partial<AnyActorRef> & { _syncSnapshot: boolean } = {
     id,
@@ -16,8 +16,9 @@ export function pendingService({ id, service, input }: Extract<Effect, { type: '
   return stub as AnyActorRef;
 }
 
+/** Returns the name as a `ServiceName`; throws for any other value. */
 export function serviceNamed(name: unknown): ServiceName {
   const known = SERVICE_NAMES.find(service => service === name);
-  if (known === undefined) throw new Error(`The chart has no service "${String(name)}"`);
+  if (known === undefined) throw new Error(`The chart has no service "${String(name)}".`);
   return known;
 }

@@ -8,7 +8,7 @@ import { pendingService, serviceNamed } from './pending-service.ts';
 import type { ChartState } from './step.ts';
 import { structuralHash } from './structural-hash.ts';
 
-/** Where the chart stands, as JSON. What stores, exports and other processes see. */
+/** The chart's state as JSON, for stores, exports and other processes. */
 export type StoredState = {
   value: ChartState['value'];
   context: Context;
@@ -16,18 +16,20 @@ export type StoredState = {
   chart: { version: number; hash: string };
 };
 
+/** Returns the version and the structural hash of this program's chart. */
 export function chartIdentity(): { version: number; hash: string } {
   return { version: CHART_VERSION, hash: structuralHash() };
 }
 
+/** Converts a state to JSON. */
 export function toStored(state: ChartState): StoredState {
   const status = state.status === 'active' ? 'active' : 'done';
   return { value: state.value, context: state.context, status, chart: chartIdentity() };
 }
 
 /**
- * The state a `StoredState` describes; services it was waiting for are pending again.
- * Refuses with `chart-mismatch` another version of the chart, with `state-unknown` a state or service it has not.
+ * Restores a state from JSON; its services are pending again. Throws `chart-mismatch` for another version of the chart
+ * and `state-unknown` for a state that the chart does not have.
  */
 export function fromStored(stored: StoredState, machine: AgentMachine = agentMachine): ChartState {
   assertChart(stored.chart);
@@ -38,10 +40,10 @@ export function fromStored(stored: StoredState, machine: AgentMachine = agentMac
   return Object.assign(state, { children });
 }
 
-/** `older` and `newer` go by the version; `changed` is another structure under the same version. */
-export type ChartRelation = 'same' | 'older' | 'newer' | 'changed';
+/** `older` and `newer` compare versions; `changed` means a different structure with the same version. */
+type ChartRelation = 'same' | 'older' | 'newer' | 'changed';
 
-/** How the chart that wrote something stands to this program's. */
+/** Compares the chart that wrote a state or journal with this program's chart. */
 export function compareChart(found: StoredState['chart']): ChartRelation {
   const ours = chartIdentity();
   if (found.version < ours.version) return 'older';
@@ -49,7 +51,7 @@ export function compareChart(found: StoredState['chart']): ChartRelation {
   return found.hash === ours.hash ? 'same' : 'changed';
 }
 
-export function assertChart(chart: StoredState['chart']): void {
+function assertChart(chart: StoredState['chart']): void {
   if (compareChart(chart) === 'same') return;
   const ours = chartIdentity();
   throw new EngineError(
@@ -86,12 +88,12 @@ function isLeafOf(node: StateNode, value: unknown): boolean {
 
 type StateNode = AgentMachine['root'];
 
-/** Own properties only: XState would take `constructor` for a state. */
+/** Own properties only: XState would accept `constructor` as a state. */
 function childOf(node: StateNode, name: string): StateNode | undefined {
   return Object.hasOwn(node.states, name) ? node.states[name] : undefined;
 }
 
-/** The services the state waits for: what has to be started when a process takes the run over. */
+/** Returns the services that a state waits for; a process that takes over the run must start them. */
 export function pendingServices(state: ChartState): Extract<Effect, { type: 'start' }>[] {
   if (state.status !== 'active') return [];
   const input: ServiceInput = serviceInput(state);

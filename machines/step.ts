@@ -8,22 +8,22 @@ import { beginRun, type Step, takeEvent } from './compiled/macrostep.ts';
 import { serviceNamed } from './pending-service.ts';
 
 /**
- * The chart as a pure function. XState's private vocabulary is here and in `compile-action.ts`.
+ * The chart as a pure function. Only this file and `compile-action.ts` depend on XState internals.
  *
- * S1 Nothing is executed: what the chart asks for comes back as effects.
- * S2 An event that changes nothing gives back the very same state, and `handled: false`.
- * S3 A run that has ended takes no event.
+ * S1 Nothing is executed: a step returns its effects.
+ * S2 An event that changes nothing returns the same state object, and `handled: false`.
+ * S3 A run that has ended accepts no event.
  */
 
 export type { ChartState } from './agent.ts';
 export type { Step } from './compiled/macrostep.ts';
 
-/** One edge of the chart that a step took. `event` is `''` for an edge that needs none. */
+/** One edge of the chart. `event` is `''` for an edge without an event. */
 export type Edge = { from: string; event: string; guard?: unknown; to: string[]; actions: string[] };
 
-/** A machine of the chart as a pure function; `trace` is `next` as XState makes it, with the edges it took. */
+/** The chart as a pure function. `trace` is `next` with XState's own transition and also returns the edges taken. */
 export type Stepper = {
-  /** Why XState's own transition makes the steps; `null` while the machine is compiled. */
+  /** Why the machine is not compiled and XState's own transition is used; `null` if it is compiled. */
   readonly refused: string | null;
   initial(started: RunStarted): Step;
   next(state: ChartState, event: ChartEvent): Step;
@@ -32,10 +32,10 @@ export type Stepper = {
 
 type RecordedAction = { type: string; params: unknown };
 
-/** More actions than any step has: the machine goes round in circles. */
+/** More actions than any step has: a sign of an endless loop. */
 const MOST_ACTIONS = 200;
 
-/** One scope for every step: making one costs more than the step itself. */
+/** One scope is shared by all steps: creating one costs more than the step itself. */
 function makeInertScope(record: (action: RecordedAction) => void): AnyActorScope {
   const self = createActor(createMachine({}));
   return {
@@ -52,15 +52,15 @@ function makeInertScope(record: (action: RecordedAction) => void): AnyActorScope
 }
 
 /**
- * The chart's steps, or those of a machine made of it with `agentMachine.provide({ actions, guards })`,
- * whose actions that are plain functions are not run. A step that does not come to an end throws.
- * `compiles`: the machine is compiled; where that is refused, XState's own transition makes the steps.
+ * Returns the step functions of the chart, or of a machine derived with `agentMachine.provide({ actions, guards })`,
+ * whose plain-function actions are not run. A step that does not terminate throws. With `compiles`, the machine is
+ * compiled if possible; otherwise XState's own transition is used.
  */
 export function makeStepper(machine: AgentMachine, { compiles = machine === agentMachine } = {}): Stepper {
   const recorded: RecordedAction[] = [];
   const isOwn = machine === agentMachine;
   const record = ({ type, params }: RecordedAction) => {
-    if (recorded.push({ type, params }) > MOST_ACTIONS) throw new Error('The step does not come to an end.');
+    if (recorded.push({ type, params }) > MOST_ACTIONS) throw new Error('The step does not terminate.');
   };
   let inertScope: AnyActorScope | undefined;
 
@@ -83,9 +83,9 @@ export function makeStepper(machine: AgentMachine, { compiles = machine === agen
     return scope;
   };
 
-  let refused = compiles ? null : 'only the chart itself is compiled';
+  let refused = compiles ? null : 'only the original chart is compiled';
   let tables: CompiledMachine | undefined;
-  /** `null` once anything is refused. Functions are pure: a step that is refused half-way is made again. */
+  /** Returns `null` once compilation was refused. Functions are pure, so an abandoned step can be repeated. */
   const withTables = <Result>(work: (tables: CompiledMachine) => Result): Result | null => {
     if (refused !== null) return null;
     try {
@@ -128,22 +128,23 @@ export function makeStepper(machine: AgentMachine, { compiles = machine === agen
 
 const chart = makeStepper(agentMachine);
 
-/** The state a run begins in, and the services it asks for. */
+/** Returns the initial state of a run and its effects. */
 export const initial = chart.initial;
 
+/** Returns the state after an event and its effects. */
 export const next = chart.next;
 
 type Node = AgentMachine['root'];
 type Transition = NonNullable<Node['always']>[number];
 
-/** Every edge of the chart. */
+/** Returns every edge of the chart. */
 export function listEdges(machine: AgentMachine = agentMachine): Edge[] {
   return listNodes(machine.root).flatMap(node =>
     [...[...node.transitions.values()].flat(), ...(node.always ?? [])].map(describeEdge),
   );
 }
 
-/** Every state of the chart, by its path, inner states included. */
+/** Returns the paths of all states, including inner states. */
 export function listStates(): string[] {
   return listNodes(agentMachine.root).flatMap(({ path }) => (path.length === 0 ? [] : [path.join('.')]));
 }
@@ -162,7 +163,7 @@ function describeEdge({ source, eventType, guard, target, actions }: Transition)
   };
 }
 
-/** `isStrict`: an action that is no effect throws; otherwise it is left out. */
+/** With `isStrict`, an action that is not an effect throws; otherwise it is skipped. */
 function lower(actions: readonly RecordedAction[], isStrict: boolean): Effect[] {
   const effects: Effect[] = [];
   for (const { type, params } of actions) {
@@ -186,11 +187,11 @@ function lowerAction(type: string, params: unknown, isStrict: boolean): Effect |
       return { type: 'publish', notice: (params as { event: Notice }).event };
     default:
       if (!isStrict) return null;
-      throw new Error(`The chart has an action that is no effect: ${type}`);
+      throw new Error(`The chart has an action that is not an effect: ${type}`);
   }
 }
 
-/** The active state as in the chart: `turn.planning`, `executingTools`, `resting.awaitingApproval`. */
+/** Returns the path of the active state, e.g. `turn.planning` or `executingTools`. */
 export function statePath({ value }: ChartState): string {
   if (typeof value === 'string') return value;
   const [entry] = Object.entries(value);

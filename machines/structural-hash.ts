@@ -6,14 +6,15 @@ import { agentMachine } from './agent.ts';
 let known: string | undefined;
 
 /**
- * Identifies the chart's structure: states, edges, and guards and actions by name; not `meta`,
- * `description` and `tags`, and not the source of functions. 16 hex digits of SHA-256.
+ * Returns a hash of the chart's structure (states, edges, names of guards and actions), as 16 hex digits of SHA-256. It
+ * ignores `meta`, `description` and `tags`, and the source of functions.
  */
 export function structuralHash(): string {
   known ??= hashDefinition(agentMachine.config);
   return known;
 }
 
+/** Returns the structural hash of a machine definition. */
 export function hashDefinition(definition: unknown): string {
   const structure = canonicalJson(toJson(keepStructure(definition)));
   return bytesToHex(sha256(utf8ToBytes(structure))).slice(0, 16);
@@ -21,7 +22,7 @@ export function hashDefinition(definition: unknown): string {
 
 const NOT_STRUCTURE: ReadonlySet<string> = new Set(['meta', 'description', 'tags']);
 
-/** State ids are keys under `states`, so a state may be called as one of the words left out. */
+/** Keys under `states` are always kept: a state may be named `meta`, `description` or `tags`. */
 function keepStructure(node: unknown, areNames = false): unknown {
   if (typeof node === 'function') return null;
   if (Array.isArray(node)) return node.map(entry => keepStructure(entry));

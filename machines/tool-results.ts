@@ -5,7 +5,7 @@ import { isTooDeep, type JsonValue } from '../protocol/json.ts';
 import { findCall } from './calls.ts';
 import type { CallResult, Context } from './context.ts';
 
-/** The results of all rounds so far, in transcript order: what citations and other post-processing work from. */
+/** Returns the results of all rounds so far, in transcript order, for citations and other post-processing. */
 export function toolResults(context: {
   transcript: readonly Item[];
   edits: Readonly<Context['edits']>;
@@ -27,7 +27,7 @@ export function toolResults(context: {
   return results;
 }
 
-/** The result of a call, in an open round or before it. Throws `call-unknown`. */
+/** Returns the result of a call, from the current or an earlier round. Throws `call-unknown`. */
 export function findResult(context: Context, callId: string): CallResult {
   const open = findCall(context, callId)?.result;
   const item = context.transcript.findLast(
@@ -35,7 +35,7 @@ export function findResult(context: Context, callId: string): CallResult {
   );
   const result = open ?? item;
   if (result !== undefined) return result;
-  const message = `Run ${context.runId} has no result of a call ${callId}.`;
+  const message = `Run ${context.runId} has no result for the call ${callId}.`;
   throw new EngineError('call-unknown', message, { runId: context.runId, callId });
 }
 

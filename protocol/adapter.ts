@@ -1,23 +1,23 @@
 import type { ModelRequest, ModelTurn, TurnDelta } from './turn.ts';
 
-/** What a provider's dialect can do. Individual models may do less. */
+/** The features of a provider's API. Individual models may support fewer. */
 export type Capabilities = {
   streaming: boolean;
   parallelToolCalls: boolean;
-  /** Reasoning goes back to the provider in the form it came. */
+  /** Reasoning items can be sent back to the provider unchanged. */
   reasoningReplay: boolean;
-  /** The provider runs tools of its own within a turn. */
+  /** The provider runs built-in tools within a turn. */
   serverTools: boolean;
-  /** How the provider is held to `output`: by its own format, by a tool made for it, or by words alone. */
+  /** How `output` is enforced: by the provider's own format, by a generated tool, or by instructions only. */
   structuredOutput: 'native' | 'tool' | 'instructions';
-  /** The provider can continue from a turn it remembers. */
+  /** The provider can continue from a turn that it has stored. */
   continuation: boolean;
 };
 
 /**
- * One provider dialect. A call is one model call: no loop, no tool execution, no retry.
- * Both methods reject with a `ProviderError` and nothing else; when this process is not set up for the
- * provider its code is `key-missing` or `base-url-invalid`. `stream` and `generate` give equal turns.
+ * Translates one provider's API. Each method makes one model call: no loop, no tool execution, no retry.
+ * Both methods reject only with a `ProviderError`; its code is `key-missing` or `base-url-invalid` when the process
+ * is not set up for the provider. `stream` and `generate` return equal turns for equal responses.
  */
 export interface ModelAdapter {
   readonly provider: string;

@@ -1,9 +1,9 @@
 import type { JsonValue } from './json.ts';
 
-/** What the chart decided to do next, with the rule that decided and the numbers it saw. */
+/** What the chart decided to do next. `why` names the rule that decided and the numbers it compared. */
 export type NextAction = { why: string } & (
   | { type: 'callModel' }
-  /** One call with tools off; `limit` names the limit it closes the run for. */
+  /** One model call with tools off; `limit` names the limit that closes the run. */
   | { type: 'streamFinal'; limit?: string }
   | { type: 'executeTools'; calls: string[] }
   | { type: 'interruptForApproval'; calls: string[] }
@@ -17,23 +17,24 @@ export type NextAction = { why: string } & (
 
 export type ServiceName = 'modelTurn' | 'toolBatch' | 'timer' | 'finishers';
 
+/** The names of all services. */
 export const SERVICE_NAMES: readonly ServiceName[] = ['modelTurn', 'toolBatch', 'timer', 'finishers'];
 
-/** What a service is started with; everything else it reads from the current context. */
+/** The input of a service; it reads everything else from the current context. */
 export type ServiceInput = { generation: number; until?: number };
 
-/** Told to whoever watches, never journaled. */
+/** A message for observers; never journaled. */
 export type Notice =
   | { type: 'decided'; next: NextAction }
   | { type: 'text.discarded'; turn: number; attempt: number };
 
-/** What the chart asks for: data, never closures. */
+/** An effect that the chart requests, as plain data. */
 export type Effect =
   | { type: 'start'; service: ServiceName; id: string; input: ServiceInput }
   | { type: 'stop'; id: string }
   | { type: 'publish'; notice: Notice };
 
-/** What travels beside the machine, to readers. */
+/** Streamed output for readers; never journaled. */
 export type Delta =
   | { type: 'text.delta' | 'reasoning.delta'; turn: number; attempt: number; text: string }
   | { type: 'tool.progress'; callId: string; data: JsonValue }

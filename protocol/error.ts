@@ -1,47 +1,47 @@
 import type { JsonValue } from './json.ts';
 
-/** Every code an `EngineError` can carry, with what it means. Codes are stable. */
-export const ENGINE_ERRORS = {
-  'agent-invalid': 'the agent is configured in a way that cannot work',
-  'agent-module-invalid': 'the agent module does not load, or does not export an agent',
-  'input-invalid': 'the value from outside is not what was asked for',
+/** Every code of an `EngineError`, with its meaning. Codes are stable. */
+const ENGINE_ERRORS = {
+  'agent-invalid': 'the agent configuration is invalid',
+  'agent-module-invalid': 'the agent module cannot be loaded or does not export an agent',
+  'input-invalid': 'the value does not have the expected type or format',
   'run-unknown': 'no run has this id',
-  'run-exists': 'a run with this id exists already',
+  'run-exists': 'a run with this id already exists',
   'run-foreign': 'the run belongs to another agent',
   'run-ended': 'the run has ended; start a new one that continues it',
   'call-unknown': 'the run has no call with this id',
-  'call-not-open': 'the call does not wait for this',
-  'already-decided': 'somebody decided this call before',
-  'wrong-digest': 'the call is not the one that was decided on',
+  'call-not-open': 'the call is not waiting for this command',
+  'already-decided': 'the call has already been decided',
+  'wrong-digest': 'the decision was made on a different call',
   expired: 'the decision came after the call expired',
-  'already-happened': 'an earlier attempt of the call has given its result, late',
-  'attempt-alive': 'an earlier attempt of the call may still act',
-  'inbox-full': 'the run has as many unread messages as it may have',
-  refused: 'the run does not take this now',
+  'already-happened': 'an earlier attempt of the call has already reported its result, late',
+  'attempt-alive': 'an earlier attempt of the call may still be running',
+  'inbox-full': 'the run has reached its limit of unread messages',
+  refused: 'the run cannot accept this command in its current state',
   'result-missing': 'the store has only the head and the tail of this result',
   'chart-mismatch': 'the journal was written by another version of the chart',
   'state-unknown': 'the stored state does not exist in this chart',
   'journal-damaged': 'the journal cannot be read in full',
-  'snapshot-outdated': 'the store knows a later state of this run',
+  'snapshot-outdated': 'the store has a later state of this run',
   'lease-held': 'another process drives this run',
-  'lease-lost': 'another process took this run over',
+  'lease-lost': 'another process took over this run',
   'store-unavailable': 'the store cannot be opened or written',
   'store-locked': 'the store is locked by another process',
-  'store-full': 'the disk has no room for what the store writes; the runs stay resumable',
-  'store-damaged': 'the store is not a database, or a damaged one',
-  'store-reply-lost': 'the store did not say whether it committed; read the run again',
+  'store-full': 'the disk is full; runs stay resumable',
+  'store-damaged': 'the store is not a database, or the database is damaged',
+  'store-reply-lost': 'the store did not report whether it committed; read the run again',
   'store-replaced': 'the file of the store was deleted or replaced while it was open',
   'model-missing': 'no model is configured',
-  'model-unknown': 'the model string names no provider that is known',
-  'key-missing': 'the provider needs a key',
-  'base-url-invalid': 'the base URL of the provider is not one',
+  'model-unknown': 'the model string names an unknown provider',
+  'key-missing': 'the API key of the provider is missing',
+  'base-url-invalid': 'the base URL of the provider is not a valid URL',
   'script-invalid': 'the scripted model file is not valid',
   'tool-source-failed': 'a tool server could not be reached',
 } as const;
 
 export type EngineErrorCode = keyof typeof ENGINE_ERRORS;
 
-/** An error of the engine: `message` says what was expected, what came and what to do. Branch on `code`. */
+/** An error of the engine. `message` names what was expected, what was received and what to do. Branch on `code`. */
 export class EngineError extends Error {
   override readonly name = 'EngineError';
   readonly code: EngineErrorCode;
@@ -59,7 +59,7 @@ export class EngineError extends Error {
   }
 }
 
-/** What is wrong with this process and not with the call: nothing was sent. */
+/** Codes for a process that is not set up for the provider: no request was sent. */
 const SETUP_CODES = ['model-unknown', 'key-missing', 'base-url-invalid'] as const;
 type SetupCode = (typeof SETUP_CODES)[number];
 
@@ -86,18 +86,18 @@ export type ProviderErrorCode =
 
 export type ProviderErrorDetails = {
   code: ProviderErrorCode;
-  /** HTTP status, or `null` when none came. */
+  /** The HTTP status; `null` without a response. */
   status: number | null;
   retryable: boolean;
-  /** How long the provider asked to wait, in ms; `null` when it did not say. */
+  /** How long the provider asked to wait, in ms; `null` if it did not. */
   retryAfterMs: number | null;
   provider: string;
   model: string;
-  /** The body as it came, for the developer; never a key. */
+  /** The response body, for debugging; never contains a key. */
   raw: JsonValue;
 };
 
-/** A model call that failed. Adapters throw nothing else. */
+/** A failed model call. The only error that adapters throw. */
 export class ProviderError extends Error implements ProviderErrorDetails {
   override readonly name = 'ProviderError';
   readonly code: ProviderErrorCode;
@@ -120,7 +120,7 @@ export class ProviderError extends Error implements ProviderErrorDetails {
   }
 }
 
-/** The engine's own error for a `ProviderError` that says this process is not set up; `undefined` for any other. */
+/** Returns an `EngineError` for a `ProviderError` whose code names a setup problem; otherwise `undefined`. */
 export function setupError(error: unknown): EngineError | undefined {
   if (!isThrown(error, ProviderError)) return undefined;
   const { code, message, provider, model } = error;
@@ -128,14 +128,14 @@ export function setupError(error: unknown): EngineError | undefined {
   return known && new EngineError(known, message, { provider, model }, { cause: error });
 }
 
-/** Thrown by a tool that cannot know whether it acted: the call is reconciled or in doubt, never a result. */
+/** Thrown by a tool that does not know whether its side effect happened. The call is reconciled or becomes in doubt. */
 export class InDoubt extends Error {
   override readonly name = 'InDoubt';
 }
 
-const UNREADABLE = 'what was thrown says nothing that can be read';
+const UNREADABLE = 'the thrown value has no readable message';
 
-/** What an error says. Never throws, whatever was thrown: foreign code throws `undefined`, proxies and getters that throw. */
+/** Returns the message of a thrown value. Never throws, even for `undefined`, proxies, and getters that throw. */
 export function messageOf(thrown: unknown): string {
   if (thrown === undefined || thrown === null) return UNREADABLE;
   try {
@@ -145,7 +145,7 @@ export function messageOf(thrown: unknown): string {
   }
 }
 
-/** `thrown instanceof kind`, for what foreign code threw: a proxy may throw even here. */
+/** `thrown instanceof kind`, also safe for a proxy that throws. */
 export function isThrown<Kind>(
   thrown: unknown,
   kind: abstract new (...args: never[]) => Kind,
@@ -157,7 +157,7 @@ export function isThrown<Kind>(
   }
 }
 
-/** The `code` of an error that has one. Never throws. */
+/** Returns the `code` of an error, if it has one. Never throws. */
 export function codeOf(thrown: unknown): string | undefined {
   try {
     return thrown instanceof Error && 'code' in thrown ? String(thrown.code) : undefined;

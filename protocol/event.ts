@@ -6,7 +6,7 @@ import type { JsonValue } from './json.ts';
 import { isRedaction } from './redaction.ts';
 import { finishReasonSchema, usageSchema } from './turn.ts';
 
-/** What is wrong with an event is said in words: zod/mini, a fifth of zod's size, has none of its own. */
+/** zod/mini is a fifth of zod's size and has no error messages without a locale. */
 z.config(en());
 
 /** The version of the journal's format. Not frozen before 1.0. */
@@ -15,20 +15,20 @@ export const JOURNAL_FORMAT = 1;
 const json = z.custom<JsonValue>(value => value !== undefined);
 const text = z.string();
 const optionalText = z.exactOptional(text);
-/** With it, the `output` beside it is the head and the tail of a larger one. */
+/** If present, `output` holds only the head and the tail of a larger result. */
 const blob = z.exactOptional(blobSchema);
 
 function event<Type extends string, Shape extends z.core.$ZodShape>(type: Type, shape: Shape) {
   return z.object({ type: z.literal(type), at: z.number(), ...shape });
 }
 
-/** A report belongs to one start of a service: `generation` counts the starts of the run. */
+/** A report belongs to one start of a service; `generation` counts the starts in a run. */
 function report<Type extends string, Shape extends z.core.$ZodShape>(type: Type, shape: Shape) {
   return event(type, { generation: z.int(), ...shape });
 }
 
-/** A call after it was looked up, parsed, validated and put to its approval predicate. */
-export const qualifiedCallSchema = z.object({
+/** A tool call after tool lookup, parsing, validation and the approval predicate. */
+const qualifiedCallSchema = z.object({
   callId: text,
   name: text,
   input: json,
@@ -40,16 +40,16 @@ export const qualifiedCallSchema = z.object({
   /** A person must decide before it runs. */
   gate: z.boolean(),
   reason: optionalText,
-  /** When the gate closes by itself, ms since the epoch. */
+  /** When the approval expires, in ms since the epoch. */
   expiresAt: z.exactOptional(z.number()),
-  /** The tool's own limit; see `RunConfig`. */
+  /** The tool's own limit, in bytes; see `RunConfig`. */
   maxResultBytes: z.exactOptional(z.int().check(z.positive())),
-  /** Why it cannot run; the model reads it as the call's result. */
+  /** Why the call cannot run; the model reads it as the result. */
   error: optionalText,
 });
 export type QualifiedCall = z.infer<typeof qualifiedCallSchema>;
 
-export const failureSchema = z.object({
+const failureSchema = z.object({
   code: text,
   message: text,
   status: z.exactOptional(z.number()),
@@ -58,8 +58,8 @@ export const failureSchema = z.object({
 });
 export type Failure = z.infer<typeof failureSchema>;
 
-/** What a sub-agent's run spent for the call it answers; times in ms. */
-export const spentSchema = z.object({
+/** What a child run spent on the call that started it; times in ms. */
+const spentSchema = z.object({
   turns: z.int(),
   toolCalls: z.int(),
   usage: z.nullable(usageSchema),
@@ -68,44 +68,44 @@ export const spentSchema = z.object({
 });
 export type Spent = z.infer<typeof spentSchema>;
 
-export const runStartedSchema = event('run.started', {
+const runStartedSchema = event('run.started', {
   runId: text,
   format: z.int(),
   chart: z.object({ version: z.int(), hash: text }),
   agent: z.object({ name: text, version: optionalText }),
-  /** The tools the agent had, and a digest of what the model and a recovery depend on in each. */
+  /** The agent's tools, each with a digest of the parts that the model and a recovery depend on. */
   tools: z.exactOptional(z.array(z.object({ name: text, digest: text }))),
   config: runConfigSchema,
   input: z.array(itemSchema),
   continues: optionalText,
-  /** The run whose journal this one begins with, and its last entry that counts here. */
+  /** The run whose journal was copied, and the last entry of the copy. */
   forkOf: z.exactOptional(z.object({ runId: text, at: z.int() })),
   stream: z.boolean(),
-  /** The call of another run that this one answers: it is a sub-agent's. */
+  /** For a child run: the call of the parent run that started it. */
   parent: z.exactOptional(z.object({ runId: text, callId: text })),
   /** The run begins paused. */
   paused: z.exactOptional(z.boolean()),
-  /** What a later process needs to make the agent again. */
+  /** What a later process needs to create the agent again. */
   launch: z.exactOptional(
     z.object({ module: optionalText, model: optionalText, request: z.exactOptional(json) }),
   ),
 });
 export type RunStarted = z.infer<typeof runStartedSchema>;
 
-/** From people and clients. Anyone may append one, whoever drives the run. */
+/** Events from people and clients. Any process may append one, not only the driver. */
 export const inputEventSchema = z.discriminatedUnion('type', [
   runStartedSchema,
   event('message.received', { items: z.array(itemSchema).check(z.minLength(1)), by: optionalText }),
   event('approval.decided', {
     callId: text,
     decision: z.discriminatedUnion('type', [
-      /** `input` is the edited input, already validated, and `editDigest` its digest. */
+      /** `input` is the validated edited input, and `editDigest` its digest. */
       z.object({ type: z.literal('approve'), input: z.exactOptional(json), editDigest: optionalText }),
       z.object({ type: z.literal('reject'), reason: optionalText }),
       z.object({ type: z.literal('answer'), output: json, blob }),
     ]),
     digest: text,
-    /** Holds for later calls of the same tool too. */
+    /** Also applies to later calls of the same tool. */
     sticky: z.exactOptional(z.boolean()),
     by: optionalText,
   }),
@@ -120,7 +120,7 @@ export const inputEventSchema = z.discriminatedUnion('type', [
   event('doubt.resolved', {
     callId: text,
     resolution: z.discriminatedUnion('type', [
-      /** `force`: although an earlier attempt may still act. */
+      /** `force`: retry even though an earlier attempt may still be running. */
       z.object({ type: z.literal('retry'), force: z.exactOptional(z.literal(true)) }),
       z.object({ type: z.literal('happened'), output: json, blob }),
       z.object({ type: z.literal('failed'), reason: text }),
@@ -128,8 +128,8 @@ export const inputEventSchema = z.discriminatedUnion('type', [
     by: optionalText,
   }),
   /**
-   * Between turns: `items` are the transcript from here on, `calls` those of its last turn that have no
-   * result in it, and `results` what is known of them. All results go right behind that turn.
+   * Accepted between turns. `items` is the new transcript, `calls` are the calls of its last turn that have no result
+   * in it, and `results` are their known results. All results are placed directly after that turn.
    */
   event('transcript.edited', {
     items: z.array(itemSchema),
@@ -139,23 +139,23 @@ export const inputEventSchema = z.discriminatedUnion('type', [
     ),
     by: optionalText,
   }),
-  /** For the turns to come; replaces what was set before. */
+  /** Applies to the following turns; replaces earlier parameters. */
   event('params.changed', { params: runParamsSchema, by: optionalText }),
   event('pause.requested', { by: optionalText }),
-  /** Whoever drives the run ends it; from `deadline` on (ms since the epoch) anyone may, with `run.cancelled`. */
+  /** The driver ends the run; after `deadline` (ms since the epoch), any process may, with `run.cancelled`. */
   event('cancel.requested', { by: optionalText, reason: optionalText, deadline: z.number() }),
   event('step.requested', { by: optionalText }),
   event('run.unpaused', { by: optionalText }),
-  /** The engine paused the run, in the middle of its work: one process after another died of it. */
+  /** The engine paused the run because several processes in a row died while they drove it. */
   event('run.quarantined', { reason: text }),
-  /** `unsettled`: the ids of the calls that have no result. */
+  /** `unsettled`: the ids of the calls without a result. */
   event('run.cancelled', { by: optionalText, reason: optionalText, unsettled: z.array(text) }),
 ]);
 export type InputEvent = z.infer<typeof inputEventSchema>;
 
-/** From services, about work that was asked for. */
+/** Events from services about the effects they carry out. */
 export const reportEventSchema = z.discriminatedUnion('type', [
-  /** Text is reaching the reader. */
+  /** The first text has been streamed to readers. */
   report('text.started', {}),
   report('calls.started', {}),
   report('turn.completed', {
@@ -166,13 +166,13 @@ export const reportEventSchema = z.discriminatedUnion('type', [
     items: z.array(itemSchema),
     calls: z.array(qualifiedCallSchema),
     usage: z.nullable(usageSchema),
-    /** Items whose opaque data belongs to another provider: what this one was sent without, when it took over. */
+    /** Ids of items sent without their opaque data, because it belongs to another provider. */
     dropped: z.exactOptional(z.array(text)),
-    /** The provider's token, with what must be unchanged for it to hold. */
+    /** The provider's continuation token; valid while provider, model and instructions are unchanged. */
     continuation: z.exactOptional(z.object({ provider: text, model: text, instructions: text, token: json })),
     startedAt: z.number(),
   }),
-  /** `retryAt`: when to try again, jitter included, ms since the epoch. */
+  /** `retryAt`: when to try again, including jitter, in ms since the epoch. */
   report('turn.failed', {
     error: failureSchema,
     retryable: z.boolean(),
@@ -189,25 +189,25 @@ export const reportEventSchema = z.discriminatedUnion('type', [
     blob,
     spent: z.exactOptional(spentSchema),
   }),
-  /** Found started and unsettled by a new process. */
+  /** A new process found the call started and without a result. */
   report('tool.interrupted', { callId: text }),
-  /** `returned`: the tool's function has ended, so that this attempt cannot act any more. */
+  /** `returned`: the tool's function has ended, so this attempt can have no further side effect. */
   report('tool.doubted', { callId: text, reason: text, returned: z.exactOptional(z.literal(true)) }),
   report('tool.suspended', { callId: text, childRunId: text }),
   report('timer.fired', {}),
   report('finishers.completed', { text: optionalText, output: z.exactOptional(json) }),
-  /** `code`: what the run fails with, should the answer be sent back too often. */
+  /** `code`: the failure code of the run if the answer is rejected too often. */
   report('finishers.rejected', { feedback: text, code: optionalText }),
 ]);
 export type ReportEvent = z.infer<typeof reportEventSchema>;
 
-/** Journaled and never folded into the chart. */
-export const bookkeepingEventSchema = z.discriminatedUnion('type', [
-  /** `replaces`: whose lease it took over, who had not let go of it. */
+/** Events that are journaled but never folded into the chart's state. */
+const bookkeepingEventSchema = z.discriminatedUnion('type', [
+  /** `replaces`: the previous owner, if it did not release its lease. */
   event('run.claimed', { by: text, epoch: z.int(), replaces: optionalText }),
   /**
-   * What an attempt of a call gave after its run had moved on: evidence. `contradicts`: what the run has
-   * recorded of the call instead, in words for a person.
+   * The result of an attempt that came after the run had moved on, kept as evidence. `contradicts` describes, for a
+   * person, what the run has recorded instead.
    */
   event('tool.late', {
     callId: text,
@@ -217,17 +217,17 @@ export const bookkeepingEventSchema = z.discriminatedUnion('type', [
     attempt: z.exactOptional(z.int()),
     contradicts: optionalText,
   }),
-  /** What a surface keeps with a run it serves; `by` is the surface, and `note` is in its own words. */
+  /** Data that a surface such as the gateway keeps with a run; `by` names the surface, `note` has its own format. */
   event('run.noted', { by: text, note: json }),
-  /** Values of earlier entries gave way to their digests; `paths` are JSON Pointers that begin with an entry's seq. */
+  /** Values of earlier entries were replaced by digests. A path is a JSON Pointer that begins with the entry's seq. */
   event('run.redacted', { paths: z.array(text).check(z.minLength(1)), by: optionalText }),
 ]);
 export type BookkeepingEvent = z.infer<typeof bookkeepingEventSchema>;
 
-/** What the chart listens to, after `run.started` made it. */
+/** The events that the chart accepts after `run.started`. */
 export type ChartEvent = Exclude<InputEvent, RunStarted> | ReportEvent;
 
-/** What happened, in the past tense; `at` is ms since the epoch. The journal's only vocabulary. */
+/** Every event that a journal can hold, named in the past tense; `at` is in ms since the epoch. */
 export const runEventSchema = z.discriminatedUnion('type', [
   inputEventSchema,
   reportEventSchema,
@@ -235,24 +235,15 @@ export const runEventSchema = z.discriminatedUnion('type', [
 ]);
 export type RunEvent = z.infer<typeof runEventSchema>;
 
-/** Names that later surfaces will use; nothing emits or accepts them yet. */
-export const RESERVED_EVENTS = [
-  'turn.edited',
-  'call.edited',
-  'breakpoints.set',
-  'transcript.compacted',
-  'handed.off',
-] as const;
-
 /**
- * An event with its place in a journal; `seq` counts from 1 without gaps. `stateHash` is that of the state behind it,
- * where whoever appended it said so.
+ * An event with its place in a journal; `seq` counts from 1 without gaps. `stateHash` is the hash of the state after
+ * the event, if the append included it.
  */
 export type JournalEntry = { seq: number; event: RunEvent; stateHash?: string };
 
 /**
- * The large results that an event brings to a run. Durable in the run's store before the event is. One whose output
- * was redacted is none any more: the reference to it stays, the result is gone.
+ * Returns references to the large results of an event. The store keeps each blob durably before its event. Redacted
+ * results are left out: their blob is deleted, although the reference to it remains.
  */
 export function blobsOf(event: RunEvent): readonly BlobReference[] {
   return outcomesOf(event).flatMap(({ output, blob: named }) =>

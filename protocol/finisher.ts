@@ -1,15 +1,15 @@
 import type { BlobReference, Item } from './item.ts';
 import type { JsonValue } from './json.ts';
 
-/** The result of one tool call, as post-processing of a run sees it: `input` as called, after people's edits. */
+/** The result of one tool call, for finishers and reports. `input` includes a person's edits. */
 export type ToolResult = {
   callId: string;
   name: string;
   input: JsonValue;
-  /** Of a large result the head and the tail, with a note between them: see `blob`. */
+  /** For a large result: the head and the tail, with a note between them; see `blob`. */
   output: JsonValue;
   isError: boolean;
-  /** Where the whole is, if it is too large for the journal: `run.output(callId)` gives it. */
+  /** The full result, if it is too large for the journal; `run.output(callId)` returns it. */
   blob?: BlobReference;
 };
 
@@ -19,16 +19,17 @@ export type FinisherInput = {
   results: ToolResult[];
   transcript: readonly Item[];
   /**
-   * The whole output of one of the results, for the large ones read from the store: one at a time, since all
-   * together may be more than memory has. Rejects with `result-missing` where the store has it not.
+   * Returns the full output of a result; reads large ones from the store. Call it for one result at a time, because
+   * all together may not fit in memory. Rejects with `result-missing` if the store does not have the result.
    */
   wholeOutput(result: Pick<ToolResult, 'output' | 'blob'>): Promise<JsonValue>;
 };
 
-/** Looks at the answer before it is final: may change its text, or send it back with feedback for the model. */
+/** Checks the answer before it is final: may change its text, or reject it with feedback for the model. */
 export type Finisher = (
   input: FinisherInput,
   options: { signal: AbortSignal },
 ) => FinisherOutcome | undefined | Promise<FinisherOutcome | undefined>;
 
+/** A changed `text`, or the feedback for the model in `reject`. */
 export type FinisherOutcome = { text?: string } | { reject: string };

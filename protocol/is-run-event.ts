@@ -2,14 +2,14 @@ import { type Failure, type QualifiedCall, type RunEvent, runEventSchema } from 
 import type { Item, MessageItem, Opaque, Part } from './item.ts';
 import type { FinishReason, Usage } from './turn.ts';
 
-/** Whether a value is an event of this version. The schemas decide on what `isCommonEvent` does not know. */
+/** Whether a value is an event of this version. The schemas check what `isCommonEvent` does not recognize. */
 export function isRunEvent(value: unknown): value is RunEvent {
   return isCommonEvent(value) || runEventSchema.safeParse(value).success;
 }
 
 /**
- * Whether a value is surely an event, found out in a fraction of the schemas' time. What passes here passes
- * there too, with an equal value; `false` says nothing. It knows the events of a usual turn.
+ * A fast check for the events of a usual turn. `true`: the schemas accept the value too, unchanged. `false`: unknown,
+ * ask the schemas.
  */
 export function isCommonEvent(value: unknown): value is RunEvent {
   return event(value);
@@ -18,7 +18,7 @@ export function isCommonEvent(value: unknown): value is RunEvent {
 type Check = (value: unknown) => boolean;
 type Optional = { ifPresent: Check };
 
-/** A check for every member: one that a schema is given is missing here to the compiler. */
+/** A check for every member, so that the compiler reports a member that was added to a schema only. */
 type Members<Type> = {
   [Key in keyof Type]-?: Partial<Pick<Type, Key>> extends Pick<Type, Key> ? Optional : Check;
 };
@@ -29,7 +29,7 @@ const flag: Check = value => typeof value === 'boolean';
 const number: Check = value => Number.isFinite(value);
 const integer: Check = value => Number.isSafeInteger(value);
 const json: Check = value => typeof value === 'object' || text(value) || flag(value) || number(value);
-/** Left to the schemas where it is present. */
+/** Members that only the schemas check. */
 const rare: Optional = { ifPresent: () => false };
 
 const id = optional(name);
@@ -163,13 +163,13 @@ function listOf(check: Check): Check {
   };
 }
 
-/** One of these words: the compiler holds the list to the whole of them. */
+/** One of these words. The compiler checks that the list is complete. */
 function word<Word extends string>(words: Record<Word, true>): Check {
   const known = new Set<unknown>(Object.keys(words));
   return value => known.has(value);
 }
 
-/** One of a union's shapes, by its `type`. */
+/** One of a union's shapes, selected by its `type`. */
 function oneOf<Union extends { type: string }, Type extends Union['type'] = Union['type']>(
   kinds: {
     [Kind in Type]: Omit<Members<Extract<Union, { type: Kind }>>, 'type'>;
@@ -181,7 +181,7 @@ function oneOf<Union extends { type: string }, Type extends Union['type'] = Unio
   return value => isPlain(value) && shapes.get(value.type)?.(value) === true;
 }
 
-/** A plain object with these members and no others. */
+/** A plain object with exactly these members. */
 function shape<Type extends object>(members: Members<Type>): Check {
   const checks = new Map(Object.entries<Check | Optional>(members));
   const required = [...checks.values()].filter(check => typeof check === 'function').length;

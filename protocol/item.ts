@@ -5,13 +5,14 @@ const json = z.custom<JsonValue>(value => value !== undefined);
 const id = z.exactOptional(z.string().check(z.minLength(1)));
 
 /**
- * Bytes a provider must get back unchanged: Anthropic signatures, OpenAI encrypted reasoning,
- * Gemini thought signatures. An adapter replays them only if `provider` is its own.
+ * Data that must go back to the provider unchanged: Anthropic signatures, OpenAI encrypted reasoning, Gemini thought
+ * signatures. An adapter sends it only if `provider` is its own.
  */
-export const opaqueSchema = z.object({ provider: z.string(), data: json });
+const opaqueSchema = z.object({ provider: z.string(), data: json });
 export type Opaque = z.infer<typeof opaqueSchema>;
 const opaque = z.exactOptional(opaqueSchema);
 
+/** A part of a message. */
 export const partSchema = z.discriminatedUnion('type', [
   z.object({ type: z.literal('text'), text: z.string(), annotations: z.exactOptional(z.array(json)) }),
   /** `url` may be a `data:` URL. */
@@ -25,6 +26,7 @@ export const partSchema = z.discriminatedUnion('type', [
 ]);
 export type Part = z.infer<typeof partSchema>;
 
+/** A message of a person, the model or the application. */
 export const messageSchema = z.object({
   type: z.literal('message'),
   id,
@@ -34,11 +36,11 @@ export const messageSchema = z.object({
 });
 export type MessageItem = z.infer<typeof messageSchema>;
 
-export const reasoningSchema = z.object({ type: z.literal('reasoning'), id, text: z.string(), opaque });
+const reasoningSchema = z.object({ type: z.literal('reasoning'), id, text: z.string(), opaque });
 export type ReasoningItem = z.infer<typeof reasoningSchema>;
 
-/** `arguments` is the text the model wrote, valid JSON or not. */
-export const toolCallItemSchema = z.object({
+/** A tool call. `arguments` is the model's text and may be invalid JSON. */
+const toolCallItemSchema = z.object({
   type: z.literal('tool_call'),
   id,
   callId: z.string().check(z.minLength(1)),
@@ -48,20 +50,20 @@ export const toolCallItemSchema = z.object({
 });
 export type ToolCallItem = z.infer<typeof toolCallItemSchema>;
 
-/** Where the whole of a large result is: its JSON text lies in the run's blobs. */
+/** Refers to a large result, whose JSON text is stored among the run's blobs. */
 export const blobSchema = z.object({
-  /** SHA-256 over the canonical JSON of the output, as 64 hex digits. */
+  /** SHA-256 of the output's canonical JSON, as 64 hex digits. */
   digest: z.string().check(z.regex(/^[0-9a-f]{64}$/)),
-  /** Of that text in UTF-8. */
+  /** The size of that JSON text in UTF-8. */
   bytes: z.int().check(z.nonnegative()),
 });
 export type BlobReference = z.infer<typeof blobSchema>;
 
 /**
- * `shown` is what the model reads instead of an `output` that is too long for it. With `blob`, `output` itself
- * is only the head and the tail of a larger one, with a note between them.
+ * The result of a tool call. The model reads `shown`, if present, instead of an `output` that is too long for it. With
+ * `blob`, `output` holds only the head and the tail of a larger result, with a note between them.
  */
-export const toolResultItemSchema = z.object({
+const toolResultItemSchema = z.object({
   type: z.literal('tool_result'),
   id,
   callId: z.string().check(z.minLength(1)),
@@ -72,8 +74,8 @@ export const toolResultItemSchema = z.object({
 });
 export type ToolResultItem = z.infer<typeof toolResultItemSchema>;
 
-/** Something the provider ran or wants back verbatim; `kind` is its own name for it, such as `web_search_call`. */
-export const providerItemSchema = z.object({
+/** An item that the provider executed or needs back unchanged; `kind` is its name there, e.g. `web_search_call`. */
+const providerItemSchema = z.object({
   type: z.literal('provider_item'),
   id,
   kind: z.string(),
@@ -81,8 +83,8 @@ export const providerItemSchema = z.object({
 });
 export type ProviderItem = z.infer<typeof providerItemSchema>;
 
-/** Control items are for clients of a surface and never go upstream. */
-export const controlItemSchema = z.discriminatedUnion('type', [
+/** Control items are for clients, e.g. of the gateway; they are never sent to a model. */
+const controlItemSchema = z.discriminatedUnion('type', [
   z.object({
     type: z.literal('approval_request'),
     id,
@@ -98,7 +100,7 @@ export const controlItemSchema = z.discriminatedUnion('type', [
     approve: z.boolean(),
     reason: z.exactOptional(z.string()),
   }),
-  /** `error`: why the server could not be asked for its tools. */
+  /** `error`: why listing the server's tools failed. */
   z.object({
     type: z.literal('tool_list'),
     id,
@@ -109,7 +111,7 @@ export const controlItemSchema = z.discriminatedUnion('type', [
 ]);
 export type ControlItem = z.infer<typeof controlItemSchema>;
 
-/** One entry of the canonical transcript. */
+/** One item of a transcript. */
 export const itemSchema = z.discriminatedUnion('type', [
   messageSchema,
   reasoningSchema,

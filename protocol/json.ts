@@ -1,15 +1,16 @@
 import { measureJson } from './measure-json.ts';
 
-/** Anything `JSON.parse` can give back. Context, events and tool outputs are made of nothing else. */
+/** Any value that `JSON.parse` can return. Contexts, events and tool outputs consist only of these. */
 export type JsonValue = string | number | boolean | null | JsonValue[] | { [key: string]: JsonValue };
 
 export type JsonObject = { [key: string]: JsonValue };
 
+/** Whether the value is an object and no array. Members are not checked. */
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The members that are there: for objects whose optional members are left out rather than `undefined`. */
+/** Returns a copy without the members that are `undefined`. */
 export function given<Values extends object>(values: Values): Given<Values> {
   const there = Object.entries(values).filter(([, value]) => value !== undefined);
   return Object.fromEntries(there) as Given<Values>;
@@ -18,22 +19,22 @@ export function given<Values extends object>(values: Values): Given<Values> {
 export type Given<Values> = { [Name in keyof Values]?: Exclude<Values[Name], undefined> };
 
 /**
- * The value as JSON would carry it: `undefined` becomes `null`, `toJSON` is honoured.
- * Throws a `TypeError` that names what JSON cannot carry: a cycle, a BigInt, a function, a symbol, a Map, a Set, an Error.
+ * Returns the value after a JSON round trip: `undefined` becomes `null`, and `toJSON` methods are called. Throws a
+ * `TypeError` for a value that JSON cannot represent: a cycle, BigInt, function, symbol, Map, Set or Error.
  */
 export function toJson(value: unknown): JsonValue {
   return JSON.parse(toJsonText(value));
 }
 
-/** The text of what `toJson` gives; throws what it throws. */
-export function toJsonText(value: unknown): string {
+/** Returns the JSON text of `toJson(value)`; throws the same errors. */
+function toJsonText(value: unknown): string {
   const text = isPlain(value, 0) ? JSON.stringify(value) : JSON.stringify(value, refuseWhatJsonDrops);
   return text ?? 'null';
 }
 
 /**
- * How deep arrays and objects of a value from outside may be nested: arguments, results, schemas. What
- * passes is safe for recursive code, which would run out of stack at some thousand levels.
+ * The maximum nesting depth of external values: arguments, results, schemas. Recursive code is safe up to this depth;
+ * at some thousand levels it would exhaust the stack.
  */
 export const DEEPEST_JSON = 200;
 
@@ -42,7 +43,7 @@ export function isTooDeep(text: string): boolean {
   return text.length > 2 * DEEPEST_JSON && hasManyBrackets(text) && measureJson(text).depth > DEEPEST_JSON;
 }
 
-/** Whether more than `DEEPEST_JSON` open: a few are found sooner than they are matched. */
+/** A fast pre-check: whether the text has more than `DEEPEST_JSON` opening brackets at all. */
 function hasManyBrackets(text: string): boolean {
   let found = 0;
   for (const bracket of ['{', '[']) {
@@ -54,25 +55,25 @@ function hasManyBrackets(text: string): boolean {
   return false;
 }
 
-/** As `toJsonText`; throws a `TypeError` too for a value that is nested deeper than `DEEPEST_JSON`. */
+/** Like `toJsonText`; also throws a `TypeError` for a value nested deeper than `DEEPEST_JSON`. */
 export function toBoundedText(value: unknown): string {
   const text = textUnlessDeep(value);
   if (text !== undefined && !isTooDeep(text)) return text;
   throw new TypeError(`the value is nested more than ${DEEPEST_JSON} levels deep`);
 }
 
-/** As `toJson`; throws a `TypeError` too for a value that is nested deeper than `DEEPEST_JSON`. */
+/** Like `toJson`; also throws a `TypeError` for a value nested deeper than `DEEPEST_JSON`. */
 export function toBoundedJson(value: unknown): JsonValue {
   return JSON.parse(toBoundedText(value));
 }
 
-/** Leaves room for what messages wrap around a value. */
+/** Leaves room for the structure of the message around a value. */
 const DEEPEST_MESSAGE = DEEPEST_JSON + 100;
 
 /**
- * What another program sent, safe for recursive code: what is nested deeper than 300 levels is replaced by a
- * text that says so. Arguments, results and schemas that were cut are still deeper than `DEEPEST_JSON`, so
- * they are refused and never used in part.
+ * Returns the value with everything nested deeper than 300 levels replaced by a note, which makes it safe for
+ * recursive code. Arguments, results and schemas that were cut are still deeper than `DEEPEST_JSON`, so they are
+ * rejected and never used in part.
  */
 export function cutDeep(value: JsonValue, levels = DEEPEST_MESSAGE): JsonValue {
   if (typeof value !== 'object' || value === null) return value;
@@ -83,7 +84,7 @@ export function cutDeep(value: JsonValue, levels = DEEPEST_MESSAGE): JsonValue {
   );
 }
 
-/** `undefined` when `JSON.stringify` ran out of stack. */
+/** Returns `undefined` if `JSON.stringify` exhausted the stack. */
 function textUnlessDeep(value: unknown): string | undefined {
   try {
     return toJsonText(value);
@@ -93,10 +94,10 @@ function textUnlessDeep(value: unknown): string | undefined {
   }
 }
 
-/** Deeper values are looked at the slow way, which finds cycles. */
+/** Deeper values take the slow path, which detects cycles. */
 const DEEPEST_PLAIN = 50;
 
-/** Whether nothing in the value needs a second look: a replacer makes `JSON.stringify` several times as slow. */
+/** Whether the value needs no replacer, which makes `JSON.stringify` several times slower. */
 function isPlain(value: unknown, depth: number): boolean {
   switch (typeof value) {
     case 'string':
@@ -121,26 +122,26 @@ function isPlainObject(value: object, depth: number): boolean {
 
 function refuseWhatJsonDrops(key: string, value: unknown): unknown {
   const where = key === '' ? 'the value' : `"${key}"`;
-  if (typeof value === 'bigint') throw new TypeError(`${where} is a BigInt, which JSON cannot carry`);
+  if (typeof value === 'bigint') throw new TypeError(`${where} is a BigInt, which JSON cannot represent`);
   if (typeof value === 'function' || typeof value === 'symbol') {
-    throw new TypeError(`${where} is a ${typeof value}, which JSON cannot carry`);
+    throw new TypeError(`${where} is a ${typeof value}, which JSON cannot represent`);
   }
   if (value instanceof Map || value instanceof Set || value instanceof Error) {
-    throw new TypeError(`${where} is a ${value.constructor.name}, which JSON would turn into {}`);
+    throw new TypeError(`${where} is a ${value.constructor.name}, which JSON would convert to {}`);
   }
   return value;
 }
 
 /**
- * The same text for equal values, whatever the order of their keys. What digests are taken of. Members without a
- * value are left out, as JSON leaves them out.
+ * Returns the JSON text with sorted keys, so that equal values have equal texts; the input of digests. Undefined
+ * members are left out, as in JSON.
  */
 export function canonicalJson(value: JsonValue): string {
   const sorted = sortKeys(value);
   return sorted === undefined ? joinSorted(value) : JSON.stringify(sorted);
 }
 
-/** A copy with its keys in order, which is three times as fast as `joinSorted`; `undefined` where an object cannot have that. */
+/** Returns a copy with sorted keys, or `undefined` if an object cannot keep them sorted. 3x as fast as `joinSorted`. */
 function sortKeys(value: JsonValue): JsonValue | undefined {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) {
@@ -163,7 +164,7 @@ function sortKeys(value: JsonValue): JsonValue | undefined {
   return copy;
 }
 
-/** Objects keep keys that begin like a number in an order of their own, and `__proto__` is no key. */
+/** False for keys that objects reorder (those like numbers) and for `__proto__`, which is no ordinary key. */
 function isSortable(key: string): boolean {
   const first = key.charCodeAt(0);
   return !(first >= 48 && first <= 57) && key !== '__proto__';

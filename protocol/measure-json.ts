@@ -1,7 +1,7 @@
 const QUOTE = 34;
 const BACKSLASH = 92;
 
-/** How deep arrays and objects of a JSON text are nested, and how many commas it has; of any text, without parsing it. */
+/** Returns the nesting depth of a JSON text and its number of commas, without parsing it. */
 export function measureJson(text: string): { depth: number; commas: number } {
   let depth = 0;
   let deepest = 0;

@@ -1,11 +1,11 @@
 import type { Item, MessageItem } from './item.ts';
 
-/** A user message with one text part: what `start('…')` and `send('…')` make of a string. */
+/** Returns a user message with one text part, as `start('…')` and `send('…')` create it from a string. */
 export function userMessage(text: string): MessageItem {
   return { type: 'message', role: 'user', content: [{ type: 'text', text }] };
 }
 
-/** The text parts of a message, joined; empty for every other item. */
+/** Returns the joined text parts of a message; an empty string for every other item. */
 export function textOf(item: Item): string {
   if (item.type !== 'message') return '';
   let text = '';

@@ -1,18 +1,18 @@
 import type { Owner } from './store.ts';
 
-/** The process behind a lease or a claim, as far as its journal says. `host` is for people. */
+/** The process of a lease or a claim, as recorded in a journal. `host` is for display only. */
 export type NamedProcess = Pick<Owner, 'host' | 'pid' | 'startedAt' | 'space' | 'instance'>;
 
 /**
- * An owner as `run.claimed` names it in `by` and `replaces`: `host:pid`, and behind an `@` what tells this process
- * from every other, where that is known.
+ * Returns the owner's name for `by` and `replaces` of `run.claimed`: `host:pid`, followed by `@` and a unique process
+ * identity if the identity is known.
  */
 export function nameOwner({ host, pid, startedAt, space, instance }: NamedProcess): string {
   if (space === undefined || instance === undefined) return `${host}:${pid}`;
   return `${host}:${pid}@${[space, instance, startedAt].map(encodeURIComponent).join('/')}`;
 }
 
-/** The process that `nameOwner` named; `undefined` for a name without what tells it from others. */
+/** Parses a name made by `nameOwner`; returns `undefined` for a name without a process identity. */
 export function readOwnerName(name: string): NamedProcess | undefined {
   const [, host, pid, ...mark] = NAME.exec(name) ?? [];
   if (host === undefined) return undefined;
@@ -20,7 +20,7 @@ export function readOwnerName(name: string): NamedProcess | undefined {
   return { host, pid: Number(pid), startedAt, space, instance };
 }
 
-/** The name for people: `host:pid`. */
+/** Returns the name for display: `host:pid`. */
 export function shortenOwnerName(name: string): string {
   const end = name.lastIndexOf('@');
   return end === -1 ? name : name.slice(0, end);

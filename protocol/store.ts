@@ -4,21 +4,21 @@ import type { JsonValue } from './json.ts';
 
 export type RunStatus = 'running' | 'waiting' | 'finished' | 'failed' | 'cancelled';
 
-/** Who drives a run. */
+/** The driver that holds a lease. */
 export type Owner = {
-  /** Unique for each driver, also within a process. */
+  /** Unique for each driver, even within one process. */
   id: string;
-  /** The name of the machine or container, for people: several may have the same one. */
+  /** The name of the machine or container, for display; not unique. */
   host: string;
   pid: number;
-  /** When the process started, in the platform's own unit; empty where it cannot be known. */
+  /** When the process started, in a platform-specific unit; empty if unknown. */
   startedAt: string;
   /**
-   * Where `pid` and `startedAt` mean this process: a digest of host, boot and PID namespace. Empty where the
-   * platform does not tell, absent from an earlier release; such an owner is never judged by its `pid`.
+   * A digest of host, boot and PID namespace: the scope in which `pid` and `startedAt` identify the process. Empty if
+   * unknown, absent in earlier releases; such an owner is never declared dead by its `pid`.
    */
   space?: string;
-  /** Unique for each copy of the engine that is loaded: a worker thread has one of its own. */
+  /** Unique for each loaded copy of the engine; each worker thread has its own. */
   instance?: string;
 };
 
@@ -28,24 +28,25 @@ export type RunRecord = {
   status: RunStatus;
   createdAt: number;
   updatedAt: number;
-  /** Of the last event. */
+  /** The seq of the last event. */
   seq: number;
-  /** Of the last claim; 0 before the first. */
+  /** The epoch of the last claim; 0 before the first. */
   epoch: number;
   continues?: string;
-  /** Who holds the lease and until when (ms since the epoch), if anybody does. */
+  /** The holder of the lease, if any. */
   owner?: Owner;
+  /** When the lease expires, in ms since the epoch. */
   leaseUntil?: number;
 };
 
-/** A driver writes under its epoch; anyone else appends inputs. Both only behind the seq they have seen. */
+/** A driver appends with its epoch; other processes append inputs. Both append only directly after seq `after`. */
 export type AppendGuard = { after: number; epoch: number } | { after: number; input: true };
 
 export type AppendResult =
   | { type: 'appended'; seq: number }
-  /** The journal is longer than `after`: read on from there and decide again. A shorter one has lost entries. */
+  /** The journal does not end at `after`. If it is longer, read on and decide again; if shorter, entries were lost. */
   | { type: 'conflict' }
-  /** The epoch is not the run's current one any more. */
+  /** The epoch is no longer the current epoch of the run. */
   | { type: 'superseded' };
 
 export type ClaimRequest = {
@@ -61,21 +62,21 @@ export type ClaimResult =
   | { type: 'claimed'; epoch: number; seq: number }
   | { type: 'held'; owner: Owner; until: number };
 
-/** What a journal begins with behind its `run.started`, and the status that all of it leads to. */
+/** The initial events after `run.started`, and the status of the run after all of them. */
 export type JournalRest = { events: readonly RunEvent[]; status: RunStatus };
 
 export type ListFilter = {
   status?: RunStatus;
   limit?: number;
-  /** Is told of each record that cannot be read, which is left out; without it one such record refuses the list. */
+  /** Called for each unreadable record, which is skipped. Without it, an unreadable record rejects the call. */
   onDamaged?(error: EngineError): void;
 };
 
-/** How much one read gives: never less than one entry, if there is one. */
+/** The maximum size of one read. A read returns at least one entry, if there is one. */
 export type Page = {
-  /** At most so many entries. */
+  /** The maximum number of entries. */
   entries: number;
-  /** Of their JSON: the entry that reaches it is the last of the page. */
+  /** The size of their JSON: the entry that reaches it is the last of the page. */
   chars: number;
 };
 
@@ -91,25 +92,25 @@ export type AdoptedRun = {
 };
 
 export type DeleteOptions = {
-  /** Also the runs that continue it, or wait for one of its sub-agents, with theirs. Without it they refuse the call. */
+  /** Also deletes the runs that continue this one or wait for one of its children. Default: refuse. */
   cascade?: boolean;
-  /** ms since the epoch, to judge leases by. Default: the system's time. */
+  /** The time for lease checks, in ms since the epoch. Default: the system time. */
   now?: number;
-  /** Whether an owner with an unexpired lease is known to be gone. Default: none is. */
+  /** Whether an owner with an unexpired lease is known to be dead. Default: none is. */
   isDead?(owner: Owner): boolean;
 };
 
-/** What `redactRun` of the engine makes of a journal and of the paths that are to be redacted. */
+/** A redaction as `redactRun` computes it from a journal and the paths to redact. */
 export type Redaction = {
-  /** The seq of the last entry that was looked at. */
+  /** The seq of the last entry that `redactRun` read. */
   after: number;
-  /** In place of those with the same seq. */
+  /** Replacements for the entries with the same seq. */
   entries: readonly JournalEntry[];
-  /** The blobs, by digest, that the run names no more. */
+  /** The digests of the blobs that the run no longer refers to. */
   blobs: readonly string[];
-  /** The fold of it all: a snapshot at the new end, so that none of before comes after it. */
+  /** The state after the redacted journal; it replaces the stored snapshot. */
   state: JsonValue;
-  /** Says so, behind the last entry; none where everything was redacted before. */
+  /** Appended after the last entry; absent if everything was already redacted. */
   event?: Extract<BookkeepingEvent, { type: 'run.redacted' }>;
   /** ms since the epoch. */
   now: number;
@@ -118,21 +119,20 @@ export type Redaction = {
 };
 
 /**
- * Where an append leaves its run. `stateHash` is of the state behind its last entry: given where the run rests or has
- * ended there, kept with that entry, and held against the fold by `replay`.
+ * The run after an append. `stateHash` is the hash of the state after the last appended entry, present if the run rests
+ * or has ended; it is stored with that entry and checked by `replay`.
  */
 export type Standing = { status: RunStatus; stateHash?: string };
 
 /**
- * Where journals live. Every method is atomic and durable when its promise settles, whatever else is written in the
- * same commit; it rejects with an `EngineError` (`run-unknown`, `run-exists`, `store-…`, `journal-damaged`). What
- * rejects with `store-reply-lost` may be done or not: read the run again. What an implementation must hold is in
- * `stores/conformance.ts`.
+ * A store of journals. Every method is atomic, and durable when its promise resolves. Methods reject with an
+ * `EngineError` (`run-unknown`, `run-exists`, `store-…`, `journal-damaged`). After `store-reply-lost` it is unknown
+ * whether the operation was committed: read the run again. `stores/conformance.ts` tests an implementation.
  */
 export interface Store {
   /**
-   * Begins a journal with `event` as entry 1 and `rest` behind it, and claims the run if `claim` is given,
-   * all in one commit: a journal is never found with a part of it.
+   * Creates a journal with `event` as entry 1, followed by `rest`, and claims the run if `claim` is given, all in one
+   * commit.
    */
   create(
     event: RunStarted,
@@ -140,10 +140,11 @@ export interface Store {
     rest?: JournalRest,
   ): Promise<{ epoch: number; seq: number }>;
   /**
-   * Takes over a run from elsewhere at `seq`: its journal here begins behind that entry, its fold up to
-   * it is the snapshot. Nobody holds its lease.
+   * Imports a run from another store at `seq`. The journal in this store begins after that entry; `state` becomes the
+   * snapshot. The run has no lease.
    */
   adopt(run: AdoptedRun): Promise<void>;
+  /** Appends events in one commit, if `guard` allows it. `standing` describes the run after the last event. */
   append(
     runId: string,
     guard: AppendGuard,
@@ -151,47 +152,47 @@ export interface Store {
     standing: Standing,
   ): Promise<AppendResult>;
   /**
-   * The entries behind `after` (default 0), in order; of an adopted run, those the store has. With `page`
-   * only the first of them, and only they are read: an empty page is the end.
+   * Returns the entries after `after` (default 0), in order; for an adopted run, those that the store has. With `page`,
+   * reads and returns only one page; an empty page means the end.
    */
   read(runId: string, after?: number, page?: Page): Promise<JournalEntry[]>;
   /**
-   * The entries the store has, or only the first `limit`, as JSON whose words nobody has looked at. A store
-   * without it cannot tell a journal of another release from a damaged one.
+   * Returns all entries, or the first `limit`, as unchecked JSON. Without this method, a journal of another release
+   * cannot be told from a damaged one.
    */
   readJson?(runId: string, limit?: number): Promise<{ seq: number; event: JsonValue }[]>;
   /** Takes the lease and appends `run.claimed` in one commit. An expired or dead owner is replaced. */
   claim(runId: string, request: ClaimRequest): Promise<ClaimResult>;
-  /** False when the epoch is not current any more. */
+  /** Extends the lease to `until` (ms since the epoch). Returns false if the epoch is no longer current. */
   renew(runId: string, epoch: number, until: number): Promise<boolean>;
+  /** Gives up the lease, if the epoch is current. */
   release(runId: string, epoch: number): Promise<void>;
-  /** A cache of the fold up to `seq`; one per run is enough. */
+  /** Stores the state after `seq`; a store may keep only one snapshot per run. */
   saveSnapshot(runId: string, snapshot: StoredSnapshot): Promise<void>;
   loadSnapshot(runId: string): Promise<StoredSnapshot | undefined>;
   get(runId: string): Promise<RunRecord | undefined>;
-  /** Newest first. */
+  /** Returns the matching runs, newest first. */
   list(filter?: ListFilter): Promise<RunRecord[]>;
   /**
-   * Keeps `text` with the run, under its digest: a result that is too large for the journal. The same digest
-   * again changes nothing. A run that is created with `forkOf` has the blobs of that run too, whatever
-   * becomes of it. A text of well-formed Unicode.
+   * Stores a result that is too large for the journal, under its digest; the same digest again changes nothing. `text`
+   * is well-formed Unicode. A run created with `forkOf` keeps the blobs of that run, even if that run is deleted.
    */
   putBlob(runId: string, digest: string, text: string): Promise<void>;
-  /** Up to `length` bytes of the text's UTF-8 from `offset` on; `undefined` where the run has no such blob. */
+  /** Returns up to `length` bytes of the text's UTF-8 from `offset`; `undefined` if the run has no such blob. */
   readBlob(runId: string, digest: string, offset: number, length: number): Promise<Uint8Array | undefined>;
-  /** The runs this one continues, oldest first, itself last. */
+  /** Returns the runs that this run continues, oldest first, ending with the run itself. */
   chain(runId: string): Promise<RunRecord[]>;
   /**
-   * Removes the run and the runs of its sub-agents, in one commit, with all that no other run has: entries, snapshots,
-   * items, blobs. Gives their ids, its own first. Rejects with `refused` while one of them is driven, while its parent
-   * has not ended, and, without `cascade`, while another run continues one of them or waits for one. What rejects with
-   * `store-locked`, here and in `redact`, may be done, and its bytes be in the store's log yet: read the run again.
+   * Deletes the run and its child runs in one commit, with all data that no other run uses: entries, snapshots, items,
+   * blobs. Returns their ids, its own first. Rejects with `refused` while one of them is driven, while the parent run
+   * has not ended, and, without `cascade`, while another run continues or waits for one of them. After `store-locked`,
+   * here and in `redact`, the deletion may be done while the store's log still has the bytes: read the run again.
    */
   delete(runId: string, options?: DeleteOptions): Promise<string[]>;
   /**
-   * Puts redacted entries in the place of others, in one commit, and replaces what was made of those: the snapshot,
-   * and the blobs that only they named, which are removed. When it settles, nothing of the store has what was removed. Rejects with
-   * `refused` while the run is driven. Made by `redactRun`, which knows what may be redacted.
+   * Replaces entries by their redacted versions and the snapshot by the new state, and deletes blobs that are no longer
+   * used, in one commit. Once it resolves, no file of the store contains the redacted values. Rejects with `refused`
+   * while the run is driven. Call `redactRun` instead, which decides what may be redacted.
    */
   redact(runId: string, redaction: Redaction): Promise<Exclude<AppendResult, { type: 'superseded' }>>;
   close(): Promise<void>;

@@ -1,33 +1,32 @@
-import type { JsonObject, JsonValue } from './json.ts';
+import { given, type JsonObject, type JsonValue } from './json.ts';
 import type { ToolDefinition } from './turn.ts';
 
 /**
- * What a second execution would do: `none` has no effect outside, `idempotent` is safe with the same
- * key, `once` must not happen twice. Only `once` calls can come to be in doubt. A `none` call that needs no approval
- * starts before the disk has anything of it, so that nobody may ever learn that it ran: declare a read that is paid
- * for or metered as `idempotent`.
+ * The effect of repeating a call: `none` has no external effect, `idempotent` can be repeated with the same key, `once`
+ * must not happen twice. Only `once` calls can become in doubt. A `none` call without approval starts before anything
+ * about it is durable, so a crash may leave no record of it: declare paid or metered reads as `idempotent`.
  */
 export type SideEffect = 'none' | 'idempotent' | 'once';
 
 export type ToolCallContext = {
-  /** Aborted on timeout, on cancel, and when the process gives the run up. */
+  /** Aborted on timeout, on cancel, and when this process stops driving the run. */
   signal: AbortSignal;
   /** The idempotency key: the same for every attempt of this call, in every process. */
   key: string;
   callId: string;
   runId: string;
-  /** Shows `data` to whoever watches the run; never journaled. */
+  /** Sends `data` to the run's observers; never journaled. */
   progress(data: JsonValue): void;
 };
 
-/** A call as approval predicates and `reconcile` see it. */
+/** A call as passed to approval predicates and `reconcile`. */
 export type CallView<Input = JsonValue> = { callId: string; runId: string; name: string; input: Input };
 
 export type Approval = boolean | { required: boolean; reason?: string; expiresInMs?: number };
 
 /**
- * An approval as its members, each read once; `undefined` for what is neither a boolean nor
- * `{ required: boolean, reason?: string, expiresInMs?: number above 0 }`. Throws what reading throws.
+ * Returns the approval as an object; each member is read once. Returns `undefined` for a value that is neither a
+ * boolean nor `{ required: boolean, reason?: string, expiresInMs?: positive number }`. Rethrows errors of getters.
  */
 export function readApproval(value: unknown): Exclude<Approval, boolean> | undefined {
   if (typeof value === 'boolean') return { required: value };
@@ -37,11 +36,7 @@ export function readApproval(value: unknown): Exclude<Approval, boolean> | undef
   if (reason !== undefined && typeof reason !== 'string') return undefined;
   if (expiresInMs !== undefined && !(typeof expiresInMs === 'number' && isTime(expiresInMs)))
     return undefined;
-  return {
-    required,
-    ...(reason === undefined ? {} : { reason }),
-    ...(expiresInMs === undefined ? {} : { expiresInMs }),
-  };
+  return { required, ...given({ reason, expiresInMs }) };
 }
 
 function isTime(ms: number): boolean {
@@ -49,8 +44,8 @@ function isTime(ms: number): boolean {
 }
 
 /**
- * What became of a call. `happened: false` counts only once no attempt of the call can act any more, unless it
- * is `final`: the tool has made sure outside, by the call's key, that it cannot happen later either.
+ * The outcome of a call, as `reconcile` found it. `happened: false` counts only when no attempt of the call can still
+ * be running, unless it is `final`: the external system has blocked the call's key, so it cannot happen later either.
  */
 export type Reconciliation =
   | { happened: true; output: JsonValue }
@@ -61,20 +56,20 @@ export type Validation =
   | {
       valid: true;
       value: unknown;
-      /** What of the schema could not be held against the value, as the model is told with the result. */
+      /** The parts of the schema that could not be checked; reported to the model with the result. */
       unchecked?: string;
     }
   | { valid: false; message: string };
 
-/** Where a tool comes from, for who names or shows it: its server, and what that says of it, unchanged. */
+/** The origin of a tool, for display: the label of its server, and the server's description of the tool, unchanged. */
 export type ToolOrigin = {
   label: string;
   tool: { name: string; description?: string; inputSchema: JsonObject; annotations?: JsonObject };
 };
 
 /**
- * A tool as the engine runs it, made by `tool()` or a tool source. `validate` never throws.
- * A tool without `run` is executed by the client: its calls wait for a result from outside.
+ * A tool as the engine runs it, created by `tool()` or a tool source. `validate` never throws. A tool without `run` is
+ * a client tool: its calls wait for a result from the caller.
  */
 export interface Tool {
   readonly name: string;
@@ -85,13 +80,13 @@ export interface Tool {
   readonly timeoutMs?: number;
   /** Attempts after the first, for `none` and `idempotent` only. */
   readonly retries: number;
-  /** How long a result may be in the journal, in bytes of its JSON; instead of the agent's `maxResultBytes`. */
+  /** The maximum size of a result in the journal, in bytes of its JSON; overrides the agent's `maxResultBytes`. */
   readonly maxResultBytes?: number;
-  /** What `approval` says of every call; absent where it is a function of the call. */
+  /** The approval of every call; absent if `approval` depends on the call. */
   readonly fixedApproval?: Approval;
-  /** The agent whose runs its calls are. */
+  /** For a sub-agent: the agent that each call runs. */
   readonly subAgent?: { readonly name: string };
-  /** Only for the tools of a server. */
+  /** Only for tools of a tool server. */
   readonly origin?: ToolOrigin;
   validate(input: JsonValue): Validation | Promise<Validation>;
   approval(call: CallView): Approval | Promise<Approval>;
@@ -99,17 +94,13 @@ export interface Tool {
   reconcile?(call: CallView<unknown>, context: ToolCallContext): Reconciliation | Promise<Reconciliation>;
 }
 
-/** Tools that have to be fetched first, such as an MCP server's. Connected once, when an agent first needs them. */
+/** A source of tools that are fetched first, such as an MCP server. Connected once, when an agent first needs it. */
 export interface ToolSource {
   connect(): Promise<readonly Tool[]>;
   close(): Promise<void>;
 }
 
-export function toolDefinition(tool: Tool): ToolDefinition {
-  return {
-    name: tool.name,
-    description: tool.description,
-    inputSchema: tool.inputSchema,
-    ...(tool.strict === undefined ? {} : { strict: tool.strict }),
-  };
+/** Returns the definition of a tool as sent to the model. */
+export function toolDefinition({ name, description, inputSchema, strict }: Tool): ToolDefinition {
+  return { name, description, inputSchema, ...given({ strict }) };
 }

@@ -2,7 +2,7 @@ import * as z from 'zod/mini';
 import type { Item } from './item.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 
-/** `tool_calls` wins over a provider's `stop` when there are calls; tools the provider ran never make it. */
+/** Why a turn ended: `tool_calls` if it has calls, even if the provider reports `stop`. Provider tools do not count. */
 export const finishReasonSchema = z.enum([
   'stop',
   'tool_calls',
@@ -15,8 +15,8 @@ export const finishReasonSchema = z.enum([
 export type FinishReason = z.infer<typeof finishReasonSchema>;
 
 /**
- * Tokens of one model call. `inputTokens` has all prompt tokens, cached and cache-write included;
- * `outputTokens` includes reasoning; the others are sub-counts. `null`: the provider did not say.
+ * Tokens of one model call. `inputTokens` counts all prompt tokens, including cached and cache-write tokens;
+ * `outputTokens` includes reasoning; the others are sub-counts. `null`: not reported by the provider.
  */
 export const usageSchema = z.object({
   inputTokens: z.number(),
@@ -29,7 +29,7 @@ export type Usage = z.infer<typeof usageSchema>;
 
 export type ToolChoice = 'auto' | 'required' | 'none' | { name: string };
 
-/** A tool as the model is told of it. `inputSchema` is JSON Schema with `type: 'object'`. */
+/** A tool as described to the model. `inputSchema` is JSON Schema with `type: 'object'`. */
 export type ToolDefinition = {
   name: string;
   description: string;
@@ -37,7 +37,7 @@ export type ToolDefinition = {
   strict?: boolean;
 };
 
-/** Sampling and length settings every provider has a form of. */
+/** Sampling and length settings that every provider supports in some form. */
 export type Settings = {
   temperature?: number;
   topP?: number;
@@ -50,9 +50,9 @@ export type Settings = {
 export type OutputFormat = { name: string; schema: JsonObject; strict?: boolean };
 
 /**
- * One model call. `toolChoice: 'none'` is an intent: each adapter sends its provider's legal form.
- * `continuation` is given only while the transcript up to the last model item, the model and the
- * instructions are what they were when a turn gave it: what follows that item is new to the provider.
+ * One model call. Each adapter translates `toolChoice: 'none'` to a form that its provider accepts. `continuation` is
+ * present only if the model, the instructions and the transcript up to the last model item are unchanged since the turn
+ * that returned it: only the items after that one are new to the provider.
  */
 export type ModelRequest = {
   instructions?: string;
@@ -66,8 +66,8 @@ export type ModelRequest = {
 };
 
 /**
- * A call as the model made it. `input` is the parsed arguments, always an object; when they are not
- * one, `error` says why and `input` is absent. `executedBy: 'provider'` calls are over already.
+ * A call as the model made it. `input` is the parsed arguments, always an object; if they are invalid, `error` holds
+ * the reason and `input` is absent. Calls with `executedBy: 'provider'` are already complete.
  */
 export type ToolCall = {
   callId: string;
@@ -79,8 +79,8 @@ export type ToolCall = {
 };
 
 /**
- * What one model call gave. `items` are its transcript entries, in the provider's order; `text` and
- * `reasoning` are their readable parts joined; `usage: null` means the provider did not say.
+ * The result of one model call. `items` are its transcript items, in the provider's order; `text` and `reasoning` are
+ * their joined readable parts; `usage` is `null` if the provider did not report it.
  */
 export type ModelTurn = {
   text: string;
@@ -93,7 +93,7 @@ export type ModelTurn = {
   items: Item[];
 };
 
-/** What a stream gives as it comes; ends with exactly one `turn`. `index` counts the turn's calls from 0. */
+/** A piece of a stream, which ends with exactly one `turn`. `index` counts the turn's calls from 0. */
 export type TurnDelta =
   | { type: 'text' | 'reasoning'; text: string }
   | { type: 'call_started'; index: number; name: string }

@@ -18,50 +18,60 @@ import { SignInPace } from './sign-in-pace.ts';
 
 export type RunsAppOptions = ServedAgentsOptions & {
   store: Store;
-  /** What the server is bound to: what the `Host` header may say. Default 127.0.0.1. */
+  /** The address the server listens on, which the `Host` header is checked against. Default 127.0.0.1. */
   host?: string;
-  /** Asked of everybody, if there is one. */
+  /** Required from every client, if set. */
   token?: string;
   assets?: PageAssets;
   version?: string;
   bodyLimits?: Partial<BodyLimits>;
   streamBounds?: Partial<StreamBounds>;
-  /** Served beside the runs API, behind the same checks. */
+  /** Other APIs to serve, behind the same checks. */
   mounted?: readonly MountedApi[];
-  /** Time and ids. Default: the system's. */
+  /** Clock and id generator. Default: the system's. */
   clock?: Host;
-  /** One line about what went wrong, for who runs the server; never a secret. */
+  /** Receives one line per problem, for the operator; never a secret. */
   log?(line: string): void;
 };
 
-/** Another API of this server: its routes, and how it answers errors at or below its prefix. */
+/** Another API of this server: its routes, and its error responses for paths below its prefix. */
 export type MountedApi = {
   prefix: string;
   add(app: Hono<RunsEnv>): void;
   answerError(c: Context<RunsEnv>, error: Error): Response;
 };
 
-/** The runs API without a socket. */
+/** The runs API without a socket; `serveRuns` listens. */
 export type RunsApp = {
   hono: Hono<RunsEnv>;
   fetch: Hono<RunsEnv>['fetch'];
   request: Hono<RunsEnv>['request'];
-  /** Goes on with runs whose driver is gone, now and again until it is closed; gives the ids of those found now. */
+  /** Resumes runs whose driver is gone, now and periodically until `close`; returns the ids of those resumed now. */
   pickUp(): Promise<string[]>;
-  /** How many runs are in hand: watched, driven, or resting with a deadline. */
+  /** The number of open runs: watched, driven, or resting with a deadline. */
   countHeld(): number;
-  /** Ends the streams and takes nothing on any more; the store stays open, and runs stay resumable. */
+  /** Ends the streams and refuses new work. The store stays open, and runs stay resumable. */
   close(): void;
 };
 
-/** The runs API over a store and the agents that may drive its runs. */
+/**
+ * The HTTP server of `agentchart serve`: the runs API (`runs/`), the Responses-compatible gateway (`responses/`,
+ * mounted), and the web page, over one store and the agents that drive its runs.
+ *
+ * A request passes, in order: security headers, the `Host` and `Origin` check, the open routes (health, page,
+ * sign-in), the token check, and its route. Routes validate bodies with a schema and throw errors; `onError` turns
+ * every error into the API's envelope. Requests never drive runs themselves: `RunRegistry` drives open runs in the
+ * background, and `RunRecovery` finds runs whose process is gone.
+ */
 export function createRunsApp(options: RunsAppOptions): RunsApp {
   const { store, token, assets, version = '0.0.0', clock = systemHost } = options;
   const log = options.log ?? (() => {});
   const agents = new ServedAgents(options);
   const held = new RunRegistry({ host: clock, log, open: openRun });
-  const pickUp = new RunRecovery({
-    ...{ store, log, host: clock },
+  const recovery = new RunRecovery({
+    store,
+    log,
+    host: clock,
     isServed: name => agents.has(name),
     drive: runId => held.drive(runId),
   });
@@ -73,8 +83,8 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
   app.get('/healthz', c => c.json({ ok: true, version }));
   if (assets !== undefined) addPage(app, assets);
   app.post('/session', async c => {
-    const { token: given } = await readBody(c.req.raw, sessionBody, bodyLimits);
-    await gate.signIn(c, given);
+    const session = await readBody(c.req.raw, sessionBody, bodyLimits);
+    await gate.signIn(c, session.token);
     return c.body(null, 204);
   });
   app.delete('/session', c => {
@@ -85,7 +95,12 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
   app.get('/openapi.json', c => c.json(describeApi({ version, hasToken: token !== undefined })));
   app.get('/agents', c => c.json({ agents: agents.list() }));
   addRunRoutes(app, {
-    ...{ store, clock, agents, held, bodyLimits, log },
+    store,
+    clock,
+    agents,
+    held,
+    bodyLimits,
+    log,
     streamBounds: { ...STREAM_BOUNDS, ...options.streamBounds },
   });
 
@@ -95,14 +110,14 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
   app.notFound(c => {
     throw new ApiError(
       'not-found',
-      `There is no ${c.req.method} at this path. /openapi.json lists what there is.`,
+      `There is no ${c.req.method} route at this path. /openapi.json lists all routes.`,
     );
   });
   app.onError((error, c) => {
     if (error instanceof ApiError && error.code === 'request-aborted')
       log(`${c.req.method}: ${error.message}`);
-    const other = mounted.find(({ prefix }) => c.req.path.startsWith(`${prefix}/`));
-    if (other !== undefined) return other.answerError(c, error);
+    const api = mounted.find(({ prefix }) => c.req.path.startsWith(`${prefix}/`));
+    if (api !== undefined) return api.answerError(c, error);
     const { status, envelope } = describeError(error);
     if (envelope.error.code === 'internal') log(`${c.req.method} failed: ${describeForLog(error)}`);
     if (status === 401) c.header('WWW-Authenticate', 'Bearer');
@@ -114,10 +129,10 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
     hono: app,
     fetch: app.fetch,
     request: app.request,
-    pickUp: () => pickUp.start(),
+    pickUp: () => recovery.start(),
     countHeld: () => held.size,
     close: () => {
-      pickUp.stop();
+      recovery.stop();
       held.close();
     },
   };
@@ -136,7 +151,7 @@ function addPage(app: Hono<RunsEnv>, assets: PageAssets): void {
   });
   app.get('/assets/*', c => {
     const asset = assets.find(c.req.path);
-    if (asset === undefined) throw new ApiError('not-found', 'The page has no such file.');
+    if (asset === undefined) throw new ApiError('not-found', 'The page has no such file. Reload the page.');
     const body = typeof asset.body === 'string' ? asset.body : new Uint8Array(asset.body);
     return c.body(body, 200, { 'Content-Type': asset.type, 'Cache-Control': 'no-cache' });
   });

@@ -2,44 +2,44 @@ import { isIP } from 'node:net';
 import { hostname } from 'node:os';
 import { EngineError } from '../protocol/error.ts';
 
-/** Whether a host name or address can only be reached from this machine. */
+/** Whether only this machine can reach the host name or address. */
 export function isLoopback(host: string): boolean {
-  const name = bare(host);
+  const name = normalize(host);
   return name === 'localhost' || name === '::1' || (isIP(name) === 4 && Number(name.split('.')[0]) === 127);
 }
 
-/** Throws `input-invalid` for an address that others reach while no token is asked for. */
+/** Throws `input-invalid` for an address that other machines can reach if there is no token. */
 export function assertMayBind(host: string, token: string | undefined): void {
   if (isLoopback(host) || token !== undefined) return;
   throw new EngineError(
     'input-invalid',
-    `On ${host} others could start and approve runs. Set a token with AGENTCHART_TOKEN or --token, or leave --host out to serve this machine alone.`,
+    `On ${host}, anyone who can reach it could start and approve runs. Set a token with AGENTCHART_TOKEN or --token, or omit --host to serve only this machine.`,
   );
 }
 
 /**
- * Whether a `Host` header names this server: a loopback name, or what it is bound to. Bound to all
- * addresses it also goes by any address and the machine's name. Another name is a DNS rebinding.
+ * Whether a `Host` header names this server: a loopback name or the bound address; if the server listens on all
+ * addresses, also any IP address and the machine's name. Any other name is treated as DNS rebinding.
  */
 export function isOwnName(header: string, bound: string): boolean {
   const name = nameOf(header);
   if (name === null) return false;
-  if (isLoopback(name) || name === bare(bound)) return true;
-  const isEverywhere = bare(bound) === '0.0.0.0' || bare(bound) === '::';
-  return isEverywhere && (isIP(name) !== 0 || name === hostname().toLowerCase());
+  if (isLoopback(name) || name === normalize(bound)) return true;
+  const isWildcard = normalize(bound) === '0.0.0.0' || normalize(bound) === '::';
+  return isWildcard && (isIP(name) !== 0 || name === hostname().toLowerCase());
 }
 
-/** `http://127.0.0.1:4100`, also for an address of version 6. */
+/** The URL of a host and port, such as `http://127.0.0.1:4100`; puts IPv6 addresses in brackets. */
 export function urlOf(host: string, port: number): string {
-  const name = bare(host);
+  const name = normalize(host);
   return `http://${name.includes(':') ? `[${name}]` : name}:${port}`;
 }
 
 function nameOf(header: string): string | null {
   const [, name] = /^(\[[\da-f:.]+\]|[\w.-]+)(?::\d{1,5})?$/i.exec(header) ?? [];
-  return name === undefined ? null : bare(name);
+  return name === undefined ? null : normalize(name);
 }
 
-function bare(host: string): string {
+function normalize(host: string): string {
   return host.toLowerCase().replace(/^\[(.*)\]$/, '$1');
 }

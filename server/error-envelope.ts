@@ -1,8 +1,8 @@
 import { EngineError, type EngineErrorCode, setupError } from '../protocol/error.ts';
-import type { JsonValue } from '../protocol/json.ts';
+import { given, type JsonValue } from '../protocol/json.ts';
 
-/** Codes that only the API has; the others are an `EngineError`'s. */
-export type ApiErrorCode =
+/** The error codes of the API: those of `EngineError`, and some of its own. */
+type ApiErrorCode =
   | EngineErrorCode
   | 'unauthorized'
   | 'forbidden'
@@ -16,12 +16,12 @@ export type ApiErrorCode =
   | 'shutting-down'
   | 'internal';
 
-/** The body of every answer that is an error. `by` is who decided before, where somebody did. */
+/** The body of every error response. `by` is the person who made the earlier decision, for `already-decided`. */
 export type ErrorEnvelope = {
   error: { code: ApiErrorCode; message: string; details?: JsonValue; by?: string };
 };
 
-export type ErrorStatus = 400 | 401 | 403 | 404 | 409 | 413 | 415 | 429 | 500 | 503;
+type ErrorStatus = 400 | 401 | 403 | 404 | 409 | 413 | 415 | 429 | 500 | 503;
 
 const STATUS: Readonly<Record<ApiErrorCode, ErrorStatus>> = {
   unauthorized: 401,
@@ -74,7 +74,7 @@ const STATUS: Readonly<Record<ApiErrorCode, ErrorStatus>> = {
 
 const LONGEST_MESSAGE = 2_000;
 
-/** Why a request is not done: becomes the envelope. */
+/** A refused request. The server turns it into an error envelope with the status of its code. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly code: ApiErrorCode;
@@ -94,21 +94,21 @@ export class ApiError extends Error {
 }
 
 /**
- * The status and envelope of what was thrown. Only what was thrown for the caller is told to the caller:
- * anything else is `internal`, and its message goes to the log alone.
+ * The status and envelope for a thrown value. Only `ApiError` and `EngineError` reach the caller; anything else
+ * becomes `internal`, and its message goes only to the log.
  */
 export function describeError(thrown: unknown): { status: ErrorStatus; envelope: ErrorEnvelope } {
   const error = setupError(thrown) ?? thrown;
   if (error instanceof ApiError) {
-    return answer(error.code, error.message, {
-      ...(error.details === undefined ? {} : { details: error.details }),
-      ...(error.by === undefined ? {} : { by: error.by }),
-    });
+    return answer(error.code, error.message, given({ details: error.details, by: error.by }));
   }
   if (error instanceof EngineError) {
     return answer(error.code, error.message, error.details === null ? {} : { details: error.details });
   }
-  return answer('internal', 'The server failed on this request; its log says why. Other requests go on.');
+  return answer(
+    'internal',
+    'The server failed on this request. See its log for the cause. Other requests are not affected.',
+  );
 }
 
 function answer(code: ApiErrorCode, message: string, more: { details?: JsonValue; by?: string } = {}) {

@@ -17,6 +17,7 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
+/** The headers of every response. */
 export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'Content-Security-Policy': POLICY,
   'X-Content-Type-Options': 'nosniff',
@@ -26,35 +27,38 @@ export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'Cross-Origin-Resource-Policy': 'same-origin',
 };
 
-/** Sets the headers on every answer, errors and streams too. What a run holds is never cached. */
+/** Sets the security headers on every response, including errors and streams, and forbids caching of run data. */
 export const setSecurityHeaders: MiddlewareHandler = async (c, next) => {
   for (const [name, value] of Object.entries(SECURITY_HEADERS)) c.header(name, value);
   c.header('Cache-Control', 'no-store');
   await next();
 };
 
-/** Refuses requests that a foreign page made a browser send: under another name, or from another origin. */
+/**
+ * Refuses requests that a foreign page made a browser send: with another server name (DNS rebinding) or from another
+ * origin. `bound` is the address the server listens on.
+ */
 export function guardOrigin(bound: string): MiddlewareHandler {
   return async (c, next) => {
     const host = c.req.header('host') ?? '';
     if (!isOwnName(host, bound)) {
       throw new ApiError(
         'forbidden',
-        'The Host header does not name this server. Use the address it printed when it started.',
+        'The Host header does not name this server. Use the address that the server printed when it started.',
       );
     }
     const origin = c.req.header('origin');
     if (origin !== undefined && !isSameOrigin(origin, host)) {
       throw new ApiError(
         'forbidden',
-        'The Origin header is another one: only this server’s own page may ask.',
+        'The Origin header names another origin. Send requests from this server’s own page, or without an Origin header.',
       );
     }
     await next();
   };
 }
 
-/** Signing in and being signed in. Without a token everybody is. */
+/** Checks the token and the sign-in cookie. Without a token every request is allowed. */
 export class Gate {
   readonly #digest: Buffer | null;
   readonly #sessions: Sessions;
@@ -66,21 +70,22 @@ export class Gate {
     this.#pace = pace;
   }
 
+  /** Throws `unauthorized` for requests without the token or a valid cookie. */
   readonly requireToken: MiddlewareHandler = async (c, next) => {
     if (this.#digest !== null && !this.#isSignedIn(c)) throw unauthorized();
     await next();
   };
 
   /**
-   * Exchanges the token for a cookie that scripts cannot read; slowly once others were wrong. Throws
-   * `unauthorized` for another token, `too-many-attempts`.
+   * Exchanges the token for a cookie that scripts cannot read, with a delay after several wrong tokens. Throws
+   * `unauthorized` for a wrong token, or `too-many-attempts`.
    */
   async signIn(c: Context, token: string): Promise<void> {
     if (this.#digest === null) return;
     const turn = await this.#pace.takeTurn();
     if (turn.type === 'refused') {
       c.header('Retry-After', String(Math.ceil(turn.retryAfterMs / 1_000)));
-      throw new ApiError('too-many-attempts', 'Too many sign-ins were wrong. Wait a moment and try again.');
+      throw new ApiError('too-many-attempts', 'Too many failed sign-ins. Wait, then try again.');
     }
     if (!this.#isToken(token)) throw unauthorized();
     this.#pace.forget();
@@ -88,6 +93,7 @@ export class Gate {
     setCookie(c, cookieName(c), this.#sessions.begin(), { httpOnly: true, sameSite: 'Strict', path: '/' });
   }
 
+  /** Ends the session of the request's cookie, if it has one. */
   signOut(c: Context): void {
     const session = getCookie(c, cookieName(c));
     if (session === undefined) return;
@@ -107,7 +113,7 @@ export class Gate {
   }
 }
 
-/** Browsers share cookies between the ports of a host, so that each server's has a name of its own. */
+/** Named after the port, because browsers share cookies between the ports of a host. */
 function cookieName(c: Context): string {
   const [, port = '80'] = /:(\d+)$/.exec(c.req.header('host') ?? '') ?? [];
   return `agentchart-${port}`;
@@ -117,7 +123,7 @@ function isSameOrigin(origin: string, host: string): boolean {
   return origin.toLowerCase().replace(/^https?:\/\//, '') === host.toLowerCase() && origin !== host;
 }
 
-/** Digests are of one length, so that comparing takes the same time for every token. */
+/** Digests have equal lengths, so comparing them takes the same time for every token. */
 function digestOf(token: string): Buffer {
   return createHash('sha256').update(token).digest();
 }
@@ -125,6 +131,6 @@ function digestOf(token: string): Buffer {
 function unauthorized(): ApiError {
   return new ApiError(
     'unauthorized',
-    'This server asks for its token: send "Authorization: Bearer TOKEN", or sign in with POST /session.',
+    'This server requires its token. Send "Authorization: Bearer TOKEN", or sign in with POST /session.',
   );
 }

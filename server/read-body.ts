@@ -3,20 +3,19 @@ import { measureJson } from '../protocol/measure-json.ts';
 import { ApiError } from './error-envelope.ts';
 
 export type BodyLimits = {
-  /** Default 1 MiB. */
+  /** The size of the body. Default 1 MiB. */
   maxBytes: number;
-  /** How deep arrays and objects may be nested. Default 64. */
+  /** The nesting depth of arrays and objects. Default 64. */
   maxDepth: number;
-  /** Members and elements of a whole body. Default 100 000. */
+  /** The total number of members and elements. Default 100 000. */
   maxValues: number;
 };
 
 export const BODY_LIMITS: BodyLimits = { maxBytes: 1024 * 1024, maxDepth: 64, maxValues: 100_000 };
 
 /**
- * The request's JSON body, checked; no body at all counts as `{}`. Nothing beyond a limit is held in
- * memory. Throws an `ApiError`: `unsupported-media-type`, `too-large`,
- * `input-invalid`, or `request-aborted` where the client left.
+ * Reads and validates the request's JSON body; an empty body counts as `{}`. Stops reading at `maxBytes`. Throws an
+ * `ApiError`: `unsupported-media-type`, `too-large`, `input-invalid`, or `request-aborted` if the client disconnected.
  */
 export async function readBody<Schema extends z.ZodType>(
   request: Request,
@@ -47,40 +46,45 @@ async function readText(request: Request, maxBytes: number): Promise<string> {
     text += decoder.decode();
   } catch (error) {
     reader?.cancel().catch(() => {});
-    if (error instanceof TypeError) throw new ApiError('input-invalid', 'The body is not UTF-8.');
+    if (error instanceof TypeError)
+      throw new ApiError('input-invalid', 'The body is not UTF-8. Send UTF-8 encoded JSON.');
     throw error;
   }
-  if (text !== '' && request.headers.get('content-type') === null) throw wrongMediaType('none');
+  if (text !== '' && request.headers.get('content-type') === null) throw wrongMediaType('no Content-Type');
   return text;
 }
 
-/** The next bytes. What fails here is the connection, whatever error it comes with. */
+/** The next bytes. Any error here is a broken connection. */
 async function readPart(reader: ReadableStreamDefaultReader<Uint8Array> | undefined) {
   try {
     return await reader?.read();
   } catch {
-    throw new ApiError('request-aborted', 'The connection ended before the body was whole.');
+    throw new ApiError('request-aborted', 'The connection ended before the body was complete.');
   }
 }
 
 function refuseMediaType(headers: Headers): void {
   const encoding = headers.get('content-encoding');
   if (encoding !== null && encoding !== 'identity') {
-    throw new ApiError('unsupported-media-type', 'The body must not be compressed: drop Content-Encoding.');
+    throw new ApiError(
+      'unsupported-media-type',
+      'Compressed bodies are not supported. Send the body without Content-Encoding.',
+    );
   }
   const type = headers.get('content-type');
-  if (type !== null && !/^application\/json\s*(;|$)/i.test(type)) throw wrongMediaType('another');
+  if (type !== null && !/^application\/json\s*(;|$)/i.test(type))
+    throw wrongMediaType('another Content-Type');
 }
 
 function wrongMediaType(found: string): ApiError {
   return new ApiError(
     'unsupported-media-type',
-    `A body needs "Content-Type: application/json"; the request has ${found}.`,
+    `The request has ${found}. Send the body with "Content-Type: application/json".`,
   );
 }
 
 function tooLarge(maxBytes: number): ApiError {
-  return new ApiError('too-large', `The body is larger than ${maxBytes} bytes. Send less.`, {
+  return new ApiError('too-large', `The body is larger than ${maxBytes} bytes. Send a smaller body.`, {
     details: { maxBytes },
   });
 }
@@ -88,10 +92,13 @@ function tooLarge(maxBytes: number): ApiError {
 function parseBounded(text: string, { maxDepth, maxValues }: BodyLimits): unknown {
   const { depth, commas } = measureJson(text);
   if (depth > maxDepth) {
-    throw new ApiError('input-invalid', `The body is nested ${depth} deep; at most ${maxDepth} is taken.`);
+    throw new ApiError(
+      'input-invalid',
+      `The body is nested ${depth} levels deep. At most ${maxDepth} levels are allowed.`,
+    );
   }
   if (commas >= maxValues) {
-    throw new ApiError('input-invalid', `The body has more than ${maxValues} values. Send less.`);
+    throw new ApiError('input-invalid', `The body has more than ${maxValues} values. Send fewer.`);
   }
   try {
     return JSON.parse(text);
@@ -102,7 +109,7 @@ function parseBounded(text: string, { maxDepth, maxValues }: BodyLimits): unknow
 
 const SHOWN_ISSUES = 10;
 
-/** Names places and expectations; what was sent is not repeated. */
+/** An `input-invalid` error that names the path and expectation of each issue, but repeats no value. */
 export function describeIssues(issues: readonly z.core.$ZodIssue[]): ApiError {
   const found = issues.slice(0, SHOWN_ISSUES).map(({ path, message }) => ({
     path: path.map(String).join('.').slice(0, 200),
@@ -110,7 +117,11 @@ export function describeIssues(issues: readonly z.core.$ZodIssue[]): ApiError {
   }));
   const [first] = found;
   const where = first?.path === '' ? 'the body' : first?.path;
-  return new ApiError('input-invalid', `Not valid: ${where}: ${first?.message}.`, {
-    details: { issues: found },
-  });
+  return new ApiError(
+    'input-invalid',
+    `Invalid request: ${where}: ${first?.message.replace(/^Invalid input: /, '')}.`,
+    {
+      details: { issues: found },
+    },
+  );
 }

@@ -7,17 +7,17 @@ import { SECURITY_HEADERS } from './guard-request.ts';
 export type Serving = {
   url: string;
   port: number;
-  /** Stops accepting, ends the streams, and waits a moment for what is being answered. */
+  /** Stops accepting connections, ends the streams, and waits up to 2 s for requests in progress. */
   close(): Promise<void>;
 };
 
-/** How long requests that are being answered may take when the server closes, in ms. */
+/** How long requests in progress may take when the server closes, in ms. */
 const CLOSING_MS = 2_000;
 
-/** How often connections are looked at meanwhile: one that has its answer is closed. */
-const LOOK_MS = 20;
+/** How often idle connections are closed meanwhile, in ms. */
+const IDLE_CHECK_MS = 20;
 
-/** Listens; `port` 0 takes a free one. Rejects with Node's error, such as `EADDRINUSE`. */
+/** Serves the app over HTTP. `port` 0 picks a free port. Rejects with Node's error, such as `EADDRINUSE`. */
 export async function serveRuns(
   app: RunsApp,
   { host, port }: { host: string; port: number },
@@ -46,9 +46,9 @@ function listen(server: Server, host: string, port: number): Promise<void> {
 async function close(server: Server, app: RunsApp): Promise<void> {
   const closed = new Promise<void>(resolve => server.close(() => resolve()));
   app.close();
-  const letGo = setInterval(() => server.closeIdleConnections(), LOOK_MS);
+  const closeIdle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS);
   const force = setTimeout(() => server.closeAllConnections(), CLOSING_MS);
   await closed;
-  clearInterval(letGo);
+  clearInterval(closeIdle);
   clearTimeout(force);
 }

@@ -4,7 +4,7 @@ import type { Host } from '../engine/driver/host.ts';
 const LASTS_MS = 7 * 24 * 3_600_000;
 const MOST_SESSIONS = 1_000;
 
-/** Who has signed in, for as long as this process lasts. An id is random and says nothing of the token. */
+/** The sign-in sessions of this process. Session ids are random and independent of the token. */
 export class Sessions {
   readonly #host: Host;
   readonly #until = new Map<string, number>();
@@ -13,6 +13,7 @@ export class Sessions {
     this.#host = host;
   }
 
+  /** Creates a session and returns its id; beyond 1000 sessions the oldest is dropped. */
   begin(): string {
     const id = randomBytes(32).toString('base64url');
     const [oldest] = this.#until.keys();
@@ -21,10 +22,12 @@ export class Sessions {
     return id;
   }
 
+  /** Whether the session exists and has not expired. */
   has(id: string): boolean {
     return (this.#until.get(id) ?? 0) > this.#host.now();
   }
 
+  /** Ends the session, if it exists. */
   end(id: string): void {
     this.#until.delete(id);
   }

@@ -1,29 +1,27 @@
 import { type Host, sleep } from '../engine/driver/host.ts';
 
-/** So many failures cost nothing; each is forgotten after `INTERVAL_MS`. */
+/** The number of recent failures without a delay; each is forgotten after `INTERVAL_MS`. */
 const FREE = 5;
 const INTERVAL_MS = 1_000;
 const LONGEST_WAIT_MS = 30_000;
 
 /**
- * The pace at which a server tries tokens that are given to sign in, whoever gives them: one a second once
- * several were wrong.
+ * Limits sign-in attempts across all clients to one per second after several failures.
  *
- * A1 An attempt counts before it is looked at, so that no number of them at once goes faster.
- * A2 Attempts that wait come in the order they arrived, each within `LONGEST_WAIT_MS`; what would have to wait
- *    longer is refused and counts for nothing. However many fail, the wait grows no longer: nobody is locked out
- *    once they stop.
+ * A1 An attempt counts before its token is checked, so parallel attempts are not faster.
+ * A2 Attempts are checked in order of arrival, each within `LONGEST_WAIT_MS`. An attempt that would wait longer is
+ *    refused and does not count, so the wait does not grow: once an attack stops, signing in works again.
  */
 export class SignInPace {
   readonly #host: Host;
-  /** On the monotonic clock: when every attempt so far is forgotten. */
+  /** When all attempts so far are forgotten, on the monotonic clock. */
   #clearAt = Number.NEGATIVE_INFINITY;
 
   constructor(host: Host) {
     this.#host = host;
   }
 
-  /** Resolves when the attempt may be looked at; or gives the ms after which to try again. */
+  /** Resolves with `go` when the attempt may be checked, or with `refused` and the ms to wait before a retry. */
   async takeTurn(): Promise<{ type: 'go' } | { type: 'refused'; retryAfterMs: number }> {
     const now = this.#host.monotonic();
     const clearAt = Math.max(this.#clearAt, now) + INTERVAL_MS;
@@ -34,7 +32,7 @@ export class SignInPace {
     return { type: 'go' };
   }
 
-  /** The attempt was right: it costs nothing. */
+  /** Uncounts an attempt with the right token. */
   forget(): void {
     this.#clearAt -= INTERVAL_MS;
   }

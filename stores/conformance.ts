@@ -10,17 +10,14 @@ import { removalChecks, removalDurabilityChecks } from './conformance/removal-ch
 export type { StoreCheck, StoreUnderTest };
 
 /**
- * What every store must hold, as named checks for any test runner. A check opens its own store,
- * rejects when the store is wrong, and closes it. Those of durability come only with `reopen`.
+ * Returns the conformance checks for a store, for any test runner. Each check opens its own store, rejects if the store
+ * is wrong, and closes it. Durability checks are included only with `reopen`.
  *
  * @example
  * for (const { name, run } of storeChecks({ open: async () => memory() })) test(name, run);
  */
 export function storeChecks({ open, reopen }: StoreUnderTest): StoreCheck[] {
-  const checks = [
-    ...[...journalChecks, ...claimChecks, ...contentChecks],
-    ...[...lookupChecks, ...blobChecks, ...removalChecks],
-  ];
+  const checks = [journalChecks, claimChecks, contentChecks, lookupChecks, blobChecks, removalChecks].flat();
   const lasting = [...durabilityChecks, ...blobDurabilityChecks, ...removalDurabilityChecks];
   return [
     ...checks.map(({ name, run }) => ({

@@ -2,15 +2,15 @@ import type { BookkeepingEvent } from '../protocol/event.ts';
 import { nameOwner } from '../protocol/owner-name.ts';
 import type { ClaimRequest, ClaimResult, Owner, RunRecord } from '../protocol/store.ts';
 
-/** Who holds a run and until when, ms since the epoch. */
+/** The driver that holds a run, and when the lease expires, in ms since the epoch. */
 export type Lease = { owner: Owner; until: number };
 
-/** The lease a record tells of. */
+/** Returns the lease in a record, if any. */
 export function leaseOf({ owner, leaseUntil = 0 }: RunRecord): Lease | undefined {
   return owner && { owner, until: leaseUntil };
 }
 
-/** Whether an owner that may be alive holds the lease. `now`: ms since the epoch. */
+/** Whether the lease is unexpired and its owner may be alive. `now` is in ms since the epoch. */
 export function isHeld(
   lease: Lease | undefined,
   { now, isDead }: Pick<ClaimRequest, 'now' | 'isDead'>,
@@ -18,7 +18,7 @@ export function isHeld(
   return lease !== undefined && lease.until > now && !isDead(lease.owner);
 }
 
-/** Why a claim is refused: another owner holds an unexpired lease and is not known to be gone. */
+/** Returns the refusal of a claim if another owner, not known to be dead, holds an unexpired lease. */
 export function refuseClaim(
   lease: Lease | undefined,
   request: ClaimRequest,
@@ -27,7 +27,7 @@ export function refuseClaim(
   return { type: 'held', owner: lease.owner, until: lease.until };
 }
 
-/** What a claim leaves in the journal. `replaced`: the lease that was not released. */
+/** Returns the event of a claim. `replaced` is the previous lease, if it was not released. */
 export function recordClaim(
   request: ClaimRequest,
   epoch: number,
@@ -38,7 +38,7 @@ export function recordClaim(
   return { ...event, replaces: nameOwner(replaced.owner) };
 }
 
-/** The lease a granted claim gives. */
+/** Returns the lease of a granted claim. */
 export function grantLease(request: ClaimRequest): Lease {
   return { owner: { ...request.owner }, until: request.now + request.leaseMs };
 }

@@ -1,5 +1,5 @@
 import type { JournalEntry, RunEvent, RunStarted } from '../protocol/event.ts';
-import type { JsonValue } from '../protocol/json.ts';
+import { given, type JsonValue } from '../protocol/json.ts';
 import type {
   AdoptedRun,
   AppendGuard,
@@ -22,7 +22,12 @@ import { takePage, WHOLE } from './page.ts';
 import { findAwaited, isOpen, type Kinship, planDeletion } from './plan-deletion.ts';
 import { closedStore, drivenRun, existingRun, followChain, missingRun } from './run-record.ts';
 
-/** A store that lasts as long as its process. It keeps JSON, as a store on disk does. */
+/**
+ * Returns a store that keeps journals in memory, as JSON, until the process ends.
+ *
+ * @example
+ * const agent = createAgent({ name, model, store: memory() });
+ */
 export function memory(): Store {
   return new MemoryStore();
 }
@@ -35,19 +40,19 @@ type Run = {
   epoch: number;
   lease?: Lease;
   snapshot?: { seq: number; state: string };
-  /** The journal begins behind this entry: not 0 for a run that was adopted. */
+  /** The journal begins after this entry; above 0 only for adopted runs. */
   base: number;
   journal: string[];
-  /** By the entries they are of. */
+  /** State hashes by the seq of their entry. */
   stateHashes: Map<number, string>;
-  /** In UTF-8, by digest; the bytes of one that a fork has too are there once. */
+  /** UTF-8 by digest; a fork shares the bytes. */
   blobs: Map<string, Uint8Array>;
 };
 
 /**
- * 1. A method does all its work before it first yields, so it is atomic.
- * 2. What can be refused is refused before anything is changed.
- * 3. Nothing that is kept is shared with a caller: events and snapshots are kept as JSON.
+ * 1. Every method is atomic: it does all its work before it first yields.
+ * 2. Every refusal comes before any change.
+ * 3. The store shares no data with callers: it keeps events and snapshots as JSON.
  */
 class MemoryStore implements Store {
   readonly #runs = new Map<string, Run>();
@@ -69,7 +74,7 @@ class MemoryStore implements Store {
       status,
       createdAt: at,
       updatedAt: at,
-      ...(event.continues !== undefined && { continues: event.continues }),
+      ...given({ continues: event.continues }),
     };
     const origin = event.forkOf && this.#runs.get(event.forkOf.runId);
     const run: Run = {
@@ -221,9 +226,9 @@ class MemoryStore implements Store {
 
   async delete(runId: string, options: DeleteOptions = {}): Promise<string[]> {
     this.#refuseIfClosed();
-    const going = planDeletion(this.#kinship(), runId, options);
-    for (const id of going) this.#runs.delete(id);
-    return going;
+    const doomed = planDeletion(this.#kinship(), runId, options);
+    for (const id of doomed) this.#runs.delete(id);
+    return doomed;
   }
 
   async redact(
@@ -232,7 +237,7 @@ class MemoryStore implements Store {
   ): Promise<Exclude<AppendResult, { type: 'superseded' }>> {
     this.#refuseIfClosed();
     const texts = entries.map(entry => ({ ...entry, text: encodeEvent(entry.event) }));
-    const said = event && encodeEvent(event);
+    const eventText = event && encodeEvent(event);
     const run = this.#find(runId);
     if (isHeld(run.lease, { now, isDead })) throw drivenRun(runId, run.lease, 'redacted');
     if (after !== lengthOf(run)) return { type: 'conflict' };
@@ -240,7 +245,7 @@ class MemoryStore implements Store {
       run.journal[seq - run.base - 1] = text;
       if (stateHash !== undefined) run.stateHashes.set(seq, stateHash);
     }
-    if (event && said) this.#write(run, event, said);
+    if (event && eventText) this.#write(run, event, eventText);
     run.snapshot = { seq: lengthOf(run), state: JSON.stringify(state) };
     for (const digest of blobs) run.blobs.delete(digest);
     return { type: 'appended', seq: lengthOf(run) };

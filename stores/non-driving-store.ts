@@ -1,6 +1,6 @@
 import type { Store } from '../protocol/store.ts';
 
-/** The store as one that nobody gets a lease from: its runs can be read and told things, not driven. */
+/** Returns a view of the store that grants no leases: its runs accept reads and commands but cannot be driven. */
 export function nonDrivingStore(store: Store): Store {
   const nobody = { id: 'nobody', host: '', pid: 0, startedAt: '' };
   return {
@@ -8,7 +8,7 @@ export function nonDrivingStore(store: Store): Store {
     adopt: run => store.adopt(run),
     append: (runId, guard, events, status) => store.append(runId, guard, events, status),
     read: (runId, after, page) => store.read(runId, after, page),
-    ...(store.readJson === undefined ? {} : { readJson: store.readJson.bind(store) }),
+    ...(store.readJson && { readJson: store.readJson.bind(store) }),
     claim: async () => ({ type: 'held', owner: nobody, until: Number.MAX_SAFE_INTEGER }),
     renew: async () => false,
     release: async () => {},

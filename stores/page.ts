@@ -1,9 +1,9 @@
 import type { Page } from '../protocol/store.ts';
 
-/** All there is, in one page. */
+/** A page without limits. */
 export const WHOLE: Page = { entries: Number.POSITIVE_INFINITY, chars: Number.POSITIVE_INFINITY };
 
-/** The rows of one page; `measure` gives the characters of a row. Takes no more rows than the page has. */
+/** Returns the rows of one page; `measure` returns the characters of a row. Consumes no further rows. */
 export function takePage<Row>(
   rows: Iterable<Row>,
   { entries, chars }: Page,

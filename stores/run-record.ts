@@ -3,39 +3,43 @@ import type { RunRecord } from '../protocol/store.ts';
 import { describeDamage } from './journal-text.ts';
 import type { Lease } from './lease.ts';
 
-/** The error for a run a store does not have. */
+/** Returns the error for an unknown run. */
 export function missingRun(runId: string): EngineError {
-  return new EngineError('run-unknown', `No run has the id "${runId}" in this store. List the runs it has.`, {
+  return new EngineError('run-unknown', `This store has no run with the id "${runId}". List its runs.`, {
     runId,
   });
 }
 
-/** The error for a run that is begun twice. */
+/** Returns the error for creating a run that already exists. */
 export function existingRun(runId: string): EngineError {
   return new EngineError(
     'run-exists',
-    `A run with the id "${runId}" exists already. Open it, or start one with a new id.`,
+    `A run with the id "${runId}" already exists. Open it, or start one with a new id.`,
     { runId },
   );
 }
 
-/** The error for a run that cannot be removed or redacted while a process drives it; `what` is one of the two. */
-export function drivenRun(runId: string, { owner, until }: Lease, what: string): EngineError {
+/** Returns the error for deleting or redacting a run while a process drives it. */
+export function drivenRun(
+  runId: string,
+  { owner, until }: Lease,
+  operation: 'deleted' | 'redacted',
+): EngineError {
   return new EngineError(
     'refused',
-    `Run "${runId}" is driven by process ${owner.pid} on ${owner.host}, so that it cannot be ${what}. Cancel it, or wait until it rests; then try again.`,
+    `Run "${runId}" is driven by process ${owner.pid} on ${owner.host}, so it cannot be ${operation}. Cancel it or wait until it rests, then try again.`,
     { runId, pid: owner.pid, until },
   );
 }
 
-/** The error for every call after `close`. */
+/** Returns the error for every call after `close`. */
 export function closedStore(): EngineError {
   return new EngineError('store-unavailable', 'The store is closed. Open it again to use it.');
 }
 
 /**
- * The runs that `runId` continues, oldest first, itself last. Throws `run-unknown` for a link that
- * is missing and `journal-damaged` for a run that continues itself.
+ * Returns the runs that `runId` continues, oldest first, ending with the run itself. Throws `run-unknown` for a missing
+ * link and `journal-damaged` for a circular one.
  */
 export function followChain(runId: string, get: (runId: string) => RunRecord | undefined): RunRecord[] {
   const chain: RunRecord[] = [];

@@ -1,3 +1,7 @@
+/*
+ * Stores: implementations of the `Store` interface, in SQLite (this file and `sqlite/`) and in memory (`memory.ts`),
+ * and the conformance checks that every store must pass (`conformance.ts`).
+ */
 import { resolve } from 'node:path';
 import { EngineError } from '../protocol/error.ts';
 import type { JournalEntry, RunEvent, RunStarted } from '../protocol/event.ts';
@@ -34,17 +38,20 @@ import { escapeText, type Row, toRecord } from './sqlite/rows.ts';
 
 export type SqliteOptions = {
   /**
-   * How long a call waits for another process's lock before it is refused as `store-locked`, in ms. Default 5000.
-   * This process goes on meanwhile.
+   * How long a call waits for another process's lock before it rejects with `store-locked`, in ms. Default 5000. The
+   * wait does not block this process.
    */
   busyTimeoutMs?: number;
 };
 
 /**
- * A store in one SQLite file that any number of processes of one machine may share. The file and its
- * folder are made when first used; a path that is not absolute is taken from the working directory of
- * this call. A commit is on the disk before its promise settles. What is read is what was written, or is
- * refused as damaged. What is written in one turn of the event loop shares a commit. A file of an older release is brought to the present one when it is first used.
+ * Returns a store in one SQLite file, which several processes of one machine may share. The file and its folder are
+ * created on first use, and a file of an older release is migrated then. Relative paths start at the current working
+ * directory. A commit is on disk before its promise resolves; writes of one turn of the event loop share a commit.
+ * Damaged data is detected by checksums and rejected, never returned.
+ *
+ * @example
+ * const agent = createAgent({ name, model, store: sqlite('runs.db') });
  */
 export function sqlite(file = '.agentchart/runs.db', options: SqliteOptions = {}): Store {
   const path = file === ':memory:' ? file : resolve(file);
@@ -54,10 +61,9 @@ export function sqlite(file = '.agentchart/runs.db', options: SqliteOptions = {}
 const NO_REST: JournalRest = { events: [], status: 'running' };
 
 /**
- * 1. A method is atomic, or reads only what is never changed again.
- * 2. Entries `runs.base` + 1 to `runs.seq` exist, and a reader checks that they do; `base` is 0 but for
- *    runs that were adopted.
- * 3. An entry's JSON is written once, and again only by `redact`; a reader checks that it is what was written (`checksum.ts`).
+ * 1. Every method is atomic, or reads only data that never changes.
+ * 2. Entries `runs.base` + 1 to `runs.seq` exist, which readers check; `base` is 0 except for adopted runs.
+ * 3. Only `redact` rewrites an entry's JSON; readers verify its checksum (`checksum.ts`).
  */
 class SqliteStore implements Store {
   readonly #connection: Connection;
@@ -198,9 +204,9 @@ class SqliteStore implements Store {
   }
 
   async delete(runId: string, options: DeleteOptions = {}): Promise<string[]> {
-    const going = await this.#connection.write(sql => removeRuns(sql, runId, options));
+    const removed = await this.#connection.write(sql => removeRuns(sql, runId, options));
     await this.#connection.purge();
-    return going;
+    return removed;
   }
 
   async redact(
@@ -211,8 +217,8 @@ class SqliteStore implements Store {
       entries.map(({ seq, event, stateHash }) => [seq, { text: encodeEvent(event), stateHash }]),
     );
     const events = event === undefined ? [] : [event];
-    const said = events.map(encodeEvent);
-    const image = JSON.stringify(state);
+    const eventTexts = events.map(encodeEvent);
+    const stateText = JSON.stringify(state);
     const result = await this.#connection.write<Exclude<AppendResult, { type: 'superseded' }>>(sql => {
       const position = locateRun(sql, runId);
       const lease = findLease(sql, position.run);
@@ -220,12 +226,12 @@ class SqliteStore implements Store {
       if (after !== position.seq) return { type: 'conflict' };
       const rewritten = rewriteEntries(sql, runId, position, texts);
       for (const digest of blobs) dropBlob(sql, position.run, digest);
-      const { run, seq } = writeEvents(sql, runId, rewritten, events, said);
+      const { run, seq } = writeEvents(sql, runId, rewritten, events, eventTexts);
       sql.dropSnapshot.run(run);
-      sql.saveSnapshot.run(run, seq, sumOfSnapshot(escapeText(runId), seq, image), image);
+      sql.saveSnapshot.run(run, seq, sumOfSnapshot(escapeText(runId), seq, stateText), stateText);
       return { type: 'appended', seq };
     });
-    if (result.type === 'appended') await this.#connection.purge({ isWhole: true });
+    if (result.type === 'appended') await this.#connection.purge({ rebuild: true });
     return result;
   }
 

@@ -3,28 +3,28 @@ import { EngineError } from '../protocol/error.ts';
 import type { Finisher, FinisherInput, ToolResult } from '../protocol/finisher.ts';
 import { filterText, type TextFilter } from './text-filter.ts';
 
-/** Something an answer may cite: `id` is what its marker says. */
+/** A source that an answer may cite; `id` is the text of its marker. */
 export type Source = { id: string; title?: string; url?: string };
 
 export type CitationOptions = {
   /**
-   * What one result lets the answer cite: what the model has read in it, rather than what it has seen the
-   * name of. Failed results are not asked about.
+   * Returns the sources that one tool result allows the answer to cite: those whose content the model has read, not
+   * only their names. Not called for failed results.
    */
   sources: (result: ToolResult) => readonly Source[];
-  /** What stands before and after an id in the answer. Default `[doc:` and `]`. */
+  /** The text before and after an id in the answer. Default `[doc:` and `]`. */
   marker?: { before: string; after: string };
-  /** What comes under the answer: the sources in the order of their numbers, and the ids that were dropped. */
+  /** Returns the text below the answer, from the sources in the order of their numbers and the dropped ids. */
   format?: (cited: readonly Source[], dropped: readonly string[]) => string;
-  /** The agent's own: a marker that readers do not see does not count. */
+  /** The agent's text filters: markers that readers do not see are ignored. */
   textFilters?: readonly (() => TextFilter)[];
 };
 
 /**
- * A finisher that makes numbers of the markers in the answer, as in `[doc:report.md]`, with a list of what
- * they stand for under it. Only what a tool really gave can be cited, in any round of this run or of those
- * it continues; a marker of anything else is dropped, and the list says so. Several ids may share a marker,
- * with commas between them. For answers that are text; one without markers stays as it is.
+ * Returns a finisher that replaces citation markers such as `[doc:report.md]` by numbers and adds a list of the sources
+ * below the answer. Only sources that a tool returned can be cited, in any round of this run or of the runs it
+ * continues; other markers are dropped and listed. One marker may hold several ids, separated by commas. For text
+ * answers; an answer without markers is unchanged. Throws `agent-invalid` for an empty marker.
  *
  * @example
  * numberCitations({ sources: ({ name, output }) => (name === 'read' ? [pageSchema.parse(output)] : []) })
@@ -47,8 +47,12 @@ export function numberCitations(options: CitationOptions): Finisher {
 }
 
 /**
- * The same numbers in a text that is shown as it comes: what this filter gives for the text readers get is
- * what `numberCitations` makes of it, without the list.
+ * Returns a text filter that numbers citations in streamed text as `numberCitations` does, without the list. Throws
+ * `agent-invalid` for an empty marker.
+ *
+ * @example
+ * const filter = citationFilter(results, { sources: ({ output }) => [pageSchema.parse(output)] });
+ * process.stdout.write(filter.push('As said [doc:report.md].') + filter.end());
  */
 export function citationFilter(results: readonly ToolResult[], options: CitationOptions): TextFilter {
   return new MarkerFilter(new Numbering(findSources(results, options)), markerOf(options));
@@ -56,10 +60,10 @@ export function citationFilter(results: readonly ToolResult[], options: Citation
 
 function markerOf({ marker = { before: '[doc:', after: ']' } }: CitationOptions) {
   if (marker.before !== '' && marker.after !== '') return marker;
-  throw new EngineError('agent-invalid', 'A citation needs something before its id and something after it.');
+  throw new EngineError('agent-invalid', 'A citation marker needs text before and after the id.');
 }
 
-/** The sources of the whole results, of which one is in memory at a time. What the store has not cannot be cited. */
+/** Finds sources in the full results, one in memory at a time. Results missing from the store cannot be cited. */
 async function loadSources(
   results: readonly ToolResult[],
   options: CitationOptions,
@@ -90,7 +94,7 @@ function describeSources(cited: readonly Source[], dropped: readonly string[]): 
   const note =
     dropped.length === 0
       ? []
-      : [`Citations of what was not read were left out: ${dropped.map(id => id || '(no id)').join(', ')}.`];
+      : [`Citations of unread sources were omitted: ${dropped.map(id => id || '(no id)').join(', ')}.`];
   return [...sources, ...note].join('\n\n');
 }
 
@@ -103,7 +107,7 @@ function gapAfter(text: string): string {
   return text.endsWith('\n') ? '\n' : '\n\n';
 }
 
-/** Sources in the order they were first cited, and the ids that are none of them. */
+/** The sources in the order of their first citation, and the ids that match no source. */
 class Numbering {
   readonly #numbers = new Map<Source, number>();
   readonly #dropped = new Set<string>();
@@ -121,16 +125,16 @@ class Numbering {
     return [...this.#dropped];
   }
 
-  /** The numbers of what stands in a marker, such as `[1][2]`; empty when nothing of it was read. */
+  /** Returns the numbers for a marker's content, such as `[1][2]`; empty if no id matches a source. */
   number(content: string, label: string): string {
     const numbers = new Set(this.#idsIn(content, label).flatMap(id => this.#numberOf(id)));
     return [...numbers].map(number => `[${number}]`).join('');
   }
 
   #idsIn(content: string, label: string): string[] {
-    const whole = content.trim();
-    if (this.#sources.has(whole)) return [whole];
-    return whole.split(/[,;]/).map(part => {
+    const full = content.trim();
+    if (this.#sources.has(full)) return [full];
+    return full.split(/[,;]/).map(part => {
       const id = part.trim();
       return id.startsWith(label) ? id.slice(label.length).trim() : id;
     });
@@ -148,21 +152,21 @@ class Numbering {
   }
 }
 
-/** A longer one, or one with a line break in it, is text. */
+/** Longer markers, and markers with a line break, are treated as text. */
 const MAX_MARKER_CHARACTERS = 300;
 
-/** Of the spaces before a marker no more go with it: all that is held is looked at with every piece. */
+/** The maximum number of spaces removed with a marker, since all held text is examined again with every piece. */
 const MAX_SPACES = 100;
 
 /**
- * C1 `#held` is the end of the text so far from the first place where a marker may have begun, with the
- *    spaces before it: they go when the marker goes.
+ * C1 `#held` is the end of the text from the first possible start of a marker, with the spaces before it, which are
+ *    removed with a dropped marker.
  */
 class MarkerFilter implements TextFilter {
   readonly #numbering: Numbering;
   readonly #before: string;
   readonly #after: string;
-  /** What a second id in the same marker may begin with: `doc:`. */
+  /** The optional prefix of further ids in the same marker: `doc:`. */
   readonly #label: string;
   #held = '';
 
@@ -207,7 +211,7 @@ class MarkerFilter implements TextFilter {
     return text.slice(0, place);
   }
 
-  /** Where the beginning of a marker that the text ends with begins; the text's end if there is none. */
+  /** The index of an incomplete marker start at the end of the text; the text's length if there is none. */
   #openEnd(text: string): number {
     for (let length = this.#before.length - 1; length > 0; length -= 1) {
       if (text.endsWith(this.#before.slice(0, length))) return text.length - length;

@@ -1,24 +1,24 @@
-/** What a model reads of one result at most, in bytes of UTF-8. */
+/** The maximum size of one result as sent to a model, in bytes of UTF-8. */
 export const MODEL_READS_BYTES = 100_000;
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
-/** How long a text is in UTF-8. */
+/** Returns the size of a text in bytes of UTF-8. */
 export function utf8Length(text: string): number {
   return (
     globalThis.process?.getBuiltinModule?.('buffer').Buffer.byteLength(text) ?? encoder.encode(text).length
   );
 }
 
-/** Whether a text is no longer than `maxBytes` in UTF-8. Looks at no more than that of it. */
+/** Whether a text has at most `maxBytes` in UTF-8. Reads at most that much of it. */
 export function fitsBytes(text: string, maxBytes: number): boolean {
   return text.length <= maxBytes && (text.length * 3 <= maxBytes || utf8Length(text) <= maxBytes);
 }
 
 /**
- * The text, or its head and its tail with a note of what was left out between them: `maxBytes` of UTF-8
- * together, or the note alone where not even that has room. Shares no memory with `text`.
+ * Returns the text if it fits into `maxBytes` of UTF-8; otherwise its head and its tail with a note between them, at
+ * most `maxBytes` in total, or the note alone if only that fits. A cut text shares no memory with `text`.
  */
 export function cutText(text: string, maxBytes: number): string {
   if (fitsBytes(text, maxBytes)) return text;
@@ -40,7 +40,7 @@ function takeHead(text: string, maxBytes: number): string {
   return decoder.decode(bytes.subarray(0, written));
 }
 
-/** A character that does not fit is left out whole. */
+/** Never splits a character. */
 function takeTail(text: string, maxBytes: number): string {
   if (maxBytes === 0) return '';
   const bytes = encoder.encode(text.slice(-maxBytes));
@@ -49,7 +49,7 @@ function takeTail(text: string, maxBytes: number): string {
   return decoder.decode(bytes.subarray(start));
 }
 
-/** The second, third or fourth byte of a character begins with the bits 10. */
+/** Whether the byte continues a UTF-8 character: such bytes begin with the bits 10. */
 export function isInsideCharacter(byte: number | undefined): boolean {
   return byte !== undefined && (byte & 0xc0) === 0x80;
 }

@@ -1,9 +1,9 @@
 import type { TextFilter } from './text-filter.ts';
 
 /**
- * A text filter that keeps HTML comments from readers, wherever they stand, in code too. A comment ends
- * where a browser says it does (WHATWG HTML, 13.2.5.43 ff.): at `-->` or `--!>`, and `<!-->` and `<!--->`
- * are whole; one that is never closed hides all that follows it. The text around a comment stays as it is.
+ * Returns a text filter that removes HTML comments, even inside code. Comments end where browsers end them (WHATWG
+ * HTML, 13.2.5.43 ff.): at `-->` or `--!>`; `<!-->` and `<!--->` are complete comments. An unclosed comment hides the
+ * rest of the text. The surrounding text is unchanged.
  *
  * @example
  * createAgent({ name, model, textFilters: [hideHtmlComments] })
@@ -15,14 +15,13 @@ export function hideHtmlComments(): TextFilter {
 const OPEN = '<!--';
 const CLOSE = /^-?>|--!?>/;
 
-/** How much of a comment's end can belong to its closing mark: the `--!` of `--!>`. */
+/** How many characters at the end may belong to a closing mark: `--!` of `--!>`. */
 const TAIL = 3;
 
 /**
- * H1 Outside a comment `#held` is empty or a beginning of `<!--` that the text so far ends with.
- * H2 Inside one `#held` is what of its body can still decide where it ends: all of a short one, else a
- *    letter for its beginning and its last three characters. So every character is looked at a bounded
- *    number of times.
+ * H1 Outside a comment, `#held` is the beginning of `<!--` with which the text ends, or empty.
+ * H2 Inside a comment, `#held` is the part of its body that can still determine its end: the full body if short, else a
+ *    letter for its beginning and its last three characters. So each character is examined a bounded number of times.
  */
 class HtmlCommentFilter implements TextFilter {
   #held = '';

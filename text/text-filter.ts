@@ -1,12 +1,17 @@
-/** Changes the text on its way to the reader; the transcript keeps it raw. One filter serves one turn. */
+/*
+ * Text processing without I/O: filters for streamed text (`hide-html-comments.ts`, `citations.ts`), trimming of
+ * transcripts (`trim-transcript.ts`), and shortening of large results (`cut-text.ts`).
+ */
+
+/** Changes text on its way to the reader; the transcript keeps the original. Each turn uses a new filter. */
 export interface TextFilter {
-  /** What of the text so far may be shown now. */
+  /** Takes the next piece of text and returns the text that may be shown now. */
   push(text: string): string;
-  /** What was held back, at the end of the turn's text. */
+  /** Returns the text held back until the end of the turn. */
   end(): string;
 }
 
-/** The filters as one, in the order given; without filters the text passes as it is. */
+/** Combines filters into one, applied in order; without filters, text passes unchanged. */
 export function chainFilters(makers: readonly (() => TextFilter)[]): TextFilter {
   const filters = makers.map(make => make());
   return {
@@ -15,6 +20,7 @@ export function chainFilters(makers: readonly (() => TextFilter)[]): TextFilter 
   };
 }
 
+/** Applies filters to a complete text. */
 export function filterText(text: string, makers: readonly (() => TextFilter)[]): string {
   if (makers.length === 0) return text;
   const filter = chainFilters(makers);

@@ -2,28 +2,28 @@ import { EngineError } from '../protocol/error.ts';
 import type { Item } from '../protocol/item.ts';
 
 export type TrimOptions = {
-  /** Items that stay whatever happens: by predicate, or by `id`. */
+  /** Items that are always kept, by predicate or by `id`. */
   pinned?: ((item: Item) => boolean) | Iterable<string>;
 };
 
 export type FitOptions = TrimOptions & {
-  /** Tokens of one item. Default: `estimateTokens`. */
+  /** Returns the tokens of one item. Default: `estimateTokens`. */
   tokensOf?: (item: Item) => number;
 };
 
-/** Gives the transcript itself when there is nothing to leave out, else its items that stay, in their order. */
+/** Returns the kept items in their order, or the transcript itself if nothing is removed. */
 export type Trim = (transcript: readonly Item[]) => readonly Item[];
 
 /**
- * Trims a transcript to its last `count` items. What cannot be parted stays whole, so there may be more of
- * them: a model's turn, with its reasoning, its calls and their results. What is pinned stays, and so do
- * system and developer messages, the first and the last message of the user, and the last item.
+ * Returns a function that trims a transcript to its last `count` items. It may keep more: a model's turn with its
+ * reasoning, calls and results is never split. Pinned items, system and developer messages, the first and the last user
+ * message, and the last item are always kept. Throws `agent-invalid` for an invalid `count`.
  *
  * @example
  * createAgent({ name, model, prepareTurn: ({ transcript }) => ({ transcript: keepLast(20)(transcript) }) })
  */
 export function keepLast(count: number, options: TrimOptions = {}): Trim {
-  check(Number.isInteger(count) && count >= 0, `keepLast needs a whole number of items, not ${count}.`);
+  check(Number.isInteger(count) && count >= 0, `keepLast expects a whole number of items, got ${count}.`);
   const isPinned = readPinned(options);
   return transcript => {
     const groups = groupItems(transcript);
@@ -33,12 +33,15 @@ export function keepLast(count: number, options: TrimOptions = {}): Trim {
 }
 
 /**
- * Trims a transcript to `limit` tokens: the newest items that fit, without a gap, beside those that stay
- * in any case, as with `keepLast`. Where those alone are over the limit, the transcript is. Tokens are
- * estimated, so leave some room.
+ * Returns a function that trims a transcript to `limit` tokens: the newest items that fit, without gaps, and the items
+ * that `keepLast` always keeps. If those alone exceed the limit, so does the result. Tokens are estimated, so leave
+ * some room. Throws `agent-invalid` for a limit that is not above 0.
+ *
+ * @example
+ * createAgent({ name, model, prepareTurn: ({ transcript }) => ({ transcript: fitTokens(100_000)(transcript) }) })
  */
 export function fitTokens(limit: number, options: FitOptions = {}): Trim {
-  check(limit > 0, `fitTokens needs a number of tokens above 0, not ${limit}.`);
+  check(limit > 0, `fitTokens expects a number of tokens above 0, got ${limit}.`);
   const isPinned = readPinned(options);
   const tokensOf = options.tokensOf ?? estimateTokens;
   return transcript => {
@@ -62,8 +65,8 @@ const CHARACTERS_PER_TOKEN = 4;
 const TOKENS_PER_MEDIUM = 1000;
 
 /**
- * Tokens of an item at four characters a token, with 1000 for an image or a file; of the readable and the
- * opaque form the longer counts, since a provider gets one of them. Control items are not sent: 0.
+ * Estimates the tokens of an item: four characters per token, 1000 tokens per image or file. Counts the longer of the
+ * readable and the opaque form, because a provider receives only one. Control items are never sent and count 0.
  */
 export function estimateTokens(item: Item): number {
   const opaque = 'opaque' in item && item.opaque ? JSON.stringify(item.opaque.data).length : 0;
@@ -96,12 +99,12 @@ function tokensIn(characters: number): number {
   return Math.ceil(characters / CHARACTERS_PER_TOKEN);
 }
 
-/** The places, in the transcript, of items that stay or go together; `into` is the group that took it over. */
+/** The indexes of items that are kept or removed together; `into` is the group that this one was merged into. */
 type Group = { places: number[]; last: number; into?: Group };
 
 /**
- * A model's turn is one group: what the model made in one go, and whatever else bears the id of one of its
- * calls. Any other item is a group of its own.
+ * Groups the items. A model's turn is one group: the consecutive items of the model, and every item with the id of one
+ * of its calls. Every other item is its own group.
  */
 function groupItems(transcript: readonly Item[]): Group[] {
   const groups = new Set<Group>();
@@ -121,7 +124,7 @@ function groupItems(transcript: readonly Item[]): Group[] {
   }
   return [...groups];
 
-  /** An id that comes a second time ties the turns that bear it. The larger takes the smaller over. */
+  /** A repeated call id joins its turns. The smaller group is merged into the larger. */
   function merge(one: Group, other: Group): Group {
     const [larger, smaller] = one.places.length < other.places.length ? [other, one] : [one, other];
     for (const place of smaller.places) larger.places.push(place);

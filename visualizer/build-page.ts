@@ -3,11 +3,12 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { CHART_STYLE } from './chart-style.ts';
 
+/** The files of the page as texts. */
 export type PageFiles = { html: string; js: string; css: string; icon: string };
 
 const PAGE = fileURLToPath(new URL('./page/', import.meta.url));
 
-/** Bundles the page from its sources: one script and one style sheet, nothing from elsewhere. Takes esbuild. */
+/** Bundles the page from its sources into one script and one style sheet, without external resources. Uses esbuild. */
 export async function buildPage(): Promise<PageFiles> {
   const [html, icon, js, css] = await Promise.all([
     readFile(`${PAGE}index.html`, 'utf8'),

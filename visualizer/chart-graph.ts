@@ -1,32 +1,39 @@
+/**
+ * The chart as data, read from the machine itself. Everything that shows the chart starts here: `mermaid.ts` prints it,
+ * `layout-chart.ts` and `draw-svg.ts` draw it (at build time, into `chart-drawing.ts`), and the web page (`page/`)
+ * highlights states and edges in that drawing by the ids of `merge-edges.ts`.
+ */
 import { agentMachine } from '../machines/agent.ts';
 
+/** A state of the chart. */
 export type ChartState = {
   /** The path of state names, joined by dots; empty for the root. */
   id: string;
   name: string;
   description: string;
   final: boolean;
-  /** The sub-state entered first, by id. */
+  /** The id of the sub-state entered first. */
   initial: string | null;
   /** Services that run while the state is active. */
   invokes: string[];
   states: ChartState[];
 };
 
+/** A transition of the chart. */
 export type ChartEdge = {
   from: string;
   to: string;
-  /** The event, empty for a choice of the state itself. */
+  /** The event; empty for a transition that the state takes by itself. */
   event: string;
-  /** What must hold: a guard's name, or for `deciding` the next action. */
+  /** The name of the guard; for `deciding`, the next action. */
   guard: string;
 };
 
-export type ChartGraph = { states: ChartState[]; edges: ChartEdge[]; initial: string };
+type ChartGraph = { states: ChartState[]; edges: ChartEdge[]; initial: string };
 
 type Node = (typeof agentMachine)['root'];
 
-/** The chart as plain data, read from the machine itself. Edges that only record are from a state to itself. */
+/** Reads the chart from the machine. Transitions that only record an event lead from a state to itself. */
 export function readChart(): ChartGraph {
   const { root } = agentMachine;
   const edges = collectNodes(root).flatMap(readEdges);

@@ -1,6 +1,6 @@
 /**
- * How the picture looks by itself, light and dark. A page that shows it brings this in its own style
- * sheet and may set the variables.
+ * The style sheet of the drawing, light and dark. A page that embeds the drawing includes it in its own style sheet
+ * and may override the variables.
  */
 export const CHART_STYLE = `.chart {
   --chart-ink: #1c2128;

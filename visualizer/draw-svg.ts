@@ -8,12 +8,12 @@ import {
 } from './layout-chart.ts';
 import { edgeId, stateId } from './merge-edges.ts';
 
-/** Characters of a description that fit beside the frame's sides, and in the hub. */
+/** The line length of a description in characters: in a frame, and in the hub. */
 const WRAP = { frame: 25, hub: 14 };
 
 /**
- * The chart as SVG without a style sheet: the classes are those of `CHART_STYLE`. Every state and edge is a
- * group with a stable id (`stateId`, `edgeId`) and an empty `text.count`, for a page to fill.
+ * Draws the chart as SVG without a style sheet; `CHART_STYLE` has the styles. Every state and edge is a group with a
+ * stable id (`stateId`, `edgeId`) and an empty `text.count` for the page to fill.
  */
 export function drawSvg(chart: PlacedChart): string {
   const width = Math.ceil(chart.width);
@@ -74,7 +74,7 @@ function drawEdge({ from, to, labels, points, label, count }: PlacedEdge): strin
 
 const HEAD = { length: 7, half: 3.5 };
 
-/** Ends where the head begins. */
+/** The line of an edge, up to its arrow head. */
 function drawLine(points: readonly Point[]): string {
   const tip = points.at(-1);
   const before = points.at(-2);
@@ -101,7 +101,7 @@ function direction(from: Point, to: Point): [number, number] {
   return [Math.sign(to.x - from.x), Math.sign(to.y - from.y)];
 }
 
-/** A dot above the state the run begins in. */
+/** A dot above the initial state. */
 function drawStart({ states, initial }: PlacedChart): string {
   const first = states.find(({ id }) => id === initial);
   if (first === undefined) return '';

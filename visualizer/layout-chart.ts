@@ -7,28 +7,28 @@ export type Box = Point & { width: number; height: number };
 
 export type PlacedState = Box &
   Pick<ChartState, 'id' | 'name' | 'description' | 'final' | 'invokes'> & {
-    /** A frame around the states in it. */
+    /** Whether the state is drawn as a frame around its sub-states. */
     frame: boolean;
   };
 
-/** `points` lead from `from` to `to`; `label` is where its lines begin, `count` where a number beside it ends. */
+/** `points` lead from `from` to `to`. `label` is the top left of the label, `count` the right end of the count. */
 export type PlacedEdge = MergedEdge & { points: Point[]; label: Point; count: Point };
 
-/** The chart in px, its origin at the top left. `anywhere` is where the edges from any state begin. */
+/** The chart in px, with its origin at the top left. `anywhere` is the source of edges from any state. */
 export type PlacedChart = {
   width: number;
   height: number;
-  /** The state a run begins in. */
+  /** The id of the initial state. */
   initial: string;
   states: PlacedState[];
   edges: PlacedEdge[];
   anywhere: Box;
 };
 
-/** Text is monospaced: its width is known without a browser. */
+/** The text is monospaced, so its width is known without a browser. */
 export const TEXT = { labelSize: 10.5, lineHeight: 13, charWidth: 0.602 };
 
-/** The state every other leads to. What leads back to it is laid out beside what leads away. */
+/** The state that all others return to. */
 const HUB = 'deciding';
 const ANYWHERE = 'any';
 const WIDTH = { state: 184, inner: 160, hub: 98 };
@@ -56,7 +56,7 @@ const OPTIONS = {
   'elk.layered.spacing.edgeNodeBetweenLayers': '12',
 };
 
-/** Places the chart around `deciding`. Takes elkjs, which is there at build time only. */
+/** Lays out the chart around `deciding`. Requires elkjs, a development dependency. */
 export async function layoutChart(): Promise<PlacedChart> {
   const graph = readChart();
   const edges = sortEdges(mergeEdges(graph.edges), graph.states);
@@ -86,7 +86,7 @@ export async function layoutChart(): Promise<PlacedChart> {
   };
 }
 
-/** In the order of the states they lead to, away from the hub before back to it, a frame's own last. */
+/** Sorts by target state; for each state, edges from the hub before edges back to it, and a frame's own edges last. */
 function sortEdges(edges: MergedEdge[], states: readonly ChartState[]): MergedEdge[] {
   const order = states.flatMap(({ id, states: inner }) => [...inner.map(child => child.id), id]);
   const rank = ({ from, to }: MergedEdge): number =>
@@ -94,12 +94,12 @@ function sortEdges(edges: MergedEdge[], states: readonly ChartState[]): MergedEd
   return edges.toSorted((one, other) => rank(one) - rank(other));
 }
 
-/** An edge to a frame is drawn to the state it enters. */
+/** The state that an edge ends at: for a frame, its initial state. */
 function enteredBy(id: string, states: readonly ChartState[]): string {
   return states.find(state => state.id === id)?.initial ?? id;
 }
 
-/** Between two states of one frame. */
+/** Whether the edge connects two states of one frame. */
 function isInside({ from, to }: MergedEdge): boolean {
   const frame = (id: string) => id.split('.').slice(0, -1).join('.');
   return frame(from) !== '' && frame(from) === frame(to);
@@ -125,7 +125,7 @@ function toHub({ id }: ChartState, edges: readonly MergedEdge[]): ElkNode {
   };
 }
 
-/** A frame is tall enough for the label of what leads out of it. */
+/** A frame has room at the bottom for the labels of its outgoing edge. */
 function toNode({ id, states, invokes }: ChartState, edges: readonly MergedEdge[]): ElkNode {
   const inner = id.includes('.');
   if (states.length === 0) {
@@ -202,14 +202,14 @@ function placeEdge(edge: MergedEdge, root: ElkNode, boxes: ReadonlyMap<string, B
   };
 }
 
-/** From the hub to anywhere on the side of what it leads to. */
+/** Replaces the bends by a straight line if it still ends at the box. */
 function straighten(points: Point[], { y, height }: Box): Point[] {
   const [start, end] = [points[0], points.at(-1)];
   if (start === undefined || end === undefined || start.y < y || start.y > y + height) return points;
   return [start, { x: end.x, y: start.y }];
 }
 
-/** Straight down on the left, or straight up on the right, each label in its own line of the gap. */
+/** Draws an edge straight down on the left or straight up on the right, with its label in the gap. */
 function drawInside(edge: MergedEdge, boxes: ReadonlyMap<string, Box>): PlacedEdge {
   const [from, to] = [boxOf(boxes, edge.from), boxOf(boxes, edge.to)];
   const down = from.y < to.y;

@@ -1,9 +1,9 @@
 import type { ChartEdge } from './chart-graph.ts';
 
-/** The edges between two states as one line; `labels` are events, or for choices guards. `from` is empty for any state. */
+/** All edges between two states. `labels` are events, or guards if there is no event. `from` is empty for any state. */
 export type MergedEdge = { from: string; to: string; labels: string[] };
 
-/** One line for each pair of states, in the chart's order. Edges that only record are left out. */
+/** Merges the edges of each pair of states, in the chart's order. Omits edges from a state to itself. */
 export function mergeEdges(edges: readonly ChartEdge[]): MergedEdge[] {
   const merged = new Map<string, MergedEdge>();
   for (const { from, to, event, guard } of edges) {
@@ -17,12 +17,12 @@ export function mergeEdges(edges: readonly ChartEdge[]): MergedEdge[] {
   return [...merged.values()];
 }
 
-/** The id of a state in the picture: `state-resting-awaitingApproval`. */
+/** The id of a state in the drawing: `state-resting-awaitingApproval`. */
 export function stateId(id: string): string {
   return `state-${id.replaceAll('.', '-')}`;
 }
 
-/** The id of an edge in the picture: `edge-deciding--resting-awaitingApproval`, `edge-any--cancelled`. */
+/** The id of an edge in the drawing: `edge-deciding--resting-awaitingApproval`, `edge-any--cancelled`. */
 export function edgeId(from: string, to: string): string {
   return `edge-${from === '' ? 'any' : from.replaceAll('.', '-')}--${to.replaceAll('.', '-')}`;
 }

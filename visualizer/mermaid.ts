@@ -2,14 +2,13 @@ import { type JsonValue, toJson } from '../protocol/json.ts';
 import { type ChartState, readChart } from './chart-graph.ts';
 import { mergeEdges } from './merge-edges.ts';
 
-/** The chart as JSON: states with their descriptions, and edges with events and guards. */
+/** The chart as JSON: states with descriptions, and edges with events and guards. */
 export function chartToJson(): JsonValue {
   return toJson(readChart());
 }
 
 /**
- * The chart as a Mermaid state diagram. Edges that only record an event are left out: inputs are
- * welcome in every state, and the picture shows where they lead.
+ * The chart as a Mermaid state diagram. Omits transitions that only record an event, which every state has.
  */
 export function chartToMermaid(): string {
   const { states, edges, initial } = readChart();

@@ -1,15 +1,17 @@
 import type { PageFiles } from './build-page.ts';
 
-export type PageAsset = { body: string; type: string };
+/** A file and its media type. */
+type PageAsset = { body: string; type: string };
 
-/** `find` takes a path as the page asks for it, such as `/assets/page.js`. */
+/** The files of the page. `find` takes a URL path such as `/assets/page.js`. */
 export type PageAssets = { html(): string; find(path: string): PageAsset | undefined };
 
 let known: Promise<PageAssets> | undefined;
 
 /**
- * The page's files: those in the package, or in a checkout built now from the sources, once a process.
- * Serve the HTML under a policy of `script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'`.
+ * The page's files: prebuilt in the package; in a checkout, built from the sources once per process.
+ * Serve the HTML with this Content-Security-Policy:
+ * `script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'`.
  */
 export function pageAssets(): Promise<PageAssets> {
   known ??= import('./build-page.ts').then(({ buildPage }) => buildPage()).then(makeAssets);

@@ -1,6 +1,6 @@
 /**
- * Draws the current chart: `npm run docs` writes visualizer/chart-drawing.ts, docs/images/chart.svg and the
- * chart in README.md. Tests hold all three to the machine.
+ * Draws the current chart: `npm run docs` writes visualizer/chart-drawing.ts, docs/images/chart.svg and the chart in
+ * README.md. Tests check that all three match the machine.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

@@ -1,3 +1,5 @@
+// Language models of the AI SDK, specifications v2 to v4: the call options and prompt, the reading of results and
+// streams, time limits, and the mapping of the SDK's errors.
 import type {
   LanguageModelV4CallOptions,
   LanguageModelV4FunctionTool,
@@ -5,7 +7,7 @@ import type {
   LanguageModelV4ToolChoice,
   SharedV4ProviderOptions,
 } from '@ai-sdk/provider';
-import type { JsonObject } from '../../protocol/json.ts';
+import { given, type JsonObject } from '../../protocol/json.ts';
 import type {
   ModelRequest,
   OutputFormat,
@@ -16,12 +18,12 @@ import type {
 import { mergeOptions } from '../turn/merge-options.ts';
 import { promptOf } from './prompt.ts';
 
-/** Tools of the provider's own, by the names the model calls them by. */
+/** The provider's own tools, by the names that the model uses. */
 export type ProviderTools = Record<string, { id: string; args: object }>;
 
-export type CallOptionsInput = {
+type CallOptionsInput = {
   model: { specificationVersion: 'v2' | 'v3' | 'v4'; provider: string };
-  /** Whose opaque data is replayed. */
+  /** The provider whose opaque data is sent back. */
   provider: string;
   signal: AbortSignal;
   providerOptions?: JsonObject;
@@ -29,7 +31,7 @@ export type CallOptionsInput = {
   headers?: Record<string, string>;
 };
 
-/** What one call is made with. */
+/** Builds the options of one call. */
 export function callOptionsOf(request: ModelRequest, input: CallOptionsInput): LanguageModelV4CallOptions {
   const { model, provider, signal, headers } = input;
   const { settings, output } = request;
@@ -38,14 +40,18 @@ export function callOptionsOf(request: ModelRequest, input: CallOptionsInput): L
   const providerOptions = providerOptionsOf(request, input);
   return {
     prompt: promptOf(request, { provider, version }),
-    ...(settings.maxOutputTokens === undefined ? {} : { maxOutputTokens: settings.maxOutputTokens }),
-    ...(settings.temperature === undefined ? {} : { temperature: settings.temperature }),
-    ...(settings.topP === undefined ? {} : { topP: settings.topP }),
+    ...given({
+      maxOutputTokens: settings.maxOutputTokens,
+      temperature: settings.temperature,
+      topP: settings.topP,
+    }),
     ...(version === 'v4' ? reasoningOf(settings) : {}),
     ...(tools.length === 0 ? {} : { tools, toolChoice: choiceOf(request.toolChoice) }),
-    ...(output === undefined ? {} : { responseFormat: formatOf(output) }),
-    ...(Object.keys(providerOptions).length === 0 ? {} : { providerOptions }),
-    ...(headers === undefined ? {} : { headers }),
+    ...given({
+      responseFormat: output && formatOf(output),
+      providerOptions: Object.keys(providerOptions).length === 0 ? undefined : providerOptions,
+      headers,
+    }),
     abortSignal: signal,
   };
 }
@@ -61,7 +67,7 @@ function functionTool({
     name,
     description,
     inputSchema: inputSchema as LanguageModelV4FunctionTool['inputSchema'],
-    ...(strict === undefined ? {} : { strict }),
+    ...given({ strict }),
   };
 }
 
@@ -85,7 +91,9 @@ function reasoningOf({ reasoningEffort }: Settings): Pick<LanguageModelV4CallOpt
   return { reasoning: reasoningEffort as NonNullable<LanguageModelV4CallOptions['reasoning']> };
 }
 
-/** Settings that the specification has no place for go under the provider's own name, which strips what it does not know. */
+/**
+ * Settings outside of the specification are sent under the provider's name; providers ignore unknown options.
+ */
 function providerOptionsOf(
   { settings, tools, providerOptions }: ModelRequest,
   input: CallOptionsInput,

@@ -14,7 +14,10 @@ import { showText } from '../http/redact-secrets.ts';
 import { jsonIn, shorten } from '../turn/json-access.ts';
 import { isErrorBody } from '../turn/single-turn.ts';
 
-/** What the AI SDK's errors mean that report no response, by their names: the classes may come from another copy of it. */
+/**
+ * Codes of the AI SDK's errors without a response. They are identified by name, because their classes may
+ * come from another copy of the SDK.
+ */
 const BY_NAME: ReadonlyMap<string, ProviderErrorCode> = new Map([
   ['AI_LoadAPIKeyError', 'key-missing'],
   ['AI_NoSuchModelError', 'model-unknown'],
@@ -31,7 +34,7 @@ const BY_NAME: ReadonlyMap<string, ProviderErrorCode> = new Map([
   ['AI_TypeValidationError', 'malformed-stream'],
 ]);
 
-/** The error for whatever a model threw or put into its stream: one of the AI SDK, a body, or anything else. */
+/** Converts anything that a model threw or sent as a stream error to a `ProviderError`. */
 export function errorFromModel(
   thrown: unknown,
   context: ProviderContext,
@@ -42,7 +45,7 @@ export function errorFromModel(
   if (signal.aborted) return aborted(context);
   const chain = chainOf(thrown);
   if (chain.some(isInvalidURL)) {
-    return own('base-url-invalid', 'the base URL the model was made with is none.', context);
+    return own('base-url-invalid', 'the base URL of the model is not a valid URL.', context);
   }
   for (const link of chain) {
     const found = errorFromReport(link, context, now) ?? errorFromName(link, context);
@@ -58,16 +61,11 @@ type Report = {
   data?: unknown;
 };
 
-/** An error that reports a response, or is what the provider reported itself. */
+/** Returns the error for an SDK error with a response, or for an error body. */
 function errorFromReport(link: unknown, context: ProviderContext, now: number): ProviderError | undefined {
   if (!(link instanceof Error)) return errorFromBody(bodyOf(link), context);
   const { statusCode, responseHeaders, responseBody, data } = link as Error & Report;
-  const body =
-    typeof responseBody === 'string' && responseBody !== ''
-      ? responseBody
-      : data === undefined || data === null
-        ? link.message
-        : JSON.stringify(data);
+  const body = reportedBody(responseBody, data) ?? link.message;
   if (typeof statusCode !== 'number') {
     return isJsonObject(data) ? errorFromBody(bodyOf(data), context) : undefined;
   }
@@ -81,6 +79,11 @@ function errorFromReport(link: unknown, context: ProviderContext, now: number): 
     : malformedStream(link.message, context, raw ?? shorten(body, 2_000));
 }
 
+function reportedBody(responseBody: unknown, data: unknown): string | undefined {
+  if (typeof responseBody === 'string' && responseBody !== '') return responseBody;
+  return data === undefined || data === null ? undefined : JSON.stringify(data);
+}
+
 function errorFromName(link: unknown, context: ProviderContext): ProviderError | undefined {
   const code = link instanceof Error ? BY_NAME.get(link.name) : undefined;
   return code && own(code, messageOf(link), context);
@@ -92,11 +95,11 @@ function isInvalidURL(link: unknown): boolean {
 
 function own(
   code: ProviderErrorCode,
-  said: string,
+  reason: string,
   { provider, model, secrets }: ProviderContext,
 ): ProviderError {
   return new ProviderError(
-    showText(`${provider} (${model}): ${showText(said, 500, secrets)}`, 1_000, secrets),
+    showText(`${provider} (${model}): ${showText(reason, 500, secrets)}`, 1_000, secrets),
     {
       code,
       status: null,
@@ -109,7 +112,7 @@ function own(
   );
 }
 
-/** The error and what caused it, the outermost first. */
+/** Returns the error and its causes, the outermost first. */
 function chainOf(thrown: unknown): unknown[] {
   const chain: unknown[] = [thrown];
   let link = thrown;

@@ -1,20 +1,23 @@
 import type { LanguageModelV4File } from '@ai-sdk/provider';
 import type { Part } from '../../protocol/item.ts';
 
-/** A file the model made, as a part of its answer. Before specification 4, data stood for itself. */
+/**
+ * Converts a file that the model generated to a message part. Before specification v4, `data` has no wrapper
+ * object.
+ */
 export function generatedFile({ mediaType, data }: LanguageModelV4File): Part {
-  const given: string | Uint8Array | LanguageModelV4File['data'] = data;
-  const url =
-    typeof given === 'string' || given instanceof Uint8Array
-      ? inline(mediaType, given)
-      : given.type === 'url'
-        ? String(given.url)
-        : inline(mediaType, given.data);
+  const url = urlOf(mediaType, data);
   return mediaType.startsWith('image/') ? { type: 'image', url } : { type: 'file', url, mediaType };
 }
 
+/** Returns data as base64 text. */
 export function base64Of(data: string | Uint8Array): string {
   return typeof data === 'string' ? data : Buffer.from(data).toString('base64');
+}
+
+function urlOf(mediaType: string, data: string | Uint8Array | LanguageModelV4File['data']): string {
+  if (typeof data === 'string' || data instanceof Uint8Array) return inline(mediaType, data);
+  return data.type === 'url' ? String(data.url) : inline(mediaType, data.data);
 }
 
 function inline(mediaType: string, data: string | Uint8Array): string {

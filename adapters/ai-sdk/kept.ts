@@ -4,13 +4,12 @@ import { isJsonObject, type JsonObject, toJson } from '../../protocol/json.ts';
 import { nonEmpty, objectOf } from '../turn/json-access.ts';
 
 /**
- * What an item keeps of the content it came from, in its `opaque.data`: the provider's own `metadata`,
- * which goes back as provider options, and a `mark` of the portable part, to see whether it is still
- * what the provider gave.
+ * The provider data that an item keeps in its `opaque.data`: the provider's `metadata`, which is sent back as
+ * provider options, and `mark`, a digest of the portable part, which shows whether that part was edited.
  */
 type Kept = { metadata: JsonObject; mark: string };
 
-/** The opaque data of a portable part that has metadata; nothing for one that has none. */
+/** Returns the member `opaque` of an item with metadata; empty if there is no metadata. */
 export function keptWith(
   provider: string,
   portable: string,
@@ -22,8 +21,8 @@ export function keptWith(
 }
 
 /**
- * The provider options that an item goes back with. One that has been changed since goes without its
- * id, by which some providers would take their own copy instead.
+ * Returns the provider options to send with an item. An item that was edited since loses its id, because some
+ * providers would use their stored copy instead.
  */
 export function optionsOf(
   provider: string,
@@ -32,13 +31,15 @@ export function optionsOf(
 ): { providerOptions: Record<string, JsonObject> } | Record<string, never> {
   if (opaque?.provider !== provider) return {};
   const { metadata, mark } = objectOf(opaque.data);
-  const changed = nonEmpty(mark) !== markOf(portable);
+  const isEdited = nonEmpty(mark) !== markOf(portable);
   const members = Object.entries(objectOf(metadata)).filter((member): member is [string, JsonObject] =>
     isJsonObject(member[1]),
   );
   if (members.length === 0) return {};
   return {
-    providerOptions: Object.fromEntries(members.map(([name, own]) => [name, changed ? withoutId(own) : own])),
+    providerOptions: Object.fromEntries(
+      members.map(([name, own]) => [name, isEdited ? withoutId(own) : own]),
+    ),
   };
 }
 

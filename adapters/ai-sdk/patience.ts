@@ -1,18 +1,17 @@
 import { type ProviderContext, stalled, tookTooLong } from '../http/provider-errors.ts';
 
 /**
- * How long a model is waited for: until it begins to answer, then from one part of its stream to the
- * next.
+ * Time limits of a call: until the answer starts, between two parts of the stream, and for the whole call.
  *
- * P1 `signal` is aborted when the caller's is, and when the wait is over.
- * P2 A reader that takes its time does not count: the wait for a part begins when it is asked for.
- * P3 The whole call has a limit too, which does not begin anew.
+ * P1 `signal` is aborted with the caller's signal, and when a limit is exceeded.
+ * P2 A slow reader does not count: the wait for a part begins when the part is requested.
+ * P3 The limit of the whole call is never restarted.
  */
 export class Patience {
   readonly signal: AbortSignal;
-  /** Why the wait is over; `undefined` while it is not. */
-  end: Error | undefined;
-  readonly #over = new AbortController();
+  /** The error for the limit that was exceeded; `undefined` while none was. */
+  timeout: Error | undefined;
+  readonly #controller = new AbortController();
   readonly #context: ProviderContext;
   readonly #idleMs: number;
   readonly #deadline: NodeJS.Timeout;
@@ -27,17 +26,17 @@ export class Patience {
       totalTimeoutMs = 1_800_000,
     }: { timeoutMs?: number; idleTimeoutMs?: number; totalTimeoutMs?: number },
   ) {
-    this.signal = AbortSignal.any([caller, this.#over.signal]);
+    this.signal = AbortSignal.any([caller, this.#controller.signal]);
     this.#context = context;
     this.#idleMs = idleTimeoutMs;
-    this.#deadline = setTimeout(() => this.#give(tookTooLong(totalTimeoutMs, context)), totalTimeoutMs);
-    this.#timer = setTimeout(() => this.#give(new DOMException('timed out', 'TimeoutError')), timeoutMs);
+    this.#deadline = setTimeout(() => this.#fail(tookTooLong(totalTimeoutMs, context)), totalTimeoutMs);
+    this.#timer = setTimeout(() => this.#fail(new DOMException('timed out', 'TimeoutError')), timeoutMs);
   }
 
   /** Waits for the next part of the stream. */
   async forPart<Part>(read: () => Promise<Part>): Promise<Part> {
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#give(stalled(this.#idleMs, this.#context)), this.#idleMs);
+    this.#timer = setTimeout(() => this.#fail(stalled(this.#idleMs, this.#context)), this.#idleMs);
     try {
       return await read();
     } finally {
@@ -45,18 +44,22 @@ export class Patience {
     }
   }
 
+  /** Stops all timers. */
   stop(): void {
     clearTimeout(this.#timer);
     clearTimeout(this.#deadline);
   }
 
-  #give(end: Error): void {
-    this.end = end;
-    this.#over.abort(end);
+  #fail(error: Error): void {
+    this.timeout = error;
+    this.#controller.abort(error);
   }
 }
 
-/** The value, or the signal's reason as soon as it is aborted; a value that comes `late` is given up. */
+/**
+ * Returns the value, or rejects with the signal's reason on abort; a value that arrives later is passed to
+ * `giveUp`.
+ */
 export async function orAborted<Value>(
   promised: PromiseLike<Value>,
   signal: AbortSignal,

@@ -14,6 +14,7 @@ import type {
   ToolCallItem,
   ToolResultItem,
 } from '../../protocol/item.ts';
+import { given } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
 import type { ModelRequest } from '../../protocol/turn.ts';
 import { readDataURL } from '../turn/data-url.ts';
@@ -22,8 +23,8 @@ import { argumentsObject } from '../turn/parse-arguments.ts';
 import { optionsOf } from './kept.ts';
 import { partOfProviderItem } from './provider-item.ts';
 
-export type PromptOptions = {
-  /** Whose opaque data is replayed. */
+type PromptOptions = {
+  /** The provider whose opaque data is sent back. */
   provider: string;
   version: 'v2' | 'v3' | 'v4';
 };
@@ -31,9 +32,8 @@ export type PromptOptions = {
 type AssistantPart = Extract<LanguageModelV4Message, { role: 'assistant' }>['content'][number];
 
 /**
- * Instructions and transcript as a prompt, in order: what the model gave up to the next item of another
- * side is one message, and so are the results behind it. Control items, and results without their call,
- * are left out.
+ * Converts instructions and transcript to a prompt, in order. Consecutive model items become one message, as
+ * do consecutive results. Control items and results without a call are omitted.
  */
 export function promptOf(
   { instructions, transcript }: ModelRequest,
@@ -66,7 +66,7 @@ function addParts(prompt: LanguageModelV4Prompt, parts: AssistantPart[]): void {
   else prompt.push({ role: 'assistant', content: parts });
 }
 
-/** Providers drop reasoning that is not their own, and an answer with nothing else in it would be empty. */
+/** Providers drop reasoning of other providers, so an answer with nothing else would be empty. */
 function isMoreThanReasoning(part: AssistantPart): boolean {
   return part.type !== 'reasoning' || part.providerOptions !== undefined;
 }
@@ -106,7 +106,7 @@ function assistantParts(item: Item, options: PromptOptions): AssistantPart[] {
   }
 }
 
-/** Text without a character is kept where metadata hangs on it. */
+/** Empty text is only kept if it has provider options. */
 function answerParts(item: MessageItem, options: PromptOptions): AssistantPart[] {
   const own = optionsOf(options.provider, textOf(item), item.opaque);
   return item.content.flatMap((part): AssistantPart[] => {
@@ -122,7 +122,7 @@ function reasoningParts(item: ReasoningItem, { provider }: PromptOptions): Assis
   return [{ type: 'reasoning', text: item.text, ...own }];
 }
 
-/** A result carries what its call carried, as the AI SDK's own loop does it. */
+/** A result has the provider options of its call, as in the AI SDK's own loop. */
 function resultInput(
   item: ToolResultItem,
   call: ToolCallItem,
@@ -143,7 +143,7 @@ function outputOf({ output, shown, isError }: ToolResultItem): LanguageModelV4To
   return { type: isError ? 'error-json' : 'json', value };
 }
 
-/** Before specification 4, data and URL stood for themselves. */
+/** Before specification v4, data and URL have no wrapper object. */
 function fileInput(
   part: Exclude<Part, { type: 'text' }>,
   { version }: PromptOptions,
@@ -152,20 +152,21 @@ function fileInput(
   const current: LanguageModelV4FilePart['data'] = inline
     ? { type: 'data', data: inline.base64 }
     : { type: 'url', url: urlOf(part) };
-  const data = version === 'v4' ? current : current.type === 'data' ? current.data : current.url;
+  const unwrapped = current.type === 'data' ? current.data : current.url;
+  const data = version === 'v4' ? current : unwrapped;
   const filename = part.type === 'file' ? part.name : undefined;
   return {
     type: 'file',
     mediaType: mediaTypeOf(part, inline?.mediaType),
     data: data as LanguageModelV4FilePart['data'],
-    ...(filename === undefined ? {} : { filename }),
+    ...given({ filename }),
   };
 }
 
 function urlOf({ type, url }: Part & { url: string }): URL {
   if (URL.canParse(url)) return new URL(url);
   throw new InvalidFileURL(
-    `expected the URL of the ${type} in the transcript, and "${shorten(url, 80)}" is none.`,
+    `expected the URL of the ${type} in the transcript, but "${shorten(url, 80)}" is not a valid URL.`,
   );
 }
 

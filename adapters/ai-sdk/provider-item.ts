@@ -10,14 +10,17 @@ import { base64Of } from './generated-file.ts';
 
 type AssistantPart = Extract<LanguageModelV4Message, { role: 'assistant' }>['content'][number];
 
-/** Content that is for the provider alone: what it ran, its sources, its custom parts. */
+/** Converts content without a portable form to an item: the provider's own tools, sources, custom parts. */
 export function providerItem(provider: string, content: LanguageModelV4Content): ProviderItem {
   const kind = content.type === 'custom' ? content.kind : content.type;
-  return { type: 'provider_item', kind, opaque: { provider, data: { part: toJson(plain(content)) } } };
+  return { type: 'provider_item', kind, opaque: { provider, data: { part: toJson(serializable(content)) } } };
 }
 
-/** As JSON can carry it. The id of a source is made up by the AI SDK, another one each time. */
-function plain(content: LanguageModelV4Content): object {
+/**
+ * Returns the content in a form that JSON can represent. The id of a source is dropped: the AI SDK generates
+ * it anew each time.
+ */
+function serializable(content: LanguageModelV4Content): object {
   if (content.type === 'source') {
     const { id: _, ...source } = content;
     return source;
@@ -26,7 +29,7 @@ function plain(content: LanguageModelV4Content): object {
   return { ...content, data: { type: 'data', data: base64Of(content.data.data) } };
 }
 
-/** The parts a provider's own item goes back as; sources and requests for approval are for readers only. */
+/** Returns the prompt parts for a provider item. Sources and approval requests are not sent back. */
 export function partOfProviderItem({ opaque }: ProviderItem): AssistantPart[] {
   const part = objectOf(objectOf(opaque.data).part);
   const { providerMetadata } = part;

@@ -6,9 +6,9 @@ import type { Patience } from './patience.ts';
 import { type Ended, inputText } from './turn.ts';
 
 /**
- * Yields the deltas of a stream of parts and returns what it ended with, and what of it was shown.
- * Throws what an `error` part holds, and a `ProviderError` for a stream without `finish`. The stream is
- * cancelled when the patience is over and when the reader stops early.
+ * Yields the deltas of a stream of parts and returns its result together with the deltas shown so far. Throws
+ * the error of an `error` part, and a `ProviderError` for a stream without `finish`. The stream is cancelled
+ * when a time limit is exceeded and when the reader stops early.
  */
 export async function* readParts(
   stream: ReadableStream<LanguageModelV4StreamPart>,
@@ -39,37 +39,38 @@ export async function* readParts(
   return streamed.end(context);
 }
 
-/** Custom parts that tell how a stream goes on; a whole answer has none of them. */
+/** Custom parts about the progress of a stream. Complete answers do not contain them. */
 const STREAM_ONLY: ReadonlySet<string> = new Set(['anthropic.message_start']);
 
 type Block = {
   type: 'text' | 'reasoning';
   pieces: string[];
-  /** How many of the pieces were shown. */
+  /** The number of pieces already shown. */
   shown: number;
   open: boolean;
   rest: object;
 };
 
 /**
- * The content of a stream as it comes.
+ * Collects the content of a stream.
  *
- * S1 A block belongs to its kind and id from its start to its end; what its last part with metadata
- *    says counts, as in the AI SDK's own loop.
- * S2 Blocks of a kind are shown one after another: what comes for a later one waits for the earlier.
- * S3 A call is shown when it is whole: only then is it sure who runs it and what its input is.
+ * S1 Parts belong to the open block with their kind and id. The last metadata of a block wins, as in the AI
+ *    SDK's own loop.
+ * S2 Blocks of one kind are shown one after another: pieces of a later block wait for the earlier one to end.
+ * S3 A call is shown when it is complete: only then is it known who runs it and what its input is.
  */
 class StreamedContent {
   readonly shown = new ShownDeltas();
-  readonly #slots: (Block | { type: 'whole'; content: LanguageModelV4Content })[] = [];
+  readonly #slots: (Block | { type: 'complete'; content: LanguageModelV4Content })[] = [];
   readonly #open = new Map<string, Block>();
-  readonly #begun = new Set<string>();
-  /** The first slot that may still have something to show, by kind. */
+  readonly #started = new Set<string>();
+  /** The first slot that may still have pieces to show, by kind. */
   readonly #next = { text: 0, reasoning: 0 };
   #calls = 0;
   #modelId: string | undefined;
   #finish: Extract<LanguageModelV4StreamPart, { type: 'finish' }> | undefined;
 
+  /** Adds a part. Returns the deltas to show to a reader of the stream. */
   push(part: LanguageModelV4StreamPart): TurnDelta[] {
     switch (part.type) {
       case 'text-start':
@@ -82,11 +83,11 @@ class StreamedContent {
       case 'reasoning-end':
         return this.#extend(part);
       case 'tool-input-start':
-        if (part.providerExecuted !== true) this.#begun.add(part.id);
+        if (part.providerExecuted !== true) this.#started.add(part.id);
         return [];
       case 'tool-call':
-        this.#begun.delete(part.toolCallId);
-        this.#slots.push({ type: 'whole', content: part });
+        this.#started.delete(part.toolCallId);
+        this.#slots.push({ type: 'complete', content: part });
         if (part.providerExecuted === true) return [];
         return callDeltas(this.#calls++, part.toolName, inputText(part));
       case 'tool-result':
@@ -94,10 +95,10 @@ class StreamedContent {
       case 'file':
       case 'reasoning-file':
       case 'source':
-        this.#slots.push({ type: 'whole', content: part });
+        this.#slots.push({ type: 'complete', content: part });
         return [];
       case 'custom':
-        if (!STREAM_ONLY.has(part.kind)) this.#slots.push({ type: 'whole', content: part });
+        if (!STREAM_ONLY.has(part.kind)) this.#slots.push({ type: 'complete', content: part });
         return [];
       case 'response-metadata':
         this.#modelId = part.modelId ?? this.#modelId;
@@ -112,15 +113,16 @@ class StreamedContent {
     }
   }
 
+  /** Returns the result of the stream. Throws a `ProviderError` if it is incomplete. */
   end(context: ProviderContext): Ended & { shown: ShownDeltas } {
     const finish = this.#finish;
     if (!finish) throw malformedStream('truncated stream: it ended without finish.', context);
     const { finishReason, usage } = finish;
-    const [unfinished] = this.#begun;
+    const [unfinished] = this.#started;
     if (unfinished !== undefined && this.#calls === 0 && finishReason?.unified === 'tool-calls') {
-      throw malformedStream(`the call ${unfinished} was begun and never made.`, context);
+      throw malformedStream(`the call ${unfinished} was started but never completed.`, context);
     }
-    const content = this.#slots.map(slot => (slot.type === 'whole' ? slot.content : contentOf(slot)));
+    const content = this.#slots.map(slot => (slot.type === 'complete' ? slot.content : contentOf(slot)));
     return { content, finishReason, usage, modelId: this.#modelId, shown: this.shown };
   }
 
@@ -159,10 +161,10 @@ class StreamedContent {
 }
 
 function restOf({ providerMetadata, citations }: { providerMetadata?: object; citations?: unknown }): object {
-  return {
-    ...(providerMetadata === undefined ? {} : { providerMetadata }),
-    ...(citations === undefined ? {} : { citations }),
-  };
+  const rest: { providerMetadata?: object; citations?: unknown } = {};
+  if (providerMetadata !== undefined) rest.providerMetadata = providerMetadata;
+  if (citations !== undefined) rest.citations = citations;
+  return rest;
 }
 
 function contentOf({ type, pieces, rest }: Block): LanguageModelV4Content {

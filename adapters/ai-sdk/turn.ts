@@ -11,7 +11,7 @@ import { generatedFile } from './generated-file.ts';
 import { keptWith } from './kept.ts';
 import { providerItem } from './provider-item.ts';
 
-/** What a model ended with; the shapes of usage and finish reason depend on its specification. */
+/** The result of a model call. The shapes of usage and finish reason depend on the model's specification. */
 export type Ended = {
   content: readonly LanguageModelV4Content[];
   finishReason: unknown;
@@ -19,7 +19,7 @@ export type Ended = {
   modelId: string | undefined;
 };
 
-/** The turn of a model that has ended. Throws a `ProviderError` for one that was cut off. */
+/** Builds the turn of a completed call. Throws a `ProviderError` if the answer was interrupted. */
 export function turnOf(ended: Ended, request: ModelRequest, context: ProviderContext): ModelTurn {
   const reader = new ContentReader(context.provider, new CallIds(request.transcript));
   for (const content of ended.content) reader.read(content);
@@ -35,7 +35,7 @@ export function turnOf(ended: Ended, request: ModelRequest, context: ProviderCon
   };
 }
 
-/** The text of a call's input; some models give the object itself. */
+/** Returns the input of a call as JSON text; some models return an object instead. */
 export function inputText(call: LanguageModelV4ToolCall): string {
   const input: unknown = call.input;
   return typeof input === 'string' ? input : JSON.stringify(input ?? {});
@@ -111,14 +111,17 @@ function textPart({ text, citations }: LanguageModelV4Text): Part {
   return { type: 'text', text, ...(annotations.length > 0 ? { annotations } : {}) };
 }
 
-/** Before specification 3 it is the unified reason alone. Anthropic's pause is only in the raw one. */
+/**
+ * Before specification v3 the value is only the unified reason. Anthropic's pause is only visible in the raw
+ * reason.
+ */
 function finishReasonOf(
   value: unknown,
   { toolCalls, providerRan }: ContentReader,
   context: ProviderContext,
 ): FinishReason {
-  const given = toJson(value ?? null);
-  const { unified, raw } = typeof given === 'string' ? { unified: given, raw: '' } : objectOf(given);
+  const reason = toJson(value ?? null);
+  const { unified, raw } = typeof reason === 'string' ? { unified: reason, raw: '' } : objectOf(reason);
   switch (unified) {
     case 'length':
       return 'length';
@@ -127,7 +130,7 @@ function finishReasonOf(
     case 'error':
       return 'error';
     case 'interrupted':
-      throw malformedStream('truncated stream: it ended without its end.', context);
+      throw malformedStream('truncated stream: it was interrupted before its end.', context);
     case 'tool-calls':
       return toolCalls.length === 0 && providerRan ? 'stop' : 'tool_calls';
     case 'stop':
@@ -138,7 +141,7 @@ function finishReasonOf(
   }
 }
 
-/** Before specification 3 the counts are flat. */
+/** Before specification v3 the counts are plain numbers. */
 function usageOf(value: unknown): Usage | null {
   const usage = objectOf(toJson(value ?? null));
   const input = objectOf(usage.inputTokens);
@@ -157,6 +160,6 @@ function flat(count: JsonValue | undefined): number | undefined {
 }
 
 function sum(...counts: (JsonValue | undefined)[]): number | undefined {
-  const said = counts.filter(count => typeof count === 'number');
-  return said.length === 0 ? undefined : said.reduce((total, count) => total + count, 0);
+  const known = counts.filter(count => typeof count === 'number');
+  return known.length === 0 ? undefined : known.reduce((total, count) => total + count, 0);
 }

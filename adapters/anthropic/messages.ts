@@ -1,3 +1,5 @@
+// Anthropic's Messages API: the conversion of transcripts, the request body with thinking and output schema, and the
+// reading of messages and streams.
 import type { Item, MessageItem, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
@@ -8,23 +10,25 @@ import { userContent } from './user-content.ts';
 import { keptBlock, legalCallId, legalName } from './wire-block.ts';
 
 type ConversationOptions = {
-  /** `false` leaves out the model's own thinking, which another model or another transcript may refuse. */
+  /**
+   * `false` omits the model's thinking, which the API may refuse with another model or in another transcript.
+   */
   withThinking: boolean;
-  /** Other messages stand before these. Default false. */
-  begun?: boolean;
+  /** Whether other messages precede these. Default: `false`. */
+  hasPrevious?: boolean;
 };
 
-/** The transcript as messages; what the system says before all of them is the `opening`. */
+/** Converts a transcript to messages. Leading system messages become the `opening`. */
 export function conversationOf(transcript: readonly Item[], options: ConversationOptions): Input {
   const builder = new ConversationBuilder(transcript, options);
   for (const item of transcript) builder.add(item);
   return builder.end();
 }
 
-/** The same with thinking, made anew only where the transcript has gone on. */
+/** Returns a function like `conversationOf`, with thinking, that converts only what the transcript gained. */
 export function growingConversation(): (transcript: readonly Item[]) => Input {
   const growing = new GrowingInput({
-    make: (items, begun) => conversationOf(items, { withThinking: true, begun }),
+    make: (items, { hasPrevious }) => conversationOf(items, { withThinking: true, hasPrevious }),
     namesOf(item) {
       const block = 'opaque' in item ? keptBlock(item.opaque) : undefined;
       const ids = [block?.id, block?.tool_use_id, 'callId' in item ? item.callId : undefined];
@@ -39,12 +43,13 @@ export function growingConversation(): (transcript: readonly Item[]) => Input {
 type Message = { role: 'user' | 'assistant'; content: JsonObject[] };
 
 /**
- * Builds messages that the API takes, whatever the order of the transcript.
+ * Builds messages that the API accepts, whatever the order of the transcript.
  *
- * M1 What the model said goes back as it came, block by block; turns that follow each other are one message.
- * M2 Every `tool_use` has one result in the message that follows, before anything else in it; a call
- *    without a result gets one that says so. A result without a call is left out.
- * M3 Signed thinking goes back only if it is the provider's own; it never ends a message.
+ * M1 The model's output is sent back unchanged, block by block; consecutive assistant turns become one
+ *    message.
+ * M2 Every `tool_use` has one result at the beginning of the next message; a call without a result gets an
+ *    error result. A result without a call is omitted.
+ * M3 Only signed thinking of this provider is sent back, and never as the last block of a message.
  * M4 No text and no message is empty.
  */
 class ConversationBuilder {
@@ -60,23 +65,24 @@ class ConversationBuilder {
     this.#results = resultsByCall(transcript);
   }
 
+  /** Adds the next item of the transcript. */
   add(item: Item): void {
     switch (item.type) {
       case 'message':
-        if (item.role === 'assistant') this.#say(item);
-        else this.#hear(item);
+        if (item.role === 'assistant') this.#addAssistant(item);
+        else this.#addInput(item);
         return;
       case 'reasoning':
-        this.#think(keptBlock(item.opaque));
+        this.#addThinking(keptBlock(item.opaque));
         return;
       case 'tool_call':
-        this.#call(item);
+        this.#addCall(item);
         return;
       case 'tool_result':
-        if (this.#open.some(({ callId }) => callId === item.callId)) this.#answer();
+        if (this.#open.some(({ callId }) => callId === item.callId)) this.#addResults();
         return;
       case 'provider_item':
-        this.#repeat(keptBlock(item.opaque));
+        this.#addProviderBlock(keptBlock(item.opaque));
         return;
       case 'approval_request':
       case 'approval_response':
@@ -85,25 +91,26 @@ class ConversationBuilder {
     }
   }
 
+  /** Returns the messages. */
   end(): Input {
     this.#endTurn();
     return { opening: this.#system, input: this.#messages };
   }
 
-  /** Instructions in the middle have no place of their own: they are marked as such among the user's texts. */
-  #hear({ role, content }: MessageItem): void {
+  /** Adds a user or system message. Later system messages become user text in `<system>` tags. */
+  #addInput({ role, content }: MessageItem): void {
     if (role === 'user') {
       this.#pushUser(userContent(content));
       return;
     }
     const text = content.map(part => (part.type === 'text' ? part.text : '')).join('');
     if (text === '') return;
-    if (this.#messages.length === 0 && !this.#options.begun) this.#system.push(text);
+    if (this.#messages.length === 0 && !this.#options.hasPrevious) this.#system.push(text);
     else this.#pushUser([{ type: 'text', text: `<system>\n${text}\n</system>` }]);
   }
 
-  /** A text that was edited since goes without what was kept of it. */
-  #say(item: MessageItem): void {
+  /** Adds an assistant message. If its text was edited since, the original block is not used. */
+  #addAssistant(item: MessageItem): void {
     const block = keptBlock(item.opaque);
     const text = textOf(item);
     if (block?.type === 'text' && block.text === text) this.#push(text === '' ? undefined : block);
@@ -116,13 +123,13 @@ class ConversationBuilder {
     }
   }
 
-  #think(block: JsonObject | undefined): void {
+  #addThinking(block: JsonObject | undefined): void {
     const proof = block?.type === 'redacted_thinking' ? block.data : block?.signature;
     if (this.#options.withThinking && nonEmpty(proof)?.trim()) this.#push(block);
   }
 
-  /** What the provider ran goes back; a result only with the call it belongs to. */
-  #repeat(block: JsonObject | undefined): void {
+  /** Adds a block of the provider's own tools. A result is only added together with its call. */
+  #addProviderBlock(block: JsonObject | undefined): void {
     if (!block) return;
     if (block.type === 'tool_use') {
       this.#pushCall(block, 'Not used: other tools were called with it. Call it again when they are done.');
@@ -132,8 +139,8 @@ class ConversationBuilder {
     if (use === undefined || this.#ids.has(use)) this.#push(block);
   }
 
-  #call(item: ToolCallItem): void {
-    const found = this.#results.get(item.callId)?.shift();
+  #addCall(item: ToolCallItem): void {
+    const result = this.#results.get(item.callId)?.shift();
     const block = this.#uniqueCall({
       ...keptBlock(item.opaque),
       type: 'tool_use',
@@ -141,14 +148,13 @@ class ConversationBuilder {
       name: legalName(item.name),
       input: inputOf(item),
     });
-    const result = found
-      ? resultBlock(textIn(block.id), found)
-      : failure(textIn(block.id), 'There is no result for this call.');
+    const id = textIn(block.id);
+    const answer = result ? resultBlock(id, result) : failure(id, 'There is no result for this call.');
     this.#push(block);
-    this.#open.push({ callId: item.callId, result });
+    this.#open.push({ callId: item.callId, result: answer });
   }
 
-  /** A call that is not for the engine, and what it is answered with. */
+  /** Adds a call that the engine does not run, with its fixed result. */
   #pushCall(kept: JsonObject, answer: string): void {
     const block = this.#uniqueCall({ ...kept, input: objectOf(kept.input) });
     const id = textIn(block.id);
@@ -180,11 +186,11 @@ class ConversationBuilder {
   }
 
   #endTurn(): void {
-    this.#answer();
+    this.#addResults();
     this.#dropLastThinking();
   }
 
-  #answer(): void {
+  #addResults(): void {
     if (this.#open.length === 0) return;
     this.#messages.push({ role: 'user', content: this.#open.map(({ result }) => result) });
     this.#open = [];
@@ -198,18 +204,18 @@ class ConversationBuilder {
   }
 }
 
-/** Arguments that are no object cannot go back; the result of such a call quotes them. */
+/** Arguments that are not an object cannot be sent back; the result of such a call quotes them. */
 function inputOf({ arguments: text }: ToolCallItem): JsonObject {
   const input = jsonIn(text);
   return isJsonObject(input) ? input : {};
 }
 
 function resultBlock(id: string, { output, shown, isError }: ToolResultItem): JsonObject {
-  const said = shown ?? (typeof output === 'string' ? output : JSON.stringify(output));
-  return isError ? failure(id, said) : { type: 'tool_result', tool_use_id: id, content: said };
+  const text = shown ?? (typeof output === 'string' ? output : JSON.stringify(output));
+  return isError ? failure(id, text) : { type: 'tool_result', tool_use_id: id, content: text };
 }
 
-/** An error without a text is refused. */
-function failure(id: string, said: string): JsonObject {
-  return { type: 'tool_result', tool_use_id: id, content: said || 'The tool failed.', is_error: true };
+/** The API refuses an error without text. */
+function failure(id: string, text: string): JsonObject {
+  return { type: 'tool_result', tool_use_id: id, content: text || 'The tool failed.', is_error: true };
 }

@@ -1,7 +1,8 @@
-import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
-import { arrayOf, objectOf, textIn } from '../turn/json-access.ts';
+import type { JsonObject, JsonValue } from '../../protocol/json.ts';
+import { objectOf, textIn } from '../turn/json-access.ts';
+import { isObjectSchema, rewriteSubschemas } from '../turn/rewrite-subschemas.ts';
 
-/** Keywords whose meaning cannot be kept: a schema with one of them has no native form. */
+/** Keywords whose meaning would be lost: a schema with one of them has no native form. */
 const REFUSED = [
   'not',
   'if',
@@ -19,7 +20,7 @@ const REFUSED = [
   'contains',
 ];
 
-/** Keywords the API refuses that only narrow a value: they become words in its description. */
+/** Keywords that the API refuses and that only narrow a value: they become part of its description. */
 const NARROWING = [
   'minimum',
   'maximum',
@@ -36,13 +37,13 @@ const NARROWING = [
 const FORMATS = ['date-time', 'time', 'date', 'duration', 'email', 'hostname', 'uri', 'ipv4', 'ipv6', 'uuid'];
 
 /**
- * The schema in the form that `output_config.format` and `strict` tools take: every object closed,
- * limits of numbers, texts and lists said in descriptions. `undefined` where there is no such form: an
- * object is open on purpose, the schema refers to itself, a keyword is not taken.
- * See https://platform.claude.com/docs/en/build-with-claude/structured-outputs#json-schema-limitations.
+ * Returns the schema in the form that `output_config.format` and `strict` tools take: every object closed,
+ * limits of numbers, texts and lists written into descriptions. Returns `undefined` if there is no such form:
+ * an object is explicitly open, the schema is recursive, or a keyword is not supported. See
+ * https://platform.claude.com/docs/en/build-with-claude/structured-outputs#json-schema-limitations.
  */
 export function nativeSchema(schema: JsonObject): JsonObject | undefined {
-  if (REFUSED.some(keyword => keyword in schema) || schema.$ref === '#') return undefined;
+  if (REFUSED.some(keyword => keyword in schema) || isRecursive(schema)) return undefined;
   const { $schema: _, additionalProperties, oneOf, ...form } = schema;
   if (oneOf !== undefined) form.anyOf = oneOf;
   if (isObjectSchema(schema)) {
@@ -50,60 +51,35 @@ export function nativeSchema(schema: JsonObject): JsonObject | undefined {
     form.properties = objectOf(schema.properties);
     form.additionalProperties = false;
   }
-  sayLimits(form);
-  for (const keyword of ['properties', '$defs', 'definitions']) {
-    if (form[keyword] === undefined) continue;
-    const members = membersOf(objectOf(form[keyword]), keyword);
-    if (!members) return undefined;
-    form[keyword] = members;
-  }
-  for (const keyword of ['anyOf', 'allOf']) {
-    if (form[keyword] === undefined) continue;
-    const choices = arrayOf(form[keyword]).map(formOf);
-    if (!choices.every(choice => choice !== undefined)) return undefined;
-    form[keyword] = choices;
-  }
-  if (form.items !== undefined) {
-    const items = formOf(form.items);
-    if (!items) return undefined;
-    form.items = items;
-  }
-  return form;
+  describeLimits(form);
+  return rewriteSubschemas(form, nativeSchema);
 }
 
-function formOf(schema: JsonValue): JsonObject | undefined {
-  return isJsonObject(schema) ? nativeSchema(schema) : undefined;
+/** Whether the schema refers to itself, or one of its definitions does. */
+function isRecursive(schema: JsonObject): boolean {
+  if (schema.$ref === '#') return true;
+  return ['$defs', 'definitions'].some(keyword =>
+    Object.entries(objectOf(schema[keyword])).some(([name, definition]) =>
+      JSON.stringify(definition).includes(`"#/${keyword}/${name}"`),
+    ),
+  );
 }
 
-function membersOf(schemas: JsonObject, keyword: string): JsonObject | undefined {
-  const members: [string, JsonValue][] = [];
-  for (const [name, schema] of Object.entries(schemas)) {
-    const form = formOf(schema);
-    const isRecursive = keyword !== 'properties' && JSON.stringify(schema).includes(`"#/${keyword}/${name}"`);
-    if (!form || isRecursive) return undefined;
-    members.push([name, form]);
-  }
-  return Object.fromEntries(members);
-}
-
-function isObjectSchema({ type, properties }: JsonObject): boolean {
-  return type === 'object' || arrayOf(type).includes('object') || properties !== undefined;
-}
-
-function sayLimits(form: JsonObject): void {
-  const said: string[] = [];
+/** Moves limits that the API refuses into the description. */
+function describeLimits(form: JsonObject): void {
+  const limits: string[] = [];
   for (const keyword of [...NARROWING, 'format', 'minItems']) {
     const limit = form[keyword];
-    if (limit === undefined || isTaken(keyword, limit)) continue;
-    said.push(`${keyword}: ${JSON.stringify(limit)}`);
+    if (limit === undefined || isSupported(keyword, limit)) continue;
+    limits.push(`${keyword}: ${JSON.stringify(limit)}`);
     delete form[keyword];
   }
-  if (said.length === 0) return;
+  if (limits.length === 0) return;
   const description = textIn(form.description);
-  form.description = `${description}${description === '' ? '' : '\n\n'}{${said.join(', ')}}`;
+  form.description = `${description}${description === '' ? '' : '\n\n'}{${limits.join(', ')}}`;
 }
 
-function isTaken(keyword: string, limit: JsonValue): boolean {
+function isSupported(keyword: string, limit: JsonValue): boolean {
   if (keyword === 'format') return FORMATS.includes(textIn(limit));
   return keyword === 'minItems' && (limit === 0 || limit === 1);
 }

@@ -6,37 +6,42 @@ import { type ModelRules, modelRules } from './models.ts';
 import { nativeSchema } from './native-schema.ts';
 import { thinkingInput, thinksIn } from './thinking.ts';
 
-export type PlanOptions = {
+type PlanOptions = {
   model: string;
-  /** Whether the model can be held to a schema. Default: by its name. */
+  /** Whether the model can enforce an output schema. Default: judged by its name. */
   nativeOutput: boolean | undefined;
-  /** The adapter's own; the request's go over them. */
+  /** The adapter's options; the request's options take precedence. */
   providerOptions: JsonObject | undefined;
 };
 
 /**
- * How the model is held to the schema of the answer: not at all, by its own format, by a tool made for
- * it that is called `name`, or by words, where tools are off and none can be forced.
+ * How the output schema is enforced:
+ * - `free`: not at all, because there is none or another call is forced;
+ * - `native`: with `output_config.format`;
+ * - `tool`: with an additional tool called `name`, whose input is the answer;
+ * - `words`: with instructions, when tools are turned off and a call cannot be forced.
  */
-export type OutputPlan =
+type OutputPlan =
   | { type: 'free' }
   | { type: 'native'; schema: JsonObject }
   | { type: 'tool'; name: string }
   | { type: 'words' };
 
-/** What request and response have to agree on. It follows from the request alone. */
+/** Decisions that the request and the reading of the response share. Derived from the request alone. */
 export type Plan = {
   rules: ModelRules;
   providerOptions: JsonObject;
   maxTokens: number;
-  /** `thinking` and `output_config.effort`, as the settings ask for them. */
+  /** Body members `thinking` and `output_config.effort` for the reasoning effort. */
   thinking: JsonObject;
+  /** Whether the model thinks in this request. */
   thinks: boolean;
   /** Whether `tool_choice` may force a call. */
   mayForce: boolean;
   output: OutputPlan;
 };
 
+/** Returns the plan for a request. */
 export function planOf(request: ModelRequest, options: PlanOptions): Plan {
   const rules = modelRules(options.model);
   const providerOptions = mergeOptions(options.providerOptions ?? {}, request.providerOptions);
@@ -49,11 +54,11 @@ export function planOf(request: ModelRequest, options: PlanOptions): Plan {
   const thinks = thinksIn(mergeOptions(thinking, providerOptions), rules);
   const mayForce = rules.forcedChoice && !thinks;
   const native = options.nativeOutput ?? rules.nativeOutput;
-  const output = outputPlan(request, native, mayForce);
+  const output = outputPlan(request, { native, mayForce });
   return { rules, providerOptions, maxTokens, thinking, thinks, mayForce, output };
 }
 
-/** A budget to think with comes on top: it has to be below `max_tokens`. */
+/** A large thinking budget is added to the default, because it must be below `max_tokens`. */
 function defaultMaxTokens({ maxOutputTokens }: ModelRules, providerOptions: JsonObject): number {
   const budget = integerIn(objectOf(providerOptions.thinking).budget_tokens) ?? 0;
   return budget < maxOutputTokens ? maxOutputTokens : maxOutputTokens + budget;
@@ -61,8 +66,7 @@ function defaultMaxTokens({ maxOutputTokens }: ModelRules, providerOptions: Json
 
 function outputPlan(
   { output, tools, toolChoice }: ModelRequest,
-  native: boolean,
-  mayForce: boolean,
+  { native, mayForce }: { native: boolean; mayForce: boolean },
 ): OutputPlan {
   if (!output) return { type: 'free' };
   const schema = native ? nativeSchema(output.schema) : undefined;

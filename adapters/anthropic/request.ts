@@ -1,5 +1,5 @@
 import type { Item } from '../../protocol/item.ts';
-import type { JsonObject } from '../../protocol/json.ts';
+import { given, type JsonObject } from '../../protocol/json.ts';
 import type { ModelRequest, Settings, ToolDefinition } from '../../protocol/turn.ts';
 import type { Input } from '../turn/growing-input.ts';
 import { objectsOf, textIn } from '../turn/json-access.ts';
@@ -8,13 +8,14 @@ import { withOutputSchema } from '../turn/strict-schema.ts';
 import { nativeSchema } from './native-schema.ts';
 import type { Plan } from './plan.ts';
 
+/** Inputs of `bodyOf` besides the model request. */
 export type BodyOptions = {
   model: string;
   stream: boolean;
   conversationOf(transcript: readonly Item[]): Input;
 };
 
-/** The body of one call: the whole transcript, every time. */
+/** Builds the request body of one call. It always contains the full transcript. */
 export function bodyOf(
   request: ModelRequest,
   plan: Plan,
@@ -28,7 +29,7 @@ export function bodyOf(
       {
         model,
         max_tokens: plan.maxTokens,
-        ...(instructions === '' ? {} : { system: instructions }),
+        ...given({ system: instructions || undefined }),
         messages,
         ...(stream ? { stream: true } : {}),
         ...(tools.length > 0 ? { tools } : {}),
@@ -67,12 +68,12 @@ function toolsInput({ tools, output }: ModelRequest, plan: Plan): JsonObject[] {
 }
 
 function toolInput({ name, description, inputSchema, strict }: ToolDefinition, { rules }: Plan): JsonObject {
-  const closed = strict === true && rules.nativeOutput ? nativeSchema(inputSchema) : undefined;
+  const strictForm = strict === true && rules.nativeOutput ? nativeSchema(inputSchema) : undefined;
   return {
     name,
-    ...(description === '' ? {} : { description }),
-    input_schema: objectSchema(closed ?? inputSchema),
-    ...(closed ? { strict: true } : {}),
+    ...given({ description: description || undefined }),
+    input_schema: objectSchema(strictForm ?? inputSchema),
+    ...(strictForm ? { strict: true } : {}),
   };
 }
 
@@ -80,7 +81,9 @@ function objectSchema(schema: JsonObject): JsonObject {
   return { ...schema, type: 'object' };
 }
 
-/** Calls in the transcript are refused where no tool is declared at all. */
+/**
+ * Returns declarations for the called tools: the API refuses calls in a transcript if no tool is declared.
+ */
 function calledTools(messages: readonly JsonObject[]): JsonObject[] {
   const names = new Set<string>();
   for (const { content } of messages) {
@@ -103,12 +106,15 @@ function choiceInput({ tools, toolChoice, settings }: ModelRequest, { output, ma
     : { type: 'tool', name: toolChoice.name, ...single };
 }
 
-/** Thinking allows no `temperature`, and a `top_p` only from 0.95; newer models take one of the two, or none. */
+/**
+ * With thinking, `temperature` is refused and `top_p` must be at least 0.95. Newer models accept one of the
+ * two, or none.
+ */
 function samplingInput({ temperature, topP }: Settings, { rules, thinks }: Plan): JsonObject {
   if (rules.sampling === 'none') return {};
-  const warm: JsonObject =
+  const sampling: JsonObject =
     temperature === undefined || thinks ? {} : { temperature: Math.min(1, Math.max(0, temperature)) };
-  const oneIsEnough = rules.sampling === 'one' && warm.temperature !== undefined;
-  if (topP === undefined || oneIsEnough || (thinks && topP < 0.95)) return warm;
-  return { ...warm, top_p: topP };
+  const oneIsEnough = rules.sampling === 'one' && sampling.temperature !== undefined;
+  if (topP === undefined || oneIsEnough || (thinks && topP < 0.95)) return sampling;
+  return { ...sampling, top_p: topP };
 }

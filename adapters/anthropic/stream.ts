@@ -6,13 +6,14 @@ import { jsonIn, nonEmpty, objectOf, objectsOf, shorten, textIn } from '../turn/
 import { extend, type StreamedBlock, StreamedBlocks } from './streamed-blocks.ts';
 import type { ReadBlock } from './turn.ts';
 
-/** The message a stream ended with, its content apart. */
-export type EndedMessage = { message: JsonObject; content: ReadBlock[] };
+/** The final message of a stream, with its content separate. */
+type EndedMessage = { message: JsonObject; content: ReadBlock[] };
 
 /**
- * Yields the deltas of a streamed message and returns it, as soon as it has ended. `outputTool`: the
- * tool made for the answer, if there is one; until the end nobody knows then what the text of the turn
- * is, so none is shown. Throws a `ProviderError` for an error in the stream, and for a stream that just stops.
+ * Yields the deltas of a streamed message and returns the message as soon as it has ended. `outputTool` is
+ * the name of the tool that takes the answer, if there is one. The text of such a turn is only known at its
+ * end, so no text deltas are yielded. Throws a `ProviderError` for an error in the stream and for a truncated
+ * stream.
  */
 export async function* readMessageStream(
   events: AsyncIterable<SseEvent>,
@@ -41,9 +42,9 @@ export async function* readMessageStream(
 /**
  * The state of one streamed message.
  *
- * S1 A `message_start` that comes again with the same id changes nothing; with another id, the stream is
- *    two messages spliced together, and nothing of it counts.
- * S2 Later counts go before earlier ones; `null` is not a count.
+ * S1 A repeated `message_start` with the same id changes nothing. With another id, two messages were spliced
+ *    into one stream, which is an error.
+ * S2 Later token counts replace earlier ones; `null` is ignored.
  */
 class MessageStream {
   readonly #outputTool: string | undefined;
@@ -59,6 +60,7 @@ class MessageStream {
     this.#context = context;
   }
 
+  /** Reads one event and yields its deltas. */
   *read(type: string, event: JsonObject): Generator<TurnDelta, void> {
     switch (type) {
       case 'message_start':
@@ -80,25 +82,26 @@ class MessageStream {
     }
   }
 
+  /** Returns the complete message. */
   end(): EndedMessage {
     const message = { ...this.#message, ...this.#ending, usage: this.#usage };
     return { message, content: this.#blocks.content() };
   }
 
-  /** Calls that a container made before the stream began stand in the message itself. */
+  /** Calls that a container made before the stream began are part of the initial message. */
   *#start(message: JsonObject): Generator<TurnDelta, void> {
     if (this.#message === undefined) {
       this.#message = message;
       setKnown(this.#usage, objectOf(message.usage));
-      const given = objectsOf(message.content);
-      for (const [at, block] of given.entries()) {
-        const index = at - given.length;
+      const initial = objectsOf(message.content);
+      for (const [at, block] of initial.entries()) {
+        const index = at - initial.length;
         yield* this.#begin({ index, content_block: block });
         this.#end({ index });
       }
     } else if (message.id !== this.#message.id) {
       throw malformedStream(
-        `the message ${textIn(message.id)} begins while ${textIn(this.#message.id)} is not over.`,
+        `the message ${textIn(message.id)} starts before ${textIn(this.#message.id)} has ended.`,
         this.#context,
       );
     }
@@ -135,7 +138,10 @@ class MessageStream {
     }
   }
 
-  /** What a block that was never begun must be; a call cannot be one, it has no name. */
+  /**
+   * Opens the block for a delta without a `content_block_start`. Impossible for a call, which has no name
+   * then.
+   */
   #unannounced(event: JsonObject, { type }: JsonObject): StreamedBlock | undefined {
     if (type === 'text_delta') return this.#blocks.begin(event, { type: 'text', text: '' });
     if (type !== 'thinking_delta') return undefined;

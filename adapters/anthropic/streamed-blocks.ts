@@ -2,25 +2,25 @@ import type { JsonObject } from '../../protocol/json.ts';
 import { integerIn, jsonIn, nonEmpty, objectOf, textIn } from '../turn/json-access.ts';
 import type { ReadBlock } from './turn.ts';
 
-/** One content block while it is streamed. */
+/** One content block during streaming. */
 export type StreamedBlock = {
   index: number;
   block: JsonObject;
-  /** The pieces of its `input`. */
+  /** The pieces of the block's `input`. */
   pieces: string[];
   ended: boolean;
-  /** Of the turn's calls; `undefined` for everything that is not one. */
+  /** The position among the turn's calls; `undefined` for other blocks. */
   callIndex: number | undefined;
 };
 
 /**
- * The content blocks of a streamed message.
+ * Collects the content blocks of a streamed message.
  *
- * B1 An event belongs to the latest block begun at its index; without one, to the block touched last.
- *    Blocks may be interleaved.
- * B2 A block with an id that has come before is the one that came; so is one without an id that begins
- *    again while it is open. After its end, or with another type, it is a new one.
- * B3 Nothing of an input is parsed before the message has ended. Pieces go before the input a block began with.
+ * B1 An event belongs to the latest block with its index; without an index, to the block of the previous
+ *    event. Blocks may be interleaved.
+ * B2 A block with a known id is a repetition; so is a block without an id that starts again while it is open.
+ *    A block that starts after the end of the open one, or with another type, is a new block.
+ * B3 Inputs are parsed only after the message has ended. Streamed pieces replace the initial input.
  */
 export class StreamedBlocks {
   readonly #blocks: StreamedBlock[] = [];
@@ -28,12 +28,13 @@ export class StreamedBlocks {
   readonly #ids = new Set<string>();
   #last: StreamedBlock | undefined;
 
-  /** The block that begins; `undefined` if it had begun before. */
+  /** Opens a block; `undefined` if it is a repetition. */
   begin(event: JsonObject, block: JsonObject): StreamedBlock | undefined {
     const known = this.at(event);
-    const again = known && !known.ended && known.block.type === block.type && known.block.id === block.id;
+    const isRepeated =
+      known && !known.ended && known.block.type === block.type && known.block.id === block.id;
     const id = nonEmpty(block.id);
-    if (again || (id !== undefined && this.#ids.has(id))) return undefined;
+    if (isRepeated || (id !== undefined && this.#ids.has(id))) return undefined;
     if (id !== undefined) this.#ids.add(id);
     const index = integerIn(event.index) ?? this.#blocks.length;
     const streamed: StreamedBlock = {
@@ -49,7 +50,7 @@ export class StreamedBlocks {
     return streamed;
   }
 
-  /** The block an event is about. */
+  /** Returns the block that an event belongs to. */
   at(event: JsonObject): StreamedBlock | undefined {
     const index = integerIn(event.index);
     const found = index === undefined ? this.#last : this.#latest.get(index);
@@ -57,13 +58,13 @@ export class StreamedBlocks {
     return found;
   }
 
-  /** The blocks in the message's order, put together. */
+  /** Returns the assembled blocks in the message's order. */
   content(): ReadBlock[] {
     return this.#blocks.toSorted((a, b) => a.index - b.index).map(assembled);
   }
 }
 
-/** Adds what a `content_block_delta` brings. Deltas of unknown types set the members they have. */
+/** Applies a `content_block_delta`. A delta of an unknown type sets its members on the block. */
 export function extend(streamed: StreamedBlock, delta: JsonObject): void {
   const { block, pieces } = streamed;
   switch (delta.type) {

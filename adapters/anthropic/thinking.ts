@@ -2,7 +2,7 @@ import type { JsonObject } from '../../protocol/json.ts';
 import { objectOf } from '../turn/json-access.ts';
 import type { ModelRules } from './models.ts';
 
-/** Tokens to think with, for models that take a budget. The API takes no fewer than `LEAST_BUDGET`. */
+/** Thinking budgets in tokens by effort. The API requires at least `LEAST_BUDGET`. */
 const BUDGETS: Readonly<Record<string, number>> = {
   minimal: 1_024,
   low: 4_096,
@@ -14,28 +14,32 @@ const BUDGETS: Readonly<Record<string, number>> = {
 const LEAST_BUDGET = 1_024;
 
 /**
- * `reasoningEffort` in the form the model takes: nothing, a budget that leaves room for the answer
- * below `maxTokens`, or adaptive thinking with an effort. Unknown efforts count as `medium` or go as they are.
+ * Converts `reasoningEffort` to the form that the model takes: nothing, a budget that leaves room for the
+ * answer within `maxTokens`, or adaptive thinking with an effort. An unknown effort means the `medium`
+ * budget, or is sent unchanged.
  */
 export function thinkingInput(effort: string | undefined, rules: ModelRules, maxTokens: number): JsonObject {
   if (effort === undefined || rules.thinking === 'never') return {};
-  if (effort === 'none') return notThinking(rules);
+  if (effort === 'none') return thinkingOffInput(rules);
   if (rules.thinking === 'adaptive') {
     return { thinking: { type: 'adaptive' }, output_config: { effort: effortOf(effort, rules) } };
   }
-  const most = Math.max(LEAST_BUDGET, Math.floor(maxTokens * 0.75));
-  const budget = Math.min(BUDGETS[effort] ?? 10_000, most);
+  const largest = Math.max(LEAST_BUDGET, Math.floor(maxTokens * 0.75));
+  const budget = Math.min(BUDGETS[effort] ?? 10_000, largest);
   return budget < maxTokens ? { thinking: { type: 'enabled', budget_tokens: budget } } : {};
 }
 
-/** Whether the model thinks in this request; then it refuses a forced choice of tools and most sampling. */
+/**
+ * Whether the model thinks in this request. If so, it refuses a forced tool choice and most sampling
+ * settings.
+ */
 export function thinksIn(body: JsonObject, rules: ModelRules): boolean {
   const { type } = objectOf(body.thinking);
-  return type === undefined ? rules.thinksUnasked : type === 'enabled' || type === 'adaptive';
+  return type === undefined ? rules.thinksByDefault : type === 'enabled' || type === 'adaptive';
 }
 
-function notThinking({ thinkingOff }: ModelRules): JsonObject {
-  if (thinkingOff === 'unasked') return {};
+function thinkingOffInput({ thinkingOff }: ModelRules): JsonObject {
+  if (thinkingOff === 'default') return {};
   return thinkingOff === 'impossible'
     ? { output_config: { effort: 'low' } }
     : { thinking: { type: thinkingOff } };

@@ -8,12 +8,15 @@ import { toolCall } from '../turn/tool-call.ts';
 import { normalizeUsage } from '../turn/usage.ts';
 import { keepBlock } from './wire-block.ts';
 
-/** A content block; from a stream also the text of its `input` as the model wrote it, empty where none came. */
+/**
+ * A content block. From a stream also `written`, the text of its `input` as streamed; empty if none was
+ * streamed.
+ */
 export type ReadBlock = { block: JsonObject; written?: string };
 
 /**
- * The turn of a message that has ended. `outputTool`: the name of the tool that was made for the
- * answer; called alone it is the answer, else the calls beside it count.
+ * Builds the turn of a completed message. `outputTool` is the name of the tool that takes the answer: if only
+ * that tool is called, its input is the answer; otherwise the other calls are used and it is ignored.
  */
 export function turnOf(
   message: JsonObject,
@@ -31,7 +34,7 @@ export function turnOf(
     text,
     reasoning,
     toolCalls,
-    finishReason: finishReasonOf(message, toolCalls.length > 0),
+    finishReason: finishReasonOf(message, { hasCalls: toolCalls.length > 0 }),
     usage: usageOf(objectOf(message.usage)),
     model: nonEmpty(message.model) ?? model,
     items,
@@ -45,23 +48,23 @@ class ContentReader {
   items: Item[] = [];
   readonly #ids: CallIds;
   readonly #outputTool: string | undefined;
-  /** Where the answer is, if it came as a call. */
+  /** The position of the block that holds the answer as a call; -1 if there is none. */
   readonly #answer: number;
-  /** Where the length limit cut the message off. */
+  /** The position of the block that the length limit cut off; -1 if there is none. */
   readonly #cutOff: number;
 
   constructor(
     transcript: ModelRequest['transcript'],
     content: readonly ReadBlock[],
     outputTool: string | undefined,
-    cutOff: boolean,
+    isCut: boolean,
   ) {
     const calls = content.map(({ block }) => (block.type === 'tool_use' ? textIn(block.name) : undefined));
     const isReal = (name: string | undefined) => name !== undefined && name !== outputTool;
     this.#ids = new CallIds(transcript);
     this.#outputTool = outputTool;
     this.#answer = outputTool === undefined || calls.some(isReal) ? -1 : calls.indexOf(outputTool);
-    this.#cutOff = cutOff ? content.length - 1 : -1;
+    this.#cutOff = isCut ? content.length - 1 : -1;
   }
 
   read({ block, written }: ReadBlock, at: number): void {
@@ -75,35 +78,35 @@ class ContentReader {
         this.items.push({ type: 'reasoning', text: textIn(block.thinking), opaque: keepBlock(block) });
         return;
       case 'tool_use':
-        if (at === this.#answer) this.#say(answerText(block, written), block);
+        if (at === this.#answer) this.#addMessage(answerText(block, written), block);
         else if (block.name === this.#outputTool) this.#keep(block);
-        else this.#readCall(block, written, at === this.#cutOff);
+        else this.#readCall(block, written, { isCutOff: at === this.#cutOff });
         return;
       default:
         this.#keep(block);
     }
   }
 
-  /** Text beside an answer that came as a call is no part of it. */
+  /** Text next to an answer that is a call is not part of the answer. */
   #readText(block: JsonObject): void {
     const text = textIn(block.text);
     if (text === '') return;
     if (this.#answer >= 0) this.#keep(block);
-    else this.#say(text, block);
+    else this.#addMessage(text, block);
   }
 
-  #say(text: string, block: JsonObject): void {
+  #addMessage(text: string, block: JsonObject): void {
     const annotations = arrayOf(block.citations);
     const part = { type: 'text' as const, text, ...(annotations.length > 0 ? { annotations } : {}) };
     this.text += text;
     this.items.push({ type: 'message', role: 'assistant', content: [part], opaque: keepBlock(block) });
   }
 
-  #readCall(block: JsonObject, written: string | undefined, cutOff: boolean): void {
+  #readCall(block: JsonObject, written: string | undefined, { isCutOff }: { isCutOff: boolean }): void {
     const callId = this.#ids.name(nonEmpty(block.id), this.toolCalls.length);
     const made = toolCall(callId, textIn(block.name), written || JSON.stringify(block.input ?? {}));
-    const neverCame = cutOff && written === '' && made.arguments === '{}';
-    const call = neverCame ? failed(made, CUT_OFF) : made;
+    const hasNoInput = isCutOff && written === '' && made.arguments === '{}';
+    const call = hasNoInput ? failed(made, CUT_OFF) : made;
     this.toolCalls.push(call);
     const { name, arguments: text } = call;
     this.items.push({ type: 'tool_call', callId, name, arguments: text, opaque: keepBlock(block) });
@@ -129,11 +132,11 @@ function isCutOff(message: JsonObject): boolean {
   return TOO_LONG.has(message.stop_reason);
 }
 
-/** A turn that was paused with calls goes on when they have results. */
-function finishReasonOf(message: JsonObject, calls: boolean): FinishReason {
+/** A paused turn with calls continues when the calls have results. */
+function finishReasonOf(message: JsonObject, { hasCalls }: { hasCalls: boolean }): FinishReason {
   if (isCutOff(message)) return 'length';
   if (message.stop_reason === 'refusal') return 'content_filter';
-  if (calls) return 'tool_calls';
+  if (hasCalls) return 'tool_calls';
   switch (message.stop_reason) {
     case 'end_turn':
     case 'stop_sequence':
@@ -147,13 +150,13 @@ function finishReasonOf(message: JsonObject, calls: boolean): FinishReason {
   }
 }
 
-/** The input is counted in three parts that do not overlap; a part that is not said is 0. */
+/** The API reports the input in three disjoint counts; a missing count is 0. */
 function usageOf(usage: JsonObject): Usage | null {
   const cached = countIn(usage.cache_read_input_tokens);
   const written = countIn(usage.cache_creation_input_tokens);
-  const { input_tokens: rest } = usage;
+  const { input_tokens: uncached } = usage;
   return normalizeUsage({
-    input: typeof rest === 'number' ? rest + cached + written : undefined,
+    input: typeof uncached === 'number' ? uncached + cached + written : undefined,
     output: usage.output_tokens,
     cachedInput: cached,
     cacheWrite: written,

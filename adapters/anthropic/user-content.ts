@@ -1,8 +1,11 @@
 import type { Part } from '../../protocol/item.ts';
-import type { JsonObject } from '../../protocol/json.ts';
+import { given, type JsonObject } from '../../protocol/json.ts';
 import { readDataURL } from '../turn/data-url.ts';
 
-/** The parts of a user message as content blocks. Empty texts are refused, so they are left out. */
+/**
+ * Converts the parts of a user message to content blocks. Empty texts are omitted, because the API refuses
+ * them.
+ */
 export function userContent(parts: readonly Part[]): JsonObject[] {
   return parts.filter(part => part.type !== 'text' || part.text !== '').map(userBlock);
 }
@@ -18,7 +21,7 @@ function userBlock(part: Part): JsonObject {
   }
 }
 
-/** PDFs go as they are, text as text; what else there is the API refuses by name. */
+/** Text files are sent as text, PDFs as binary. The API refuses other types with an error that names them. */
 function fileBlock(part: Extract<Part, { type: 'file' }>): JsonObject {
   const file = readURL(part.url, part.mediaType);
   if (file.mediaType.startsWith('image/')) return { type: 'image', source: binarySource(file) };
@@ -26,10 +29,10 @@ function fileBlock(part: Extract<Part, { type: 'file' }>): JsonObject {
     file.base64 !== undefined && isText(file.mediaType)
       ? { type: 'text', media_type: 'text/plain', data: Buffer.from(file.base64, 'base64').toString('utf8') }
       : binarySource(file);
-  return { type: 'document', source, ...(part.name === undefined ? {} : { title: part.name }) };
+  return { type: 'document', source, ...given({ title: part.name }) };
 }
 
-/** `base64` is there for `data:` URLs only. */
+/** A referenced file. Only `data:` URLs have `base64`. */
 type Referenced = { url: string; mediaType: string; base64?: string };
 
 function readURL(url: string, mediaType = ''): Referenced {

@@ -1,3 +1,5 @@
+// The Chat Completions API, for every provider that implements it: requests, streams and turns. A `ChatDialect`
+// describes how a provider deviates.
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { ProviderError } from '../../protocol/error.ts';
 import type { JsonObject } from '../../protocol/json.ts';
@@ -14,13 +16,17 @@ import { bodyOf } from './request.ts';
 import { readChatBody, readChatStream } from './stream.ts';
 import { turnOf } from './turn.ts';
 
+/** The options of every Chat Completions adapter. */
 export type ChatOptions = ConnectionOptions &
   ClientOptions & {
-    /** Laid over every request's body, under the request's own: objects are merged, `tools` appended. */
+    /**
+     * Merged into the body of every request; the request's own options take precedence. Objects are merged,
+     * `tools` appended.
+     */
     providerOptions?: JsonObject;
   };
 
-/** A single-turn adapter for a provider that speaks the Chat Completions API. */
+/** Creates the adapter of a provider that implements the Chat Completions API. */
 export function chatAdapter(dialect: ChatDialect, options: ChatOptions): ModelAdapter {
   const { model } = options;
   const now = options.now ?? Date.now;
@@ -43,7 +49,7 @@ export function chatAdapter(dialect: ChatDialect, options: ChatOptions): ModelAd
       try {
         return await connection.post('/chat/completions', body, signal);
       } catch (thrown) {
-        throw maybeRetryable(errorFromThrown(thrown, connection.context, signal, now()), dialect);
+        throw markRetryable(errorFromThrown(thrown, connection.context, signal, now()), dialect);
       }
     },
     read(body, request, context) {
@@ -57,15 +63,15 @@ export function chatAdapter(dialect: ChatDialect, options: ChatOptions): ModelAd
         const ending = yield* readChatStream(readSse(chunks), answer, context);
         return turnOf(answer, ending, request, dialect, model);
       } catch (thrown) {
-        throw thrown instanceof ProviderError ? maybeRetryable(thrown, dialect) : thrown;
+        throw thrown instanceof ProviderError ? markRetryable(thrown, dialect) : thrown;
       }
     },
     now,
   });
 }
 
-/** Some refusals are about what the model happened to sample: another try may give something else. */
-function maybeRetryable(error: ProviderError, { retryableCodes = [] }: ChatDialect): ProviderError {
+/** Marks errors caused by the sampled output as retryable: another attempt may sample a valid one. */
+function markRetryable(error: ProviderError, { retryableCodes = [] }: ChatDialect): ProviderError {
   if (error.retryable || !readErrorBody(error.raw).codes.some(code => retryableCodes.includes(code))) {
     return error;
   }

@@ -6,28 +6,31 @@ import { ContentChunks } from './content-chunks.ts';
 import type { ChatDialect } from './dialect.ts';
 import { detailText, newSuffix, ReasoningDetails } from './reasoning-details.ts';
 
-/** Where a message says what it reasoned, outside of its content. Providers say the same in several. */
+/**
+ * The members of a message that hold reasoning outside of its content. Providers repeat the same text in
+ * several.
+ */
 const REASONING_MEMBERS = ['reasoning_content', 'reasoning', 'reasoning_details'] as const;
 type ReasoningMember = (typeof REASONING_MEMBERS)[number];
 
 /**
- * The message of one turn, from its deltas or as a whole.
+ * Accumulates the message of one turn, from deltas or from a complete message.
  *
- * A1 A delta may have reasoning, content and calls together; each is read.
- * A2 Reasoning text comes from one member, the first that has some; the others repeat it.
- * A3 A whole message's calls are taken as they stand in its list; those of deltas are put together.
- * A4 A generated image comes whole, beside the content; one that is sent again is the same image.
+ * A1 A delta may contain reasoning, content and calls at once; each is read.
+ * A2 Reasoning text is read from one member, the first that has text; the other members repeat it.
+ * A3 The calls of a complete message are taken from its list as they are; those of deltas are assembled.
+ * A4 A generated image arrives complete, outside of the content; a repeated URL is the same image.
  */
 export class Answer {
   text = '';
-  /** What was reasoned outside of the content, and in which member. */
+  /** Reasoning outside of the content, and the member it was in. */
   reasoning = '';
   reasoningMember: ReasoningMember | undefined;
   refusal = '';
   readonly content = new ContentChunks();
   readonly details = new ReasoningDetails();
   readonly annotations: JsonValue[] = [];
-  /** The URLs of the images that were generated. */
+  /** The URLs of generated images. */
   readonly images = new Set<string>();
   readonly #calls = new CallAccumulator();
   readonly #extras = new Map<string, JsonObject>();
@@ -39,7 +42,7 @@ export class Answer {
     this.#dialect = dialect;
   }
 
-  /** Takes a whole message in. */
+  /** Adds a complete message. */
   readMessage(message: JsonObject): void {
     for (const detail of objectsOf(message.reasoning_details)) this.details.add(detail);
     this.#readText(message);
@@ -48,7 +51,7 @@ export class Answer {
     this.#readExecuted(message);
   }
 
-  /** Takes a delta in; what of it a reader of the stream can be shown. */
+  /** Adds a delta. Yields the deltas to show to a reader of the stream. */
   *readDelta(delta: JsonObject): Generator<TurnDelta, void> {
     for (const piece of objectsOf(delta.reasoning_details)) this.details.push(piece);
     yield* this.#readText(delta);
@@ -57,11 +60,12 @@ export class Answer {
     this.#readExecuted(delta);
   }
 
+  /** Returns the calls. `extra` holds provider-specific members that are sent back with the call. */
   calls(): (AccumulatedCall & { extra: JsonObject | undefined })[] {
     return this.#calls.calls().map(call => ({ ...call, extra: this.#extras.get(call.id ?? '') }));
   }
 
-  /** The tools the provider ran itself. */
+  /** Returns the tools that the provider ran itself. */
   executed(): JsonObject[] {
     return this.#executed;
   }
@@ -74,7 +78,7 @@ export class Answer {
       deltas.push({ type: 'reasoning', text: reasoning });
     }
     for (const chunk of chunksOf(source.content)) {
-      const read = this.content.add(this.#fresh(chunk));
+      const read = this.content.add(this.#withoutRepetition(chunk));
       if (read.text === '') continue;
       if (read.type === 'text') this.text += read.text;
       deltas.push(read);
@@ -91,15 +95,15 @@ export class Answer {
   #reasoningIn(source: JsonObject): string {
     const candidates = this.reasoningMember === undefined ? REASONING_MEMBERS : [this.reasoningMember];
     for (const member of candidates) {
-      const said = member === 'reasoning_details' ? textOfDetails(source) : textIn(source[member]);
-      if (said === '') continue;
+      const text = member === 'reasoning_details' ? textOfDetails(source) : textIn(source[member]);
+      if (text === '') continue;
       this.reasoningMember = member;
-      return this.#dialect.resendsText ? newSuffix(this.reasoning, said) : said;
+      return this.#dialect.resendsText ? newSuffix(this.reasoning, text) : text;
     }
     return '';
   }
 
-  #fresh(chunk: JsonObject): JsonObject {
+  #withoutRepetition(chunk: JsonObject): JsonObject {
     if (!this.#dialect.resendsText || chunk.type !== 'text') return chunk;
     return { ...chunk, text: newSuffix(this.text, textIn(chunk.text)) };
   }
@@ -132,7 +136,7 @@ export class Answer {
   }
 }
 
-/** Before there were tool calls, a message had one function call, without an id. */
+/** The API's older form of a call: one `function_call` per message, without an id. */
 function legacyFragment({ name, arguments: text }: JsonObject): CallFragment {
   return { index: -1, name: nonEmpty(name) ?? null, arguments: text ?? null };
 }

@@ -1,5 +1,5 @@
 import type { MessageItem, ReasoningItem, ToolCallItem } from '../../protocol/item.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
+import { given, isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
 import { jsonIn, nonEmpty } from '../turn/json-access.ts';
 import { chunkText } from './content-chunks.ts';
@@ -8,10 +8,10 @@ import { keptBy } from './kept.ts';
 import { isReplayable } from './reasoning-details.ts';
 import type { WireCallIds } from './wire-call-ids.ts';
 
-/** What an assistant said in one go: the API has one message for all of it. */
+/** An item of an assistant turn. The API has one message for all items of a turn. */
 export type AssistantItem = ReasoningItem | MessageItem | ToolCallItem;
 
-/** The message of these items; `undefined` where they hold nothing that may stand alone. */
+/** Builds the message of these items; `undefined` if they have no content, call or refusal. */
 export function assistantMessage(
   items: readonly AssistantItem[],
   dialect: ChatDialect,
@@ -26,13 +26,13 @@ export function assistantMessage(
   return {
     role: 'assistant',
     content,
-    ...(refusal === '' ? {} : { refusal }),
+    ...given({ refusal: refusal || undefined }),
     ...reasoningOf(items, calls, dialect, ids),
     ...(calls.length === 0 ? {} : { tool_calls: calls.map(call => callInput(call, dialect, ids)) }),
   };
 }
 
-/** `null` where there is none: thoughts alone are none, unless calls come with them. */
+/** Returns `null` if there is no content. Thinking alone is not content, unless the message has calls. */
 function contentOf(
   items: readonly AssistantItem[],
   hasCalls: boolean,
@@ -46,7 +46,7 @@ function contentOf(
   return hasCalls || chunks.some(chunk => chunk.type !== 'thinking') ? chunks : null;
 }
 
-/** Chunks come back as they were, as long as nobody has changed their text. */
+/** Returns the original chunks, unless their text was edited since. */
 function chunksOf(item: AssistantItem, provider: string): JsonObject[] {
   if (item.type === 'tool_call') return [];
   const { chunk, chunks } = keptBy(provider, item.opaque);
@@ -82,7 +82,9 @@ function reasoningOf(
   return members;
 }
 
-/** A detail that belongs to a call names it by the id it came with, which may have changed since. */
+/**
+ * A detail refers to its call by the call's original id, which this replaces with the id used in the request.
+ */
 function withKnownId(detail: JsonObject, known: ReadonlyMap<string, string>): JsonObject {
   const id = known.get(nonEmpty(detail.id) ?? '');
   return id === undefined ? detail : { ...detail, id };
@@ -106,7 +108,7 @@ function callInput(call: ToolCallItem, { provider }: ChatDialect, ids: WireCallI
   };
 }
 
-/** Many servers parse the arguments of old calls and refuse what is not an object. */
+/** Many servers parse the arguments of earlier calls and refuse anything but an object. */
 function argumentsInput(text: string): string {
   if (text.trim() === '') return '{}';
   return isJsonObject(jsonIn(text)) ? text : JSON.stringify({ invalid_arguments: text });

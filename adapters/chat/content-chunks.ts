@@ -1,14 +1,19 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import { arrayOf, textIn } from '../turn/json-access.ts';
 
-/** A stretch of a message's content: a thinking chunk, or all that stands up to the next one. */
+/**
+ * A section of a message's content: one thinking chunk, or all other chunks up to the next thinking chunk.
+ */
 export type Stretch = { type: 'thinking'; chunk: JsonObject } | { type: 'text'; chunks: JsonObject[] };
 
-/** The content of a message that comes as text, as chunks, or as both by turns; neighbours of one kind are joined. */
+/**
+ * Accumulates message content that arrives as text, as chunks, or as a mix. Adjacent chunks of one kind are
+ * joined.
+ */
 export class ContentChunks {
   readonly stretches: Stretch[] = [];
 
-  /** Takes a chunk in; what of it is readable. */
+  /** Adds a chunk and returns its readable text. */
   add(chunk: JsonObject): { type: 'text' | 'reasoning'; text: string } {
     const last = this.stretches.at(-1);
     if (chunk.type === 'thinking') {
@@ -24,12 +29,14 @@ export class ContentChunks {
   }
 }
 
+/** Returns the text of a thinking chunk. */
 export function thinkingText(chunk: JsonObject): string {
   return typeof chunk.thinking === 'string'
     ? chunk.thinking
     : partsOf(chunk.thinking).map(chunkText).join('');
 }
 
+/** Returns the text of a text chunk, and the empty string for other chunks. */
 export function chunkText(chunk: JsonObject): string {
   return chunk.type === 'text' ? textIn(chunk.text) : '';
 }

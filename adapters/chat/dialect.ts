@@ -3,49 +3,59 @@ import type { JsonObject } from '../../protocol/json.ts';
 import type { Endpoint } from '../http/connection.ts';
 
 /**
- * What tells the providers of the Chat Completions API apart. What is left out is as most have it, so
- * that a new provider begins as an endpoint.
+ * How a provider of the Chat Completions API deviates from the others. Every member has the most common
+ * behaviour as its default, so a new provider needs only an endpoint.
  */
 export type ChatDialect = Endpoint & {
-  /** Who speaks the instructions, and messages of the role `developer`. Default `system` for both. */
+  /** The role of instructions and of `developer` messages. Default: `system` for both. */
   role?: (role: 'system' | 'developer', model: string) => 'system' | 'developer' | 'user';
-  /** What limits the length of an answer. Default `max_tokens`. */
+  /** The member that limits the output length. Default: `max_tokens`. */
   maxTokensMember?: (model: string) => 'max_tokens' | 'max_completion_tokens';
-  /** How a call to some tool is demanded. Default `required`. */
+  /** The tool choice that forces a call of any tool. Default: `required`. */
   requiredChoice?: 'required' | 'any';
-  /** How the provider is held to an output schema. Default `json_schema`; the others need it in words too. */
+  /**
+   * How an output schema is enforced. Default: `json_schema`; the other forms add the schema to the
+   * instructions.
+   */
   output?: OutputForm;
-  /** The same where there are tools. Default: `output`. */
+  /** Like `output`, for requests with tools. Default: `output`. */
   outputWithTools?: OutputForm;
-  /** How a file of a user's message is sent. Default: OpenAI's `file`. */
+  /** Converts a file of a user message. Default: OpenAI's `file` part. */
   filePart?: (file: Extract<Part, { type: 'file' }>) => JsonObject;
-  /** The ids of calls that are taken; others are exchanged for made ones in each request. Default: all. */
+  /** The accepted form of call ids; other ids are replaced in each request. Default: all are accepted. */
   callIds?: CallIdForm;
-  /** How reasoning goes back. Default `none`. */
+  /** How reasoning is sent back. Default: `none`. */
   reasoning?: ReasoningForm;
-  /** The setting of reasoning effort. Default `{reasoning_effort}`. */
+  /** Body members that set the reasoning effort. Default: `{reasoning_effort}`. */
   effort?: (effort: string, model: string) => JsonObject;
-  /** What a streaming request has beyond `stream`. Default `{stream_options: {include_usage: true}}`. */
+  /** Further body members of a streaming request. Default: `{stream_options: {include_usage: true}}`. */
   streamMembers?: JsonObject;
-  /** An assistant has to speak between tools and users, and what it spoke last is a prefix. Default false. */
+  /**
+   * Whether an assistant message must separate a tool result from a user message, and a final assistant
+   * message must be marked with `prefix`. Default: `false`.
+   */
   strictOrder?: boolean;
-  /** Whether text may come again as a whole behind its pieces. Default false. */
+  /** Whether the stream may repeat the full text after its pieces. Default: `false`. */
   resendsText?: boolean;
-  /** Codes of errors that lie in what was sampled, so that another try can help. */
+  /** Codes of errors that the sampled output caused, so that a retry can succeed. */
   retryableCodes?: readonly string[];
-  /** Whether the provider runs tools of its own within a turn. Default false. */
+  /** Whether the provider can run its own tools within a turn. Default: `false`. */
   serverTools?: boolean;
 };
 
-/** By a schema it enforces, by JSON of any shape, or by words alone. */
+/** An enforced schema, any JSON object, or only instructions. */
 export type OutputForm = 'json_schema' | 'json_object' | 'instructions';
 
-/** `make` gives an id for 64 hex digits. */
+/** The call ids that a provider accepts. `make` returns a valid id for a digest of 64 hex digits. */
 export type CallIdForm = { fits: (id: string) => boolean; make: (digest: string) => string };
 
 /**
- * How an assistant message has its reasoning: not at all; beside its calls, in the member it came in;
- * the same, and `reasoning_content` beside all calls, empty where there is none; as
- * `reasoning_details`; or as thinking chunks of its content.
+ * How an assistant message carries its reasoning:
+ * - `none`: not at all;
+ * - `member`: in messages with calls, in the member it was received in;
+ * - `required`: like `member`, but as `reasoning_content`, which every message with calls has, if only as an
+ *   empty text;
+ * - `details`: as `reasoning_details`;
+ * - `content`: as thinking chunks of the content.
  */
-export type ReasoningForm = 'none' | 'member' | 'required' | 'details' | 'content';
+type ReasoningForm = 'none' | 'member' | 'required' | 'details' | 'content';

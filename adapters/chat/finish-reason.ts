@@ -1,6 +1,6 @@
 import type { FinishReason } from '../../protocol/turn.ts';
 
-/** What providers call an end, OpenAI's own names first. */
+/** The providers' finish reasons, OpenAI's names first. */
 const REASONS: ReadonlyMap<string, FinishReason> = new Map([
   ['stop', 'stop'],
   ['length', 'length'],
@@ -17,20 +17,20 @@ const REASONS: ReadonlyMap<string, FinishReason> = new Map([
 ]);
 
 /**
- * The finish reason of a turn. Calls win over `stop` and over what is not known; an end by calls that
- * the provider ran itself is a `stop`.
+ * Returns the finish reason of a turn. Calls override `stop` and unknown reasons; a `tool_calls` caused by
+ * calls that the provider ran itself is a `stop`.
  */
 export function finishReasonOf(
-  said: string,
+  finish: string,
   turn: { calls: boolean; providerCalls: boolean; refused: boolean },
 ): FinishReason {
-  const reason = REASONS.get(said) ?? 'unknown';
+  const reason = REASONS.get(finish) ?? 'unknown';
   if (turn.calls) return reason === 'length' || reason === 'content_filter' ? reason : 'tool_calls';
   if (turn.refused) return 'content_filter';
   return reason === 'tool_calls' && turn.providerCalls ? 'stop' : reason;
 }
 
-/** Whether the provider ended the answer because it failed. */
-export function isFailure(said: string): boolean {
-  return said === 'error' || said === 'insufficient_system_resource';
+/** Whether the finish reason means that the provider failed. */
+export function isFailure(finish: string): boolean {
+  return finish === 'error' || finish === 'insufficient_system_resource';
 }

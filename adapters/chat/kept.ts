@@ -1,14 +1,14 @@
 import type { Opaque } from '../../protocol/item.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
+import { given, isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import { nonEmpty, objectOf, objectsOf } from '../turn/json-access.ts';
 
 /**
- * What an item of ours keeps of the message it came from, in its `opaque.data`:
- * - `member`, `details`, `chunk`: of reasoning, the member it came in, its `reasoning_details`, or its
- *   thinking chunk;
- * - `chunks`: of a message, its content where that is more than text;
- * - `refusal`: of a message, what it refused with;
- * - `wireId`, `extra`: of a call, the id it came with and what it has beyond a call's usual members.
+ * The provider data that an item keeps in its `opaque.data`:
+ * - `member`, `details`, `chunk`: for reasoning, the member it was received in, its `reasoning_details`, or
+ *   its thinking chunk;
+ * - `chunks`: for a message, its content, if that is more than text;
+ * - `refusal`: for a message, its refusal text;
+ * - `wireId`, `extra`: for a call, its original id, and members beyond those of every call.
  */
 export type Kept = {
   member?: string;
@@ -20,47 +20,32 @@ export type Kept = {
   extra?: JsonObject;
 };
 
-/** Items never change, and every turn asks again for all of them. */
-const read = new WeakMap<Opaque, Kept>();
+/** Cached because items never change and every turn reads all of them again. */
+const cache = new WeakMap<Opaque, Kept>();
 
-/** What was kept; nothing if the item is another provider's. */
+/** Returns the data that an item keeps for this provider; empty if it belongs to another provider. */
 export function keptBy(provider: string, opaque: Opaque | undefined): Kept {
   if (opaque?.provider !== provider) return {};
-  const known = read.get(opaque);
+  const known = cache.get(opaque);
   if (known !== undefined) return known;
   const kept = readKept(objectOf(opaque.data));
-  read.set(opaque, kept);
+  cache.set(opaque, kept);
   return kept;
 }
 
-function readKept(data: JsonObject): Kept {
-  return {
-    ...text('member', data.member),
-    ...list('details', data.details),
-    ...object('chunk', data.chunk),
-    ...list('chunks', data.chunks),
-    ...text('refusal', data.refusal),
-    ...text('wireId', data.wireId),
-    ...object('extra', data.extra),
-  };
+function readKept({ member, details, chunk, chunks, refusal, wireId, extra }: JsonObject): Kept {
+  return given({
+    member: nonEmpty(member),
+    details: nonEmptyList(details),
+    chunk: isJsonObject(chunk) ? chunk : undefined,
+    chunks: nonEmptyList(chunks),
+    refusal: nonEmpty(refusal),
+    wireId: nonEmpty(wireId),
+    extra: isJsonObject(extra) ? extra : undefined,
+  });
 }
 
-function text<Name extends string>(name: Name, value: JsonValue | undefined): { [Key in Name]?: string } {
-  const found = nonEmpty(value);
-  return found === undefined ? {} : ({ [name]: found } as { [Key in Name]: string });
-}
-
-function list<Name extends string>(
-  name: Name,
-  value: JsonValue | undefined,
-): { [Key in Name]?: JsonObject[] } {
-  const found = objectsOf(value);
-  return found.length === 0 ? {} : ({ [name]: found } as { [Key in Name]: JsonObject[] });
-}
-
-function object<Name extends string>(
-  name: Name,
-  value: JsonValue | undefined,
-): { [Key in Name]?: JsonObject } {
-  return isJsonObject(value) ? ({ [name]: value } as { [Key in Name]: JsonObject }) : {};
+function nonEmptyList(value: JsonValue | undefined): JsonObject[] | undefined {
+  const objects = objectsOf(value);
+  return objects.length === 0 ? undefined : objects;
 }

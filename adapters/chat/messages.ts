@@ -9,29 +9,29 @@ import { userContent } from './user-content.ts';
 import { WireCallIds } from './wire-call-ids.ts';
 
 /**
- * The transcript as messages. What an assistant said in a row is one message; the results of its calls
- * stand right behind it, in the transcript's order, each call having exactly one. Control items, what the
- * provider ran itself and other providers' opaque data are left out, and so are results without a call.
+ * Converts a transcript to messages. Consecutive assistant items become one message, directly followed by
+ * exactly one result for each of its calls, in the transcript's order. Control items, calls that the provider
+ * ran itself, other providers' opaque data, and results without a call are omitted.
  */
 export function messagesOf(transcript: readonly Item[], dialect: ChatDialect, model: string): JsonObject[] {
   const ids = new WireCallIds(transcript, dialect.callIds);
   const results = new Results(transcript);
   const messages: JsonObject[] = [];
-  let said: AssistantItem[] = [];
+  let turn: AssistantItem[] = [];
 
   function endAssistant(): void {
-    const message = assistantMessage(said, dialect, ids);
-    const calls = said.flatMap(item => (item.type === 'tool_call' ? item.callId : []));
+    const message = assistantMessage(turn, dialect, ids);
+    const calls = turn.flatMap(item => (item.type === 'tool_call' ? item.callId : []));
     if (message) messages.push(message, ...results.take(calls).map(result => resultInput(result, ids)));
-    said = [];
+    turn = [];
   }
 
   for (const item of transcript) {
-    if (item.type === 'reasoning' || item.type === 'tool_call') said.push(item);
+    if (item.type === 'reasoning' || item.type === 'tool_call') turn.push(item);
     else if (item.type === 'tool_result') endAssistant();
     else if (item.type === 'message') {
       if (item.role === 'assistant') {
-        said.push(item);
+        turn.push(item);
         continue;
       }
       endAssistant();
@@ -44,7 +44,10 @@ export function messagesOf(transcript: readonly Item[], dialect: ChatDialect, mo
   return dialect.strictOrder ? inStrictOrder(messages) : messages;
 }
 
-/** The same behind `head`, made anew only where the transcript has gone on. */
+/**
+ * Returns a function like `messagesOf` that puts `head` before the messages and converts only what the
+ * transcript gained.
+ */
 export function growingMessages(
   dialect: ChatDialect,
   model: string,
@@ -62,12 +65,12 @@ export function growingMessages(
   return (transcript, head) => growing.of(transcript, head).input;
 }
 
-/** The role that instructions, and system and developer messages have at this provider. */
+/** Returns the provider's role for instructions and for system and developer messages. */
 export function roleFor(role: 'system' | 'developer', { role: map }: ChatDialect, model: string): string {
   return map ? map(role, model) : 'system';
 }
 
-/** The results of a transcript, each given once. */
+/** The results of a transcript, each used once. */
 class Results {
   readonly #byCallId = new Map<string, { at: number; result: ToolResultItem }[]>();
 
@@ -80,25 +83,28 @@ class Results {
     }
   }
 
-  /** One for each call: a call whose result is gone would be refused. */
+  /** Returns one result for each call: providers refuse a call without a result. */
   take(callIds: readonly string[]): ToolResultItem[] {
     return callIds
       .map(
         callId =>
-          this.#byCallId.get(callId)?.shift() ?? { at: Number.POSITIVE_INFINITY, result: gone(callId) },
+          this.#byCallId.get(callId)?.shift() ?? {
+            at: Number.POSITIVE_INFINITY,
+            result: missingResult(callId),
+          },
       )
       .sort((a, b) => (a.at === b.at ? 0 : a.at - b.at))
       .map(({ result }) => result);
   }
 }
 
-function gone(callId: string): ToolResultItem {
+function missingResult(callId: string): ToolResultItem {
   return { type: 'tool_result', callId, output: 'The result of this call is not known.', isError: true };
 }
 
 function resultInput({ callId, output, isError, shown }: ToolResultItem, ids: WireCallIds): JsonObject {
-  const said = shown ?? (typeof output === 'string' ? output : JSON.stringify(output));
-  return { role: 'tool', tool_call_id: ids.of(callId), content: isError ? `Error: ${said}` : said };
+  const text = shown ?? (typeof output === 'string' ? output : JSON.stringify(output));
+  return { role: 'tool', tool_call_id: ids.of(callId), content: isError ? `Error: ${text}` : text };
 }
 
 function inStrictOrder(messages: readonly JsonObject[]): JsonObject[] {
@@ -112,7 +118,7 @@ function inStrictOrder(messages: readonly JsonObject[]): JsonObject[] {
   return [...ordered.slice(0, -1), { ...last, prefix: true }];
 }
 
-/** A result may be followed by another and by the assistant alone. */
+/** A result may only be followed by another result or by an assistant message. */
 function needsBridge(last: JsonObject | undefined, next: JsonObject): boolean {
   return last?.role === 'tool' && next.role !== 'tool' && next.role !== 'assistant';
 }

@@ -2,20 +2,22 @@ import type { JsonObject, JsonValue } from '../../protocol/json.ts';
 import { nonEmpty, textIn } from '../turn/json-access.ts';
 
 /**
- * OpenRouter's `reasoning_details`, put together from pieces.
+ * Assembles OpenRouter's `reasoning_details` from pieces.
  *
- * R1 Pieces of one type, index and id are one detail; without an index, a piece belongs to the last
- *    detail if that is of its type and id.
- * R2 Text, summary and data are joined; of all else, such as the signature, the last that was said counts.
+ * R1 Pieces with the same type, index and id form one detail. A piece without an index belongs to the last
+ *    detail if type and id match.
+ * R2 `text`, `summary` and `data` are concatenated; for all other members, such as the signature, the last
+ *    value wins.
  */
 export class ReasoningDetails {
   #details: JsonObject[] = [];
 
-  /** Takes a detail that is whole. */
+  /** Adds a complete detail. */
   add(detail: JsonObject): void {
     this.#details.push({ ...detail });
   }
 
+  /** Adds a piece of a detail. */
   push(piece: JsonObject): void {
     const detail = this.#find(piece);
     if (!detail) {
@@ -28,7 +30,7 @@ export class ReasoningDetails {
     }
   }
 
-  /** In the order in which they began. */
+  /** Returns the details in the order in which they began. */
   all(): JsonObject[] {
     return this.#details;
   }
@@ -39,19 +41,19 @@ export class ReasoningDetails {
       return last && typeof last.index !== 'number' && isSame(last, piece) ? last : undefined;
     }
     return this.#details
-      .slice(-LOOKED_AT)
+      .slice(-SEARCHED)
       .find(detail => detail.index === piece.index && isSame(detail, piece));
   }
 }
 
-/** A piece belongs to one of the latest details: older ones are not looked through for every piece. */
-const LOOKED_AT = 64;
+/** A piece belongs to one of the latest details; older ones are not searched. */
+const SEARCHED = 64;
 
 const JOINED: ReadonlySet<string> = new Set(['text', 'summary', 'data']);
 
 function isSame(detail: JsonObject, piece: JsonObject): boolean {
-  const [known, said] = [nonEmpty(detail.id), nonEmpty(piece.id)];
-  return detail.type === piece.type && (known === undefined || said === undefined || known === said);
+  const [knownId, id] = [nonEmpty(detail.id), nonEmpty(piece.id)];
+  return detail.type === piece.type && (knownId === undefined || id === undefined || knownId === id);
 }
 
 function joined(known: JsonValue | undefined, piece: JsonValue): JsonValue {
@@ -60,24 +62,24 @@ function joined(known: JsonValue | undefined, piece: JsonValue): JsonValue {
   return text + newSuffix(text, piece);
 }
 
-/** The readable text of a detail; encrypted ones have none. */
+/** Returns the readable text of a detail; encrypted details have none. */
 export function detailText(detail: JsonObject): string {
   return detail.type === 'reasoning.summary' ? textIn(detail.summary) : textIn(detail.text);
 }
 
-/** Whether a detail is taken back: Anthropic's text only with its signature. */
+/** Whether the provider accepts a detail when it is sent back. Anthropic's text needs its signature. */
 export function isReplayable({ type, format, signature }: JsonObject): boolean {
   const anthropic = nonEmpty(format)?.startsWith('anthropic') === true;
   return !(anthropic && type === 'reasoning.text' && nonEmpty(signature) === undefined);
 }
 
 /**
- * What a piece adds to the text so far, for streams that send the whole text again. A text too short
- * to tell may well repeat itself, and stays as it is.
+ * Returns what a piece adds to the known text, for streams that may send the full text again. A short piece
+ * is returned unchanged, because ordinary text may repeat it.
  */
 export function newSuffix(known: string, piece: string): string {
-  const telling = piece.length > known.length || (piece.length === known.length && known.length > 20);
-  return telling && piece.startsWith(known) && WORD.test(known) ? piece.slice(known.length) : piece;
+  const isConclusive = piece.length > known.length || (piece.length === known.length && known.length > 20);
+  return isConclusive && piece.startsWith(known) && WORD.test(known) ? piece.slice(known.length) : piece;
 }
 
 const WORD = /\p{L}{3}/u;

@@ -1,5 +1,5 @@
 import type { Item } from '../../protocol/item.ts';
-import type { JsonObject, JsonValue } from '../../protocol/json.ts';
+import { given, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import type { ModelRequest, OutputFormat, ToolChoice, ToolDefinition } from '../../protocol/turn.ts';
 import { objectOf } from '../turn/json-access.ts';
 import { mergeOptions } from '../turn/merge-options.ts';
@@ -7,16 +7,17 @@ import { strictSchema, withOutputSchema } from '../turn/strict-schema.ts';
 import type { ChatDialect, OutputForm } from './dialect.ts';
 import { roleFor } from './messages.ts';
 
+/** Inputs of `bodyOf` besides the model request. */
 export type BodyOptions = {
   model: string;
-  /** The transcript as messages, behind those of `head`. */
+  /** Converts the transcript to messages, preceded by `head`. */
   messagesOf: (transcript: readonly Item[], head: readonly JsonObject[]) => JsonObject[];
   stream: boolean;
-  /** The adapter's own; the request's go over them. */
+  /** The adapter's options; the request's options take precedence. */
   providerOptions: JsonObject | undefined;
 };
 
-/** The body of one call. */
+/** Builds the request body of one call. */
 export function bodyOf(request: ModelRequest, dialect: ChatDialect, options: BodyOptions): JsonObject {
   const { model } = options;
   const providerOptions = mergeOptions(options.providerOptions ?? {}, request.providerOptions);
@@ -47,8 +48,8 @@ function instructionsInput(
   dialect: ChatDialect,
   model: string,
 ): JsonObject[] {
-  const told = output !== undefined && form !== 'json_schema';
-  const content = told ? withOutputSchema(instructions, output) : instructions;
+  const needsText = output !== undefined && form !== 'json_schema';
+  const content = needsText ? withOutputSchema(instructions, output) : instructions;
   return content === undefined ? [] : [{ role: roleFor('system', dialect, model), content }];
 }
 
@@ -56,11 +57,11 @@ function streamInput(dialect: ChatDialect): JsonObject {
   return { stream: true, ...(dialect.streamMembers ?? { stream_options: { include_usage: true } }) };
 }
 
-/** Both are refused where there are no tools. */
+/** Providers refuse both members in a request without tools. */
 function toolSettings({ toolChoice, settings }: ModelRequest, dialect: ChatDialect): JsonObject {
   return {
     tool_choice: choiceInput(toolChoice, dialect),
-    ...(settings.parallelToolCalls === undefined ? {} : { parallel_tool_calls: settings.parallelToolCalls }),
+    ...given({ parallel_tool_calls: settings.parallelToolCalls }),
   };
 }
 
@@ -69,22 +70,22 @@ function choiceInput(choice: ToolChoice, { requiredChoice }: ChatDialect): JsonV
   return choice === 'required' ? (requiredChoice ?? 'required') : choice;
 }
 
-/** A schema that cannot be strict is sent as it is. An object schema must have `properties`. */
+/** A schema without a strict form is sent unchanged. Providers require `properties` in an object schema. */
 function toolInput({ name, description, inputSchema, strict }: ToolDefinition): JsonObject {
   const parameters: JsonObject = { ...inputSchema, properties: objectOf(inputSchema.properties) };
-  const strictly = strict === true ? strictSchema(parameters) : undefined;
-  const input = { name, description, parameters: strictly ?? parameters };
-  return { type: 'function', function: strictly ? { ...input, strict: true } : input };
+  const strictForm = strict === true ? strictSchema(parameters) : undefined;
+  const input = { name, description, parameters: strictForm ?? parameters };
+  return { type: 'function', function: strictForm ? { ...input, strict: true } : input };
 }
 
 function formatInput({ name, schema, strict }: OutputFormat, form: OutputForm): JsonObject {
   if (form === 'instructions') return {};
   if (form === 'json_object') return { response_format: { type: 'json_object' } };
-  const strictly = strict === true ? strictSchema(schema) : undefined;
+  const strictForm = strict === true ? strictSchema(schema) : undefined;
   const format: JsonObject = {
     name: name.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, 64),
-    schema: strictly ?? schema,
-    ...(strict === undefined ? {} : { strict: strictly !== undefined }),
+    schema: strictForm ?? schema,
+    ...(strict === undefined ? {} : { strict: strictForm !== undefined }),
   };
   return { response_format: { type: 'json_schema', json_schema: format } };
 }
@@ -92,12 +93,10 @@ function formatInput({ name, schema, strict }: OutputFormat, form: OutputForm): 
 function settingsInput({ settings }: ModelRequest, dialect: ChatDialect, model: string): JsonObject {
   const { temperature, topP, maxOutputTokens, reasoningEffort } = settings;
   const effort = dialect.effort ?? (value => ({ reasoning_effort: value }));
+  const maxTokensMember = dialect.maxTokensMember?.(model) ?? 'max_tokens';
   return {
-    ...(temperature === undefined ? {} : { temperature }),
-    ...(topP === undefined ? {} : { top_p: topP }),
-    ...(maxOutputTokens === undefined
-      ? {}
-      : { [dialect.maxTokensMember?.(model) ?? 'max_tokens']: maxOutputTokens }),
+    ...given({ temperature, top_p: topP }),
+    ...(maxOutputTokens === undefined ? {} : { [maxTokensMember]: maxOutputTokens }),
     ...(reasoningEffort === undefined ? {} : effort(reasoningEffort, model)),
   };
 }

@@ -10,13 +10,13 @@ import type { Answer } from './answer.ts';
 import { isFailure } from './finish-reason.ts';
 import { usageOf } from './usage.ts';
 
-/** How an answer ended. `finish` is the provider's word; empty where it said none. */
+/** How an answer ended. `finish` is the provider's finish reason, empty if it sent none. */
 export type Ending = { finish: string; usage: Usage | null; model: string | undefined };
 
 /**
- * Yields the deltas of a streamed answer and returns how it ended: at `[DONE]`, or where the stream
- * ends behind a finish reason. What comes without one later resets nothing. Throws a `ProviderError` for
- * an error anywhere in the stream, and for a stream that just stops.
+ * Yields the deltas of a streamed answer and returns how it ended. A stream ends at `[DONE]` or at its end,
+ * and must have sent a finish reason; later chunks without one do not reset it. Throws a `ProviderError` for
+ * an error in the stream and for a truncated stream.
  */
 export async function* readChatStream(
   events: AsyncIterable<SseEvent>,
@@ -36,7 +36,7 @@ export async function* readChatStream(
     const choice = firstChoice(chunk);
     if (choice) {
       yield* answer.readDelta(objectOf(choice.delta));
-      refuseFailed(choice, context);
+      throwIfFailed(choice, context);
       ending.finish = nonEmpty(choice.finish_reason) ?? ending.finish;
     }
     ending.usage = usageIn(chunk, choice) ?? ending.usage;
@@ -49,11 +49,14 @@ export async function* readChatStream(
   );
 }
 
-/** How a whole body ended. Throws a `ProviderError` for one without a message. */
+/**
+ * Reads a complete body and returns how it ended. Throws a `ProviderError` if it has no choices or reports a
+ * failure.
+ */
 export function readChatBody(body: JsonObject, answer: Answer, context: ProviderContext): Ending {
   const choice = firstChoice(body);
   if (!choice) throw malformedStream('the response has no choices', context, body);
-  refuseFailed(choice, context);
+  throwIfFailed(choice, context);
   answer.readMessage(objectOf(choice.message));
   return {
     finish: nonEmpty(choice.finish_reason) ?? '',
@@ -62,18 +65,18 @@ export function readChatBody(body: JsonObject, answer: Answer, context: Provider
   };
 }
 
-/** Of several answers only the first is read. */
+/** Only the first of several choices is read. */
 function firstChoice({ choices }: JsonObject): JsonObject | undefined {
   return objectsOf(choices).find(choice => (integerIn(choice.index) ?? 0) === 0);
 }
 
-/** Groq and Moonshot have places of their own for it. */
+/** Groq sends usage in `x_groq`, Moonshot in the choice. */
 function usageIn(chunk: JsonObject, choice: JsonObject | undefined): Usage | null {
   return usageOf(chunk.usage) ?? usageOf(objectOf(chunk.x_groq).usage) ?? usageOf(choice?.usage);
 }
 
-/** A choice with an error of its own, or one that only says that it failed. */
-function refuseFailed(choice: JsonObject, context: ProviderContext): void {
+/** Throws for a choice that contains an error or has a finish reason that means a failure. */
+function throwIfFailed(choice: JsonObject, context: ProviderContext): void {
   if (isErrorBody({ error: choice.error ?? null })) {
     throw errorFromBody({ error: choice.error ?? null }, context);
   }

@@ -1,5 +1,5 @@
 import type { Item, Part, ReasoningItem } from '../../protocol/item.ts';
-import type { JsonObject } from '../../protocol/json.ts';
+import { given, type JsonObject } from '../../protocol/json.ts';
 import type { ModelRequest, ModelTurn, ToolCall } from '../../protocol/turn.ts';
 import { CallIds } from '../turn/call-ids.ts';
 import { nonEmpty } from '../turn/json-access.ts';
@@ -11,7 +11,7 @@ import { finishReasonOf } from './finish-reason.ts';
 import type { Kept } from './kept.ts';
 import type { Ending } from './stream.ts';
 
-/** The turn of an answer that has ended. */
+/** Builds the turn of a completed answer. */
 export function turnOf(
   answer: Answer,
   ending: Ending,
@@ -59,11 +59,8 @@ function callsOf(
       callId: call.callId,
       name,
       arguments: call.arguments,
-      ...keeping(
-        {
-          ...(dialect.reasoning === 'details' && id !== null ? { wireId: id } : {}),
-          ...(extra === undefined ? {} : { extra }),
-        },
+      ...opaqueOf(
+        given({ wireId: dialect.reasoning === 'details' && id !== null ? id : undefined, extra }),
         dialect,
       ),
     });
@@ -71,7 +68,7 @@ function callsOf(
   return { toolCalls, items };
 }
 
-/** What the provider ran is over: nothing of it goes back. */
+/** Records a tool that the provider ran. It is not sent back. */
 function executedItem(tool: JsonObject, dialect: ChatDialect): Item {
   const opaque = { provider: dialect.provider, data: { executed: tool } };
   return { type: 'provider_item', kind: nonEmpty(tool.type) ?? 'executed_tool', opaque };
@@ -85,17 +82,17 @@ function reasoningItems(answer: Answer, dialect: ChatDialect): ReasoningItem[] {
     kept.member = member;
   }
   if (text === '' && kept.details === undefined) return [];
-  return [{ type: 'reasoning', text, ...keeping(kept, dialect) }];
+  return [{ type: 'reasoning', text, ...opaqueOf(kept, dialect) }];
 }
 
-/** The content in its order. Annotations are about its last text. */
+/** Returns the content in its order. Annotations belong to the last text. */
 function contentItems(answer: Answer, dialect: ChatDialect): Item[] {
   const { stretches } = answer.content;
   const lastText = stretches.findLastIndex(stretch => stretch.type === 'text');
   const items = stretches.map((stretch, at): Item => {
     if (stretch.type === 'thinking') {
       const text = thinkingText(stretch.chunk);
-      return { type: 'reasoning', text, ...keeping({ chunk: stretch.chunk }, dialect) };
+      return { type: 'reasoning', text, ...opaqueOf({ chunk: stretch.chunk }, dialect) };
     }
     return messageItem(stretch, answer, at === lastText, dialect);
   });
@@ -105,7 +102,7 @@ function contentItems(answer: Answer, dialect: ChatDialect): Item[] {
   return items;
 }
 
-/** What was drawn is for the reader: these APIs take no image from an assistant. */
+/** Generated images are only for display: these APIs accept no image in an assistant message. */
 function imageItems({ images }: Answer): Item[] {
   if (images.size === 0) return [];
   const content = [...images].map((url): Part => ({ type: 'image', url }));
@@ -119,15 +116,15 @@ function messageItem(
   dialect: ChatDialect,
 ): Item {
   const text = chunks.map(chunkText).join('');
-  const about = isLast && annotations.length > 0 ? { annotations: [...annotations] } : {};
-  const content: Part[] = text === '' ? [] : [{ type: 'text', text, ...about }];
+  const notes = isLast && annotations.length > 0 ? { annotations: [...annotations] } : {};
+  const content: Part[] = text === '' ? [] : [{ type: 'text', text, ...notes }];
   const kept: Kept = {
     ...(chunks.some(chunk => chunk.type !== 'text') ? { chunks } : {}),
     ...(isLast && refusal !== '' ? { refusal } : {}),
   };
-  return { type: 'message', role: 'assistant', content, ...keeping(kept, dialect) };
+  return { type: 'message', role: 'assistant', content, ...opaqueOf(kept, dialect) };
 }
 
-function keeping(kept: Kept, dialect: ChatDialect): { opaque?: { provider: string; data: JsonObject } } {
+function opaqueOf(kept: Kept, dialect: ChatDialect): { opaque?: { provider: string; data: JsonObject } } {
   return Object.keys(kept).length === 0 ? {} : { opaque: { provider: dialect.provider, data: { ...kept } } };
 }

@@ -3,7 +3,7 @@ import type { Usage } from '../../protocol/turn.ts';
 import { objectOf } from '../turn/json-access.ts';
 import { normalizeUsage } from '../turn/usage.ts';
 
-/** The counts of a `usage` object, with those that DeepSeek and Moonshot name in their own way. */
+/** Reads the token counts of a `usage` object, including the members specific to DeepSeek and Moonshot. */
 export function usageOf(value: JsonValue | undefined): Usage | null {
   const usage = objectOf(value);
   const input = objectOf(usage.prompt_tokens_details);
@@ -17,7 +17,7 @@ export function usageOf(value: JsonValue | undefined): Usage | null {
   });
 }
 
-/** Grok counts reasoning beside the completion: its total then is the sum of all three. */
+/** Grok does not include reasoning in the completion count: its total is then the sum of all three. */
 function outputTokens(usage: JsonObject, reasoning: JsonValue | undefined): JsonValue | undefined {
   const { prompt_tokens: prompt, completion_tokens: completion, total_tokens: total } = usage;
   if (typeof completion !== 'number' || typeof reasoning !== 'number' || reasoning <= 0) return completion;

@@ -5,7 +5,10 @@ import type { ChatDialect } from './dialect.ts';
 
 type FilePart = Extract<Part, { type: 'file' }>;
 
-/** The content of a user's message: text alone as a string, all else as parts. `undefined` where there is none. */
+/**
+ * Converts user content: a single text to a string, anything else to parts. Returns `undefined` if it is
+ * empty.
+ */
 export function userContent(parts: readonly Part[], dialect: ChatDialect): JsonValue | undefined {
   const [first, ...more] = parts;
   if (!first) return undefined;
@@ -35,7 +38,7 @@ function isImage({ url, mediaType }: FilePart): boolean {
   return /^image\//.test(mediaType ?? '') || url.startsWith('data:image/');
 }
 
-/** Audio goes along as its bytes, and only where it is WAV or MP3. */
+/** Audio is only sent inline, as WAV or MP3. */
 function audioPart({ url }: FilePart): JsonObject | undefined {
   const content = readDataURL(url);
   const kind = /^audio\/(?:x-)?(wav|mp3|mpeg)$/.exec(content?.mediaType ?? '')?.[1];

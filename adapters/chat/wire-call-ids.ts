@@ -3,9 +3,8 @@ import type { Item } from '../../protocol/item.ts';
 import type { CallIdForm } from './dialect.ts';
 
 /**
- * The ids that the calls of a transcript have in a request. One that the provider takes stays; another
- * is exchanged for one made of its digest: no two calls get the same one, and a call keeps its own from
- * request to request.
+ * Maps the call ids of a transcript to ids that the provider accepts. An accepted id stays; any other is
+ * replaced by one derived from its digest. Ids stay unique, and a call has the same id in every request.
  */
 export class WireCallIds {
   readonly #byCallId = new Map<string, string>();
@@ -23,6 +22,7 @@ export class WireCallIds {
     }
   }
 
+  /** Returns the id of a call in the request. */
   of(callId: string): string {
     return this.#byCallId.get(callId) ?? callId;
   }

@@ -4,7 +4,7 @@ import type { AdapterCheck, AdapterUnderTest, Exchange } from './check.ts';
 import { replayFetch } from './replay-fetch.ts';
 import { startReplayServer } from './replay-server.ts';
 
-/** Whoever aborts a call is rid of it: no request, no connection, one kind of error. */
+/** An aborted call sends no request, closes its connection, and fails with `aborted`. */
 export function abortChecks(subject: AdapterUnderTest): AdapterCheck[] {
   return oneOfEach(subject.exchanges).flatMap(exchange => [
     abortedBefore(subject, exchange),
@@ -12,12 +12,13 @@ export function abortChecks(subject: AdapterUnderTest): AdapterCheck[] {
   ]);
 }
 
-/** The first exchange that is streamed and the first that is not. */
+/** Returns the first streamed and the first complete exchange. */
 export function oneOfEach(exchanges: readonly Exchange[]): Exchange[] {
   const good = exchanges.filter(({ fails }) => fails === undefined);
   return [true, false].flatMap(mode => good.find(({ streamed }) => streamed === mode) ?? []);
 }
 
+/** Describes the mode of an exchange, for the names of checks. */
 export function modeOf({ streamed }: Exchange): string {
   return streamed ? 'a stream' : 'a response';
 }
@@ -58,7 +59,7 @@ function abortedWithin(subject: AdapterUnderTest, exchange: Exchange): AdapterCh
         'a request must come',
       );
       assert.ok(asked, 'the call ended before it was aborted');
-      await soon(asked.sent, 'the answer must begin');
+      await soon(asked.sent, 'the answer must start');
       controller.abort();
       await soon(failed, 'the call must fail');
       await soon(asked.closed, 'the connection must close');

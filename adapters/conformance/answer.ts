@@ -1,36 +1,37 @@
 import type { JsonObject } from '../../protocol/json.ts';
 
-/** What a replay answers a request with. */
+/** The response of a replay to a request. */
 export type Answer = {
-  /** Default 200. */
+  /** Default: 200. */
   status?: number;
   /** Default: the content type of server-sent events. */
   headers?: Record<string, string>;
-  /** Sent one after another. */
+  /** The body, sent chunk by chunk. */
   chunks: readonly (string | Uint8Array)[];
-  /** What the end of the response waits for. */
+  /** The response ends only after this promise has settled. */
   end?: Promise<unknown>;
-  /** Cuts the connection instead of ending the response. */
+  /** Whether to cut the connection instead of ending the response. */
   cut?: boolean;
 };
 
-/** A request as the replay got it. */
+/** A request that a replay received. */
 export type SeenRequest = {
-  /** With the query. */
+  /** The path with the query. */
   path: string;
-  /** By their names in lower case. */
+  /** The headers by their lower-case names. */
   headers: Record<string, string>;
-  /** `{}` when there was none. */
+  /** The JSON body; `{}` if there was none. */
   body: JsonObject;
-  /** Fulfilled when all chunks of the answer were sent. */
+  /** Resolves when all chunks of the answer have been sent. */
   sent: Promise<void>;
-  /** Fulfilled when the answer is over: read to its end, or given up by whoever asked. */
+  /** Resolves when the answer has ended: read to its end, or abandoned by the client. */
   closed: Promise<void>;
 };
 
+/** The headers of a stream of server-sent events. */
 export const SSE_HEADERS: Record<string, string> = { 'content-type': 'text/event-stream' };
 
-/** The answers in turn; the last one stays. */
+/** A queue of answers; the last one is repeated. */
 export class Answers {
   #answers: readonly Answer[];
 
@@ -38,6 +39,7 @@ export class Answers {
     this.#answers = answers;
   }
 
+  /** Returns the next answer; a response with status 500 if there are none. */
   next(): Answer {
     const [first, ...more] = this.#answers;
     if (more.length > 0) this.#answers = more;

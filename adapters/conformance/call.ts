@@ -6,44 +6,46 @@ import { type Answer, SSE_HEADERS } from './answer.ts';
 import type { AdapterUnderTest, Exchange, OpenOptions } from './check.ts';
 import { type ReplayFetch, replayFetch } from './replay-fetch.ts';
 
-/** The key of every call; no error may have it. */
+/** The API key of every call. No error may contain it. */
 export const API_KEY = 'conformance-4f1d2c7b90ae';
 
-/** A provider that is not there, for calls that go through a `fetch` of ours. */
+/** An unreachable URL, for calls with a replayed `fetch`. */
 export const NOWHERE = 'http://provider.invalid';
 
-/** Limits that no check reaches by chance. */
+/** Limits that no check exceeds by accident. */
 export const WIDE: Omit<OpenOptions, 'baseURL'> = {
   apiKey: API_KEY,
   maxResponseBytes: 64 * 1024 * 1024,
   idleTimeoutMs: 60_000,
 };
 
-export const HELLO: ModelRequest = {
+const HELLO: ModelRequest = {
   transcript: [{ type: 'message', role: 'user', content: [{ type: 'text', text: 'hello' }] }],
   tools: [],
   toolChoice: 'auto',
   settings: {},
 };
 
+/** Returns the request of an exchange. */
 export function requestOf(exchange: Exchange): ModelRequest {
   return exchange.request ?? HELLO;
 }
 
+/** Returns the response body of an exchange as bytes. */
 export function bytesOf({ response }: Pick<Exchange, 'response'>): Uint8Array {
   return typeof response === 'string' ? new TextEncoder().encode(response) : response;
 }
 
-/** The answer of the exchange, its bytes in these pieces. */
+/** Returns the response of an exchange, split into `chunks`. */
 export function answerOf(exchange: Exchange, chunks: Answer['chunks'] = [bytesOf(exchange)]): Answer {
   const type = exchange.contentType ?? (exchange.streamed ? SSE_HEADERS['content-type'] : 'application/json');
   return { headers: { 'content-type': type ?? '' }, chunks };
 }
 
-/** What came of one call: the deltas before the turn, and the turn. */
+/** The outcome of one call: the deltas before the turn, and the turn. */
 export type Outcome = { deltas: TurnDelta[]; turn: ModelTurn };
 
-/** Makes the call as the exchange was made. A stream must end with its one turn. */
+/** Makes a call in the exchange's mode. Asserts that a stream ends with a turn. */
 export async function call(
   adapter: ModelAdapter,
   exchange: Pick<Exchange, 'streamed' | 'request'>,
@@ -60,10 +62,10 @@ export async function call(
   return { deltas, turn: last.turn };
 }
 
-/** Plays an exchange without sockets, its bytes in these pieces. */
+/** Plays an exchange without sockets, its response split into `chunks`. */
 export type Play = (exchange: Exchange, chunks?: Answer['chunks']) => Promise<Outcome>;
 
-/** Plays exchanges one after another through one adapter. */
+/** Returns a function that plays exchanges through one shared adapter. */
 export function player({ open }: AdapterUnderTest): Play & { adapter: ModelAdapter } {
   let replay = replayFetch();
   const adapter = open({ ...WIDE, baseURL: NOWHERE, fetch: (input, init) => replay.fetch(input, init) });
@@ -74,7 +76,7 @@ export function player({ open }: AdapterUnderTest): Play & { adapter: ModelAdapt
   return Object.assign(play, { adapter });
 }
 
-/** Plays one exchange through an adapter of its own. */
+/** Plays one exchange through a new adapter. */
 export function play(
   subject: AdapterUnderTest,
   exchange: Exchange,
@@ -83,7 +85,7 @@ export function play(
   return player(subject)(exchange, chunks);
 }
 
-/** Calls with this request and gives what the adapter sent. */
+/** Makes a call with this request and returns the HTTP requests that the adapter sent. */
 export async function send(
   { open }: AdapterUnderTest,
   exchange: Exchange,
@@ -95,8 +97,8 @@ export async function send(
 }
 
 /**
- * Passes when `work` rejects with a `ProviderError` that has these details, names provider and model,
- * and does not have the key anywhere in it.
+ * Asserts that `work` rejects with a `ProviderError` that has these details, names provider and model, and
+ * does not contain the API key. Returns the error.
  */
 export async function failsWith(
   expected: Partial<ProviderErrorDetails>,
@@ -111,17 +113,17 @@ export async function failsWith(
   const found = Object.fromEntries(
     Object.keys(expected).map(name => [name, error[name as keyof ProviderErrorDetails]]),
   );
-  assert.deepEqual(found, expected, `another error than expected: ${error.message}`);
+  assert.deepEqual(found, expected, `not the expected error: ${error.message}`);
   assert.deepEqual([error.provider, error.model], [adapter.provider, adapter.model]);
   assert.ok(error.message.includes(adapter.model), `the message must name the model: ${error.message}`);
   assert.ok(
     !textsIn(error).some(text => text.includes(API_KEY)),
-    `the key is in the error: ${error.message}`,
+    `the error contains the API key: ${error.message}`,
   );
   return error;
 }
 
-/** Every text that can be reached from a value, its own hidden members included. */
+/** Returns every text reachable from a value, including non-enumerable members. */
 function textsIn(value: unknown, seen = new Set<unknown>()): string[] {
   if (typeof value === 'string') return [value];
   if (typeof value !== 'object' || value === null || seen.has(value)) return [];
@@ -133,11 +135,11 @@ function textsIn(value: unknown, seen = new Set<unknown>()): string[] {
   return value instanceof Headers ? [...own, ...[...value].flat()] : own;
 }
 
-/** Fails when the promise is still pending after a few seconds. */
+/** Returns the promise's value; rejects with `what` if it is still pending after 20 seconds. */
 export async function soon<Value>(promise: Promise<Value>, what: string): Promise<Value> {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(
-    () => late.reject(new assert.AssertionError({ message: `${what}, but it never did` })),
+    () => late.reject(new assert.AssertionError({ message: `${what}, but it did not within 20 s` })),
     20_000,
   );
   try {

@@ -1,48 +1,53 @@
+// The conformance checks for adapters, and replays of recorded responses over `fetch` and over sockets.
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import type { ProviderErrorDetails } from '../../protocol/error.ts';
 import type { ModelRequest, ModelTurn } from '../../protocol/turn.ts';
 
-/** How a check wants the adapter to be made. */
+/** The options with which a check creates the adapter. */
 export type OpenOptions = {
-  /** The root of a provider that a check makes up; the adapter's paths go behind it. */
+  /** The root URL of a simulated provider; the adapter appends its paths. */
   baseURL: string;
-  /** Empty where the provider is to be called without one. */
+  /** Empty if the check calls the provider without a key. */
   apiKey: string;
-  /** Absent where the check needs real sockets. */
+  /** Absent if the check needs real sockets. */
   fetch?: typeof fetch;
+  /** The maximum size of a response in bytes. */
   maxResponseBytes: number;
+  /** The longest pause within a response in ms. */
   idleTimeoutMs: number;
 };
 
-/** One call and what the provider answers it, recorded or written by hand. */
+/** One call and the provider's response, recorded or written by hand. */
 export type Exchange = {
-  /** Tells it apart in the names of the checks. */
+  /** Unique; part of the names of the checks. */
   name: string;
-  /** Default: one message of a user. */
+  /** Default: a single user message. */
   request?: ModelRequest;
-  /** The whole body of the answer, as it is on the wire. */
+  /** The full response body as received. */
   response: string | Uint8Array;
-  /** Whether it is the answer of `stream`, else that of `generate`. */
+  /** Whether the response belongs to `stream`, else to `generate`. */
   streamed: boolean;
-  /** Default: `text/event-stream` where streamed, else `application/json`. */
+  /** Default: `text/event-stream` if streamed, else `application/json`. */
   contentType?: string;
-  /** What the turn must have; what is not named here may be anything. */
+  /** Members that the turn must have; other members can have any value. */
   expect?: Partial<ModelTurn>;
-  /** What the call must fail with instead, such as an error in the middle of a stream. */
+  /** The error with which the call must fail instead, such as an error in the middle of a stream. */
   fails?: Partial<ProviderErrorDetails>;
-  /** Texts that must be in the next request byte for byte, such as signatures and encrypted reasoning. */
+  /** Texts that the next request must contain unchanged, such as signatures and encrypted reasoning. */
   comesBack?: readonly string[];
-  /** The name of an exchange whose turn must be equal to this one's, such as its other mode. */
+  /** The name of an exchange with an equal turn, such as the same response without streaming. */
   sameTurnAs?: string;
 };
 
+/** An adapter and the exchanges to check it with. */
 export type AdapterUnderTest = {
-  /** A new adapter. Called at least once by each check. */
+  /** Creates the adapter. Each check calls this at least once. */
   open(options: OpenOptions): ModelAdapter;
-  /** At least one that is streamed and one that is not; some of them with calls. */
+  /** At least one streamed and one complete response; some of them with calls. */
   exchanges: readonly Exchange[];
-  /** Checks that do not apply to this provider, by their names, each with the reason. */
+  /** Checks that do not apply to this provider: the reason, by the check's name. */
   except?: Readonly<Record<string, string>>;
 };
 
+/** One check. `run` rejects if the adapter fails it. */
 export type AdapterCheck = { name: string; run(): Promise<void> };

@@ -13,7 +13,7 @@ const HTML: Pick<Answer, 'headers' | 'chunks'> = {
   chunks: ['<!doctype html><html><head><title>Hold on</title></head><body>Try later</body></html>'],
 };
 
-/** An error body in the shape most providers have, which echoes the key as some do. */
+/** An error body in the most common form, which repeats the API key, as some providers do. */
 function errorBody(type: string): string {
   return JSON.stringify({ error: { message: `it broke, said ${API_KEY}`, type, code: null, param: null } });
 }
@@ -67,15 +67,15 @@ const FAILURES: readonly Failure[] = [
   },
 ];
 
-/** Every failure is a `ProviderError` of its code, after one request, without the key. */
+/** Every failure is a `ProviderError` with its code, after one request, without the API key. */
 export function errorChecks(subject: AdapterUnderTest): AdapterCheck[] {
   const modes = oneOfEach(subject.exchanges);
   return [
     ...modes.flatMap(exchange => FAILURES.map(failure => failing(subject, exchange, failure))),
     ...modes.map(exchange => cutOff(subject, exchange)),
     ...modes.map(exchange => notJson(subject, exchange)),
-    ...subject.exchanges.filter(({ fails }) => fails).map(exchange => failsAsSaid(subject, exchange)),
-    notThere(subject, modes),
+    ...subject.exchanges.filter(({ fails }) => fails).map(exchange => failsAsExpected(subject, exchange)),
+    unreachable(subject, modes),
     withoutKey(subject, modes),
     withoutURL(subject, modes),
   ];
@@ -88,12 +88,12 @@ function failing(subject: AdapterUnderTest, exchange: Exchange, failure: Failure
       const { fetch, requests } = replayFetch(failure.answer);
       const adapter = subject.open({ ...WIDE, baseURL: NOWHERE, fetch });
       await failsWith(failure.error, adapter, call(adapter, exchange));
-      assert.equal(requests.length, 1, 'a call that failed must not be made again');
+      assert.equal(requests.length, 1, 'a failed call must not be repeated');
     },
   };
 }
 
-function failsAsSaid(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck {
+function failsAsExpected(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck {
   return {
     name: `${exchange.name}: fails as expected`,
     async run() {
@@ -130,7 +130,7 @@ function cutOff(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck {
   };
 }
 
-function notThere(subject: AdapterUnderTest, modes: readonly Exchange[]): AdapterCheck {
+function unreachable(subject: AdapterUnderTest, modes: readonly Exchange[]): AdapterCheck {
   return {
     name: 'a server that is not there is an error of the network',
     async run() {

@@ -6,7 +6,7 @@ import type { AdapterCheck, AdapterUnderTest, Exchange } from './check.ts';
 import { replayFetch } from './replay-fetch.ts';
 import { startReplayServer } from './replay-server.ts';
 
-/** How much, how slowly and in which encoding an answer may come. */
+/** Size and time limits of a response, and its compression. */
 export function limitChecks(subject: AdapterUnderTest): AdapterCheck[] {
   return oneOfEach(subject.exchanges).flatMap(exchange => [
     tooLarge(subject, exchange),

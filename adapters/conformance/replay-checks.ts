@@ -5,13 +5,13 @@ import type { ModelTurn } from '../../protocol/turn.ts';
 import { play, requestOf, send } from './call.ts';
 import type { AdapterCheck, AdapterUnderTest, Exchange } from './check.ts';
 
-/** What of a turn must be in the next request, and what must not. */
+/** What the next request must contain of a turn, and what it must not contain. */
 export function replayChecks(subject: AdapterUnderTest): AdapterCheck[] {
   const good = subject.exchanges.filter(({ fails }) => fails === undefined);
   return good.flatMap(exchange => [
     comesBackUnchanged(subject, exchange),
-    foreignIsLeftOut(subject, exchange),
-    controlStaysHere(subject, exchange),
+    omitsForeignData(subject, exchange),
+    omitsControlItems(subject, exchange),
   ]);
 }
 
@@ -27,22 +27,22 @@ function comesBackUnchanged(subject: AdapterUnderTest, exchange: Exchange): Adap
       for (const opaque of exchange.comesBack ?? []) {
         assert.ok(
           texts.some(text => text.includes(opaque)),
-          `this must be in the next request: ${opaque}`,
+          `the next request must contain: ${opaque}`,
         );
       }
       for (const [index, call] of turn.toolCalls.entries()) {
         if (call.executedBy === 'provider') continue;
-        assert.ok(texts.includes(call.name), `the call of ${call.name} must be in the next request`);
+        assert.ok(texts.includes(call.name), `the next request must contain the call of ${call.name}`);
         assert.ok(
           texts.some(text => text.includes(outputOf(index))),
-          `the result of ${call.name} must be in the next request`,
+          `the next request must contain the result of ${call.name}`,
         );
       }
     },
   };
 }
 
-function foreignIsLeftOut(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck {
+function omitsForeignData(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck {
   return {
     name: `${exchange.name}: goes to another provider without its opaque data`,
     async run() {
@@ -54,13 +54,13 @@ function foreignIsLeftOut(subject: AdapterUnderTest, exchange: Exchange): Adapte
       );
       const texts = textsOf(await nextBody(subject, exchange, foreign));
       for (const opaque of exchange.comesBack ?? []) {
-        assert.ok(!texts.some(text => text.includes(opaque)), `this must not be sent: ${opaque}`);
+        assert.ok(!texts.some(text => text.includes(opaque)), `another provider must not receive: ${opaque}`);
       }
     },
   };
 }
 
-function controlStaysHere(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck {
+function omitsControlItems(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck {
   const control: Item[] = [
     { type: 'approval_request', callId: 'x', name: 'secret', arguments: '{}' },
     { type: 'approval_response', callId: 'x', approve: true },
@@ -76,7 +76,7 @@ function controlStaysHere(subject: AdapterUnderTest, exchange: Exchange): Adapte
   };
 }
 
-/** The turn's items, a result of each call, and what a user says then. */
+/** Returns the turn's items, a result for each call, and a further user message. */
 function followUp(turn: ModelTurn): Item[] {
   const results = turn.toolCalls
     .filter(({ executedBy }) => executedBy !== 'provider')
@@ -109,7 +109,7 @@ async function nextBody(
   return requests[0]?.body ?? {};
 }
 
-/** Every text and every name in a body. */
+/** Returns every text and every member name in a body. */
 function textsOf(value: unknown): string[] {
   if (typeof value === 'string') return [value];
   if (typeof value !== 'object' || value === null) return [];

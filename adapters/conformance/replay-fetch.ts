@@ -1,14 +1,15 @@
 import { type Answer, Answers, type SeenRequest, SSE_HEADERS } from './answer.ts';
 
+/** A replayed `fetch` and the requests it received. */
 export type ReplayFetch = {
   fetch: typeof fetch;
-  /** What was asked for, in order. */
+  /** The requests in order. */
   requests: SeenRequest[];
 };
 
 /**
- * A `fetch` that gives the answers without a socket, each chunk as one piece of the body; the last
- * answer stays. An abort ends the call and its body, as it does with a real one.
+ * Creates a `fetch` that returns the given answers without a socket, each chunk as one piece of the body. The
+ * last answer is repeated. An abort ends the call and its body, as with a real `fetch`.
  *
  * @example
  * const { fetch, requests } = replayFetch({ chunks: oneByOne(recording) });

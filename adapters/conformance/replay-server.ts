@@ -2,21 +2,22 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { type Answer, Answers, type SeenRequest, SSE_HEADERS } from './answer.ts';
 
+/** A server that replays answers. Dispose of it to close it. */
 export type ReplayServer = AsyncDisposable & {
-  /** `http://127.0.0.1:PORT`, and the path it was started with behind it. */
+  /** `http://127.0.0.1:PORT`, followed by the path that the server was started with. */
   baseURL: string;
   /** The requests since the last `answer`. */
   requests: SeenRequest[];
-  /** The first request since the last `answer`, as soon as it comes. */
+  /** Resolves with the first request since the last `answer`. */
   asked(): Promise<SeenRequest>;
-  /** How many connections were opened. */
+  /** Returns the number of connections opened so far. */
   connections(): number;
-  /** What the next requests are answered with; the last answer stays. */
+  /** Sets the answers to the next requests; the last one is repeated. */
   answer(...answers: readonly Answer[]): void;
 };
 
 /**
- * A provider on 127.0.0.1 that gives the answers it is told to give, over real sockets.
+ * Starts a server on 127.0.0.1 that gives prepared answers over real sockets.
  *
  * @example
  * await using server = await startReplayServer();

@@ -1,21 +1,22 @@
-/** The bytes in pieces that end at `cuts`, in any order; empty pieces are left out. */
+/** Splits the bytes at the positions `cuts`, given in any order. Empty pieces are omitted. */
 export function splitAt(bytes: Uint8Array, cuts: readonly number[]): Uint8Array[] {
   const ends = [...cuts, bytes.length].toSorted((a, b) => a - b);
   return ends.map((end, at) => bytes.subarray(ends[at - 1] ?? 0, end)).filter(piece => piece.length > 0);
 }
 
+/** Splits the bytes into pieces of one byte. */
 export function oneByOne(bytes: Uint8Array): Uint8Array[] {
   return Array.from(bytes, (_, at) => bytes.subarray(at, at + 1));
 }
 
-/** The bytes in two pieces, once for every position between two bytes. */
+/** Yields every split of the bytes into two pieces. */
 export function* inTwoEverywhere(bytes: Uint8Array): Generator<Uint8Array[], void> {
   for (let at = 1; at < bytes.length; at += 1) yield splitAt(bytes, [at]);
 }
 
 /**
- * The bytes in pieces of `length`, once for each place the first cut can be at: `length` splits in
- * which every position between two bytes is cut once.
+ * Yields splits of the bytes into pieces of `length`, one for each position of the first cut: `length`
+ * splits, which together cut every position between two bytes once.
  */
 export function* inPiecesOf(bytes: Uint8Array, length: number): Generator<Uint8Array[], void> {
   for (let first = 1; first <= Math.min(length, bytes.length - 1); first += 1) {
@@ -27,7 +28,7 @@ export function* inPiecesOf(bytes: Uint8Array, length: number): Generator<Uint8A
   }
 }
 
-/** The bytes in up to thirteen pieces, `times` times; the same positions for the same seed. */
+/** Yields `times` random splits of the bytes into up to 13 pieces. The same seed gives the same splits. */
 export function* atRandom(
   bytes: Uint8Array,
   { seed, times }: { seed: number; times: number },
@@ -39,7 +40,7 @@ export function* atRandom(
   }
 }
 
-/** Numbers from 0 to below 1, the same for the same seed (mulberry32). */
+/** Returns a generator of numbers from 0 to below 1. The same seed gives the same numbers (mulberry32). */
 export function randomNumbers(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

@@ -4,10 +4,10 @@ import { bytesOf, failsWith, type Outcome, type Play, player } from './call.ts';
 import type { AdapterCheck, AdapterUnderTest, Exchange } from './check.ts';
 import { atRandom, inTwoEverywhere, oneByOne, randomNumbers, splitAt } from './split-bytes.ts';
 
-/** Responses of fewer bytes than this are cut at every position, larger ones at random. */
+/** Responses smaller than this are split at every position, larger ones only at random positions. */
 const SMALL_BYTES = 4_096;
 
-/** A turn does not depend on how its bytes arrive; what is not whole is never taken for a turn. */
+/** A turn does not depend on how its bytes are split. An incomplete response is never accepted as a turn. */
 export function splitChecks(subject: AdapterUnderTest): AdapterCheck[] {
   return subject.exchanges.flatMap(exchange => {
     const bytes = bytesOf(exchange);
@@ -36,10 +36,10 @@ function sameHowever(
     name: `${exchange.name}: gives the same ${how}`,
     async run() {
       const play = player(subject);
-      const whole = await endOf(play, exchange);
+      const complete = await endOf(play, exchange);
       for (const pieces of splits()) {
         const found = await endOf(play, exchange, pieces);
-        assert.deepEqual(found, whole, `cut at ${pieces.map(piece => piece.byteOffset).join(', ')}`);
+        assert.deepEqual(found, complete, `cut at ${pieces.map(piece => piece.byteOffset).join(', ')}`);
       }
     },
   };
@@ -52,12 +52,12 @@ function truncated(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck 
       const bytes = bytesOf(exchange);
       const play = player(subject);
       const malformed = { code: 'malformed-stream', retryable: true } as const;
-      const whole = await play(exchange);
+      const complete = await play(exchange);
       await failsWith(malformed, play.adapter, play(exchange, []));
       for (const length of lengthsBelow(bytes.length)) {
         try {
           const { turn } = await play(exchange, [bytes.subarray(0, length)]);
-          assert.deepEqual(essenceOf(turn), essenceOf(whole.turn), `ended after ${length} bytes`);
+          assert.deepEqual(essenceOf(turn), essenceOf(complete.turn), `ended after ${length} bytes`);
         } catch (thrown) {
           if (!(thrown instanceof ProviderError)) throw thrown;
           await failsWith(malformed, play.adapter, Promise.reject(thrown));
@@ -84,7 +84,7 @@ function damaged(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck {
   };
 }
 
-/** What a reader can tell of the end of a call: its turn, or what it failed with. */
+/** Returns the outcome of a call: its turn, or its error. */
 async function endOf(
   play: Play,
   exchange: Exchange,
@@ -103,7 +103,7 @@ function* lengthsBelow(length: number): Generator<number, void> {
   for (let kept = 1; kept < length; kept += step) yield kept;
 }
 
-/** What must not be guessed. Usage may come behind everything else. */
+/** Returns the members that must be complete. Usage may arrive after everything else. */
 function essenceOf({ text, toolCalls, finishReason }: Outcome['turn']): object {
   return { text, toolCalls, finishReason };
 }

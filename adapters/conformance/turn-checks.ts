@@ -4,7 +4,7 @@ import { answerOf, call, NOWHERE, play, requestOf, send, WIDE } from './call.ts'
 import type { AdapterCheck, AdapterUnderTest, Exchange } from './check.ts';
 import { replayFetch } from './replay-fetch.ts';
 
-/** What the turn of every exchange must hold. */
+/** Requirements for the turn of every exchange. */
 export function turnChecks(subject: AdapterUnderTest): AdapterCheck[] {
   const good = subject.exchanges.filter(({ fails }) => fails === undefined);
   return good.flatMap(exchange => [
@@ -38,7 +38,7 @@ function deltasAddUp(subject: AdapterUnderTest, exchange: Exchange): AdapterChec
       const { turn, deltas } = await play(subject, exchange);
       assert.ok(
         deltas.every(delta => delta.type !== 'turn'),
-        'the stream gave more than one turn',
+        'the stream contained more than one turn',
       );
       const shown = new ShownDeltas();
       for (const delta of deltas) shown.record(delta);
@@ -56,7 +56,8 @@ function deltasAddUp(subject: AdapterUnderTest, exchange: Exchange): AdapterChec
 
 function sameTurn(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck {
   const other = subject.exchanges.find(({ name }) => name === exchange.sameTurnAs);
-  if (other === undefined) throw new RangeError(`There is no exchange named "${exchange.sameTurnAs}".`);
+  if (other === undefined)
+    throw new RangeError(`sameTurnAs names an unknown exchange: "${exchange.sameTurnAs}".`);
   return {
     name: `${exchange.name}: gives the same turn as ${other.name}`,
     async run() {

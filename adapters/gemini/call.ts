@@ -2,40 +2,43 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/js
 import { nonEmpty, objectsOf } from '../turn/json-access.ts';
 import { PartialArguments } from './partial-arguments.ts';
 
-/** A call of the model while its parts come. */
+/** Collects one call of the model while its parts arrive. */
 export class CallReader {
-  /** Of the turn's calls. */
+  /** The position among the turn's calls. */
   readonly index: number;
   readonly name: string;
   id: string | undefined;
   thoughtSignature: string | undefined;
   #pieces: PartialArguments | undefined;
-  #whole: JsonValue | undefined;
+  #args: JsonValue | undefined;
 
   constructor(index: number, name: string) {
     this.index = index;
     this.name = name;
   }
 
+  /** Adds a part of the call. */
   push(part: JsonObject, { id, args, partialArgs }: JsonObject): void {
     this.id ??= nonEmpty(id);
     this.thoughtSignature ??= nonEmpty(part.thoughtSignature);
     for (const piece of objectsOf(partialArgs)) this.#partial().push(piece);
     if (this.#pieces && isJsonObject(args)) this.#pieces.add(args);
-    else this.#whole = args ?? this.#whole;
+    else this.#args = args ?? this.#args;
   }
 
-  /** As JSON text; what the model gave instead of an object is given as it is. */
+  /**
+   * Returns the arguments as JSON text. Text that the model sent instead of an object is returned unchanged.
+   */
   arguments(): string {
     if (this.#pieces) return this.#pieces.text();
-    const text = typeof this.#whole === 'string' ? this.#whole : JSON.stringify(this.#whole ?? {});
+    const text = typeof this.#args === 'string' ? this.#args : JSON.stringify(this.#args ?? {});
     return text.trim() === '' ? '{}' : text;
   }
 
   #partial(): PartialArguments {
     if (!this.#pieces) {
       this.#pieces = new PartialArguments();
-      if (isJsonObject(this.#whole)) this.#pieces.add(this.#whole);
+      if (isJsonObject(this.#args)) this.#pieces.add(this.#args);
     }
     return this.#pieces;
   }

@@ -1,3 +1,5 @@
+// Google's Gemini API: the conversion of transcripts to contents, the request body, and the reading of responses and
+// streams, with thought signatures kept for replay.
 import type { Item, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
@@ -9,26 +11,30 @@ import { modelParts, thoughtParts, userParts } from './message-parts.ts';
 import { keptBy, PROVIDER, signed } from './wire-part.ts';
 
 /**
- * The transcript as contents of user and model. The parts of a model's turn stand as they came. The
- * responses to all its calls follow in one content of their own, in call order, wherever their results
- * stand. System messages at the beginning are the `opening`; later ones are words of the user,
- * because contents have no other place for them. `begun`: other contents stand before these.
+ * Converts a transcript to contents of user and model. The parts of a model turn stay unchanged. The
+ * responses to all its calls follow in one content, in call order, wherever their results are in the
+ * transcript. Leading system messages become the `opening`; later ones become user text, because contents
+ * have no other place for them. `hasPrevious`: other contents precede these.
  */
-function contentsOf(transcript: readonly Item[], model: string, begun: boolean): Input {
-  const start = begun ? 0 : transcript.findIndex(item => !isSystem(item) && !isControl(item));
+function contentsOf(
+  transcript: readonly Item[],
+  model: string,
+  { hasPrevious }: { hasPrevious: boolean },
+): Input {
+  const start = hasPrevious ? 0 : transcript.findIndex(item => !isSystem(item) && !isControl(item));
   const opening = transcript.slice(0, start === -1 ? transcript.length : start);
   const writer = new ContentWriter(transcript, generationOf(model));
   for (const item of transcript.slice(opening.length)) writer.add(item);
   return {
     opening: opening.map(textOf).filter(text => text !== ''),
-    input: writer.contents(begun),
+    input: hasPrevious ? writer.contents() : startingWithUser(writer.contents()),
   };
 }
 
-/** The same, made anew only where the transcript has gone on. */
+/** Returns a function like `contentsOf` that converts only what the transcript gained. */
 export function growingContents(model: string): (transcript: readonly Item[]) => Input {
   const growing = new GrowingInput({
-    make: (items, begun) => contentsOf(items, model, begun),
+    make: (items, options) => contentsOf(items, model, options),
     namesOf: item => ('callId' in item ? [item.callId] : []),
     joins: (last, next) => last.role === next.role,
   });
@@ -43,16 +49,18 @@ function isControl({ type }: Item): boolean {
   return type === 'approval_request' || type === 'approval_response' || type === 'tool_list';
 }
 
-/** Taken where the first content would not be the user's. */
-const NOTHING_SAID: JsonObject = { role: 'user', parts: [{ text: '' }] };
+/** The API requires the first content to be the user's. */
+function startingWithUser(contents: JsonObject[]): JsonObject[] {
+  return contents[0]?.role === 'user' ? contents : [{ role: 'user', parts: [{ text: '' }] }, ...contents];
+}
 
 /**
- * What stands for the signature of a call that Gemini did not make, or made before it signed calls:
+ * Replaces the signature of a call that another model made, or Gemini before it signed calls:
  * https://ai.google.dev/gemini-api/docs/thought-signatures
  */
 const NOT_SIGNED = 'skip_thought_signature_validator';
 
-/** Every call must be answered, also one whose result somebody has taken out. */
+/** The response to a call without a result. The API requires one for every call. */
 const MISSING: Omit<ToolResultItem, 'type' | 'callId'> = {
   output: 'There is no result of this call.',
   isError: true,
@@ -61,9 +69,8 @@ const MISSING: Omit<ToolResultItem, 'type' | 'callId'> = {
 /**
  * Writes contents item by item.
  *
- * W1 What the model made without anything between is one content.
- * W2 Every call has exactly one response, right behind its content; a result without a call has none.
- * W3 The first content is the user's.
+ * W1 Consecutive items of the model form one content.
+ * W2 Every call has exactly one response, directly after its content. A result without a call is omitted.
  */
 class ContentWriter {
   readonly #generation: number;
@@ -78,6 +85,7 @@ class ContentWriter {
     this.#results = resultsByCall(transcript);
   }
 
+  /** Adds the next item of the transcript. */
   add(item: Item): void {
     switch (item.type) {
       case 'message':
@@ -102,9 +110,10 @@ class ContentWriter {
     }
   }
 
-  contents(begun: boolean): JsonObject[] {
+  /** Returns the contents. */
+  contents(): JsonObject[] {
     this.#endModel();
-    return begun || this.#contents[0]?.role === 'user' ? this.#contents : [NOTHING_SAID, ...this.#contents];
+    return this.#contents;
   }
 
   #addUser(parts: JsonObject[]): void {
@@ -128,7 +137,7 @@ class ContentWriter {
     this.#user = undefined;
   }
 
-  /** Of the calls of one content only the first carries a signature. */
+  /** Only the first call of a content has a signature. */
   #callPart(item: ToolCallItem): JsonObject {
     const parsed = parseArguments(item.arguments);
     const { thoughtSignature, hasId } = keptBy(item);
@@ -150,11 +159,11 @@ class ContentWriter {
 
   #responsePart(call: ToolCallItem): JsonObject {
     const result = this.#results.get(call.callId)?.shift() ?? MISSING;
-    const said = result.shown ?? result.output;
+    const value = result.shown ?? result.output;
     return {
       functionResponse: {
         name: call.name,
-        response: result.isError ? { error: said } : { result: said },
+        response: result.isError ? { error: value } : { result: value },
         ...(keptBy(call).hasId ? { id: call.callId } : {}),
       },
     };

@@ -1,14 +1,14 @@
 import type { FinishReason } from '../../protocol/turn.ts';
 
-/** Why the turn ended. A prompt that was blocked has no finish reason but a block reason. */
+/** Returns the finish reason of a turn. A blocked prompt has a block reason instead of a finish reason. */
 export function finishReasonOf(
   reason: string | undefined,
   blocked: string | undefined,
-  calls: boolean,
+  { hasCalls }: { hasCalls: boolean },
 ): FinishReason {
   if (reason === undefined) return blocked === undefined ? 'unknown' : 'content_filter';
   const known = REASONS.get(reason) ?? 'unknown';
-  return known === 'stop' && calls ? 'tool_calls' : known;
+  return known === 'stop' && hasCalls ? 'tool_calls' : known;
 }
 
 const REASONS: ReadonlyMap<string, FinishReason> = new Map([

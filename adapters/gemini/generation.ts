@@ -1,6 +1,6 @@
 /**
- * The generation a model is of, such as 2.5. Names without one, such as `gemini-flash-latest`, mean
- * the newest; 0 for what is not a Gemini model or does not say, such as a tuned model.
+ * Returns a model's generation, such as 2.5. Names without one, such as `gemini-flash-latest`, mean the
+ * newest (3). Returns 0 for other models and names that do not tell, such as tuned models.
  */
 export function generationOf(model: string): number {
   const name = model.split('/').at(-1) ?? '';

@@ -1,8 +1,8 @@
 import type { Part } from '../../protocol/item.ts';
-import type { JsonObject } from '../../protocol/json.ts';
+import { given, type JsonObject } from '../../protocol/json.ts';
 import { readDataURL } from '../turn/data-url.ts';
 
-/** A picture or file as a part: `data:` URLs inline, all others by reference. */
+/** Converts an image or file to a part: `data:` URLs inline, all others by reference. */
 export function mediaPart(part: Exclude<Part, { type: 'text' }>): JsonObject {
   const named = part.type === 'file' ? part.mediaType : undefined;
   const inline = readDataURL(part.url);
@@ -10,11 +10,11 @@ export function mediaPart(part: Exclude<Part, { type: 'text' }>): JsonObject {
     return { inlineData: { mimeType: named ?? (inline.mediaType || 'text/plain'), data: inline.base64 } };
   }
   const mimeType =
-    named ?? typeByEnding(part.url) ?? (part.type === 'file' ? typeByEnding(part.name) : undefined);
-  return { fileData: { ...(mimeType === undefined ? {} : { mimeType }), fileUri: part.url } };
+    named ?? typeByExtension(part.url) ?? (part.type === 'file' ? typeByExtension(part.name) : undefined);
+  return { fileData: { ...given({ mimeType }), fileUri: part.url } };
 }
 
-/** The `data:` URL of inline data that is a picture. */
+/** Returns inline data as a `data:` URL if it is an image. */
 export function imageURL({ mimeType, data }: JsonObject): string | undefined {
   if (typeof mimeType !== 'string' || typeof data !== 'string') return undefined;
   return mimeType.startsWith('image/') ? `data:${mimeType};base64,${data}` : undefined;
@@ -38,7 +38,7 @@ const TYPES: ReadonlyMap<string, string> = new Map([
   ['mov', 'video/mov'],
 ]);
 
-function typeByEnding(name: string | undefined): string | undefined {
+function typeByExtension(name: string | undefined): string | undefined {
   const [path = ''] = (name ?? '').split(/[?#]/, 1);
   return TYPES.get(path.slice(path.lastIndexOf('.') + 1).toLowerCase());
 }

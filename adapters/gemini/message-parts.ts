@@ -3,7 +3,7 @@ import type { JsonObject } from '../../protocol/json.ts';
 import { mediaPart } from './media.ts';
 import { keptBy, PROVIDER, signed, textParts } from './wire-part.ts';
 
-/** The parts of a message of the user, or of what is put to the model as one. */
+/** Returns the parts of a user or system message. */
 export function userParts({ content }: MessageItem): JsonObject[] {
   return content.flatMap(part => {
     if (part.type !== 'text') return [mediaPart(part)];
@@ -11,7 +11,7 @@ export function userParts({ content }: MessageItem): JsonObject[] {
   });
 }
 
-/** The parts of a message of the model. Pictures of other providers' models are left out. */
+/** Returns the parts of an assistant message. Images from other providers' models are omitted. */
 export function modelParts(item: MessageItem): JsonObject[] {
   const { spans, thoughtSignature } = keptBy(item);
   return item.content.flatMap(part => {
@@ -20,7 +20,7 @@ export function modelParts(item: MessageItem): JsonObject[] {
   });
 }
 
-/** A thought goes back only signed, and as a thought. */
+/** Returns the parts of a thought. Only signed thoughts are sent back. */
 export function thoughtParts(item: ReasoningItem): JsonObject[] {
   const { spans } = keptBy(item);
   const parts = spans ? textParts(item.text, spans) : [];

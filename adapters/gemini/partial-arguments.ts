@@ -1,26 +1,26 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import { nonEmpty } from '../turn/json-access.ts';
 
-/** Deeper arguments are not read. */
+/** The maximum depth of a path. */
 const DEEPEST = 100;
 
 /**
- * The arguments of a call that come piece by piece, each with the path it belongs to
- * (`streamFunctionCallArguments`).
+ * Assembles call arguments from pieces that each have a JSON path (`streamFunctionCallArguments`).
  *
- * A1 Texts for one path are joined; any other value replaces what was there.
- * A2 A piece that cannot be placed makes the arguments no JSON, so that the call is an error and does
- *    not run with less than the model asked for.
+ * A1 Texts for the same path are concatenated; any other value replaces the previous one.
+ * A2 A piece with an invalid path makes the arguments invalid JSON, so that the call becomes an error and
+ *    does not run with incomplete arguments.
  */
 export class PartialArguments {
   readonly #root: JsonObject = Object.create(null);
   #misplaced: string | undefined;
 
-  /** Arguments that come whole, beside pieces or instead of them. */
-  add(whole: JsonObject): void {
-    Object.assign(this.#root, whole);
+  /** Adds complete arguments, which may arrive in addition to pieces. */
+  add(args: JsonObject): void {
+    Object.assign(this.#root, args);
   }
 
+  /** Adds a piece. */
   push(piece: JsonObject): void {
     const value = valueIn(piece);
     if (value === undefined) return;
@@ -29,6 +29,7 @@ export class PartialArguments {
     if (!steps || !place(this.#root, steps, value)) this.#misplaced ??= path;
   }
 
+  /** Returns the arguments as JSON text; invalid JSON if a piece could not be placed. */
   text(): string {
     const text = JSON.stringify(this.#root);
     return this.#misplaced === undefined ? text : `${text} and a value for ${this.#misplaced}`;
@@ -42,22 +43,25 @@ function valueIn(piece: JsonObject): JsonValue | undefined {
 
 type Step = string | number;
 
-/** The steps of a path like `$.a.b[0]["c"]`; `undefined` for any other. */
+/** Parses a path like `$.a.b[0]["c"]`; `undefined` if it is invalid. */
 function stepsOf(path: string): Step[] | undefined {
   const steps: Step[] = [];
   let read = path.startsWith('$') ? 1 : 0;
-  for (const [whole, name, index, quoted] of path.matchAll(STEP)) {
+  for (const [match, name, index, quoted] of path.matchAll(STEP)) {
     if (steps.length === DEEPEST) return undefined;
     if (index !== undefined) steps.push(Number(index));
     else steps.push(name ?? (quoted ?? '').slice(1, -1).replace(/\\(.)/g, '$1'));
-    read += whole.length;
+    read += match.length;
   }
   return read === path.length && steps.length > 0 ? steps : undefined;
 }
 
 const STEP = /\.([^.[\]]+)|\[(\d+)\]|\[("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')\]/g;
 
-/** Whether there was a place: lists grow by one, and a value never becomes a container. */
+/**
+ * Sets the value at a path. Returns `false` if that is impossible: lists grow by one, and a value never
+ * becomes a container.
+ */
 function place(root: JsonObject, steps: readonly Step[], value: JsonValue): boolean {
   let container: JsonValue = root;
   for (const [at, step] of steps.entries()) {

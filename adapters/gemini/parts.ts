@@ -8,26 +8,26 @@ import { CallReader } from './call.ts';
 import { imageURL } from './media.ts';
 import { keep, PROVIDER, type Span, signed } from './wire-part.ts';
 
-/** What the parts of a turn add up to. */
-export type ReadParts = { text: string; reasoning: string; toolCalls: ToolCall[]; items: Item[] };
+/** The content of a turn, from all its parts. */
+type ReadParts = { text: string; reasoning: string; toolCalls: ToolCall[]; items: Item[] };
 
 type Run = { type: 'text' | 'reasoning'; pieces: string[]; spans: Span[] };
 type Piece = Run | { type: 'call'; call: CallReader } | { type: 'part'; part: JsonObject };
 
 /**
- * Reads the parts of a model's turn in their order.
+ * Reads the parts of a model turn in order.
  *
- * P1 Texts that follow each other are one item, thoughts likewise. A signed part keeps its extent in
- *    it; parts without a signature are joined, so that it does not matter how a stream cut them.
- * P2 A call whose arguments come in pieces is open until a piece says it was the last, or another call begins.
- * P3 What has no portable form is kept whole.
+ * P1 Consecutive texts form one item, as do consecutive thoughts. A signed part keeps its extent in the item;
+ *    unsigned parts are joined, so that the result does not depend on how a stream was split.
+ * P2 A call whose arguments arrive in pieces is open until its last piece, or until another call starts.
+ * P3 Parts without a portable form are kept unchanged.
  */
 export class PartReader {
   readonly #pieces: Piece[] = [];
   #open: CallReader | undefined;
   #calls = 0;
 
-  /** Takes a part in; what of it a reader of the stream can be shown. */
+  /** Adds a part. Returns the deltas to show to a reader of the stream. */
   read(part: JsonObject): TurnDelta[] {
     if (typeof part.text === 'string') return this.#readText(part, part.text);
     if (isJsonObject(part.functionCall)) return this.#readCall(part, part.functionCall);
@@ -35,7 +35,7 @@ export class PartReader {
     return [];
   }
 
-  /** Ends the turn. A call that is still open is taken as it is. */
+  /** Returns the content of the turn. A call that is still open is included as it is. */
   result(ids: CallIds): ReadParts {
     const read: ReadParts = { text: '', reasoning: '', toolCalls: [], items: [] };
     for (const piece of this.#pieces) {
@@ -69,14 +69,14 @@ export class PartReader {
 
   #readCall(part: JsonObject, source: JsonObject): TurnDelta[] {
     const name = nonEmpty(source.name);
-    const before = name === undefined ? [] : this.#close();
+    const deltas = name === undefined ? [] : this.#close();
     if (name !== undefined) {
       this.#open = new CallReader(this.#calls++, name);
       this.#pieces.push({ type: 'call', call: this.#open });
-      before.push({ type: 'call_started', index: this.#open.index, name });
+      deltas.push({ type: 'call_started', index: this.#open.index, name });
     }
     this.#open?.push(part, source);
-    return source.willContinue === true ? before : [...before, ...this.#close()];
+    return source.willContinue === true ? deltas : [...deltas, ...this.#close()];
   }
 
   #close(): TurnDelta[] {
@@ -121,9 +121,15 @@ function partItem(part: JsonObject): Item {
   };
 }
 
-/** The member that says what a part is; `undefined` for one that says nothing. */
+/** Returns the member that identifies the kind of a part; `undefined` for an empty part. */
 function kindOf(part: JsonObject): string | undefined {
-  return Object.keys(part).find(name => !ASIDE.has(name)) ?? Object.keys(part)[0];
+  return Object.keys(part).find(name => !SECONDARY_MEMBERS.has(name)) ?? Object.keys(part)[0];
 }
 
-const ASIDE = new Set(['thought', 'thoughtSignature', 'partMetadata', 'videoMetadata', 'mediaResolution']);
+const SECONDARY_MEMBERS = new Set([
+  'thought',
+  'thoughtSignature',
+  'partMetadata',
+  'videoMetadata',
+  'mediaResolution',
+]);

@@ -1,5 +1,5 @@
 import type { Item } from '../../protocol/item.ts';
-import type { JsonObject } from '../../protocol/json.ts';
+import { given, type JsonObject } from '../../protocol/json.ts';
 import type { ModelRequest, Settings, ToolChoice, ToolDefinition } from '../../protocol/turn.ts';
 import type { Input } from '../turn/growing-input.ts';
 import { arrayOf } from '../turn/json-access.ts';
@@ -8,16 +8,17 @@ import { withOutputSchema } from '../turn/strict-schema.ts';
 import { generationOf } from './generation.ts';
 import { thinkingConfig } from './thinking.ts';
 
+/** Inputs of `bodyOf` besides the model request. */
 export type BodyOptions = {
   model: string;
   contentsOf(transcript: readonly Item[]): Input;
-  /** The adapter's own; the request's go over them. */
+  /** The adapter's options; the request's options take precedence. */
   providerOptions: JsonObject | undefined;
 };
 
 /**
- * The body of one call. Tools and answers are described by whole JSON Schemas. An output schema beside
- * tools is asked for in the instructions before Gemini 3, which is the first to take both.
+ * Builds the request body of one call. Tools and answers are described by full JSON Schemas. In requests with
+ * tools, models before Gemini 3 do not accept an output schema, so it is added to the instructions.
  */
 export function bodyOf(
   request: ModelRequest,
@@ -27,19 +28,19 @@ export function bodyOf(
   const { opening, input: contents } = contentsOf(request.transcript);
   const { tools, output } = request;
   const hasTools = tools.length > 0 || arrayOf(options.tools).length > 0;
-  const inWords = output !== undefined && hasTools && generationOf(model) < 3;
+  const needsText = output !== undefined && hasTools && generationOf(model) < 3;
   const all = [request.instructions ?? '', ...opening].filter(text => text !== '').join('\n\n');
-  const told = inWords ? withOutputSchema(all === '' ? undefined : all, output) : all;
+  const system = needsText ? withOutputSchema(all === '' ? undefined : all, output) : all;
   const generationConfig: JsonObject = {
     ...settingsInput(request.settings, model),
-    ...(output && !inWords
+    ...(output && !needsText
       ? { responseMimeType: 'application/json', responseJsonSchema: schemaInput(output.schema) }
       : {}),
   };
   return mergeOptions(
     {
       contents,
-      ...(told === '' ? {} : { systemInstruction: { parts: [{ text: told }] } }),
+      ...(system === '' ? {} : { systemInstruction: { parts: [{ text: system }] } }),
       ...(tools.length > 0
         ? {
             tools: [{ functionDeclarations: tools.map(toolInput) }],
@@ -75,10 +76,10 @@ function schemaInput({ $schema: _, ...schema }: JsonObject): JsonObject {
 
 function settingsInput(settings: Settings, model: string): JsonObject {
   const { temperature, topP, maxOutputTokens, reasoningEffort } = settings;
-  return {
-    ...(temperature === undefined ? {} : { temperature }),
-    ...(topP === undefined ? {} : { topP }),
-    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
-    ...(reasoningEffort === undefined ? {} : { thinkingConfig: thinkingConfig(reasoningEffort, model) }),
-  };
+  return given({
+    temperature,
+    topP,
+    maxOutputTokens,
+    thinkingConfig: reasoningEffort === undefined ? undefined : thinkingConfig(reasoningEffort, model),
+  });
 }

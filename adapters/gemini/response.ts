@@ -6,18 +6,18 @@ import { jsonIn, shorten } from '../turn/json-access.ts';
 import { isErrorBody } from '../turn/single-turn.ts';
 import { TurnReader } from './turn.ts';
 
-/** The turn of a whole response. One without a candidate and without a reason for that is malformed. */
+/** Reads a complete response. Throws a `ProviderError` if it has neither a candidate nor a block reason. */
 export function readBody(body: JsonObject, request: ModelRequest, context: ProviderContext): ModelTurn {
   const reader = new TurnReader(request.transcript, context.model);
   reader.read(body);
   if (reader.answered) return reader.turn();
-  throw malformedStream('the response has no candidate, and no reason why it was blocked', context, body);
+  throw malformedStream('the response has no candidate and no block reason', context, body);
 }
 
 /**
- * The deltas of a streamed response, each event of which is a response with the next parts; returns the
- * turn. What comes behind the finish reason is read too, such as the last word on usage. Throws for an
- * error in the stream, and for a stream that just stops.
+ * Yields the deltas of a streamed response and returns its turn. Each event is a response with the next
+ * parts. Events after the finish reason are read too, because they may update the usage. Throws a
+ * `ProviderError` for an error in the stream and for a truncated stream.
  */
 export async function* readEvents(
   events: AsyncIterable<SseEvent>,
@@ -38,7 +38,7 @@ export async function* readEvents(
   }
   if (reader.ended) return reader.turn();
   throw malformedStream(
-    `truncated stream: it ended after ${count} events without a finish reason or a reason why it was blocked.`,
+    `truncated stream: it ended after ${count} events without a finish reason or a block reason.`,
     context,
   );
 }

@@ -2,17 +2,17 @@ import type { JsonObject } from '../../protocol/json.ts';
 import { generationOf } from './generation.ts';
 
 /**
- * How much a model may think: a level for Gemini 3, a number of tokens before it. An effort that is a
- * number is that many tokens. https://ai.google.dev/gemini-api/docs/openai#thinking
+ * Converts a reasoning effort: to a level for Gemini 3, to a token budget for earlier models. A numeric
+ * effort is a budget in tokens. https://ai.google.dev/gemini-api/docs/openai#thinking
  */
 export function thinkingConfig(effort: string, model: string): JsonObject {
   if (/^-?\d+$/.test(effort)) return { thinkingBudget: Number(effort) };
   return generationOf(model) >= 3
     ? { thinkingLevel: levelOf(effort, model) }
-    : { thinkingBudget: BUDGETS.get(effort) ?? AS_MUCH_AS_IT_NEEDS };
+    : { thinkingBudget: BUDGETS.get(effort) ?? DYNAMIC };
 }
 
-/** Gemini 3 cannot be kept from thinking; its Pro models have no minimal level. */
+/** Thinking cannot be turned off in Gemini 3; its Pro models have no `minimal` level. */
 function levelOf(effort: string, model: string): string {
   if (effort === 'none' || effort === 'minimal') return /-pro\b/.test(model) ? 'low' : 'minimal';
   return effort === 'xhigh' || effort === 'max' ? 'high' : effort;
@@ -28,4 +28,4 @@ const BUDGETS: ReadonlyMap<string, number> = new Map([
   ['max', 24_576],
 ]);
 
-const AS_MUCH_AS_IT_NEEDS = -1;
+const DYNAMIC = -1;

@@ -8,14 +8,14 @@ import { finishReasonOf } from './finish-reason.ts';
 import { PartReader } from './parts.ts';
 import { PROVIDER } from './wire-part.ts';
 
-/** What a candidate says about its sources; not part of its content, and never sent back. */
+/** Members of a candidate that describe its sources. They are not content and are never sent back. */
 const METADATA = ['groundingMetadata', 'urlContextMetadata', 'citationMetadata'];
 
 /**
- * Reads the turn of a response, whole or in pieces.
+ * Reads the turn of a response, complete or streamed.
  *
- * T1 Only the first candidate counts.
- * T2 The last finish reason, usage with counts, and metadata of a kind count.
+ * T1 Only the first candidate is read.
+ * T2 The last finish reason and the last usage with counts win; metadata of one kind is merged.
  */
 export class TurnReader {
   readonly #parts = new PartReader();
@@ -32,16 +32,17 @@ export class TurnReader {
     this.#model = model;
   }
 
-  /** There is a candidate, or a reason why there is none. */
+  /** Whether there is a candidate or a block reason. */
   get answered(): boolean {
     return this.#hasCandidate || this.ended;
   }
 
-  /** The provider has said why it stopped. */
+  /** Whether there is a finish reason or a block reason. */
   get ended(): boolean {
     return this.#finishReason !== undefined || this.#blockReason !== undefined;
   }
 
+  /** Reads a response or an event of a stream. Returns the deltas to show to a reader of the stream. */
   read(response: JsonObject): TurnDelta[] {
     this.#model = nonEmpty(response.modelVersion) ?? this.#model;
     this.#blockReason = nonEmpty(objectOf(response.promptFeedback).blockReason) ?? this.#blockReason;
@@ -54,6 +55,7 @@ export class TurnReader {
     return objectsOf(objectOf(candidate.content).parts).flatMap(part => this.#parts.read(part));
   }
 
+  /** Returns the turn. */
   turn(): ModelTurn {
     const { text, reasoning, toolCalls, items } = this.#parts.result(this.#ids);
     const sources = this.#metadata
@@ -63,7 +65,7 @@ export class TurnReader {
       text,
       reasoning,
       toolCalls,
-      finishReason: finishReasonOf(this.#finishReason, this.#blockReason, toolCalls.length > 0),
+      finishReason: finishReasonOf(this.#finishReason, this.#blockReason, { hasCalls: toolCalls.length > 0 }),
       usage: usageOf(this.#usage),
       model: this.#model,
       items: [...items, ...sources],
@@ -82,7 +84,7 @@ export class TurnReader {
 
 const COUNTS = ['promptTokenCount', 'candidatesTokenCount', 'thoughtsTokenCount', 'totalTokenCount'];
 
-/** A count of 0 is left out, as JSON made from protobuf does. */
+/** The API omits counts of 0, as usual for JSON converted from protobuf. */
 function usageOf(usage: JsonObject | undefined): Usage | null {
   if (!usage) return null;
   return normalizeUsage({

@@ -1,38 +1,40 @@
 import type { Item, Opaque } from '../../protocol/item.ts';
-import type { JsonObject } from '../../protocol/json.ts';
+import { given, type JsonObject } from '../../protocol/json.ts';
 import { integerIn, nonEmpty, objectOf, objectsOf } from '../turn/json-access.ts';
 
+/** The provider name of the adapter and of its opaque data. */
 export const PROVIDER = 'gemini';
 
-/** One part's share of a text: how many UTF-16 units of it, and the part's signature. */
+/** One part's section of a text: its length in UTF-16 code units, and the part's signature. */
 export type Span = { length: number; thoughtSignature?: string };
 
 /**
- * What an item of ours keeps of the parts it came from, in its `opaque.data`:
- * - `spans`: the parts of a signed text, which must not be joined when they go back;
- * - `thoughtSignature`: that of a call or an image;
- * - `hasId`: the call's id is the provider's own, and is to be echoed;
- * - `part`: the whole part, for what has no portable form.
+ * The provider data that an item keeps in its `opaque.data`:
+ * - `spans`: the parts of a signed text, which must not be joined when they are sent back;
+ * - `thoughtSignature`: the signature of a call or an image;
+ * - `hasId`: the call id is the provider's own and must be sent back;
+ * - `part`: the full part, if it has no portable form.
  */
-export type Kept = { spans?: Span[]; thoughtSignature?: string; hasId?: true; part?: JsonObject };
+type Kept = { spans?: Span[]; thoughtSignature?: string; hasId?: true; part?: JsonObject };
 
-/** `undefined` where there is nothing to keep. */
+/** Returns the member `opaque` of an item; empty if there is nothing to keep. */
 export function keep(kept: Kept): { opaque?: Opaque } {
   return Object.keys(kept).length === 0 ? {} : { opaque: { provider: PROVIDER, data: kept } };
 }
 
-/** What was kept, if the item came from this provider; nothing of another provider's item. */
+/** Returns the data that an item keeps; empty if it belongs to another provider. */
 export function keptBy(item: Item): Kept {
   if (!('opaque' in item) || item.opaque?.provider !== PROVIDER) return {};
   const data = objectOf(item.opaque.data);
-  return {
-    ...(Array.isArray(data.spans) ? { spans: objectsOf(data.spans).map(spanIn) } : {}),
-    ...signed(nonEmpty(data.thoughtSignature)),
-    ...(data.hasId === true ? { hasId: true as const } : {}),
-    ...(data.part === undefined ? {} : { part: objectOf(data.part) }),
-  };
+  return given({
+    spans: Array.isArray(data.spans) ? objectsOf(data.spans).map(spanIn) : undefined,
+    thoughtSignature: nonEmpty(data.thoughtSignature),
+    hasId: data.hasId === true ? (true as const) : undefined,
+    part: data.part === undefined ? undefined : objectOf(data.part),
+  });
 }
 
+/** Returns the member `thoughtSignature`, if there is a signature. */
 export function signed(thoughtSignature: string | undefined): { thoughtSignature?: string } {
   return thoughtSignature === undefined ? {} : { thoughtSignature };
 }
@@ -42,8 +44,8 @@ function spanIn({ length, thoughtSignature }: JsonObject): Span {
 }
 
 /**
- * The parts of a text as they came. A text that somebody has edited is no longer what was signed, and
- * is one part without a signature.
+ * Splits a text into its original parts. A text that was edited since no longer matches its signatures and
+ * becomes one unsigned part.
  */
 export function textParts(text: string, spans: readonly Span[] | undefined): JsonObject[] {
   const total = spans?.reduce((sum, { length }) => sum + length, 0);

@@ -1,18 +1,24 @@
 import type { JsonObject } from '../../protocol/json.ts';
 
-const texts = new WeakMap<object, string>();
+const serialized = new WeakMap<object, string>();
 
-/** Notes the JSON of a list that goes into a body, made piece by piece. Nobody may change the list afterwards. */
+/**
+ * Caches the JSON text of a list that will be a member of a request body. The list must not change
+ * afterwards.
+ */
 export function noteText(list: readonly JsonObject[], text: string): void {
-  texts.set(list, text);
+  serialized.set(list, text);
 }
 
-/** The body as JSON, as `JSON.stringify` gives it; what is noted of its members is not made again. */
+/**
+ * Returns the same text as `JSON.stringify(body)`, and takes the text of members cached by `noteText` from
+ * the cache.
+ */
 export function bodyText(body: JsonObject): string {
   const members: string[] = [];
   for (const [name, value] of Object.entries(body)) {
-    const noted = typeof value === 'object' && value !== null ? texts.get(value) : undefined;
-    const text: string | undefined = noted ?? JSON.stringify(value);
+    const cached = typeof value === 'object' && value !== null ? serialized.get(value) : undefined;
+    const text: string | undefined = cached ?? JSON.stringify(value);
     if (text !== undefined) members.push(`${JSON.stringify(name)}:${text}`);
   }
   return `{${members.join(',')}}`;

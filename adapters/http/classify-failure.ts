@@ -1,10 +1,13 @@
 import type { ProviderErrorCode } from '../../protocol/error.ts';
 import type { ErrorBody } from './error-body.ts';
 
-/** A rule holds when the body names one of `codes`, or its message matches and the status does not point elsewhere. */
+/**
+ * A rule matches when the body contains one of `codes`, or when its message matches and the status does not
+ * contradict it.
+ */
 type Rule = { code: ProviderErrorCode; codes: readonly string[]; message?: RegExp };
 
-/** What the body says more exactly than the HTTP status. The first that holds counts. */
+/** Rules that are more precise than the HTTP status. The first match wins. */
 const EXACT: readonly Rule[] = [
   {
     code: 'quota',
@@ -41,7 +44,7 @@ const EXACT: readonly Rule[] = [
   },
 ];
 
-/** What a status means when the body says nothing more exact. */
+/** The code for a status when no `EXACT` rule matches. */
 const BY_STATUS: ReadonlyMap<number, ProviderErrorCode> = new Map([
   [401, 'authentication'],
   [402, 'quota'],
@@ -56,7 +59,7 @@ const BY_STATUS: ReadonlyMap<number, ProviderErrorCode> = new Map([
   [529, 'overloaded'],
 ]);
 
-/** What a code means where no status came, as in a stream. */
+/** Rules for errors without an HTTP status, such as errors in a stream. */
 const BY_CODE: readonly Rule[] = [
   {
     code: 'rate-limit',
@@ -88,19 +91,26 @@ const RETRYABLE: ReadonlySet<ProviderErrorCode> = new Set([
   'malformed-stream',
 ]);
 
+/** Whether an error with this code may succeed when the request is repeated. */
 export function isRetryable(code: ProviderErrorCode): boolean {
   return RETRYABLE.has(code);
 }
 
-/** The code of a failure the provider reported. `status` is `null` where none came. */
+/**
+ * Returns the error code for a failure that a provider reported. `status` is `null` when there was no HTTP
+ * status.
+ */
 export function classifyFailure(status: number | null, body: ErrorBody): ProviderErrorCode {
-  const exact = EXACT.find(rule => holds(rule, status, body));
+  const exact = EXACT.find(rule => matches(rule, status, body));
   if (exact) return exact.code;
-  if (status === null) return BY_CODE.find(rule => holds(rule, status, body))?.code ?? 'unknown';
-  return BY_STATUS.get(status) ?? (status >= 500 ? 'server' : status >= 400 ? 'invalid-request' : 'unknown');
+  if (status === null) return BY_CODE.find(rule => matches(rule, status, body))?.code ?? 'unknown';
+  const known = BY_STATUS.get(status);
+  if (known !== undefined) return known;
+  if (status >= 500) return 'server';
+  return status >= 400 ? 'invalid-request' : 'unknown';
 }
 
-function holds(rule: Rule, status: number | null, body: ErrorBody): boolean {
+function matches(rule: Rule, status: number | null, body: ErrorBody): boolean {
   if (rule.codes.some(code => body.codes.includes(code))) return true;
   const messageCounts = status === null || (status >= 400 && status < 500 && status !== 429);
   return messageCounts && rule.message?.test(body.message) === true;

@@ -4,13 +4,13 @@ import { HttpFailure } from './provider-errors.ts';
 import { RedirectRefused, redirectIn } from './refuse-redirects.ts';
 
 /**
- * What an adapter uses of an official client. These fit as they are: `OpenAI`, `AzureOpenAI` and
- * `BedrockOpenAI` of the package `openai`; `Anthropic` of `@anthropic-ai/sdk`; `AnthropicBedrock` of
+ * The part of an official client that an adapter uses. These clients fit unchanged: `OpenAI`, `AzureOpenAI`
+ * and `BedrockOpenAI` of the package `openai`; `Anthropic` of `@anthropic-ai/sdk`; `AnthropicBedrock` of
  * `@anthropic-ai/bedrock-sdk` and `AnthropicVertex` of `@anthropic-ai/vertex-sdk`.
  */
 export type ProviderClient = {
   readonly baseURL: string;
-  /** What must be in no error, where the client has it as a text. */
+  /** The client's credentials, if it holds them as text. They are redacted from all errors. */
   readonly apiKey?: unknown;
   readonly authToken?: unknown;
   post(
@@ -27,11 +27,12 @@ export type ProviderClient = {
   ): { asResponse(): Promise<Response> };
 };
 
+/** The option of adapters that can use an official client. */
 export type ClientOptions = {
   /**
-   * An official client that makes the requests, with its own key, address, `fetch` and proxy. `apiKey`,
-   * `baseURL`, `fetch` and the environment variables are not used then. `headers` go over the client's, the
-   * limits of this adapter hold, and the client retries nothing and follows no redirect.
+   * An official client that makes the requests with its own key, URL, `fetch` and proxy. The options
+   * `apiKey`, `baseURL` and `fetch` and the environment variables are then ignored. `headers` override the
+   * client's headers. This adapter's limits apply. The client does not retry and does not follow redirects.
    *
    * @example
    * openaiResponses({ model: 'gpt-5', client: new AzureOpenAI({ endpoint, apiVersion, azureADTokenProvider }) })
@@ -39,7 +40,10 @@ export type ClientOptions = {
   client?: ProviderClient;
 };
 
-/** Requests through an official client, whose own retries are off. */
+/**
+ * Returns a transport that sends requests through an official client, with the client's own retries turned
+ * off.
+ */
 export function clientTransport(
   client: ProviderClient,
   headers: Record<string, string>,
@@ -67,7 +71,10 @@ export function clientTransport(
   };
 }
 
-/** What the clients throw for a status that is not 2xx: `error` is the body, at OpenAI its member `error` where it has one. */
+/**
+ * The error that the clients throw for a status other than 2xx. `error` is the parsed body; OpenAI's client
+ * passes the body's member `error` instead, if there is one.
+ */
 type StatusError = Error & { status: number; headers: Pick<Headers, 'get'>; error?: unknown };
 
 function isStatusError(thrown: unknown): thrown is StatusError {
@@ -77,12 +84,15 @@ function isStatusError(thrown: unknown): thrown is StatusError {
   return 'get' in headers && typeof headers.get === 'function';
 }
 
-function failureIn(thrown: StatusError, asked: string): Error {
+function failureIn(thrown: StatusError, requestURL: string): Error {
   const { status, headers } = thrown;
-  return redirectIn(status, headers, asked) ?? new HttpFailure(status, headers, bodyIn(thrown));
+  return redirectIn(status, headers, requestURL) ?? new HttpFailure(status, headers, bodyIn(thrown));
 }
 
-/** The body as text. One that was not JSON is in the message, behind the status; of none the message says so. */
+/**
+ * Returns the response body as text. A body that is not JSON is only in the error's message, after the
+ * status.
+ */
 function bodyIn({ error, message, status }: StatusError): string {
   if (error !== undefined && error !== null) return JSON.stringify(error);
   return message === `${status} status code (no body)` ? '' : message.replace(`${status} `, '');

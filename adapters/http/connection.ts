@@ -1,3 +1,5 @@
+// HTTP for all adapters: connections, limits, server-sent events, redaction of secrets, and the mapping of every
+// failure to a `ProviderError`. Nothing here knows the request format of a provider.
 import type { JsonObject } from '../../protocol/json.ts';
 import { BoundCall } from './bound-call.ts';
 import { type ClientOptions, clientTransport, type ProviderClient } from './client-transport.ts';
@@ -5,59 +7,71 @@ import { fetchTransport, type Transport } from './fetch-transport.ts';
 import { type HttpReply, httpReply } from './http-reply.ts';
 import { baseURLInvalid, HttpFailure, keyMissing, type ProviderContext } from './provider-errors.ts';
 
-/** What every adapter over HTTP takes. */
+/** The options of every HTTP adapter. */
 export type ConnectionOptions = {
   model: string;
   /** Default: the provider's environment variable, read at each call. */
   apiKey?: string;
-  /** What the provider's own client takes; a query in it goes along, and a user name and password belong in `headers`. Default: the provider's environment variable, then its own URL. */
+  /**
+   * The base URL, in the form that the provider's official client takes. A query string is kept and sent. A
+   * user name and password are refused; send them in `headers`. Default: the provider's environment variable,
+   * then its public URL.
+   */
   baseURL?: string;
-  /** Sent with every request. A redirect is not followed, so they go to the base URL alone. */
+  /** Sent with every request. Redirects are not followed, so only the base URL receives them. */
   headers?: Record<string, string>;
+  /** Replaces the global `fetch`. */
   fetch?: typeof fetch;
-  /** How long the provider may take until it answers, in ms. Default 10 minutes. */
+  /** The time limit for the response headers, in ms. Default: 10 minutes. */
   timeoutMs?: number;
-  /** The longest pause in the middle of an answer, in ms. Default 5 minutes. */
+  /** The longest pause between two pieces of the response body, in ms. Default: 5 minutes. */
   idleTimeoutMs?: number;
-  /** How long an answer may take from its beginning to its end, however steadily it comes, in ms. Default 30 minutes. */
+  /** The time limit for the whole response body, in ms. Default: 30 minutes. */
   totalTimeoutMs?: number;
-  /** The most bytes an answer may have. Default 64 MiB. */
+  /** The maximum size of the response body, in bytes. Default: 64 MiB. */
   maxResponseBytes?: number;
-  /** ms since the epoch, to read `retry-after` dates by. */
+  /**
+   * Returns the current time in ms since the epoch, used to interpret `retry-after` dates. Default:
+   * `Date.now`.
+   */
   now?: () => number;
 };
 
-/** Where a provider is, and where its key comes from. */
+/** A provider's address and the sources of its API key. */
 export type Endpoint = {
   provider: string;
-  /** The first that is set gives the key; messages name the first. */
+  /** Environment variables for the key; the first one that is set is used. Error messages name the first. */
   keyVariables: readonly string[];
-  /** The provider also answers without a key. */
+  /** The provider works without a key too. */
   keyOptional?: boolean;
   baseURLVariable: string;
-  /** Absent where every account has its own. */
+  /** Absent if every account has its own URL. */
   defaultBaseURL?: string;
-  /** What a base URL looks like, for messages, where every account has its own. */
+  /** An example of a base URL for error messages, if every account has its own. */
   baseURLExample?: string;
-  /** Brings a base URL to the form that is used, such as with a `/v1`. Default: as it is. */
+  /** Normalizes a base URL, for example by adding `/v1`. Default: unchanged. */
   resolveURL?: (baseURL: string) => string;
   /** The header that carries the key. Default: `authorization`, as a bearer token. */
   keyHeader?: string;
-  /** Sent with every request, under the caller's own. Names in lower case. */
+  /** Sent with every request; the caller's headers override them. Names are in lower case. */
   headers?: Readonly<Record<string, string>>;
-  /** The environment variables of more such headers; one that is not set sends none. */
+  /**
+   * Further headers, by the environment variable that holds their value. A header whose variable is unset is
+   * not sent.
+   */
   headerVariables?: Readonly<Record<string, string>>;
 };
 
+/** An open connection to a provider. */
 export type Connection = {
   context: ProviderContext;
-  /** Throws an `HttpFailure` for a status that is not 2xx. */
+  /** Sends a POST request. Throws an `HttpFailure` for a status other than 2xx. */
   post(path: string, body: JsonObject, signal: AbortSignal): Promise<HttpReply>;
 };
 
 /**
- * Gives a connection for each call. Connecting throws a `ProviderError`: `key-missing` when there is no
- * key, `base-url-invalid` when there is no usable URL.
+ * Returns a function that opens a connection for each call. That function throws a `ProviderError`:
+ * `key-missing` when there is no key, `base-url-invalid` when there is no usable URL.
  */
 export function connector(endpoint: Endpoint, options: ConnectionOptions & ClientOptions): () => Connection {
   const { client } = options;
@@ -67,38 +81,38 @@ export function connector(endpoint: Endpoint, options: ConnectionOptions & Clien
     maxResponseBytes: options.maxResponseBytes ?? 64 * 1024 * 1024,
   };
   const timeoutMs = options.timeoutMs ?? 600_000;
-  const open = client ? throughClient(endpoint, options, client, timeoutMs) : directly(endpoint, options);
+  const open = client ? clientOpener(endpoint, options, client, timeoutMs) : fetchOpener(endpoint, options);
   return () => {
     const { context, transport } = open();
-    const answer = async (path: string, body: JsonObject, signal: AbortSignal) => {
+    const request = async (path: string, body: JsonObject, signal: AbortSignal) => {
       const response = await transport(path, body, signal);
       if (response.ok) return response;
-      const said = await httpReply(response, limits, context).text(LONGEST_ERROR);
-      throw new HttpFailure(response.status, response.headers, said);
+      const errorText = await httpReply(response, limits, context).text(LONGEST_ERROR);
+      throw new HttpFailure(response.status, response.headers, errorText);
     };
     const post: Connection['post'] = async (path, body, signal) => {
       const call = new BoundCall(signal, timeoutMs);
-      const response = await call.begin(limited => answer(path, body, limited));
+      const response = await call.begin(bound => request(path, body, bound));
       return httpReply(response, limits, context, () => call.end());
     };
     return { context, post };
   };
 }
 
-/** Of an error's body no more is read, in characters. */
+/** How much of an error's body is read, in characters. */
 const LONGEST_ERROR = 1024 * 1024;
 
 type Opened = { context: ProviderContext; transport: Transport };
 
-/** Opens a transport once per key and URL. */
-function directly(endpoint: Endpoint, options: ConnectionOptions): () => Opened {
-  let opened: { apiKey: string; found: Opened } | undefined;
+/** Opens a `fetch` transport once per key and URL. */
+function fetchOpener(endpoint: Endpoint, options: ConnectionOptions): () => Opened {
+  let cached: { apiKey: string; opened: Opened } | undefined;
   return () => {
     const apiKey = options.apiKey ?? fromEnvironment(endpoint.keyVariables);
-    const given =
+    const configured =
       options.baseURL ?? (fromEnvironment([endpoint.baseURLVariable]) || (endpoint.defaultBaseURL ?? ''));
-    const baseURL = endpoint.resolveURL?.(given) ?? given;
-    if (opened?.apiKey === apiKey && opened.found.context.baseURL === baseURL) return opened.found;
+    const baseURL = endpoint.resolveURL?.(configured) ?? configured;
+    if (cached?.apiKey === apiKey && cached.opened.context.baseURL === baseURL) return cached.opened;
     const context: ProviderContext = {
       provider: endpoint.provider,
       model: options.model,
@@ -113,16 +127,17 @@ function directly(endpoint: Endpoint, options: ConnectionOptions): () => Opened 
     const headers = {
       'content-type': 'application/json',
       ...authorization(endpoint, apiKey),
-      ...fromVariables(endpoint),
+      ...headersFromVariables(endpoint),
       ...headersOf(endpoint, options.headers),
     };
     const transport = fetchTransport(baseURL, headers, options.fetch);
-    opened = { apiKey, found: { context, transport } };
-    return opened.found;
+    const opened = { context, transport };
+    cached = { apiKey, opened };
+    return opened;
   };
 }
 
-function throughClient(
+function clientOpener(
   endpoint: Endpoint,
   { model, headers }: ConnectionOptions,
   client: ProviderClient,
@@ -148,20 +163,21 @@ function authorization({ keyHeader }: Endpoint, apiKey: string): Record<string, 
   return keyHeader === undefined ? { authorization: `Bearer ${apiKey}` } : { [keyHeader]: apiKey };
 }
 
-function fromVariables({ headerVariables = {} }: Endpoint): Record<string, string> {
-  const found = Object.entries(headerVariables).map(([name, variable]) => [
+function headersFromVariables({ headerVariables = {} }: Endpoint): Record<string, string> {
+  const headers = Object.entries(headerVariables).map(([name, variable]) => [
     name,
     fromEnvironment([variable]),
   ]);
-  return Object.fromEntries(found.filter(([, value]) => value !== ''));
+  return Object.fromEntries(headers.filter(([, value]) => value !== ''));
 }
 
-/** The endpoint's headers under the caller's, each name once and in lower case. */
+/** Merges the endpoint's headers with the caller's, which win. All names are in lower case. */
 function headersOf({ headers = {} }: Endpoint, own: Record<string, string> = {}): Record<string, string> {
   const lowered = Object.entries(own).map(([name, value]) => [name.toLowerCase(), value]);
   return { ...headers, ...Object.fromEntries(lowered) };
 }
 
+/** Short header values are rarely secrets and would be redacted from ordinary text. */
 function secretsIn(headers: Record<string, string> = {}): string[] {
   return Object.values(headers).filter(value => value.length >= 16);
 }
@@ -170,7 +186,7 @@ function isHttpURL(text: string): boolean {
   return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
 }
 
-/** `fetch` refuses such a URL, in words that quote it. */
+/** `fetch` refuses such a URL with a message that quotes the credentials. */
 function hasCredentials(baseURL: string): boolean {
   const { username, password } = new URL(baseURL);
   return username !== '' || password !== '';

@@ -1,20 +1,20 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import { arrayOf, integerIn, nonEmpty, objectOf, objectsOf } from '../turn/json-access.ts';
 
-/** What an error body says, whichever provider wrote it. */
+/** The content of an error body, in one form for all providers. */
 export type ErrorBody = {
-  /** Empty when it says nothing readable. */
+  /** Empty when the body has no readable text. */
   message: string;
-  /** Every code, type, status name and reason in it, in lower case. */
+  /** Every code, type, status name and reason in the body, in lower case. */
   codes: string[];
-  /** The HTTP status it names, for errors that come in a 200. */
+  /** The HTTP status that the body names, for errors sent with status 200. */
   status: number | null;
-  /** Gemini says how long to wait only here. */
+  /** How long to wait before a retry, in ms. Gemini sends it only in the body. */
   retryAfterMs: number | null;
 };
 
 /**
- * Reads `{error: {message, type, code}}` (OpenAI, Groq, Azure, Anthropic with `type` beside it),
+ * Reads `{error: {message, type, code}}` (OpenAI, Groq, Azure, Anthropic with `type` next to it),
  * `{error: {code, status, details}}` (Gemini, also in an array), `{detail}` and `{message, type, code}`
  * (Mistral, OpenAI's `error` event), `{code, error: text}` (xAI), `{error: text}` (Ollama),
  * `{error: {metadata: {raw}}}` (OpenRouter), and plain text.

@@ -3,14 +3,15 @@ import { bodyText } from './body-text.ts';
 import { refuseRedirects } from './refuse-redirects.ts';
 
 /**
- * Makes a POST and gives the response, its body unread. Retries nothing and follows no redirect, for which
- * it throws a `RedirectRefused`. It may throw an `HttpFailure` for a status that is not 2xx.
+ * Sends a POST request and returns the response with its body unread. Does not retry. Throws a
+ * `RedirectRefused` for a redirect, and may throw an `HttpFailure` for a status other than 2xx.
  */
 export type Transport = (path: string, body: JsonObject, signal: AbortSignal) => Promise<Response>;
 
 /**
- * Requests by `fetch`, without retries. A query in `baseURL`, such as Azure's `api-version`, goes behind the
- * path. Proxies are configured in the runtime: Node uses `HTTPS_PROXY` where `NODE_USE_ENV_PROXY=1`.
+ * Returns a transport that uses `fetch`, without retries. A query in `baseURL`, such as Azure's
+ * `api-version`, is appended after the path. Proxies are configured in the runtime: Node uses `HTTPS_PROXY`
+ * if `NODE_USE_ENV_PROXY=1`.
  */
 export function fetchTransport(
   baseURL: string,
@@ -37,7 +38,7 @@ function partsOf(baseURL: string): { root: string; query: string } {
   return { root: trimSlashes(address.slice(0, end)), query: address.slice(end + 1) };
 }
 
-/** The URL without the slashes it ends with, so that a path can go behind it. */
+/** Removes the slashes at the end of a URL, so that a path can be appended. */
 export function trimSlashes(url: string): string {
   let end = url.length;
   while (url[end - 1] === '/') end -= 1;

@@ -1,25 +1,31 @@
 import { type ProviderContext, responseTooLarge, stalled, tookTooLong } from './provider-errors.ts';
 
-/** How much, and how slowly, a response may come. */
-export type ReplyLimits = {
+/** Limits on the size and the duration of a response body. */
+type ReplyLimits = {
   /** The longest pause between two pieces of a body, in ms. */
   idleTimeoutMs: number;
-  /** The longest time from the first piece asked for to the end, in ms. */
+  /** The time limit from the first read to the end of the body, in ms. */
   totalTimeoutMs: number;
-  /** The most bytes a body may have, after decompression. */
+  /** The maximum size of a body in bytes, after decompression. */
   maxResponseBytes: number;
 };
 
-/** A response whose body is read once, by `chunks` or by `text`. Both throw a `ProviderError` past a limit. */
+/**
+ * A response whose body can be read once, with `chunks` or `text`. Both throw a `ProviderError` when a limit
+ * is exceeded.
+ */
 export type HttpReply = {
   status: number;
   headers: Headers;
   chunks(): AsyncIterable<Uint8Array>;
-  /** The body, or its beginning where it has more than `longest` characters. */
-  text(longest?: number): Promise<string>;
+  /** Returns the body, cut to `maxLength` characters. */
+  text(maxLength?: number): Promise<string>;
 };
 
-/** `onEnd` is called when the body has ended, was left or broke; perhaps more than once. */
+/**
+ * Wraps a response. `onEnd` is called, possibly more than once, when the body ends, fails, or is abandoned by
+ * its reader.
+ */
 export function httpReply(
   response: Response,
   limits: ReplyLimits,
@@ -29,27 +35,27 @@ export function httpReply(
   const { status, headers, body } = response;
   if (!body) onEnd();
   const guard = () => body && new BodyGuard(body.getReader(), limits, context, onEnd);
-  return { status, headers, chunks: () => chunksOf(guard()), text: longest => textOf(guard(), longest) };
+  return { status, headers, chunks: () => chunksOf(guard()), text: maxLength => textOf(guard(), maxLength) };
 }
 
-async function textOf(guard: BodyGuard | null, longest = Number.POSITIVE_INFINITY): Promise<string> {
+async function textOf(guard: BodyGuard | null, maxLength = Number.POSITIVE_INFINITY): Promise<string> {
   let text = '';
   const decoder = new TextDecoder();
   for (let chunk = await guard?.read(); chunk; chunk = await guard?.read()) {
     text += decoder.decode(chunk, { stream: true });
-    if (text.length <= longest) continue;
-    guard?.leave();
-    return text.slice(0, longest);
+    if (text.length <= maxLength) continue;
+    guard?.abandon();
+    return text.slice(0, maxLength);
   }
   return text + decoder.decode();
 }
 
-/** How long a server may take to end a body that nobody reads any more, in ms. */
+/** How long an abandoned body is drained before its connection is closed, in ms. */
 const GRACE_MS = 1_000;
 
 /**
- * The chunks of a response body. When the reader stops early, the rest is drained in the background
- * for up to a second: a server that ends in time has its connection used again, another is cut off.
+ * Iterates over the chunks of a response body. When the reader stops early, the rest is drained in the
+ * background for up to a second, so that the connection can be reused if the server ends the body in time.
  */
 function chunksOf(guard: BodyGuard | null): AsyncIterable<Uint8Array> {
   return {
@@ -59,7 +65,7 @@ function chunksOf(guard: BodyGuard | null): AsyncIterable<Uint8Array> {
         return value ? { done: false, value } : ENDED;
       },
       async return() {
-        guard?.leave();
+        guard?.abandon();
         return ENDED;
       },
     }),
@@ -71,11 +77,12 @@ const ENDED: IteratorReturnResult<undefined> = { done: true, value: undefined };
 type Reader = ReadableStreamDefaultReader<Uint8Array>;
 
 /**
- * Reads a body within its limits.
+ * Reads a body and enforces its limits.
  *
- * G1 A body that breaks a limit is cancelled, so that its connection closes, and says so ever after.
- * G2 One timer per body for its pauses, re-armed by each chunk; it counts only while a chunk is waited for.
- * G3 One timer per body for the whole of it, set by the first read. Both are stopped when the body ends or breaks.
+ * G1 A body that exceeds a limit is cancelled, which closes its connection; every later read throws the same
+ *    error.
+ * G2 One idle timer per body, re-armed by each chunk; it only counts while a read is waiting.
+ * G3 One total timer per body, started by the first read. Both timers stop when the body ends or fails.
  */
 class BodyGuard {
   readonly #reader: Reader;
@@ -86,7 +93,7 @@ class BodyGuard {
   #deadline: NodeJS.Timeout | undefined;
   #waiting = false;
   #bytes = 0;
-  #broken: Error | undefined;
+  #error: Error | undefined;
 
   constructor(reader: Reader, limits: ReplyLimits, context: ProviderContext, onEnd: () => void) {
     this.#reader = reader;
@@ -95,18 +102,18 @@ class BodyGuard {
     this.#onEnd = onEnd;
   }
 
-  /** The next chunk; `undefined` at the end. */
+  /** Returns the next chunk, or `undefined` at the end. */
   async read(): Promise<Uint8Array | undefined> {
     this.#watch();
     try {
       const { value } = await this.#reader.read();
-      if (this.#broken) throw this.#broken;
+      if (this.#error) throw this.#error;
       if (value === undefined) this.#stop();
       else this.#count(value.byteLength);
       return value;
     } catch (error) {
       this.#stop();
-      throw this.#broken ?? error;
+      throw this.#error ?? error;
     } finally {
       this.#waiting = false;
     }
@@ -115,10 +122,11 @@ class BodyGuard {
   #count(bytes: number): void {
     const { maxResponseBytes } = this.#limits;
     this.#bytes += bytes;
-    if (this.#bytes > maxResponseBytes) throw this.#break(responseTooLarge(maxResponseBytes, this.#context));
+    if (this.#bytes > maxResponseBytes) throw this.#fail(responseTooLarge(maxResponseBytes, this.#context));
   }
 
-  leave(): void {
+  /** Abandons the body: stops the timers and drains the rest in the background. */
+  abandon(): void {
     this.#stop();
     void drain(this.#reader);
   }
@@ -134,7 +142,7 @@ class BodyGuard {
     const { totalTimeoutMs } = this.#limits;
     this.#waiting = true;
     this.#deadline ??= setTimeout(
-      () => this.#break(tookTooLong(totalTimeoutMs, this.#context)),
+      () => this.#fail(tookTooLong(totalTimeoutMs, this.#context)),
       totalTimeoutMs,
     );
     if (this.#timer) this.#timer.refresh();
@@ -142,11 +150,11 @@ class BodyGuard {
   }
 
   #onIdle(): void {
-    if (this.#waiting) this.#break(stalled(this.#limits.idleTimeoutMs, this.#context));
+    if (this.#waiting) this.#fail(stalled(this.#limits.idleTimeoutMs, this.#context));
   }
 
-  #break(error: Error): Error {
-    this.#broken = error;
+  #fail(error: Error): Error {
+    this.#error = error;
     this.#stop();
     this.#reader.cancel(error).catch(() => undefined);
     return error;
@@ -159,7 +167,7 @@ async function drain(reader: Reader): Promise<void> {
     let read = await reader.read();
     while (!read.done) read = await reader.read();
   } catch {
-    // The connection is gone, which is what was wanted.
+    // The connection is already closed.
   } finally {
     clearTimeout(deadline);
   }

@@ -1,14 +1,15 @@
 /**
- * Splits text that comes in pieces into lines ended by LF, CRLF or CR.
+ * Splits text that arrives in pieces into lines. Lines end with LF, CRLF or CR.
  *
- * L1 Every character is looked at once: a line that comes in many pieces is joined when it ends.
- * L2 A CR ends its line at once; an LF right behind it, in this piece or the next, belongs to it.
+ * L1 Every character is scanned once: a line that arrives in many pieces is joined when it ends.
+ * L2 A CR ends its line immediately; an LF right after it, in this piece or the next, belongs to the same
+ *    line end.
  */
 export class LineScanner {
   #tail = '';
   #skipLineFeed = false;
 
-  /** Adds the lines that `text` completes to `lines`, without their ends. */
+  /** Appends the lines that `text` completes to `lines`, without their line ends. */
   push(text: string, lines: string[]): void {
     if (text === '') return;
     let start = 0;
@@ -34,7 +35,7 @@ export class LineScanner {
     if (start < text.length) this.#tail += start === 0 ? text : text.slice(start);
   }
 
-  /** The last line if it had no end; empty otherwise. */
+  /** Returns the last line if it had no line end, else the empty string. */
   rest(): string {
     return this.#tail;
   }
@@ -42,7 +43,9 @@ export class LineScanner {
 
 const LINE_FEED = 10;
 
-/** The lines of an `application/x-ndjson` stream, however its bytes are cut; blank lines give nothing. */
+/**
+ * Yields the lines of an `application/x-ndjson` stream, however its bytes are split. Blank lines are skipped.
+ */
 export async function* readNdjson(
   chunks: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<string, void, undefined> {

@@ -1,6 +1,6 @@
 import type { Endpoint } from './connection.ts';
 
-/** OpenAI itself, for both of its APIs. Only it is told an organization and a project. */
+/** OpenAI's endpoint, for both of its APIs. Only OpenAI receives the organization and project headers. */
 export const OPENAI_ENDPOINT: Omit<Endpoint, 'provider'> = {
   keyVariables: ['OPENAI_API_KEY'],
   baseURLVariable: 'OPENAI_BASE_URL',
@@ -8,17 +8,17 @@ export const OPENAI_ENDPOINT: Omit<Endpoint, 'provider'> = {
   headerVariables: { 'openai-organization': 'OPENAI_ORG_ID', 'openai-project': 'OPENAI_PROJECT_ID' },
 };
 
-/** Whether a model of OpenAI's reasons, by its name. */
+/** Whether an OpenAI model is a reasoning model, judged by its name. */
 export function isReasoningModel(model: string): boolean {
   return /^(?:ft:)?(?:o[134]|gpt-[5-9](?!.*-chat)|codex|computer-use)/.test(model);
 }
 
-/** Whether a model is OpenAI's own, by its name. */
+/** Whether a model is one of OpenAI's own, judged by its name. */
 export function isOpenaiModel(model: string): boolean {
   return /^(?:ft:)?(?:o[1-9]|gpt-|chatgpt-|codex)/.test(model);
 }
 
-/** OpenAI's Chat Completions refuse longer ids. */
+/** OpenAI's Chat Completions API refuses call ids longer than 40 characters. */
 export const OPENAI_CALL_IDS = {
   fits: (id: string): boolean => id.length <= 40,
   make: (digest: string): string => `call_${digest.slice(0, 24)}`,

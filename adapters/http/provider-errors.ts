@@ -7,19 +7,19 @@ import { showJson, showText } from './redact-secrets.ts';
 import { RedirectRefused } from './refuse-redirects.ts';
 import { retryAfterMs } from './retry-after.ts';
 
-/** Where a call went, for messages that say what to do. */
+/** The provider, model and address of a call, for error messages. */
 export type ProviderContext = {
   provider: string;
   model: string;
-  /** The environment variables that hold the key and the base URL; empty where there are none. */
+  /** The environment variables for the key and the base URL; empty if there are none. */
   keyVariable: string;
   baseURLVariable: string;
   baseURL: string;
-  /** What must never be in an error. */
+  /** Texts that are redacted from every error. */
   secrets: readonly string[];
 };
 
-/** A response with a status that is not 2xx, with its body as text. */
+/** A response with a status other than 2xx, with its body as text. */
 export class HttpFailure extends Error {
   override readonly name = 'HttpFailure';
   readonly status: number;
@@ -34,7 +34,7 @@ export class HttpFailure extends Error {
   }
 }
 
-/** The error an HTTP response reports. `now`: ms since the epoch, for `retry-after` dates. */
+/** Returns the error for a failed HTTP response. `now` is in ms since the epoch, for `retry-after` dates. */
 export function errorFromResponse(
   failure: HttpFailure,
   context: ProviderContext,
@@ -53,13 +53,13 @@ export function errorFromResponse(
 }
 
 /**
- * The error a body or a stream event reports although the response was a 200; `otherwise` is the code
- * of one that says nothing more exact.
+ * Returns the error that a body or stream event reports in a response with status 200. `fallback` is the code
+ * for an error that cannot be classified.
  */
 export function errorFromBody(
   raw: JsonValue,
   context: ProviderContext,
-  otherwise: ProviderErrorCode = 'unknown',
+  fallback: ProviderErrorCode = 'unknown',
 ): ProviderError {
   const body = readErrorBody(raw);
   return reported(context, raw, {
@@ -67,75 +67,80 @@ export function errorFromBody(
     body,
     retryAfterMs: body.retryAfterMs,
     requestId: null,
-    otherwise,
+    fallback,
   });
 }
 
-/** A stream or body that is not what the provider's API promises; `what` says how. */
+/**
+ * Returns the error for a stream or body that violates the provider's API. `what` describes the violation.
+ */
 export function malformedStream(
   what: string,
   context: ProviderContext,
   raw: JsonValue = null,
 ): ProviderError {
   const head = endSentence(`${name(context)} sent a malformed response: ${what}`);
-  const message = `${head} Try again; if it stays so, check that ${placeOf(context.baseURL)} speaks this API.`;
+  const message = `${head} Try again. If it happens again, check that ${displayURL(context.baseURL)} implements this API.`;
   return make(context, 'malformed-stream', message, { raw });
 }
 
-/** What was asked for is not done here, and asking again gives the same. */
+/** Returns the error for a request that the adapter cannot express. A retry would fail the same way. */
 export function unsupported(what: string, context: ProviderContext): ProviderError {
   return make(context, 'invalid-request', `${name(context)}: ${what}`, {});
 }
 
-/** A body of more bytes than the adapter reads. */
+/** Returns the error for a body with more than `limit` bytes. */
 export function responseTooLarge(limit: number, context: ProviderContext): ProviderError {
-  const message = `${name(context)} sent more than ${limit} bytes. Raise the option maxResponseBytes if that is right.`;
+  const message = `${name(context)} sent more than ${limit} bytes. If this size is expected, raise the option maxResponseBytes.`;
   return make(context, 'response-too-large', message, {});
 }
 
-/** A body that stopped coming without an end. */
+/** Returns the error for a body that stopped arriving before its end. */
 export function stalled(idleMs: number, context: ProviderContext): ProviderError {
-  const message = `${name(context)} sent nothing for ${idleMs} ms in the middle of its answer. Try again, or raise the option idleTimeoutMs.`;
+  const message = `${name(context)} sent nothing for ${idleMs} ms in the middle of its response. Try again, or raise the option idleTimeoutMs.`;
   return make(context, 'timeout', message, {});
 }
 
-/** A body that kept coming and had not ended when its time was over. Asking again would take as long. */
+/**
+ * Returns the error for a body that exceeded the total time limit. Not retryable: a retry would take as long.
+ */
 export function tookTooLong(totalMs: number, context: ProviderContext): ProviderError {
-  const message = `${name(context)} was still answering after ${totalMs} ms, which is the limit. Ask for less, or raise the option totalTimeoutMs.`;
+  const message = `${name(context)} was still answering after ${totalMs} ms, the time limit. Request less, or raise the option totalTimeoutMs.`;
   return make(context, 'timeout', message, { mayRetry: false });
 }
 
 function redirectRefused({ status, location }: RedirectRefused, context: ProviderContext): ProviderError {
-  const target = location === '' ? 'an address it did not name' : placeOf(location);
-  const variable = context.baseURLVariable === '' ? '' : `${context.baseURLVariable}, or `;
-  const message = `${name(context)}: ${placeOf(context.baseURL)} answered with a redirect (HTTP ${status}) to ${target}. It was not followed: the key and the conversation go nowhere but to the base URL. If the new address is right, set ${variable}the option baseURL, to it.`;
+  const target = location === '' ? 'an unnamed address' : displayURL(location);
+  const variable = context.baseURLVariable === '' ? '' : `${context.baseURLVariable} or `;
+  const message = `${name(context)}: ${displayURL(context.baseURL)} answered with a redirect (HTTP ${status}) to ${target}. It was not followed, because the key and the conversation are sent only to the base URL. If the new address is right, set ${variable}the option baseURL to it.`;
   return make(context, 'redirect-refused', message, { status });
 }
 
+/** Returns the error for a call without an API key. */
 export function keyMissing(context: ProviderContext): ProviderError {
-  const message = `${name(context)} needs a key, and there is none. Set ${context.keyVariable}, or give the adapter the option apiKey; any text will do for a server that asks for none.`;
+  const message = `${name(context)} has no API key. Set ${context.keyVariable} or the adapter's option apiKey. If the server needs no key, any text works.`;
   return make(context, 'key-missing', message, {});
 }
 
 /**
- * `baseURL` is empty where none was given and the provider has no address of its own; `example` is what it
- * looks like. One that may hold a user name and password is not quoted.
+ * Returns the error for a missing or unusable base URL. `baseURL` is empty when none is configured; `example`
+ * shows the expected form. A URL that may contain a user name and password is not quoted.
  */
 export function baseURLInvalid(baseURL: string, context: ProviderContext, example?: string): ProviderError {
-  const found = foundInstead(baseURL, context);
-  const such = example === undefined ? '' : `, such as ${example}`;
-  const message = `${name(context)} needs a base URL that begins with http:// or https://${such}, and ${found}. Set ${context.baseURLVariable}, or give the adapter the option baseURL.`;
+  const problem = urlProblem(baseURL, context);
+  const hint = example === undefined ? '' : `, such as ${example}`;
+  const message = `${name(context)} needs a base URL that begins with http:// or https://${hint}, but ${problem}. Set ${context.baseURLVariable} or the adapter's option baseURL.`;
   return make(context, 'base-url-invalid', message, {});
 }
 
-function foundInstead(baseURL: string, { secrets }: ProviderContext): string {
-  if (baseURL === '') return 'there is none';
+function urlProblem(baseURL: string, { secrets }: ProviderContext): string {
+  if (baseURL === '') return 'none is set';
   return baseURL.includes('@')
-    ? 'this one has a user name or password in it: give those as a header, such as { authorization: "Basic …" }, in the option headers'
-    : `"${showText(baseURL, 200, secrets)}" is none`;
+    ? 'the configured one contains a user name or password. Send credentials in the option headers instead, for example { authorization: "Basic …" }'
+    : `"${showText(baseURL, 200, secrets)}" is not a valid one`;
 }
 
-/** Turns whatever a call threw into the error of its code. An error that is one already passes unchanged. */
+/** Converts anything that a call threw to a `ProviderError`. A `ProviderError` is returned unchanged. */
 export function errorFromThrown(
   thrown: unknown,
   context: ProviderContext,
@@ -156,26 +161,27 @@ export function errorFromThrown(
   const raw: JsonValue = { code: systemCode, messages };
   const reason = systemCode || showText(messages.at(-1) ?? 'no reason given', 200, context.secrets);
   if (/TIMEOUT|TIMEDOUT/.test(systemCode) || chain.some(isTimeout)) {
-    const message = `${name(context)} did not answer in time (${reason}). Try again, or allow more time.`;
+    const message = `${name(context)} did not answer in time (${reason}). Try again, or raise the option timeoutMs.`;
     return make(context, 'timeout', message, { raw });
   }
   if (LOST_CODES.has(systemCode) || messages.some(message => message === 'terminated')) {
-    const message = `${name(context)}: the connection to ${placeOf(context.baseURL)} was lost before the answer was whole (${reason}). Try again; if it stays so, check the network and the server.`;
+    const message = `${name(context)}: the connection to ${displayURL(context.baseURL)} was lost before the response was complete (${reason}). Try again. If it happens again, check the network and the server.`;
     return make(context, 'network', message, { raw });
   }
   if (systemCode !== '' || messages.some(message => CONNECTION_LOST.test(message))) {
-    const message = `${name(context)} could not be reached at ${placeOf(context.baseURL)} (${reason}). ${checkServer(context)}`;
+    const message = `${name(context)} could not be reached at ${displayURL(context.baseURL)} (${reason}). ${checkServer(context)}`;
     return make(context, 'network', message, { raw });
   }
   const message = `${name(context)}: the request could not be made: ${reason}`;
   return make(context, 'unknown', message, { raw });
 }
 
+/** Returns the error for a call that its caller aborted. */
 export function aborted(context: ProviderContext): ProviderError {
   return make(context, 'aborted', `The call to ${name(context)} was aborted.`, {});
 }
 
-/** The other side was reached, and then was gone. */
+/** System error codes for a connection that was established and then lost. */
 const LOST_CODES: ReadonlySet<string> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
 
 const CONNECTION_LOST = /fetch failed|terminated|connection error|socket|network|closed|premature/i;
@@ -188,55 +194,55 @@ function reported(
     body: ErrorBody;
     retryAfterMs: number | null;
     requestId: string | null;
-    /** The provider does not say that trying again is of no use. */
+    /** `false` when the provider says that a retry is useless. */
     mayRetry?: boolean;
-    otherwise?: ProviderErrorCode;
+    fallback?: ProviderErrorCode;
   },
 ): ProviderError {
   const { status, body } = found;
   const classified = classifyFailure(status, body);
-  const code = classified === 'unknown' ? (found.otherwise ?? classified) : classified;
-  const said = body.message === '' ? 'no reason was given' : showText(body.message, 500, context.secrets);
+  const code = classified === 'unknown' ? (found.fallback ?? classified) : classified;
+  const reason = body.message === '' ? 'no reason was given' : showText(body.message, 500, context.secrets);
   const where = [status === null ? '' : `HTTP ${status}`, found.requestId ? `request ${found.requestId}` : '']
     .filter(part => part !== '')
     .join(', ');
-  const head = `${name(context)} ${WHAT_HAPPENED[code]}${where === '' ? '' : ` (${where})`}: ${said}`;
-  const advice = whatToDo(code, context, found.retryAfterMs);
+  const head = `${name(context)} ${WHAT_HAPPENED[code]}${where === '' ? '' : ` (${where})`}: ${reason}`;
+  const advice = adviceFor(code, context, found.retryAfterMs);
   const message = advice === '' ? head : `${endSentence(head)} ${advice}`;
   const { retryAfterMs, mayRetry } = found;
   return make(context, code, message, { status, retryAfterMs, raw, mayRetry });
 }
 
 const WHAT_HAPPENED: Record<ProviderErrorCode, string> = {
-  authentication: 'refused the key',
+  authentication: 'rejected the API key',
   permission: 'does not allow this',
-  'not-found': 'does not know what was asked for',
-  'invalid-request': 'refused the request',
-  'context-too-long': 'found the request too long',
+  'not-found': 'did not find the requested resource',
+  'invalid-request': 'rejected the request',
+  'context-too-long': 'rejected the request as too long',
   'content-filter': 'blocked the content',
-  'rate-limit': 'limits the rate of requests',
+  'rate-limit': 'is limiting the request rate',
   quota: 'has no quota left for this account',
   overloaded: 'is overloaded',
   server: 'failed',
-  timeout: 'ran out of time',
+  timeout: 'timed out',
   network: 'could not be reached',
-  'redirect-refused': 'sent the call to another address',
+  'redirect-refused': 'redirected the call to another address',
   'malformed-stream': 'sent a malformed response',
   aborted: 'was interrupted',
   'response-too-large': 'sent too much',
   'script-exhausted': 'has no more turns',
   'model-unknown': 'is not known',
-  'key-missing': 'has no key',
+  'key-missing': 'has no API key',
   'base-url-invalid': 'has no base URL',
   unknown: 'reported an error',
 };
 
-function whatToDo(code: ProviderErrorCode, context: ProviderContext, waitMs: number | null): string {
+function adviceFor(code: ProviderErrorCode, context: ProviderContext, waitMs: number | null): string {
   switch (code) {
     case 'authentication':
       return context.keyVariable === ''
-        ? 'Check the key.'
-        : `Set ${context.keyVariable} (or the option apiKey) to a valid key.`;
+        ? 'Check the API key.'
+        : `Set ${context.keyVariable} (or the option apiKey) to a valid API key.`;
     case 'rate-limit':
     case 'overloaded':
       return waitMs === null ? 'Try again later.' : `Try again in ${waitMs / 1_000} s.`;
@@ -244,13 +250,13 @@ function whatToDo(code: ProviderErrorCode, context: ProviderContext, waitMs: num
     case 'timeout':
       return 'Try again later.';
     case 'quota':
-      return 'Check the plan and billing of the account; trying again does not help.';
+      return 'Check the plan and billing of the account. A retry does not help.';
     case 'permission':
-      return 'Check what the key and its project may use.';
+      return 'Check the permissions of the API key and its project.';
     case 'not-found':
-      return `Check the model's name ("${context.model}") and the base URL (${placeOf(context.baseURL)}).`;
+      return `Check the model's name ("${context.model}") and the base URL (${displayURL(context.baseURL)}).`;
     case 'context-too-long':
-      return 'Shorten the transcript or the tools, or take a model with a longer context.';
+      return 'Shorten the transcript or the tools, or choose a model with a longer context.';
     default:
       return '';
   }
@@ -259,10 +265,10 @@ function whatToDo(code: ProviderErrorCode, context: ProviderContext, waitMs: num
 function checkServer({ baseURLVariable }: ProviderContext): string {
   return baseURLVariable === ''
     ? 'Check the network and the base URL.'
-    : `Check that the server runs, and ${baseURLVariable} (or the option baseURL).`;
+    : `Check that the server is running, and check ${baseURLVariable} (or the option baseURL).`;
 }
 
-/** What an error says; the parts that name what came are far shorter. */
+/** The longest error message, in characters. Quoted parts are cut much shorter. */
 const LONGEST_MESSAGE = 4_000;
 
 function make(
@@ -295,14 +301,14 @@ function name(context: ProviderContext): string {
   return `${context.provider} (${context.model})`;
 }
 
-/** Without the user, password and query a URL may carry. A missing or doubled `/v1` has to be seen. */
-function placeOf(url: string): string {
+/** Returns the URL without user, password and query. The path stays, to show a missing or doubled `/v1`. */
+function displayURL(url: string): string {
   if (!URL.canParse(url)) return url;
   const { origin, pathname } = new URL(url);
   return `${origin}${pathname}`.replace(/\/$/, '');
 }
 
-/** The error and what caused it, the outermost first. */
+/** Returns the error and its causes, the outermost first. */
 function causesOf(thrown: unknown): unknown[] {
   const chain: unknown[] = [];
   let cause = thrown;

@@ -1,11 +1,14 @@
 import { LineScanner } from './line-scanner.ts';
 
-/** `event` is empty when the stream names none. `data` is the data lines joined by LF. */
+/**
+ * One server-sent event. `event` is empty when the stream names none; `data` is the data lines joined by LF.
+ */
 export type SseEvent = { event: string; data: string };
 
 /**
- * The events of a `text/event-stream`, however its bytes are cut. Comments, `id`, `retry` and blocks
- * without data give nothing; a last block needs no blank line; `[DONE]` comes as any other data.
+ * Yields the events of a `text/event-stream`, however its bytes are split. Comments, `id`, `retry` and blocks
+ * without data are skipped. The last block does not need a blank line after it. `[DONE]` is yielded like any
+ * other data.
  */
 export async function* readSse(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<SseEvent, void, undefined> {
   const decoder = new TextDecoder();
@@ -27,25 +30,25 @@ export async function* readSse(chunks: AsyncIterable<Uint8Array>): AsyncGenerato
   }
 }
 
-/** Whether the data is the `[DONE]` that OpenAI's streams end with, with any blanks around it. */
+/** Whether the data is the `[DONE]` that OpenAI's streams end with, ignoring surrounding whitespace. */
 export function isDone(data: string): boolean {
   return data.trim() === '[DONE]';
 }
 
-/** Whether the data has nothing to be read: it is blank, or `[DONE]`. */
+/** Whether the data has no content: it is blank or `[DONE]`. */
 export function saysNothing(data: string): boolean {
   return data.trim() === '' || isDone(data);
 }
 
-/** The lines of one event, until the blank line that ends it. */
+/** Collects the lines of one event until the blank line that ends it. */
 class EventBlock {
   #event = '';
   #data: string[] = [];
 
   push(line: string): SseEvent | undefined {
     if (line === '') return this.#take();
-    if (line.startsWith('data:')) this.#data.push(valueBehind(line, 5));
-    else if (line.startsWith('event:')) this.#event = valueBehind(line, 6);
+    if (line.startsWith('data:')) this.#data.push(valueAfter(line, 5));
+    else if (line.startsWith('event:')) this.#event = valueAfter(line, 6);
     else if (line === 'data') this.#data.push('');
     return undefined;
   }
@@ -61,7 +64,7 @@ class EventBlock {
   }
 }
 
-function valueBehind(line: string, colon: number): string {
+function valueAfter(line: string, colon: number): string {
   return line.charCodeAt(colon) === SPACE ? line.slice(colon + 1) : line.slice(colon);
 }
 

@@ -4,16 +4,16 @@ import { shorten } from '../turn/json-access.ts';
 const REDACTED = '[redacted]';
 
 /**
- * Whatever looks like a key of a provider we know, whole or with stars in it. Each decides within a few
- * characters whether it is one, and then takes all of it: a text is read once, whatever it repeats.
+ * Patterns for API keys of known providers, complete or masked with asterisks. Each pattern decides within a
+ * few characters whether it matches and then consumes the whole key, so a text is scanned in linear time.
  */
 const SECRET_SHAPES: readonly RegExp[] = [
   /\b(?:sk|rk|pk|xai|csk|pplx)-(?:[A-Za-z0-9_-]{6}|[A-Za-z0-9_-]{0,5}\*)[A-Za-z0-9*_-]*/g,
   /\b(?:gsk|hf|r8)_(?:[A-Za-z0-9]{8}|[A-Za-z0-9_-]{0,20}\*)[A-Za-z0-9*_-]*/g,
   /\bAIza(?:[A-Za-z0-9_-]{10}|[A-Za-z0-9_-]{0,9}\*)[A-Za-z0-9*_-]*/g,
 ];
-/** A credential header, a key that a message echoes, or what a URL has before its host. */
-const AFTER_A_NAME: readonly RegExp[] = [
+/** Credential headers, keys echoed in messages, the user info of URLs, and keys in query strings. */
+const AFTER_A_LABEL: readonly RegExp[] = [
   /(\b(?:Bearer|Basic)\s+)[A-Za-z0-9+/=._~*-]+/gi,
   /(\b(?:authorization|x-api-key|x-goog-api-key|api-key)["']?\s*[:=]\s*["']?)(?!Bearer|Basic)[^\s"',}]+/gi,
   /(\bapi key(?: provided)?:\s+)[^\s,;]*[^\s,;.]/gi,
@@ -22,35 +22,35 @@ const AFTER_A_NAME: readonly RegExp[] = [
 ];
 const SECRET_MEMBERS = /^(?:authorization|proxy-authorization|(?:x-)?(?:goog-)?api[-_]?key|apikey)$/i;
 
-/** Secrets shorter than this are too likely to be part of ordinary text. */
+/** Shorter secrets are not redacted, because they are likely to occur in ordinary text. */
 const SHORTEST_SECRET = 4;
 
-/** The text without the given secrets and without anything that looks like one. */
+/** Replaces the given secrets, and anything that looks like a secret, with `[redacted]`. */
 export function redactText(text: string, secrets: readonly string[]): string {
   let clean = text;
   for (const secret of secrets) {
     if (secret.length >= SHORTEST_SECRET) clean = clean.replaceAll(secret, REDACTED);
   }
-  for (const shape of AFTER_A_NAME) clean = clean.replace(shape, `$1${REDACTED}`);
+  for (const shape of AFTER_A_LABEL) clean = clean.replace(shape, `$1${REDACTED}`);
   for (const shape of SECRET_SHAPES) clean = clean.replace(shape, REDACTED);
   return clean;
 }
 
-/** Of a longer text no more is read: what is shown of one is far less. */
+/** Texts are cut to this many characters before redaction; far fewer are ever shown. */
 const LONGEST_READ = 100_000;
 
-/** The beginning of a text from outside as an error may show it: redacted before it is cut to `length` characters. */
+/** Prepares an external text for an error message: redacts it, then shortens it to `length` characters. */
 export function showText(text: string, length: number, secrets: readonly string[]): string {
   return shorten(redactText(text.slice(0, LONGEST_READ), secrets), length);
 }
 
-/** What a provider sent, redacted; of what is very long only the beginning of its JSON text. */
+/** Redacts a value that a provider sent. Returns only the beginning of its JSON text if that is very long. */
 export function showJson(value: JsonValue, secrets: readonly string[]): JsonValue {
   const text = JSON.stringify(value);
   return text.length > LONGEST_READ ? showText(text, 2_000, secrets) : redactJson(value, secrets);
 }
 
-/** The value with every text in it redacted, and every member that holds a credential by its name. */
+/** Redacts every string in the value, and every member whose name marks it as a credential. */
 function redactJson(value: JsonValue, secrets: readonly string[]): JsonValue {
   if (typeof value === 'string') return redactText(value, secrets);
   if (Array.isArray(value)) return value.map(entry => redactJson(entry, secrets));

@@ -1,4 +1,6 @@
-/** A redirect that was not followed. `location` is what the server named, resolved; empty when it named none. */
+/**
+ * A redirect that was not followed. `location` is the resolved target URL; empty when the server named none.
+ */
 export class RedirectRefused extends Error {
   override readonly name = 'RedirectRefused';
   readonly status: number;
@@ -14,9 +16,13 @@ export class RedirectRefused extends Error {
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 /**
- * A `fetch` that follows no redirect, not even within an origin: a key, the user's own headers and the
- * conversation go to the address they were meant for and nowhere else. Throws a `RedirectRefused`, also
- * when `inner` has followed one although it was told not to.
+ * Wraps `fetch` so that it follows no redirect, not even within an origin: the key, the caller's headers and
+ * the conversation reach only the configured address. The returned function throws a `RedirectRefused`, also
+ * when `inner` followed a redirect although it was asked not to.
+ *
+ * @example
+ * const openai = createOpenAI({ fetch: refuseRedirects() });
+ * const adapter = aiSdk(openai('gpt-5'));
  */
 export function refuseRedirects(inner: typeof fetch = fetch): typeof fetch {
   return async (input, init) => {
@@ -24,22 +30,22 @@ export function refuseRedirects(inner: typeof fetch = fetch): typeof fetch {
     const { status, redirected, type, headers } = response;
     if (!REDIRECTS.has(status) && !redirected && type !== 'opaqueredirect') return response;
     response.body?.cancel().catch(() => undefined);
-    const asked = input instanceof Request ? input.url : String(input);
-    throw new RedirectRefused(status, redirected ? response.url : targetOf(headers, asked));
+    const requestURL = input instanceof Request ? input.url : String(input);
+    throw new RedirectRefused(status, redirected ? response.url : targetOf(headers, requestURL));
   };
 }
 
-/** The refusal of a response that was read elsewhere; `undefined` where it is no redirect. */
+/** Returns a `RedirectRefused` for a status and headers that are a redirect, else `undefined`. */
 export function redirectIn(
   status: number,
   headers: Pick<Headers, 'get'>,
-  asked: string,
+  requestURL: string,
 ): RedirectRefused | undefined {
-  return REDIRECTS.has(status) ? new RedirectRefused(status, targetOf(headers, asked)) : undefined;
+  return REDIRECTS.has(status) ? new RedirectRefused(status, targetOf(headers, requestURL)) : undefined;
 }
 
-function targetOf(headers: Pick<Headers, 'get'>, asked: string): string {
+function targetOf(headers: Pick<Headers, 'get'>, requestURL: string): string {
   const location = headers.get('location');
-  if (location === null || !URL.canParse(location, asked)) return '';
-  return new URL(location, asked).href;
+  if (location === null || !URL.canParse(location, requestURL)) return '';
+  return new URL(location, requestURL).href;
 }

@@ -1,6 +1,6 @@
 /**
- * How long the headers ask to wait, in ms: `retry-after-ms`, else `retry-after` in seconds or as an
- * HTTP date. `null` when they do not say. `now` is ms since the epoch.
+ * Returns how long the headers ask the client to wait, in ms: from `retry-after-ms`, else from `retry-after`
+ * in seconds or as an HTTP date. Returns `null` without such a header. `now` is in ms since the epoch.
  */
 export function retryAfterMs(headers: Pick<Headers, 'get'>, now: number): number | null {
   const exact = numberIn(headers.get('retry-after-ms'));

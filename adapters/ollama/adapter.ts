@@ -1,3 +1,5 @@
+// Ollama's native API, `/api/chat`: the conversion of transcripts, the request body, and the reading of bodies and
+// streams.
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import type { ModelRequest, TurnDelta } from '../../protocol/turn.ts';
@@ -10,12 +12,16 @@ import { growingMessages } from './messages.ts';
 import { bodyOf } from './request.ts';
 import { OllamaTurn } from './turn.ts';
 
+/** Options of the native Ollama adapter. */
 export type OllamaNativeOptions = ConnectionOptions & {
-  /** Laid over every request's body, under the request's own: objects are merged, `tools` appended. */
+  /**
+   * Merged into the body of every request; the request's own options take precedence. Objects are merged,
+   * `tools` appended.
+   */
   providerOptions?: JsonObject;
 };
 
-/** A single-turn adapter for `/api/chat` of https://docs.ollama.com/api/chat. */
+/** Creates an adapter for `/api/chat` (https://docs.ollama.com/api/chat). */
 export function ollamaAdapter(endpoint: Endpoint, options: OllamaNativeOptions): ModelAdapter {
   const { model, providerOptions } = options;
   const messagesOf = growingMessages({ provider: endpoint.provider, model });
@@ -36,15 +42,15 @@ export function ollamaAdapter(endpoint: Endpoint, options: OllamaNativeOptions):
     read(body, request, context) {
       const turn = new OllamaTurn(request, model);
       turn.push(body);
-      if (!turn.isDone) throw malformedStream('the answer is not done', context, body);
+      if (!turn.isDone) throw malformedStream('the response is not marked as done', context, body);
       return turn.end();
     },
     readStream: (chunks, request, context) => readOllamaStream(chunks, request, model, context),
-    ...(options.now ? { now: options.now } : {}),
+    now: options.now,
   });
 }
 
-/** An error in the middle is the server's own: the request had been accepted. */
+/** An error in the middle of a stream is a server error, because the request was accepted. */
 async function* readOllamaStream(
   chunks: AsyncIterable<Uint8Array>,
   request: ModelRequest,
@@ -61,5 +67,8 @@ async function* readOllamaStream(
     yield* turn.push(line);
     if (turn.isDone) return turn.end();
   }
-  throw malformedStream(`truncated stream: it ended after ${count} lines, none of them done.`, context);
+  throw malformedStream(
+    `truncated stream: it ended after ${count} lines, none of which was marked as done.`,
+    context,
+  );
 }

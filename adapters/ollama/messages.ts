@@ -1,6 +1,6 @@
 import { ProviderError } from '../../protocol/error.ts';
 import type { Item, MessageItem, Part, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
-import type { JsonObject, JsonValue } from '../../protocol/json.ts';
+import { given, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
 import type { ModelRequest } from '../../protocol/turn.ts';
 import type { ProviderContext } from '../http/provider-errors.ts';
@@ -10,14 +10,14 @@ import { shorten } from '../turn/json-access.ts';
 import { argumentsObject } from '../turn/parse-arguments.ts';
 import { hasId } from './kept-call.ts';
 
-/** Whose refusals it words. */
-type Refusing = Pick<ProviderContext, 'provider' | 'model'>;
+/** The provider and model that error messages name. */
+type ErrorContext = Pick<ProviderContext, 'provider' | 'model'>;
 
 /**
- * The transcript as messages, in order. What the model said, thought and called up to the
- * next item of another side is one message. Control items and what other providers ran are left out.
+ * Converts a transcript to messages, in order. Consecutive model items become one message. Control items and
+ * provider items are omitted.
  */
-function messagesOf(transcript: readonly Item[], context: Refusing): JsonObject[] {
+function messagesOf(transcript: readonly Item[], context: ErrorContext): JsonObject[] {
   const messages: JsonObject[] = [];
   const calls = new Map<string, ToolCallItem>();
   let answer: AssistantMessage | undefined;
@@ -43,9 +43,9 @@ function messagesOf(transcript: readonly Item[], context: Refusing): JsonObject[
   return messages;
 }
 
-/** Instructions and transcript, made anew only where the transcript has gone on. */
+/** Returns a function that converts instructions and transcript, but only what the transcript gained. */
 export function growingMessages(
-  context: Refusing,
+  context: ErrorContext,
 ): (request: Pick<ModelRequest, 'instructions' | 'transcript'>) => JsonObject[] {
   const growing = new GrowingInput({
     make: items => ({ opening: [], input: messagesOf(items, context) }),
@@ -76,7 +76,7 @@ class AssistantMessage {
     else this.#calls.push(callInput(item));
   }
 
-  /** `undefined` when there is nothing in it that the model said or called. */
+  /** Returns the message; `undefined` if it has neither text nor calls. */
   message(): JsonObject | undefined {
     const content = joined(this.#content);
     const thinking = joined(this.#thinking);
@@ -84,8 +84,10 @@ class AssistantMessage {
     return {
       role: 'assistant',
       content,
-      ...(thinking === '' ? {} : { thinking }),
-      ...(this.#calls.length === 0 ? {} : { tool_calls: this.#calls }),
+      ...given({
+        thinking: thinking || undefined,
+        tool_calls: this.#calls.length === 0 ? undefined : this.#calls,
+      }),
     };
   }
 }
@@ -98,12 +100,11 @@ function callInput(item: ToolCallItem): JsonObject {
 }
 
 function resultInput(item: ToolResultItem, call: ToolCallItem | undefined): JsonObject {
-  const said = item.shown ?? asText(item.output);
+  const text = item.shown ?? asText(item.output);
   return {
     role: 'tool',
-    ...(call ? { tool_name: call.name } : {}),
-    ...(call && hasId(call) ? { tool_call_id: call.callId } : {}),
-    content: item.isError ? `Error: ${said}` : said,
+    ...given({ tool_name: call?.name, tool_call_id: call && hasId(call) ? call.callId : undefined }),
+    content: item.isError ? `Error: ${text}` : text,
   };
 }
 
@@ -111,7 +112,7 @@ function asText(output: JsonValue): string {
   return typeof output === 'string' ? output : JSON.stringify(output);
 }
 
-function messageInput({ role, content }: MessageItem, context: Refusing): JsonObject {
+function messageInput({ role, content }: MessageItem, context: ErrorContext): JsonObject {
   const texts: string[] = [];
   const images: string[] = [];
   for (const part of content) {
@@ -129,25 +130,28 @@ function messageInput({ role, content }: MessageItem, context: Refusing): JsonOb
   };
 }
 
-/** Pictures as base64, text files as their text. */
+/** Converts an image to base64 and a text file to its text. Throws a `ProviderError` for anything else. */
 function mediaIn(
   part: Exclude<Part, { type: 'text' }>,
-  context: Refusing,
+  context: ErrorContext,
 ): { image: string } | { text: string } {
   const data = readDataURL(part.url);
   if (!data)
-    throw notTaken(`${part.type === 'image' ? 'an image' : 'a file'} at ${shorten(part.url, 200)}`, context);
+    throw unsupportedContent(
+      `${part.type === 'image' ? 'an image' : 'a file'} at ${shorten(part.url, 200)}`,
+      context,
+    );
   const mediaType = (part.type === 'file' ? part.mediaType : undefined) ?? data.mediaType;
   if (part.type === 'image' || mediaType.startsWith('image/')) return { image: data.base64 };
   if (!/^text\/|[/+](?:json|xml|yaml)$/.test(mediaType)) {
-    throw notTaken(`a file of type ${mediaType === '' ? 'unknown' : mediaType}`, context);
+    throw unsupportedContent(`a file of type ${mediaType === '' ? 'unknown' : mediaType}`, context);
   }
   return { text: Buffer.from(data.base64, 'base64').toString('utf8') };
 }
 
-function notTaken(what: string, { provider, model }: Refusing): ProviderError {
+function unsupportedContent(what: string, { provider, model }: ErrorContext): ProviderError {
   return new ProviderError(
-    `${provider} (${model}) takes pictures and text files as data: URLs, and the transcript has ${what}. Give its content in a data: URL, or take another model.`,
+    `${provider} (${model}) accepts only images and text files in data: URLs, but the transcript contains ${what}. Provide the content in a data: URL, or use another model.`,
     {
       code: 'invalid-request',
       status: null,

@@ -1,35 +1,38 @@
-import type { JsonObject, JsonValue } from '../../protocol/json.ts';
+import { given, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import type { ModelRequest, Settings, ToolDefinition } from '../../protocol/turn.ts';
 import { objectOf } from '../turn/json-access.ts';
 import { mergeOptions } from '../turn/merge-options.ts';
 import { withOutputSchema } from '../turn/strict-schema.ts';
 
+/** Inputs of `bodyOf` besides the model request. */
 export type BodyOptions = {
   model: string;
-  /** Instructions and transcript as messages. */
+  /** Converts instructions and transcript to messages. */
   messagesOf(request: Pick<ModelRequest, 'instructions' | 'transcript'>): JsonObject[];
-  /** Always said: a body that does not say is answered by a stream. */
+  /** Always sent, because Ollama's default is to stream. */
   stream: boolean;
-  /** The adapter's own; the request's go over them. */
+  /** The adapter's options; the request's options take precedence. */
   providerOptions: JsonObject | undefined;
 };
 
 /**
- * The body of one call. A `format` binds every word, so beside tools, which it would keep from being
- * called, the schema is in the instructions. Throws a `ProviderError` for content that Ollama has no form of.
+ * Builds the request body of one call. A `format` constrains the full output and would prevent tool calls, so
+ * in requests with tools the schema is added to the instructions. Throws a `ProviderError` for content that
+ * Ollama does not accept.
  */
 export function bodyOf(request: ModelRequest, options: BodyOptions): JsonObject {
   const tools = offeredTools(request);
   const { output } = request;
-  const told = output && tools.length > 0 ? withOutputSchema(request.instructions, output) : undefined;
+  const instructions =
+    output && tools.length > 0 ? withOutputSchema(request.instructions, output) : request.instructions;
   const settings = settingsInput(request.settings);
   return mergeOptions(
     {
       model: options.model,
-      messages: options.messagesOf(told === undefined ? request : { ...request, instructions: told }),
+      messages: options.messagesOf({ transcript: request.transcript, ...given({ instructions }) }),
       stream: options.stream,
       ...(tools.length > 0 ? { tools: tools.map(toolInput) } : {}),
-      ...(output && told === undefined ? { format: output.schema } : {}),
+      ...given({ format: tools.length > 0 ? undefined : output?.schema }),
       ...(Object.keys(settings).length > 0 ? { options: settings } : {}),
       ...thinkInput(request.settings.reasoningEffort, options.model),
     },
@@ -37,7 +40,7 @@ export function bodyOf(request: ModelRequest, options: BodyOptions): JsonObject 
   );
 }
 
-/** There is no tool choice: what the model must not call is not offered. */
+/** The API has no tool choice, so tools that the model must not call are not sent. */
 function offeredTools({ tools, toolChoice }: ModelRequest): readonly ToolDefinition[] {
   if (toolChoice === 'none') return [];
   return typeof toolChoice === 'string' ? tools : tools.filter(tool => tool.name === toolChoice.name);
@@ -49,14 +52,12 @@ function toolInput({ name, description, inputSchema }: ToolDefinition): JsonObje
 }
 
 function settingsInput({ temperature, topP, maxOutputTokens }: Settings): JsonObject {
-  return {
-    ...(maxOutputTokens === undefined ? {} : { num_predict: maxOutputTokens }),
-    ...(temperature === undefined ? {} : { temperature }),
-    ...(topP === undefined ? {} : { top_p: topP }),
-  };
+  return given({ num_predict: maxOutputTokens, temperature, top_p: topP });
 }
 
-/** Only gpt-oss takes levels, and it cannot be kept from thinking; all others take yes or no. */
+/**
+ * Only gpt-oss takes levels, and its thinking cannot be turned off; all other models take `true` or `false`.
+ */
 function thinkInput(effort: string | undefined, model: string): JsonObject {
   if (effort === undefined) return {};
   const levels = /gpt-oss/.test(model);

@@ -9,10 +9,10 @@ import { normalizeUsage } from '../turn/usage.ts';
 import { keptCall } from './kept-call.ts';
 
 /**
- * A turn of `/api/chat` as it comes: a whole body is one line of a stream.
+ * Reads a turn of `/api/chat`. A body that is not streamed is like a stream with one line.
  *
- * T1 Every call is whole, and a call of its own: parallel ones come one a line, all at position 0.
- * T2 The line that is `done` ends the turn, and alone has its usage.
+ * T1 Every call arrives complete. Parallel calls arrive one per line, all with index 0.
+ * T2 The line with `done` ends the turn; only that line has the usage.
  */
 export class OllamaTurn {
   readonly #request: ModelRequest;
@@ -27,11 +27,12 @@ export class OllamaTurn {
     this.#model = model;
   }
 
+  /** Whether the last line ended the turn. */
   get isDone(): boolean {
     return this.#last.done === true;
   }
 
-  /** Takes a line in; what of it a reader of the stream can be shown. */
+  /** Adds a line. Returns the deltas to show to a reader of the stream. */
   push(line: JsonObject): TurnDelta[] {
     this.#last = line;
     const message = objectOf(line.message);
@@ -59,7 +60,7 @@ export class OllamaTurn {
     return deltas;
   }
 
-  /** The turn, once it is done. */
+  /** Returns the completed turn. */
   end(): ModelTurn {
     const text = this.#text.join('');
     const reasoning = this.#thinking.join('');
@@ -83,7 +84,7 @@ export class OllamaTurn {
       text,
       reasoning,
       toolCalls,
-      finishReason: finishReasonOf(this.#last, toolCalls.length > 0),
+      finishReason: finishReasonOf(this.#last, { hasCalls: toolCalls.length > 0 }),
       usage: normalizeUsage({ input: this.#last.prompt_eval_count, output: this.#last.eval_count }),
       model: nonEmpty(this.#last.model) ?? this.#model,
       items,
@@ -91,9 +92,15 @@ export class OllamaTurn {
   }
 }
 
-/** Calls come with `stop`, by design; `load` and `unload` say that there was nothing to answer. Old servers give no reason. */
-function finishReasonOf({ done_reason: reason }: JsonObject, calls: boolean): FinishReason {
+/**
+ * Ollama sends `stop` also for calls, by design. `load` and `unload` mean that there was nothing to answer.
+ * Old servers send no reason.
+ */
+function finishReasonOf(
+  { done_reason: reason }: JsonObject,
+  { hasCalls }: { hasCalls: boolean },
+): FinishReason {
   if (reason === 'length') return 'length';
-  if (calls) return 'tool_calls';
+  if (hasCalls) return 'tool_calls';
   return (reason ?? 'stop') === 'stop' ? 'stop' : 'unknown';
 }

@@ -1,3 +1,5 @@
+// The Responses API, for every provider that implements it: requests, continuation, streams and turns. A
+// `ResponsesDialect` describes how a provider deviates.
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { ProviderError } from '../../protocol/error.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
@@ -20,23 +22,27 @@ import { bodyOf, growingInputs } from './request.ts';
 import { failedResponse, readResponsesStream } from './stream.ts';
 import { turnOf } from './turn.ts';
 
+/** The options of every Responses adapter. */
 export type ResponsesOptions = ConnectionOptions &
   ClientOptions & {
-    /** Laid over every request's body, under the request's own: objects are merged, `tools` and `include` appended. */
+    /**
+     * Merged into the body of every request; the request's own options take precedence. Objects are merged,
+     * `tools` and `include` appended.
+     */
     providerOptions?: JsonObject;
-    /** Whether the provider keeps responses to continue from. Default true. */
+    /** Whether the provider stores responses, so that later turns can continue from them. Default: `true`. */
     store?: boolean;
-    /** Whether the model reasons. Default: by its name. */
+    /** Whether the model is a reasoning model. Default: judged by its name. */
     reasoning?: boolean;
   };
 
-/** A single-turn adapter for a provider that speaks the Responses API. */
+/** Creates the adapter of a provider that implements the Responses API. */
 export function responsesAdapter(dialect: ResponsesDialect, options: ResponsesOptions): ModelAdapter {
   const { model } = options;
   const now = options.now ?? Date.now;
   const inputOf = growingInputs(dialect);
 
-  /** A provider that has forgotten the response to continue from is sent the whole transcript, once. */
+  /** If the provider no longer has the previous response, the full transcript is sent instead, once. */
   async function send(
     connection: Connection,
     request: ModelRequest,
@@ -55,9 +61,9 @@ export function responsesAdapter(dialect: ResponsesDialect, options: ResponsesOp
       return await connection.post('/responses', body, signal);
     } catch (thrown) {
       const error = errorFromThrown(thrown, connection.context, signal, now());
-      if (!saysForgotten(error, body.previous_response_id)) throw error;
-      const { continuation: _, ...whole } = request;
-      return connection.post('/responses', bodyOf(whole, dialect, bodyOptions), signal);
+      if (!isPreviousMissing(error, body.previous_response_id)) throw error;
+      const { continuation: _, ...fullRequest } = request;
+      return connection.post('/responses', bodyOf(fullRequest, dialect, bodyOptions), signal);
     }
   }
 
@@ -75,7 +81,7 @@ export function responsesAdapter(dialect: ResponsesDialect, options: ResponsesOp
     connect: connector(dialect, options),
     send,
     read(body, request, context) {
-      refuseUnfinished(body, context);
+      throwIfUnfinished(body, context);
       return turnOf(body, objectsOf(body.output), request, dialect, model);
     },
     async *readStream(chunks, request, context) {
@@ -86,7 +92,7 @@ export function responsesAdapter(dialect: ResponsesDialect, options: ResponsesOp
   });
 }
 
-function refuseUnfinished(body: JsonObject, context: ProviderContext): void {
+function throwIfUnfinished(body: JsonObject, context: ProviderContext): void {
   if (isJsonObject(body.error) || nonEmpty(body.error) !== undefined || body.status === 'failed') {
     throw failedResponse(body, context);
   }
@@ -95,14 +101,17 @@ function refuseUnfinished(body: JsonObject, context: ProviderContext): void {
   }
   if (body.status === 'queued' || body.status === 'in_progress') {
     throw unsupported(
-      `the response is still ${body.status}. Background responses are not followed: leave out the option background.`,
+      `the response is still ${body.status}. Background responses are not supported: remove the option background.`,
       context,
     );
   }
 }
 
-/** Some providers name the id in words of their own, or only say that there is no such response. */
-function saysForgotten(error: Error, previous: JsonValue | undefined): boolean {
+/**
+ * Whether the provider does not know the previous response. Some providers have no error code for it, only a
+ * message.
+ */
+function isPreviousMissing(error: Error, previous: JsonValue | undefined): boolean {
   if (!(error instanceof ProviderError) || (error.status !== 400 && error.status !== 404)) return false;
   if (typeof previous !== 'string') return false;
   const { codes, message } = readErrorBody(error.raw);

@@ -1,19 +1,24 @@
 import type { Endpoint } from '../http/connection.ts';
 
-/** What tells the providers of the Responses API apart. */
+/** How a provider of the Responses API deviates from the others. */
 export type ResponsesDialect = Endpoint & {
-  /** The provider keeps responses and continues from their ids. */
+  /** Whether the provider stores responses and can continue from their ids. */
   remembers: boolean;
-  /** A response that is continued keeps its instructions, and new ones are refused. */
+  /**
+   * Whether a continued response keeps its instructions, so that the provider refuses new ones. Default:
+   * `false`.
+   */
   keepsInstructions?: boolean;
-  /** Who runs `custom_tool_call`s. */
+  /** Who runs the calls that appear as `custom_tool_call`. */
   customTools: 'client' | 'provider';
-  /** Whether the model reasons, so that its encrypted reasoning has to be asked for. */
+  /** Whether the model is a reasoning model, so that its encrypted reasoning must be requested. */
   reasons(model: string): boolean;
-  /** What of its reasoning the provider takes back. Default `encrypted`. */
+  /** The form of reasoning that the provider accepts back. Default: `encrypted`. */
   reasoningReplay?: 'encrypted' | 'content';
-  /** Whether results must follow calls at once, with nothing said between the calls. Default false. */
+  /**
+   * Whether the calls of a turn must be adjacent and directly followed by their results. Default: `false`.
+   */
   callsTogether?: boolean;
-  /** How the provider is held to `output`. Default `native`. */
+  /** How an output schema is enforced. Default: `native`. */
   structuredOutput?: 'native' | 'instructions';
 };

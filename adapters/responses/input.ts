@@ -1,43 +1,44 @@
 import type { Item, MessageItem, Part, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
-import type { JsonObject, JsonValue } from '../../protocol/json.ts';
+import { given, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import { WireCallIds } from '../chat/wire-call-ids.ts';
 import { GrowingInput } from '../turn/growing-input.ts';
 import { jsonIn, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
-import { withCallsTogether } from './calls-together.ts';
 import { withPairedResults } from './pair-results.ts';
-import { storedCallMetadata } from './stored-call-metadata.ts';
 import { type Kept, keptBy, keyOf } from './wire-item.ts';
 
+/** How a transcript is converted to input items. */
 export type InputOptions = {
-  /** Whose opaque data is replayed. */
+  /** The provider whose opaque data is sent back. */
   provider: string;
-  /** Whether the provider keeps items, so that they are known by their ids. */
+  /** Whether the provider stores items, so that they are sent with their ids. */
   stored: boolean;
-  /** What of its reasoning the provider takes back. Default `encrypted`. */
+  /** The form of reasoning that the provider accepts back. Default: `encrypted`. */
   reasoning?: 'encrypted' | 'content';
-  /** Whether results must follow calls at once, with nothing said between the calls. Default false. */
+  /**
+   * Whether the calls of a turn must be adjacent and directly followed by their results. Default: `false`.
+   */
   callsTogether?: boolean;
-  /** Where in the transcript the input begins. Default 0. */
+  /** The transcript position at which the input begins. Default: 0. */
   from?: number;
 };
 
 /**
- * The transcript as input items, in order. Control items and other providers' opaque data are left out.
- * Reasoning goes along only encrypted and right before the item it belongs to; what it belongs to
- * carries its id only then, because the provider refuses one without the other.
+ * Converts a transcript to input items, in order. Control items and other providers' opaque data are omitted.
+ * Reasoning is only sent in a readable form and directly before the item it belongs to. That item has its id
+ * only then, because the provider refuses one without the other.
  */
 export function inputOf(transcript: readonly Item[], options: InputOptions): JsonObject[] {
   const sent = withPairedResults(transcript, options.from).filter(isSent);
   const ids = new WireCallIds(transcript, CALL_IDS);
   const reasoning = replayableReasoning(sent, options);
-  const calls = storedCallMetadata(transcript, reasoning, options);
+  const calls = callData(transcript, reasoning, options);
   const input: JsonObject[] = [];
   const ordered = options.callsTogether ? withCallsTogether(sent) : sent;
   for (const item of ordered) input.push(...inputItems(item, options, { calls, reasoning, ids }));
   return input;
 }
 
-/** The same for a transcript from its beginning, made anew only where it has gone on. */
+/** Returns a function like `inputOf` for full transcripts that converts only what the transcript gained. */
 export function growingInput(options: InputOptions): (transcript: readonly Item[]) => JsonObject[] {
   const growing = new GrowingInput({
     make: items => ({ opening: [], input: inputOf(items, options) }),
@@ -53,16 +54,19 @@ export function growingInput(options: InputOptions): (transcript: readonly Item[
   return transcript => growing.of(transcript).input;
 }
 
-/** What is known of a transcript: what calls kept, reasoning that goes along, the ids calls have in the request. */
+/**
+ * Facts about a transcript: provider data of the calls, keys of the reasoning to send, call ids in the
+ * request.
+ */
 type Known = { calls: ReadonlyMap<string, Kept>; reasoning: ReadonlySet<string>; ids: WireCallIds };
 
 function inputItems(item: SentItem, options: InputOptions, { calls, reasoning, ids }: Known): JsonObject[] {
   const { stored } = options;
   const kept = 'opaque' in item ? keptBy(options.provider, item.opaque) : undefined;
-  const whole = kept?.after === undefined || reasoning.has(kept.after);
+  const hasReasoning = kept?.after === undefined || reasoning.has(kept.after);
   switch (item.type) {
     case 'message':
-      return messageInput(item, kept, stored && whole);
+      return messageInput(item, stored && hasReasoning ? kept?.id : undefined, kept);
     case 'reasoning':
       return kept?.item && reasoning.has(keyOf(kept.item)) ? [reasoningInput(kept.item, options)] : [];
     case 'tool_call':
@@ -70,15 +74,53 @@ function inputItems(item: SentItem, options: InputOptions, { calls, reasoning, i
     case 'tool_result':
       return [resultInput(item, ids, calls.get(item.callId))];
     case 'provider_item':
-      return kept?.item && whole ? [kept.item] : [];
+      return kept?.item && hasReasoning ? [kept.item] : [];
   }
 }
 
-/** Longer ids are refused. */
+/** The API refuses longer call ids. */
 export const CALL_IDS = {
   fits: (id: string): boolean => id.length <= 64,
   make: (digest: string): string => `call_${digest.slice(0, 32)}`,
 };
+
+/** Moves what the model said between its calls before them, so that their results follow directly. */
+function withCallsTogether(items: readonly SentItem[]): SentItem[] {
+  const ordered: SentItem[] = [];
+  let calls: SentItem[] = [];
+  for (const item of items) {
+    if (item.type === 'tool_call') {
+      calls.push(item);
+      continue;
+    }
+    if (item.type === 'tool_result' || (item.type === 'message' && item.role !== 'assistant')) {
+      ordered.push(...calls);
+      calls = [];
+    }
+    ordered.push(item);
+  }
+  return [...ordered, ...calls];
+}
+
+/**
+ * Returns the provider data of the transcript's calls by call id, also of calls before `from`. A call whose
+ * reasoning is not sent loses its id and its caller, which are not sent either.
+ */
+function callData(
+  transcript: readonly Item[],
+  reasoning: ReadonlySet<string>,
+  { provider, from = 0 }: InputOptions,
+): Map<string, Kept> {
+  const calls = new Map<string, Kept>();
+  for (const [at, item] of transcript.entries()) {
+    const kept = item.type === 'tool_call' ? keptBy(provider, item.opaque) : undefined;
+    if (item.type !== 'tool_call' || !kept) continue;
+    const hasReasoning = at < from || kept.after === undefined || reasoning.has(kept.after);
+    const { id: _, caller: __, ...rest } = kept;
+    calls.set(item.callId, hasReasoning ? kept : rest);
+  }
+  return calls;
+}
 
 type SentItem = Exclude<Item, { type: 'approval_request' | 'approval_response' | 'tool_list' }>;
 
@@ -92,7 +134,7 @@ function isSent(item: Item): item is SentItem {
   );
 }
 
-/** Where the transcript goes on behind the last item the model made; `undefined` when it has made none. */
+/** Returns the position after the last item that the model produced; `undefined` if it has produced none. */
 export function endOfLastTurn(transcript: readonly Item[]): number | undefined {
   const last = transcript.findLastIndex(
     item =>
@@ -104,7 +146,10 @@ export function endOfLastTurn(transcript: readonly Item[]): number | undefined {
   return last === -1 ? undefined : last + 1;
 }
 
-/** The keys of the reasoning items that the provider can read again and that stand right before what they belong to. */
+/**
+ * Returns the keys of the reasoning items that the provider can read and that directly precede the item they
+ * belong to.
+ */
 function replayableReasoning(items: readonly SentItem[], { provider, reasoning }: InputOptions): Set<string> {
   const keys = new Set<string>();
   let follower = '';
@@ -115,8 +160,8 @@ function replayableReasoning(items: readonly SentItem[], { provider, reasoning }
       continue;
     }
     const source = kept?.item;
-    const legal = source !== undefined && isReadable(source, reasoning) && kept?.before === follower;
-    if (legal && follower !== '') {
+    const isReplayable = source !== undefined && isReadable(source, reasoning) && kept?.before === follower;
+    if (isReplayable && follower !== '') {
       follower = keyOf(source);
       keys.add(follower);
     } else follower = '';
@@ -130,7 +175,7 @@ function isReadable(reasoning: JsonObject, form: InputOptions['reasoning']): boo
     : nonEmpty(reasoning.encrypted_content) !== undefined;
 }
 
-/** What `keyOf` gave for the output item that this item came from; empty if it did not come from one. */
+/** Returns the `keyOf` of the output item that this item came from, or the empty string if there is none. */
 function wireKeyOf(item: SentItem, kept: Kept | undefined): string {
   if (!kept) return '';
   if (kept.item) return keyOf(kept.item);
@@ -138,29 +183,26 @@ function wireKeyOf(item: SentItem, kept: Kept | undefined): string {
   return item.type === 'tool_call' ? item.callId : item.type;
 }
 
-function messageInput(item: MessageItem, kept: Kept | undefined, withId: boolean): JsonObject[] {
+function messageInput(item: MessageItem, id: string | undefined, kept: Kept | undefined): JsonObject[] {
   if (item.role !== 'assistant') {
     const [first, ...more] = item.content;
     if (!first) return [];
     const plain = first.type === 'text' && more.length === 0;
     return [{ role: item.role, content: plain ? first.text : item.content.map(inputPart) }];
   }
-  const id = withId ? kept?.id : undefined;
-  const content: JsonObject[] = item.content.flatMap(part =>
-    part.type === 'text' && part.text !== '' ? [outputPart(part, id !== undefined)] : [],
-  );
+  // A message sent with its id is validated as an output item, which must have annotations.
+  const noAnnotations = id === undefined ? undefined : [];
+  const content: JsonObject[] = item.content.flatMap(part => {
+    if (part.type !== 'text' || part.text === '') return [];
+    const annotations = part.annotations ?? noAnnotations;
+    return [{ type: 'output_text', text: part.text, ...given({ annotations }) }];
+  });
   if (kept?.refusal !== undefined) content.push({ type: 'refusal', refusal: kept.refusal });
   if (content.length === 0) return [];
-  const phase: JsonObject = kept?.phase === undefined ? {} : { phase: kept.phase };
+  const phase: JsonObject = given({ phase: kept?.phase });
   return id === undefined
     ? [{ role: 'assistant', content, ...phase }]
     : [{ type: 'message', id, role: 'assistant', status: 'completed', content, ...phase }];
-}
-
-/** A message sent by its id is checked as an output item, which must have annotations. */
-function outputPart(part: Extract<Part, { type: 'text' }>, asOutputItem: boolean): JsonObject {
-  const annotations = part.annotations ?? (asOutputItem ? [] : undefined);
-  return { type: 'output_text', text: part.text, ...(annotations ? { annotations } : {}) };
 }
 
 function inputPart(part: Part): JsonObject {
@@ -197,8 +239,7 @@ function callInput(
     ...(stored && id !== undefined ? { id } : {}),
     call_id: ids.of(item.callId),
     name: item.name,
-    ...(namespace === undefined ? {} : { namespace }),
-    ...(caller === undefined ? {} : { caller }),
+    ...given({ namespace, caller }),
   };
   return custom
     ? { type: 'custom_tool_call', ...call, input: textIn(objectOf(jsonIn(item.arguments)).input) }
@@ -206,12 +247,12 @@ function callInput(
 }
 
 function resultInput(item: ToolResultItem, ids: WireCallIds, { custom, caller }: Kept = {}): JsonObject {
-  const said = item.shown ?? asText(item.output);
+  const text = item.shown ?? asText(item.output);
   return {
     type: custom ? 'custom_tool_call_output' : 'function_call_output',
     call_id: ids.of(item.callId),
-    ...(caller === undefined ? {} : { caller }),
-    output: item.isError ? `Error: ${said}` : said,
+    ...given({ caller }),
+    output: item.isError ? `Error: ${text}` : text,
   };
 }
 

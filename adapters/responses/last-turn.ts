@@ -3,26 +3,27 @@ import type { JsonObject } from '../../protocol/json.ts';
 import { CALL_IDS, type InputOptions, inputOf } from './input.ts';
 
 /**
- * The input behind `from`, where the model's last turn ends: what `inputOf` gives, made of that turn alone as long
- * as what follows answers nothing but its calls, and these have ids that were not used before.
+ * Returns the input after `from`, where the model's last turn ends. The result equals that of `inputOf`, but
+ * is computed from the last turn alone if all results after it answer its calls and the ids of those calls
+ * are not used earlier.
  */
-export function inputBehind(
+export function inputAfter(
   transcript: readonly Item[],
   options: InputOptions & { from: number },
 ): JsonObject[] {
   const begin = transcript.findLastIndex((item, at) => at < options.from && closesTurn(item)) + 1;
   const turn = transcript.slice(begin);
-  return standsAlone(turn, transcript, begin)
+  return isIndependent(turn, transcript, begin)
     ? inputOf(turn, { ...options, from: options.from - begin })
     : inputOf(transcript, options);
 }
 
-/** Behind it no call is open. */
+/** Whether no call is open after this item. */
 function closesTurn(item: Item): boolean {
   return item.type === 'tool_result' || (item.type === 'message' && item.role !== 'assistant');
 }
 
-function standsAlone(turn: readonly Item[], transcript: readonly Item[], begin: number): boolean {
+function isIndependent(turn: readonly Item[], transcript: readonly Item[], begin: number): boolean {
   const calls = new Set(turn.flatMap(item => (item.type === 'tool_call' ? item.callId : [])));
   for (const item of turn) if (item.type === 'tool_result' && !calls.has(item.callId)) return false;
   for (const callId of calls) if (!CALL_IDS.fits(callId)) return false;

@@ -1,27 +1,28 @@
 import type { JsonObject } from '../../protocol/json.ts';
 import { integerIn, nonEmpty, objectsOf, textIn } from '../turn/json-access.ts';
 
-/** One output item while it is streamed. */
+/** One output item during streaming. */
 export type OutputSlot = {
-  /** As it was announced; replaced by the finished item when that comes. */
+  /** The announced item; replaced by the finished item when it arrives. */
   item: JsonObject;
   finished: boolean;
-  /** Of the turn's calls; `undefined` for everything that is not one. */
+  /** The position among the turn's calls; `undefined` for other items. */
   callIndex: number | undefined;
-  /** Text, refusal, summary and reasoning parts: whole where a `done` event said so, else the pieces. */
+  /** Text, refusal, summary and reasoning parts: the full text if a `done` event sent it, else the pieces. */
   parts: Map<string, { type: string; pieces: string[] }>;
+  /** The streamed pieces of a call's arguments or input. */
   pieces: string[];
-  /** What the `done` event said the arguments or the input are. */
+  /** The full arguments or input from the `done` event. */
   written: string | undefined;
 };
 
 /**
- * The output items of a streamed response.
+ * Collects the output items of a streamed response.
  *
- * O1 An event belongs to the item at its `output_index`; without one, to the item with its `item_id`;
- *    without both, to the item touched last. Some proxies give each event another `item_id`.
- * O2 A finished item counts before pieces, where it has content at all, and whole text before the sum
- *    of deltas.
+ * O1 An event belongs to the item at its `output_index`; without one, to the item with its `item_id`; without
+ *    both, to the item of the previous event. Some proxies change the `item_id` with every event.
+ * O2 A finished item with content takes precedence over its pieces, and a full text over the sum of its
+ *    deltas.
  */
 export class OutputSlots {
   #byIndex = new Map<number, OutputSlot>();
@@ -29,30 +30,33 @@ export class OutputSlots {
   #order: { at: number; slot: OutputSlot }[] = [];
   #last: OutputSlot | undefined;
 
-  /** The slot an event is about; a new one if none is known. */
+  /** Returns the slot that an event belongs to, and opens one if necessary. */
   at(event: JsonObject, item: JsonObject = {}): OutputSlot {
     const index = integerIn(event.output_index);
     const id = nonEmpty(event.item_id) ?? nonEmpty(item.id);
-    const known =
-      index !== undefined ? this.#byIndex.get(index) : id !== undefined ? this.#byId.get(id) : this.#last;
-    const slot = known ?? this.#open(index);
+    const slot = this.#find(index, id) ?? this.#open(index);
     if (id !== undefined) this.#byId.set(id, slot);
     this.#last = slot;
     return slot;
   }
 
-  /** The items in the provider's order, put together from pieces where they were not finished. */
+  /** Returns the items in the provider's order; unfinished ones are assembled from their pieces. */
   items(): JsonObject[] {
     return this.#order
       .toSorted((a, b) => a.at - b.at)
-      .map(({ slot }) => (isWhole(slot) ? slot.item : assembled(slot)))
+      .map(({ slot }) => (isComplete(slot) ? slot.item : assembled(slot)))
       .filter(item => nonEmpty(item.type) !== undefined);
   }
 
-  /** The item at this place of the output, if it came finished. */
+  /** Returns the item at this output index if it was finished. */
   finishedAt(index: number): JsonObject | undefined {
     const slot = this.#byIndex.get(index);
     return slot?.finished ? slot.item : undefined;
+  }
+
+  #find(index: number | undefined, id: string | undefined): OutputSlot | undefined {
+    if (index !== undefined) return this.#byIndex.get(index);
+    return id === undefined ? this.#last : this.#byId.get(id);
   }
 
   #open(index: number | undefined): OutputSlot {
@@ -70,23 +74,25 @@ export class OutputSlots {
   }
 }
 
-/** Adds a piece to the part of the slot that the event names, or sets the whole of it. */
-export function addToPart(
-  slot: OutputSlot,
-  event: JsonObject,
-  type: string,
-  text: string,
-  whole = false,
-): void {
-  const key = `${type} ${integerIn(event.content_index) ?? integerIn(event.summary_index) ?? 0}`;
-  const part = slot.parts.get(key) ?? { type, pieces: [] };
-  if (whole) part.pieces = [text];
-  else part.pieces.push(text);
-  slot.parts.set(key, part);
+/** Appends a piece to the part of the slot that the event names. */
+export function addToPart(slot: OutputSlot, event: JsonObject, type: string, text: string): void {
+  const key = partKey(event, type);
+  const part = slot.parts.get(key);
+  if (part) part.pieces.push(text);
+  else slot.parts.set(key, { type, pieces: [text] });
 }
 
-/** Some servers finish an item with no more than its id and type. */
-function isWhole({ finished, item }: OutputSlot): boolean {
+/** Sets the full text of the part that the event names. */
+export function setPart(slot: OutputSlot, event: JsonObject, type: string, text: string): void {
+  slot.parts.set(partKey(event, type), { type, pieces: [text] });
+}
+
+function partKey(event: JsonObject, type: string): string {
+  return `${type} ${integerIn(event.content_index) ?? integerIn(event.summary_index) ?? 0}`;
+}
+
+/** Some servers finish an item with nothing but its id and type. */
+function isComplete({ finished, item }: OutputSlot): boolean {
   switch (item.type) {
     case 'message':
       return finished && objectsOf(item.content).length > 0;
@@ -129,7 +135,7 @@ function assembled(slot: OutputSlot): JsonObject {
   }
 }
 
-/** What an item that was never announced must have been. */
+/** The type of an item that was never announced, inferred from its parts. */
 function typeByParts(slot: OutputSlot): string {
   const types = [...slot.parts.values()].map(part => part.type);
   if (types.includes('output_text') || types.includes('refusal')) return 'message';

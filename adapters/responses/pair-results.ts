@@ -1,8 +1,9 @@
 import type { Item, ToolResultItem } from '../../protocol/item.ts';
 
 /**
- * The transcript behind `from` with exactly one result for each call, as the provider demands: a second
- * result and one without its call are left out, a call whose result is gone is answered behind its turn.
+ * Returns the transcript after `from` with exactly one result for each call, as the provider requires. Second
+ * results and results without a call are dropped; a call without a result gets an error result at the end of
+ * its turn.
  */
 export function withPairedResults(transcript: readonly Item[], from = 0): Item[] {
   const calls = idsOf(transcript, 'tool_call');
@@ -16,7 +17,7 @@ export function withPairedResults(transcript: readonly Item[], from = 0): Item[]
   for (const [at, item] of transcript.entries()) {
     if (item.type === 'tool_call' && !results.has(item.callId)) open.push(item.callId);
     if (item.type === 'tool_result' || (item.type === 'message' && item.role !== 'assistant')) {
-      for (const callId of open) add(gone(callId), at);
+      for (const callId of open) add(missingResult(callId), at);
       open = [];
     }
     if (item.type !== 'tool_result') add(item, at);
@@ -25,13 +26,13 @@ export function withPairedResults(transcript: readonly Item[], from = 0): Item[]
       add(item, at);
     }
   }
-  return [...paired, ...open.map(gone)];
+  return [...paired, ...open.map(missingResult)];
 }
 
 function idsOf(transcript: readonly Item[], type: 'tool_call' | 'tool_result'): Set<string> {
   return new Set(transcript.flatMap(item => (item.type === type ? item.callId : [])));
 }
 
-function gone(callId: string): ToolResultItem {
+function missingResult(callId: string): ToolResultItem {
   return { type: 'tool_result', callId, output: 'The result of this call is not known.', isError: true };
 }

@@ -1,5 +1,5 @@
 import type { Item } from '../../protocol/item.ts';
-import type { JsonObject, JsonValue } from '../../protocol/json.ts';
+import { given, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import type {
   ModelRequest,
   OutputFormat,
@@ -12,24 +12,26 @@ import { mergeOptions } from '../turn/merge-options.ts';
 import { strictSchema, withOutputSchema } from '../turn/strict-schema.ts';
 import type { ResponsesDialect } from './dialect.ts';
 import { endOfLastTurn, growingInput, type InputOptions } from './input.ts';
-import { inputBehind } from './last-turn.ts';
+import { inputAfter } from './last-turn.ts';
 
+/** Inputs of `bodyOf` besides the model request. */
 export type BodyOptions = {
   model: string;
-  /** A whole transcript as input; `stored` is whether the provider keeps items. */
+  /** Converts a full transcript to input. `stored`: the provider stores items. */
   inputOf: (transcript: readonly Item[], stored: boolean) => JsonObject[];
   stream: boolean;
-  /** Whether the provider is to keep the response; a `store` in the provider options goes before it. */
+  /** Whether the provider should store the response; `store` in the provider options takes precedence. */
   store: boolean;
-  /** Whether to ask for encrypted reasoning, without which no later turn can be replayed in full. */
+  /** Whether to request encrypted reasoning, without which later turns cannot send the reasoning back. */
   encryptedReasoning: boolean;
-  /** The adapter's own; the request's go over them. */
+  /** The adapter's options; the request's options take precedence. */
   providerOptions: JsonObject | undefined;
 };
 
 /**
- * The body of one call. It continues from `request.continuation` if the provider keeps responses, and
- * then has only the input behind the last turn; everything else is sent as if it were the first turn.
+ * Builds the request body of one call. If the provider stores responses, the body continues from
+ * `request.continuation` and contains only the input after the last turn. All other members are sent in every
+ * request.
  */
 export function bodyOf(request: ModelRequest, dialect: ResponsesDialect, options: BodyOptions): JsonObject {
   const providerOptions = mergeOptions(options.providerOptions ?? {}, request.providerOptions);
@@ -44,7 +46,7 @@ export function bodyOf(request: ModelRequest, dialect: ResponsesDialect, options
       input:
         from === undefined
           ? options.inputOf(request.transcript, stored)
-          : inputBehind(request.transcript, { ...inputOptions(dialect, stored), from }),
+          : inputAfter(request.transcript, { ...inputOptions(dialect, stored), from }),
       ...(options.stream ? { stream: true } : {}),
       ...(stored || !dialect.remembers ? {} : { store: false }),
       ...(options.encryptedReasoning ? { include: ['reasoning.encrypted_content'] } : {}),
@@ -58,11 +60,11 @@ export function bodyOf(request: ModelRequest, dialect: ResponsesDialect, options
   return hasTools ? { ...toolSettings(request), ...body } : body;
 }
 
-/** The input of transcripts that go on from call to call. */
+/** Returns a function that converts transcripts that grow from call to call. */
 export function growingInputs(dialect: ResponsesDialect): BodyOptions['inputOf'] {
-  const kept = growingInput(inputOptions(dialect, true));
-  const sent = growingInput(inputOptions(dialect, false));
-  return (transcript, stored) => (stored ? kept(transcript) : sent(transcript));
+  const storedInput = growingInput(inputOptions(dialect, true));
+  const unstoredInput = growingInput(inputOptions(dialect, false));
+  return (transcript, stored) => (stored ? storedInput(transcript) : unstoredInput(transcript));
 }
 
 function inputOptions(dialect: ResponsesDialect, stored: boolean): InputOptions {
@@ -80,16 +82,16 @@ function instructionsInput(
   continues: boolean,
 ): JsonObject {
   if (continues && dialect.keepsInstructions) return {};
-  const told = output && dialect.structuredOutput === 'instructions';
-  const text = told ? withOutputSchema(instructions, output) : instructions;
+  const needsText = output && dialect.structuredOutput === 'instructions';
+  const text = needsText ? withOutputSchema(instructions, output) : instructions;
   return text === undefined ? {} : { instructions: text };
 }
 
-/** Both are refused where there are no tools. */
+/** Providers refuse both members in a request without tools. */
 function toolSettings({ toolChoice, settings }: ModelRequest): JsonObject {
   return {
     tool_choice: choiceInput(toolChoice),
-    ...(settings.parallelToolCalls === undefined ? {} : { parallel_tool_calls: settings.parallelToolCalls }),
+    ...given({ parallel_tool_calls: settings.parallelToolCalls }),
   };
 }
 
@@ -98,37 +100,42 @@ function choiceInput(choice: ToolChoice): JsonValue {
 }
 
 /**
- * An absent `strict` would mean true, which most schemas do not fit; a schema that cannot be strict is
- * sent as it is. An object schema must have `properties`.
+ * `strict` is always sent, because its default is true, which most schemas do not satisfy. A schema without a
+ * strict form is sent unchanged. Providers require `properties` in an object schema.
  */
 function toolInput({ name, description, inputSchema, strict }: ToolDefinition): JsonObject {
   const parameters: JsonObject = { ...inputSchema, properties: objectOf(inputSchema.properties) };
-  const strictly = strict === true ? strictSchema(parameters) : undefined;
+  const strictForm = strict === true ? strictSchema(parameters) : undefined;
   return {
     type: 'function',
     name,
     description,
-    parameters: strictly ?? parameters,
-    strict: strictly !== undefined,
+    parameters: strictForm ?? parameters,
+    strict: strictForm !== undefined,
   };
 }
 
 function formatInput({ name, schema, strict }: OutputFormat, dialect: ResponsesDialect): JsonObject {
   if (dialect.structuredOutput === 'instructions') return { type: 'json_object' };
-  const strictly = strict === true ? strictSchema(schema) : undefined;
+  const strictForm = strict === true ? strictSchema(schema) : undefined;
   return {
     type: 'json_schema',
     name: name.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, 64),
-    schema: strictly ?? schema,
-    ...(strict === undefined ? {} : { strict: strictly !== undefined }),
+    schema: strictForm ?? schema,
+    ...(strict === undefined ? {} : { strict: strictForm !== undefined }),
   };
 }
 
-function settingsInput(settings: Settings): JsonObject {
-  return {
-    ...(settings.temperature === undefined ? {} : { temperature: settings.temperature }),
-    ...(settings.topP === undefined ? {} : { top_p: settings.topP }),
-    ...(settings.maxOutputTokens === undefined ? {} : { max_output_tokens: settings.maxOutputTokens }),
-    ...(settings.reasoningEffort === undefined ? {} : { reasoning: { effort: settings.reasoningEffort } }),
-  };
+function settingsInput({
+  temperature,
+  topP,
+  maxOutputTokens,
+  reasoningEffort: effort,
+}: Settings): JsonObject {
+  return given({
+    temperature,
+    top_p: topP,
+    max_output_tokens: maxOutputTokens,
+    reasoning: effort === undefined ? undefined : { effort },
+  });
 }

@@ -6,15 +6,18 @@ import { type SseEvent, saysNothing } from '../http/read-sse.ts';
 import { jsonIn, nonEmpty, objectOf, objectsOf, shorten, textIn } from '../turn/json-access.ts';
 import { isErrorBody } from '../turn/single-turn.ts';
 import type { ResponsesDialect } from './dialect.ts';
-import { addToPart, type OutputSlot, OutputSlots } from './output-slots.ts';
+import { addToPart, type OutputSlot, OutputSlots, setPart } from './output-slots.ts';
 import { isOurCall } from './turn.ts';
 
-/** The response a stream ended with, and the output items it gave: those of the response if it has any. */
-export type EndedStream = { response: JsonObject; output: JsonObject[] };
+/**
+ * The final response of a stream, and its output items: the response's own if it has any, else the streamed
+ * ones.
+ */
+type EndedStream = { response: JsonObject; output: JsonObject[] };
 
 /**
- * Yields the deltas of a streamed response and returns what it ended with, as soon as it has ended.
- * Throws a `ProviderError` for an error in the stream, and for a stream that just stops.
+ * Yields the deltas of a streamed response and returns its final response as soon as that arrives. Throws a
+ * `ProviderError` for an error in the stream and for a truncated stream.
  */
 export async function* readResponsesStream(
   events: AsyncIterable<SseEvent>,
@@ -54,7 +57,7 @@ export async function* readResponsesStream(
   );
 }
 
-/** The error of a response that failed; the rest of it repeats the request. */
+/** Returns the error of a failed response. Its other members only repeat the request. */
 export function failedResponse({ id, status, error }: JsonObject, context: ProviderContext): ProviderError {
   return errorFromBody({ id: id ?? null, status: status ?? null, error: error ?? null }, context);
 }
@@ -72,7 +75,7 @@ class ResponsesStream {
     return this.#slots.items();
   }
 
-  /** The output with its encrypted reasoning as the finished items had it: OpenAI encrypts anew in each event. */
+  /** Restores the encrypted reasoning of the finished items: OpenAI encrypts it differently in each event. */
   asFinished(output: readonly JsonObject[]): JsonObject[] {
     return output.map((item, at) => {
       const finished = this.#slots.finishedAt(at);
@@ -97,13 +100,13 @@ class ResponsesStream {
         yield* delta('text', event);
         return;
       case 'response.output_text.done':
-        addToPart(this.#slots.at(event), event, 'output_text', textIn(event.text), true);
+        setPart(this.#slots.at(event), event, 'output_text', textIn(event.text));
         return;
       case 'response.refusal.delta':
         addToPart(this.#slots.at(event), event, 'refusal', textIn(event.delta));
         return;
       case 'response.refusal.done':
-        addToPart(this.#slots.at(event), event, 'refusal', textIn(event.refusal), true);
+        setPart(this.#slots.at(event), event, 'refusal', textIn(event.refusal));
         return;
       case 'response.reasoning_summary_text.delta':
         addToPart(this.#slots.at(event), event, 'summary_text', textIn(event.delta));
@@ -134,7 +137,7 @@ class ResponsesStream {
     yield { type: 'call_started', index: slot.callIndex, name: textIn(slot.item.name) };
   }
 
-  /** Custom input becomes a JSON member of the arguments, which can be shown only when it is whole. */
+  /** Custom input becomes a JSON member of the arguments, so it can only be shown when it is complete. */
   *#callDelta(slot: OutputSlot, type: string, text: string): Generator<TurnDelta, void> {
     if (text === '') return;
     slot.pieces.push(text);

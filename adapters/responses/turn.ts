@@ -1,14 +1,17 @@
 import type { Item, Part } from '../../protocol/item.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
+import { given, isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import type { FinishReason, ModelRequest, ModelTurn, ToolCall, Usage } from '../../protocol/turn.ts';
 import { CallIds } from '../turn/call-ids.ts';
 import { arrayOf, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
 import { toolCall } from '../turn/tool-call.ts';
 import { normalizeUsage } from '../turn/usage.ts';
 import type { ResponsesDialect } from './dialect.ts';
-import { type Kept, keyOf, optional } from './wire-item.ts';
+import { type Kept, keyOf } from './wire-item.ts';
 
-/** The turn of a response object that has ended; `output` is given apart because a stream may have collected it. */
+/**
+ * Builds the turn of a completed response. `output` is a separate argument because a stream may have
+ * collected it.
+ */
 export function turnOf(
   response: JsonObject,
   output: readonly JsonObject[],
@@ -22,7 +25,7 @@ export function turnOf(
   });
   const { text, reasoning, refused, toolCalls, items, renamed } = reader;
   const id = nonEmpty(response.id);
-  const continues =
+  const canContinue =
     dialect.remembers &&
     response.store !== false &&
     (response.status ?? 'completed') === 'completed' &&
@@ -31,22 +34,22 @@ export function turnOf(
     text,
     reasoning,
     toolCalls,
-    finishReason: finishReasonOf(response, refused, toolCalls.length > 0),
+    finishReason: finishReasonOf(response, { isRefused: refused, hasCalls: toolCalls.length > 0 }),
     usage: usageOf(response.usage),
     model: nonEmpty(response.model) ?? model,
-    ...(continues && id !== undefined ? { continuation: id } : {}),
+    ...given({ continuation: canContinue ? id : undefined }),
     items,
   };
 }
 
-/** Whether the model asks for this call to be run by us. */
+/** Whether the item is a call that the client has to run. */
 export function isOurCall(item: JsonObject, dialect: ResponsesDialect): boolean {
   return (
     item.type === 'function_call' || (item.type === 'custom_tool_call' && dialect.customTools === 'client')
   );
 }
 
-/** The readable text of a reasoning item: its summary, else its content. */
+/** Returns the readable text of a reasoning item: its summary, else its content. */
 export function reasoningText(item: JsonObject): string {
   const summary = joinedText(item.summary);
   return summary === '' ? joinedText(item.content) : summary;
@@ -62,7 +65,7 @@ class OutputReader {
   text = '';
   reasoning = '';
   refused = false;
-  /** A call has an id that the provider does not know it by. */
+  /** A call was given an id that the provider does not know. */
   renamed = false;
   toolCalls: ToolCall[] = [];
   items: Item[] = [];
@@ -99,8 +102,7 @@ class OutputReader {
     if (refusals.length > 0) this.refused = true;
     const kept: Kept = {
       ...this.#origin(item),
-      ...optional('phase', nonEmpty(item.phase)),
-      ...optional('refusal', refusals.join('') || undefined),
+      ...given({ phase: nonEmpty(item.phase), refusal: refusals.join('') || undefined }),
     };
     this.items.push({ type: 'message', role: 'assistant', content, opaque: this.#opaque(kept) });
   }
@@ -108,25 +110,27 @@ class OutputReader {
   #readReasoning(item: JsonObject, next: JsonObject | undefined): void {
     const text = reasoningText(item);
     this.reasoning += text;
-    const kept: Kept = { item: withoutStatus(item), ...optional('before', next && keyOf(next)) };
+    const kept: Kept = { item: withoutStatus(item), ...given({ before: next && keyOf(next) }) };
     this.items.push({ type: 'reasoning', text, opaque: this.#opaque(kept) });
     this.#after = keyOf(item);
   }
 
   #readCall(item: JsonObject): void {
     const custom = item.type === 'custom_tool_call';
-    const given = nonEmpty(item.call_id);
-    const taken = this.toolCalls.some(call => call.callId === given);
-    const callId = given && !taken ? given : this.#ids.name(null, this.toolCalls.length);
-    if (callId !== given) this.renamed = true;
+    const providerId = nonEmpty(item.call_id);
+    const isTaken = this.toolCalls.some(call => call.callId === providerId);
+    const callId = providerId && !isTaken ? providerId : this.#ids.name(null, this.toolCalls.length);
+    if (callId !== providerId) this.renamed = true;
     const written = custom ? JSON.stringify({ input: textIn(item.input) }) : textIn(item.arguments);
     const call = toolCall(callId, textIn(item.name), written);
     this.toolCalls.push(call);
     const kept: Kept = {
       ...this.#origin(item),
       ...(custom ? { custom: true } : {}),
-      ...optional('namespace', nonEmpty(item.namespace)),
-      ...(isJsonObject(item.caller) ? { caller: item.caller } : {}),
+      ...given({
+        namespace: nonEmpty(item.namespace),
+        caller: isJsonObject(item.caller) ? item.caller : undefined,
+      }),
     };
     this.items.push({
       type: 'tool_call',
@@ -138,7 +142,7 @@ class OutputReader {
   }
 
   #origin(item: JsonObject = {}): Kept {
-    return { ...optional('id', nonEmpty(item.id)), ...optional('after', this.#after) };
+    return given({ id: nonEmpty(item.id), after: this.#after });
   }
 
   #opaque(data: Kept): { provider: string; data: JsonValue } {
@@ -150,11 +154,14 @@ function withoutStatus({ status: _, ...item }: JsonObject): JsonObject {
   return item;
 }
 
-function finishReasonOf(response: JsonObject, refused: boolean, calls: boolean): FinishReason {
+function finishReasonOf(
+  response: JsonObject,
+  { isRefused, hasCalls }: { isRefused: boolean; hasCalls: boolean },
+): FinishReason {
   switch (response.status ?? 'completed') {
     case 'completed':
-      if (refused) return 'content_filter';
-      return calls ? 'tool_calls' : 'stop';
+      if (isRefused) return 'content_filter';
+      return hasCalls ? 'tool_calls' : 'stop';
     case 'incomplete':
       return objectOf(response.incomplete_details).reason === 'content_filter' ? 'content_filter' : 'length';
     case 'failed':
@@ -164,7 +171,7 @@ function finishReasonOf(response: JsonObject, refused: boolean, calls: boolean):
   }
 }
 
-/** A cache write count of 0 is what OpenAI sends where it has no such count. */
+/** OpenAI sends a cache write count of 0 if it has no such count. */
 function usageOf(value: JsonValue | undefined): Usage | null {
   const usage = objectOf(value);
   const input = objectOf(usage.input_tokens_details);

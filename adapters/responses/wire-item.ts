@@ -1,16 +1,17 @@
 import type { Opaque } from '../../protocol/item.ts';
-import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
+import { given, isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import { nonEmpty, objectOf } from '../turn/json-access.ts';
 
 /**
- * What an item of ours keeps of the output item it came from, in its `opaque.data`:
- * - `item`: the whole of it, for reasoning and for what the provider ran;
- * - `id`, `phase`, `refusal`: what a message or call has beyond its portable part;
+ * The provider data that an item keeps in its `opaque.data`:
+ * - `item`: the full output item, for reasoning and for items of the provider's own tools;
+ * - `id`, `phase`, `refusal`: members of a message or call beyond its portable part;
  * - `custom`: the call was a custom tool call, whose input is text;
- * - `namespace`, `caller`: where the called tool was found, and the program that called it; a call that
- *   had them is refused without them;
- * - `after`: the id of the reasoning it came from, without which its id is refused;
- * - `before`: of a reasoning item, the key of the item it must be followed by.
+ * - `namespace`, `caller`: the namespace of the called tool and the program that called it. The provider
+ *   refuses a call that had them without them;
+ * - `after`: the key of the reasoning that the item followed. The provider refuses the item's id without that
+ *   reasoning;
+ * - `before`: for reasoning, the key of the item that must follow it.
  */
 export type Kept = {
   item?: JsonObject;
@@ -24,43 +25,36 @@ export type Kept = {
   before?: string;
 };
 
-/** Items never change, and every turn asks again for all of them. */
-const read = new WeakMap<Opaque, Kept>();
+/** Cached because items never change and every turn reads all of them again. */
+const cache = new WeakMap<Opaque, Kept>();
 
-/** What was kept, if the item is this provider's own. */
+/** Returns the data that an item keeps for this provider; `undefined` if it belongs to another provider. */
 export function keptBy(provider: string, opaque: Opaque | undefined): Kept | undefined {
   if (opaque?.provider !== provider) return undefined;
-  const known = read.get(opaque);
+  const known = cache.get(opaque);
   if (known !== undefined) return known;
   const kept = readKept(opaque);
-  read.set(opaque, kept);
+  cache.set(opaque, kept);
   return kept;
 }
 
 function readKept(opaque: Opaque): Kept {
   const data = objectOf(opaque.data);
   const { id, phase, refusal, namespace, caller, after, before } = data;
-  return {
-    ...(data.item === undefined ? {} : { item: objectOf(data.item) }),
-    ...optional('id', nonEmpty(id)),
-    ...optional('phase', nonEmpty(phase)),
-    ...optional('refusal', nonEmpty(refusal)),
-    ...(data.custom === true ? { custom: true as const } : {}),
-    ...optional('namespace', nonEmpty(namespace)),
-    ...(isJsonObject(caller) ? { caller } : {}),
-    ...optional('after', nonEmpty(after)),
-    ...optional('before', nonEmpty(before)),
-  };
+  return given({
+    item: data.item === undefined ? undefined : objectOf(data.item),
+    id: nonEmpty(id),
+    phase: nonEmpty(phase),
+    refusal: nonEmpty(refusal),
+    custom: data.custom === true ? (true as const) : undefined,
+    namespace: nonEmpty(namespace),
+    caller: isJsonObject(caller) ? caller : undefined,
+    after: nonEmpty(after),
+    before: nonEmpty(before),
+  });
 }
 
-export function optional<Name extends string, Value>(
-  name: Name,
-  value: Value | undefined,
-): { [Key in Name]?: Value } | Record<string, never> {
-  return value === undefined ? {} : ({ [name]: value } as { [Key in Name]: Value });
-}
-
-/** What identifies an output item among its neighbours: its id, else its call's id, else its type. */
+/** Identifies an output item among its neighbours: its id, else its call id, else its type. */
 export function keyOf(item: JsonObject): string {
   return nonEmpty(item.id) ?? nonEmpty(item.call_id) ?? nonEmpty(item.type) ?? '';
 }

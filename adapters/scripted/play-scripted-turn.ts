@@ -7,8 +7,8 @@ import { type PlayedTurn, usageIn } from './scripted-turns.ts';
 const ONLY_CALLS = 'The script has only tool calls for this turn, and tools are off.';
 
 /**
- * The turn with number `at` (from 0) as a model turn. With `toolChoice: 'none'` its calls are left out,
- * and one that has nothing else says so. Its items carry its number, by which `countTurns` counts.
+ * Converts the script's turn number `at` (from 0) to a model turn. With `toolChoice: 'none'` its calls are
+ * omitted; if nothing else is left, a text says so. Its items have its number, for `countTurns`.
  */
 export function playTurn(
   turn: PlayedTurn,
@@ -32,12 +32,13 @@ export function playTurn(
     items.push({ type: 'tool_call', callId, name, arguments: written, opaque });
   }
   if (items.length === 0) items.push({ type: 'provider_item', kind: 'empty_turn', opaque });
-  const usual = toolCalls.length > 0 ? 'tool_calls' : 'stop';
-  const finishReason = dropped && turn.finishReason === 'tool_calls' ? usual : (turn.finishReason ?? usual);
+  const fallback = toolCalls.length > 0 ? 'tool_calls' : 'stop';
+  const finishReason =
+    dropped && turn.finishReason === 'tool_calls' ? fallback : (turn.finishReason ?? fallback);
   return { text, reasoning, toolCalls, finishReason, usage: usageIn(turn), model, items };
 }
 
-/** Ids that follow from the turn's number and the call's place. */
+/** Call ids are derived from the turn's number and the call's position. */
 function callsOf(turn: PlayedTurn, at: number, request: ModelRequest): ToolCall[] {
   const taken = new Set(request.transcript.map(item => (item.type === 'tool_call' ? item.callId : '')));
   return (turn.toolCalls ?? []).map((call, index) => {
@@ -48,7 +49,7 @@ function callsOf(turn: PlayedTurn, at: number, request: ModelRequest): ToolCall[
   });
 }
 
-/** The deltas of a turn as a provider would stream them: text a few characters at a time. */
+/** Returns the deltas of a turn as a provider would stream them: text a few characters at a time. */
 export function splitDeltas(turn: ModelTurn): TurnDelta[] {
   return [...deltasUpTo(turn)].flatMap<TurnDelta>(delta =>
     delta.type === 'text' || delta.type === 'reasoning' || delta.type === 'call_arguments'
@@ -57,5 +58,5 @@ export function splitDeltas(turn: ModelTurn): TurnDelta[] {
   );
 }
 
-/** A word of at most 24 characters and the space before it; never half a surrogate pair. */
+/** Up to 24 characters of a word with the space before it. Never splits a surrogate pair. */
 const PIECE = /\s*\S{1,24}|\s+/gu;

@@ -1,3 +1,4 @@
+// Scripts of the scripted model: their format, the count of turns already played, and the conversion to model turns.
 import { readFileSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import * as z from 'zod';
@@ -31,12 +32,13 @@ const errorObjectSchema = z.strictObject({
   message: optional(z.string()),
   retryAfterMs: optional(z.number().nonnegative()),
   retryable: optional(z.boolean()),
-  /** How often it fails before the script goes on, counted by this adapter. Default: every time. */
+  /** How many calls fail before the script continues, counted by the adapter. Default: every call. */
   times: optional(z.number().int().positive()),
 });
+/** An error in a script. */
 export type ScriptedError = z.infer<typeof errorObjectSchema>;
 
-/** A text alone is the error's message. */
+/** A plain text is the error's message. */
 const errorSchema = z.preprocess(
   error => (typeof error === 'string' ? { message: error } : error),
   errorObjectSchema,
@@ -49,7 +51,7 @@ const turnSchema = z.strictObject({
     z.array(
       z.strictObject({
         name: z.string().min(1),
-        /** An object, or the text a model would write, valid or not. Default `{}`. */
+        /** An object, or the text that a model would write, valid or not. Default: `{}`. */
         arguments: optional(z.union([z.string(), z.record(z.string(), z.json())])),
       }),
     ),
@@ -64,20 +66,21 @@ const turnSchema = z.strictObject({
       reasoningTokens: optional(tokens.nullable()),
     }),
   ),
-  /** How long the turn takes, in ms; a stream spreads it over its deltas. */
+  /** The duration of the turn in ms. A stream spreads it over its deltas. */
   delayMs: optional(z.number().nonnegative()),
   error: optional(errorSchema),
 });
 
-/** A turn as it is written in a script. With `error` and nothing to say, it is the error before the next turn. */
+/** A turn in a script. With `error` and no other content, it is an error before the next turn. */
 export type ScriptedTurn = Omit<PlayedTurn, 'error'> & { error?: ScriptedError | string };
 
-/** A turn as it is played. */
+/** A validated turn. */
 export type PlayedTurn = z.infer<typeof turnSchema>;
 
 const turnsSchema = z.array(turnSchema);
 const scriptSchema = z.strictObject({ turns: turnsSchema, delayScale: optional(z.number().nonnegative()) });
 
+/** A validated script. */
 export type Script = { name: string; turns: PlayedTurn[]; delayScale: number };
 
 /** Reads a script file, relative to the working directory. Throws an `EngineError` `script-invalid`. */
@@ -98,19 +101,23 @@ export function loadScript(file: string): Script {
   return { ...parseScript(value, path), name: basename(path) };
 }
 
-/** The script in a value from outside; `where` names it in the `EngineError` `script-invalid`. */
+/**
+ * Validates a script. Throws an `EngineError` `script-invalid`, whose message names the script by `where`.
+ */
 export function parseScript(value: unknown, where = 'script'): Script {
   const parsed = Array.isArray(value)
     ? scriptSchema.safeParse({ turns: value })
     : scriptSchema.safeParse(value);
   if (!parsed.success) {
-    const problems = parsed.error.issues.slice(0, 5).map(issue => `${placeOf(issue.path)}: ${issue.message}`);
+    const problems = parsed.error.issues
+      .slice(0, 5)
+      .map(issue => `${pathText(issue.path)}: ${issue.message}`);
     throw invalid(where, problems.join('; '));
   }
   return { name: 'script', turns: parsed.data.turns, delayScale: parsed.data.delayScale ?? 1 };
 }
 
-/** The usage as written; what a script leaves out was not said. */
+/** Returns the usage of a turn. Counts that the script omits are unknown (`null`). */
 export function usageIn(turn: PlayedTurn): Usage | null {
   if (!turn.usage) return null;
   return { cachedInputTokens: null, cacheWriteTokens: null, reasoningTokens: null, ...turn.usage };
@@ -125,10 +132,8 @@ function invalid(where: string, what: string, cause?: unknown): EngineError {
   );
 }
 
-function placeOf(path: readonly PropertyKey[]): string {
-  let place = '';
-  for (const key of path) {
-    place += typeof key === 'number' ? `[${key}]` : place === '' ? String(key) : `.${String(key)}`;
-  }
-  return place === '' ? 'the whole' : place;
+function pathText(path: readonly PropertyKey[]): string {
+  if (path.length === 0) return 'top level';
+  const steps = path.map(key => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`));
+  return steps.join('').replace(/^\./, '');
 }

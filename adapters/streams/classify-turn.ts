@@ -1,20 +1,22 @@
 import type { FinishReason, ToolCall } from '../../protocol/turn.ts';
 import { type CallLike, failed, toolCallFrom } from './tool-call-from.ts';
 
+/** A turn as its caller has to treat it: tool calls to run, or the final answer. */
 export type ClassifiedTurn =
   | { type: 'tool_calls'; toolCalls: ToolCall[]; text: string }
   | { type: 'final_answer'; text: string };
 
-/** As much of a turn as it takes to classify it. A `ModelTurn` is one. */
-export type TurnLike = {
+/** The members of a turn that classification needs. A `ModelTurn` fits. */
+type TurnLike = {
   text?: string | null;
   toolCalls?: readonly CallLike[] | null;
   finishReason?: FinishReason | undefined;
 };
 
 /**
- * Whether somebody has to act on the turn: it has calls that the provider did not run itself, or the
- * provider finished with `tool_calls` (`toolCalls` can then be empty). `toolCalls` leaves out the provider's own.
+ * Classifies a turn. It is `tool_calls` if it has calls that the provider did not run itself, or if the
+ * provider finished with `tool_calls` (`toolCalls` may then be empty). `toolCalls` omits calls that the
+ * provider ran.
  */
 export function classifyTurn(turn: TurnLike): ClassifiedTurn {
   const toolCalls = callsToRun(turn);
@@ -25,8 +27,8 @@ export function classifyTurn(turn: TurnLike): ClassifiedTurn {
 }
 
 /**
- * The calls that the provider did not run itself. Those of a turn that was cut off by its length have an
- * `error` and no `input`: what looks like a call without arguments may be one whose arguments never came.
+ * Returns the calls that the provider did not run itself. In a turn that was cut off by its length limit they
+ * have an `error` and no `input`, because their arguments may be incomplete.
  */
 export function callsToRun({ toolCalls, finishReason }: TurnLike): ToolCall[] {
   const calls = (toolCalls ?? [])

@@ -1,7 +1,13 @@
 import { ProviderError } from '../../protocol/error.ts';
 import type { ModelTurn, TurnDelta } from '../../protocol/turn.ts';
 
-/** The turn a stream ends with. Rejects with a `malformed-stream` error of `origin` when there is none, or more than one. */
+/**
+ * Reads a stream to its end and returns its turn. Rejects with a `ProviderError` `malformed-stream` if the
+ * stream has no turn or more than one; `origin` names the provider and model in that error.
+ *
+ * @example
+ * const turn = await collectTurn(adapter.stream(request, { signal }));
+ */
 export async function collectTurn(
   stream: AsyncIterable<TurnDelta>,
   origin: { provider: string; model: string } = { provider: '', model: '' },
@@ -9,7 +15,7 @@ export async function collectTurn(
   let collected: ModelTurn | undefined;
   for await (const delta of stream) {
     if (delta.type !== 'turn') continue;
-    if (collected) throw brokenContract(origin, 'gave a second turn');
+    if (collected) throw brokenContract(origin, 'contained a second turn');
     collected = delta.turn;
   }
   if (!collected) throw brokenContract(origin, 'ended without a turn');

@@ -1,3 +1,5 @@
+// Helpers for callers that use an adapter without the agent loop: collect, watch and classify one turn, and convert
+// calls and results between their own format and the transcript's.
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import type { Item } from '../../protocol/item.ts';
 import { userMessage } from '../../protocol/message.ts';
@@ -6,23 +8,37 @@ import { errorFromThrown } from '../http/provider-errors.ts';
 import { type ClassifiedTurn, classifyTurn } from './classify-turn.ts';
 import { collectTurn } from './collect-turn.ts';
 
-/** A request of which only the transcript must be given: no tools, tool choice `auto`, no settings. Text is one user message. */
+/**
+ * A model request with defaults: no tools, tool choice `auto`, no settings. A text as `transcript` becomes
+ * one user message.
+ */
 export type TurnRequest = Partial<Omit<ModelRequest, 'transcript'>> & {
   transcript: string | readonly Item[];
 };
 
+/** Options of `streamAndClassify`. `signal` aborts the call. */
 export type StreamAndClassifyOptions = {
   signal?: AbortSignal;
-  /** Called with each piece as it comes. A promise is awaited before the next piece; what they throw ends the call. */
+  /**
+   * Called with each piece of text. A returned promise is awaited before the next piece; an error ends the
+   * call.
+   */
   onText?: (text: string) => unknown;
+  /** Called with each piece of reasoning, like `onText`. */
   onReasoning?: (text: string) => unknown;
 };
 
 /**
- * Makes one model call, streams it, and says whether somebody has to act on it. The whole turn, with its
- * finish reason and usage, is there as `turn`, which is not enumerable: what is compared, copied or logged
- * is the answer alone. Nothing is run or retried. Rejects with a `ProviderError` for
- * whatever goes wrong with the call.
+ * Streams one model call and returns the classified turn: tool calls to run, or the final answer. The full
+ * turn, with finish reason and usage, is the member `turn`, which is not enumerable, so comparing, copying or
+ * logging the result omits it. No tool is run and nothing is retried. Rejects with a `ProviderError` if the
+ * call fails.
+ *
+ * @example
+ * const result = await streamAndClassify(openaiResponses({ model: 'gpt-5' }), { transcript: 'Hello' }, {
+ *   onText: text => process.stdout.write(text),
+ * });
+ * if (result.type === 'tool_calls') console.log(result.toolCalls);
  */
 export async function streamAndClassify(
   adapter: ModelAdapter,
@@ -30,14 +46,14 @@ export async function streamAndClassify(
   options: StreamAndClassifyOptions = {},
 ): Promise<ClassifiedTurn & { turn: ModelTurn }> {
   const signal = options.signal ?? new AbortController().signal;
-  const deltas = shown(providerErrorsOf(adapter, wholeRequest(request), signal), options);
+  const deltas = shown(providerErrorsOf(adapter, withDefaults(request), signal), options);
   const turn = await collectTurn(deltas, adapter);
   return Object.defineProperty(classifyTurn(turn), 'turn', { value: turn }) as ClassifiedTurn & {
     turn: ModelTurn;
   };
 }
 
-function wholeRequest({ transcript, ...more }: TurnRequest): ModelRequest {
+function withDefaults({ transcript, ...more }: TurnRequest): ModelRequest {
   return {
     tools: [],
     toolChoice: 'auto',

@@ -2,23 +2,26 @@ import { toJson } from '../../protocol/json.ts';
 import type { ToolCall } from '../../protocol/turn.ts';
 import { toolCall } from '../turn/tool-call.ts';
 
-/** A call as other code has it: its arguments are a plain object, or the JSON text of one. */
+/** A tool call in another library's format. Its arguments are a plain object or JSON text. */
 export type CallLike = {
   callId?: string | null;
-  /** What many call the `callId`. */
+  /** Alternative name of `callId`. */
   id?: string | null;
   name: string;
   arguments?: unknown;
-  /** Counts where there are no `arguments`. */
+  /** Alternative name of `arguments`, used if there are none. */
   input?: unknown;
   error?: string;
   executedBy?: ToolCall['executedBy'];
 };
 
 /**
- * The call as a `ToolCall`; one that is one already passes unchanged. Arguments that are no object give
- * it an `error`, none at all mean `{}`. A call without an id is named by `index`, its place in the turn.
- * Throws a `TypeError` for arguments that JSON cannot carry.
+ * Converts a call to a `ToolCall`; a complete `ToolCall` is returned unchanged. Arguments that are not an
+ * object give it an `error`; missing arguments mean `{}`. `index`, the call's position in the turn, names a
+ * call that has no id. Throws a `TypeError` for arguments that JSON cannot represent.
+ *
+ * @example
+ * const call = toolCallFrom({ id: 'call_1', name: 'get_weather', input: { city: 'Paris' } });
  */
 export function toolCallFrom(call: CallLike, index = 0): ToolCall {
   if (isToolCall(call)) return call;
@@ -28,7 +31,7 @@ export function toolCallFrom(call: CallLike, index = 0): ToolCall {
   return call.error === undefined ? { ...made, executedBy } : failed({ ...made, executedBy }, call.error);
 }
 
-/** The call with `error` in the place of its input, so that nobody runs it. */
+/** Replaces the call's input with an error, so that it is not run. */
 export function failed({ input: _, ...call }: ToolCall, error: string): ToolCall {
   return { ...call, error };
 }

@@ -3,13 +3,16 @@ import { callsToRun } from './classify-turn.ts';
 import { collectTurn } from './collect-turn.ts';
 
 /**
- * The complete calls of a stream that the provider did not run itself, in the order of the turn. Every
- * one is to be answered; one with an `error` is not to be run (see `callsToRun`).
+ * Yields the complete tool calls of a stream that the provider did not run itself, in the order of the turn.
+ * Answer each of them, but do not run one that has an `error`.
  *
- * They come with the `turn` that ends the stream, which is the first moment they are complete. Before it
- * fragments of several calls may interleave, arguments that parse may go on, a provider may correct what
- * it has streamed, and a stream may fail or be cut off by its length; ids are known from the turn alone.
- * What can be shown before that, `watchTurn` has. Rejects with what the stream throws, a `ProviderError`.
+ * The calls are yielded when the stream's `turn` arrives. Before that they are not final: fragments of
+ * several calls interleave, arguments that parse may continue, a provider may correct what it streamed, and
+ * the stream may fail or be cut off. Call ids are only known from the turn. To show calls earlier, use
+ * `watchTurn`. Rejects with the stream's `ProviderError`.
+ *
+ * @example
+ * for await (const call of toolCallsOf(adapter.stream(request, { signal }))) console.log(call.name, call.input);
  */
 export async function* toolCallsOf(
   stream: AsyncIterable<TurnDelta>,

@@ -2,23 +2,26 @@ import { messageOf } from '../../protocol/error.ts';
 import type { ToolResultItem } from '../../protocol/item.ts';
 import { toJson } from '../../protocol/json.ts';
 
-/** What a tool gave back, as other code has it. */
+/** A tool result in another library's format. */
 export type ResultLike = {
   callId?: string | null;
-  /** What many call the `callId`. */
+  /** Alternative name of `callId`. */
   id?: string | null;
-  /** A plain value, its JSON text, or the `Error` it failed with. */
+  /** A plain value, its JSON text, or the `Error` that the tool failed with. */
   output?: unknown;
   isError?: boolean;
 };
 
 /**
- * The result as the transcript has it. Text stays as it is, so that a value and its JSON text reach the
- * model alike. Throws a `TypeError` without a call id, and for an output that JSON cannot carry.
+ * Converts a result to a transcript item. Text is not encoded again, so a value and its JSON text reach the
+ * model the same way. Throws a `TypeError` without a call id, or for an output that JSON cannot represent.
+ *
+ * @example
+ * const item = toolResultFrom({ callId: call.callId, output: { temperature: 21 } });
  */
 export function toolResultFrom(result: ResultLike): ToolResultItem {
   const callId = result.callId || result.id;
-  if (!callId) throw new TypeError('Expected a result with the callId of the call it answers, got none.');
+  if (!callId) throw new TypeError('The tool result has no callId.');
   const { output } = result;
   const isError = result.isError ?? output instanceof Error;
   return {

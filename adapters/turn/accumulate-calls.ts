@@ -1,7 +1,10 @@
 import type { JsonValue } from '../../protocol/json.ts';
 import type { TurnDelta } from '../../protocol/turn.ts';
 
-/** A piece of a call as a provider streams it. `''`, `null` and absent all mean: not said. */
+/**
+ * A piece of a streamed tool call. An absent member, `''` and `null` all mean that the piece does not contain
+ * it.
+ */
 export type CallFragment = {
   id?: string | null;
   index?: number | null;
@@ -9,21 +12,23 @@ export type CallFragment = {
   arguments?: JsonValue;
 };
 
-/** A call put together; `id` is `null` when the provider gave none, `arguments` is the text as it came. */
+/** An assembled call. `id` is `null` when the provider sent none; `arguments` is the text as received. */
 export type AccumulatedCall = { id: string | null; name: string; arguments: string };
 
 type OpenCall = { position: number; id: string | null; name: string; pieces: string[] };
 
 /**
- * Puts streamed calls together.
+ * Assembles streamed tool calls from their fragments.
  *
- * C1 A fragment belongs to the call with its id; an id that is new begins a new call, even under a
- *    used index; without an id it belongs to the latest call under its index; without both to the
- *    call touched last. An id that is new joins that call only if it has none and not both have a name:
- *    then the parts of one call came in another order.
- * C2 The first name that is not empty counts. Arguments that come with the name are the first fragment.
- * C3 Nothing is parsed or joined before `calls()`: what parses early can be the beginning of more.
- * C4 A call is announced once, when its name is known; argument text before that is held back till then.
+ * C1 A fragment with an id belongs to the call with that id. A new id starts a new call, even under a used
+ *    index. A fragment without an id belongs to the latest call under its index, or, without an index, to the
+ *    call that was extended last. Exception: a new id is assigned to that call if the call has no id yet and
+ *    not both have a name, because then the parts of one call arrived in a different order.
+ * C2 The first non-empty name is used. Arguments that arrive with the name are the first fragment.
+ * C3 Nothing is parsed or joined before `calls()`: text that parses early may be the beginning of longer
+ *    text.
+ * C4 A call is announced once, when its name is known; argument text that arrives earlier is held back until
+ *    then.
  */
 export class CallAccumulator {
   #calls: OpenCall[] = [];
@@ -32,17 +37,20 @@ export class CallAccumulator {
   #last: OpenCall | undefined;
   #announced = 0;
 
-  /** Takes a fragment in; what of it a reader of the stream can be shown. */
+  /** Adds a fragment. Returns the deltas to show to a reader of the stream. */
   push(fragment: CallFragment): TurnDelta[] {
     return this.#extend(this.#find(fragment) ?? this.#open(fragment), fragment);
   }
 
-  /** Takes a call that is whole, such as an entry of a list: it never joins another one. */
+  /** Adds a complete call, such as an entry of a list. It is never merged with another call. */
   add(call: Omit<CallFragment, 'index'>): TurnDelta[] {
     return this.#extend(this.#open(call), call);
   }
 
-  /** The calls in the order of the deltas' `index`. A call without a name comes last, one that said nothing at all not. */
+  /**
+   * Returns the calls in the order of the deltas' `index`. Calls without a name come last; empty ones are
+   * omitted.
+   */
   calls(): AccumulatedCall[] {
     const named = this.#calls.filter(call => call.position >= 0).sort((a, b) => a.position - b.position);
     const nameless = this.#calls.filter(call => call.position < 0 && call.pieces.length > 0);
@@ -89,7 +97,7 @@ export class CallAccumulator {
   }
 }
 
-/** Providers send arguments as text, or as the object itself. */
+/** Providers send arguments as text or as an object. */
 function argumentText(value: JsonValue | undefined): string {
   if (value === undefined || value === null) return '';
   return typeof value === 'string' ? value : JSON.stringify(value);

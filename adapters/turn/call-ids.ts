@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import type { ModelRequest } from '../../protocol/turn.ts';
 
 /**
- * Names the calls of one turn where the provider gave no id, or gave one twice. The ids follow from
- * the transcript and the call's place in the turn: the same turn asked again has the same ids, and a
- * longer transcript has others.
+ * Generates ids for the calls of one turn that have no id or a duplicate one. The ids are derived from the
+ * transcript and the call's position in the turn: repeating the turn gives the same ids, a longer transcript
+ * gives others.
  */
 export class CallIds {
   readonly #transcript: ModelRequest['transcript'];
@@ -15,10 +15,10 @@ export class CallIds {
     this.#transcript = transcript;
   }
 
-  /** `given` if it is fit to use, else an id of ours. */
-  name(given: string | null | undefined, index: number): string {
+  /** Returns `providerId` if it is usable and unique, else a generated id. */
+  name(providerId: string | null | undefined, index: number): string {
     this.#taken ??= callIdsOf(this.#transcript);
-    let id = given && !this.#taken.has(given) ? given : `${this.#turnPrefix()}_${index}`;
+    let id = providerId && !this.#taken.has(providerId) ? providerId : `${this.#turnPrefix()}_${index}`;
     while (this.#taken.has(id)) id = `${id}_`;
     this.#taken.add(id);
     return id;

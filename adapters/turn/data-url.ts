@@ -1,7 +1,7 @@
-/** What a `data:` URL holds: its media type, empty where it names none, and its content in base64. */
-export type DataURL = { mediaType: string; base64: string };
+/** The content of a `data:` URL. `mediaType` is empty if the URL names none. */
+type DataURL = { mediaType: string; base64: string };
 
-/** Reads a `data:` URL, in base64 or percent-encoded; `undefined` for every other URL. */
+/** Parses a `data:` URL, base64 or percent-encoded. Returns `undefined` for every other URL. */
 export function readDataURL(url: string): DataURL | undefined {
   const comma = url.indexOf(',');
   if (!/^data:/i.test(url) || comma === -1) return undefined;

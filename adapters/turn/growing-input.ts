@@ -2,32 +2,36 @@ import type { Item } from '../../protocol/item.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import { noteText } from '../http/body-text.ts';
 
-/** A transcript in a provider's form. `opening`: the instructions it begins with, where they have a place of their own. */
+/**
+ * A transcript in a provider's form. `opening`: leading instructions, for providers that take them
+ * separately.
+ */
 export type Input = { opening: readonly string[]; input: JsonObject[] };
 
-/** How the items of a transcript are made the input of a request. */
-export type InputForm = {
-  /** `begun`: other input stands before these items. */
-  make(items: readonly Item[], begun: boolean): Input;
+/** Converts transcript items to the input of a request. */
+type InputForm = {
+  /** Converts items. `hasPrevious`: other input precedes these items. */
+  make(items: readonly Item[], options: { hasPrevious: boolean }): Input;
   /**
-   * The names by which an item is tied to others, such as its call's id; `undefined` for one that has to be
-   * seen together with all others. Items without a name in common are made the same apart as together.
+   * Returns the names that link an item to others, such as its call id; `undefined` for an item that can only
+   * be converted together with all others. Items with no name in common convert the same separately as
+   * together.
    */
   namesOf(item: Item): readonly string[] | undefined;
-  /** Whether two that come to stand beside each other would be made otherwise together. Default: never. */
+  /** Whether two adjacent parts would convert differently if converted together. Default: never. */
   joins?(last: JsonObject, next: JsonObject): boolean;
 };
 
 type Made = Input & { items: Item[]; names: Set<string>; text: string };
 
 /**
- * The input of transcripts that grow from call to call, and its text: only what was added is made. Both are equal
- * to what `make` gives for the whole transcript.
+ * Caches the input of transcripts that grow from call to call, and its JSON text: only added items are
+ * converted. The result equals what `make` returns for the full transcript.
  *
- * G1 What is kept is used only while each of its items is the same object at the same place. After an edit, a
- *    trim or in another branch of the run the whole input is made again. Items never change.
- * G2 What is kept ends where every form of input has closed what it had open: with somebody's message or the
- *    result of a call. What is added shares no name with what is kept, and the two do not join.
+ * G1 The cache is used only while each of its items is the same object at the same position. After an edit or
+ *    a trim, or in another branch of the run, the full input is converted again. Items never change.
+ * G2 The cache ends where no form of input has anything open: after a user or system message, or after the
+ *    result of a call. Added items share no name with cached ones, and the two do not join.
  */
 export class GrowingInput {
   readonly #form: InputForm;
@@ -37,23 +41,24 @@ export class GrowingInput {
     this.#form = form;
   }
 
-  /** `head` goes before the input. */
+  /** Returns the input of the transcript, preceded by `head`. */
   of(transcript: readonly Item[], head: readonly JsonObject[] = []): Input {
-    const kept = this.#grow(transcript) ?? this.#begin(transcript);
-    const input = [...head, ...kept.input];
-    noteText(input, `[${[...head.map(part => JSON.stringify(part)), kept.text].filter(Boolean).join(',')}]`);
-    return { opening: kept.opening, input };
+    const made = this.#extend(transcript) ?? this.#makeAll(transcript);
+    const input = [...head, ...made.input];
+    noteText(input, `[${[...head.map(part => JSON.stringify(part)), made.text].filter(Boolean).join(',')}]`);
+    return { opening: made.opening, input };
   }
 
-  #grow(transcript: readonly Item[]): Made | undefined {
+  /** Extends the cached input; `undefined` if that is not possible. */
+  #extend(transcript: readonly Item[]): Made | undefined {
     const [first] = transcript;
     const kept = first && this.#made.get(first);
-    if (kept === undefined || !goesOn(transcript, kept.items)) return undefined;
+    if (kept === undefined || !startsWith(transcript, kept.items)) return undefined;
     if (transcript.length === kept.items.length) return kept;
     const items = transcript.slice(kept.items.length);
     const names = this.#namesOf(items);
     if (names?.some(name => kept.names.has(name)) !== false) return undefined;
-    const { input } = this.#form.make(items, true);
+    const { input } = this.#form.make(items, { hasPrevious: true });
     const [last, next] = [kept.input.at(-1), input[0]];
     if (last && next && this.#form.joins?.(last, next)) return undefined;
     const text = next === undefined ? kept.text : `${kept.text},${textOf(input)}`;
@@ -65,8 +70,8 @@ export class GrowingInput {
     return kept;
   }
 
-  #begin(transcript: readonly Item[]): Made {
-    const { opening, input } = this.#form.make(transcript, false);
+  #makeAll(transcript: readonly Item[]): Made {
+    const { opening, input } = this.#form.make(transcript, { hasPrevious: false });
     const names = this.#namesOf(transcript);
     const made = { opening, input, items: [...transcript], names: new Set(names), text: textOf(input) };
     const [first] = transcript;
@@ -85,7 +90,7 @@ export class GrowingInput {
   }
 }
 
-function goesOn(transcript: readonly Item[], known: readonly Item[]): boolean {
+function startsWith(transcript: readonly Item[], known: readonly Item[]): boolean {
   return known.length <= transcript.length && known.every((item, at) => item === transcript[at]);
 }
 
@@ -93,7 +98,10 @@ function textOf(input: readonly JsonObject[]): string {
   return JSON.stringify(input).slice(1, -1);
 }
 
-/** An empty message may be left out, and a result closes its turn only as the one result of a call in it. */
+/**
+ * Whether the items end with a completed turn. An empty message may be left out of the input, and a result
+ * only closes its turn if it is the only result of a call in that turn.
+ */
 function endsTurn(items: readonly Item[]): boolean {
   const last = items.at(-1);
   if (last?.type === 'message') {

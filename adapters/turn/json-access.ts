@@ -1,34 +1,36 @@
 import { cutDeep, isJsonObject, isTooDeep, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 
-/** Reads a value from outside without believing its shape: what is not there, or not of its type, is empty. */
+/** Returns the value if it is an object, else an empty object. For external data of uncertain shape. */
 export function objectOf(value: JsonValue | undefined): JsonObject {
   return isJsonObject(value) ? value : {};
 }
 
+/** Returns the value if it is an array, else an empty array. */
 export function arrayOf(value: JsonValue | undefined): JsonValue[] {
   return Array.isArray(value) ? value : [];
 }
 
+/** Returns the objects in an array, or an empty array if the value is not one. */
 export function objectsOf(value: JsonValue | undefined): JsonObject[] {
   return arrayOf(value).filter(isJsonObject);
 }
 
+/** Returns the value if it is a string, else the empty string. */
 export function textIn(value: JsonValue | undefined): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** `undefined` for what is not a string, and for the empty one. */
+/** Returns the value if it is a non-empty string, else `undefined`. */
 export function nonEmpty(value: JsonValue | undefined): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
+/** Returns the value if it is an integer, else `undefined`. */
 export function integerIn(value: JsonValue | undefined): number | undefined {
   return typeof value === 'number' && Number.isInteger(value) ? value : undefined;
 }
 
-/**
- * What the text is as JSON; `undefined` when it is not JSON. What is nested very deep is cut; see `cutDeep`.
- */
+/** Parses JSON text; `undefined` if it is not valid. Values nested too deep are cut (see `cutDeep`). */
 export function jsonIn(text: string): JsonValue | undefined {
   try {
     const value: JsonValue = JSON.parse(text);
@@ -38,7 +40,7 @@ export function jsonIn(text: string): JsonValue | undefined {
   }
 }
 
-/** The text, cut to `length` characters and marked as cut. */
+/** Cuts the text to `length` characters, the last of which is then `…`. */
 export function shorten(text: string, length: number): string {
   return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
 }

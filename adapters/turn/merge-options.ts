@@ -1,9 +1,12 @@
 import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 
-/** Lists that options add to, so that a provider's own tools can stand beside the agent's. */
+/** Lists that are concatenated, so that options can add provider tools to the agent's tools. */
 const APPENDED = new Set(['tools', 'include']);
 
-/** The body with `options` laid over it: objects are merged, `tools` and `include` are appended, all else is replaced. */
+/**
+ * Merges `options` into the body: objects are merged, `tools` and `include` appended, all other members
+ * replaced.
+ */
 export function mergeOptions(body: JsonObject, options: JsonObject | undefined): JsonObject {
   const merged = { ...body };
   for (const [key, value] of Object.entries(options ?? {})) {

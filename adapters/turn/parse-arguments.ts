@@ -1,11 +1,17 @@
-import { DEEPEST_JSON, isJsonObject, isTooDeep, type JsonObject } from '../../protocol/json.ts';
+import {
+  DEEPEST_JSON,
+  isJsonObject,
+  isTooDeep,
+  type JsonObject,
+  type JsonValue,
+} from '../../protocol/json.ts';
 import { jsonIn, shorten } from './json-access.ts';
 
-export type ParsedArguments = { input: JsonObject } | { error: string };
+type ParsedArguments = { input: JsonObject } | { error: string };
 
 /**
- * The arguments of a call from the text the model wrote. No text (`''`, `null`) means `{}`; anything
- * but a JSON object of at most 200 levels is an error for the model to read, which quotes at most 80 characters.
+ * Parses the arguments text of a call. No text (`''`, `null`) means `{}`. Anything but a JSON object of at
+ * most 200 levels gives an error for the model to read, which quotes at most 80 characters of the text.
  */
 export function parseArguments(text: string | null | undefined): ParsedArguments {
   if (text === null || text === undefined || text.trim() === '') return { input: {} };
@@ -21,12 +27,21 @@ export function parseArguments(text: string | null | undefined): ParsedArguments
     };
   }
   if (isJsonObject(value)) return { input: value };
-  const kind = value === null ? 'null' : Array.isArray(value) ? 'an array' : `a ${typeof value}`;
-  return { error: `The arguments must be a JSON object, but they are ${kind}: ${shorten(text, 80)}` };
+  return {
+    error: `The arguments must be a JSON object, but they are ${kindOf(value)}: ${shorten(text, 80)}`,
+  };
 }
 
-/** The arguments of an old call for providers that take objects only; what is no object goes along as `invalid_arguments`. */
+/**
+ * Returns the arguments of an earlier call as an object; text that is not an object becomes
+ * `{invalid_arguments: text}`.
+ */
 export function argumentsObject(text: string): JsonObject {
   const parsed = parseArguments(text);
   return 'input' in parsed ? parsed.input : { invalid_arguments: text };
+}
+
+function kindOf(value: JsonValue): string {
+  if (value === null) return 'null';
+  return Array.isArray(value) ? 'an array' : `a ${typeof value}`;
 }

@@ -1,6 +1,9 @@
 import type { Item, ToolResultItem } from '../../protocol/item.ts';
 
-/** The results of a transcript by the calls they answer, in order: providers may have used an id twice. */
+/**
+ * Groups the results of a transcript by call id, in order. A call id may have several results if a provider
+ * reused it.
+ */
 export function resultsByCall(transcript: readonly Item[]): ReadonlyMap<string, ToolResultItem[]> {
   const results = new Map<string, ToolResultItem[]>();
   for (const item of transcript) {

@@ -1,3 +1,5 @@
+// The parts that all providers' turns share: the adapter skeleton for HTTP providers, assembling and parsing tool
+// calls, call ids, incremental conversion of transcripts, output schemas, usage, and safe access to external JSON.
 import type { Capabilities, ModelAdapter } from '../../protocol/adapter.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import type { ModelRequest, ModelTurn, TurnDelta } from '../../protocol/turn.ts';
@@ -13,8 +15,8 @@ import { collectTurn } from '../streams/collect-turn.ts';
 import { jsonIn, nonEmpty, shorten } from './json-access.ts';
 import { deltasUpTo, ShownDeltas } from './turn-deltas.ts';
 
-/** How one provider's model call is made and read. Everything in it may throw a `ProviderError`. */
-export type SingleTurn = {
+/** One provider's implementation of a model call. Every function may throw a `ProviderError`. */
+type SingleTurn = {
   provider: string;
   model: string;
   capabilities: Capabilities;
@@ -24,19 +26,25 @@ export type SingleTurn = {
     request: ModelRequest,
     call: { stream: boolean; signal: AbortSignal },
   ): Promise<HttpReply>;
-  /** The turn of a whole body. Bodies that are errors do not come here. */
+  /** Converts a complete response body to a turn. Error bodies are handled before this is called. */
   read(body: JsonObject, request: ModelRequest, context: ProviderContext): ModelTurn;
-  /** The deltas of a stream, as they come; returns the turn, and throws for a stream that just stops. */
+  /** Yields the deltas of a stream as they arrive and returns the turn. Throws for a truncated stream. */
   readStream(
     chunks: AsyncIterable<Uint8Array>,
     request: ModelRequest,
     context: ProviderContext,
   ): AsyncGenerator<TurnDelta, ModelTurn, undefined>;
-  /** ms since the epoch, to read `retry-after` dates by. */
+  /**
+   * Returns the current time in ms since the epoch, used to interpret `retry-after` dates. Default:
+   * `Date.now`.
+   */
   now?: (() => number) | undefined;
 };
 
-/** The adapter of a provider over HTTP: one call each time, every failure a `ProviderError`. */
+/**
+ * Creates the adapter of an HTTP provider. Each method makes one model call and fails only with a
+ * `ProviderError`.
+ */
 export function singleTurnAdapter(options: SingleTurn): ModelAdapter {
   const { provider, model, capabilities } = options;
   const now = options.now ?? Date.now;
@@ -46,8 +54,8 @@ export function singleTurnAdapter(options: SingleTurn): ModelAdapter {
     try {
       signal.throwIfAborted();
       const reply = await options.send(connection, request, { stream: true, signal });
-      if (isStream(reply, true)) yield* deltasOf(reply, request, connection.context);
-      else yield* deltasUpTo(await wholeTurn(reply, request, connection.context));
+      if (isStream(reply, { requested: true })) yield* deltasOf(reply, request, connection.context);
+      else yield* deltasUpTo(await completeTurn(reply, request, connection.context));
     } catch (thrown) {
       throw errorFromThrown(thrown, connection.context, signal, now());
     }
@@ -58,14 +66,15 @@ export function singleTurnAdapter(options: SingleTurn): ModelAdapter {
     try {
       signal.throwIfAborted();
       const reply = await options.send(connection, request, { stream: false, signal });
-      if (isStream(reply, false)) return await collectTurn(deltasOf(reply, request, connection.context));
-      return await wholeTurn(reply, request, connection.context);
+      if (isStream(reply, { requested: false }))
+        return await collectTurn(deltasOf(reply, request, connection.context));
+      return await completeTurn(reply, request, connection.context);
     } catch (thrown) {
       throw errorFromThrown(thrown, connection.context, signal, now());
     }
   }
 
-  async function wholeTurn(
+  async function completeTurn(
     reply: HttpReply,
     request: ModelRequest,
     context: ProviderContext,
@@ -104,11 +113,11 @@ export function singleTurnAdapter(options: SingleTurn): ModelAdapter {
   };
 }
 
-/** What the server says it sends counts before what was asked for. */
-function isStream({ headers }: HttpReply, asked: boolean): boolean {
+/** The response's content type takes precedence over what was requested. */
+function isStream({ headers }: HttpReply, { requested }: { requested: boolean }): boolean {
   const type = headers.get('content-type') ?? '';
   if (/event-stream|ndjson/.test(type)) return true;
-  return asked && !/json|html/.test(type);
+  return requested && !/json|html/.test(type);
 }
 
 function bodyIn(text: string, context: ProviderContext): JsonObject {
@@ -119,7 +128,7 @@ function bodyIn(text: string, context: ProviderContext): JsonObject {
   throw malformedStream(`expected a JSON object, got ${found}`, context, shorten(text, 2_000));
 }
 
-/** Whether a body or a stream event with status 200 reports an error, in any provider's shape. */
+/** Whether a body or stream event with status 200 reports an error, in any provider's format. */
 export function isErrorBody(body: JsonValue): boolean {
   if (Array.isArray(body)) return body.length === 1 && body[0] !== undefined && isErrorBody(body[0]);
   if (!isJsonObject(body)) return false;

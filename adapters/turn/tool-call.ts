@@ -1,7 +1,7 @@
 import type { ToolCall } from '../../protocol/turn.ts';
 import { parseArguments } from './parse-arguments.ts';
 
-/** A call for the engine from what the model wrote; no arguments become `{}`. */
+/** Creates a call for the engine from the model's arguments text. Empty text becomes `{}`. */
 export function toolCall(callId: string, name: string, text: string): ToolCall {
   return {
     callId,

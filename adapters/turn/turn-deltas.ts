@@ -1,11 +1,12 @@
 import type { ModelTurn, TurnDelta } from '../../protocol/turn.ts';
 
-/** What a reader of the stream has been shown so far. */
+/** Accumulates the deltas that a reader of the stream has received so far. */
 export class ShownDeltas {
   text = '';
   reasoning = '';
   calls: { name: string; arguments: string }[] = [];
 
+  /** Adds a delta. */
   record(delta: TurnDelta): void {
     switch (delta.type) {
       case 'text':
@@ -28,7 +29,7 @@ export class ShownDeltas {
   }
 }
 
-/** The deltas that are missing between what was shown and the whole turn; the turn itself comes last. */
+/** Yields the deltas that are missing between `shown` and the complete turn, and finally the turn itself. */
 export function* deltasUpTo(turn: ModelTurn, shown = new ShownDeltas()): Generator<TurnDelta, void> {
   const reasoning = restOf(turn.reasoning, shown.reasoning);
   if (reasoning !== '') yield { type: 'reasoning', text: reasoning };
@@ -43,6 +44,6 @@ export function* deltasUpTo(turn: ModelTurn, shown = new ShownDeltas()): Generat
   yield { type: 'turn', turn };
 }
 
-function restOf(whole: string, shown: string): string {
-  return whole.startsWith(shown) ? whole.slice(shown.length) : '';
+function restOf(full: string, shown: string): string {
+  return full.startsWith(shown) ? full.slice(shown.length) : '';
 }

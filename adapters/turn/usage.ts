@@ -1,7 +1,7 @@
 import type { JsonValue } from '../../protocol/json.ts';
 import type { Usage } from '../../protocol/turn.ts';
 
-export type UsageCounts = {
+type UsageCounts = {
   input: JsonValue | undefined;
   output: JsonValue | undefined;
   cachedInput?: JsonValue | undefined;
@@ -10,9 +10,9 @@ export type UsageCounts = {
 };
 
 /**
- * The counts of a provider, made whole numbers that are not negative; what is not a number was not
- * said. `null` when neither input nor output was said. Sub-counts stay as said: some providers count
- * more cached tokens than input tokens.
+ * Converts a provider's token counts to non-negative integers; a count that is not a number is unknown
+ * (`null`). Returns `null` if both input and output are unknown. Sub-counts are not capped: some providers
+ * report more cached tokens than input tokens.
  */
 export function normalizeUsage(counts: UsageCounts): Usage | null {
   const input = count(counts.input);

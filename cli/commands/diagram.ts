@@ -4,15 +4,17 @@ import { EXIT } from '../exit-codes.ts';
 
 export type DiagramOptions = { mermaid?: boolean; json?: boolean; svg?: boolean };
 
-export async function diagram({ mermaid, json, svg }: DiagramOptions): Promise<number> {
+/** Implements `agentchart diagram`. */
+export async function diagram(options: DiagramOptions): Promise<number> {
+  const { mermaid, json, svg } = options;
   assertOneOf({ '--mermaid': mermaid, '--json': json, '--svg': svg });
-  process.stdout.write(await draw({ json: json === true, svg: svg === true }));
+  process.stdout.write(await draw(options));
   return EXIT.done;
 }
 
-async function draw({ json, svg }: { json: boolean; svg: boolean }): Promise<string> {
-  if (json) return `${JSON.stringify(chartToJson(), null, 2)}\n`;
-  if (!svg) return chartToMermaid();
+async function draw({ json, svg }: DiagramOptions): Promise<string> {
+  if (json === true) return `${JSON.stringify(chartToJson(), null, 2)}\n`;
+  if (svg !== true) return chartToMermaid();
   const { chartToSvg } = await import('../../visualizer/chart-svg.ts');
   return `${chartToSvg()}\n`;
 }

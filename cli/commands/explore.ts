@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { EngineError } from '../../protocol/error.ts';
+import { given } from '../../protocol/json.ts';
 import type { Tool, ToolSource } from '../../protocol/tool.ts';
 import type { Agent } from '../../tools/agent/agent.ts';
 import { type ConnectedTools, connectTools } from '../../tools/connect-tools.ts';
@@ -13,21 +14,21 @@ import { showExploration } from '../render/show-exploration.ts';
 
 export type ExploreCommandOptions = { agent?: string; maxStates?: string; connect?: boolean; json?: boolean };
 
-/** Walks everything the agent's runs can do, without running anything of it. Tool servers are started only with `--connect`. */
+/** Implements `agentchart explore`. Executes nothing; starts tool servers only with `--connect`. */
 export async function exploreAgent(options: ExploreCommandOptions): Promise<number> {
   const output = new Output({ json: options.json === true });
   const maxStates = readMaxStates(options.maxStates);
   if (options.agent === undefined) {
     throw new EngineError(
       'input-invalid',
-      'Expected --agent MODULE: the module whose default export is the agent.',
+      '--agent MODULE is required: the module whose default export is the agent.',
     );
   }
   const agent = await loadAgent(options.agent);
-  const said = await readExports(options.agent);
+  const exports = await readExports(options.agent);
   const connected = options.connect === true ? await connectTools(sourcesOf(agent)) : undefined;
   try {
-    const report = walk(agent, connected, { ...said, ...(maxStates === undefined ? {} : { maxStates }) });
+    const report = walk(agent, connected, { ...exports, ...given({ maxStates }) });
     if (output.json) output.data(report);
     else showExploration(output, report);
     return report.breaches.length === 0 ? EXIT.done : EXIT.failed;
@@ -41,26 +42,22 @@ function walk(
   connected: ConnectedTools | undefined,
   options: ExploreOptions,
 ): ExplorationReport {
-  const isWatched = process.stderr.isTTY === true;
+  const showsProgress = process.stderr.isTTY === true;
   const report = explore(agent, {
     ...options,
-    ...(connected === undefined ? {} : { tools: [...connected.tools.values()] }),
+    ...given({ tools: connected && [...connected.tools.values()] }),
     onProgress: states => {
-      if (isWatched) process.stderr.write(`\r${states} states`);
+      if (showsProgress) process.stderr.write(`\r${states} states`);
     },
   });
-  if (isWatched) process.stderr.write('\r\u001b[K');
+  if (showsProgress) process.stderr.write('\r\u001b[K');
   return report;
 }
 
-/** What the agent's module exports beside it: `machine`, `invariants` and `samples`, as `explore` takes them. */
+/** Reads the named exports of the agent's module that are options of `explore`. */
 async function readExports(file: string): Promise<ExploreOptions> {
   const { machine, invariants, samples }: ExploreOptions = await import(pathToFileURL(resolve(file)).href);
-  return {
-    ...(machine === undefined ? {} : { machine }),
-    ...(invariants === undefined ? {} : { invariants }),
-    ...(samples === undefined ? {} : { samples }),
-  };
+  return given({ machine, invariants, samples });
 }
 
 function sourcesOf(agent: Agent): ToolSource[] {
@@ -70,12 +67,9 @@ function sourcesOf(agent: Agent): ToolSource[] {
   );
 }
 
-function readMaxStates(given: string | undefined): number | undefined {
-  if (given === undefined) return undefined;
-  const number = Number(given);
-  if (/^\d+$/.test(given) && Number.isSafeInteger(number) && number > 0) return number;
-  throw new EngineError(
-    'input-invalid',
-    `Expected --max-states to be a whole number above 0, got "${given}".`,
-  );
+function readMaxStates(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const number = Number(text);
+  if (/^\d+$/.test(text) && Number.isSafeInteger(number) && number > 0) return number;
+  throw new EngineError('input-invalid', `--max-states must be a positive integer, got "${text}".`);
 }

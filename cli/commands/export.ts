@@ -11,6 +11,7 @@ import { playRun } from '../../tools/testing/play/play-run.ts';
 import { EXIT } from '../exit-codes.ts';
 import { findRun } from '../find-run.ts';
 import { storeFile, withExistingStore } from '../open-store.ts';
+import { formatPath } from '../render/format-path.ts';
 import { formatTest } from '../render/format-test.ts';
 import { Output } from '../render/output.ts';
 import { formatSafeJson } from '../render/show-safely.ts';
@@ -20,8 +21,8 @@ export type ExportOptions = { db?: string; json?: boolean; out?: string; test?: 
 type Recorded = Awaited<ReturnType<typeof recordRun>>;
 
 /**
- * Writes a run as one JSON document, with the runs it continues, and behind it its large results, a line for
- * each part: what `replay` takes; or as a test.
+ * Implements `agentchart export`. Writes a JSON document with the run and the runs that it continues, followed
+ * by the parts of its large results, one JSON line each. With `test`, writes a vitest file instead.
  */
 export async function exportToFile(id: string, options: ExportOptions): Promise<number> {
   const output = new Output({ json: options.json === true });
@@ -40,12 +41,12 @@ export async function exportToFile(id: string, options: ExportOptions): Promise<
     const entries = exported.journal.length;
     const { stateHash } = exported.end;
     if (output.json) output.data({ runId, file: out, entries, stateHash });
-    else output.line(`${runId} is in ${out}: ${entries} entries, state ${stateHash}`);
+    else output.line(`Exported ${runId} to ${formatPath(out)}: ${entries} entries, state ${stateHash}`);
     return EXIT.done;
   });
 }
 
-/** A test that fails as soon as it is written is not written. */
+/** Writes the test of a run. Throws `refused` if the test would fail. */
 async function writeTest(
   store: Store,
   runId: string,
@@ -64,7 +65,7 @@ async function writeTest(
   }
   write(out, text);
   if (output.json) output.data({ runId, file: out });
-  else output.line(`${runId} is a test in ${out}: npx vitest run ${out}`);
+  else output.line(`Exported ${runId} as a test. To run it: npx vitest run ${formatPath(out)}`);
   return EXIT.done;
 }
 
@@ -72,12 +73,14 @@ async function assertPlayable({ recording, outcome }: Recorded, runId: string): 
   const reason = await playRun(recording).then(
     played => {
       const difference = findDifference(toJson(played), toJson(outcome));
-      return difference === null ? null : `Played again, run ${runId} comes to another ${difference}.`;
+      return difference === null ? null : `Replaying run ${runId} gives a different ${difference}.`;
     },
     error => messageOf(error),
   );
   if (reason === null) return;
-  throw new EngineError('refused', `${reason} No test is written; export it without --test.`, { runId });
+  throw new EngineError('refused', `${reason} No test was written; export the run without --test.`, {
+    runId,
+  });
 }
 
 async function writeOut(text: string): Promise<void> {
@@ -90,7 +93,7 @@ function write(file: string, text: string, flag: 'w' | 'a' = 'w'): void {
   try {
     writeFileSync(file, text, { flag });
   } catch (cause) {
-    const message = `--out takes a file that can be written, and ${file} cannot: ${messageOf(cause)}.`;
+    const message = `Cannot write ${formatPath(file)}: ${messageOf(cause)}. Choose another --out.`;
     throw new EngineError('input-invalid', message, { file }, { cause });
   }
 }

@@ -5,7 +5,7 @@ import { forkRun } from '../../engine/run/fork-run.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Agent } from '../../tools/agent/agent.ts';
-import { closing } from '../change-run.ts';
+import { withAgent } from '../change-run.ts';
 import { detectEarlyExit } from '../detect-early-exit.ts';
 import { driveRun } from '../drive-run.ts';
 import { EXIT } from '../exit-codes.ts';
@@ -14,20 +14,18 @@ import { bareAgent, makeOwnAgent, readLaunch, recallLaunch } from '../launch.ts'
 import { storeFile, withExistingStore } from '../open-store.ts';
 import { type DriveOptions, readEntryNumber, userName } from '../options.ts';
 import { CommandLines } from '../render/command-lines.ts';
-import { orderEvent } from '../render/json-view.ts';
-import { makeView } from '../render/make-view.ts';
+import { makeView, orderEvent } from '../render/make-view.ts';
 import { Output } from '../render/output.ts';
 
 export type ForkOptions = DriveOptions & { at: string; drive: boolean; message?: string };
 
 type Fork = { runId: string; loaded: LoadedRun; store: Store; output: Output; commands: CommandLines };
 
-/** Begins a run with another's journal up to an entry, and drives it until it settles. */
+/** Implements `agentchart fork`. */
 export async function fork(id: string, options: ForkOptions): Promise<number> {
   const output = new Output({ json: options.json === true });
   const at = readEntryNumber('--at', options.at);
-  if (options.message?.trim() === '')
-    throw new EngineError('input-invalid', '--message takes a text, and this one is empty.');
+  if (options.message?.trim() === '') throw new EngineError('input-invalid', '--message must not be empty.');
   const file = storeFile(options.db);
   return await detectEarlyExit(() =>
     withExistingStore(file, async store => {
@@ -40,24 +38,27 @@ export async function fork(id: string, options: ForkOptions): Promise<number> {
             readLaunch(options.agent),
           )
         : bareAgent(source, store);
-      return await closing(agent, output, async () => {
-        const said = { message: options.message, by: options.by ?? userName() };
-        const forked = await forkRun({ store, host: systemHost }, source.runId, at, said);
+      return await withAgent(agent, output, async () => {
+        const message = { message: options.message, by: options.by ?? userName() };
+        const forked = await forkRun({ store, host: systemHost }, source.runId, at, message);
         const shown = { ...forked, store, output, commands: new CommandLines(file) };
         if (!output.json)
           output.line({ style: 'bold', text: forked.runId }, `  fork of ${source.runId} at entry ${at}`);
-        return options.drive ? await driveFork(shown, agent, options) : await leaveFork(shown);
+        return options.drive ? await driveFork(shown, agent, options) : await showFork(shown);
       });
     }),
   );
 }
 
-/** For programs the whole journal is shown, for people what happens from here on. */
+/** Shows all events of the fork as JSON, but only new ones as text. */
 async function driveFork(forked: Fork, agent: Agent, { deltas, by, yes }: ForkOptions): Promise<number> {
   const { runId, loaded, store, output, commands } = forked;
   const state = output.json ? null : loaded.state;
   return await driveRun({
-    ...{ run: await agent.open(runId), store, output, commands },
+    run: await agent.open(runId),
+    store,
+    output,
+    commands,
     view: makeView({ output, runId, agent, deltas: deltas === true, state }),
     after: output.json ? 0 : loaded.seq,
     by: by ?? userName(),
@@ -65,8 +66,8 @@ async function driveFork(forked: Fork, agent: Agent, { deltas, by, yes }: ForkOp
   });
 }
 
-async function leaveFork({ runId, store, output, commands }: Fork): Promise<number> {
-  if (!output.json) output.line('To go on: ', { style: 'cyan', text: commands.of('resume', runId) });
+async function showFork({ runId, store, output, commands }: Fork): Promise<number> {
+  if (!output.json) output.line('To resume: ', { style: 'cyan', text: commands.of('resume', runId) });
   else
     for (const { seq, event } of await readJournal(store, runId))
       output.data(orderEvent({ ...event, runId, seq }));

@@ -7,7 +7,7 @@ import { Output } from '../render/output.ts';
 
 export type RedactCommandOptions = { db?: string; json?: boolean; path: string[]; by?: string };
 
-/** Redacts values of a run, and tells where else the same texts are. */
+/** Implements `agentchart redact`. Also lists where else the redacted texts occur. */
 export async function redact(id: string, options: RedactCommandOptions): Promise<number> {
   const output = new Output({ json: options.json === true });
   return await withExistingStore(storeFile(options.db), async store => {
@@ -19,8 +19,8 @@ export async function redact(id: string, options: RedactCommandOptions): Promise
       return EXIT.done;
     }
     const { values, elsewhere } = redacted;
-    output.line(`${runId}: ${values} ${values === 1 ? 'value is' : 'values are'} redacted`);
-    if (elsewhere.length > 0) output.line('What was redacted is also in:');
+    output.line(`Redacted ${values} ${values === 1 ? 'value' : 'values'} in ${runId}`);
+    if (elsewhere.length > 0) output.line('The same text also occurs in:');
     for (const pointer of elsewhere) output.line(`  ${pointer}`);
     return EXIT.done;
   });

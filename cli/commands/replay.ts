@@ -7,17 +7,19 @@ import { replayRun } from '../../engine/replay/replay-run.ts';
 import { describeSettled } from '../../engine/run/settled.ts';
 import { statePath } from '../../machines/step.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
+import { given } from '../../protocol/json.ts';
 import { EXIT } from '../exit-codes.ts';
 import { findRun } from '../find-run.ts';
 import { storeFile, withExistingStore } from '../open-store.ts';
 import { readEntryNumber } from '../options.ts';
 import { CommandLines } from '../render/command-lines.ts';
+import { formatPath } from '../render/format-path.ts';
 import { Output } from '../render/output.ts';
 import { showPlace } from '../render/show-place.ts';
 
 export type ReplayOptions = { db?: string; json?: boolean; until?: string };
 
-/** Folds a run again, or an export of one, with what it recorded: executes nothing, loads no agent, writes nothing. */
+/** Implements `agentchart replay`, for a run of the store or an exported file. Loads no agent. */
 export async function replay(named: string, options: ReplayOptions): Promise<number> {
   const output = new Output({ json: options.json === true });
   const until = options.until === undefined ? undefined : readEntryNumber('--until', options.until);
@@ -28,7 +30,7 @@ export async function replay(named: string, options: ReplayOptions): Promise<num
         replayRun(store, (await findRun(store, named)).runId, observe, { until }),
       );
   const commands = new CommandLines(storeFile(options.db));
-  if (output.json) output.data(toLine(report, until !== undefined));
+  if (output.json) output.data(toLine(report, { withPlace: until !== undefined }));
   else showReport(output, report);
   if (!output.json && until !== undefined && report.equal)
     showPlace(output, report, isFile(named) ? null : commands);
@@ -37,7 +39,7 @@ export async function replay(named: string, options: ReplayOptions): Promise<num
   return report.equal ? EXIT.done : EXIT.failed;
 }
 
-/** A name that can only be a file is one, whether it exists or not. */
+/** Whether the argument names a file: it exists, or its form rules out a run id. */
 function isFile(named: string): boolean {
   const found = statSync(named, { throwIfNoEntry: false });
   return found?.isFile() === true || /[\\/]|\.json$/.test(named);
@@ -55,33 +57,36 @@ async function replayFile(
 function makeJsonObserver(output: Output) {
   return ({ runId, seq, event, state, next }: ReplayedEntry) =>
     output.data({
-      ...{ runId, seq, type: event.type, state: statePath(state) },
-      ...(next === undefined ? {} : { next }),
+      runId,
+      seq,
+      type: event.type,
+      state: statePath(state),
+      ...given({ next }),
     });
 }
 
-/** Every entry with the state it leads into, and why where something was decided. */
+/** Prints each entry, with the state that it leads to and the reason if either is new. */
 function makeTerminalObserver(output: Output) {
   let shown = { runId: '', path: '' };
   return ({ runId, seq, event, state, next }: ReplayedEntry) => {
     if (runId !== shown.runId) output.line({ style: 'bold', text: runId });
     const path = statePath(state);
-    const isNews = next !== undefined || path !== shown.path || runId !== shown.runId;
+    const isNew = next !== undefined || path !== shown.path || runId !== shown.runId;
     const why = next === undefined ? '' : ` — ${next.why}`;
     output.line(
       { style: 'dim', text: `${String(seq).padStart(5)}  ` },
-      isNews ? event.type.padEnd(20) : event.type,
-      ...(isNews ? [{ style: 'cyan' as const, text: path }, why] : []),
+      isNew ? event.type.padEnd(20) : event.type,
+      ...(isNew ? [{ style: 'cyan' as const, text: path }, why] : []),
     );
     shown = { runId, path };
   };
 }
 
-/** With `isPlace`, also what the run waited for there: `settled` is `null` while it had something to do. */
-function toLine({ end, ...report }: ReplayReport, isPlace: boolean): object {
+/** The report as JSON. With `withPlace`, also where the run was: `settled` is `null` while it was running. */
+function toLine({ end, ...report }: ReplayReport, { withPlace }: { withPlace: boolean }): object {
   const state = end === null ? null : statePath(end.state);
   const line = { ...report, state, hash: end?.hash ?? null };
-  if (!isPlace || end === null) return line;
+  if (!withPlace || end === null) return line;
   return {
     ...line,
     isEnd: report.entries === report.of,
@@ -94,14 +99,14 @@ function showReport(output: Output, { equal, entries, of, redacted, comparedWith
   const fact = makeFact(output);
   fact('entries', entries === of ? String(entries) : `${entries} of ${of}`);
   if (redacted > 0)
-    fact('redacted', `${redacted} ${redacted === 1 ? 'value is' : 'values are'} there by digest alone`);
+    fact('redacted', `${redacted} ${redacted === 1 ? 'value' : 'values'}, known only by digest`);
   fact('state', end === null ? 'none' : statePath(end.state));
   fact('hash', end?.hash ?? 'none');
-  const held =
+  const comparison =
     comparedWith === null
-      ? 'every entry fits; no state is recorded to compare with'
-      : `held against ${comparedWith}`;
-  fact('equal', `${equal ? 'yes' : 'no'}, ${held}`);
+      ? 'every entry fits, but there is no recorded state to compare with'
+      : `compared with ${comparedWith}`;
+  fact('equal', `${equal ? 'yes' : 'no'}, ${comparison}`);
 }
 
 function makeFact(output: Output) {
@@ -109,8 +114,8 @@ function makeFact(output: Output) {
 }
 
 /**
- * An export: one JSON document, and behind it a line for each part of its large results, of which one is in
- * memory at a time. Throws `input-invalid`.
+ * Reads a file written by `agentchart export`: a JSON document, then one JSON line for each part of its large
+ * results. Holds one large result in memory at a time. Throws `input-invalid`.
  */
 export async function readExportFile(
   file: string,
@@ -124,8 +129,8 @@ export async function readExportFile(
       continue;
     }
     document.push(line);
-    const isWhole = line === '}' || (document.length === 1 && line.startsWith('{') && line.endsWith('}'));
-    if (isWhole) exported = readExport(document.join('\n'), file);
+    const isComplete = line === '}' || (document.length === 1 && line.startsWith('{') && line.endsWith('}'));
+    if (isComplete) exported = readExport(document.join('\n'), file);
   }
   return { exported: exported ?? readExport(document.join('\n'), file), blobs };
 }
@@ -147,7 +152,7 @@ async function* readChunks(file: string): AsyncGenerator<string> {
   try {
     for await (const chunk of createReadStream(file, 'utf8')) yield String(chunk);
   } catch (cause) {
-    const message = `Expected a run or the file of an export, and ${file} cannot be read: ${messageOf(cause)}.`;
+    const message = `Cannot read ${formatPath(file)}: ${messageOf(cause)}. Expected a run id or an exported file.`;
     throw new EngineError('input-invalid', message, { file }, { cause });
   }
 }

@@ -1,6 +1,7 @@
 import { EngineError } from '../../protocol/error.ts';
+import { given } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
-import { closing } from '../change-run.ts';
+import { withAgent } from '../change-run.ts';
 import { detectEarlyExit } from '../detect-early-exit.ts';
 import { driveRun } from '../drive-run.ts';
 import { findRun } from '../find-run.ts';
@@ -13,7 +14,7 @@ import { Output } from '../render/output.ts';
 
 export type RunCommandOptions = DriveOptions & { stream: boolean; continues?: string };
 
-/** Begins a run and drives it until it settles. A run that continues another is made from what that one was. */
+/** Implements `agentchart run`. A run that continues another uses its agent and model by default. */
 export async function run(words: readonly string[], options: RunCommandOptions): Promise<number> {
   const input = await readInput(words);
   const output = new Output({ json: options.json === true });
@@ -24,21 +25,22 @@ export async function run(words: readonly string[], options: RunCommandOptions):
         options.continues === undefined ? undefined : (await findRun(store, options.continues)).runId;
       const launch = await chooseLaunch(store, continues, options.agent);
       const agent = await makeAgent(launch, store);
-      return await closing(agent, output, async () => {
-        const begun = await agent.start(input, {
-          stream: options.stream,
-          launch,
-          ...(continues === undefined ? {} : { continues }),
-        });
+      return await withAgent(agent, output, async () => {
+        const started = await agent.start(input, { stream: options.stream, launch, ...given({ continues }) });
         const view = makeView({
           output,
-          runId: begun.id,
+          runId: started.id,
           agent,
           deltas: options.deltas === true,
           state: null,
         });
         return await driveRun({
-          ...{ run: begun, store, output, view, after: 0, commands: new CommandLines(file) },
+          run: started,
+          store,
+          output,
+          view,
+          after: 0,
+          commands: new CommandLines(file),
           by: options.by ?? userName(),
           yes: options.yes === true,
         });
@@ -52,9 +54,9 @@ async function chooseLaunch(
   continues: string | undefined,
   module: string | undefined,
 ): Promise<Launch> {
-  const said = readLaunch(module);
-  if (continues === undefined) return said;
-  return { ...(await recallLaunch(store, continues)), ...said };
+  const requested = readLaunch(module);
+  if (continues === undefined) return requested;
+  return { ...(await recallLaunch(store, continues)), ...requested };
 }
 
 async function readInput(words: readonly string[]): Promise<string> {
@@ -62,7 +64,7 @@ async function readInput(words: readonly string[]): Promise<string> {
   if (input.trim() !== '') return input;
   throw new EngineError(
     'input-invalid',
-    'What should the agent do? Give it as words, such as: run "Refund order A-1001", or on stdin.',
+    'No input. Give it as an argument, such as: run "Refund order A-1001", or on stdin.',
   );
 }
 

@@ -4,21 +4,15 @@ import { EngineError } from '../../protocol/error.ts';
 import type { RunRecord, RunStatus } from '../../protocol/store.ts';
 import { EXIT } from '../exit-codes.ts';
 import { storeFile, withExistingStore } from '../open-store.ts';
+import { formatPath } from '../render/format-path.ts';
 import { formatDistance } from '../render/format-time.ts';
-import { Output, type Style } from '../render/output.ts';
+import { Output } from '../render/output.ts';
+import { STATUS_STYLES } from '../render/show-end.ts';
 import { showSafely } from '../render/show-safely.ts';
 
 export type RunsOptions = { db?: string; json?: boolean; status?: string; limit?: string };
 
-const STYLES: Readonly<Record<RunStatus, Style>> = {
-  running: 'cyan',
-  waiting: 'yellow',
-  finished: 'green',
-  failed: 'red',
-  cancelled: 'dim',
-};
-
-/** Lists the runs of the store, newest first. A record that cannot be read is told of; the others are listed. */
+/** Implements `agentchart runs`. Reports records that cannot be read and lists the others. */
 export async function runs(options: RunsOptions): Promise<number> {
   const output = new Output({ json: options.json === true });
   const damaged: EngineError[] = [];
@@ -28,7 +22,7 @@ export async function runs(options: RunsOptions): Promise<number> {
   const records = existsSync(file) ? await withExistingStore(file, store => store.list(filter)) : [];
   if (output.json) for (const record of records) output.data(record);
   else if (records.length === 0 && damaged.length === 0)
-    output.line(`No runs in ${file}${options.status === undefined ? '' : ` are ${options.status}`}.`);
+    output.line(`No ${options.status === undefined ? '' : `${options.status} `}runs in ${formatPath(file)}.`);
   else if (records.length > 0) showTable(output, records);
   for (const { message } of damaged) output.problem(message);
   return damaged.length === 0 ? EXIT.done : EXIT.failed;
@@ -51,7 +45,7 @@ function showTable(output: Output, records: readonly RunRecord[]): void {
   output.line({ style: 'dim', text: pad(titles).join('  ').trimEnd() });
   for (const [index, row] of rows.entries()) {
     const [id = '', status = '', ...rest] = pad(row);
-    const style = STYLES[records[index]?.status ?? 'running'];
+    const style = STATUS_STYLES[records[index]?.status ?? 'running'];
     output.line(id, '  ', { style, text: status }, '  ', rest.join('  ').trimEnd());
   }
 }
@@ -59,15 +53,15 @@ function showTable(output: Output, records: readonly RunRecord[]): void {
 function readLimit(text = '50'): number {
   const limit = Number(text);
   if (Number.isInteger(limit) && limit > 0) return limit;
-  throw new EngineError('input-invalid', `--limit takes a whole number above 0, and "${text}" is none.`);
+  throw new EngineError('input-invalid', `--limit must be a positive integer, got "${text}".`);
 }
 
 function readStatus(text: string | undefined): { status?: RunStatus } {
   if (text === undefined) return {};
-  const status = (Object.keys(STYLES) as RunStatus[]).find(known => known === text);
+  const status = (Object.keys(STATUS_STYLES) as RunStatus[]).find(known => known === text);
   if (status !== undefined) return { status };
   throw new EngineError(
     'input-invalid',
-    `--status takes one of ${Object.keys(STYLES).join(', ')}, and "${text}" is none.`,
+    `--status must be one of ${Object.keys(STATUS_STYLES).join(', ')}, got "${text}".`,
   );
 }

@@ -1,6 +1,6 @@
-import { resolve } from 'node:path';
 import { systemHost } from '../../engine/driver/host.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
+import { given } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import { createRunsApp } from '../../server/app.ts';
 import { assertMayBind } from '../../server/bind-address.ts';
@@ -12,11 +12,12 @@ import { RESPONSES } from '../../server/responses/wire/response-spec.ts';
 import { type Serving, serveRuns } from '../../server/serve.ts';
 import type { Agent } from '../../tools/agent/agent.ts';
 import { pageAssets } from '../../visualizer/page-assets.ts';
-import { nameUncaught } from '../detect-early-exit.ts';
+import { reportUncaught } from '../detect-early-exit.ts';
 import { EXIT } from '../exit-codes.ts';
 import { watchInterrupts } from '../interrupts.ts';
 import { bareAgent, type Launch, makeAgent, readLaunch } from '../launch.ts';
 import { storeFile, withStore } from '../open-store.ts';
+import { formatPath } from '../render/format-path.ts';
 import { Output } from '../render/output.ts';
 
 export type ServeOptions = {
@@ -29,12 +30,12 @@ export type ServeOptions = {
   version: string;
 };
 
-/** How long tool servers and tools that do not listen may keep an ending process, in ms. */
-const LEAVING_MS = 2_000;
+/** How long tool servers and unresponsive tools may delay the exit of the process, in ms. */
+const EXIT_GRACE_MS = 2_000;
 
 /**
- * Serves the runs API until SIGINT or SIGTERM. Runs that are being driven then are left as they are, and
- * the next process goes on with them. A second signal leaves at once.
+ * Implements `agentchart serve`. Serves until SIGINT or SIGTERM, then stops driving; the next process resumes
+ * the runs. A second signal exits at once.
  */
 export async function serve(options: ServeOptions): Promise<number> {
   const output = new Output({ json: false });
@@ -42,7 +43,7 @@ export async function serve(options: ServeOptions): Promise<number> {
   const port = readPort(options.port);
   const token = readToken(options.token);
   assertMayBind(options.host, token);
-  nameUncaught({ goesOn: true });
+  reportUncaught({ survives: true });
   const gateway = options.config === undefined ? EMPTY_GATEWAY : await readGatewayConfig(options.config);
   return await withStore(file, async store => {
     const { agents, launches } = await makeAgents(options.agent ?? [], store);
@@ -50,14 +51,19 @@ export async function serve(options: ServeOptions): Promise<number> {
     const page = await findPage(output);
     const { model } = readLaunch(undefined);
     const responses = createResponsesApi({
-      ...{ store, host: systemHost, gateway },
-      ...(model === undefined ? {} : { model }),
+      store,
+      host: systemHost,
+      gateway,
+      ...given({ model }),
       log: line => output.problem(line),
     });
     const app = createRunsApp({
-      ...{ store, agents, launches, host: options.host, version: options.version },
-      ...(token === undefined ? {} : { token }),
-      ...(page === undefined ? {} : { assets: page }),
+      store,
+      agents,
+      launches,
+      host: options.host,
+      version: options.version,
+      ...given({ token, assets: page }),
       mounted: [responses],
       agentsByRun: new Map([[RESPONSES, record => responses.service.agentFor(record)]]),
       fallbackAgentFor: record => bareAgent(record, store),
@@ -68,8 +74,8 @@ export async function serve(options: ServeOptions): Promise<number> {
     const ended = untilInterrupted(output);
     announce(output, { serving, file, agents: [...agents.keys()], hasToken: token !== undefined });
     app.pickUp().then(
-      picked => picked.length > 0 && output.problem(`going on with ${picked.join(', ')}`),
-      error => output.problem(`Runs are not picked up: ${messageOf(error)}`),
+      picked => picked.length > 0 && output.problem(`resuming ${picked.join(', ')}`),
+      error => output.problem(`Cannot resume runs: ${messageOf(error)}`),
     );
     await ended;
     await shutDown({ serving, store, closing: [...agents.values(), responses.service] });
@@ -80,15 +86,15 @@ export async function serve(options: ServeOptions): Promise<number> {
 async function makeAgents(modules: readonly string[], store: Store) {
   const agents = new Map<string, Agent>();
   const launches = new Map<string, Launch>();
-  const said = modules.length === 0 ? [readLaunch(undefined)] : modules.map(readLaunch);
-  for (const launch of said) {
+  const requested = modules.length === 0 ? [readLaunch(undefined)] : modules.map(readLaunch);
+  for (const launch of requested) {
     if (launch.module === undefined && launch.model === undefined) continue;
     const agent = await makeAgent(launch, store);
     const other = launches.get(agent.name);
     if (other !== undefined) {
       throw new EngineError(
         'agent-module-invalid',
-        `Two agents are named "${agent.name}": ${other.module} and ${launch.module}. Runs find their agent by its name: give one another.`,
+        `Two agents are named "${agent.name}": ${formatPath(other.module ?? '')} and ${formatPath(launch.module ?? '')}. Runs find their agent by name: rename one of them.`,
       );
     }
     agents.set(agent.name, agent);
@@ -97,12 +103,12 @@ async function makeAgents(modules: readonly string[], store: Store) {
   return { agents, launches };
 }
 
-/** The page at `/`; without it the API is served all the same. */
+/** Returns the assets of the page at `/`, or `undefined` if they are unavailable; the API works without them. */
 async function findPage(output: Output): Promise<PageAssets | undefined> {
   try {
     return await pageAssets();
   } catch (error) {
-    output.problem(`There is no page: it can neither be read nor built. ${messageOf(error)}`);
+    output.problem(`Serving without the web page, which can neither be read nor built: ${messageOf(error)}`);
     return undefined;
   }
 }
@@ -118,7 +124,7 @@ async function listen(
     const code = error instanceof Error && 'code' in error ? error.code : undefined;
     const advice =
       code === 'EADDRINUSE'
-        ? 'Another program listens there, perhaps another agentchart. Stop it, or take another port: --port 0 takes a free one.'
+        ? 'The port is in use, perhaps by another agentchart. Stop that program, or choose another port: --port 0 picks a free one.'
         : `${messageOf(error)}. Choose another --host or --port.`;
     output.problem(`Cannot listen on ${host} port ${port}. ${advice}`);
     return null;
@@ -137,14 +143,14 @@ function announce(
   const served =
     agents.length > 0
       ? `agents   ${agents.join(', ')}`
-      : 'agents   none: runs are shown, and none is begun or driven. Name one with --agent MODULE, or set AGENTCHART_MODEL.';
+      : 'agents   none: read-only. To start and drive runs, give --agent MODULE or set AGENTCHART_MODEL.';
   output.problem(
     [
       `listening on ${serving.url}`,
-      `runs     ${resolve(file)}`,
+      `runs     ${formatPath(file)}`,
       served,
-      ...(hasToken ? ['token    asked for'] : []),
-      'Ctrl-C stops it; runs stay resumable.',
+      ...(hasToken ? ['token    required'] : []),
+      'Press Ctrl-C to stop; runs can be resumed.',
     ].join('\n'),
   );
 }
@@ -152,12 +158,12 @@ function announce(
 function untilInterrupted(output: Output): Promise<void> {
   return new Promise<void>(first => {
     watchInterrupts({ first: () => first(), again: () => process.exit(EXIT.left) });
-  }).then(() => output.problem('Stopping; the runs stay resumable. Ctrl-C again leaves at once.'));
+  }).then(() => output.problem('Stopping; runs can be resumed. Press Ctrl-C again to exit now.'));
 }
 
 /**
- * The store is closed before the tool servers end: what their end does to a call that runs is not taken
- * for its result. A dead process is replaced at once as a run's driver, so that no lease is given back.
+ * Closes the store before the tool servers, so that a call that fails because its server ends is not recorded
+ * as failed. Leases are not released: the next process sees that this one is dead and takes over at once.
  */
 async function shutDown({
   serving,
@@ -166,12 +172,12 @@ async function shutDown({
 }: {
   serving: Serving;
   store: Store;
-  /** What has started tool servers. */
+  /** Owners of tool servers. */
   closing: readonly { close(): Promise<void> }[];
 }): Promise<void> {
   await serving.close();
   await store.close();
-  setTimeout(() => process.exit(EXIT.done), LEAVING_MS).unref();
+  setTimeout(() => process.exit(EXIT.done), EXIT_GRACE_MS).unref();
   await Promise.allSettled(closing.map(each => each.close()));
 }
 
@@ -180,13 +186,12 @@ function readPort(text: string): number {
   if (/^\d+$/.test(text) && port <= 65_535) return port;
   throw new EngineError(
     'input-invalid',
-    `--port takes a number from 0 to 65535, and "${text}" is none. 0 takes a free port.`,
+    `--port must be a number from 0 to 65535, got "${text}". 0 picks a free port.`,
   );
 }
 
-/** What `--token` says, else `AGENTCHART_TOKEN`; an empty variable is no token. */
-function readToken(said: string | undefined): string | undefined {
-  if (said === '')
-    throw new EngineError('input-invalid', '--token is empty. Give a token, or leave the option out.');
-  return said ?? (process.env.AGENTCHART_TOKEN || undefined);
+/** Returns the `--token` option, else `AGENTCHART_TOKEN` unless empty. Throws `input-invalid` for an empty option. */
+function readToken(option: string | undefined): string | undefined {
+  if (option === '') throw new EngineError('input-invalid', '--token must not be empty.');
+  return option ?? (process.env.AGENTCHART_TOKEN || undefined);
 }

@@ -7,6 +7,7 @@ import { listOpenCalls, type Settled } from '../../engine/run/settled.ts';
 import { describeWithChildren } from '../../engine/sub-agents/run-children.ts';
 import { type ChartState, statePath } from '../../machines/step.ts';
 import type { JournalEntry } from '../../protocol/event.ts';
+import { given } from '../../protocol/json.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import { checkVersions } from '../check-versions.ts';
 import { EXIT } from '../exit-codes.ts';
@@ -16,7 +17,7 @@ import { storeFile, withExistingStore } from '../open-store.ts';
 import { CommandLines } from '../render/command-lines.ts';
 import { describeEvent } from '../render/describe-event.ts';
 import { formatClock } from '../render/format-time.ts';
-import { orderEvent } from '../render/json-view.ts';
+import { orderEvent } from '../render/make-view.ts';
 import { Output } from '../render/output.ts';
 import { type LateResult, showRun } from '../render/show-run.ts';
 import { showUnread, showVersions } from '../render/show-versions.ts';
@@ -29,7 +30,7 @@ export type ShowCommandOptions = {
   agent?: string;
 };
 
-/** Shows a run from its journal alone: what it is, where it stands and why, what it waits for. */
+/** Implements `agentchart show`. Needs no agent; with `agent`, also compares versions. */
 export async function show(id: string, options: ShowCommandOptions): Promise<number> {
   const output = new Output({ json: options.json === true });
   const file = storeFile(options.db);
@@ -56,15 +57,15 @@ type Summary = { record: RunRecord; state: ChartState; settled: Settled | null; 
 
 function summarize({ record, state, settled, launch }: Summary): object {
   const { usage, turns, next, parent } = state.context;
-  const stands = { ...(parent === null ? {} : { parent }), ...(settled ?? { usage, turns }) };
+  const facts = { ...given({ parent: parent ?? undefined }), ...(settled ?? { usage, turns }) };
   const calls = listOpenCalls(state.context);
-  return { ...record, state: statePath(state), next, launch, ...stands, status: statusOf(state), calls };
+  return { ...record, state: statePath(state), next, launch, ...facts, status: statusOf(state), calls };
 }
 
-/** Of late results that do not say which attempt gave them. */
+/** The attempt of late results that do not name one. */
 const LAST_ATTEMPT = Number.POSITIVE_INFINITY;
 
-/** With what each contradicts, also if that was recorded after it. */
+/** Returns the late results, each with the outcome that it contradicts, even one recorded later. */
 async function readLateResults(store: Store, { runId }: RunRecord): Promise<LateResult[]> {
   const entries: JournalEntry[] = [];
   for await (const page of readPages(store, runId))
@@ -76,7 +77,7 @@ async function readLateResults(store: Store, { runId }: RunRecord): Promise<Late
   });
 }
 
-/** The text of a result's JSON and nothing else, a part at a time. */
+/** Prints the JSON of a result, page by page, and nothing else. */
 async function showResult(store: Store, { runId }: RunRecord, callId: string): Promise<number> {
   const { pages } = await openResult(store, runId, callId);
   for await (const part of pages()) if (!process.stdout.write(part)) await once(process.stdout, 'drain');

@@ -1,8 +1,8 @@
 import { isJsonObject, type JsonValue } from '../../protocol/json.ts';
 
 /**
- * A value in full, one member a line. Strings are quoted; those with line breaks are shown as lines
- * behind a bar, so that no text can pass for another member.
+ * Formats a value in full, one member per line. Strings are quoted. Strings with line breaks are shown as
+ * lines behind a bar, so that their text cannot be mistaken for another member.
  */
 export function formatValue(value: JsonValue, indent = ''): string[] {
   if (Array.isArray(value) && value.length > 0) {

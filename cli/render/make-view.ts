@@ -1,21 +1,55 @@
+import type { RunHappening } from '../../engine/run/run.ts';
+import type { Settled } from '../../engine/run/settled.ts';
 import type { ChartState } from '../../machines/step.ts';
 import { filterText } from '../../text/text-filter.ts';
 import type { Agent } from '../../tools/agent/agent.ts';
-import { makeJsonView, type View } from './json-view.ts';
 import type { Output } from './output.ts';
 import { TerminalView } from './terminal-view.ts';
 
-export type ViewOptions = {
+/** Shows a run while a command drives or follows it. */
+export interface View {
+  /** Shows a journal entry (in order) or a delta. */
+  take(happening: RunHappening): void;
+  /** Shows how the run ended. Waiting runs are shown by the caller. */
+  end(settled: Exclude<Settled, { status: 'waiting' }>): void;
+}
+
+type ViewOptions = {
   output: Output;
   runId: string;
   agent: Agent;
+  /** Whether JSON output includes deltas. */
   deltas: boolean;
-  /** The run up to what will be shown; `null` when it is shown from its first event. */
+  /** The state before the first entry to show; `null` to show the run from its first event. */
   state: ChartState | null;
 };
 
+/** Returns the view for the format of `output`: JSON Lines or text. */
 export function makeView({ output, runId, agent, deltas, state }: ViewOptions): View {
   if (output.json) return makeJsonView(output, runId, { deltas });
   const filters = agent.options.textFilters ?? [];
   return new TerminalView({ output, state, showText: text => filterText(text, filters) });
+}
+
+function makeJsonView(output: Output, runId: string, { deltas }: { deltas: boolean }): View {
+  return {
+    take(happening) {
+      if ('seq' in happening) output.data(orderEvent(happening));
+      else if (deltas) output.data({ runId, ...happening });
+    },
+    end(settled) {
+      if (settled.status === 'failed') output.problem(`${settled.error.code}: ${settled.error.message}`);
+    },
+  };
+}
+
+/** Returns an event as commands print it in JSON: run, sequence number, time and type come first. */
+export function orderEvent({
+  runId,
+  seq,
+  at,
+  type,
+  ...facts
+}: Extract<RunHappening, { seq: number }>): object {
+  return { runId, seq, at, type, ...facts };
 }

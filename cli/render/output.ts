@@ -1,3 +1,10 @@
+/**
+ * Rendering: how the commands print runs, events, calls and reports.
+ *
+ * `Output` below is the only code that writes to stdout and stderr. The `format-*` and `describe-*` files turn
+ * values into text; the `show-*` files print one thing each; `make-view.ts` chooses how a run is shown while it
+ * is driven or followed (`terminal-view.ts` for people, JSON Lines for programs).
+ */
 import { Console } from 'node:console';
 import { styleText } from 'node:util';
 import { formatSafeJson, showSafely } from './show-safely.ts';
@@ -5,65 +12,66 @@ import { formatSafeJson, showSafely } from './show-safely.ts';
 export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan';
 export type Segment = string | { style: Style; text: string };
 
-export type OutputOptions = { json: boolean };
-
 /**
- * Where a command's words go.
+ * Writes the output of a command to stdout and stderr.
  *
- * O1 Under `json`, stdout has JSON lines and nothing else: people's text, and whatever agent modules write
- *    there, go to stderr.
- * O2 Every text is made safe here, whoever wrote it; colours are added after, and only on a terminal.
+ * O1 With `json`, stdout gets only JSON Lines. Text for people, and whatever agent modules write to stdout,
+ *    goes to stderr.
+ * O2 All text is escaped here (see `showSafely`). Colors are added afterwards, and only on a terminal.
  */
 export class Output {
   readonly json: boolean;
-  /** A person watches: text is shown as it comes, in colours. */
+  /** Whether stdout is a terminal, so that text is streamed. */
   readonly isLive: boolean;
-  /** A person can be asked. */
+  /** Whether the command can ask questions: stdin and stdout are terminals. */
   readonly canAsk: boolean;
   readonly #people: NodeJS.WriteStream;
-  readonly #colours: boolean;
+  readonly #colors: boolean;
   readonly #write: (text: string) => boolean;
   #isMidLine = false;
 
-  constructor({ json }: OutputOptions) {
+  constructor({ json }: { json: boolean }) {
     this.json = json;
     this.#people = json ? process.stderr : process.stdout;
     this.isLive = !json && process.stdout.isTTY === true;
     this.canAsk = this.isLive && process.stdin.isTTY === true;
-    this.#colours = this.#people.isTTY === true && (process.env.NO_COLOR ?? '') === '';
+    this.#colors = this.#people.isTTY === true && (process.env.NO_COLOR ?? '') === '';
     for (const stream of [process.stdout, process.stderr]) stream.on('error', ignoreClosedPipe);
     this.#write = process.stdout.write.bind(process.stdout);
     if (json) divertStdout();
   }
 
+  /** Writes a line of text. */
   line(...segments: Segment[]): void {
     this.endLine();
     this.#people.write(`${this.render(segments)}\n`);
   }
 
-  /** Text that goes on where the last one ended. */
+  /** Writes text that continues the current line. */
   stream(text: string): void {
     if (text === '') return;
     this.#people.write(showSafely(text, { lines: true }));
     this.#isMidLine = !text.endsWith('\n');
   }
 
+  /** Ends the current line if `stream` left one open. */
   endLine(): void {
     if (this.#isMidLine) this.#people.write('\n');
     this.#isMidLine = false;
   }
 
-  /** One JSON line on stdout. */
+  /** Writes a value as one JSON line to stdout. */
   data(value: unknown): void {
     this.#write(`${formatSafeJson(value)}\n`);
   }
 
-  /** What went wrong, on stderr. */
+  /** Writes an error or a notice to stderr. */
   problem(message: string): void {
     this.endLine();
     process.stderr.write(`${showSafely(message, { lines: true })}\n`);
   }
 
+  /** Returns segments as escaped and, on a terminal, colored text. */
   render(segments: readonly Segment[]): string {
     return segments.map(segment => this.#renderSegment(segment)).join('');
   }
@@ -71,17 +79,17 @@ export class Output {
   #renderSegment(segment: Segment): string {
     if (typeof segment === 'string') return showSafely(segment);
     const text = showSafely(segment.text);
-    return this.#colours ? styleText(segment.style, text, { validateStream: false }) : text;
+    return this.#colors ? styleText(segment.style, text, { validateStream: false }) : text;
   }
 }
 
-/** From here on, what is written to stdout by anybody else comes out on stderr. */
+/** Redirects all other writes to stdout, including `console.log`, to stderr. */
 function divertStdout(): void {
   globalThis.console = new Console(process.stderr);
   process.stdout.write = process.stderr.write.bind(process.stderr);
 }
 
-/** A reader that went away, as in `| head`, ends the showing, not the run. */
+/** Ignores EPIPE: a reader that stops reading, as in `| head`, must not end the run. */
 function ignoreClosedPipe(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE') throw error;
 }

@@ -6,7 +6,7 @@ import type { Output } from './output.ts';
 
 type Waiting = Extract<Settled, { status: 'waiting' }>;
 
-/** A call with everything a decision about it needs; its whole input, never cut. */
+/** Prints a call with all facts that a decision needs. Its input is printed in full. */
 export function showCall(output: Output, call: OpenCall, heading: string, now: number): void {
   const fact = (label: string, text: string) =>
     output.line({ style: 'dim', text: `  ${label.padEnd(12)}` }, text);
@@ -22,13 +22,14 @@ export function showCall(output: Output, call: OpenCall, heading: string, now: n
   for (const line of formatValue(call.input, '    ')) output.line(line);
 }
 
+/** The headings of open calls, by what they wait for. */
 export const HEADINGS = {
   approval: 'waits for approval',
   result: 'waits for its result',
-  doubt: 'may or may not have happened',
+  doubt: 'is in doubt: it may or may not have happened',
 } as const;
 
-/** What a run waits for, and the commands to go on with. */
+/** Prints what a run waits for, with the commands that resolve it. */
 export function showWaiting(
   output: Output,
   settled: Waiting,
@@ -52,7 +53,7 @@ export function showWaiting(
       showCall(output, call, HEADINGS.result, now);
       command(commands.answer(call));
     } else {
-      output.line({ style: 'yellow', text: call.name }, ` is a run of its own: ${waitsFor}`);
+      output.line({ style: 'yellow', text: call.name }, ` is a sub-agent and waits in run ${waitsFor}`);
       command(commands.of('show', waitsFor));
     }
   }

@@ -1,21 +1,23 @@
 import type { Settled } from '../../engine/run/settled.ts';
 import { textOf } from '../../protocol/message.ts';
+import type { RunStatus } from '../../protocol/store.ts';
 import { describeUsage } from './describe-event.ts';
 import type { Output, Style } from './output.ts';
 import { shorten } from './show-safely.ts';
 
-type Ended = Exclude<Settled, { status: 'waiting' }>;
-
-const STYLES: Readonly<Record<Ended['status'], Style>> = {
+/** The color of each run status, in lists and in the last line about a run. */
+export const STATUS_STYLES: Readonly<Record<RunStatus, Style>> = {
+  running: 'cyan',
+  waiting: 'yellow',
   finished: 'green',
   failed: 'red',
-  cancelled: 'yellow',
+  cancelled: 'dim',
 };
 
-/** How a run ended: its answer, unless the reader has it, what was left, and what it took. */
+/** Prints how a run ended: the answer (unless `isTextShown`), what is left over, the status and the usage. */
 export function showEnd(
   output: Output,
-  settled: Ended,
+  settled: Exclude<Settled, { status: 'waiting' }>,
   { runId, isTextShown }: { runId: string; isTextShown: boolean },
 ): void {
   output.endLine();
@@ -27,13 +29,13 @@ export function showEnd(
       }
       if (settled.unread.length > 0) {
         const texts = settled.unread.map(textOf).join(' ');
-        output.line({ style: 'yellow', text: 'came too late to be read: ' }, shorten(texts, 200));
+        output.line({ style: 'yellow', text: 'unread, received too late: ' }, shorten(texts, 200));
       }
       break;
     case 'failed':
       output.line({ style: 'red', text: settled.error.code }, `: ${settled.error.message}`);
       output.line(
-        `A failed run stays as it is. Begin another, or one that goes on from it: run --continues ${runId} TEXT`,
+        `A failed run cannot be resumed. To start a new run from its transcript: run --continues ${runId} TEXT`,
       );
       break;
     case 'cancelled':
@@ -42,16 +44,26 @@ export function showEnd(
       }
       break;
   }
-  output.line(
-    { style: STYLES[settled.status], text: settled.status },
-    settled.status === 'finished' && settled.incomplete !== undefined
-      ? `, incomplete: ${settled.incomplete.reason}`
-      : '',
-    { style: 'dim', text: ` · ${describeSpent(settled)} · ${runId}` },
-  );
+  showStatus(output, settled.status, settled, { runId, incomplete: reasonOf(settled) });
 }
 
-export function describeSpent({ turns, usage }: Pick<Settled, 'turns' | 'usage'>): string {
-  const counted = `${turns} ${turns === 1 ? 'turn' : 'turns'}`;
-  return usage === null ? counted : `${counted}, ${describeUsage(usage)}`;
+function reasonOf(settled: Settled): string | undefined {
+  return settled.status === 'finished' ? settled.incomplete?.reason : undefined;
+}
+
+/** Prints the last line about a run: its status, turns, tokens and, if given, its id. */
+export function showStatus(
+  output: Output,
+  status: RunStatus,
+  { turns, usage }: Pick<Settled, 'turns' | 'usage'>,
+  { runId, incomplete }: { runId?: string; incomplete?: string | undefined } = {},
+): void {
+  const facts = [`${turns} ${turns === 1 ? 'turn' : 'turns'}`];
+  if (usage !== null) facts.push(describeUsage(usage));
+  const id = runId === undefined ? '' : ` · ${runId}`;
+  output.line(
+    { style: STATUS_STYLES[status], text: status },
+    incomplete === undefined ? '' : `, incomplete: ${incomplete}`,
+    { style: 'dim', text: ` · ${facts.join(', ')}${id}` },
+  );
 }

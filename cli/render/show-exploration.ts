@@ -3,7 +3,7 @@ import type { BreachReport, ExplorationReport } from '../../tools/explore/report
 import { describeEvent } from './describe-event.ts';
 import type { Output, Segment } from './output.ts';
 
-/** What was walked, then what broke: each breach with the way that leads to it. */
+/** Prints the report of an exploration: coverage, then each violated invariant with the path that leads to it. */
 export function showExploration(output: Output, report: ExplorationReport): void {
   const { agent, complete, states, edges, crashPoints, decisions, steps, tools, breaches, notes } = report;
   output.line({ style: 'bold', text: agent });
@@ -11,8 +11,8 @@ export function showExploration(output: Output, report: ExplorationReport): void
     const { name, sideEffect, executedBy, reconcilable, approval } = tool;
     const traits = [
       sideEffect,
-      ...(executedBy === 'client' ? ['run by the client'] : []),
-      ...(tool.isSubAgent ? ['a sub-agent'] : []),
+      ...(executedBy === 'client' ? ['client tool'] : []),
+      ...(tool.isSubAgent ? ['sub-agent'] : []),
       ...(reconcilable ? ['reconcilable'] : []),
       `approval ${approval === 'function' ? 'by a function' : approval}`,
     ];
@@ -20,17 +20,17 @@ export function showExploration(output: Output, report: ExplorationReport): void
   }
   output.line('');
   const rows: [string, string][] = [
-    ['states', `${states}${complete ? ', all there are' : ', and there are more'}`],
-    ['edges', `${edges.taken} of the chart's ${edges.total}`],
+    ['states', `${states}${complete ? ' (all)' : ' (incomplete)'}`],
+    ['edges', `${edges.taken} of ${edges.total} in the chart`],
     ['crash points', String(crashPoints)],
     ['decisions', String(decisions)],
     ['steps', String(steps)],
-    ['invariants', `${report.invariants.length} at every step`],
+    ['invariants', `${report.invariants.length}, checked at every step`],
   ];
   for (const [label, text] of rows) output.line({ style: 'dim', text: label.padEnd(14) }, text);
   if (edges.missing.length > 0) {
     output.line('');
-    output.line({ style: 'dim', text: 'edges this agent has no way to, or that were not reached:' });
+    output.line({ style: 'dim', text: 'edges not reached:' });
     for (const edge of edges.missing) output.line({ style: 'dim', text: `  ${shortenEdge(edge)}` });
   }
   output.line('');
@@ -39,14 +39,17 @@ export function showExploration(output: Output, report: ExplorationReport): void
   for (const breach of breaches) showBreach(output, breach);
   output.line(
     breaches.length === 0
-      ? { style: 'green', text: complete ? 'Nothing breaks.' : 'Nothing breaks in what was walked.' }
-      : { style: 'red', text: `${breaches.length} invariant${breaches.length === 1 ? '' : 's'} broken.` },
+      ? {
+          style: 'green',
+          text: complete ? 'All invariants hold.' : 'All invariants hold in the explored states.',
+        }
+      : { style: 'red', text: `${breaches.length} invariant${breaches.length === 1 ? '' : 's'} violated.` },
   );
 }
 
 function showBreach(output: Output, { invariant, message, path }: BreachReport): void {
-  output.line({ style: 'red', text: 'broken  ' }, { style: 'bold', text: invariant });
-  output.line(`        ${message}`);
+  output.line({ style: 'red', text: 'violated  ' }, { style: 'bold', text: invariant });
+  output.line(`          ${message}`);
   for (const [index, entry] of path.entries()) output.line(...describeEntry(entry, index));
   output.line('');
 }
@@ -62,7 +65,7 @@ function describeEntry({ event, state, why }: PathEntry, index: number): Segment
   ];
 }
 
-/** The guard of a decision names what was decided; its form says nothing more. */
+/** Replaces the guard of a decision by the name of what was decided. */
 function shortenEdge(edge: string): string {
   return edge.replace(/always \[\{"type":"next","params":\{"type":"(\w+)"[^\]]*\]/, 'decided $1');
 }

@@ -6,7 +6,7 @@ import type { CommandLines } from './command-lines.ts';
 import type { Output } from './output.ts';
 import { HEADINGS, showCall } from './show-call.ts';
 
-/** Where the run stood behind the last entry that was replayed; the run itself may have gone on long since. */
+/** Prints the state of a run after the last replayed entry, which may be long past. */
 export function showPlace(
   output: Output,
   { runId, entries, of, end }: ReplayReport,
@@ -15,21 +15,21 @@ export function showPlace(
   if (end === null) return;
   const fact = (label: string, text: string) => output.line({ style: 'dim', text: label.padEnd(9) }, text);
   const { context } = end.state;
-  fact('why', context.next?.why ?? 'nothing was decided yet');
+  fact('why', context.next?.why ?? 'no decision yet');
   const settled = describeSettled(end.state, text => text);
-  if (settled === null) showUnderWay(output, end.state);
+  if (settled === null) showRunning(output, end.state);
   else if (settled.status === 'waiting') showOpenCalls(output, settled, context.now);
   else fact('status', settled.status);
   if (entries === of) return;
-  output.line({ style: 'yellow', text: `This is not the end: the journal goes on to entry ${of}.` });
+  output.line({ style: 'yellow', text: `The journal continues to entry ${of}.` });
   if (commands === null || hasEnded(end.state)) return;
-  output.line('To go on from here in a new run: ', {
+  output.line('To start a new run from here: ', {
     style: 'cyan',
     text: commands.of('fork', runId, '--at', String(entries)),
   });
 }
 
-function showUnderWay(output: Output, { context }: ChartState): void {
+function showRunning(output: Output, { context }: ChartState): void {
   const { turn } = context;
   const calls = listOpenCalls(context);
   for (const { callId, name, status } of calls) output.line(`  ${name} (${callId}), ${status}`);

@@ -10,33 +10,36 @@ import { isDriven, type RunRecord } from '../../protocol/store.ts';
 import type { Launch } from '../launch.ts';
 import type { CommandLines } from './command-lines.ts';
 import { nameModels, showValue } from './describe-event.ts';
+import { formatPath } from './format-path.ts';
 import { formatDistance } from './format-time.ts';
 import type { Output } from './output.ts';
 import { showWaiting } from './show-call.ts';
-import { describeSpent, showEnd } from './show-end.ts';
+import { showEnd, showStatus } from './show-end.ts';
 import { shorten } from './show-safely.ts';
 
-export type ShownRun = {
+type ShownRun = {
   record: RunRecord;
   state: ChartState;
-  /** With what its sub-agents wait for; `null` while it has something to do. */
+  /** Includes what its sub-agents wait for; `null` while the run is running. */
   settled: Settled | null;
   launch: Launch;
   commands: CommandLines;
-  /** What calls gave after their run had stopped to wait for them. */
+  /** Results that arrived after the run had stopped waiting for them. */
   late: readonly LateResult[];
 };
 
+/** A result that arrived after the run had stopped waiting for it. */
 export type LateResult = Extract<RunEvent, { type: 'tool.late' }>;
 
-/** Items of the conversation that are shown, from its end. */
+/** How many of the last items of the conversation are shown. */
 const SHOWN_ITEMS = 30;
-const LINE = 160;
+const MAX_LINE = 160;
 
+/** Prints the facts of a run, its conversation, and what it waits for or how it ended. */
 export function showRun(output: Output, shown: ShownRun): void {
   showFacts(output, shown);
   showConversation(output, shown);
-  showStanding(output, shown);
+  showSituation(output, shown);
 }
 
 function showFacts(output: Output, { record, state, launch }: ShownRun): void {
@@ -46,41 +49,46 @@ function showFacts(output: Output, { record, state, launch }: ShownRun): void {
   output.line({ style: 'bold', text: record.runId });
   fact(
     'agent',
-    [agent.name, agent.version ?? '', launch.module === undefined ? '' : `(${launch.module})`]
+    [agent.name, agent.version ?? '', launch.module === undefined ? '' : `(${formatPath(launch.module)})`]
       .filter(Boolean)
       .join(' '),
   );
-  fact('model', launch.model ?? nameModels(config.models));
+  fact('model', formatModel(launch.model) ?? nameModels(config.models));
   if (record.continues !== undefined) fact('continues', record.continues);
   const { parent } = state.context;
-  if (parent !== null) fact('works for', `${parent.runId} (call ${parent.callId})`);
-  fact('began', `${formatDistance(record.createdAt, now)}, ${record.seq} events`);
+  if (parent !== null) fact('parent', `${parent.runId} (call ${parent.callId})`);
+  fact('started', `${formatDistance(record.createdAt, now)}, ${record.seq} events`);
   fact('state', [statePath(state), explainState(state)].filter(Boolean).join(' — '));
   if (record.status === 'running') fact('driven by', describeDriver(record, now));
 }
 
-/** A cancellation is no decision of the chart's: what it had decided last is not the reason. */
+/** The reason of the last decision; a cancellation is not a decision of the chart. */
 function explainState({ status, value, context }: ChartState): string {
   return status === 'done' && value === 'cancelled' ? 'on request' : (context.next?.why ?? '');
 }
 
+/** A script's path is absolute in the launch. */
+function formatModel(model: string | undefined): string | undefined {
+  return model?.replace(/^scripted:(.+)$/s, (_, file: string) => `scripted:${formatPath(file)}`);
+}
+
 function describeDriver(record: RunRecord, now: number): string {
   const { owner } = record;
-  if (owner === undefined) return 'nobody: resume it';
+  if (owner === undefined) return 'no process; resume the run';
   const name = `process ${owner.pid} on ${owner.host}`;
-  return isDriven(record, now, isOwnerDead) ? name : `nobody (${name} is gone): resume it`;
+  return isDriven(record, now, isOwnerDead) ? name : `no process (${name} is gone); resume the run`;
 }
 
 function showConversation(output: Output, { record, state, commands }: ShownRun): void {
   const { transcript } = state.context;
   output.line({ style: 'dim', text: 'conversation' });
-  const left = transcript.length - SHOWN_ITEMS;
-  if (left > 0) output.line(`  (${left} earlier items)`);
+  const hidden = transcript.length - SHOWN_ITEMS;
+  if (hidden > 0) output.line(`  (${hidden} earlier items)`);
   for (const item of transcript.slice(-SHOWN_ITEMS)) {
     output.line('  ', describeItem(item));
     if (item.type !== 'tool_result' || item.blob === undefined) continue;
-    const whole = commands.result(record.runId, item.callId);
-    output.line({ style: 'dim', text: `    ${describeSize(item.blob)}; in full: ${whole}` });
+    const full = commands.result(record.runId, item.callId);
+    output.line({ style: 'dim', text: `    ${describeSize(item.blob)}; full result: ${full}` });
   }
 }
 
@@ -88,14 +96,14 @@ function describeItem(item: Item): string {
   switch (item.type) {
     case 'message': {
       const others = item.content.filter(part => part.type !== 'text').map(part => `[${part.type}]`);
-      return `${item.role}: ${[shorten(textOf(item), LINE), ...others].join(' ')}`;
+      return `${item.role}: ${[shorten(textOf(item), MAX_LINE), ...others].join(' ')}`;
     }
     case 'reasoning':
-      return `reasoning: ${shorten(item.text, LINE)}`;
+      return `reasoning: ${shorten(item.text, MAX_LINE)}`;
     case 'tool_call':
-      return `→ ${item.name} ${showValue(item.arguments, LINE)}`;
+      return `→ ${item.name} ${showValue(item.arguments, MAX_LINE)}`;
     case 'tool_result':
-      return `← ${item.isError ? 'error ' : ''}${showValue(item.output, LINE)}`;
+      return `← ${item.isError ? 'error ' : ''}${showValue(item.output, MAX_LINE)}`;
     case 'provider_item':
       return `[${item.kind}]`;
     case 'approval_request':
@@ -105,14 +113,13 @@ function describeItem(item: Item): string {
   }
 }
 
-function showStanding(output: Output, { record, state, settled, commands, late }: ShownRun): void {
+function showSituation(output: Output, { record, state, settled, commands, late }: ShownRun): void {
   const { runId } = record;
   if (settled === null) {
     const { usage, turns } = state.context;
     for (const { callId, name, status } of listOpenCalls(state.context))
       output.line(`  ${name} (${callId}), ${status}`);
-    const spent = describeSpent({ usage, turns });
-    return output.line({ style: 'cyan', text: 'running' }, { style: 'dim', text: ` · ${spent}` });
+    return showStatus(output, 'running', { usage, turns });
   }
   if (settled.status !== 'waiting') {
     showEnd(output, settled, { runId, isTextShown: false });
@@ -129,19 +136,19 @@ function showStanding(output: Output, { record, state, settled, commands, late }
     output,
     late.filter(({ callId, contradicts }) => doubted.has(callId) || contradicts !== undefined),
   );
-  output.line({ style: 'yellow', text: 'waiting' }, { style: 'dim', text: ` · ${describeSpent(settled)}` });
+  showStatus(output, 'waiting', settled);
 }
 
 function showLate({ context }: ChartState, output: Output, late: readonly LateResult[]): void {
-  for (const { callId, isError, output: given, contradicts } of late) {
+  for (const { callId, isError, output: result, contradicts } of late) {
     const made = context.transcript.find(item => item.type === 'tool_call' && item.callId === callId);
-    const name = made?.type === 'tool_call' ? made.name : 'a call';
-    const gave = `${name} (${callId}) gave ${isError ? 'the error ' : ''}${showValue(given, LINE)}`;
-    output.line({ style: 'yellow', text: 'reported late: ' }, gave);
+    const name = made?.type === 'tool_call' ? made.name : 'call';
+    const outcome = `${name} (${callId}) ${isError ? 'failed with' : 'returned'} ${showValue(result, MAX_LINE)}`;
+    output.line({ style: 'yellow', text: 'late result: ' }, outcome);
     if (contradicts === undefined) continue;
     output.line(
       { style: 'red', text: 'CONTRADICTION: ' },
-      `the result of ${name} (${callId}) came late, and ${contradicts}`,
+      `the result of ${name} (${callId}) arrived late, but ${contradicts}`,
     );
   }
 }

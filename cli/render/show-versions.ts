@@ -5,7 +5,7 @@ import { EXIT } from '../exit-codes.ts';
 import { formatDistance } from './format-time.ts';
 import type { Output } from './output.ts';
 
-/** How the run stands to this program, and to the agent it was compared with; nothing where nothing differs. */
+/** Prints the version differences of a run, if there are any. */
 export function showVersions(output: Output, report: VersionReport): void {
   const { verdict, differences, reason, advice, migratedTo } = report;
   if (verdict === 'same' && migratedTo === undefined) return;
@@ -18,11 +18,15 @@ export function showVersions(output: Output, report: VersionReport): void {
 
 function describeDifference({ what, name, was, is, effect }: VersionDifference): string {
   const named = [what, name].filter(Boolean).join(' ');
-  const changed = was === null ? 'new' : is === null ? 'gone' : `${was} → ${is}`;
-  return `${named} ${changed}: ${effect}`;
+  return `${named} ${describeChange(was, is)}: ${effect}`;
 }
 
-/** What is known of a run whose journal is not read; gives the exit code. */
+function describeChange(was: string | null, is: string | null): string {
+  if (was === null) return 'new';
+  return is === null ? 'removed' : `${was} → ${is}`;
+}
+
+/** Prints what is known about a run whose journal cannot be read. Returns the exit code. */
 export function showUnread(output: Output, record: RunRecord, report: VersionReport): number {
   if (output.json) {
     output.data({ ...record, versions: report });
@@ -31,8 +35,8 @@ export function showUnread(output: Output, record: RunRecord, report: VersionRep
   const fact = (label: string, text: string) => output.line({ style: 'dim', text: label.padEnd(10) }, text);
   output.line({ style: 'bold', text: record.runId });
   fact('agent', record.agent);
-  fact('began', `${formatDistance(record.createdAt, systemHost.now())}, ${record.seq} events`);
-  fact('status', `${record.status}, says whoever wrote it`);
+  fact('started', `${formatDistance(record.createdAt, systemHost.now())}, ${record.seq} events`);
+  fact('status', `${record.status} (according to the release that wrote it)`);
   showVersions(output, report);
   return EXIT.failed;
 }

@@ -4,32 +4,37 @@ import type { Settled } from '../../engine/run/settled.ts';
 import { findCall } from '../../machines/calls.ts';
 import { type ChartState, statePath } from '../../machines/step.ts';
 import type { Delta } from '../../protocol/effect.ts';
-import { describeEvent, describeFailedTurn, describeTurn, nameModels, showValue } from './describe-event.ts';
+import {
+  describeEvent,
+  describeFailedTurn,
+  describeTurn,
+  INTERRUPTED,
+  nameModels,
+  showValue,
+} from './describe-event.ts';
 import { formatSpan } from './format-time.ts';
-import type { View } from './json-view.ts';
 import type { Output, Segment } from './output.ts';
 import { showEnd } from './show-end.ts';
 
 type Entry = Extract<RunHappening, { seq: number }>;
 type Of<Type extends Entry['type']> = Extract<Entry, { type: Type }>;
 
-export type TerminalViewOptions = {
+type TerminalViewOptions = {
   output: Output;
-  /** The run up to the first entry that will come; `null` when that is its first. */
+  /** The state before the first entry to show; `null` to show the run from its first event. */
   state: ChartState | null;
-  /** What readers get of a raw text. */
+  /** Applies the agent's text filters. */
   showText(text: string): string;
 };
 
 /**
- * A run as lines for people: each state as it is entered and why, tools with what they took and gave,
- * and the text. Whether text comes as it streams, or whole when its turn is complete, is the output's
- * `isLive`.
+ * Prints a run as text: each state with the reason for entering it, tool calls with input and result, and the
+ * model's text. With `output.isLive` text is streamed, otherwise printed when its turn is complete.
  *
- * V1 States come from folding the journal, so a run that another process drives is shown like one driven here.
- * V2 A text is shown once: of a turn of which nothing streamed, when it is complete.
+ * V1 States are computed from the journal, so a run that another process drives looks the same.
+ * V2 Text is printed once. If nothing of a turn was streamed, it is printed when the turn is complete.
  */
-export class TerminalView implements View {
+export class TerminalView {
   readonly #output: Output;
   readonly #showText: (text: string) => string;
   #state: ChartState | null;
@@ -45,11 +50,13 @@ export class TerminalView implements View {
     this.#showText = showText;
   }
 
+  /** Prints an entry or a delta. */
   take(happening: RunHappening): void {
     if ('seq' in happening) this.#takeEntry(happening);
     else this.#takeDelta(happening);
   }
 
+  /** Prints how the run ended. */
   end(settled: Exclude<Settled, { status: 'waiting' }>): void {
     const runId = this.#state?.context.runId ?? '';
     showEnd(this.#output, settled, {
@@ -71,10 +78,10 @@ export class TerminalView implements View {
 
   #begin(entry: Of<'run.started'>): void {
     const { runId, agent, config, continues } = entry;
-    const after = continues === undefined ? '' : `, continues ${continues}`;
+    const continued = continues === undefined ? '' : `, continues ${continues}`;
     this.#output.line(
       { style: 'bold', text: runId },
-      ` ${agent.name} on ${nameModels(config.models)}${after}`,
+      ` ${agent.name} on ${nameModels(config.models)}${continued}`,
     );
     this.#state = beginFold(entry);
     this.#showState(this.#state, entry);
@@ -118,7 +125,7 @@ export class TerminalView implements View {
         return this.#detail(
           { style: 'yellow', text: '? ' },
           this.#nameCall(before, entry.callId),
-          ` ${entry.type === 'tool.doubted' ? entry.reason : 'whoever ran it stopped before its outcome was recorded'}`,
+          ` — ${entry.type === 'tool.doubted' ? entry.reason : INTERRUPTED}`,
         );
       case 'message.received':
       case 'approval.decided':
@@ -154,7 +161,7 @@ export class TerminalView implements View {
     const text = this.#showText(entry.text);
     if (this.#streaming !== null) {
       this.#output.endLine();
-      if (kind === 'preamble') this.#detail({ style: 'dim', text: '(a preamble: calls follow)' });
+      if (kind === 'preamble') this.#detail({ style: 'dim', text: '(preamble; calls follow)' });
     } else if (turn.shown && text.trim() !== '') {
       this.#detail({ style: 'dim', text: `${kind}:` });
       this.#output.stream(text);
@@ -195,7 +202,7 @@ export class TerminalView implements View {
     if (!this.#output.isLive) return;
     if (delta.type === 'text.delta') return this.#streamText(delta);
     if (delta.type === 'text.discarded')
-      this.#detail({ style: 'dim', text: '(the text above is discarded)' });
+      this.#detail({ style: 'dim', text: '(the text above was discarded)' });
   }
 
   #streamText({ turn, attempt, text }: { turn: number; attempt: number; text: string }): void {
@@ -212,8 +219,8 @@ export class TerminalView implements View {
 
 const FINAL_STREAMING = 'turn.finalStreaming';
 
-/** Why a state of `turn` is entered from the other. */
+/** Why a run moves between the states of `turn`. */
 const STEP_IN_TURN: { readonly [Type in Entry['type']]?: string } = {
-  'text.started': 'text reaches the reader',
-  'calls.started': 'it asks for tools',
+  'text.started': 'text is streaming',
+  'calls.started': 'the model calls tools',
 };

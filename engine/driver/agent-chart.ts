@@ -9,7 +9,7 @@ import { findRefusal } from '../run/explain-refusal.ts';
 import type { Chart } from './chart.ts';
 import type { Host } from './host.ts';
 
-/** The agent's own chart, as the log and the driver know it. */
+/** The agent's chart, for the log and the driver. */
 export const agentChart: Chart<ChartState> = {
   next,
   load: loadRun,
@@ -28,10 +28,10 @@ export const agentChart: Chart<ChartState> = {
   lateOutcomes,
 };
 
-/** The log of a run that is not held here. Throws what `loadRun` throws. */
+/** Loads the log of a run, to append to it without driving it. Throws like `loadRun`. */
 export async function loadLog(
-  where: { store: Store; host: Host },
+  { store, host }: { store: Store; host: Host },
   runId: string,
 ): Promise<RunLog<ChartState>> {
-  return new RunLog({ ...where, chart: agentChart }, runId, await loadRun(where.store, runId));
+  return new RunLog({ store, host, chart: agentChart }, runId, await loadRun(store, runId));
 }

@@ -7,46 +7,61 @@ import type { Standing, Store } from '../../protocol/store.ts';
 import type { Refusal } from '../run/explain-refusal.ts';
 import type { LateOutcome } from '../services/service.ts';
 
-export type StartEffect = Extract<Effect, { type: 'start' }>;
+type StartEffect = Extract<Effect, { type: 'start' }>;
 
 type Unstamped<Type extends ChartEvent['type']> = Omit<Extract<ChartEvent, { type: Type }>, 'at'>;
 
 /**
- * All that a run's log and its driver know of the machine they fold and drive. `State` never changes: a step
- * gives another. The agent's own is `agentChart`.
+ * What a run's log and driver need to know about the state machine they fold and drive. `State` is immutable: each
+ * step returns a new one. The implementation for agents is `agentChart`.
  */
 export interface Chart<State> {
-  /** Where an event leads, and what it asks for; `handled` is false for one that the chart does not take. */
+  /** The state after an event, and its effects; `handled` is false if the chart does not accept the event. */
   next(state: State, event: ChartEvent): { state: State; effects: readonly Effect[]; handled: boolean };
-  /** The fold of all that the store has of a run, and the seq of its last entry. Throws as `fold`, and `run-unknown`. */
+  /** Folds a stored run. Returns the state and the seq of the last entry. Throws like `fold`, and `run-unknown`. */
   load(store: Store, runId: string): Promise<{ state: State; seq: number }>;
-  /** The state after one more entry of the run's journal. Throws `journal-damaged` for one that does not fit. */
+  /** The state after one more entry. Throws `journal-damaged` for an entry that the chart does not accept. */
   fold(state: State, entry: JournalEntry, runId: string): State;
-  /** What has to be started when a process takes the run over. */
+  /** The services that should be running in this state: what a process starts when it claims the run. */
   pending(state: State): readonly StartEffect[];
-  /** Nothing is to be done until an input comes, or until `wakeAt`. */
+  /** Whether the run waits for an input, or for the time `wakeAt`. */
   isAtRest(state: State): boolean;
+  /** Whether the run has finished, failed or been cancelled. */
   hasEnded(state: State): boolean;
-  /** When a run at rest goes on by itself, ms since the epoch. */
+  /** When a run at rest continues by itself, ms since the epoch; `null` if only an input wakes it. */
   wakeAt(state: State): number | null;
-  /** What ends the run, once somebody in another process has asked for that. */
+  /** The pending request to cancel the run; `null` if there is none. */
   cancellation(state: State): { by?: string; reason?: string } | null;
-  /** The input that ends the run, in a state that has not ended. */
-  cancel(state: State, said: { by?: string; reason?: string }): Unstamped<'run.cancelled'>;
-  /** What a store keeps beside an append that leads there, with entry `seq`. */
+  /** The input that ends the run. The state must not have ended. */
+  cancel(state: State, options: { by?: string; reason?: string }): Unstamped<'run.cancelled'>;
+  /** What the store records with an append that leads to `state` and whose last entry is `seq`. */
   standing(state: State, seq: number): Standing;
   /** The state as JSON, for a snapshot; `inherited` is the transcript of a run that came from another store. */
   image(state: State, inherited?: readonly Item[]): JsonValue;
-  /** What services see. */
+  /** The context that services read. */
   contextOf(state: State): Context;
-  /** Why an input that the chart would take is too much for the run now. */
+  /** Why the run has no room for an input that the chart accepts; `null` if it has. */
   findOverflow(state: State, event: ChartEvent): Refusal | null;
-  /** Why the first of these inputs that is not taken is not; `null` when all are. */
+  /** Why the chart does not accept one of these inputs (the first such one); `null` if it accepts them all. */
   findRefusal(
     state: State,
     events: readonly ChartEvent[],
     journal: readonly JournalEntry[],
   ): (Refusal & { index: number }) | null;
-  /** What events that the run does not take any more still tell; `before` is where they were first folded. */
+  /** The outcomes to keep of events that the run no longer accepts; `before`: the state they were first folded into. */
   lateOutcomes(events: readonly ChartEvent[], before: State): LateOutcome[];
 }
+
+/** What a run's log calls on the driver that holds this process's lease. */
+export type LogFollower = {
+  /** Inputs were folded but not committed yet. */
+  onInput(effects: readonly Effect[]): void;
+  /** The events that had these effects were dropped. */
+  onDropped(effects: readonly Effect[]): void;
+  /** Entries of other processes came first: the state may differ from the one that the effects came from. */
+  onRefolded(): void;
+  /** Another process drives the run now. */
+  onSuperseded(): void;
+  /** The store failed: nothing more can be committed under this lease. */
+  onFailed(error: unknown): void;
+};

@@ -7,14 +7,14 @@ import { type Fold, hasEnded, isAtRest, loadRun } from '../journal/load-run.ts';
 import { readJournal } from '../journal/read-journal.ts';
 import { childIdsOf } from '../sub-agents/child-runs.ts';
 
-/** So many processes in a row may die of a run that does not get further. */
-export const MOST_CRASHES = 5;
+/** A run is quarantined after this many processes in a row died without making progress on it. */
+export const MAX_CRASHES = 5;
 
-/** How many entries are looked at first; more only while all of them are beginnings. */
+/** How many of the last entries are read first; doubled while none of them shows progress. */
 const WINDOW = 64;
 
-/** What every new attempt leaves behind, whether it gets anywhere or not. */
-const BEGINNINGS: ReadonlySet<JournalEntry['event']['type']> = new Set([
+/** The events that every claim and attempt writes, whether it makes progress or not. */
+const NO_PROGRESS: ReadonlySet<JournalEntry['event']['type']> = new Set([
   'run.claimed',
   'text.started',
   'calls.started',
@@ -26,9 +26,9 @@ const BEGINNINGS: ReadonlySet<JournalEntry['event']['type']> = new Set([
 ]);
 
 /**
- * Why the run must not be driven again by itself, for a person; `null` if it may. It must not once
- * `MOST_CRASHES` processes in a row took it over from one that died, and nothing came of any of them, nor of
- * the sub-agents it is busy with.
+ * Why a run has to be quarantined, as a text for people; `null` if it may be driven. It has to be once `MAX_CRASHES`
+ * claims in a row replaced a process that had died, with no progress in between, not even by a sub-agent of an open
+ * call.
  */
 export async function detectCrashLoop(store: Store, loaded: Fold, runId: string): Promise<string | null> {
   const { state, seq } = loaded;
@@ -38,27 +38,27 @@ export async function detectCrashLoop(store: Store, loaded: Fold, runId: string)
   for (let end = seq, window = WINDOW; end > 0; end -= window, window *= 2) {
     const entries = await readJournal(store, runId, Math.max(0, end - window));
     for (const { event } of entries.filter(entry => entry.seq <= end).reverse()) {
-      if (!BEGINNINGS.has(event.type)) return null;
+      if (!NO_PROGRESS.has(event.type)) return null;
       if (event.type !== 'run.claimed') continue;
       if (event.replaces === undefined) return null;
       last ??= event.replaces;
       crashes += 1;
-      if (crashes < MOST_CRASHES) continue;
-      const hasMoved = await hasMovedSince(store, state.context, event.at);
-      return hasMoved ? null : explain(loaded, last);
+      if (crashes < MAX_CRASHES) continue;
+      const hasProgress = await childMadeProgress(store, state.context, event.at);
+      return hasProgress ? null : explain(loaded, last);
     }
   }
   return null;
 }
 
-/** Whether a sub-agent that the run is busy with got further, itself or one of its own. */
-async function hasMovedSince(store: Store, context: Context, since: number): Promise<boolean> {
+/** Whether a sub-agent of an open call, at any depth, made progress since a time in ms since the epoch. */
+async function childMadeProgress(store: Store, context: Context, since: number): Promise<boolean> {
   for (const childId of childIdsOf(context)) {
     if ((await store.get(childId)) === undefined) continue;
     const entries = await readJournal(store, childId);
-    if (entries.some(({ event }) => event.at >= since && !BEGINNINGS.has(event.type))) return true;
+    if (entries.some(({ event }) => event.at >= since && !NO_PROGRESS.has(event.type))) return true;
     const { state } = await loadRun(store, childId);
-    if (await hasMovedSince(store, state.context, since)) return true;
+    if (await childMadeProgress(store, state.context, since)) return true;
   }
   return false;
 }
@@ -68,7 +68,7 @@ function explain({ state }: Fold, last: string): string {
   const calls = running.map(({ name, callId }) => `${name} (${callId})`).join(', ');
   const where = calls === '' ? statePath(state) : `${statePath(state)}, running ${calls}`;
   return (
-    `${MOST_CRASHES} processes in a row died while they drove this run and got no further, the last of them ` +
-    `${shortenOwnerName(last)}; it stands in ${where}. It is not tried again by itself: unpause it to try, or cancel it.`
+    `${MAX_CRASHES} processes in a row died while driving this run, without progress; the last was ` +
+    `${shortenOwnerName(last)}. The run is in ${where}. It is not retried automatically: unpause it to try again, or cancel it.`
   );
 }

@@ -1,3 +1,9 @@
+/*
+ * engine/driver: carrying out the effects of a run. `supervisor.ts` decides when this process claims and drives a run,
+ * `driver.ts` starts and stops its services, `lease.ts` renews its lease, and `owner.ts` judges other processes.
+ * `chart.ts` is the interface to the state machine; `live.ts` runs the services as XState actors, without a store.
+ */
+
 import type { Effect } from '../../protocol/effect.ts';
 import { isThrown } from '../../protocol/error.ts';
 import type { ReportEvent } from '../../protocol/event.ts';
@@ -14,23 +20,10 @@ import { findLiveAttempt } from './find-live-attempt.ts';
 import { sleep } from './host.ts';
 import type { Lease } from './lease.ts';
 
-/**
- * Drives one run while this process holds its lease.
- *
- * D1 What runs is what the state waits for: services are started and stopped by effects alone, and
- *    checked against the state whenever somebody else's events came in between.
- * D2 A service touches the outside only behind `durable()` (E1), and a tool only behind `assertDriving()` too (E2).
- *    A call that may run unrecorded (`mayRunUnrecorded`) does not wait for `durable()`; what follows from it does.
- *    A process that is stopped between that check and the end of the call, for longer than its lease, cannot
- *    be held back: what another then starts again has the same key, and a `once` call is in doubt there.
- * D3 A driver that lost its lease reports nothing more (E4).
- * D4 Driving ends when the run rests or has ended, everything is durable, and nobody has said anything since.
- */
-
-/** How often foreign events are looked for, in ms; they are seen within 200. */
+/** How often a driver looks for the entries of other processes, in ms; it sees them within 200 ms. */
 export const POLL_MS = 150;
 
-export type DriverOptions<State> = Pick<
+type DriverOptions<State> = Pick<
   RunOptions,
   'store' | 'host' | 'runId' | 'durability' | 'graceMs' | 'services' | 'judgeOwner'
 > & {
@@ -42,14 +35,26 @@ export type DriverOptions<State> = Pick<
   inherited: readonly Item[];
 };
 
-/** `at-rest`: nothing more to do now; `superseded`: another process drives the run. */
+/** `at-rest`: the run rests or has ended. `superseded`: another process drives the run. */
 export type DriveOutcome = 'at-rest' | 'superseded';
 
-/** One for all: a stack trace of it would tell nobody anything. */
+/** Shared by all aborts: its stack trace is of no use. */
 const MOVED_ON = new Stopped('The run has moved on.');
 
 type Running = { generation: number; abort: AbortController; done: Promise<void> };
 
+/**
+ * Drives one run while this process holds its lease.
+ *
+ * D1 The running services are those that the state waits for. Effects start and stop them; after entries of other
+ *    processes, the driver compares them with the state.
+ * D2 A service acts on the outside only after `durable()`, and calls a tool only after `assertDriving()` too. A call
+ *    that may run unrecorded (`mayRunUnrecorded`) does not wait for `durable()`; whatever follows from it does.
+ *    A process that is suspended between that check and the end of the call, for longer than its lease, cannot be
+ *    stopped from acting. The next driver's attempt has the same idempotency key, or a `once` call is in doubt there.
+ * D3 A driver that lost its lease reports nothing more.
+ * D4 Driving ends when the run rests or has ended, everything is durable, and no new input has arrived.
+ */
 export class Driver<State> {
   readonly #options: DriverOptions<State>;
   readonly #chart: Chart<State>;
@@ -58,11 +63,11 @@ export class Driver<State> {
   readonly #blobs: RunBlobs;
   readonly #running = new Map<string, Running>();
   readonly #outcome = Promise.withResolvers<DriveOutcome>();
-  #over = false;
+  #isOver = false;
   #cancelling: Promise<AppendOutcome> | null = null;
   #cancelTick = () => {};
-  #flushScheduled = false;
-  #checking = false;
+  #isCommitScheduled = false;
+  #isChecking = false;
 
   constructor(options: DriverOptions<State>) {
     this.#options = options;
@@ -73,60 +78,60 @@ export class Driver<State> {
     this.#outcome.promise.catch(() => {});
   }
 
-  get state(): State {
+  get #state(): State {
     return this.#log.state;
   }
 
-  /** Starts what the state waits for and goes on until the run rests or has ended. Rejects with the store's error. */
+  /** Drives until the run rests or has ended, or another process drives it. Rejects if the store or a service fails. */
   async drive(): Promise<DriveOutcome> {
     this.#log.follow({
       onInput: effects => {
         this.#apply(effects);
-        this.#honourCancel();
+        this.#honourCancelRequest();
         this.#commitInBackground();
       },
       onDropped: effects => {
         for (const effect of effects) if (effect.type === 'start') this.#stop(effect.id);
       },
       onRefolded: () => {
-        this.#honourCancel();
+        this.#honourCancelRequest();
         this.#matchServices();
         this.#commitInBackground();
       },
       onSuperseded: () => this.#end('superseded'),
       onFailed: error => this.#giveUp(error),
     });
-    this.#honourCancel();
+    this.#honourCancelRequest();
     this.#matchServices();
     this.#scheduleTick();
     void this.#endIfQuiet();
     return await this.#outcome.promise;
   }
 
-  /** Aborts what runs, waits for it to settle within the grace time, then puts the cancellation to the chart. */
-  async cancel(said: CommandOptions & { reason?: string }): Promise<AppendOutcome> {
-    if (this.#over) return { type: 'let-go' };
-    this.#cancelling ??= this.#cancel(said);
+  /** Aborts the running services, waits up to the grace time until they end, then appends the cancellation. */
+  async cancel(options: CommandOptions & { reason?: string }): Promise<AppendOutcome> {
+    if (this.#isOver) return { type: 'driver-changed' };
+    this.#cancelling ??= this.#cancel(options);
     return await this.#cancelling;
   }
 
-  async #cancel(said: CommandOptions & { reason?: string }): Promise<AppendOutcome> {
+  async #cancel(options: CommandOptions & { reason?: string }): Promise<AppendOutcome> {
     const running = [...this.#running.values()];
     for (const { abort } of running) abort.abort(new Cancelled('The run was cancelled.'));
     const settled = Promise.allSettled(running.map(({ done }) => done));
     const grace = new AbortController();
     await Promise.race([settled, sleep(this.#options.host, this.#options.graceMs, grace.signal)]);
     grace.abort();
-    return this.#over
-      ? { type: 'let-go' }
-      : await this.#log.append([state => this.#chart.cancel(state, said)]);
+    return this.#isOver
+      ? { type: 'driver-changed' }
+      : await this.#log.append([state => this.#chart.cancel(state, options)]);
   }
 
-  /** Another process asked this one to cancel the run: it does, with the grace time. */
-  #honourCancel(): void {
-    const said = this.#chart.cancellation(this.state);
-    if (said === null || this.#cancelling !== null || this.#chart.hasEnded(this.state)) return;
-    this.cancel(said).catch(error => this.#giveUp(error));
+  /** Cancels the run if another process has requested it. */
+  #honourCancelRequest(): void {
+    const request = this.#chart.cancellation(this.#state);
+    if (request === null || this.#cancelling !== null || this.#chart.hasEnded(this.#state)) return;
+    this.cancel(request).catch(error => this.#giveUp(error));
   }
 
   #apply(effects: readonly Effect[]): void {
@@ -146,7 +151,7 @@ export class Driver<State> {
   }
 
   #matchServices(): void {
-    const wanted = this.#chart.pending(this.state);
+    const wanted = this.#chart.pending(this.#state);
     for (const [id, { generation }] of [...this.#running]) {
       if (!wanted.some(service => service.id === id && service.input.generation === generation))
         this.#stop(id);
@@ -156,7 +161,7 @@ export class Driver<State> {
   }
 
   #start(effect: Extract<Effect, { type: 'start' }>): void {
-    if (this.#over || this.#cancelling !== null) return;
+    if (this.#isOver || this.#cancelling !== null) return;
     this.#options.host.reach?.('effect.before');
     const abort = new AbortController();
     const scope = this.#makeScope(effect, abort.signal);
@@ -173,7 +178,7 @@ export class Driver<State> {
     running?.abort.abort(MOVED_ON);
   }
 
-  /** A service that throws is a defect, or a store that failed: the run stays as it is, resumable. */
+  /** A service throws because of a defect or a failed store: driving ends, and the run can be resumed. */
   #serviceFailed(error: unknown, signal: AbortSignal): void {
     if (isThrown(error, Stopped) || signal.aborted) return;
     this.#giveUp(error);
@@ -185,7 +190,7 @@ export class Driver<State> {
       host,
       signal,
       until: input.until,
-      context: () => this.#chart.contextOf(this.state),
+      context: () => this.#chart.contextOf(this.#state),
       inherited: () => inherited,
       report: report => this.#report(report, input.generation),
       durable: () => this.#durable(signal),
@@ -198,7 +203,7 @@ export class Driver<State> {
   }
 
   #report(report: Report, generation: number): boolean {
-    if (this.#over) return false;
+    if (this.#isOver) return false;
     this.#options.host.reach?.('report.before');
     const event = { ...report, at: this.#options.host.now(), generation } as ReportEvent;
     const effects = this.#log.report(event);
@@ -213,31 +218,31 @@ export class Driver<State> {
     this.#throwIfStopped(signal);
     if (this.#options.durability === 'relaxed') this.#commitInBackground();
     else await this.#log.commit();
-    this.#saveOnTheWay();
+    this.#saveSnapshot();
     await this.#renewAfter(1 / 2);
     this.#throwIfStopped(signal);
   }
 
   #throwIfStopped(signal: AbortSignal): void {
-    if (this.#over || signal.aborted) throw new Stopped('This work is not wanted any more.');
+    if (this.#isOver || signal.aborted) throw MOVED_ON;
   }
 
   #assertDriving(): void {
-    if (!this.#over && this.#lease.isValid) return;
+    if (!this.#isOver && this.#lease.isValid) return;
     this.#end('superseded');
     throw new Stopped('The lease ran out before the tool was called.');
   }
 
-  /** What was reported in one go is committed in one go, soon. */
+  /** Commits soon; everything reported until then is in the same commit. */
   #commitInBackground(): void {
-    if (this.#flushScheduled) return;
-    this.#flushScheduled = true;
+    if (this.#isCommitScheduled) return;
+    this.#isCommitScheduled = true;
     setImmediate(() => {
-      this.#flushScheduled = false;
+      this.#isCommitScheduled = false;
       this.#log
         .commit()
         .then(() => {
-          this.#saveOnTheWay();
+          this.#saveSnapshot();
           return this.#endIfQuiet();
         })
         .catch(error => this.#giveUp(error));
@@ -249,50 +254,51 @@ export class Driver<State> {
   }
 
   async #tick(): Promise<void> {
-    if (this.#over) return;
+    if (this.#isOver) return;
     try {
       await this.#renewAfter(1 / 3);
       await this.#log.catchUp();
     } catch (error) {
       return this.#giveUp(error);
     }
-    if (!this.#over) this.#scheduleTick();
+    if (!this.#isOver) this.#scheduleTick();
   }
 
+  /** Renews the lease if this part of its time (0 to 1) has passed. */
   async #renewAfter(part: number): Promise<void> {
-    if (!this.#over && !(await this.#lease.renewAfter(part))) this.#end('superseded');
+    if (!this.#isOver && !(await this.#lease.renewAfter(part))) this.#end('superseded');
   }
 
-  /** Nothing left to do: snapshot, release, and one more look for what was said meanwhile. */
+  /** If there is nothing left to do: looks for new inputs once more, saves a snapshot and ends driving. */
   async #endIfQuiet(): Promise<void> {
-    if (this.#over || this.#checking || !this.#isQuiet()) return;
-    this.#checking = true;
+    if (this.#isOver || this.#isChecking || !this.#isQuiet()) return;
+    this.#isChecking = true;
     try {
       await this.#log.catchUp();
-      if (this.#over || !this.#isQuiet()) return;
+      if (this.#isOver || !this.#isQuiet()) return;
       await this.#options.snapshots.saveAtRest(this.#log.durable);
-      if (this.#over || !this.#isQuiet()) return;
+      if (this.#isOver || !this.#isQuiet()) return;
       this.#end('at-rest');
     } catch (error) {
       this.#giveUp(error);
     } finally {
-      this.#checking = false;
+      this.#isChecking = false;
     }
   }
 
   #isQuiet(): boolean {
     if (!this.#log.isDurable) return false;
-    if (this.#chart.hasEnded(this.state)) return true;
-    const wakeAt = this.#chart.wakeAt(this.state);
-    return this.#chart.isAtRest(this.state) && (wakeAt === null || wakeAt > this.#options.host.now());
+    if (this.#chart.hasEnded(this.#state)) return true;
+    const wakeAt = this.#chart.wakeAt(this.#state);
+    return this.#chart.isAtRest(this.#state) && (wakeAt === null || wakeAt > this.#options.host.now());
   }
 
-  #saveOnTheWay(): void {
-    if (!this.#over) this.#options.snapshots.saveOnTheWay(this.#log.durable);
+  #saveSnapshot(): void {
+    if (!this.#isOver) this.#options.snapshots.saveInBackground(this.#log.durable);
   }
 
   #end(outcome: DriveOutcome): void {
-    if (this.#over) return;
+    if (this.#isOver) return;
     this.#close();
     const { resolve, reject } = this.#outcome;
     if (outcome === 'superseded') return resolve(outcome);
@@ -300,7 +306,7 @@ export class Driver<State> {
   }
 
   #giveUp(error: unknown): void {
-    if (this.#over) return;
+    if (this.#isOver) return;
     this.#close();
     this.#lease
       .release()
@@ -309,9 +315,9 @@ export class Driver<State> {
   }
 
   #close(): void {
-    this.#over = true;
+    this.#isOver = true;
     this.#cancelTick();
     for (const id of [...this.#running.keys()]) this.#stop(id);
-    this.#log.letGo();
+    this.#log.stopDriving();
   }
 }

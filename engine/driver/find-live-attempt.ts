@@ -3,16 +3,17 @@ import { shortenOwnerName } from '../../protocol/owner-name.ts';
 import type { Store } from '../../protocol/store.ts';
 import { readJournal } from '../journal/read-journal.ts';
 import { isCallRunning } from '../services/running-calls.ts';
+import type { OwnerStanding } from './owner.ts';
 
-/** What is known of the process that `run.claimed` names: see `engine/driver/owner.ts`. */
-export type JudgeOwner = (name: string) => 'self' | 'alive' | 'dead' | 'unknown';
+/** Looks up the process that a `run.claimed` event names; see `owner.ts`. */
+export type JudgeOwner = (name: string) => OwnerStanding;
 
 type Journals = { store: Store; judgeOwner: JudgeOwner };
 
 /**
- * An attempt of a call that may still act, for people; `null` if none can: each has ended by what its journal
- * says, or the process under whose claim it started is gone, or that process is this one and the function has
- * ended. An attempt whose process cannot be told counts as one that may act. `attempt`: how many were made.
+ * Finds an attempt of a call that may still act, described for people; `null` if none can. An attempt can no longer
+ * act if the journal records its end, if the process that started it is dead, or if that is this process and the
+ * tool's function has ended. An attempt of an unknown process may act. `attempt`: how many attempts were made.
  */
 export async function findLiveAttempt(
   journals: Journals,
@@ -24,7 +25,7 @@ export async function findLiveAttempt(
   const [first] = events;
   const forkOf = first?.type === 'run.started' ? first.forkOf : undefined;
   const starts = events.filter(event => event.type === 'tool.started' && event.callId === callId);
-  if (starts.length < attempt) return 'an attempt in another store';
+  if (starts.length < attempt) return 'an attempt that another store has recorded';
   for (const { by, attempt: number } of listAttempts(events, callId)) {
     if (by === undefined && forkOf !== undefined) continue;
     const standing = by === undefined ? 'unknown' : judgeOwner(by);
@@ -39,16 +40,16 @@ export async function findLiveAttempt(
   }
 }
 
-/** An attempt of the call that succeeded after the run had given it up; `undefined` if none did. */
+/** The `tool.late` event of an attempt that succeeded after the run had given it up; `undefined` without one. */
 export async function findLateSuccess(store: Store, runId: string, callId: string) {
   const events = (await readJournal(store, runId)).map(({ event }) => event);
   return events.find(event => event.type === 'tool.late' && event.callId === callId && !event.isError);
 }
 
-/** `by`: who held the run when it started; `undefined` where the journal does not say, as for what a fork copied. */
+/** `by`: the driver that started it; `undefined` if the journal has no claim before it, as for entries copied by a fork. */
 type Attempt = { by: string | undefined; attempt: number };
 
-/** The attempts of which the journal does not say that they have ended. */
+/** The attempts whose end is not in the journal. */
 function listAttempts(events: readonly RunEvent[], callId: string): Attempt[] {
   let open: Attempt[] = [];
   let by: string | undefined;
@@ -63,10 +64,10 @@ function listAttempts(events: readonly RunEvent[], callId: string): Attempt[] {
   return open;
 }
 
-function describeAttempt(attempt: number, by: string | undefined, standing: string): string {
+function describeAttempt(attempt: number, by: string | undefined, standing: OwnerStanding): string {
   const which = `attempt ${attempt}`;
   if (standing === 'self') return `${which}, which still runs in this process`;
   if (by === undefined) return which;
   const process = `${which}, started by process ${shortenOwnerName(by)}`;
-  return standing === 'alive' ? `${process}, which is alive` : `${process}, of which nothing is known here`;
+  return standing === 'alive' ? `${process}, which is alive` : `${process}, whose status is unknown here`;
 }

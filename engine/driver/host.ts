@@ -1,4 +1,4 @@
-/** Where a process can die or stall, as tests and crash drills name it. */
+/** The points where tests and crash drills can stop or delay a process. */
 export type FaultPoint =
   | 'create.before'
   | 'create.after'
@@ -27,32 +27,31 @@ export type FaultPoint =
   | 'release.before'
   | 'release.after';
 
-/** Time, ids and randomness, injected. Everything here works in a browser too. */
+/** Injected time, ids and randomness. `systemHost` is the default; it works in browsers too. */
 export interface Host {
   /** ms since the epoch. */
   now(): number;
-  /** ms on a clock that is never set back, and that runs on while the process is stopped. */
+  /** ms on a clock that is never set back and keeps running while the process is stopped. */
   monotonic(): number;
-  /** 0 ≤ n < 1. */
+  /** A number from 0 up to, but not including, 1. */
   random(): number;
+  /** A new unique id that starts with `prefix` and `_`. */
   newId(prefix: string): string;
-  /** How long a lease on a run holds without being renewed, in ms. Default 10 000. */
+  /** How long a lease is valid without renewal, in ms. Default 10 000. */
   leaseMs?: number;
-  /** Runs `fire` once after `ms`; gives back what cancels it. `keepAlive: false` lets the process end meanwhile. */
+  /** Calls `fire` once after `ms`; returns a function that cancels it. `keepAlive: false` lets the process exit first. */
   setTimer(ms: number, fire: () => void, options?: { keepAlive: boolean }): () => void;
-  /** Called at each fault point; a test may end the process here, or wait. */
+  /** Called at each fault point; a test may exit or block here. */
   reach?(point: FaultPoint): void;
 }
 
-/**
- * Longer waits for a time of the wall clock are made of naps of this length: timers stand still while the
- * machine sleeps.
- */
+/** Waits for a wall-clock time are split into naps of this length: timers stop while the machine sleeps. */
 export const LONGEST_NAP_MS = 60_000;
 
-/** The longest a platform timer can wait; longer waits are made of several. */
+/** The longest delay of a platform timer, in ms; longer timers fire early. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
+/** The platform's clock, timers and random numbers. */
 export const systemHost: Host = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
@@ -65,22 +64,23 @@ export const systemHost: Host = {
   },
 };
 
-/** A moment on both clocks. */
+/** A moment on both clocks, in ms. */
 export type Moment = { wall: number; monotonic: number };
 
+/** The current moment. */
 export function momentOf(host: Host): Moment {
   return { wall: host.now(), monotonic: host.monotonic() };
 }
 
 /**
- * How much time has passed since, in ms, by the clock that says more: the monotonic one may stand still
- * while the machine sleeps, and the wall clock may be set back.
+ * The time since a moment, in ms. Uses the clock that shows more: the monotonic clock may stop while the machine
+ * sleeps, and the wall clock may be set back.
  */
 export function elapsedSince(moment: Moment, host: Host): number {
   return Math.max(host.monotonic() - moment.monotonic, host.now() - moment.wall);
 }
 
-/** Resolves after `ms`, or at once when `signal` is aborted. */
+/** Resolves after `ms`, or as soon as `signal` is aborted. */
 export function sleep(host: Host, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise(resolve => {
     if (signal?.aborted === true) return resolve();

@@ -1,13 +1,13 @@
 import type { RunOptions } from '../run/run-options.ts';
 import { elapsedSince, type Moment, momentOf } from './host.ts';
 
-/** `leasedAt`: right before the lease was asked for. */
-export type LeaseOptions = Pick<RunOptions, 'store' | 'host' | 'runId' | 'leaseMs'> & {
+/** `leasedAt`: the moment right before the claim. */
+type LeaseOptions = Pick<RunOptions, 'store' | 'host' | 'runId' | 'leaseMs'> & {
   epoch: number;
   leasedAt: Moment;
 };
 
-/** The lease on a run that this process holds, under one epoch. It holds from when it was asked for last. */
+/** This process's lease on a run. It is valid for `leaseMs` from the moment of the last claim or renewal request. */
 export class Lease {
   readonly #options: LeaseOptions;
   #renewedAt: Moment;
@@ -17,12 +17,13 @@ export class Lease {
     this.#renewedAt = options.leasedAt;
   }
 
+  /** Whether the lease has not expired, by this process's clocks. */
   get isValid(): boolean {
     const { host, leaseMs } = this.#options;
     return elapsedSince(this.#renewedAt, host) < leaseMs;
   }
 
-  /** Renews it once this part of its time has passed; false when another process has the run. */
+  /** Renews the lease if this part of its time (0 to 1) has passed. Returns false if another process drives the run. */
   async renewAfter(part: number): Promise<boolean> {
     const { store, host, runId, epoch, leaseMs } = this.#options;
     if (elapsedSince(this.#renewedAt, host) < leaseMs * part) return true;
@@ -34,6 +35,7 @@ export class Lease {
     return isHeld;
   }
 
+  /** Gives the lease back, so that another process can claim the run. */
   async release(): Promise<void> {
     const { store, host, runId, epoch } = this.#options;
     host.reach?.('release.before');

@@ -12,22 +12,25 @@ import { makeModelTurn } from '../services/model-turn.ts';
 import { type Report, type Service, type ServiceScope, Stopped } from '../services/service.ts';
 import { type Host, systemHost } from './host.ts';
 
-/** A service as an actor of `agentMachine`: what `agentMachine.provide({ actors })` takes. */
+/** A service as an actor of `agentMachine`, for `agentMachine.provide({ actors })`. */
 export type ServiceActor = CallbackActorLogic<ChartEvent, ServiceInput, Notice>;
 
 export type ServiceActors = Readonly<Record<ServiceName, ServiceActor>>;
 
+/** Options for running services as XState actors. */
 export type LiveOptions = {
   /**
-   * Stores what `actor.getPersistedSnapshot()` gives. Awaited after `tool.started` and before the
-   * tool is called, and before each model call. Without it a restored actor may run a call again.
+   * Stores the result of `actor.getPersistedSnapshot()`. Awaited before each model call, and between `tool.started`
+   * and the call of the tool. Without it, a restored actor may run a call again.
    */
   persist?: (snapshot: JsonValue) => void | Promise<void>;
-  /** Text and progress as they come; they never pass through the machine. */
+  /** Receives text and progress as they arrive; they do not pass through the machine. */
   onDelta?: (delta: Delta) => void;
+  /** Time, ids and randomness. Default: `systemHost`. */
   host?: Host;
 };
 
+/** All services as actors of `agentMachine`. */
 export function actorsOf(
   services: Readonly<Record<ServiceName, Service>>,
   options: LiveOptions = {},
@@ -41,10 +44,10 @@ export function actorsOf(
 }
 
 /**
- * Runs a service inside an ordinary actor of the machine. It reads the machine's current context, not
- * the input it was started with: a restored actor is started with the input of long ago.
+ * Runs a service as an actor of the machine. The service reads the machine's current context rather than the actor's
+ * input, which is outdated in a restored actor. `describe` turns an error into a report; `null` means a defect.
  */
-export function actorOf(
+function actorOf(
   service: Service,
   options: LiveOptions = {},
   describe: (error: unknown, host: Host) => Report | null = () => null,
@@ -64,14 +67,14 @@ export function actorOf(
   });
 }
 
-/** An actor has nobody to reject to: what is wrong with the app's setup fails the turn. */
-export function describeSetupFailure(error: unknown, host: Host): Report | null {
+/** Fails the turn for an error in the app's setup: an actor has no caller to reject to. */
+function describeSetupFailure(error: unknown, host: Host): Report | null {
   if (!(error instanceof EngineError)) return null;
   const { code, message } = error;
   return { type: 'turn.failed', error: { code, message }, retryable: false, startedAt: host.now() };
 }
 
-/** A service never rejects but for a defect: in an app that belongs to its uncaught errors, not to silence. */
+/** Raises an uncaught error: a service that rejects has a defect. */
 function reportDefect(error: unknown): void {
   queueMicrotask(() => {
     throw error;
@@ -86,7 +89,7 @@ function makeScope(
   { persist, onDelta, host = systemHost }: LiveOptions,
 ): ServiceScope {
   const assertDriving = () => {
-    if (signal.aborted) throw new Stopped('This work is not wanted any more.');
+    if (signal.aborted) throw new Stopped('The run has moved on.');
   };
   return {
     host,
@@ -108,7 +111,7 @@ function makeScope(
     publish: delta => onDelta?.(delta),
     blobs: null,
     recordLate: () => {},
-    findLiveAttempt: async () => 'an attempt in an earlier process',
+    findLiveAttempt: async () => 'an attempt of an earlier process',
   };
 }
 
@@ -118,20 +121,29 @@ function persistedSnapshot(machine: AnyActorRef): JsonValue {
 
 function parentOf(self: AnyActorRef): AnyActorRef {
   const parent = self._parent;
-  if (parent === undefined) throw new Error('A service is an actor of agentMachine and does not run alone.');
+  if (parent === undefined)
+    throw new Error('A service cannot run alone: pass it to agentMachine.provide({ actors }).');
   return parent;
 }
 
+/** Options of `fromAdapter`. */
 export type FromAdapterOptions = LiveOptions & {
   instructions?: string;
-  /** Tools the model is told of; what runs them is the `toolBatch` actor. */
+  /** The tools that the model may call. The `toolBatch` actor runs them. */
   tools?: readonly Tool[];
   settings?: Settings;
   providerOptions?: JsonObject;
   prepareTurn?: PrepareTurn;
 };
 
-/** The machine's `modelTurn` alone: exactly one call of `adapter` each time it is invoked. */
+/**
+ * The `modelTurn` actor of `agentMachine`: calls `adapter` exactly once each time it is invoked.
+ *
+ * @example
+ * const machine = agentMachine.provide({
+ *   actors: { modelTurn: fromAdapter(model, { instructions: 'Be brief.' }) },
+ * });
+ */
 export function fromAdapter(adapter: ModelAdapter, options: FromAdapterOptions = {}): ServiceActor {
   const { instructions, tools = [], settings = {}, providerOptions, prepareTurn, ...live } = options;
   const byName: ReadonlyMap<string, Tool> = new Map(tools.map(tool => [tool.name, tool]));

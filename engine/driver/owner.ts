@@ -3,38 +3,38 @@ import type { Owner } from '../../protocol/store.ts';
 import { hashText } from '../journal/digest.ts';
 
 /**
- * What this process knows of an owner. `self`: this copy of the engine in this process. `dead`: it ran on this host,
- * boot and PID namespace, and its process has ended. `unknown`: it ran elsewhere, or cannot be told; only the end
- * of its lease says that it drives no more, and nothing says that it does not act.
+ * What this process knows about an owner. `self`: this copy of the engine. `alive` and `dead`: a process of the same
+ * host, boot and PID namespace. `unknown`: any other owner. It no longer drives once its lease expires, but its tools
+ * may still act.
  */
 export type OwnerStanding = 'self' | 'alive' | 'dead' | 'unknown';
 
-/** This process as the owner of leases; each driver gets an id of its own. */
+/** This process as the owner of leases. Each driver has its own id. */
 export function makeOwner(id: string): Owner {
   self ??= describeSelf();
   return { id, ...self };
 }
 
-/** Looks the owner's process up, if it ran where this one does. */
+/** Looks up the owner's process, if it is on this host. */
 export function judgeOwner(owner: NamedProcess): OwnerStanding {
   return compareOwner(owner, makeOwner(''), findProcess);
 }
 
-/** The same of an owner as `run.claimed` names it in `by` or `replaces`; `unknown` for a name of an earlier release. */
+/** Like `judgeOwner`, for the name in a `run.claimed` event. Names written by earlier releases are `unknown`. */
 export function judgeOwnerName(name: string): OwnerStanding {
   const owner = readOwnerName(name);
   return owner === undefined ? 'unknown' : judgeOwner(owner);
 }
 
-/** Whether the owner is known to be gone; one that cannot be told is left to its lease. */
+/** Whether the owner is known to be dead. If not, its lease has to expire. */
 export function isOwnerDead(owner: Owner): boolean {
   return judgeOwner(owner) === 'dead';
 }
 
-/** A process by its id: none has it, or one that started then (empty where that cannot be known). */
-export type FoundProcess = { type: 'none' } | { type: 'found'; startedAt: string };
+/** The result of a lookup by process id. `startedAt` is empty if unknown. */
+type FoundProcess = { type: 'none' } | { type: 'found'; startedAt: string };
 
-/** Judges `owner` from where `here` runs. `find` is asked only for an id that means the same process in both places. */
+/** Judges `owner` from the process `here`. `find` is called only if process ids mean the same for both. */
 export function compareOwner(
   owner: NamedProcess,
   here: NamedProcess,
@@ -68,10 +68,10 @@ function describeSelf(): Omit<Owner, 'id'> {
 }
 
 /**
- * Where process ids mean the same processes as here. The boot id is the kernel's, and new at each boot: containers
- * share it with their host and with each other, whatever they are called, and differ in their PID namespaces. An
- * owner of an earlier boot has another space, because no identity of a machine across boots is safe from copies of
- * its disk; it is left to its lease. Start times are counted in the time namespace of the reader.
+ * A digest of where process ids and start times mean the same as here; empty if unknown. The kernel's boot id changes
+ * at each boot. Containers share it with their host but have their own PID namespaces. Owners of an earlier boot have
+ * another space and are left to their leases: no machine identity that survives boots is safe from copied disks. Start
+ * times depend on the time namespace of the reader.
  * Source: proc(5), namespaces(7), time_namespaces(7); `kern.bootsessionuuid` is Darwin's.
  */
 function findSpace(): string {
@@ -88,12 +88,12 @@ function findSpace(): string {
   }
 }
 
-/** In a PID namespace with no `/proc` of its own, the one that is mounted names other processes. */
+/** Whether `/proc` belongs to this PID namespace: a namespace without its own sees another one's processes. */
 function isProcOurs(): boolean {
   return fs().readlinkSync('/proc/self') === String(process.pid);
 }
 
-/** Kernels before 5.6 have none. */
+/** Empty on kernels before 5.6, which have no time namespaces. */
 function readTimeNamespace(): string {
   try {
     return fs().readlinkSync('/proc/self/ns/time');
@@ -115,7 +115,7 @@ function findProcess(pid: number): FoundProcess {
   return readProcess(pid);
 }
 
-/** A zombie has ended. */
+/** Reads a process's start time. A zombie counts as no process. */
 function readProcess(pid: number): FoundProcess {
   try {
     if (process.platform === 'linux') {
@@ -131,13 +131,13 @@ function readProcess(pid: number): FoundProcess {
   }
 }
 
-/** What a program of this system prints, in English and UTC. Loads `node:child_process`, which Linux does without. */
+/** Runs a system program and returns its output, in English and UTC. Not used on Linux, which has `/proc`. */
 function runProgram(file: string, args: string[]): string {
   const { execFileSync } = process.getBuiltinModule('node:child_process');
   const env = { ...process.env, LC_ALL: 'C', TZ: 'UTC0' };
   return execFileSync(file, args, { encoding: 'utf8', env });
 }
 
-/** Asked for when an owner is made: a static import of `node:fs` loads Node's streams with the package. */
+/** Loaded on first use: a static import of `node:fs` would load Node's streams with the package. */
 const fs = () => process.getBuiltinModule('node:fs');
 const os = () => process.getBuiltinModule('node:os');

@@ -16,24 +16,24 @@ import { type DriveOutcome, Driver, POLL_MS } from './driver.ts';
 import { LONGEST_NAP_MS, type Moment, momentOf, sleep } from './host.ts';
 import { Lease } from './lease.ts';
 
-/** `failed`: driving here failed, and has not begun again. */
+/** `failed`: driving failed in this process and has not been retried. */
 type Stage =
   | { type: 'idle' }
   | { type: 'claiming'; claimed: Promise<boolean> }
   | { type: 'driving'; driver: Driver<ChartState>; done: Promise<DriveOutcome> }
   | { type: 'failed'; error: unknown };
 
-export type SupervisorParts = {
+type SupervisorParts = {
   options: RunOptions;
   log: RunLog<ChartState>;
   events: RunEvents;
   children: RunChildren;
   loaded: LoadedRun;
-  /** The transcript this run continues, as it was read; it is looked at again when the run is driven. */
+  /** The transcript of the runs that this run continues, cached; reloaded when the run is driven. */
   inherited: readonly Item[] | undefined;
 };
 
-/** Whether a run is driven here: takes its lease, drives it, and checks again once it rests. */
+/** Decides when this process drives a run: claims it, drives it until it rests, and wakes it when a timer is due. */
 export class Supervisor {
   readonly #options: RunOptions;
   readonly #parts: SupervisorParts;
@@ -51,41 +51,42 @@ export class Supervisor {
     this.#snapshots = new Snapshots({ ...parts.options, chart: agentChart }, parts.loaded);
   }
 
-  /** While the run is driven here. */
+  /** The driver, while this process drives the run. */
   get driver(): Driver<ChartState> | null {
     return this.#stage.type === 'driving' ? this.#stage.driver : null;
   }
 
-  /** Whether there is more to come, as far as is known here. */
+  /** Whether more events are expected, as far as this process has read the journal. */
   get standing(): 'running' | 'at-rest' | 'ended' {
     const { state } = this.#log;
     if (this.driver !== null) return 'running';
-    return hasEnded(state) ? 'ended' : isAtRest(state) ? 'at-rest' : 'running';
+    if (hasEnded(state)) return 'ended';
+    return isAtRest(state) ? 'at-rest' : 'running';
   }
 
-  /** Why driving here failed. */
+  /** The error that stopped driving in this process; `null` without one. */
   get failure(): { error: unknown } | null {
     return this.#stage.type === 'failed' ? this.#stage : null;
   }
 
-  /** The transcript this run continues, once it is known. */
+  /** The transcript of the runs that this run continues; `undefined` until it is loaded. */
   get inherited(): readonly Item[] | undefined {
     return this.#inherited;
   }
 
-  /** Folds what others have written: a driver here does so by itself. */
+  /** Reads the entries of other processes, unless a driver in this process does. */
   async refresh(): Promise<void> {
     if (this.driver === null) await this.#log.catchUp();
   }
 
-  /** Puts inputs to the run, which is driven on. */
+  /** Appends inputs and drives the run. */
   async put(makes: readonly MakeCommand[]): Promise<SubmitResult> {
     const result = await this.#log.put(makes);
-    if (result.accepted && !this.#log.isLed) this.driveInBackground();
+    if (result.accepted && !this.#log.isDriving) this.driveInBackground();
     return result;
   }
 
-  /** How the run stands once it rests or has ended; drives it if nobody else does. Rejects when driving it failed. */
+  /** Waits until the run rests or has ended, and drives it if no other process does. Rejects if driving fails. */
   async settled(): Promise<Settled> {
     for (;;) {
       if (this.#stage.type === 'driving') await this.#stage.done;
@@ -93,7 +94,7 @@ export class Supervisor {
       const settled = this.driver === null ? describeNow(this.#log.state, this.#options) : null;
       const { context } = this.#log.state;
       if (settled?.status === 'waiting' && suspendedCalls(context).length > 0) {
-        if (await this.#takeEnded()) continue;
+        if (await this.#deliverAnswers()) continue;
         return await addChildren(this.#options.store, this.#log.state.context, settled);
       }
       if (settled?.status === 'cancelled') return await addChildren(this.#options.store, context, settled);
@@ -103,28 +104,28 @@ export class Supervisor {
     }
   }
 
-  /** Waits until all sub-agents rest. True when one of them has ended, and the run goes on. */
-  async #takeEnded(): Promise<boolean> {
+  /** Waits until all sub-agents rest and delivers the answers of those that ended. Returns whether there were any. */
+  async #deliverAnswers(): Promise<boolean> {
     const ended = await this.#parts.children.settle(this.#log.state.context);
     for (const command of ended) await this.put([() => command]);
     return ended.length > 0;
   }
 
-  /** A process that was asked to cancel the run, and has not by the deadline, is not waited for. */
+  /** Ends the run if its driver has not honoured a cancel request by the deadline. Returns whether it did. */
   async #endIfOverdue(): Promise<boolean> {
     const { cancelling } = this.#log.state.context;
     if (cancelling === null || this.#options.host.now() < cancelling.deadline) return false;
     return (await this.put([state => cancelRun(state, cancelling)])).accepted;
   }
 
-  /** Drives a run that was just created and claimed. */
+  /** Starts driving a run that was just created and claimed. */
   begin(epoch: number, leasedAt: Moment, inherited: readonly Item[]): void {
     this.#inherited = inherited;
-    this.#log.lead(epoch);
+    this.#log.startDriving(epoch);
     this.#drive(epoch, leasedAt, inherited);
   }
 
-  /** Claims and drives; false when another process holds the lease. */
+  /** Claims the run and starts driving it. Returns false if another process holds the lease. */
   async tryToDrive(): Promise<boolean> {
     const stage = this.#stage;
     if (stage.type === 'driving') return true;
@@ -134,12 +135,13 @@ export class Supervisor {
     return await claimed;
   }
 
-  /** Drives the run if it has something to do; else wakes it when it has. */
+  /** Drives the run if it has something to do; otherwise sets a timer for when it has. */
   driveInBackground(): void {
     if (describeNow(this.#log.state, this.#options) !== null) return this.wakeAtExpiry();
     this.tryToDrive().catch(() => {});
   }
 
+  /** Sets a timer that drives a resting run when an approval expires. It does not keep the process alive. */
   wakeAtExpiry(): void {
     this.#cancelWake();
     const { timer } = this.#log.state.context;
@@ -161,40 +163,40 @@ export class Supervisor {
       const epoch = await this.#log.claim({ owner, leaseMs, now: leasedAt.wall, isDead });
       if (epoch === null) return false;
       await this.#endIfOrphaned();
-      await this.#parkIfPoisoned();
-      const inherited = await this.#inherit();
+      await this.#quarantineIfCrashing();
+      const inherited = await this.#loadInherited();
       while (!this.#log.isDurable) await this.#log.commit();
-      if (!this.#log.isLed) return false;
+      if (!this.#log.isDriving) return false;
       after = this.#drive(epoch, leasedAt, inherited);
       return true;
     } catch (error) {
-      if (this.#log.isLed) after = { type: 'failed', error };
-      this.#log.letGo();
+      if (this.#log.isDriving) after = { type: 'failed', error };
+      this.#log.stopDriving();
       throw error;
     } finally {
       this.#stage = after;
     }
   }
 
-  /** What the run continues, as it is now; as it was read before, where the store has it no more. */
-  async #inherit(): Promise<readonly Item[]> {
+  /** Reloads the inherited transcript; uses the cached one if the store cannot provide it any more. */
+  async #loadInherited(): Promise<readonly Item[]> {
     const { inherited } = this.#parts.loaded;
     if (inherited !== undefined) return inherited;
-    const before = this.#inherited;
+    const cached = this.#inherited;
     const loading = this.#options.loadInherited(this.#log.state.context.continues);
-    this.#inherited = await (before === undefined ? loading : loading.catch(() => before));
+    this.#inherited = await (cached === undefined ? loading : loading.catch(() => cached));
     return this.#inherited;
   }
 
-  /** A sub-agent does nothing more for a run that does not wait for it. */
+  /** Cancels a sub-agent's run if its parent no longer waits for it. */
   async #endIfOrphaned(): Promise<void> {
     const { state } = this.#log;
     const reason = hasEnded(state) ? null : await findOrphan(this.#options.store, state.context);
-    if (reason !== null) await this.#log.append([now => cancelRun(now, { reason })]);
+    if (reason !== null) await this.#log.append([current => cancelRun(current, { reason })]);
   }
 
-  /** A run that ends one process after another is paused instead of driven. */
-  async #parkIfPoisoned(): Promise<void> {
+  /** Pauses the run if several processes in a row died while driving it. */
+  async #quarantineIfCrashing(): Promise<void> {
     const reason = await detectCrashLoop(this.#options.store, this.#log.durable, this.#log.runId);
     if (reason !== null) await this.#log.append([() => ({ type: 'run.quarantined', reason })]);
   }
@@ -225,19 +227,18 @@ export class Supervisor {
   }
 
   #afterDriving(stage: Stage): void {
-    this.#log.letGo();
+    this.#log.stopDriving();
     this.#stage = stage;
     this.wakeAtExpiry();
-    this.#parts.events.nudge();
+    this.#parts.events.wakeReaders();
     const { context } = this.#log.state;
     if (context.cancelling !== null) void this.#parts.children.cancel(context).catch(() => {});
-    void this.#tellParent().catch(() => {});
+    void this.#deliverToParent().catch(() => {});
   }
 
   /**
-   * What was said after the driver's last look, and before it let go of the run, is not left lying; nor is a run
-   * whose lease this process let run out, if no other took it. A sub-agent's run that ended before this one
-   * waited for it could not tell it so.
+   * Drives again if there is work left: inputs that arrived between the driver's last check and its end, a run whose
+   * lease expired without a new driver, or answers of sub-agents that ended before this run waited for them.
    */
   async #checkForWork(): Promise<void> {
     if (hasEnded(this.#log.state)) return;
@@ -252,8 +253,8 @@ export class Supervisor {
     if (this.driver === null) this.driveInBackground();
   }
 
-  /** The run that waits for this one is told how it ended, and driven on where its agent is here. */
-  async #tellParent(): Promise<void> {
+  /** Delivers the answer of an ended sub-agent's run to its parent, and drives the parent if its agent is here. */
+  async #deliverToParent(): Promise<void> {
     const { store, host, openParent, isAwaited } = this.#options;
     const { state } = this.#log;
     const { parent } = state.context;

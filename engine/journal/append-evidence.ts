@@ -3,8 +3,8 @@ import type { BookkeepingEvent } from '../../protocol/event.ts';
 import type { Store } from '../../protocol/store.ts';
 
 /**
- * Appends what the chart knows nothing of: what came after a run was given up or had ended, and notes.
- * Gives the entry's seq; `undefined` when there is no such run, or none any more.
+ * Appends an event that the chart ignores: a late outcome or a note. The run's state and status stay the same.
+ * Returns the seq of the new entry, or `undefined` if the store has no such run.
  */
 export async function appendEvidence(
   store: Store,
@@ -15,12 +15,14 @@ export async function appendEvidence(
     const record = await store.get(runId);
     if (record === undefined) return undefined;
     const guard = { after: record.seq, input: true } as const;
-    const result = await store.append(runId, guard, [event], { status: record.status }).catch(ignoreDeleted);
+    const result = await store
+      .append(runId, guard, [event], { status: record.status })
+      .catch(ignoreUnknownRun);
     if (result === undefined || result.type === 'appended') return result?.seq;
   }
 }
 
-function ignoreDeleted(error: unknown): undefined {
+function ignoreUnknownRun(error: unknown): undefined {
   if (!(error instanceof EngineError) || error.code !== 'run-unknown') throw error;
   return undefined;
 }

@@ -13,7 +13,7 @@ export function digestOf(value: JsonValue): string {
   return hashOf(value).slice(0, 32);
 }
 
-/** Binds a decision to what was seen: the tool and its input. */
+/** The digest of a call, as 32 hex digits: it binds a decision to the tool name and input that the decider saw. */
 export function digestCall(name: string, input: JsonValue): string {
   return digestOf({ name, input });
 }
@@ -23,14 +23,14 @@ export function hashText(text: string): string {
   return nodeCrypto()?.hash('sha256', text, 'hex') ?? bytesToHex(sha256(utf8ToBytes(text)));
 }
 
-/** The same over bytes that come a part at a time. */
+/** SHA-256 over a stream of bytes, as 64 hex digits. */
 export async function hashParts(parts: AsyncIterable<Uint8Array>): Promise<string> {
   const hash = makeHash();
   for await (const part of parts) hash.update(part);
   return hash.digest();
 }
 
-/** A SHA-256 that is given its bytes a part at a time. */
+/** An incremental SHA-256; `digest()` returns 64 hex digits. */
 export function makeHash(): { update(part: Uint8Array): void; digest(): string } {
   const node = nodeCrypto();
   if (node === undefined) {
@@ -43,7 +43,7 @@ export function makeHash(): { update(part: Uint8Array): void; digest(): string }
 
 let crypto: typeof import('node:crypto') | undefined;
 
-/** Node's own SHA-256, ten times as fast; `undefined` in a browser, where this module loads too. Loaded when needed. */
+/** Node's crypto module, ten times as fast, loaded on first use. `undefined` in browsers, which use this file too. */
 function nodeCrypto(): typeof import('node:crypto') | undefined {
   crypto ??= globalThis.process?.getBuiltinModule?.('crypto');
   return crypto;
@@ -51,22 +51,22 @@ function nodeCrypto(): typeof import('node:crypto') | undefined {
 
 export type ToolDigest = { name: string; digest: string };
 
-/** The tools by name, each with `digestTool`, in the order of their names. */
+/** Each tool's name and `digestTool`, sorted by name. */
 export function digestTools(tools: ReadonlyMap<string, Tool>): ToolDigest[] {
   return [...tools.values()]
     .map(tool => ({ name: tool.name, digest: digestTool(tool) }))
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-const known = new WeakMap<Tool, string>();
+const cache = new WeakMap<Tool, string>();
 
 /**
- * 16 hex digits that change with what the model is told of a tool and with what recovery does with its
- * calls. What the tool's functions do is not in them.
+ * 16 hex digits over a tool's declaration: what the model sees of it, and how recovery treats its calls. The
+ * code of its functions is not included.
  */
 export function digestTool(tool: Tool): string {
-  const digest = known.get(tool) ?? digestOf(describe(tool)).slice(0, 16);
-  known.set(tool, digest);
+  const digest = cache.get(tool) ?? digestOf(describe(tool)).slice(0, 16);
+  cache.set(tool, digest);
   return digest;
 }
 

@@ -1,6 +1,7 @@
 import { findCall } from '../../machines/calls.ts';
 import type { ChartState } from '../../machines/step.ts';
 import type { BookkeepingEvent, ChartEvent, JournalEntry } from '../../protocol/event.ts';
+import { given } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Host } from '../driver/host.ts';
 import { trackRecord } from '../services/running-calls.ts';
@@ -8,17 +9,23 @@ import type { LateOutcome } from '../services/service.ts';
 import { appendEvidence } from './append-evidence.ts';
 import { readJournal } from './read-journal.ts';
 
-/** What `once` calls gave, by events that their run does not take any more. `before`: where these were first folded. */
+/**
+ * The outcomes of `once` calls among events that the run no longer accepts. `before`: the state that the events were
+ * first folded into.
+ */
 export function lateOutcomes(events: readonly ChartEvent[], before: ChartState): LateOutcome[] {
   return events.flatMap(event => {
     const call = event.type === 'tool.settled' ? findCall(before.context, event.callId) : undefined;
     if (event.type !== 'tool.settled' || call?.sideEffect !== 'once') return [];
     const { callId, output, isError, blob } = event;
-    return { callId, attempt: call.attempt, output, ...(blob === undefined ? {} : { blob }), isError };
+    return { callId, attempt: call.attempt, output, ...given({ blob }), isError };
   });
 }
 
-/** Journals what an attempt gave after its run had moved on, with what it contradicts. A store that fails loses it. */
+/**
+ * Journals, in the background, an outcome that arrived after the run had moved on, and what it contradicts.
+ * If the store fails, the outcome is lost.
+ */
 export function recordLate(
   { store, host }: { store: Store; host: Host },
   runId: string,
@@ -26,21 +33,20 @@ export function recordLate(
 ): void {
   const at = host.now();
   const recorded = readJournal(store, runId)
-    .then(journal => appendEvidence(store, runId, describeLate(journal, outcome, at)))
+    .then(journal => appendEvidence(store, runId, makeLateEvent(journal, outcome, at)))
     .catch(() => {});
   trackRecord(recorded);
 }
 
-/** What is journaled of an outcome that came after its run had moved on, with what it contradicts. */
-function describeLate(journal: readonly JournalEntry[], outcome: LateOutcome, at: number): BookkeepingEvent {
+function makeLateEvent(journal: readonly JournalEntry[], outcome: LateOutcome, at: number): BookkeepingEvent {
   const contradicts = findContradiction(journal, outcome);
   const event = { type: 'tool.late', at, ...outcome } as const;
   return contradicts === null ? event : { ...event, contradicts };
 }
 
 /**
- * What a journal has recorded of a call that its late outcome contradicts, for people: that it did not happen,
- * or that another attempt did it. An error contradicts nothing.
+ * What the journal says about a call that its late outcome contradicts, as a text for people: the call is recorded
+ * as failed, or another attempt was started. `null` if nothing is contradicted; an error never contradicts.
  */
 export function findContradiction(entries: readonly JournalEntry[], late: LateOutcome): string | null {
   if (late.isError) return null;

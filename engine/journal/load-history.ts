@@ -4,63 +4,62 @@ import type { Item } from '../../protocol/item.ts';
 import type { Store } from '../../protocol/store.ts';
 import { loadRun } from './load-run.ts';
 
-type Known = (runId: string) => Promise<readonly Item[]> | undefined;
+type FindCached = (runId: string) => Promise<readonly Item[]> | undefined;
 
 /**
- * The transcripts that runs of a store begin with when they continue others. Each is read once for as long as no run
- * of its chain has another entry: an ended run gets one when something of it is redacted.
+ * The transcripts that runs inherit from the runs they continue. Cached until a run of the chain gets another
+ * entry, which happens to an ended run when it is redacted.
  */
 export class InheritedTranscripts {
   readonly #store: Store;
-  readonly #read = new Map<string, { ends: string; items: Promise<readonly Item[]> }>();
+  /** By run; `chainKey` lists the runs of the chain with their last seqs. */
+  readonly #cache = new Map<string, { chainKey: string; items: Promise<readonly Item[]> }>();
 
   constructor(store: Store) {
     this.#store = store;
   }
 
-  /** Of a run that continues this one. Throws `run-unknown`, and `refused` for a run that has not ended. */
+  /** Checks that a new run can continue this one. Throws `run-unknown`, or `refused` if the run has not ended. */
   async assertEnded(runId: string): Promise<void> {
     const record = await this.#store.get(runId);
     if (record === undefined)
-      throw new EngineError('run-unknown', `The store has no run ${runId} to continue.`);
+      throw new EngineError('run-unknown', `Cannot continue run ${runId}: the store has no such run.`);
     if (record.status !== 'running' && record.status !== 'waiting') return;
     throw new EngineError(
       'refused',
-      `Run ${runId} has not ended yet (${record.status}): send it the message instead.`,
+      `Run ${runId} has not ended yet (${record.status}). Send the message to it instead.`,
     );
   }
 
-  /** Of the chain up to `continues`, oldest first; of `null` none. Throws `run-unknown` for a link that is missing. */
+  /** The items of all runs up to `continues`, oldest first; empty for `null`. Throws `run-unknown` if one is missing. */
   async load(continues: string | null): Promise<readonly Item[]> {
     if (continues === null) return [];
-    const ends = new Map<string, string>();
-    let end = '';
+    const chainKeys = new Map<string, string>();
+    let chainKey = '';
     for (const { runId, seq } of await this.#store.chain(continues)) {
-      end += `${runId} ${seq}\n`;
-      ends.set(runId, end);
+      chainKey += `${runId} ${seq}\n`;
+      chainKeys.set(runId, chainKey);
     }
-    const known = (runId: string) => {
-      const found = this.#read.get(runId);
-      return found?.ends === ends.get(runId) ? found?.items : undefined;
+    const findCached = (runId: string) => {
+      const cached = this.#cache.get(runId);
+      return cached?.chainKey === chainKeys.get(runId) ? cached?.items : undefined;
     };
-    const items = known(continues) ?? loadInherited(this.#store, continues, known);
-    this.#read.set(continues, { ends: end, items });
-    items.catch(() => this.#read.delete(continues));
+    const items = findCached(continues) ?? loadInherited(this.#store, continues, findCached);
+    this.#cache.set(continues, { chainKey, items });
+    items.catch(() => this.#cache.delete(continues));
     return await items;
   }
 }
 
-/** The transcript of the chain up to `runId`; `known` gives that of its older runs where it has been read already. */
-async function loadInherited(store: Store, runId: string, known: Known): Promise<readonly Item[]> {
+async function loadInherited(store: Store, runId: string, findCached: FindCached): Promise<readonly Item[]> {
   const { state, inherited } = await loadRun(store, runId);
   const { continues, inbox } = state.context;
-  const older =
-    inherited ??
-    (continues === null ? [] : await (known(continues) ?? loadInherited(store, continues, known)));
-  return [...older, ...closeTranscript(state.context), ...inbox];
+  const loadOlder = async () =>
+    continues === null ? [] : await (findCached(continues) ?? loadInherited(store, continues, findCached));
+  return [...(inherited ?? (await loadOlder())), ...closeTranscript(state.context), ...inbox];
 }
 
-/** The transcript of an ended run, in which every call has a result: a run may end in the middle of a round. */
+/** The transcript of an ended run, with a result for every call: a run may end in the middle of a round. */
 function closeTranscript({ transcript, calls }: Context): readonly Item[] {
   const answered = new Set(transcript.flatMap(item => (item.type === 'tool_result' ? [item.callId] : [])));
   const missing = transcript.flatMap((item): Item[] => {
@@ -76,6 +75,6 @@ function resultOf(call: Call | undefined): CallResult {
   const output =
     call?.attempt === 0
       ? 'Not run: the run ended first.'
-      : 'The run ended before this call had a result: it may or may not have happened.';
+      : 'The run ended before this call had a result. The call may or may not have taken effect.';
   return { output, isError: true };
 }

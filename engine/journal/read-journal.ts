@@ -6,20 +6,19 @@ import type { WrittenBy } from '../versions/compare-versions.ts';
 import { assertReadable } from '../versions/version-mismatch.ts';
 
 /**
- * Reading a journal for someone. A journal may be long, and a process that drives runs has leases to renew:
- * it is read by pages, and other work gets its turn between them.
+ * Reads journals page by page. A journal may be long, and a process that drives runs has to renew its leases:
+ * other work gets its turn between the pages.
  */
 
-/** A few ms of work. */
+/** Takes a few ms to read. */
 const PAGE: Page = { entries: 256, chars: 256 * 1024 };
 
-/** So many pages are read at a stretch: a short journal costs no turn of the event loop. */
+/** Pages read before the event loop gets a turn: a short journal needs none. */
 const PAGES_AT_ONCE = 2;
 
 /**
- * The entries behind `after`, page by page; those behind `last` may be left out. A journal with words that this
- * program does not know is refused with `chart-mismatch` where its start says that another one wrote it, else
- * with `journal-damaged`.
+ * The entries after seq `after`, page by page; entries after `last` may be left out. If an entry is unreadable,
+ * throws `chart-mismatch` when another version wrote the journal, else `journal-damaged`.
  */
 export async function* readPages(
   store: Store,
@@ -29,14 +28,14 @@ export async function* readPages(
 ): AsyncGenerator<JournalEntry[], void> {
   let seq = after;
   for (let pages = 0; seq < last; pages += 1) {
-    if (pages >= PAGES_AT_ONCE) await giveWay();
+    if (pages >= PAGES_AT_ONCE) await yieldToEventLoop();
     const page = await readPage(store, runId, seq);
     if (page.length > 0) yield page;
     seq = page.at(-1)?.seq ?? last;
   }
 }
 
-/** The first page behind `after`; empty at the end. Throws what `readPages` throws. */
+/** The first page after seq `after`; empty at the end of the journal. Throws like `readPages`. */
 export async function readPage(
   store: Store,
   runId: string,
@@ -53,32 +52,30 @@ export async function readPage(
   }
 }
 
-/** All entries behind `after`, read by pages. Throws what `readPages` throws. */
+/** All entries after seq `after`. Throws like `readPages`. */
 export async function readJournal(store: Store, runId: string, after = 0): Promise<JournalEntry[]> {
   const entries: JournalEntry[] = [];
   for await (const page of readPages(store, runId, after)) entries.push(...page);
   return entries;
 }
 
-/** Lets whatever else is due in this process happen first. */
-export function giveWay(): Promise<void> {
+function yieldToEventLoop(): Promise<void> {
   return new Promise(resolve => setImmediate(resolve));
 }
 
-/** A `run.started` in words that may be another release's; `undefined` for a run that came from another store. */
+/**
+ * The `run.started` of a run as unvalidated JSON, which another release may have written; `undefined` for a run
+ * that came from another store. Throws `journal-damaged` if entry 1 is another event.
+ */
 export async function readStart(store: Store, runId: string): Promise<JsonObject | undefined> {
   const [first] = (await store.readJson?.(runId, 1)) ?? (await store.read(runId, 0, { ...PAGE, entries: 1 }));
   if (first?.seq !== 1) return undefined;
   const { event } = first;
   if (isJsonObject(event) && event.type === 'run.started') return event;
-  throw new EngineError(
-    'journal-damaged',
-    `The journal of run ${runId} is damaged: entry 1 is not run.started.`,
-    { runId, seq: 1 },
-  );
+  throw damagedJournal(runId, 1, 'is not run.started');
 }
 
-/** What a start says, whatever that is: `compareJournal` looks at it. */
+/** The format and chart version in an unvalidated `run.started`, for `compareJournal`. */
 export function writerOfStart({ format, chart }: JsonObject): WrittenBy {
   return { format, chart } as WrittenBy;
 }
@@ -87,28 +84,22 @@ export function writerOfStart({ format, chart }: JsonObject): WrittenBy {
 export type WholeJournal = [JournalEntry & { event: RunStarted }, ...JournalEntry[]];
 
 /**
- * The whole journal of a run. Throws `refused` for a run that was restored from a snapshot, of which the
- * store has only what came later; `what` begins the advice, such as `Fork`.
+ * The full journal of a run. Throws `refused` for a run that was restored from a snapshot: its store has only
+ * the later entries. `verb` starts the advice in the message, such as `Fork`.
  */
-export async function readFromStart(store: Store, runId: string, what: string): Promise<WholeJournal> {
+export async function readFromStart(store: Store, runId: string, verb: string): Promise<WholeJournal> {
   const [first, ...rest] = await readJournal(store, runId);
   if (first !== undefined && isStart(first)) return [first, ...rest];
-  if (first?.seq === 1) {
-    throw new EngineError(
-      'journal-damaged',
-      `The journal of run ${runId} is damaged: entry 1 is not run.started.`,
-      { runId, seq: 1 },
-    );
-  }
-  throw describeRestored(runId, what, first?.seq);
+  if (first?.seq === 1) throw damagedJournal(runId, 1, 'is not run.started');
+  throw describeRestored(runId, verb, first?.seq);
 }
 
-/** The error for a run of which the store has only what came behind a snapshot: its entries from `since` on. */
-export function describeRestored(runId: string, what: string, since: number | undefined): EngineError {
-  const kept = since === undefined ? 'none of its entries' : `its entries from ${since} on`;
+/** The error for a run that was restored from a snapshot; `since` is the first seq that the store has. */
+export function describeRestored(runId: string, verb: string, since: number | undefined): EngineError {
+  const kept = since === undefined ? 'none of its entries' : `only its entries from ${since} on`;
   return new EngineError(
     'refused',
-    `Run ${runId} was restored from a snapshot: this store has ${kept}. ${what} it in the store where it began.`,
+    `Run ${runId} was restored from a snapshot: this store has ${kept}. ${verb} it in the store where it began.`,
     { runId },
   );
 }
@@ -117,14 +108,11 @@ function isStart(entry: JournalEntry): entry is JournalEntry & { event: RunStart
   return entry.seq === 1 && entry.event.type === 'run.started';
 }
 
-/** The error for a journal that cannot be this engine's; `problem` continues "entry n …". */
+/** The error for a journal that this engine cannot have written; `problem` continues "entry n …". */
 export function damagedJournal(runId: string, seq: number, problem: string): EngineError {
   return new EngineError(
     'journal-damaged',
     `The journal of run ${runId} is damaged: entry ${seq} ${problem}.`,
-    {
-      runId,
-      seq,
-    },
+    { runId, seq },
   );
 }

@@ -11,26 +11,27 @@ import type { Command } from '../run/command.ts';
 import { hashParts, hashText } from './digest.ts';
 
 /**
- * Large results: the journal and the state have their head and their tail, the store has the whole beside them.
+ * Blobs: large results. The journal and the state have only the head and the tail of such a result; the store has
+ * the full text beside the journal.
  *
- * L1 A blob is durable before the event that names it. One that no event names is harmless: the process died
- *    in between, and the outcome is reported anew or asked about.
+ * L1 A blob is durable before the event that names it. A blob that no event names is harmless: the process died in
+ *    between, and the call is run again or is in doubt.
  * L2 A fold never needs a blob: what the model reads is in the event.
- * L3 A blob is read in pages, and what is made of one again is held against its digest.
+ * L3 Blobs are read in pages, and a reassembled blob is checked against its digest.
  */
 
-/** The longest JSON text of a result that is kept in the journal, in bytes, where neither tool nor agent says. */
-export const MAX_RESULT_BYTES = 1024 * 1024;
+/** Default for the largest result that is kept in the journal, in bytes of its JSON. */
+const MAX_RESULT_BYTES = 1024 * 1024;
 
-/** How much of a blob is in memory at a time where it is not needed whole, in bytes. */
+/** The page size for reading blobs, in bytes. */
 export const BLOB_PAGE_BYTES = 256 * 1024;
 
-export type BlobStore = Pick<Store, 'get' | 'putBlob' | 'readBlob'>;
+type BlobStore = Pick<Store, 'get' | 'putBlob' | 'readBlob'>;
 
-/** What an event says of an output. */
+/** An output as events have it: in full, or its head and tail with a reference to the blob. */
 export type BoundOutput = { output: JsonValue; blob?: BlobReference };
 
-/** The large results of one run and of the runs it continues. */
+/** The blobs of one run and of the runs it continues. */
 export class RunBlobs {
   readonly #store: BlobStore;
   readonly #host: Pick<Host, 'reach'>;
@@ -42,18 +43,18 @@ export class RunBlobs {
     this.#runId = runId;
   }
 
-  /** Keeps the output whole, and gives what the journal has of it. `text` is what the model would read. */
+  /** Stores the full output as a blob. Returns what the journal keeps, cut from `text`: the output as the model reads it. */
   async put(output: JsonValue, text: string, maxBytes: number): Promise<BoundOutput> {
-    const whole = canonicalJson(output);
-    const blob = { digest: hashText(whole), bytes: utf8Length(whole) };
+    const json = canonicalJson(output);
+    const blob = { digest: hashText(json), bytes: utf8Length(json) };
     const shown = cutText(text, Math.min(maxBytes, MODEL_READS_BYTES));
     this.#host.reach?.('blob.before');
-    await this.#store.putBlob(this.#runId, blob.digest, whole);
+    await this.#store.putBlob(this.#runId, blob.digest, json);
     this.#host.reach?.('blob.after');
     return { output: shown, blob };
   }
 
-  /** The output a blob was made of. Throws `result-missing`, and `store-damaged` where it is another one. */
+  /** The full output. Throws `result-missing`, or `store-damaged` if the blob does not match its digest. */
   async load(blob: BlobReference): Promise<JsonValue> {
     const decoder = new TextDecoder();
     let text = '';
@@ -61,12 +62,12 @@ export class RunBlobs {
     if (hashText(text) === blob.digest) return JSON.parse(text);
     throw new EngineError(
       'store-damaged',
-      `The result ${blob.digest} of run ${this.#runId} is not what was stored. Restore the store from a backup.`,
+      `Result ${blob.digest} of run ${this.#runId} is damaged: its hash differs. Restore the store from a backup.`,
       { runId: this.#runId, digest: blob.digest },
     );
   }
 
-  /** The bytes of a blob, a page at a time. Throws `result-missing`. */
+  /** The bytes of a blob, page by page. Throws `result-missing`. */
   async *pages({ digest, bytes }: BlobReference): AsyncGenerator<Uint8Array, void> {
     const runId = await this.#find(digest);
     for (let offset = 0; offset < bytes; ) {
@@ -77,21 +78,21 @@ export class RunBlobs {
     }
   }
 
-  /** Up to `length` bytes from `offset` on. Throws `result-missing`. */
+  /** Up to `length` bytes of a blob from `offset` on; empty at the end. Throws `result-missing`. */
   async read({ digest }: BlobReference, offset: number, length: number): Promise<Uint8Array> {
     const page = await this.#store.readBlob(await this.#find(digest), digest, offset, length);
     return page ?? new Uint8Array();
   }
 
-  /** What is wrong with a blob of this run's own, as the rest of "entry n …"; `null` if nothing is. */
+  /** What is wrong with a blob of this run, as the continuation of "entry n …"; `null` if it is intact. */
   async findFault(blob: BlobReference): Promise<string | null> {
     if ((await this.#store.readBlob(this.#runId, blob.digest, 0, 0)) === undefined)
-      return `names a result of ${blob.bytes} bytes that the store has not`;
+      return `names a result of ${blob.bytes} bytes that is not in the store`;
     const digest = await hashParts(this.pages(blob));
-    return digest === blob.digest ? null : 'names a result that is not what was stored: its hash differs';
+    return digest === blob.digest ? null : 'names a result that is damaged: its hash differs';
   }
 
-  /** The run that has it: this one, or one that it continues. */
+  /** The id of the run that has the blob: this run, or one that it continues. */
   async #find(digest: string): Promise<string> {
     for (let runId: string | undefined = this.#runId; runId !== undefined; ) {
       if ((await this.#store.readBlob(runId, digest, 0, 0)) !== undefined) return runId;
@@ -99,18 +100,18 @@ export class RunBlobs {
     }
     throw new EngineError(
       'result-missing',
-      `This store does not have the whole result ${digest}: run ${this.#runId} came from another store, or the result was deleted. Its head and its tail are in the transcript.`,
+      `This store does not have the full result ${digest}: run ${this.#runId} came from another store, or the result was deleted. The transcript has its head and tail.`,
       { runId: this.#runId, digest },
     );
   }
 }
 
-/** How long a result of this call may be in the journal. */
+/** The largest result of this call that is kept in the journal, in bytes: set by its tool or its agent. */
 export function maxResultBytesOf(context: Context, callId: string): number {
   return findCall(context, callId)?.maxResultBytes ?? context.config.maxResultBytes ?? MAX_RESULT_BYTES;
 }
 
-/** What a person, a client or a sub-agent says, with an output that is too large kept beside the journal. */
+/** The command, with an output that is too large for the journal stored as a blob. */
 export async function boundCommand<Submitted extends Command>(
   command: Submitted,
   context: Context,
@@ -141,7 +142,7 @@ export async function boundCommand<Submitted extends Command>(
   }
 }
 
-/** What `findFault` finds wrong with the large results that entries name, by the seq of the entry. */
+/** Checks each blob that entries name with `findFault`. Returns the faults by the seq of the entry. */
 export async function findBlobFaults(
   entries: readonly JournalEntry[],
   findFault: (blob: BlobReference) => string | null | Promise<string | null>,

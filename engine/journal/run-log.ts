@@ -1,116 +1,115 @@
+/*
+ * engine/journal: journals and the state folded from them. `run-log.ts` appends, `read-journal.ts` reads, `load-run.ts`
+ * folds, `snapshots.ts` saves folds, `run-blobs.ts` stores large results, and `redaction/` removes content.
+ */
+
 import type { Effect } from '../../protocol/effect.ts';
 import type { ReportEvent } from '../../protocol/event.ts';
 import type { AppendResult, ClaimRequest, Store } from '../../protocol/store.ts';
-import type { Chart } from '../driver/chart.ts';
+import type { Chart, LogFollower } from '../driver/chart.ts';
 import type { Host } from '../driver/host.ts';
 import { type FoldedCommands, foldCommands, type MakeCommand } from '../run/command.ts';
 import type { Refusal, SubmitResult } from '../run/explain-refusal.ts';
 import { RunEvents } from '../run/run-events.ts';
 import type { LateOutcome } from '../services/service.ts';
 import { recordLate } from './late-evidence.ts';
-import type { LogFollower } from './log-follower.ts';
 import { damagedJournal, readJournal, readPages } from './read-journal.ts';
 
 /**
- * The journal of a run as this process holds it: the fold, its place, and the only append of the engine.
+ * A run's journal in this process: the folded state, the pending events, and the only code that appends chart events.
  *
- * J1 `state` is the fold of what is durable and, under the lease of this process, of what is pending, in order.
- * J2 An event the chart does not take is never appended (E7).
- * J3 When another process appended first, pending events are made and admitted again behind theirs; those
- *    that do not fit any more are dropped, and their senders told.
- * J4 Appends happen one at a time; whatever is pending when one begins shares its commit (E1).
- * J5 After a store that failed nothing more is admitted under this lease, and nothing at all before the journal
- *    was read again: what was pending may or may not be durable.
- * J6 Events that are admitted together are appended together, or not at all.
- * J7 While this process holds the lease it appends under its epoch. What was pending when it lets the lease go
- *    is appended no more (E4).
- * J8 Behind a redaction the journal is folded anew: what was redacted is in no fold that goes on.
+ * J1 `state` is the fold of the durable entries and, while this process drives the run, of the pending events.
+ * J2 An event that the chart does not accept is never appended.
+ * J3 If another process appends first, pending events are rebuilt and admitted again after its entries. Those that
+ *    no longer fit are dropped, and their senders notified.
+ * J4 One append at a time; everything pending when it starts is committed with it.
+ * J5 After a store error nothing more is admitted under this lease, and nothing at all until the journal has been
+ *    read again: the pending events may or may not be durable.
+ * J6 Events admitted together are appended together or not at all.
+ * J7 The driver appends under its epoch. Events still pending when it stops driving are not appended.
+ * J8 After a redaction the journal is folded again, so that no fold keeps redacted content.
  */
 export class RunLog<State> {
   readonly runId: string;
-  readonly #where: Stored<State>;
+  readonly #options: LogOptions<State>;
   readonly #events: RunEvents;
-  #durable: Place<State>;
+  #durable: Fold<State>;
   #state: State;
   #pending: Pending<State>[] = [];
-  /** How many of the pending are being appended right now. */
+  /** How many of the pending events are being appended now. */
   #inFlight = 0;
-  /** Of the lease this process holds. */
+  /** The epoch of this process's lease; `null` if it does not drive the run. */
   #epoch: number | null = null;
   #follower: LogFollower | null = null;
   #failure: { error: unknown } | null = null;
-  #tail: Promise<unknown> = Promise.resolve();
-  /** The commit that has not begun yet: it will have whatever is admitted before it does. */
+  #lastTask: Promise<unknown> = Promise.resolve();
+  /** The commit that has not started yet: it includes everything admitted until it starts. */
   #nextCommit: Promise<void> | null = null;
 
-  constructor(
-    where: Stored<State>,
-    runId: string,
-    { state, seq }: Place<State>,
-    events = new RunEvents(runId),
-  ) {
+  constructor(options: LogOptions<State>, runId: string, fold: Fold<State>, events = new RunEvents(runId)) {
     this.runId = runId;
-    this.#where = where;
+    this.#options = options;
     this.#events = events;
-    this.#durable = { state, seq };
-    this.#state = state;
+    this.#durable = { state: fold.state, seq: fold.seq };
+    this.#state = fold.state;
   }
 
   get state(): State {
-    return this.isLed ? this.#state : this.#durable.state;
+    return this.isDriving ? this.#state : this.#durable.state;
   }
 
-  /** The fold of what is durable, and the seq of its last entry. */
-  get durable(): Place<State> {
+  /** The fold of the durable entries, and the seq of the last one. */
+  get durable(): Fold<State> {
     return this.#durable;
   }
 
+  /** Whether nothing is pending. */
   get isDurable(): boolean {
     return this.#pending.length === 0;
   }
 
-  /** Whether this process holds the lease. */
-  get isLed(): boolean {
+  /** Whether this process drives the run: it appends under an epoch. */
+  get isDriving(): boolean {
     return this.#epoch !== null;
   }
 
-  /** Takes the lease; `null` when another process holds it. */
+  /** Claims the run and returns the new epoch; `null` if another process holds the lease. */
   async claim(request: ClaimRequest): Promise<number | null> {
-    const { store, host } = this.#where;
+    const { store, host } = this.#options;
     host.reach?.('claim.before');
     const { seq: seen } = this.#durable;
     const claim = await store.claim(this.runId, request);
     host.reach?.('claim.after');
     if (claim.type === 'held') return null;
     if (claim.seq <= seen)
-      throw damagedJournal(this.runId, claim.seq, `is a claim, where ${seen} entries were seen before`);
+      throw damagedJournal(this.runId, claim.seq, `is a new claim, but ${seen} entries were read before`);
     await this.catchUp(claim.seq);
-    this.lead(claim.epoch);
+    this.startDriving(claim.epoch);
     return claim.epoch;
   }
 
-  /** From here on this process appends under its lease. */
-  lead(epoch: number): void {
+  /** From now on this process appends under `epoch`. */
+  startDriving(epoch: number): void {
     this.#epoch = epoch;
   }
 
-  /** `follower` drives the run, and is told what that takes, until the lease is let go. */
+  /** Sets the driver to notify until `stopDriving`. */
   follow(follower: LogFollower): void {
     this.#follower = follower;
   }
 
-  /** Gives up what is not durable: it will have happened only if a later driver reports it. */
-  letGo(): void {
+  /** Drops the pending events that are not being appended now; a later driver may report the same outcomes. */
+  stopDriving(): void {
     if (this.#epoch === null) return;
     this.#epoch = null;
     this.#follower = null;
     const dropped = this.#pending.splice(this.#inFlight);
-    for (const pending of this.#pending) pending.isLetGo = true;
+    for (const pending of this.#pending) pending.isAbandoned = true;
     this.#state = this.#pending.at(-1)?.after ?? this.#durable.state;
     for (const { resolve } of dropped) resolve('dropped');
   }
 
-  /** Puts inputs to the run, one behind another, in one append: all or none. */
+  /** Appends inputs in one commit: all or none. Returns the refusal if the chart does not accept one of them. */
   async put(makes: readonly MakeCommand<State>[]): Promise<SubmitResult> {
     for (;;) {
       const outcome = await this.append(makes);
@@ -119,20 +118,20 @@ export class RunLog<State> {
     }
   }
 
-  /** The same, under the lease this process holds now, if it holds one. */
+  /** Like `put`, but gives up if this process starts or stops driving the run meanwhile. */
   async append(makes: readonly MakeCommand<State>[]): Promise<AppendOutcome> {
-    const { host, store, chart } = this.#where;
+    const { host, store, chart } = this.#options;
     const epoch = this.#epoch;
     for (;;) {
       if (epoch === null) await this.catchUp();
-      const fold = (before: State) => foldCommands(chart, before, makes, host.now());
+      const refold = (before: State) => foldCommands(chart, before, makes, host.now());
       const before = this.#state;
-      const folded = fold(before);
+      const folded = refold(before);
       if ('accepted' in folded) return { type: 'refused', refusal: folded };
-      const outcome = folded.state === null ? 'refused' : await this.#appendInputs(folded, fold);
+      const outcome = folded.state === null ? 'not-admitted' : await this.#appendInputs(folded, refold);
       if (outcome === 'appended') return { type: 'appended' };
-      if (outcome === 'refused') await this.commit();
-      if (this.#epoch !== epoch) return { type: 'let-go' };
+      if (outcome === 'not-admitted') await this.commit();
+      if (this.#epoch !== epoch) return { type: 'driver-changed' };
       if (outcome === 'dropped') continue;
       const journal = await readJournal(store, this.runId);
       const { events } = folded;
@@ -144,14 +143,14 @@ export class RunLog<State> {
 
   async #appendInputs(
     folded: FoldedCommands<State>,
-    fold: Fold<State>,
-  ): Promise<'appended' | 'dropped' | 'refused'> {
-    const { host } = this.#where;
+    refold: Refold<State>,
+  ): Promise<'appended' | 'dropped' | 'not-admitted'> {
+    const { host } = this.#options;
     host.reach?.('input.before');
     const { promise: settled, ...waiter } = Promise.withResolvers<'appended' | 'dropped'>();
     settled.catch(() => {});
-    const effects = this.#admit(folded, fold, waiter);
-    if (effects === null) return 'refused';
+    const effects = this.#admit(folded, refold, waiter);
+    if (effects === null) return 'not-admitted';
     if (this.#follower === null) this.commit().catch(() => {});
     else this.#follower.onInput(effects);
     const outcome = await settled;
@@ -159,27 +158,28 @@ export class RunLog<State> {
     return outcome;
   }
 
-  /** Folds what a service reports; gives what follows, or `null` if the chart does not take it. */
+  /** Admits a service's report. Returns its effects, or `null` if the chart does not accept the report. */
   report(event: ReportEvent): readonly Effect[] | null {
     if (this.#epoch === null) return null;
-    const fold = (before: State) => this.#foldReport(before, event);
-    return this.#admit(fold(this.#state), fold, NOBODY);
+    const refold = (before: State) => this.#foldReport(before, event);
+    return this.#admit(refold(this.#state), refold, NO_WAITER);
   }
 
   #foldReport(before: State, event: ReportEvent): FoldedCommands<State> {
-    const { state, effects, handled } = this.#where.chart.next(before, event);
+    const { state, effects, handled } = this.#options.chart.next(before, event);
     return { events: [event], state: handled ? state : null, effects };
   }
 
-  #admit(folded: FoldedCommands<State>, fold: Fold<State>, waiter: Waiter): readonly Effect[] | null {
+  #admit(folded: FoldedCommands<State>, refold: Refold<State>, waiter: Waiter): readonly Effect[] | null {
     const { events, state: after, effects } = folded;
     if (this.#failure !== null || after === null) return null;
-    this.#pending.push({ fold, events, effects, before: this.#state, after, isLetGo: false, ...waiter });
+    const before = this.#state;
+    this.#pending.push({ refold, events, effects, before, after, isAbandoned: false, ...waiter });
     this.#state = after;
     return effects;
   }
 
-  /** Makes everything admitted so far durable. Rejects with the store's error. */
+  /** Commits everything admitted so far. Rejects with the store's error. */
   async commit(): Promise<void> {
     if (this.#pending.length > 0) {
       this.#nextCommit ??= this.#exclusively(() => this.#commitPending());
@@ -193,27 +193,27 @@ export class RunLog<State> {
     while (this.#pending.length > 0) if (await this.#appendPending()) return;
   }
 
-  /** Folds what others have appended; what came behind entry `last` may be left for later. */
+  /** Reads and folds the entries of other processes; those after entry `last` may be left for later. */
   async catchUp(last?: number): Promise<void> {
     await this.#exclusively(async () => {
       const { seq } = this.#durable;
-      await this.#readOn(last).finally(() => this.#durable.seq > seq && this.#refold());
+      await this.#readNew(last).finally(() => this.#durable.seq > seq && this.#refoldPending());
       if (this.#epoch === null) this.#failure = null;
     });
   }
 
-  /** Keeps what an attempt gave after its run had moved on, with what it contradicts, whoever drives the run by now. */
+  /** Journals, in the background, an outcome that arrived after the run had moved on; any process may drive it by now. */
   recordLate(outcome: LateOutcome): void {
-    recordLate(this.#where, this.runId, outcome);
+    recordLate(this.#options, this.runId, outcome);
   }
 
   #exclusively<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#tail.then(work);
-    this.#tail = result.catch(() => {});
+    const result = this.#lastTask.then(work);
+    this.#lastTask = result.catch(() => {});
     return result;
   }
 
-  /** Whether what was pending is durable, or never will be: after a conflict it is to be appended again. */
+  /** Returns false after a conflict: the pending events have to be appended again. */
   async #appendPending(): Promise<boolean> {
     const batch = this.#pending.slice();
     const state = batch.at(-1)?.after ?? this.#durable.state;
@@ -222,11 +222,11 @@ export class RunLog<State> {
     this.#inFlight = 0;
     switch (type) {
       case 'appended':
-        this.#tellAppended(batch, state);
+        this.#publishAppended(batch, state);
         return true;
       case 'conflict':
-        await this.#readOn().catch(error => this.#fail(error));
-        this.#refold();
+        await this.#readNew().catch(error => this.#fail(error));
+        this.#refoldPending();
         return false;
       case 'superseded':
         this.#supersede();
@@ -235,7 +235,7 @@ export class RunLog<State> {
   }
 
   async #appendOrFail(batch: readonly Pending<State>[], state: State): Promise<AppendResult> {
-    const { store, host, chart } = this.#where;
+    const { store, host, chart } = this.#options;
     const { seq: after } = this.#durable;
     const events = batch.flatMap(pending => pending.events);
     const standing = chart.standing(state, after + events.length);
@@ -251,7 +251,7 @@ export class RunLog<State> {
     }
   }
 
-  /** Whoever waits for what is pending is told. */
+  /** Rejects everything pending with the store's error. */
   #fail(error: unknown): never {
     this.#failure = { error };
     for (const { reject } of this.#pending.splice(0)) reject(error);
@@ -260,7 +260,7 @@ export class RunLog<State> {
     throw error;
   }
 
-  #tellAppended(batch: readonly Pending<State>[], state: State): void {
+  #publishAppended(batch: readonly Pending<State>[], state: State): void {
     let { seq } = this.#durable;
     const entries = batch.flatMap(({ events }) => events.map(event => ({ seq: ++seq, event })));
     this.#durable = { state, seq };
@@ -270,18 +270,18 @@ export class RunLog<State> {
   }
 
   #supersede(): void {
-    const { chart } = this.#where;
+    const { chart } = this.#options;
     const late = this.#pending.flatMap(({ events, before }) => chart.lateOutcomes(events, before));
     const follower = this.#follower;
-    this.letGo();
+    this.stopDriving();
     for (const { resolve } of this.#pending.splice(0)) resolve('dropped');
     this.#state = this.#durable.state;
     follower?.onSuperseded();
     for (const outcome of late) this.recordLate(outcome);
   }
 
-  async #readOn(last?: number): Promise<void> {
-    const { store, chart } = this.#where;
+  async #readNew(last?: number): Promise<void> {
+    const { store, chart } = this.#options;
     for await (const page of readPages(store, this.runId, this.#durable.seq, last)) {
       const epoch = this.#epoch ?? Number.POSITIVE_INFINITY;
       if (page.some(({ event }) => event.type === 'run.claimed' && event.epoch > epoch))
@@ -296,54 +296,54 @@ export class RunLog<State> {
     }
   }
 
-  #refold(): void {
+  #refoldPending(): void {
     this.#state = this.#durable.state;
     for (const pending of this.#pending.splice(0)) this.#readmit(pending);
     this.#follower?.onRefolded();
   }
 
   #readmit(pending: Pending<State>): void {
-    const folded = pending.fold(this.#state);
-    if (!pending.isLetGo && !('accepted' in folded) && folded.state !== null) {
+    const folded = pending.refold(this.#state);
+    if (!pending.isAbandoned && !('accepted' in folded) && folded.state !== null) {
       this.#state = folded.state;
       const { events, effects, state: after } = folded;
       this.#pending.push(Object.assign(pending, { events, effects, after }));
       return;
     }
-    const { chart } = this.#where;
+    const { chart } = this.#options;
     for (const outcome of chart.lateOutcomes(pending.events, pending.before)) this.recordLate(outcome);
     this.#follower?.onDropped(pending.effects);
     pending.resolve('dropped');
   }
 }
 
-type Stored<State> = { store: Store; host: Host; chart: Chart<State> };
+type LogOptions<State> = { store: Store; host: Host; chart: Chart<State> };
 
-/** A state, and the number of the last entry that led there. */
-type Place<State> = { state: State; seq: number };
+/** A state, and the seq of the last entry folded into it. */
+type Fold<State> = { state: State; seq: number };
 
-/** How inputs went. */
+/** The outcome of appending inputs. */
 export type AppendOutcome =
   | { type: 'appended' }
-  /** Nothing was appended: the chart does not take one of them, behind what others have appended. */
+  /** Nothing was appended: the chart does not accept one of the inputs. */
   | { type: 'refused'; refusal: Refusal & { index: number } }
-  /** Nothing was appended: this process has taken or lost the lease meanwhile. */
-  | { type: 'let-go' };
+  /** Nothing was appended: this process started or stopped driving the run meanwhile. */
+  | { type: 'driver-changed' };
 
-/** What events are made of the state they meet. */
-type Fold<State> = (before: State) => FoldedCommands<State> | (Refusal & { index: number });
+/** Builds events for a state and folds them into it. */
+type Refold<State> = (before: State) => FoldedCommands<State> | (Refusal & { index: number });
 
-/** Who is told what became of an admitted event. */
+/** Who waits for the outcome of admitted events. */
 type Waiter = { resolve(outcome: 'appended' | 'dropped'): void; reject(error: unknown): void };
 
-const NOBODY: Waiter = { resolve() {}, reject() {} };
+const NO_WAITER: Waiter = { resolve() {}, reject() {} };
 
 type Pending<State> = Waiter &
   Pick<FoldedCommands<State>, 'events' | 'effects'> & {
-    fold: Fold<State>;
-    /** Where the events were first admitted. */
+    refold: Refold<State>;
+    /** The state that the events were first admitted in. */
     before: State;
     after: State;
-    /** Being appended when the lease was let go: not to be tried again. */
-    isLetGo: boolean;
+    /** Being appended when this process stopped driving: not retried. */
+    isAbandoned: boolean;
   };

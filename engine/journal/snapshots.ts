@@ -4,47 +4,47 @@ import type { Chart } from '../driver/chart.ts';
 import type { Host } from '../driver/host.ts';
 import { SHORT_JOURNAL } from './load-run.ts';
 
-/** Entries behind the latest snapshot of a run that does not rest, before there is another. */
-const FAR = 512;
+/** The fewest entries between two snapshots of a run that does not rest. */
+const ACTIVE_INTERVAL = 512;
 
-type Stored<State> = { store: Store; host: Host; runId: string; chart: Chart<State> };
+type SnapshotOptions<State> = { store: Store; host: Host; runId: string; chart: Chart<State> };
 
 type Fold<State> = { state: State; seq: number };
 
-/** The cached folds of a run: spaced geometrically, so that all of them together stay linear in the journal. */
+/** Saves snapshots of a run, spaced geometrically: their total size stays linear in the journal's length. */
 export class Snapshots<State> {
-  readonly #where: Stored<State>;
+  readonly #options: SnapshotOptions<State>;
   readonly #inherited: readonly Item[] | undefined;
-  /** Of the latest one. */
+  /** The seq of the latest snapshot. */
   #seq: number;
 
-  /** `inherited`: of a run that came from another store, what it continues. */
+  /** `inherited`: only for a run that came from another store, the transcript of the runs that it continues. */
   constructor(
-    where: Stored<State>,
+    options: SnapshotOptions<State>,
     { snapshotSeq, inherited }: { snapshotSeq: number; inherited?: readonly Item[] },
   ) {
-    this.#where = where;
+    this.#options = options;
     this.#inherited = inherited;
     this.#seq = snapshotSeq;
   }
 
-  /** Where the run rests or has ended, if one is due. */
+  /** Saves a snapshot of a run that rests or has ended, if one is due. */
   async saveAtRest({ state, seq }: Fold<State>): Promise<void> {
     if (seq - this.#seq >= Math.max(SHORT_JOURNAL, this.#seq / 2)) await this.#save({ state, seq });
   }
 
   /**
-   * While the run is driven on and on too: the next driver folds a part of its journal, not all of it.
-   * A cache that cannot be kept is no reason to stop.
+   * Saves a snapshot in the background while the run is driven, if one is due. Errors are ignored: a snapshot is
+   * only a cache.
    */
-  saveOnTheWay({ state, seq }: Fold<State>): void {
-    if (seq - this.#seq < Math.max(FAR, this.#seq / 3)) return;
+  saveInBackground({ state, seq }: Fold<State>): void {
+    if (seq - this.#seq < Math.max(ACTIVE_INTERVAL, this.#seq / 3)) return;
     this.#seq = seq;
     this.#save({ state, seq }).catch(() => {});
   }
 
   async #save({ state, seq }: Fold<State>): Promise<void> {
-    const { store, host, runId, chart } = this.#where;
+    const { store, host, runId, chart } = this.#options;
     host.reach?.('snapshot.before');
     await store.saveSnapshot(runId, { seq, state: chart.image(state, this.#inherited) });
     this.#seq = seq;

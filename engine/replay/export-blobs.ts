@@ -7,13 +7,13 @@ import { makeHash } from '../journal/digest.ts';
 import { RunBlobs } from '../journal/run-blobs.ts';
 import type { RunExport } from './export-run.ts';
 
-/** A part of a large result, as a line behind an export has it: those of one result stand in order. */
+/** A part of a large result, one line after an export; the parts of one result are in order. */
 const partSchema = z.strictObject({ blob: z.string(), text: z.string() });
-export type ExportedPart = z.infer<typeof partSchema>;
+type ExportedPart = z.infer<typeof partSchema>;
 
 /**
- * The large results that the runs of an export name, each once, a part at a time: none is in memory whole.
- * Throws `result-missing` where the store has one not.
+ * Yields the large results of the exported runs, each once and in parts, so that none is in memory in full. Throws
+ * `result-missing` if the store lacks one.
  */
 export async function* exportBlobs(
   store: Store,
@@ -32,12 +32,12 @@ export async function* exportBlobs(
   }
 }
 
-/** What an export carries of large results: only how long each is and what it hashes to is kept. */
+/** Hashes the large results of an export while reading it; keeps no text. */
 export class ExportedBlobs {
   readonly #hashes = new Map<string, ReturnType<typeof makeHash>>();
   readonly #digests = new Map<string, string>();
 
-  /** Throws `input-invalid` for a line that is no part; `name` is what the error calls the export. */
+  /** Adds a line. Throws `input-invalid` for a line that is not a part; `name` names the export in the error. */
   take(line: string, name: string): void {
     const { blob, text } = readPart(line, name);
     const hash = this.#hashes.get(blob) ?? makeHash();
@@ -45,11 +45,11 @@ export class ExportedBlobs {
     hash.update(new TextEncoder().encode(text));
   }
 
-  /** What is wrong with a result that an entry names, as the rest of "entry n …". */
+  /** Returns the fault of a result that an entry refers to, worded to follow "entry n"; otherwise `null`. */
   findFault({ digest, bytes }: BlobReference): string | null {
     const found = this.#digestOf(digest);
-    if (found === undefined) return `names a result of ${bytes} bytes that the export has not`;
-    return found === digest ? null : 'names a result that is not the one that was exported: its hash differs';
+    if (found === undefined) return `refers to a result of ${bytes} bytes that is missing from the export`;
+    return found === digest ? null : 'refers to a result that was changed after the export: its hash differs';
   }
 
   #digestOf(blob: string): string | undefined {
@@ -63,7 +63,7 @@ function readPart(line: string, name: string): ExportedPart {
   try {
     return partSchema.parse(JSON.parse(line));
   } catch (cause) {
-    const message = `${name} is not the export of a run: what stands behind its journal is no part of a result. Export the run again.`;
+    const message = `${name} is not the export of a run: a line after its journal is not a part of a result. Export the run again.`;
     throw new EngineError('input-invalid', message, null, { cause });
   }
 }

@@ -9,28 +9,28 @@ import { digestCall, hashOf } from '../journal/digest.ts';
 import { beginFold, foldEntry, hashState, statusOf } from '../journal/load-run.ts';
 import { damagedJournal, readFromStart, type WholeJournal } from '../journal/read-journal.ts';
 
-/** What an export says it is; the number changes when its form does. Not frozen before 1.0. */
+/** The format of an export; the number changes with the format. Not frozen before 1.0. */
 export const EXPORT_FORMAT = 'agentchart-run/2';
 
-/** Exports of it have hashes without a chain, and no `end`; they are still replayed. */
+/** The previous format, with unchained hashes and without `end`; still supported by replay. */
 export const UNCHAINED_FORMAT = 'agentchart-run/1';
 
-/** Where a run stands behind its journal. */
-export type ExportedEnd = {
+/** The run after the last entry of its journal. */
+type ExportedEnd = {
   status: RunStatus;
-  /** Of the last claim in the journal; 0 without one. */
+  /** The epoch of the last claim in the journal; 0 without a claim. */
   epoch: number;
-  /** Of the last entry, ms since the epoch. */
+  /** The time of the last entry, in ms since the epoch. */
   at: number;
-  /** `hashState` of the fold of the journal. */
+  /** The hash of the state after the last entry. */
   stateHash: string;
 };
 
-/** A run as a file carries it: its journal, and what tells whether it is still the same. */
-export type ExportedRun = {
+/** An exported run: its journal, and hashes that detect changes. */
+type ExportedRun = {
   run: { runId: string; agent: { name: string; version?: string }; chart: StoredState['chart'] };
   journal: JournalEntry[];
-  /** Of each entry, in order, each over the one before it. */
+  /** The hash of each entry; each hash covers the previous one. */
   hashes: string[];
   end: ExportedEnd;
   /** `hashSeal` of `end`. */
@@ -41,10 +41,9 @@ export type ExportedRun = {
 export type RunExport = { format: typeof EXPORT_FORMAT; chain?: ExportedRun[] } & ExportedRun;
 
 /**
- * A run and those it continues, for `replayExport` in any process. The same run gives the same export.
- * Throws `refused` when one of them was restored from a snapshot, `journal-damaged` (also for a decision whose
- * digest is not of its call's input, and for a record that says otherwise than the journal), `chart-mismatch`,
- * `run-unknown`.
+ * Exports a run and the runs that it continues, for `replayExport`. The same run always gives the same export. Throws
+ * `refused` if one of the runs was restored from a snapshot, `journal-damaged` (also for a wrong digest or a record
+ * that contradicts the journal), `chart-mismatch`, and `run-unknown`.
  */
 export async function exportRun(store: Store, runId: string): Promise<RunExport> {
   const chain: ExportedRun[] = [];
@@ -53,7 +52,7 @@ export async function exportRun(store: Store, runId: string): Promise<RunExport>
   }
   const exported = chain.pop();
   if (exported === undefined) throw damagedJournal(runId, 1, 'is missing');
-  return { format: EXPORT_FORMAT, ...exported, ...(chain.length === 0 ? {} : { chain }) };
+  return { format: EXPORT_FORMAT, ...exported, ...(chain.length > 0 && { chain }) };
 }
 
 async function exportOne(
@@ -80,7 +79,7 @@ async function exportOne(
   };
 }
 
-/** The fold of a journal that is what it says it is. */
+/** Folds a journal, and checks its digests and the run's record. */
 function foldChecked(journal: WholeJournal, record: RunRecord): ChartState {
   const [{ event: started }] = journal;
   const { runId } = record;
@@ -92,26 +91,25 @@ function foldChecked(journal: WholeJournal, record: RunRecord): ChartState {
     if (entry.seq !== record.seq) continue;
     const difference = compareRecord(record, started, standingOf(journal.slice(0, record.seq), state));
     if (difference !== null)
-      throw damagedJournal(runId, entry.seq, `leads elsewhere than the run's record says: ${difference}`);
+      throw damagedJournal(runId, entry.seq, `contradicts the run's record: ${difference}`);
   }
   return state;
 }
 
-/** What an export says of the end of a journal. */
+/** Describes the end of a journal for an export. */
 export function describeEnd(journal: readonly JournalEntry[], state: ChartState): ExportedEnd {
   const { status, epoch, updatedAt: at } = standingOf(journal, state);
   return { status, epoch, at, stateHash: hashState(state) };
 }
 
-/** SHA-256 over the canonical JSON of an event, as 64 hex digits: what an export without a chain has of each. */
+/** Returns the SHA-256 of an event's canonical JSON, as 64 hex digits: its hash in an unchained export. */
 export function hashEvent(event: RunEvent | JsonValue): string {
   return hashOf(toJson(event));
 }
 
-/** What a journal says of its run's status, epoch and times. */
-export type Standing = Pick<RunRecord, 'status' | 'epoch' | 'createdAt' | 'updatedAt'>;
+type Standing = Pick<RunRecord, 'status' | 'epoch' | 'createdAt' | 'updatedAt'>;
 
-/** Of entries that begin with the start of the run, and the fold of them. */
+/** Returns status, epoch and times of a run, from its entries (beginning with the first) and the state after them. */
 export function standingOf(entries: readonly JournalEntry[], state: ChartState): Standing {
   const claim = entries.findLast(({ event }) => event.type === 'run.claimed')?.event;
   return {
@@ -123,15 +121,15 @@ export function standingOf(entries: readonly JournalEntry[], state: ChartState):
 }
 
 /**
- * What a store's record says otherwise than the journal up to its last entry: such as `status is "finished",
- * and by the journal "waiting"`; `null` for nothing. Who holds the lease, and until when, is in no journal.
+ * Compares a store's record with the journal up to the record's last entry. Returns the first difference, such as
+ * `status is "finished", but "waiting" according to the journal`, or `null`. Leases are not journaled and not compared.
  */
 export function compareRecord(record: RunRecord, started: RunStarted, standing: Standing): string | null {
   const { agent, continues } = started;
-  const said = { ...standing, agent: agent.name, continues };
+  const journaled = { ...standing, agent: agent.name, continues };
   for (const key of KEYS) {
-    if (record[key] !== said[key])
-      return `${key} is ${JSON.stringify(record[key])}, and by the journal ${JSON.stringify(said[key])}`;
+    if (record[key] !== journaled[key])
+      return `${key} is ${JSON.stringify(record[key])}, but ${JSON.stringify(journaled[key])} according to the journal`;
   }
   return null;
 }
@@ -139,9 +137,9 @@ export function compareRecord(record: RunRecord, started: RunStarted, standing: 
 const KEYS = ['agent', 'continues', 'status', 'epoch', 'createdAt', 'updatedAt'] as const;
 
 /**
- * What is wrong with the digests of an event, given the state before it: those of calls have to be of the
- * inputs they stand beside, those of a decision of the call's journaled input, and of the edit if it has one.
- * Where an input was redacted its recorded digest stands for it. `null` when nothing is.
+ * Checks the digests of an event against the state before it: a call's digest must match its input, and a decision's
+ * digests must match the call's journaled input and the edited input, if any. Digests of redacted inputs are accepted
+ * unchecked. Returns the first fault, worded to follow "entry n", or `null`.
  */
 export function checkDigests(state: ChartState | null, event: RunEvent): string | null {
   switch (event.type) {
@@ -150,7 +148,7 @@ export function checkDigests(state: ChartState | null, event: RunEvent): string 
       const changed = event.calls.find(call => !isOfInput(call));
       return changed === undefined
         ? null
-        : `has call ${changed.callId} with a digest that is not of its input`;
+        : `has call ${changed.callId} with a digest that does not match its input`;
     }
     case 'approval.decided':
       return checkDecision(state, event);
@@ -166,11 +164,11 @@ function checkDecision(state: ChartState | null, { callId, digest, decision }: D
   if (call === undefined) return null;
   const journaled = isOfInput(call) ? call.digest : digestCall(call.name, call.input);
   if (digest !== journaled)
-    return `decides on call ${callId} with digest ${digest}, and its journaled input has ${journaled}`;
+    return `decides on call ${callId} with digest ${digest}, but its journaled input has digest ${journaled}`;
   if (decision.type !== 'approve' || decision.input === undefined) return null;
   const edited = digestCall(call.name, decision.input);
   if (decision.editDigest === edited || isRedacted(decision.input)) return null;
-  return `edits call ${callId} with digest ${decision.editDigest ?? 'none'}, and the edited input has ${edited}`;
+  return `edits call ${callId} with digest ${decision.editDigest ?? 'none'}, but the edited input has digest ${edited}`;
 }
 
 function isOfInput({ name, input, digest }: QualifiedCall): boolean {
@@ -181,23 +179,23 @@ function isRedacted(input: JsonValue): boolean {
   return countRedactions(input) > 0;
 }
 
-/**
- * The chain of an export: the hash of each entry covers the hash before it, so that no entry can be changed,
- * left out, moved or brought from another run without every later hash being made anew. It has no key: it
- * finds accidents and partial edits, not the work of somebody who makes all hashes anew.
+/*
+ * The hash chain of an export: the hash of each entry covers the previous hash, so an entry that was changed, removed,
+ * moved or copied from another run makes every later hash wrong. The chain has no key: it detects accidents and partial
+ * edits, but not an attacker who recomputes all hashes.
  */
 
-/** What the first entry is bound to: which run it is, and the seal of the run it continues, if that is exported too. */
+/** Returns the head of the chain: the hash of the run's identity and the seal of the run it continues, if exported. */
 export function hashHead(run: object, continued: string | undefined): string {
   return hashOf({ run: toJson(run), continued: continued ?? null });
 }
 
-/** Of an entry, given the hash before it. */
+/** Returns the hash of an entry, given the previous hash. */
 export function hashNext(before: string, seq: number, event: object | JsonValue): string {
   return hashOf({ before, seq, event: toJson(event) });
 }
 
-/** Of what an export says of the end of its journal, given the hash of the last entry. */
+/** Returns the hash of an export's `end`, given the hash of the last entry. */
 export function hashSeal(before: string, end: object): string {
   return hashOf({ before, end: toJson(end) });
 }

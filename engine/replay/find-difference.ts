@@ -1,6 +1,6 @@
 import { isJsonObject, type JsonValue } from '../../protocol/json.ts';
 
-/** Where two values first differ, as keys with dots between them; `null` for equal ones. */
+/** Returns the path of the first difference between two values, as keys joined by dots; `null` for equal values. */
 export function findDifference(
   left: JsonValue | undefined,
   right: JsonValue | undefined,

@@ -33,24 +33,27 @@ const unchained = { ...shape, stateHash: z.string() };
 
 const exportSchema = z.discriminatedUnion('format', [
   z.strictObject({
-    ...{ format: z.literal(EXPORT_FORMAT), ...chained },
+    format: z.literal(EXPORT_FORMAT),
+    ...chained,
     chain: z.exactOptional(z.array(z.strictObject(chained))),
   }),
   z.strictObject({
-    ...{ format: z.literal(UNCHAINED_FORMAT), ...unchained },
+    format: z.literal(UNCHAINED_FORMAT),
+    ...unchained,
     chain: z.exactOptional(z.array(z.strictObject(unchained))),
   }),
 ]);
 
 const runSchema = z.union([z.object(chained), z.object(unchained)]);
 
-/** An exported run as a file has it: its events are not looked at yet. */
+/** An exported run as read from a file; its events are not validated. */
 export type UncheckedRun = z.infer<typeof runSchema>;
+/** An export as read from a file; its events are not validated. */
 export type UncheckedExport = z.infer<typeof exportSchema>;
 
 /**
- * The text of an export, as far as its frame. Throws `input-invalid` for what is no export or one of
- * another format; `name` is what the error calls it.
+ * Parses an export without validating its events. Throws `input-invalid` for any other text or an unknown format;
+ * `name` names the export in the error.
  */
 export function readExport(text: string, name: string): UncheckedExport {
   const value = parse(text, name);
@@ -79,6 +82,6 @@ function parse(text: string, name: string): unknown {
 function invalid(name: string, problem: string): EngineError {
   return new EngineError(
     'input-invalid',
-    `${name} is not the export of a run: ${problem}. \`agentchart export RUN --out FILE\` makes one.`,
+    `${name} is not the export of a run: ${problem}. \`agentchart export RUN --out FILE\` creates one.`,
   );
 }

@@ -8,12 +8,12 @@ import { readFromStart, type WholeJournal } from '../journal/read-journal.ts';
 import { describeOutcome, type Outcome } from '../run/describe-outcome.ts';
 
 /**
- * A run as a play: what the model said, what tools gave and what people said, in that order.
+ * Recordings: the turns of the model, the results of tools and the inputs of people, in their order, for tests that
+ * play a run again.
  *
- * L1 Left out is what follows from the rest: that text or calls began, that a tool was started, that the
- *    end was asked for.
- * L2 A call gives at once what it gave in the end: its attempts, and processes that died of it, are not played.
- * L3 A sub-agent's call is played as one the client runs, its run's answer as the client's.
+ * L1 Events that follow from others are left out: started text, calls and tools, and cancel requests.
+ * L2 A call settles on its first attempt with its final result: retries and crashes are not recorded.
+ * L3 A call of a sub-agent is recorded as a client tool, and the child's answer as the client's result.
  */
 
 type Unmarked<Event> = Event extends ReportEvent ? Omit<Event, 'generation'> : Event;
@@ -27,21 +27,23 @@ type LeftOut =
   | 'tool.interrupted'
   | 'tool.suspended';
 
-/** An event of a journal that is played again. */
+/** An event of a recording. */
 export type RecordedEvent = Unmarked<Exclude<InputEvent | ReportEvent, { type: LeftOut }>>;
 
+/** A tool of a recorded run. */
 export type RecordedTool = { name: string; sideEffect: SideEffect; executedBy: 'engine' | 'client' };
 
+/** A recorded run. */
 export type RecordedRun = {
   started: Omit<RunStarted, 'type' | 'format' | 'chart' | 'tools' | 'launch' | 'forkOf' | 'parent'>;
   tools: RecordedTool[];
   events: RecordedEvent[];
 };
 
-/** The runs that the last one continues come before it. */
+/** The recorded run, preceded by the runs that it continues. */
 export type Recording = RecordedRun[];
 
-/** Throws what `exportRun` throws. */
+/** Records a run and the runs that it continues; also returns its outcome. Throws the errors of `exportRun`. */
 export async function recordRun(
   store: Store,
   runId: string,
@@ -51,7 +53,7 @@ export async function recordRun(
   const journals = await Promise.all(ids.map(async id => await readFromStart(store, id, 'Export')));
   const runs = journals.map(recordJournal);
   const last = runs.at(-1);
-  if (last === undefined) throw new Error('a run is the last of its own chain');
+  if (last === undefined) throw new Error(`The chain of run ${runId} is empty.`);
   return { recording: runs.map(({ run }) => run), outcome: describeOutcome(last.end) };
 }
 
@@ -70,8 +72,8 @@ function recordJournal([first, ...rest]: WholeJournal): { run: RecordedRun; end:
   const tools = collectTools(events, listed?.map(({ name }) => name) ?? []).map(
     (tool): RecordedTool => ({
       ...tool,
-      ...(suspended.has(tool.name) ? { executedBy: 'client' } : {}),
-      ...(doubted.has(tool.name) ? { sideEffect: 'once' } : {}),
+      ...(suspended.has(tool.name) && { executedBy: 'client' }),
+      ...(doubted.has(tool.name) && { sideEffect: 'once' }),
     }),
   );
   return { run: { started, tools, events: recorder.events }, end: state };
@@ -87,7 +89,7 @@ class Recorder {
     this.#suspended = suspended;
   }
 
-  /** `state` is the one behind the event. */
+  /** Records an event, if it is part of a recording; `state` is the state after it. */
   take(event: RunEvent, state: ChartState): void {
     for (const { callId, name } of callsOf(event)) this.#names.set(callId, name);
     switch (event.type) {
@@ -129,7 +131,7 @@ class Recorder {
     return this.#suspended.has(this.#names.get(callId) ?? '');
   }
 
-  /** The chart itself puts in doubt what was interrupted and must not run twice. */
+  /** The chart itself puts an interrupted `once` call in doubt. */
   #interrupt({ at, callId }: Extract<RunEvent, { type: 'tool.interrupted' }>, { context }: ChartState): void {
     const call = findCall(context, callId);
     if (call?.status !== 'doubted') return;
@@ -145,31 +147,31 @@ function asResult({ at, callId, output, isError }: Extract<ReportEvent, { type: 
   return { type: 'result.received', at, callId, output, isError } as const;
 }
 
-/** The calls that an event makes known. */
+/** Returns the calls that an event introduces. */
 export function callsOf(event: RunEvent | RecordedEvent): readonly QualifiedCall[] {
   return event.type === 'turn.completed' || event.type === 'transcript.edited' ? event.calls : [];
 }
 
-/** The tools whose calls such an event is about. */
+/** Returns the names of the tools to whose calls such events refer. */
 function namesOf(
   events: readonly (RunEvent | RecordedEvent)[],
-  isIt: (type: RunEvent['type']) => boolean,
+  matches: (type: RunEvent['type']) => boolean,
 ): string[] {
-  const about = new Set(
-    events.flatMap(event => (isIt(event.type) && 'callId' in event ? [event.callId] : [])),
+  const ids = new Set(
+    events.flatMap(event => (matches(event.type) && 'callId' in event ? [event.callId] : [])),
   );
-  const calls = events.flatMap(callsOf).filter(({ callId }) => about.has(callId));
+  const calls = events.flatMap(callsOf).filter(({ callId }) => ids.has(callId));
   return calls.map(({ name }) => name);
 }
 
 /**
- * The tools that the agent had, as far as the journal tells, in the order in which a model was told of them:
- * of those never called, only that they were there.
+ * Returns the agent's tools as far as the journal shows, in the order in which they were listed to a model. Of tools
+ * that were never called, only the name is known.
  */
 function collectTools(events: readonly RunEvent[], listed: readonly string[]): RecordedTool[] {
   const calls = events.flatMap(callsOf);
-  const told = calls.map(toolsTold).filter(names => names !== undefined);
-  const longest = told.toSorted((a, b) => b.length - a.length)[0] ?? [];
+  const lists = calls.map(toolsTold).filter(names => names !== undefined);
+  const longest = lists.toSorted((a, b) => b.length - a.length)[0] ?? [];
   const tools = new Map<string, RecordedTool>(
     [...longest, ...listed].map(name => [name, { name, sideEffect: 'once', executedBy: 'engine' }]),
   );
@@ -182,7 +184,7 @@ const NO_SUCH_TOOL = 'Not run: There is no tool "';
 const THE_TOOLS = '". The tools are: ';
 const NO_TOOLS = '". There are no tools.';
 
-/** The names of the tools of a turn, where a call of it was told that its own is none of them. */
+/** Returns the tool names of a turn from the error of a call with an unknown tool; otherwise `undefined`. */
 export function toolsTold({ error = '' }: Pick<QualifiedCall, 'error'>): string[] | undefined {
   if (!error.startsWith(NO_SUCH_TOOL)) return undefined;
   if (error.endsWith(NO_TOOLS)) return [];

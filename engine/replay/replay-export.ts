@@ -19,8 +19,9 @@ import {
 } from './replay-journal.ts';
 
 /**
- * Replays an export, the runs it continues first. The report is that of the first run that is not equal,
- * else that of the exported one, of which `until` is an entry. With `blobs` the large results are checked too. Throws `chart-mismatch`, `input-invalid`.
+ * Replays an export, beginning with the runs that it continues. Returns the report of the first run with a problem,
+ * otherwise of the exported run. `until` is an entry of the exported run. With `blobs`, checks the large results too.
+ * Throws `chart-mismatch` and `input-invalid`.
  */
 export function replayExport(
   exported: UncheckedExport,
@@ -38,7 +39,7 @@ export function replayExport(
   return replayJournal(recordingOf(exported, journal, continued, blobs), observe);
 }
 
-/** Of the entries of a run that are replayed: all of them, or its first. */
+/** Returns the recording of all entries of a run, or of the first ones. */
 function recordingOf(
   exported: UncheckedRun,
   entries: readonly Recorded[],
@@ -47,20 +48,20 @@ function recordingOf(
 ): Recording {
   const { run, journal, hashes } = exported;
   const hash = 'end' in exported ? chainHashes(run, continued) : ({ event }: Recorded) => hashEvent(event);
-  const isWhole = entries.length === journal.length;
+  const isComplete = entries.length === journal.length;
   return {
     runId: run.runId,
     entries,
     of: journal.length,
-    comparedWith: 'end' in exported ? 'the chain of hashes of the export' : 'the hashes of the export',
+    comparedWith: 'end' in exported ? 'the hash chain of the export' : 'the hashes of the export',
     checkEntry: (entry, place) => {
-      if (entry.seq !== place) return `is missing: entry ${entry.seq} stands in its place`;
-      const unlike = place === 1 ? checkHead(run, entry.event, continued?.run.runId) : null;
-      if (unlike !== null) return unlike;
-      if (hash(entry) !== hashes[place - 1]) return 'is not the one that was exported: its hash differs';
+      if (entry.seq !== place) return `is missing: entry ${entry.seq} is in its place`;
+      const difference = place === 1 ? checkHead(run, entry.event, continued?.run.runId) : null;
+      if (difference !== null) return difference;
+      if (hash(entry) !== hashes[place - 1]) return 'was changed after the export: its hash differs';
       return findBlobFault(entry.event, blobs);
     },
-    ...(isWhole && { checkEnd: state => checkEnd(exported, state) }),
+    ...(isComplete && { checkEnd: state => checkEnd(exported, state) }),
   };
 }
 
@@ -76,19 +77,22 @@ function checkEnd(exported: UncheckedRun, state: ChartState): Problem | null {
   const { journal, hashes } = exported;
   const { length } = journal;
   if (hashes.length > length)
-    return { seq: length + 1, message: `is missing: ${hashes.length} were exported` };
+    return { seq: length + 1, message: `is missing: ${hashes.length} entries were exported` };
   const stateHash = 'end' in exported ? exported.end.stateHash : exported.stateHash;
   const hash = hashState(state);
   if (hash !== stateHash)
-    return { seq: length, message: `leads to a state with the hash ${hash}; exported was ${stateHash}` };
+    return {
+      seq: length,
+      message: `leads to a state with the hash ${hash}, but the export has ${stateHash}`,
+    };
   if (!('end' in exported)) return null;
   const entries = journal.filter((entry): entry is JournalEntry => isRunEvent(entry.event));
   const end = describeEnd(entries, state);
   const difference = findDifference(toJson(exported.end), toJson(end));
   if (difference !== null)
-    return { seq: length, message: `leads to another ${difference} than the export says` };
+    return { seq: length, message: `leads to a different ${difference} than the export has` };
   if (exported.seal === hashSeal(hashes.at(-1) ?? '', end)) return null;
-  return { seq: length, message: 'is not the last that was exported: the seal differs' };
+  return { seq: length, message: 'is not the last entry that was exported: the seal differs' };
 }
 
 function findBlobFault(event: JsonValue | RunEvent, blobs: ExportedBlobs | undefined): string | null {
@@ -100,7 +104,7 @@ function findBlobFault(event: JsonValue | RunEvent, blobs: ExportedBlobs | undef
   );
 }
 
-/** What an export says of a run beside its journal is what the journal says. */
+/** Compares the head of an exported run with its first entry. */
 function checkHead(
   run: UncheckedRun['run'],
   event: JsonValue | RunEvent,
@@ -109,8 +113,8 @@ function checkHead(
   if (!isRunEvent(event) || event.type !== 'run.started') return null;
   const { runId, agent, chart, continues } = event;
   const difference = findDifference(toJson(run), toJson({ runId, agent, chart }));
-  if (difference !== null) return `has another ${difference} than the export says`;
+  if (difference !== null) return `has a different ${difference} than the head of the export`;
   if (continues === continued) return null;
-  if (continued === undefined) return `continues run ${continues}, which the export has not`;
-  return `does not continue run ${continued}, which the export has before it`;
+  if (continued === undefined) return `continues run ${continues}, which is missing from the export`;
+  return `does not continue run ${continued}, which precedes it in the export`;
 }

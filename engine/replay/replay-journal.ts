@@ -3,21 +3,22 @@ import type { NextAction } from '../../protocol/effect.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import { isRunEvent } from '../../protocol/is-run-event.ts';
-import { type JsonValue, toJson } from '../../protocol/json.ts';
+import { given, type JsonValue, toJson } from '../../protocol/json.ts';
 import { countRedactions } from '../../protocol/redaction.ts';
 import { beginFold, hashState } from '../journal/load-run.ts';
 import { checkDigests } from './export-run.ts';
 
 /**
- * Replaying: a journal is folded again with the results it recorded, and what comes out is held against
- * what was stored of it.
+ * Replay: folds a journal again and compares the states with the stored snapshot, hashes and record. `replay-run.ts`
+ * replays a run of a store, `export-run.ts` and `replay-export.ts` handle exports, and `record-run.ts` makes recordings
+ * for tests.
  *
  * P1 Nothing is executed: no service starts, no agent is needed, no store is written.
- * P2 The first entry that is not the recorded one, that the chart does not take, or whose digests are not of
- *    the inputs they stand for, ends the replay. A redacted input is counted, and its digest believed.
+ * P2 Replay ends at the first entry that differs from the recorded one, that the chart does not accept, or whose
+ *    digests are wrong. Redacted values are counted, and the digests of redacted inputs accepted unchecked.
  */
 
-/** An entry, and where the run stands behind it; `next` when something was decided there. */
+/** A replayed entry with the state after it, and `next` if the chart decided something. */
 export type ReplayedEntry = {
   runId: string;
   seq: number;
@@ -26,44 +27,49 @@ export type ReplayedEntry = {
   next?: NextAction;
 };
 
+/** The result of a replay. */
 export type ReplayReport = {
   runId: string;
+  /** Whether no problem was found. */
   equal: boolean;
-  /** How many were replayed. */
+  /** The number of replayed entries. */
   entries: number;
-  /** How many there are: more, when only the beginning was to be replayed. */
+  /** The number of entries in the journal; more than `entries` if only a part was replayed. */
   of: number;
-  /** How many values in those were redacted: of them only the digest is there. */
+  /** The number of redacted values in the replayed entries. */
   redacted: number;
-  /** What the fold was held against; `null` when only the journal is stored. */
+  /** What the states were compared with, in words; `null` if only the journal is stored. */
   comparedWith: string | null;
-  /** Behind the last entry that was replayed; `null` when there is none. */
+  /** The state after the last replayed entry; `null` without one. */
   end: { state: ChartState; hash: string } | null;
-  /** The first entry that differs or does not fit, and how. */
+  /** The first entry with a problem. */
   problem?: Problem;
 };
 
-/** `until`: the last entry that is replayed. */
+/** `until`: the seq of the last entry to replay. */
 export type ReplayOptions = { until?: number | undefined };
+/** Called for each replayed entry. */
 export type ReplayObserver = (entry: ReplayedEntry) => void;
+/** An entry before validation. */
 export type Recorded = { seq: number; event: RunEvent | JsonValue };
-/** A journal, and what it is held against. */
+/** A journal with checks that compare it with what was stored. Faults are worded to follow "entry n". */
 export type Recording = {
   runId: string;
   entries: readonly Recorded[];
-  /** How many the whole journal has. */
+  /** The number of entries in the full journal. */
   of: number;
   comparedWith: string | null;
-  /** What is wrong with an entry, before it is replayed. */
+  /** Returns the fault of an entry, before it is replayed. */
   checkEntry?(entry: Recorded, place: number): string | null;
-  /** What is wrong with the state behind an entry. */
+  /** Returns the fault of the state after an entry. */
   checkState?(state: ChartState, seq: number): string | null;
-  /** What is wrong with the end, and at which entry. */
+  /** Returns the problem of the final state. */
   checkEnd?(state: ChartState): Problem | null;
 };
+/** A problem and its entry; `message` is worded to follow "entry n". */
 export type Problem = { seq: number; message: string };
 
-/** Throws `chart-mismatch` for a journal of another chart or format. */
+/** Replays a journal. Throws `chart-mismatch` for a journal of another chart or format. */
 export function replayJournal(
   { runId, entries, of, comparedWith, ...checks }: Recording,
   observe: ReplayObserver,
@@ -79,16 +85,16 @@ export function replayJournal(
     redacted,
     comparedWith,
     end: state === null ? null : { state, hash: hashState(state) },
-    ...(problem === null ? {} : { problem }),
+    ...(problem !== null && { problem }),
   });
   for (const entry of entries) {
     const place = replayed + 1;
     const fault = findFault(() => checks.checkEntry?.(entry, place) ?? null);
     if (fault !== null) return end({ seq: place, message: fault });
     const { event } = entry;
-    if (!isRunEvent(event)) return end({ seq: place, message: 'is no event this version knows' });
-    const unlike = checkDigests(state, event);
-    if (unlike !== null) return end({ seq: place, message: unlike });
+    if (!isRunEvent(event)) return end({ seq: place, message: 'is not an event that this version knows' });
+    const wrongDigest = checkDigests(state, event);
+    if (wrongDigest !== null) return end({ seq: place, message: wrongDigest });
     const step = takeEvent(state, event);
     if (typeof step === 'string') return end({ seq: place, message: step });
     state = step.state;
@@ -124,11 +130,10 @@ function decisionOf({ effects }: Step): { next?: NextAction } {
   const decided = effects.flatMap(effect =>
     effect.type === 'publish' && effect.notice.type === 'decided' ? [effect.notice.next] : [],
   );
-  const last = decided.at(-1);
-  return last === undefined ? {} : { next: last };
+  return given({ next: decided.at(-1) });
 }
 
-/** A value that is nested too deeply to be hashed is a fault like any other. */
+/** A check that throws, e.g. for a value nested too deeply to be hashed, counts as a fault. */
 function findFault(check: () => string | null): string | null {
   try {
     return check();
@@ -138,8 +143,8 @@ function findFault(check: () => string | null): string | null {
 }
 
 /**
- * The entries up to `until`, counted from 1; all of them without one. Throws `input-invalid`, with the range
- * in its details, when it is no entry of the journal.
+ * Returns the entries up to `until`, counted from 1; all without `until`. Throws `input-invalid`, with the valid range
+ * in its details, if `until` is not an entry of the journal.
  */
 export function cutJournal<Entry>(
   entries: readonly Entry[],
@@ -151,7 +156,7 @@ export function cutJournal<Entry>(
   if (Number.isInteger(until) && until >= 1 && until <= last) return entries.slice(0, until);
   throw new EngineError(
     'input-invalid',
-    `Expected an entry of run ${runId} to replay it to, a whole number from 1 to ${last}; got ${until}.`,
+    `Expected the last entry of run ${runId} to replay, a whole number from 1 to ${last}; got ${until}.`,
     { runId, first: 1, last },
   );
 }

@@ -18,10 +18,9 @@ import {
 } from './replay-journal.ts';
 
 /**
- * Replays a run of the store: each large result it names has to be there as it was, its fold has to have the hash that
- * was recorded wherever the run rested or ended, it has to be the stored snapshot where that was taken, and what the
- * snapshot becomes at the end, and the run's record has to say the same as the journal. Throws what `readFromStart` throws, `chart-mismatch`, and `input-invalid` for
- * an `until` that is no entry of it.
+ * Replays a run of a store. Checks the large results; the state hashes recorded where the run rested or ended; the
+ * snapshot, against the state at its entry and, folded on, at the end; and the run's record. Throws the errors of
+ * `readFromStart`, `chart-mismatch`, and `input-invalid` if `until` is not an entry of the run.
  */
 export async function replayRun(
   store: Store,
@@ -32,26 +31,30 @@ export async function replayRun(
   const blobs = new RunBlobs({ store, host: {}, runId });
   const record = await store.get(runId);
   const snapshot = await store.loadSnapshot(runId);
-  const whole = await readFromStart(store, runId, 'Replay');
-  const entries = cutJournal(whole, until, runId);
+  const journal = await readFromStart(store, runId, 'Replay');
+  const entries = cutJournal(journal, until, runId);
   const checkRecord = (state: ChartState): string | null => {
-    const standing = standingOf(whole.slice(0, record?.seq), state);
-    const difference = record === undefined ? null : compareRecord(record, whole[0].event, standing);
-    return difference === null ? null : `leads elsewhere than the run's record says: ${difference}`;
+    const standing = standingOf(journal.slice(0, record?.seq), state);
+    const difference = record === undefined ? null : compareRecord(record, journal[0].event, standing);
+    return difference === null ? null : `contradicts the run's record: ${difference}`;
   };
   const recorded = entries.flatMap(({ seq, stateHash }) => (stateHash === undefined ? [] : [seq]));
   const checkHash = (state: ChartState, at: number): string | null => {
-    const { stateHash } = whole[at - 1] ?? {};
+    const { stateHash } = journal[at - 1] ?? {};
     if (stateHash === undefined || stateHash === hashState(state)) return null;
-    return `leads to a state with another hash than was recorded there: ${stateHash}`;
+    return `leads to a state with another hash than the recorded one: ${stateHash}`;
   };
   const checkAt = (state: ChartState, at: number) =>
     checkHash(state, at) ?? (at === record?.seq ? checkRecord(state) : null);
   const faults = await findBlobFaults(entries, blob => blobs.findFault(blob));
   const checkEntry = ({ seq }: Recorded) => faults.get(seq) ?? null;
   const recording = {
-    ...{ runId, entries, of: whole.length, comparedWith: describeHashes(recorded) },
-    ...{ checkEntry, checkState: checkAt },
+    runId,
+    entries,
+    of: journal.length,
+    comparedWith: describeHashes(recorded),
+    checkEntry,
+    checkState: checkAt,
   };
   if (snapshot === undefined || snapshot.seq > (until ?? Number.POSITIVE_INFINITY))
     return replayJournal(recording, observe);
@@ -64,7 +67,7 @@ export async function replayRun(
       checkState: (state, at) => (at === seq ? compare(state) : null) ?? checkAt(state, at),
       checkEnd: state => {
         if (seq > entries.length)
-          return { seq: entries.length + 1, message: `is missing: a snapshot has ${seq}` };
+          return { seq: entries.length + 1, message: `is missing: the snapshot is of entry ${seq}` };
         const message = compareStates(foldOn(snapshot.state, entries.slice(seq), runId), toStored(state));
         return message === null ? null : { seq: entries.length, message };
       },
@@ -90,18 +93,18 @@ function readStored(image: JsonValue, runId: string): StoredState | null {
   }
 }
 
-/** What a snapshot becomes with the entries behind it; `null` for one that leads nowhere. */
+/** Folds the entries after a snapshot; returns `null` if the snapshot or a fold fails. */
 function foldOn(image: JsonValue, rest: readonly JournalEntry[], runId: string): StoredState | null {
   try {
-    const begun = fromStored(readImage(image, runId).state);
-    return toStored(rest.reduce((state, entry) => foldEntry(state, entry, runId), begun));
+    const restored = fromStored(readImage(image, runId).state);
+    return toStored(rest.reduce((state, entry) => foldEntry(state, entry, runId), restored));
   } catch {
     return null;
   }
 }
 
 function compareStates(stored: StoredState | null, replayed: StoredState): string | null {
-  if (stored === null) return 'leads to a state, and the stored snapshot is damaged';
+  if (stored === null) return 'cannot be compared with the stored snapshot, which is damaged';
   const [left, right] = [toJson(stored), toJson(replayed)];
   if (canonicalJson(left) === canonicalJson(right)) return null;
   return `leads to a state that differs from the stored snapshot at ${findDifference(left, right)}`;

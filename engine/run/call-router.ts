@@ -4,10 +4,10 @@ import type { Store } from '../../protocol/store.ts';
 import { readJournal } from '../journal/read-journal.ts';
 import type { RunHandle, SoughtCall } from '../sub-agents/child-runs.ts';
 import type { RunChildren } from '../sub-agents/run-children.ts';
-import { type CallCommand, FITTING, isOwnCall } from './command.ts';
+import { APPLIES_TO, type CallCommand, isOwnCall, type RunCommand } from './command.ts';
 import { type Refusal, refuse } from './explain-refusal.ts';
 
-/** Whose a command is: the run's own, or that of a run right below it, which has it or passes it on. */
+/** Where a command goes: to the run itself, or to a child run, which applies it or passes it on. */
 export type Route =
   | { type: 'own' }
   | { type: 'child'; child: RunHandle }
@@ -16,9 +16,9 @@ export type Route =
 /**
  * Finds the run that a decision belongs to.
  *
- * Ids of calls are the providers': a sub-agent may have an open call of the same id. A decision goes to the run
- * whose call waits for it, this one first; a call that waits for a sub-agent comes after the sub-agent's, unless
- * the digest says that it is meant. Where the id alone does not tell, nothing is taken.
+ * Providers choose call ids, so a run and its sub-agents may have open calls with the same id. A decision goes to
+ * the run whose call waits for it, this run first. A call that waits for a sub-agent comes after the sub-agent's
+ * own calls, unless the digest matches it. An ambiguous decision is refused.
  */
 export class CallRouter {
   readonly #runId: string;
@@ -31,68 +31,91 @@ export class CallRouter {
     this.#children = children;
   }
 
-  async find(command: CallCommand, context: Context): Promise<Route> {
+  /** Routes a command. `context` may be outdated; `readContext` includes the entries of other processes. */
+  async route(
+    command: Exclude<RunCommand, { type: 'cancel' }>,
+    context: Context,
+    readContext: () => Promise<Context>,
+  ): Promise<Route> {
+    if ('callId' in command) {
+      const isOwn = isOwnCall(command, this.#runId, context);
+      return isOwn ? { type: 'own' } : await this.#find(command, await readContext());
+    }
+    if (command.type !== 'unpause' && command.type !== 'step') return { type: 'own' };
+    return await this.#findPaused(await readContext());
+  }
+
+  async #find(command: CallCommand, context: Context): Promise<Route> {
     const { callId, runId } = command;
     if (isOwnCall(command, this.#runId, context)) return { type: 'own' };
     const sought = soughtBy(command);
-    const isEver = findCall(context, callId) === undefined || runId !== undefined;
-    const [child, other] = await this.#findChildren(sought, context, isEver);
-    const isNamed = sought.digest !== undefined || runId !== undefined;
-    if (child !== undefined && (isNamed || !(await this.#wasToldOf(callId)))) {
+    const includePast = findCall(context, callId) === undefined || runId !== undefined;
+    const [child, other] = await this.#findChildren(sought, context, { includePast });
+    const isSpecific = sought.digest !== undefined || runId !== undefined;
+    if (child !== undefined && (isSpecific || !(await this.#wasDecided(callId)))) {
       if (other === undefined) return { type: 'child', child };
-      return { type: 'refused', refusal: refuseUnclear(callId, [child, other]) };
+      return { type: 'refused', refusal: refuseAmbiguous(callId, [child, other]) };
     }
     if (runId === undefined || child !== undefined) return { type: 'own' };
-    const message = `Run ${this.#runId} has no sub-agent's run ${runId} with a call ${callId}.`;
+    const message = `Run ${this.#runId} has no sub-agent run ${runId} with a call ${callId}. Check both ids.`;
     return { type: 'refused', refusal: refuse('call-unknown', message) };
   }
 
-  /** The child, at any depth, that rests because it is paused, where this run is not. */
-  async findPaused(context: Context): Promise<Route> {
+  /** A paused child at any depth, if this run itself is not paused. */
+  async #findPaused(context: Context): Promise<Route> {
     const child = context.paused ? undefined : await this.#children.findPaused(context);
     return child === undefined ? { type: 'own' } : { type: 'child', child };
   }
 
-  /** Why a command of a submission is not this run's to take; `null` if it is. */
-  async refuseStranger(command: CallCommand, context: Context): Promise<Refusal | null> {
+  /** Refuses a command of a submission if it is about a call of another run; `null` if it is not. */
+  async refuseForeign(command: CallCommand, context: Context): Promise<Refusal | null> {
     const { callId, runId } = command;
     if (isOwnCall(command, this.#runId, context)) return null;
-    const [child] = await this.#findChildren(soughtBy(command), context, false);
-    const whose = runId ?? child?.id;
-    if (whose === undefined || whose === this.#runId) return null;
+    const [child] = await this.#findChildren(soughtBy(command), context, { includePast: false });
+    const owner = runId ?? child?.id;
+    if (owner === undefined || owner === this.#runId) return null;
     return refuse(
       'refused',
-      `Call ${callId} is one of run ${whose}, and these commands are one append to run ${this.#runId}: submit it to run ${whose}.`,
+      `Call ${callId} belongs to run ${owner}, but a submission applies to one run, ${this.#runId}. Submit this command to run ${owner}.`,
     );
   }
 
-  /** The runs of sub-agents with such an open call; with `isEver`, or one that had a call of this id. */
-  async #findChildren(sought: SoughtCall, context: Context, isEver: boolean): Promise<RunHandle[]> {
+  /** The child runs with such an open call; with `includePast`, else one that once had a call with this id. */
+  async #findChildren(
+    sought: SoughtCall,
+    context: Context,
+    { includePast }: { includePast: boolean },
+  ): Promise<RunHandle[]> {
     const open = await this.#children.findWith(context, sought);
-    if (open.length > 0 || !isEver) return open;
+    if (open.length > 0 || !includePast) return open;
     const past = await this.#children.findPast(this.#runId, sought);
     return past === undefined ? [] : [past];
   }
 
-  /** Whether something was said before about a call of this run's own that had this id. */
-  async #wasToldOf(callId: string): Promise<boolean> {
-    const told = ['approval.decided', 'result.received', 'doubt.resolved'];
+  /** Whether an earlier call of this run with the same id was decided. */
+  async #wasDecided(callId: string): Promise<boolean> {
+    const decisions = ['approval.decided', 'result.received', 'doubt.resolved'];
     const entries = await readJournal(this.#store, this.#runId);
     return entries.some(
-      ({ event }) => told.includes(event.type) && 'callId' in event && event.callId === callId,
+      ({ event }) => decisions.includes(event.type) && 'callId' in event && event.callId === callId,
     );
   }
 }
 
 function soughtBy(command: CallCommand): SoughtCall {
   const { type, callId, runId } = command;
-  return { callId, fitting: FITTING[type], runId, digest: 'digest' in command ? command.digest : undefined };
+  return {
+    callId,
+    fitting: APPLIES_TO[type],
+    runId,
+    digest: 'digest' in command ? command.digest : undefined,
+  };
 }
 
-function refuseUnclear(callId: string, runs: readonly RunHandle[]): Refusal {
+function refuseAmbiguous(callId: string, runs: readonly RunHandle[]): Refusal {
   const ids = runs.map(({ id }) => id).join(' and ');
   return refuse(
     'refused',
-    `More than one sub-agent has an open call ${callId}, among them ${ids}: say which with { runId } or { digest }, or tell that run itself.`,
+    `Several sub-agents have an open call ${callId}, including runs ${ids}. Choose one with { runId } or { digest }, or send the command to its run.`,
   );
 }

@@ -15,34 +15,40 @@ import { digestCall } from '../journal/digest.ts';
 import { type Refusal, refuse, type SubmitResult } from './explain-refusal.ts';
 import { listOpenCalls } from './settled.ts';
 
-/** Items. */
-const MOST_UNREAD = 1_000;
+/* Turns the commands of people and clients into input events of the chart. */
 
-/** In UTF-8. */
-const LONGEST_REASON_BYTES = 100_000;
+/** How many unread items a run's inbox may have. */
+const MAX_UNREAD = 1_000;
 
-/** What people and clients say to a run, as the inputs the chart listens to. */
+/** In bytes of UTF-8. */
+const MAX_REASON_BYTES = 100_000;
 
 type Unstamped<Event> = Event extends Exclude<InputEvent, RunStarted> ? Omit<Event, 'at'> : never;
 
-/** An input without its time. */
+/** An input event without its time. */
 export type Command = Unstamped<InputEvent>;
 
-/** `by` is who says it, for the journal and for whoever decides second. */
+/** `by`: who gives the command. It is journaled, and shown to anyone who decides the same call later. */
 export type CommandOptions = { by?: string };
 
-/** `runId`: the run the call belongs to, of the run itself and its sub-agents'; needed only where ids of calls are alike. */
-type AboutCall = CommandOptions & { runId?: string };
+/** `runId`: the run that the call belongs to, if the run and its sub-agents have calls with the same id. */
+type CallOptions = CommandOptions & { runId?: string };
 
-/** `digest` is that of the call that was seen; without it, of the call as it is now. */
-export type ApproveOptions = AboutCall & { input?: unknown; digest?: string; sticky?: boolean };
-export type RejectOptions = AboutCall & { reason?: string; digest?: string; sticky?: boolean };
-export type AnswerOptions = AboutCall & { output: unknown; isError?: boolean; digest?: string };
-/** `force`: although an earlier attempt of the call may still act. */
+/**
+ * Options of `run.approve`. `input`: replaces the call's input. `digest`: of the call that was reviewed (default:
+ * the current one). `sticky`: applies the decision to later calls of the same tool too.
+ */
+export type ApproveOptions = CallOptions & { input?: unknown; digest?: string; sticky?: boolean };
+/** Options of `run.reject`. `reason`: what the model reads. `digest` and `sticky` as in `ApproveOptions`. */
+export type RejectOptions = CallOptions & { reason?: string; digest?: string; sticky?: boolean };
+/** Options of `run.answer`. `output`: the call's result, JSON. `digest` as in `ApproveOptions`. */
+export type AnswerOptions = CallOptions & { output: unknown; isError?: boolean; digest?: string };
+/** `force`: retry even if an earlier attempt of the call may still act. */
 export type Retry = { retry: true; force?: boolean };
-export type Resolution = AboutCall & (Retry | { happened: true; output: unknown } | { failed: string });
+/** How `run.resolve` settles a call in doubt: run it again, or record that it happened or failed. */
+export type Resolution = CallOptions & (Retry | { happened: true; output: unknown } | { failed: string });
 
-/** A command about a call; its members are those of the method of that name. */
+/** A command about one call, with the options of the method of the same name. */
 export type CallCommand = { callId: string } & (
   | ({ type: 'approve' } & ApproveOptions)
   | ({ type: 'reject' } & RejectOptions)
@@ -50,7 +56,7 @@ export type CallCommand = { callId: string } & (
   | ({ type: 'resolve' } & Resolution)
 );
 
-/** What can be said to a run, as data: what `run.submit` takes, and what clients send. */
+/** A command as data: what `run.submit` accepts and clients send. */
 export type RunCommand =
   | CallCommand
   | ({ type: 'send'; message: string | readonly Item[] } & CommandOptions)
@@ -58,26 +64,26 @@ export type RunCommand =
   | ({ type: 'pause' | 'unpause' | 'step' } & CommandOptions)
   | ({ type: 'cancel'; reason?: string } & CommandOptions);
 
-/** The calls that a command may be about, by where they stand. */
-export const FITTING: Readonly<Record<CallCommand['type'], readonly CallStatus[]>> = {
+/** The call statuses that each command applies to. */
+export const APPLIES_TO: Readonly<Record<CallCommand['type'], readonly CallStatus[]>> = {
   approve: ['gated'],
   reject: ['gated'],
   answer: ['gated', 'waiting'],
   resolve: ['doubted'],
 };
 
-/** Whether a command is about a call of the run itself, and not one of a sub-agent's. */
+/** Whether a command is about a call of the run itself rather than of a sub-agent's run. */
 export function isOwnCall(command: CallCommand, ownId: string, context: Context): boolean {
   if (command.runId !== undefined) return command.runId === ownId;
   const call = findCall(context, command.callId);
-  if (call === undefined || !FITTING[command.type].includes(call.status)) return false;
+  if (call === undefined || !APPLIES_TO[command.type].includes(call.status)) return false;
   return call.childRunId === undefined || ('digest' in command && call.digest === command.digest);
 }
 
-/** What makes a command an input of the state it meets. */
+/** Builds the input for the state it will be applied to. */
 export type MakeCommand<State = ChartState> = (state: State) => Command;
 
-/** `call` is the one the command is about, as it stands. */
+/** The input for a command about `call`, or why it is refused. Validates an edited input with the call's tool. */
 export function makeDecision(
   command: CallCommand,
   call: Call | undefined,
@@ -95,24 +101,25 @@ export function makeDecision(
   }
 }
 
+/** The input for a command that is not about a call. */
 export function makeInput(
   command: Exclude<RunCommand, CallCommand>,
   { host, graceMs }: { host: Host; graceMs: number },
 ): MakeCommand {
-  const said = given({ by: command.by });
+  const by = given({ by: command.by });
   switch (command.type) {
     case 'send': {
-      const message = sendMessage(command.message, said, host);
+      const message = sendMessage(command.message, by, host);
       return () => message;
     }
     case 'set-params':
-      return () => ({ type: 'params.changed', params: command.params, ...said });
+      return () => ({ type: 'params.changed', params: command.params, ...by });
     case 'pause':
-      return () => ({ type: 'pause.requested', ...said });
+      return () => ({ type: 'pause.requested', ...by });
     case 'unpause':
-      return () => ({ type: 'run.unpaused', ...said });
+      return () => ({ type: 'run.unpaused', ...by });
     case 'step':
-      return () => ({ type: 'step.requested', ...said });
+      return () => ({ type: 'step.requested', ...by });
     case 'cancel':
       return state =>
         state.hasTag('rest')
@@ -121,7 +128,6 @@ export function makeInput(
   }
 }
 
-/** An edited input is validated before anything is said: it is refused if the tool does not take it. */
 async function approveCall(
   callId: string,
   call: Call | undefined,
@@ -143,7 +149,7 @@ function rejectCall(
   return { ...decide(callId, call, digest, by), decision, ...given({ sticky }) };
 }
 
-/** A gated call is answered by a decision, one that the client runs by its result. */
+/** Answers a gated call with a decision, and a client tool's call with its result. */
 function answerCall(
   callId: string,
   call: Call | undefined,
@@ -158,17 +164,23 @@ function answerCall(
 }
 
 function resolveDoubt(callId: string, resolution: Resolution): Command | Refusal {
-  const named = nameResolution(resolution);
-  if ('accepted' in named) return named;
-  return { type: 'doubt.resolved', callId, resolution: named, ...given({ by: resolution.by }) };
+  const made = makeResolution(resolution);
+  if ('accepted' in made) return made;
+  return { type: 'doubt.resolved', callId, resolution: made, ...given({ by: resolution.by }) };
 }
 
+/** The input that delivers a message. A text becomes a user message; items without an id get one. */
 export function sendMessage(message: string | readonly Item[], { by }: CommandOptions, host: Host): Command {
   const items = typeof message === 'string' ? [userMessage(message)] : message;
-  const named = items.map(item => (item.id === undefined ? { ...item, id: host.newId('item') } : item));
-  return { type: 'message.received', items: named, ...given({ by }) };
+  return { type: 'message.received', items: addItemIds(items, host), ...given({ by }) };
 }
 
+/** The items, each with an id. */
+export function addItemIds(items: readonly Item[], host: Host): Item[] {
+  return items.map(item => (item.id === undefined ? { ...item, id: host.newId('item') } : item));
+}
+
+/** The input that ends the run as cancelled, with the ids of its open calls. */
 export function cancelRun(
   { context }: ChartState,
   { reason, by }: CommandOptions & { reason?: string },
@@ -177,10 +189,10 @@ export function cancelRun(
   return { type: 'run.cancelled', unsettled, ...given({ reason, by }) };
 }
 
-/** Beyond the grace time of the tools, for a request to cancel to be seen and the end to be recorded, in ms. */
+/** Time for the driver to see a cancel request and to record the end, on top of the tools' grace time, in ms. */
 export const CANCEL_SLACK_MS = 2_000;
 
-/** `deadline`: from when on, ms since the epoch, anybody may end the run. */
+/** The input that asks the driver to cancel the run. After `deadline`, ms since the epoch, any process may end it. */
 export function requestCancel(
   { reason, by }: CommandOptions & { reason?: string },
   deadline: number,
@@ -188,26 +200,30 @@ export function requestCancel(
   return { type: 'cancel.requested', deadline, ...given({ reason, by }) };
 }
 
+/** The event of a command accepted at time `at`, ms since the epoch. */
 export function stampCommand(command: Command, at: number): ChartEvent {
   return { ...command, at } as ChartEvent;
 }
 
-/** Commands as inputs: each made of the state that those before it lead to. */
+/** Events and the result of folding them. */
 export type FoldedCommands<State> = {
   events: ChartEvent[];
-  /** What all of them lead to; `null` when the chart does not take one of them. */
+  /** The state after the last event; `null` if the chart does not accept one of them. */
   state: State | null;
   effects: readonly Effect[];
 };
 
-type Folds<State> = {
+type CommandChart<State> = {
   next(state: State, event: ChartEvent): { state: State; effects: readonly Effect[]; handled: boolean };
   findOverflow(state: State, event: ChartEvent): Refusal | null;
 };
 
-/** Gives a refusal instead for an input that could not be read back, and for a message where too many are unread. */
+/**
+ * Folds commands into `before`, each built for the state after the previous one. Returns a refusal for an invalid
+ * input, and for a message to a full inbox.
+ */
 export function foldCommands<State>(
-  chart: Folds<State>,
+  chart: CommandChart<State>,
   before: State,
   makes: readonly MakeCommand<State>[],
   at: number,
@@ -215,7 +231,7 @@ export function foldCommands<State>(
   const events: ChartEvent[] = [];
   const effects: Effect[] = [];
   let state = before;
-  let isTaken = true;
+  let isAccepted = true;
   for (const [index, make] of makes.entries()) {
     const event = stampCommand(make(state), at);
     const fault = findFault(event);
@@ -224,39 +240,42 @@ export function foldCommands<State>(
     const overflow = step.handled ? chart.findOverflow(state, event) : null;
     if (overflow !== null) return { ...overflow, index };
     if (step.handled) state = step.state;
-    else isTaken = false;
+    else isAccepted = false;
     events.push(event);
     effects.push(...step.effects);
   }
-  return { events, state: isTaken ? state : null, effects };
+  return { events, state: isAccepted ? state : null, effects };
 }
 
-/** Each further message copies those that are unread. Journals may have more: they are read as they are. */
+/**
+ * Refuses a message to a full inbox; `null` if there is room. The cost of a message grows with the unread ones.
+ * Existing journals may have more.
+ */
 export function findOverflow(
   { context: { runId, inbox } }: ChartState,
   { type }: ChartEvent,
 ): Refusal | null {
-  if (type !== 'message.received' || inbox.length < MOST_UNREAD) return null;
+  if (type !== 'message.received' || inbox.length < MAX_UNREAD) return null;
   return refuse(
     'inbox-full',
-    `Run ${runId} has ${inbox.length} unread messages, and takes no more before it reads them: see what it waits for.`,
+    `Run ${runId} has ${inbox.length} unread messages, the most it can hold. Find out what it waits for, and send again once it has read them.`,
   );
 }
 
-/** What is journaled can be read back: nobody's input may end the driving for everybody. */
+/** Refuses an input that could not be read back from the journal; `null` if it is valid. */
 export function findFault(event: ChartEvent): Refusal | null {
   const issue = inputEventSchema.safeParse(event).error?.issues[0];
   const reason = reasonOf(event);
-  if (!fitsBytes(reason, LONGEST_REASON_BYTES))
+  if (!fitsBytes(reason, MAX_REASON_BYTES))
     return refuse(
       'input-invalid',
-      `${event.type}: the reason may have ${LONGEST_REASON_BYTES} bytes; it has ${utf8Length(reason)}.`,
+      `${event.type}: expected a reason of at most ${MAX_REASON_BYTES} bytes; got ${utf8Length(reason)}. Shorten it.`,
     );
   if (issue === undefined) return null;
   return refuse('input-invalid', `${event.type}: ${issue.path.join('.')} is not valid: ${issue.message}`);
 }
 
-/** Why a call was rejected, or has failed: the model reads it as the call's result. */
+/** The reason for a rejection or a failure, which the model reads as the call's result; empty without one. */
 function reasonOf(event: ChartEvent): string {
   if (event.type === 'approval.decided' && event.decision.type === 'reject')
     return event.decision.reason ?? '';
@@ -280,19 +299,21 @@ async function checkEdit(
   const input = read.json;
   const tool = (await connectTools()).get(name);
   if (tool === undefined) {
-    return refuse('input-invalid', `The edited input cannot be checked: the agent has no tool ${name}.`);
+    return refuse(
+      'input-invalid',
+      `Cannot validate the edited input: the agent has no tool ${name}. Approve the call without an edit, or reject it.`,
+    );
   }
   const validation = await tool.validate(input);
   if (validation.valid) return { input, editDigest: digestCall(name, input) };
   return refuse('input-invalid', `The edited input is not valid for ${name}: ${validation.message}`);
 }
 
-function nameResolution(resolution: Resolution) {
-  if ('retry' in resolution)
-    return {
-      type: 'retry',
-      ...given({ force: resolution.force === true ? (true as const) : undefined }),
-    } as const;
+function makeResolution(resolution: Resolution) {
+  if ('retry' in resolution) {
+    const force = resolution.force === true ? (true as const) : undefined;
+    return { type: 'retry', ...given({ force }) } as const;
+  }
   if ('failed' in resolution) return { type: 'failed', reason: resolution.failed } as const;
   const read = readJson(resolution.output);
   return 'accepted' in read ? read : ({ type: 'happened', output: read.json } as const);
@@ -302,6 +323,6 @@ function readJson(value: unknown): { json: JsonValue } | Refusal {
   try {
     return { json: toBoundedJson(value) };
   } catch (error) {
-    return refuse('input-invalid', `Expected a value JSON can carry: ${messageOf(error)}.`);
+    return refuse('input-invalid', `Expected a JSON value: ${messageOf(error)}.`);
   }
 }

@@ -1,7 +1,7 @@
-/** A tool's function that runs, or began what runs. */
+/** The tool call that the current code runs for. */
 export type CurrentCall = { runId: string; callId: string; tool: string };
 
-/** What keeps a value with all that a function sets off: an `AsyncLocalStorage`, where there is one. */
+/** Keeps a value through asynchronous work: the part of Node's `AsyncLocalStorage` that is used here. */
 export type CallStorage = {
   run<Result>(call: CurrentCall, work: () => Result): Result;
   getStore(): CurrentCall | undefined;
@@ -10,18 +10,28 @@ export type CallStorage = {
 let storage: CallStorage | undefined;
 
 /**
- * From now on `currentCall` tells which call this process is in, also in timers and promises that a tool
- * left behind. For the program's entry: `trackCalls(new AsyncLocalStorage())`. Browsers have no such storage.
+ * Makes `currentCall` work in this process, including timers and promises that a tool leaves behind. Call it once,
+ * when the program starts. Browsers have no `AsyncLocalStorage`.
+ *
+ * @example
+ * import { AsyncLocalStorage } from 'node:async_hooks';
+ *
+ * trackCalls(new AsyncLocalStorage());
+ * process.on('uncaughtException', error => console.error(currentCall(), error));
  */
 export function trackCalls(by: CallStorage): void {
   storage = by;
 }
 
-/** The call whose tool set off what runs now; in an `uncaughtException` listener, what failed. */
+/**
+ * The tool call that started the current code; `undefined` outside of tools and without `trackCalls`. In an
+ * `uncaughtException` listener, the call that failed.
+ */
 export function currentCall(): CurrentCall | undefined {
   return storage?.getStore();
 }
 
+/** Runs `work` as part of a call. */
 export function withinCall<Result>(call: CurrentCall, work: () => Result): Result {
   return storage === undefined ? work() : storage.run(call, work);
 }

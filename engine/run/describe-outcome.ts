@@ -8,7 +8,7 @@ import type { RunStatus } from '../../protocol/store.ts';
 import { statusOf } from '../journal/load-run.ts';
 import { describeSettled, listOpenCalls } from './settled.ts';
 
-/** What came of a run, or has come of it so far: what has to be the same when it is played again. */
+/** The outcome of a run so far: everything that must be the same when a recording of it is played. */
 export type Outcome = {
   status: RunStatus;
   /** The raw answer of a finished run. */
@@ -19,32 +19,33 @@ export type Outcome = {
   paused: boolean;
   /** The ids of the calls that have no result. */
   open: string[];
-  /** In transcript order, then those of the round that is not over. */
+  /** In transcript order, followed by those of the open round. */
   results: ToolResult[];
   transcript: Item[];
-  /** Messages that no model call has read. */
+  /** Messages that no model call has read yet. */
   unread: Item[];
 };
 
+/** The outcome of a run in this state. */
 export function describeOutcome(state: ChartState): Outcome {
   const { context } = state;
   const settled = describeSettled(state, text => text);
-  // The engine's own pause is about processes that died: played again, the work just stands where it was left.
+  // Quarantine is about processes that died; a recording has none.
   const isQuarantined = context.quarantined !== null;
   return {
     status: isQuarantined ? 'running' : statusOf(state),
     ...(settled?.status === 'finished' ? describeAnswer(settled) : {}),
-    ...(settled?.status === 'failed' ? { error: settled.error } : {}),
+    ...given({ error: settled?.status === 'failed' ? settled.error : undefined }),
     paused: context.paused && !isQuarantined,
     open: listOpenCalls(context).map(({ callId }) => callId),
-    results: [...toolResults(context), ...context.calls.flatMap(resultOf)].map(asPlayed),
-    transcript: context.transcript.map(item => (item.type === 'tool_result' ? asPlayed(item) : item)),
+    results: [...toolResults(context), ...context.calls.flatMap(resultOf)].map(withoutBlob),
+    transcript: context.transcript.map(item => (item.type === 'tool_result' ? withoutBlob(item) : item)),
     unread: context.inbox,
   };
 }
 
-/** Played again, a large result is its head and its tail: what the journal has of it. */
-function asPlayed<Result extends { blob?: BlobReference }>({
+/** A recording has only the head and tail of a large result. */
+function withoutBlob<Result extends { blob?: BlobReference }>({
   blob: _,
   ...result
 }: Result): Omit<Result, 'blob'> {

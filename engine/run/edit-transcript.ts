@@ -7,16 +7,15 @@ import type { Tool } from '../../protocol/tool.ts';
 import type { ToolCall } from '../../protocol/turn.ts';
 import type { Host } from '../driver/host.ts';
 import { qualifyCalls } from '../services/qualify-calls.ts';
-import type { Command, CommandOptions } from './command.ts';
+import { addItemIds, type Command, type CommandOptions } from './command.ts';
 import { type Refusal, refuse } from './explain-refusal.ts';
 
-/** What an edit needs to know of the run it is made to. */
-export type EditedRun = { context: Context; host: Host; connectTools(): Promise<ReadonlyMap<string, Tool>> };
+type EditedRun = { context: Context; host: Host; connectTools(): Promise<ReadonlyMap<string, Tool>> };
 
 /**
- * The transcript as somebody wants it. A call of its last turn that has no result gets the one the run has
- * for it already, and is run where there is none. Refused with `input-invalid` when it would not be one a
- * provider takes: an earlier call without a result, a result without a call.
+ * The input that replaces a run's transcript. A call of the last turn without a result gets the run's recorded
+ * result, or is run if there is none. Refused with `input-invalid` if no provider would accept the transcript: an
+ * earlier call without a result, a result without a call, a call id used twice.
  */
 export async function editTranscript(
   items: readonly Item[],
@@ -24,44 +23,45 @@ export async function editTranscript(
   { by }: CommandOptions = {},
 ): Promise<Command | Refusal> {
   const known = knownResults(context);
-  const named = items.map(item => (item.id === undefined ? { ...item, id: host.newId('item') } : item));
-  const repaired = answerEarlierCalls(named, known);
-  const orphan = findOrphan(repaired) ?? findRepeated(repaired, context) ?? findReused(repaired, context);
-  if (orphan !== null) return refuse('input-invalid', orphan);
+  const repaired = answerEarlierCalls(addItemIds(items, host), known);
+  const fault = findUnpaired(repaired) ?? findRepeated(repaired, context) ?? findReused(repaired, context);
+  if (fault !== null) return refuse('input-invalid', fault);
   const open = unansweredCalls(repaired);
   const calls = await qualify(open, context, host, await connectTools());
   const results = open.flatMap(({ callId }) => known.get(callId) ?? []).map(keepResult);
-  return {
-    type: 'transcript.edited',
-    items: repaired,
-    calls,
-    ...(results.length === 0 ? {} : { results }),
-    ...given({ by }),
-  };
+  const recorded = given({ results: results.length === 0 ? undefined : results, by });
+  return { type: 'transcript.edited', items: repaired, calls, ...recorded };
 }
 
-/** The edit that runs a failed call of the last round again, under the same key. */
+/** The input that runs a failed call of the last round again, under the same idempotency key. */
 export async function retryCall(
   callId: string,
   run: EditedRun,
-  said: CommandOptions = {},
+  options: CommandOptions = {},
 ): Promise<Command | Refusal> {
   const { transcript } = run.context;
   const failed = knownResults(run.context).get(callId);
   const last = transcript.findLastIndex(item => item.type === 'tool_call');
   const round = transcript.slice(startOfTurn(transcript, last), last + 1);
   if (!round.some(item => item.type === 'tool_call' && item.callId === callId)) {
-    return refuse('call-not-open', `Call ${callId} is none of the last round: only those can be retried.`);
+    return refuse(
+      'call-not-open',
+      `Call ${callId} is not part of the last round. Only failed calls of the last round can be retried.`,
+    );
   }
-  if (failed?.isError !== true) return refuse('call-not-open', `Call ${callId} has not failed.`);
+  if (failed?.isError !== true)
+    return refuse('call-not-open', `Call ${callId} has not failed. Only failed calls can be retried.`);
   const made = round.find(item => item.type === 'tool_call' && item.callId === callId);
   const tool = made?.type === 'tool_call' ? (await run.connectTools()).get(made.name) : undefined;
   if (tool?.subAgent !== undefined) {
-    return refuse('refused', `Call ${callId} is a run of another agent, which has ended: ask it anew.`);
+    return refuse(
+      'refused',
+      `Call ${callId} is a sub-agent's run, which has ended and cannot be retried. Send a message that asks for it again.`,
+    );
   }
   const ofRound = new Set(round.flatMap(item => (item.type === 'tool_call' ? [item.callId] : [])));
   const without = transcript.filter(item => item.type !== 'tool_result' || !ofRound.has(item.callId));
-  const edit = await editTranscript(without, run, said);
+  const edit = await editTranscript(without, run, options);
   if (!('type' in edit) || edit.type !== 'transcript.edited') return edit;
   return { ...edit, results: edit.results?.filter(result => result.callId !== callId) ?? [] };
 }
@@ -76,7 +76,7 @@ function keepResult(item: ToolResultItem) {
   return { callId: item.callId, ...resultOf(item) };
 }
 
-/** Results the run has for calls of earlier turns go right behind those turns. */
+/** Adds the run's recorded results of earlier turns' calls, each right after its turn. */
 function answerEarlierCalls(items: readonly Item[], known: ReadonlyMap<string, ToolResultItem>): Item[] {
   const answered = answeredIds(items);
   const lastTurn = startOfTurn(
@@ -84,15 +84,15 @@ function answerEarlierCalls(items: readonly Item[], known: ReadonlyMap<string, T
     items.findLastIndex(item => item.type === 'tool_call'),
   );
   const repaired: Item[] = [];
-  const owed: ToolResultItem[] = [];
-  for (const [place, item] of items.entries()) {
-    if (!isOfModel(item)) repaired.push(...owed.splice(0));
+  const missing: ToolResultItem[] = [];
+  for (const [index, item] of items.entries()) {
+    if (!isOfModel(item)) repaired.push(...missing.splice(0));
     repaired.push(item);
-    if (item.type !== 'tool_call' || answered.has(item.callId) || place >= lastTurn) continue;
+    if (item.type !== 'tool_call' || answered.has(item.callId) || index >= lastTurn) continue;
     const result = known.get(item.callId);
-    if (result !== undefined) owed.push(result);
+    if (result !== undefined) missing.push(result);
   }
-  return [...repaired, ...owed];
+  return [...repaired, ...missing];
 }
 
 function answeredIds(items: readonly Item[]): Set<string> {
@@ -104,34 +104,35 @@ function unansweredCalls(items: readonly Item[]): ToolCallItem[] {
   return items.flatMap(item => (item.type === 'tool_call' && !answered.has(item.callId) ? [item] : []));
 }
 
-function findOrphan(items: readonly Item[]): string | null {
+function findUnpaired(items: readonly Item[]): string | null {
   const lastTurn = startOfTurn(
     items,
     items.findLastIndex(item => item.type === 'tool_call'),
   );
   const called = new Set<string>();
-  const owed = new Set<string>();
-  for (const [place, item] of items.entries()) {
-    const [first] = place === lastTurn ? owed : [];
+  const unanswered = new Set<string>();
+  for (const [index, item] of items.entries()) {
+    const [first] = index === lastTurn ? unanswered : [];
     if (first !== undefined)
-      return `Call ${first} of an earlier turn has no result. Add one, or leave it out.`;
+      return `Call ${first} of an earlier turn has no result. Add a result, or remove the call.`;
     if (item.type === 'tool_call') {
       called.add(item.callId);
-      owed.add(item.callId);
+      unanswered.add(item.callId);
     } else if (item.type === 'tool_result') {
-      if (!called.has(item.callId)) return `There is a result of ${item.callId}, and no call before it.`;
-      owed.delete(item.callId);
+      if (!called.has(item.callId))
+        return `The result of call ${item.callId} has no call before it. Add the call, or remove the result.`;
+      unanswered.delete(item.callId);
     }
   }
   return null;
 }
 
-/** One result cannot answer two calls. What came in with the run's input may be so. */
+/** One result cannot answer two calls. Ids that the run's transcript already repeats may stay repeated. */
 function findRepeated(items: readonly Item[], { transcript }: Context): string | null {
   const before = countCalls(transcript);
   for (const [callId, count] of countCalls(items)) {
     if (count > Math.max(1, before.get(callId) ?? 0))
-      return `Call ${callId} is there ${count} times. Leave one, or give the others a callId of their own.`;
+      return `Call ${callId} occurs ${count} times. Keep one, or give the others different call ids.`;
   }
   return null;
 }
@@ -144,7 +145,7 @@ function countCalls(items: readonly Item[]): ReadonlyMap<string, number> {
   return counts;
 }
 
-/** A call that has happened keeps its arguments: its key stands for them. */
+/** A call with a result must keep its name and arguments: its idempotency key stands for them. */
 function findReused(items: readonly Item[], { transcript }: Context): string | null {
   const known = knownResults({ transcript });
   const made = new Map(
@@ -154,14 +155,14 @@ function findReused(items: readonly Item[], { transcript }: Context): string | n
     if (item.type !== 'tool_call' || !known.has(item.callId)) continue;
     const before = made.get(item.callId);
     if (before === undefined || (before.name === item.name && before.arguments === item.arguments)) continue;
-    return `Call ${item.callId} has happened with other arguments. Give the changed call another callId.`;
+    return `Call ${item.callId} was already run with other arguments. Give the changed call a different call id.`;
   }
   return null;
 }
 
-/** Where the model's turn that has the item at `place` begins. */
-function startOfTurn(items: readonly Item[], place: number): number {
-  let start = Math.max(0, place);
+/** The index of the first item of the model turn that includes the item at `index`. */
+function startOfTurn(items: readonly Item[], index: number): number {
+  let start = Math.max(0, index);
   while (start > 0 && isOfModel(items[start - 1])) start -= 1;
   return start;
 }
@@ -179,7 +180,7 @@ function isOfModel(item: Item | undefined): boolean {
   }
 }
 
-/** Calls that are open already stay as they were qualified. */
+/** Qualifies the open calls; a call that the run has qualified before keeps that. */
 async function qualify(
   open: readonly ToolCallItem[],
   { runId, calls }: Context,

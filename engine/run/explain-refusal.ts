@@ -1,29 +1,36 @@
 import { findCall } from '../../machines/calls.ts';
+import type { CallStatus } from '../../machines/context.ts';
 import { type ChartState, next } from '../../machines/step.ts';
 import type { EngineErrorCode } from '../../protocol/error.ts';
 import type { ChartEvent, JournalEntry } from '../../protocol/event.ts';
 import { given } from '../../protocol/json.ts';
 import { hasEnded } from '../journal/load-run.ts';
 
-/** `by` is who decided before, where somebody did. */
+/**
+ * Why a run did not accept a command. Branch on `code`; `message` tells people what to do. `by`: for
+ * `already-decided`, who decided first, if known.
+ */
 export type Refusal = { accepted: false; code: EngineErrorCode; message: string; by?: string };
 
+/** The outcome of one command. */
 export type CommandResult = { accepted: true } | Refusal;
 
-/** `index`: which of the submitted commands is refused, from 0; none of them was taken. */
+/** The outcome of `run.submit`. `index`: the refused command, from 0; none of the commands was applied. */
 export type SubmitResult = { accepted: true } | (Refusal & { index: number });
 
-export function withoutPlace(result: SubmitResult): CommandResult {
+/** The outcome of a submission of a single command. */
+export function withoutIndex(result: SubmitResult): CommandResult {
   if (result.accepted) return result;
   const { index: _, ...refusal } = result;
   return refusal;
 }
 
+/** Makes a refusal. */
 export function refuse(code: EngineErrorCode, message: string, by?: string): Refusal {
   return { accepted: false, code, message, ...given({ by }) };
 }
 
-/** Why the chart does not take the first of these inputs that it does not take; `null` when it takes them all. */
+/** Why the chart does not accept one of these inputs (the first such one); `null` if it accepts them all. */
 export function findRefusal(
   state: ChartState,
   events: readonly ChartEvent[],
@@ -40,7 +47,7 @@ export function findRefusal(
   return null;
 }
 
-/** Why the chart does not take an input now, for the person who gave it. */
+/** Tells the sender why the chart does not accept an input now, and what to do. */
 function explainRefusal(state: ChartState, event: ChartEvent, journal: readonly JournalEntry[]): Refusal {
   const { runId } = state.context;
   if ('callId' in event) return explainCallRefusal(state, event, journal);
@@ -50,44 +57,61 @@ function explainRefusal(state: ChartState, event: ChartEvent, journal: readonly 
   if (event.type === 'transcript.edited') {
     return refuse(
       'refused',
-      `Run ${runId} does not take an edit now: it must rest between turns (pause it), and no call that was started may be left out.`,
+      `Run ${runId} cannot be edited now. Pause it, wait until it rests between turns, and keep every call that was started.`,
     );
   }
-  if (event.type === 'pause.requested') return refuse('refused', `Run ${runId} is paused already.`);
-  if (event.type === 'run.unpaused') return refuse('refused', `Run ${runId} is not paused.`);
-  return refuse('refused', `Run ${runId} does not take ${event.type} now.`);
+  if (event.type === 'pause.requested')
+    return refuse('refused', `Run ${runId} is already paused. Unpause it to continue.`);
+  if (event.type === 'run.unpaused')
+    return refuse('refused', `Run ${runId} is not paused. Look at what it waits for.`);
+  return refuse(
+    'refused',
+    `Run ${runId} does not accept ${event.type} in its current state. Look at what it waits for.`,
+  );
 }
 
 type CallEvent = Extract<ChartEvent, { callId: string }>;
 
 function explainCallRefusal(state: ChartState, event: CallEvent, journal: readonly JournalEntry[]): Refusal {
   const { callId } = event;
+  const { runId } = state.context;
   const decided = findDecision(journal, event);
   if (decided !== undefined) {
-    const who = decided.by ?? 'somebody';
-    const when = new Date(decided.at).toISOString();
-    return refuse('already-decided', `Call ${callId} was ${decided.what} by ${who} at ${when}.`, decided.by);
+    const { what, at, by } = decided;
+    const who = by === undefined ? '' : ` by ${by}`;
+    const when = new Date(at).toISOString();
+    return refuse('already-decided', `Call ${callId} was already ${what}${who} at ${when}.`, by);
   }
   const call = findCall(state.context, callId);
   if (call === undefined && !wasCalled(journal, callId)) {
-    return refuse('call-unknown', `Run ${state.context.runId} has no call ${callId}.`);
+    return refuse(
+      'call-unknown',
+      `Run ${runId} has no call ${callId}. Check the ids of the calls that it waits for.`,
+    );
   }
   if (call?.status === 'gated' && event.type === 'approval.decided' && call.digest !== event.digest) {
     return refuse(
       'wrong-digest',
-      `Call ${callId} has digest ${call.digest}: look at it again and decide anew.`,
+      `Call ${callId} is not the one that was reviewed: its digest is ${call.digest}. Review it and decide again.`,
     );
   }
   if (event.type === 'approval.decided' && hadExpired(journal, event))
-    return refuse('expired', `The approval of call ${callId} has expired.`);
-  if (hasEnded(state)) return refuse('run-ended', `Run ${state.context.runId} has ended.`);
-  return refuse(
-    'call-not-open',
-    `Call ${callId} does not wait for this: it is ${call?.status ?? 'settled'}.`,
-  );
+    return refuse('expired', `Call ${callId} has expired: it had to be decided earlier.`);
+  if (hasEnded(state)) {
+    return refuse('run-ended', `Run ${runId} has ended. Start a new run with { continues: '${runId}' }.`);
+  }
+  const status = call?.status ?? 'settled';
+  return refuse('call-not-open', `Call ${callId} is ${status}. ${ADVICE[status] ?? 'It needs no decision.'}`);
 }
 
-/** The latest decision of the same kind: a doubt is resolved by itself, after the call was approved. */
+/** What a person can do about a call of this status. */
+const ADVICE: Partial<Record<CallStatus, string>> = {
+  gated: 'Approve, reject or answer it.',
+  waiting: 'Answer it with its result.',
+  doubted: 'Resolve the doubt.',
+};
+
+/** The latest decision of the same kind: approving a call and resolving a doubt about it are separate decisions. */
 function findDecision(journal: readonly JournalEntry[], { type, callId }: CallEvent) {
   for (const { event } of journal.toReversed()) {
     switch (event.type) {
@@ -115,7 +139,7 @@ function wasCalled(journal: readonly JournalEntry[], callId: string): boolean {
   );
 }
 
-/** Whether the time to decide about a call was over when the decision came, noticed or not. */
+/** Whether the decision came after the call's `expiresAt`, even if the timer had not fired yet. */
 function hadExpired(
   journal: readonly JournalEntry[],
   { callId, at }: { callId: string; at: number },

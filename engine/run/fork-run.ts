@@ -3,6 +3,7 @@ import { type ChartState, next } from '../../machines/step.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { ChartEvent, RunEvent } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
+import { given } from '../../protocol/json.ts';
 import { countRedactions } from '../../protocol/redaction.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Host } from '../driver/host.ts';
@@ -11,20 +12,20 @@ import { readFromStart, type WholeJournal } from '../journal/read-journal.ts';
 import { assertReadable } from '../versions/version-mismatch.ts';
 import { type CommandOptions, findFault, sendMessage, stampCommand } from './command.ts';
 
-/** What a fork hears first, of whom. */
+/** The message to append to a new fork, and who sends it. */
 export type ForkMessage = CommandOptions & { message?: string | readonly Item[] | undefined };
 
 /**
- * Begins a run, in one commit, whose journal is that of `runId` up to entry `at`, without its claims and
- * late evidence. Nobody drives it. It continues what `runId` continues.
+ * Creates a run, in one commit, that starts with a copy of the journal of `runId` up to entry `at`, without its
+ * claims and late outcomes. No process drives it yet. It continues the same run as `runId` does.
  *
- * Whatever a batch of `runId` had started and not settled at that entry is in doubt in the fork, also what
- * could be run again: the other run may have done it, or may yet. Such a call keeps its idempotency key.
- * The fork of a sub-agent's run works for nobody. A message is the fork's last entry: it is never found without it.
+ * A call that was started but not settled at that entry is in doubt in the fork, whatever its side effects: the
+ * original run may have performed it, or may still do so. The call keeps its idempotency key. The fork of a
+ * sub-agent's run has no parent. The message, if given, is the fork's last entry and part of the same commit.
  *
- * Throws `input-invalid` when `at` is not an entry of the run or the message none, `run-ended` for a message
- * to a fork that has ended, `refused` for a run that came from another store and for an entry where a call has still to
- * run whose input was redacted, `run-unknown`.
+ * Throws `input-invalid` if `at` is not an entry of the run or the message is invalid; `run-ended` for a message to
+ * a fork that has ended; `refused` for a run that came from another store, and if a call still has to run whose
+ * input was redacted; `run-unknown`.
  */
 export async function forkRun(
   { store, host }: { store: Store; host: Host },
@@ -35,8 +36,8 @@ export async function forkRun(
   const entries = await readFromStart(store, runId, 'Fork');
   assertReadable(runId, entries[0].event);
   assertEntry(at, entries.length, runId);
-  const { parent: _, ...begins } = entries[0].event;
-  const started = { ...begins, runId: host.newId('run'), forkOf: { runId, at } };
+  const { parent: _, ...original } = entries[0].event;
+  const started = { ...original, runId: host.newId('run'), forkOf: { runId, at } };
   const end = entries
     .slice(1, at)
     .reduce((state, entry) => foldEntry(state, entry, runId), beginFold(started));
@@ -44,12 +45,12 @@ export async function forkRun(
   const copied = entries.slice(1, at).flatMap(({ event }) => (isOfChart(event) ? [event] : []));
   const { state: doubted, events: begun } = beginDoubting(
     { begun: beginFold(started), copied, end },
-    `run ${runId}, of which this is a fork at entry ${at}, had started it and recorded no outcome`,
+    `run ${runId}, forked here at entry ${at}, had started it and recorded no outcome`,
   );
-  const said = message === undefined ? [] : [makeMessage(message, by, host)];
-  if (said.length > 0 && hasEnded(doubted)) throw describeEnded(entries, at, doubted);
-  const state = said.reduce(takeEvent, doubted);
-  const events = [...begun, ...said];
+  const messages = message === undefined ? [] : [makeMessage(message, by, host)];
+  if (messages.length > 0 && hasEnded(doubted)) throw describeEnded(entries, at, doubted);
+  const state = messages.reduce(applyEvent, doubted);
+  const events = [...begun, ...messages];
   const { seq } = await store.create(started, undefined, { events, status: statusOf(state) });
   return { runId: started.runId, loaded: { state, seq, snapshotSeq: 0 } };
 }
@@ -58,7 +59,7 @@ function assertEntry(at: number, last: number, runId: string): void {
   if (Number.isInteger(at) && at >= 1 && at <= last) return;
   throw new EngineError(
     'input-invalid',
-    `Expected an entry of run ${runId} to fork it at, a whole number from 1 to ${last}; got ${at}.`,
+    `Expected the seq of an entry of run ${runId} to fork at, an integer from 1 to ${last}; got ${at}.`,
     { runId, first: 1, last },
   );
 }
@@ -69,16 +70,16 @@ function assertRunnable(state: ChartState, runId: string): void {
   if (call === undefined) return;
   throw new EngineError(
     'refused',
-    `Call ${call.callId} of run ${runId} has still to run at that entry, and its input was redacted. Fork the run behind its result.`,
+    `Call ${call.callId} of run ${runId} still has to run at that entry, but its input was redacted. Fork after the entry of its result.`,
     { runId, callId: call.callId },
   );
 }
 
 function makeMessage(message: string | readonly Item[], by: string | undefined, host: Host): ChartEvent {
-  const command = sendMessage(message, by === undefined ? {} : { by }, host);
+  const command = sendMessage(message, given({ by }), host);
   const event = stampCommand(command, host.now());
   const fault = findFault(event);
-  if (fault !== null) throw new EngineError('input-invalid', `The message cannot be sent. ${fault.message}`);
+  if (fault !== null) throw new EngineError('input-invalid', `The message is invalid. ${fault.message}`);
   return event;
 }
 
@@ -93,12 +94,13 @@ function describeEnded([first, ...rest]: WholeJournal, at: number, ended: ChartS
   }
   return new EngineError(
     'run-ended',
-    `Run ${runId} has ended (${statusOf(ended)}) at entry ${at}, and takes no message there. Fork it at entry ` +
-      `${last} or before, or begin a run that continues it (--continues ${runId}).`,
+    `Run ${runId} has ended (${statusOf(ended)}) at entry ${at}, so the fork cannot accept a message. Fork it at ` +
+      `entry ${last} or earlier, or start a run that continues it (--continues ${runId}).`,
     { runId, last },
   );
 }
 
+/** Whether the chart folds this event; the others are bookkeeping. `run.started` counts as bookkeeping here. */
 export function isOfChart(event: RunEvent): event is ChartEvent {
   switch (event.type) {
     case 'run.started':
@@ -113,67 +115,67 @@ export function isOfChart(event: RunEvent): event is ChartEvent {
 }
 
 /**
- * The copied events, with what was under way behind them in doubt. Only a batch has calls that can be
- * doubted: where the run was paused in the middle of one, they are doubted before that. A call in doubt that
- * somebody wants to be run again, and that has not begun, stays in doubt: that word was for the other run.
+ * The copied events, followed by events that put the unsettled calls in doubt. The chart accepts those only during a
+ * batch; if the run was quarantined during one, they are inserted before that. A decision to retry a call that has
+ * not started again is left out, so that the call stays in doubt: the decision was about the original run.
  */
 export function beginDoubting(
   { begun, copied, end }: { begun: ChartState; copied: readonly ChartEvent[]; end: ChartState },
   reason: string,
 ) {
-  const again = end.context.calls.filter(isReadyAgain).map(({ callId }) => callId);
-  const events = copied.filter((event, place) => !isLastRetry(again, copied, event, place));
-  const isLeft = isAtRest(end) && end.context.batch > 0;
-  const place = isLeft ? events.findLastIndex(({ type }) => type === 'run.quarantined') : events.length;
-  const head = events.slice(0, place);
-  const { state, doubts } = doubtStartedCalls(head.reduce(takeEvent, begun), reason);
-  const tail = events.slice(place).map((event): ChartEvent => {
-    const isTaken = event.type !== 'run.quarantined' || state.value === 'executingTools';
-    return isTaken ? event : { type: 'pause.requested', at: event.at };
+  const retried = end.context.calls.filter(isReadyToRetry).map(({ callId }) => callId);
+  const events = copied.filter((event, index) => !isLastRetry(retried, copied, event, index));
+  const isMidBatch = isAtRest(end) && end.context.batch > 0;
+  const index = isMidBatch ? events.findLastIndex(({ type }) => type === 'run.quarantined') : events.length;
+  const head = events.slice(0, index);
+  const { state, doubts } = doubtStartedCalls(head.reduce(applyEvent, begun), reason);
+  const tail = events.slice(index).map((event): ChartEvent => {
+    const isAccepted = event.type !== 'run.quarantined' || state.value === 'executingTools';
+    return isAccepted ? event : { type: 'pause.requested', at: event.at };
   });
-  return { state: tail.reduce(takeEvent, state), events: [...head, ...doubts, ...tail] };
+  return { state: tail.reduce(applyEvent, state), events: [...head, ...doubts, ...tail] };
 }
 
 function isLastRetry(
-  again: readonly string[],
+  retried: readonly string[],
   events: readonly ChartEvent[],
   event: ChartEvent,
-  place: number,
+  index: number,
 ): boolean {
-  if (event.type !== 'doubt.resolved' || !again.includes(event.callId)) return false;
-  return events.findLastIndex(later => later.type === event.type && later.callId === event.callId) === place;
+  if (event.type !== 'doubt.resolved' || !retried.includes(event.callId)) return false;
+  return events.findLastIndex(later => later.type === event.type && later.callId === event.callId) === index;
 }
 
 /**
- * What puts in doubt whatever a batch had started and not settled, and the state it leads to. The events
- * carry the time of the last entry: what passed since then in the other run is no activity of this one.
+ * The events that put started, unsettled calls in doubt, and the state after them. Their time is that of the last
+ * entry: time that passed in the original run since then is not active time of the fork.
  */
 function doubtStartedCalls(state: ChartState, reason: string): { state: ChartState; doubts: ChartEvent[] } {
   const { calls, now, generation } = state.context;
-  const started = hasEnded(state) ? [] : calls.filter(isUnderWay);
+  const started = hasEnded(state) ? [] : calls.filter(isInProgress);
   const doubts: ChartEvent[] = [
     ...started.filter(({ status }) => status === 'queued').map(call => startAgain(call, now, generation)),
     ...started.map(({ callId }) => ({ type: 'tool.doubted', at: now, generation, callId, reason }) as const),
   ];
-  return { state: doubts.reduce(takeEvent, state), doubts };
+  return { state: doubts.reduce(applyEvent, state), doubts };
 }
 
-/** Started, not settled, and owed by a batch: `queued` after an interruption, or after a person's word to retry. */
-function isUnderWay({ attempt, status }: Call): boolean {
+/** Started but not settled in a batch; `queued` after an interruption or a decision to retry. */
+function isInProgress({ attempt, status }: Call): boolean {
   return attempt > 0 && (status === 'queued' || status === 'running' || status === 'reconciling');
 }
 
-function isReadyAgain({ attempt, status }: Call): boolean {
+function isReadyToRetry({ attempt, status }: Call): boolean {
   return attempt > 0 && status === 'ready';
 }
 
-/** The chart doubts only what runs: the call gets a start that touches nothing. */
+/** The chart puts only running calls in doubt, so a queued call is marked as started first. */
 function startAgain({ callId, attempt, key = '' }: Call, at: number, generation: number): ChartEvent {
   return { type: 'tool.started', at, generation, callId, attempt: attempt + 1, key };
 }
 
-function takeEvent(state: ChartState, event: ChartEvent): ChartState {
+function applyEvent(state: ChartState, event: ChartEvent): ChartState {
   const step = next(state, event);
   if (step.handled) return step.state;
-  throw new Error(`The chart does not take ${event.type} in ${JSON.stringify(state.value)}.`);
+  throw new Error(`The chart does not accept ${event.type} in state ${JSON.stringify(state.value)}.`);
 }

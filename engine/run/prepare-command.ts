@@ -17,9 +17,9 @@ import type { RunOptions } from './run-options.ts';
 type Surroundings = Pick<RunOptions, 'runId' | 'store' | 'host' | 'graceMs' | 'judgeOwner' | 'connectTools'>;
 
 /**
- * A command as the input it becomes, as far as that takes more than the state it will meet: an edited input is
- * validated, and an output that is too large for the journal is kept beside it. What must not happen twice is
- * not run again, unless it is forced, while an attempt of it may still act, or once one has.
+ * Turns a command into an input, including the asynchronous checks: an edited input is validated, and an output
+ * that is too large for the journal is stored as a blob. The retry of a `once` call is refused, unless forced, while
+ * an earlier attempt may still act or after one has succeeded.
  */
 export async function prepareCommand(
   command: RunCommand,
@@ -30,18 +30,18 @@ export async function prepareCommand(
   return await boundInput(await prepareDecision(command, context, surroundings), context, surroundings);
 }
 
-/** An input, with an output that is too large for the journal kept beside it. */
+/** Stores an output that is too large for the journal as a blob. Refusals pass through. */
 export async function boundInput(
-  said: Command | Refusal,
+  input: Command | Refusal,
   context: Context,
   surroundings: Surroundings,
 ): Promise<MakeCommand | Refusal> {
-  if ('accepted' in said) return said;
-  const bound = await boundCommand(said, context, new RunBlobs(surroundings));
+  if ('accepted' in input) return input;
+  const bound = await boundCommand(input, context, new RunBlobs(surroundings));
   return () => bound;
 }
 
-/** Why a call is not run again while an attempt of it, of the first `attempt` or of any, may still act. */
+/** Refuses to run a call again while an attempt of it may still act; `null` if none can. `attempt` as in `findLiveAttempt`. */
 export async function refuseLive(
   { callId, attempt }: { callId: string; attempt: number },
   surroundings: Surroundings,
@@ -50,7 +50,7 @@ export async function refuseLive(
   if (alive === null) return null;
   return refuse(
     'attempt-alive',
-    `An earlier attempt of call ${callId} may still act: ${alive}. End that process, or wait until it is done, and retry; or force the retry (--force, { force: true }), which may do it twice.`,
+    `An earlier attempt of call ${callId} may still act: ${alive}. Stop that process or wait for it, then retry. Or force the retry (--force, { force: true }), which may perform the action twice.`,
   );
 }
 
@@ -63,17 +63,17 @@ async function prepareDecision(
   const call = findCall(context, command.callId);
   const isRetry = command.type === 'resolve' && 'retry' in command && command.force !== true;
   const isOnce = isRetry && (await mustNotRunTwice(call, connectTools));
-  const refusal = isOnce && call !== undefined ? await refuseTwice(call, surroundings) : null;
+  const refusal = isOnce && call !== undefined ? await refuseSecondRun(call, surroundings) : null;
   return refusal ?? (await makeDecision(command, call, connectTools));
 }
 
-async function refuseTwice(call: Call, surroundings: Surroundings): Promise<Refusal | null> {
+async function refuseSecondRun(call: Call, surroundings: Surroundings): Promise<Refusal | null> {
   const { store, runId } = surroundings;
   const late = await findLateSuccess(store, runId, call.callId);
   if (late === undefined) return await refuseLive(call, surroundings);
   return refuse(
     'already-happened',
-    `An attempt of call ${call.callId} has succeeded after it was given up. Say that it happened ({ happened: true, output }), or force the retry (--force, { force: true }), which does it twice.`,
+    `An earlier attempt of call ${call.callId} succeeded after the run had given it up. Record that it happened ({ happened: true, output }), or force the retry (--force, { force: true }), which performs the action twice.`,
   );
 }
 

@@ -1,60 +1,59 @@
 import type { Delta } from '../../protocol/effect.ts';
 import type { JournalEntry, RunEvent } from '../../protocol/event.ts';
 
-/** What is journaled, with its place, and what only passes by. */
+/** A journal entry's event with its seq, or a delta, which is not journaled. */
 export type RunHappening = (RunEvent & { runId: string; seq: number }) | Delta;
 
-type CommandOptions = Extract<Delta, { type: 'text.delta' | 'reasoning.delta' }>;
+type TextDelta = Extract<Delta, { type: 'text.delta' | 'reasoning.delta' }>;
 
-/** What a turn said so far: neighbouring deltas of one type are one. `number` is another for every text. */
-export type SaidSoFar = { number: number; said: readonly CommandOptions[] };
+/** The text of the current turn; adjacent deltas of one type are merged. Each text has another `number`. */
+type PartialText = { number: number; parts: readonly TextDelta[] };
 
-export type Subscriber = {
-  take(happening: RunHappening): void;
-  /** Driving began or ended here: have a look. */
-  wake(): void;
-};
+type Subscriber = { receive(happening: RunHappening): void; wake(): void };
 
 /**
- * What happens in a run, for whoever reads it in this process: entries as they become durable, deltas as they come.
+ * Publishes a run's events to readers in this process: entries once they are durable, deltas as they arrive.
  *
- * W1 A reader gets every entry behind its `after` once, in order.
- * W2 The text so far is kept here alone, until its turn is journaled or begins anew. A reader that comes late, or
- *    comes back, gets of it what it has not, then what follows.
- * W3 So much waits for a reader as its `Room` says. One that falls further behind gets the entries it missed from
- *    the store; deltas other than text are lost to it.
+ * W1 A reader gets every entry after its `after` exactly once, in order.
+ * W2 The current turn's text is kept only here, until the turn is journaled or restarted. Late readers get what they lack.
+ * W3 A reader that falls behind its `QueueLimit` reads the missed entries from the store, and misses deltas that are
+ *    not text.
  */
 export class RunEvents {
   readonly #runId: string;
   readonly #subscribers = new Set<Subscriber>();
   #refreshing: Promise<void> | null = null;
-  #soFar: { number: number; said: CommandOptions[] } = { number: 0, said: [] };
+  #partialText: { number: number; parts: TextDelta[] } = { number: 0, parts: [] };
 
   constructor(runId: string) {
     this.#runId = runId;
   }
 
-  get soFar(): SaidSoFar {
-    const { number, said } = this.#soFar;
-    return { number, said: said.map(part => ({ ...part })) };
+  /** A copy of the current turn's text. */
+  get partialText(): PartialText {
+    const { number, parts } = this.#partialText;
+    return { number, parts: parts.map(part => ({ ...part })) };
   }
 
+  /** Publishes a durable entry. */
   publishEntry(entry: JournalEntry): void {
     if (endsText(entry.event)) this.#endText();
-    if (this.#subscribers.size > 0) this.#tell(stamp(entry, this.#runId));
+    if (this.#subscribers.size > 0) this.#publish(stamp(entry, this.#runId));
   }
 
+  /** Publishes a delta. */
   readonly publishDelta = (delta: Delta): void => {
     if (endsText(delta)) this.#endText();
-    if (isSaid(delta)) this.#remember(delta);
-    this.#tell(delta);
+    if (isText(delta)) this.#appendText(delta);
+    this.#publish(delta);
   };
 
-  nudge(): void {
+  /** Makes all readers check again whether the run is over. */
+  wakeReaders(): void {
     for (const subscriber of this.#subscribers) subscriber.wake();
   }
 
-  /** Looks after a while, once for all who wait. */
+  /** Reads other processes' entries after a pause. Concurrent callers share one refresh. */
   refreshLater({ nap, refresh }: EventSource): Promise<void> {
     this.#refreshing ??= nap()
       .then(refresh)
@@ -64,28 +63,29 @@ export class RunEvents {
     return this.#refreshing;
   }
 
+  /** Returns a function that unsubscribes. */
   subscribe(subscriber: Subscriber): () => void {
     this.#subscribers.add(subscriber);
     return () => this.#subscribers.delete(subscriber);
   }
 
-  #tell(happening: RunHappening): void {
-    for (const subscriber of this.#subscribers) subscriber.take(happening);
+  #publish(happening: RunHappening): void {
+    for (const subscriber of this.#subscribers) subscriber.receive(happening);
   }
 
   #endText(): void {
-    this.#soFar = { number: this.#soFar.number + 1, said: [] };
+    this.#partialText = { number: this.#partialText.number + 1, parts: [] };
   }
 
-  #remember({ type, turn, attempt, text }: CommandOptions): void {
-    const { said } = this.#soFar;
-    const last = said.at(-1);
+  #appendText({ type, turn, attempt, text }: TextDelta): void {
+    const { parts } = this.#partialText;
+    const last = parts.at(-1);
     if (last?.type === type && last.turn === turn && last.attempt === attempt) last.text += text;
-    else said.push({ type, turn, attempt, text });
+    else parts.push({ type, turn, attempt, text });
   }
 }
 
-/** What was said before this is in the journal, or counts no more. */
+/** Whether the text before this event is now in the journal, or discarded. */
 function endsText({ type }: RunEvent | Delta): boolean {
   return (
     type === 'text.discarded' ||
@@ -96,7 +96,7 @@ function endsText({ type }: RunEvent | Delta): boolean {
   );
 }
 
-function isSaid(happening: RunHappening): happening is CommandOptions {
+function isText(happening: RunHappening): happening is TextDelta {
   return happening.type === 'text.delta' || happening.type === 'reasoning.delta';
 }
 
@@ -104,85 +104,88 @@ function stamp({ seq, event }: JournalEntry, runId: string): RunHappening {
   return { ...event, runId, seq };
 }
 
-/** A run, for its readers. */
+/** What readers need of a run. */
 export type EventSource = {
   runId: string;
   events: RunEvents;
+  /** The entries after seq `after`, page by page. */
   readPages(after: number): AsyncIterable<JournalEntry[]>;
-  /** Whether there is more to come, as far as is known here. */
+  /** Whether more events are expected, as far as this process has read the journal. */
   standing(): 'running' | 'at-rest' | 'ended';
-  /** Why nobody drives here any more, if that is so. */
-  trouble(): { error: unknown } | null;
-  /** Publishes what others have written. */
+  /** The error that stopped driving in this process; `null` without one. */
+  failure(): { error: unknown } | null;
+  /** Reads and publishes the entries of other processes. */
   refresh(): Promise<void>;
-  /** How long those who wait do before they look again. */
+  /** Waits for one polling interval. */
   nap(): Promise<void>;
 };
 
-/** How much may wait for a reader. */
-export type Room = {
+/** How much a reader's queue holds: `most` is the sum of `sizeOf` over its events. */
+type QueueLimit = {
   most: number;
   sizeOf(happening: RunHappening): number;
-  /** Told of what passes by while the reader is behind. */
+  /** Called with the size of each event that a reader misses while it is behind. */
   onMissed?(size: number): void;
 };
 
-const ROOM: Room = { most: 1_024, sizeOf: () => 1 };
+const DEFAULT_LIMIT: QueueLimit = { most: 1_024, sizeOf: () => 1 };
 
-export type ReadOptions = {
+type ReadOptions = {
+  /** The seq after which to start; default 0. */
   after?: number;
-  /** To the run's end; without it until it settles. */
+  /** Reads until the run has ended; without it until the run settles. */
   follow?: boolean;
 };
 
+/** Options of `eventBatches`. `room`: how much the reader's queue holds. */
 export type BatchOptions = ReadOptions & {
-  room: Room;
-  /** The first batch is what the turn said so far, perhaps nothing; else that comes behind the journal. */
+  room: QueueLimit;
+  /** Whether the first batch is the current turn's text, even if empty; otherwise the text follows the journal. */
   textFirst: boolean;
 };
 
-/** The journal behind `after`, then what happens as it does. */
+/** The entries after `after`, then events as they happen. */
 export function readEvents(source: EventSource, options: ReadOptions): AsyncGenerator<RunHappening> {
-  const waiting = new Waiting(source.events, ROOM);
-  return leavingAtOnce(readEach(source, waiting, options), waiting);
+  const queue = new ReaderQueue(source.events, DEFAULT_LIMIT);
+  return stoppingAtOnce(readEach(source, queue, options), queue);
 }
 
-/** The same, as much at a time as there is. */
+/** Like `readEvents`, in batches of everything available. */
 export function readBatches(
   source: EventSource,
   options: BatchOptions,
 ): AsyncGenerator<readonly RunHappening[]> {
-  const waiting = new Waiting(source.events, options.room);
-  return leavingAtOnce(readOn(source, waiting, options), waiting);
+  const queue = new ReaderQueue(source.events, options.room);
+  return stoppingAtOnce(readAll(source, queue, options), queue);
 }
 
-/** The text of the run as readers see it: of past turns from the journal, of the current one as it comes. */
+/** The text of the run as readers see it: past turns from the journal, the current turn as it arrives. */
 export function readText(source: EventSource, showText: (text: string) => string): AsyncGenerator<string> {
-  const waiting = new Waiting(source.events, ROOM);
-  return leavingAtOnce(readTurns(source, waiting, showText), waiting);
+  const queue = new ReaderQueue(source.events, DEFAULT_LIMIT);
+  return stoppingAtOnce(readTurns(source, queue, showText), queue);
 }
 
-/** A generator that waits goes on until it has something to give: one that is left does not. */
-function leavingAtOnce<T>(generator: AsyncGenerator<T>, waiting: Waiting): AsyncGenerator<T> {
-  const leave = generator.return.bind(generator);
+/** Makes `return()` end a generator that is waiting: by default it would wait for the next event first. */
+function stoppingAtOnce<T>(generator: AsyncGenerator<T>, queue: ReaderQueue): AsyncGenerator<T> {
+  const stop = generator.return.bind(generator);
   generator.return = value => {
-    waiting.end();
-    return leave(value);
+    queue.close();
+    return stop(value);
   };
   return generator;
 }
 
 async function* readEach(
   source: EventSource,
-  waiting: Waiting,
+  queue: ReaderQueue,
   options: ReadOptions,
 ): AsyncGenerator<RunHappening> {
-  for await (const batch of readOn(source, waiting, options)) yield* batch;
+  for await (const batch of readAll(source, queue, options)) yield* batch;
 }
 
-async function* readOn(
+async function* readAll(
   source: EventSource,
-  waiting: Waiting,
+  queue: ReaderQueue,
   { after = 0, follow = false, textFirst = false }: Partial<BatchOptions>,
 ): AsyncGenerator<readonly RunHappening[]> {
   const isOver = () => {
@@ -192,48 +195,48 @@ async function* readOn(
   let seq = after;
   let isTextFirst = textFirst;
   try {
-    while (!waiting.isLeft) {
-      const lacking = waiting.begin();
-      if (isTextFirst) yield lacking;
+    while (!queue.isClosed) {
+      const text = queue.open();
+      if (isTextFirst) yield text;
       for await (const page of source.readPages(seq)) {
-        const { firstSeq } = waiting;
+        const { firstSeq } = queue;
         const missing = page.filter(entry => entry.seq < firstSeq);
         seq = missing.at(-1)?.seq ?? seq;
         if (missing.length > 0) yield missing.map(entry => stamp(entry, source.runId));
         if (missing.length < page.length) break;
       }
-      if (!isTextFirst && lacking.length > 0) yield lacking;
+      if (!isTextFirst && text.length > 0) yield text;
       isTextFirst = false;
       await source.refresh();
-      while (!waiting.isBehind && !waiting.isLeft) {
-        const batch = waiting.drain().filter(happening => !('seq' in happening) || happening.seq > seq);
+      while (!queue.isBehind && !queue.isClosed) {
+        const batch = queue.drain().filter(happening => !('seq' in happening) || happening.seq > seq);
         seq = batch.findLast(happening => 'seq' in happening)?.seq ?? seq;
         if (batch.length > 0) yield batch;
-        if (!waiting.isEmpty) continue;
+        if (!queue.isEmpty) continue;
         if (isOver()) {
           await source.refresh();
-          if (waiting.isEmpty && isOver()) return;
+          if (queue.isEmpty && isOver()) return;
           continue;
         }
-        const trouble = follow ? null : source.trouble();
-        if (source.standing() === 'running' && trouble !== null) throw trouble.error;
-        await waiting.forMore(source.events.refreshLater(source));
+        const failure = follow ? null : source.failure();
+        if (source.standing() === 'running' && failure !== null) throw failure.error;
+        await queue.waitForMore(source.events.refreshLater(source));
       }
     }
   } finally {
-    waiting.end();
+    queue.close();
   }
 }
 
 async function* readTurns(
   source: EventSource,
-  waiting: Waiting,
+  queue: ReaderQueue,
   showText: (text: string) => string,
 ): AsyncGenerator<string> {
   let shown = false;
   let streamed = 0;
   let completed = 0;
-  for await (const event of readEach(source, waiting, {})) {
+  for await (const event of readEach(source, queue, {})) {
     if (event.type === 'text.delta' && event.turn > completed) {
       streamed += event.text.length;
       yield event.text;
@@ -241,70 +244,68 @@ async function* readTurns(
     if (event.type === 'text.started') shown = true;
     if (event.type !== 'turn.completed' && event.type !== 'turn.failed') continue;
     if (event.type === 'turn.completed') completed += 1;
-    const isDue = event.type === 'turn.completed' && shown && (streamed === 0 || waiting.hasLost);
-    const rest = isDue ? showText(event.text).slice(streamed) : '';
+    const isIncomplete = event.type === 'turn.completed' && shown && (streamed === 0 || queue.hasMissed);
+    const rest = isIncomplete ? showText(event.text).slice(streamed) : '';
     if (rest !== '') yield rest;
     shown = false;
     streamed = 0;
-    waiting.hasLost = false;
+    queue.hasMissed = false;
   }
 }
 
-/** What a reader has not taken yet. */
-class Waiting implements Subscriber {
+/** The events that a reader has not read yet. */
+class ReaderQueue implements Subscriber {
   readonly #events: RunEvents;
-  readonly #room: Room;
+  readonly #limit: QueueLimit;
   #queue: RunHappening[] = [];
   #size = 0;
-  /** Of which text the reader has how much, in characters. */
-  #has = { number: -1, 'text.delta': 0, 'reasoning.delta': 0 };
+  /** How much the reader has of which text, in characters. */
+  #received = { number: -1, 'text.delta': 0, 'reasoning.delta': 0 };
   #unsubscribe = () => {};
+  /** Whether the queue overflowed: the reader has to read the journal again. */
   isBehind = false;
-  /** Nobody reads any more. */
-  isLeft = false;
-  /** Whether deltas were lost to the reader. */
-  hasLost = false;
+  isClosed = false;
+  /** Whether the reader may have missed deltas. */
+  hasMissed = false;
   wake = () => {};
 
-  constructor(events: RunEvents, room: Room) {
+  constructor(events: RunEvents, limit: QueueLimit) {
     this.#events = events;
-    this.#room = room;
+    this.#limit = limit;
   }
 
   get isEmpty(): boolean {
     return this.#queue.length === 0 && !this.isBehind;
   }
 
-  /** Of the first entry that waits: it comes in its place among the deltas. */
+  /** The seq of the first entry in the queue, which has its place among the deltas. */
   get firstSeq(): number {
-    const first = this.#queue.find(happening => 'seq' in happening);
-    return first?.seq ?? Number.POSITIVE_INFINITY;
+    return this.#queue.find(happening => 'seq' in happening)?.seq ?? Number.POSITIVE_INFINITY;
   }
 
-  /** Listens, at first or anew. Gives what the reader lacks of the text so far. */
-  begin(): CommandOptions[] {
-    this.hasLost ||= this.isBehind;
+  /** Subscribes, for the first time or again. Returns the part of the current text that the reader lacks. */
+  open(): TextDelta[] {
+    this.hasMissed ||= this.isBehind;
     this.isBehind = false;
     this.#unsubscribe();
     this.#unsubscribe = this.#events.subscribe(this);
-    const { number, said } = this.#events.soFar;
-    if (this.#has.number !== number) this.#hasNothingOf(number);
-    const left = { ...this.#has };
-    const lacking = said.map(part => {
-      const known = Math.min(left[part.type], part.text.length);
-      left[part.type] -= known;
+    const { number, parts } = this.#events.partialText;
+    if (this.#received.number !== number) this.#startText(number);
+    const received = { ...this.#received };
+    const missing = parts.map(part => {
+      const known = Math.min(received[part.type], part.text.length);
+      received[part.type] -= known;
       return { ...part, text: part.text.slice(known) };
     });
-    for (const part of lacking) this.#note(part);
-    return lacking.filter(({ text }) => text !== '');
+    for (const part of missing) this.#count(part);
+    return missing.filter(({ text }) => text !== '');
   }
 
-  take(happening: RunHappening): void {
-    const { most, sizeOf, onMissed } = this.#room;
-    const size = sizeOf(happening);
-    if (this.isBehind) return onMissed?.(size);
+  receive(happening: RunHappening): void {
+    const { most, sizeOf, onMissed } = this.#limit;
+    if (this.isBehind) return onMissed?.(sizeOf(happening));
     this.#queue.push(happening);
-    this.#size += size;
+    this.#size += sizeOf(happening);
     if (this.#size <= most || this.#queue.length === 1) return this.wake();
     this.isBehind = true;
     this.#queue = [];
@@ -315,34 +316,33 @@ class Waiting implements Subscriber {
   }
 
   drain(): RunHappening[] {
-    const taken = this.#queue;
+    const drained = this.#queue;
     this.#queue = [];
     this.#size = 0;
-    for (const happening of taken) this.#note(happening);
-    return taken;
+    for (const happening of drained) this.#count(happening);
+    return drained;
   }
 
-  async forMore(later: Promise<void>): Promise<void> {
-    const told = new Promise<void>(resolve => {
-      this.wake = resolve;
-    });
-    await Promise.race([told, later]);
+  async waitForMore(refreshed: Promise<void>): Promise<void> {
+    const { promise: woken, resolve } = Promise.withResolvers<void>();
+    this.wake = resolve;
+    await Promise.race([woken, refreshed]);
     this.wake = () => {};
   }
 
-  end(): void {
-    this.isLeft = true;
+  close(): void {
+    this.isClosed = true;
     this.#queue = [];
     this.#unsubscribe();
     this.wake();
   }
 
-  #note(happening: RunHappening): void {
-    if (endsText(happening)) this.#hasNothingOf(this.#has.number + 1);
-    if (isSaid(happening)) this.#has[happening.type] += happening.text.length;
+  #count(happening: RunHappening): void {
+    if (endsText(happening)) this.#startText(this.#received.number + 1);
+    if (isText(happening)) this.#received[happening.type] += happening.text.length;
   }
 
-  #hasNothingOf(number: number): void {
-    this.#has = { number, 'text.delta': 0, 'reasoning.delta': 0 };
+  #startText(number: number): void {
+    this.#received = { number, 'text.delta': 0, 'reasoning.delta': 0 };
   }
 }

@@ -7,26 +7,29 @@ import type { Host } from '../driver/host.ts';
 import type { Service } from '../services/service.ts';
 import type { ChildRuns, RunHandle } from '../sub-agents/child-runs.ts';
 
-/** What a run needs of the agent it belongs to. */
+/** What a run needs from its agent. */
 export type RunOptions = {
   runId: string;
   store: Store;
   host: Host;
+  /** The owner that this run's leases name. */
   owner: Owner;
+  /** Whether an owner with an unexpired lease is known to be dead. */
   isDead(owner: Owner): boolean;
   judgeOwner: JudgeOwner;
   leaseMs: number;
-  /** How long aborted tools may take to settle on cancel, in ms. */
+  /** How long aborted tools may take to stop when the run is cancelled, in ms. */
   graceMs: number;
   durability: 'strict' | 'relaxed';
   services: Readonly<Record<ServiceName, Service>>;
   connectTools(): Promise<ReadonlyMap<string, Tool>>;
-  /** The transcript of the runs that `continues` leads to. */
+  /** The transcript of the chain of runs up to `continues`; empty for `null`. */
   loadInherited(continues: string | null): Promise<readonly Item[]>;
+  /** A model's text as readers see it, after the agent's text filters. */
   showText(text: string): string;
   children: ChildRuns;
-  /** Of a sub-agent's run: attaches to the run that made it, in case its agent is here. */
+  /** Only in a sub-agent's run: attaches to the parent run, if this process has its agent. */
   openParent?(runId: string): Promise<RunHandle>;
-  /** Whether somebody waits for this run's end right here. */
+  /** Whether the parent waits for this run in this process. */
   isAwaited?(): boolean;
 };

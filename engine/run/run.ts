@@ -1,3 +1,8 @@
+/*
+ * engine/run: a run as callers see it. `run.ts` is the API, `command.ts` turns commands into inputs,
+ * `explain-refusal.ts` says why one was refused, `settled.ts` describes the result, and `run-events.ts` streams events.
+ */
+
 import type { Context } from '../../machines/context.ts';
 import type { ChartState } from '../../machines/step.ts';
 import { findResult } from '../../machines/tool-results.ts';
@@ -14,20 +19,19 @@ import { RunBlobs } from '../journal/run-blobs.ts';
 import { RunLog } from '../journal/run-log.ts';
 import type { RunHandle } from '../sub-agents/child-runs.ts';
 import { endRun, RunChildren } from '../sub-agents/run-children.ts';
-import { CallRouter, type Route } from './call-router.ts';
-import {
-  type AnswerOptions,
-  type ApproveOptions,
-  type Command,
-  type CommandOptions,
-  isOwnCall,
-  type MakeCommand,
-  type RejectOptions,
-  type Resolution,
-  type RunCommand,
+import { CallRouter } from './call-router.ts';
+import type {
+  AnswerOptions,
+  ApproveOptions,
+  Command,
+  CommandOptions,
+  MakeCommand,
+  RejectOptions,
+  Resolution,
+  RunCommand,
 } from './command.ts';
 import { editTranscript, retryCall } from './edit-transcript.ts';
-import { type CommandResult, type Refusal, type SubmitResult, withoutPlace } from './explain-refusal.ts';
+import { type CommandResult, type Refusal, type SubmitResult, withoutIndex } from './explain-refusal.ts';
 import { type ForkMessage, forkRun } from './fork-run.ts';
 import { boundInput, prepareCommand, refuseLive } from './prepare-command.ts';
 import {
@@ -45,18 +49,20 @@ import type { Settled } from './settled.ts';
 export type { BatchOptions, RunHappening } from './run-events.ts';
 
 /**
- * A run as this process holds it: driven here, driven by another process and followed, or at rest.
+ * A handle on one run: this process drives it, follows another process that does, or holds it at rest.
  *
- * What people and clients say to it gives whether the run took it, and if not, why and who was first. What is
- * said about an open call of a sub-agent goes to the sub-agent's run.
+ * Command methods (`approve`, `send`, `pause` …) resolve once the command is durable or refused, with
+ * `{ accepted: true }` or a refusal that says why and who decided first. A decision about a call of a sub-agent goes
+ * to the sub-agent's run.
  *
- * R1 At most one driver at a time; inputs go to it while there is one, else straight to the journal.
- * R2 `settled()` drives if nobody else does; it rejects only for what the store does, never for what a run does.
- * R3 Who reads its events or its text until it settles is told when driving it here fails, as `settled()` is;
- *    who follows it to its end waits for somebody else to go on.
- * R4 A process that holds a run at rest wakes it when an approval expires, and does not stay alive for it.
- * R5 A process that lost its lease takes the run again if nobody else has it, and follows it otherwise; its
- *    events tell who has it (`run.claimed`, whose `replaces` names the loser).
+ * R1 At most one process drives the run. Inputs go to the driver in this process, or else directly to the journal.
+ * R2 `settled()` drives the run if no other process does. It rejects for errors of the store and defects of the
+ *    engine; a failed run is a result.
+ * R3 If driving fails in this process, `settled()` and the iterators that read until the run settles reject. With
+ *    `follow`, an iterator waits for another process to continue.
+ * R4 A process that holds a resting run wakes it when an approval expires. This timer does not keep the process alive.
+ * R5 A process that lost its lease claims the run again if it is free and follows it otherwise. The events name the
+ *    driver (`run.claimed`; `replaces` names the previous one if its lease was taken over).
  */
 export class Run implements RunHandle {
   readonly id: string;
@@ -82,14 +88,14 @@ export class Run implements RunHandle {
     this.#supervisor = new Supervisor({ options, log, events, children, loaded, inherited });
   }
 
-  /** `inherited` is looked at again when the run is driven. */
+  /** A handle on an existing run. `inherited`: the cached transcript of the runs that it continues. */
   static attach(options: RunOptions, loaded: LoadedRun, inherited?: readonly Item[]): Run {
     const run = new Run(options, loaded, inherited);
     run.#supervisor.wakeAtExpiry();
     return run;
   }
 
-  /** A run that was just created and claimed: driving begins at once. */
+  /** A handle on a run that was just created and claimed; starts driving it. */
   static begin(
     options: RunOptions,
     loaded: LoadedRun,
@@ -101,97 +107,118 @@ export class Run implements RunHandle {
     return run;
   }
 
-  /** Resolves when the run rests or has ended, driving it if nobody else does. */
+  /**
+   * Waits until the run rests or has ended, and drives it if no other process does.
+   *
+   * @example
+   * const settled = await run.settled();
+   * if (settled.status === 'waiting') {
+   *   for (const { callId, digest } of settled.approvals) await run.approve(callId, { digest, by: 'ann' });
+   * }
+   */
   async settled(): Promise<Settled> {
     return await this.#supervisor.settled();
   }
 
-  /** Drives the run until it settles; journals nothing but the claim. */
+  /** Claims the run and drives it until it settles, even if it rests. Adds no input. */
   async resume(): Promise<Settled> {
     await this.#supervisor.refresh();
     if (!hasEnded(this.#log.state)) await this.#supervisor.tryToDrive();
     return await this.settled();
   }
 
-  /** Entries behind `after`, then what happens, until the run settles; with `follow`, until it has ended. */
+  /**
+   * The entries after seq `after` (default 0), then new entries and deltas as they happen, until the run settles;
+   * with `follow`, until it has ended.
+   *
+   * @example
+   * for await (const event of run.events()) console.log(event.type);
+   */
   events(options: { after?: number; follow?: boolean } = {}): AsyncIterable<RunHappening> {
     return readEvents(this.#eventSource(), options);
   }
 
-  /** The same for servers, as much at a time as there is. */
+  /** Like `events`, in batches of everything available: for servers. */
   eventBatches(options: BatchOptions): AsyncGenerator<readonly RunHappening[]> {
     return readBatches(this.#eventSource(), options);
   }
 
-  /** The text as it reaches the reader, until the run settles. */
+  /** The text of the run as it is generated, after the agent's text filters, until the run settles. */
   text(): AsyncIterable<string> {
     return readText(this.#eventSource(), this.#options.showText);
   }
 
+  /** Allows a gated call to run, with another input if `input` is given. Example: see `settled`. */
   async approve(callId: string, options: ApproveOptions = {}): Promise<CommandResult> {
-    return await this.#tell({ type: 'approve', callId, ...options });
+    return await this.#submitOne({ type: 'approve', callId, ...options });
   }
 
-  /** The model reads the reason as the call's result. */
+  /** Refuses a gated call. The model reads the reason as the call's result. */
   async reject(callId: string, options: RejectOptions = {}): Promise<CommandResult> {
-    return await this.#tell({ type: 'reject', callId, ...options });
+    return await this.#submitOne({ type: 'reject', callId, ...options });
   }
 
-  /** Gives a gated call, or one the client runs, its result. */
+  /** Supplies the result of a gated call instead of running it, or the result of a client tool's call. */
   async answer(callId: string, options: AnswerOptions): Promise<CommandResult> {
-    return await this.#tell({ type: 'answer', callId, ...options });
+    return await this.#submitOne({ type: 'answer', callId, ...options });
   }
 
-  /** Says what became of a call in doubt. */
+  /** Resolves a call in doubt: it happened (`{ happened: true, output }`), it failed, or it is run again. */
   async resolve(callId: string, resolution: Resolution): Promise<CommandResult> {
-    return await this.#tell({ type: 'resolve', callId, ...resolution });
+    return await this.#submitOne({ type: 'resolve', callId, ...resolution });
   }
 
-  /** Queues a message for the next turn; under `supersede` it also refuses the calls that wait for approval. */
-  async send(message: string | readonly Item[], said: CommandOptions = {}): Promise<CommandResult> {
-    return await this.#tell({ type: 'send', message, ...said });
+  /** Queues a message for the next turn. If the agent's `onMessage` is `supersede`, also rejects the gated calls. */
+  async send(message: string | readonly Item[], options: CommandOptions = {}): Promise<CommandResult> {
+    return await this.#submitOne({ type: 'send', message, ...options });
   }
 
   /**
-   * Replaces the run's own transcript, between turns. A call of its last turn that has no result gets the
-   * one the run has for it, or is run; then the model is called again.
+   * Replaces the run's own transcript, between turns. A call of the last turn without a result gets the result that
+   * the run has recorded, or is run. Then the model is called again.
    */
-  async editTranscript(items: readonly Item[], said: CommandOptions = {}): Promise<CommandResult> {
-    return await this.#put(await editTranscript(items, await this.#edited(), said));
+  async editTranscript(items: readonly Item[], options: CommandOptions = {}): Promise<CommandResult> {
+    return await this.#putInput(
+      await editTranscript(items, { ...this.#options, context: await this.#readContext() }, options),
+    );
   }
 
-  /** Runs a failed call of the last round again, under the same key. `force`: although an attempt may still act. */
+  /**
+   * Runs a failed call of the last round again, under the same idempotency key. `force`: even if an earlier attempt
+   * may still act.
+   */
   async retry(
     callId: string,
-    { force, ...said }: CommandOptions & { force?: boolean } = {},
+    { force, ...options }: CommandOptions & { force?: boolean } = {},
   ): Promise<CommandResult> {
-    const edited = await this.#edited();
+    const editable = { ...this.#options, context: await this.#readContext() };
     const refusal = force === true ? null : await refuseLive({ callId, attempt: 0 }, this.#options);
-    return refusal ?? (await this.#put(await retryCall(callId, edited, said)));
+    return refusal ?? (await this.#putInput(await retryCall(callId, editable, options)));
   }
 
-  /** For the turns to come, instead of what the agent says; replaces what was set before. */
-  async setParams(params: RunParams, said: CommandOptions = {}): Promise<CommandResult> {
-    return await this.#tell({ type: 'set-params', params, ...said });
+  /** Overrides the agent's parameters for future turns. Replaces all parameters that were set before. */
+  async setParams(params: RunParams, options: CommandOptions = {}): Promise<CommandResult> {
+    return await this.#submitOne({ type: 'set-params', params, ...options });
   }
 
-  async pause(said: CommandOptions = {}): Promise<CommandResult> {
-    return await this.#tell({ type: 'pause', ...said });
+  /** Pauses the run before its next model call or round of tool calls. */
+  async pause(options: CommandOptions = {}): Promise<CommandResult> {
+    return await this.#submitOne({ type: 'pause', ...options });
   }
 
-  /** Also of a sub-agent's run that is paused, where this one is not. */
-  async unpause(said: CommandOptions = {}): Promise<CommandResult> {
-    return await this.#tell({ type: 'unpause', ...said });
+  /** Continues a paused run; if it is not paused itself, its paused sub-agent's run. */
+  async unpause(options: CommandOptions = {}): Promise<CommandResult> {
+    return await this.#submitOne({ type: 'unpause', ...options });
   }
 
-  /** Lets one spending action through and pauses before the next; in the sub-agent's run where that is what is paused. */
-  async step(said: CommandOptions = {}): Promise<CommandResult> {
-    return await this.#tell({ type: 'step', ...said });
+  /** Allows one model call or round of tool calls, then pauses. Applies to a paused sub-agent's run like `unpause`. */
+  async step(options: CommandOptions = {}): Promise<CommandResult> {
+    return await this.#submitOne({ type: 'step', ...options });
   }
 
   /**
-   * Aborts what runs, gives it the grace time, and ends the run. Where another process drives it, that one is
-   * asked to: the promise resolves once the request is durable, and `settled()` once the run has ended.
+   * Aborts the running work, waits for up to the grace time, and ends the run. If another process drives it, this
+   * requests the cancellation: the promise resolves once the request is durable, `settled()` once the run has ended.
    */
   async cancel(options: CommandOptions & { reason?: string } = {}): Promise<CommandResult> {
     const result = await this.#cancel(options);
@@ -200,25 +227,29 @@ export class Run implements RunHandle {
   }
 
   /**
-   * Several commands in one append: all are taken, in their order, or none is. A refusal names the place of
-   * the command that failed. Each meets the state that those before it lead to, so that approving two calls
-   * starts the first before the second is approved: with `pause` before them and `unpause` behind, both run
-   * in one batch. They are about this run's own calls: a call of a sub-agent's run is refused, and its run
-   * named. `cancel` among others asks for the end, which comes once the tools have had their grace time; a
-   * single command is what the method of its name is.
+   * Applies several commands in one append: all, in order, or none. A refusal has the index of the refused command.
+   *
+   * Each command is applied to the state after the previous one. Approving two calls therefore starts the first
+   * before the second is approved; to run both in one batch, put `pause` before and `unpause` after them. Commands
+   * about calls of a sub-agent's run are refused: submit them to that run. `cancel` among several commands requests
+   * the cancellation, which follows after the grace time. A single command acts like the method of its name.
+   *
+   * @example
+   * const approvals = ids.map(callId => ({ type: 'approve', callId }) as const);
+   * await run.submit([{ type: 'pause' }, ...approvals, { type: 'unpause' }]);
    */
   async submit(commands: readonly RunCommand[]): Promise<SubmitResult> {
     const [only, second] = commands;
     if (only === undefined) return { accepted: true };
     if (second === undefined) {
-      const result = await this.#tell(only);
+      const result = await this.#submitOne(only);
       return result.accepted ? result : { ...result, index: 0 };
     }
     const context = await this.#readContext();
     const makes: MakeCommand[] = [];
     for (const [index, command] of commands.entries()) {
-      const stranger = 'callId' in command ? await this.#router.refuseStranger(command, context) : null;
-      const prepared = stranger ?? (await prepareCommand(command, context, this.#options));
+      const foreign = 'callId' in command ? await this.#router.refuseForeign(command, context) : null;
+      const prepared = foreign ?? (await prepareCommand(command, context, this.#options));
       if ('accepted' in prepared) return { ...prepared, index };
       makes.push(prepared);
     }
@@ -226,18 +257,18 @@ export class Run implements RunHandle {
   }
 
   /**
-   * A new run that begins as this one did up to its entry `at`, and with `message` behind it; what was under
-   * way there is in doubt. It is attached, and driven once `settled()`, `resume()` or a command asks for it.
-   * Throws what `forkRun` throws.
+   * Creates a run that starts with a copy of this run's journal up to entry `at`, followed by `message`. Calls in
+   * progress at that entry are in doubt in the fork. The fork is driven once `settled()`, `resume()` or a command is
+   * called on it. Throws `input-invalid`, `run-ended` and `refused`; `forkRun` says when.
    */
-  async fork({ at, ...said }: { at: number } & ForkMessage): Promise<Run> {
+  async fork({ at, ...message }: { at: number } & ForkMessage): Promise<Run> {
     const options = this.#options;
-    const { runId, loaded } = await forkRun(options, this.id, at, said);
+    const { runId, loaded } = await forkRun(options, this.id, at, message);
     const owner = { ...options.owner, id: options.host.newId('driver') };
     return Run.attach({ ...options, runId, owner }, loaded, this.#supervisor.inherited);
   }
 
-  /** Where the run stands, with what it continues: JSON from which `agent.restore` goes on, in any process. */
+  /** The durable state and the inherited transcript as JSON: `agent.restore` continues from it in any process. */
   snapshot(): JsonValue {
     const { inherited } = this.#supervisor;
     const { state, seq } = this.#log.durable;
@@ -246,63 +277,50 @@ export class Run implements RunHandle {
   }
 
   /**
-   * The whole of a result, also of one that is too large for the journal. Throws `result-missing` where the
-   * store has only its head and tail, and `call-unknown` for a call that has no result in this run.
+   * The full result of a call, also if it is stored as a blob. Throws `call-unknown` for a call without a result in
+   * this run, and `result-missing` if the store has only its head and tail.
    */
   async output(callId: string): Promise<JsonValue> {
     const result = findResult(await this.#readContext(), callId);
     return result.blob === undefined ? result.output : await this.#blobs.load(result.blob);
   }
 
-  /** What the chart knows of the run, as far as this process has seen. JSON; not to be changed. */
+  /** The chart's context, as far as this process has read the journal. JSON; do not modify. */
   get context(): Readonly<Context> {
     return this.#log.state.context;
   }
 
-  /** The fold of what is durable, as far as this process has seen. */
+  /** The fold of the durable entries, as far as this process has read the journal. */
   get durable(): Fold {
     return this.#log.durable;
   }
 
-  /** The context, with what others have appended. */
+  /** The context, including the entries of other processes. */
   async #readContext(): Promise<Context> {
     await this.#supervisor.refresh();
     return this.context;
   }
 
-  async #edited() {
-    return { context: await this.#readContext(), ...this.#options };
-  }
-
-  async #tell(command: RunCommand): Promise<CommandResult> {
+  async #submitOne(command: RunCommand): Promise<CommandResult> {
     if (command.type === 'cancel') return await this.cancel(command);
-    const route = await this.#route(command);
+    const route = await this.#router.route(command, this.context, () => this.#readContext());
     if (route.type === 'refused') return route.refusal;
     if (route.type === 'child') return await this.#passOn(route.child, command);
     return await this.#putPrepared(await prepareCommand(command, this.context, this.#options));
   }
 
-  async #route(command: Exclude<RunCommand, { type: 'cancel' }>): Promise<Route> {
-    if ('callId' in command)
-      return isOwnCall(command, this.id, this.context)
-        ? { type: 'own' }
-        : await this.#router.find(command, await this.#readContext());
-    if (command.type !== 'unpause' && command.type !== 'step') return { type: 'own' };
-    return await this.#router.findPaused(await this.#readContext());
-  }
-
   async #passOn(child: RunHandle, command: RunCommand): Promise<CommandResult> {
     const result = await child.submit([command]);
     if (result.accepted) this.settled().catch(() => {});
-    return withoutPlace(result);
+    return withoutIndex(result);
   }
 
-  async #put(said: Command | Refusal): Promise<CommandResult> {
-    return await this.#putPrepared(await boundInput(said, this.context, this.#options));
+  async #putInput(input: Command | Refusal): Promise<CommandResult> {
+    return await this.#putPrepared(await boundInput(input, this.context, this.#options));
   }
 
   async #putPrepared(prepared: MakeCommand | Refusal): Promise<CommandResult> {
-    return 'accepted' in prepared ? prepared : withoutPlace(await this.#supervisor.put([prepared]));
+    return 'accepted' in prepared ? prepared : withoutIndex(await this.#supervisor.put([prepared]));
   }
 
   async #cancel(options: CommandOptions & { reason?: string }): Promise<CommandResult> {
@@ -310,7 +328,7 @@ export class Run implements RunHandle {
     if (outcome?.type === 'appended') return { accepted: true };
     const result = await this.#supervisor.put([await endRun(this.#options, this.id, options)]);
     const { cancelling } = this.context;
-    return cancelling === null || hasEnded(this.#log.state) ? withoutPlace(result) : { accepted: true };
+    return cancelling === null || hasEnded(this.#log.state) ? withoutIndex(result) : { accepted: true };
   }
 
   #eventSource(): EventSource {
@@ -320,7 +338,7 @@ export class Run implements RunHandle {
       events: this.#events,
       readPages: after => readPages(store, this.id, after),
       standing: () => this.#supervisor.standing,
-      trouble: () => this.#supervisor.failure,
+      failure: () => this.#supervisor.failure,
       refresh: () => this.#supervisor.refresh(),
       nap: () => sleep(host, POLL_MS),
     };

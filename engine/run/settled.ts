@@ -2,56 +2,14 @@ import { callsWith } from '../../machines/calls.ts';
 import type { Call, Context } from '../../machines/context.ts';
 import type { ChartState } from '../../machines/step.ts';
 import { toolResults } from '../../machines/tool-results.ts';
-import type { ToolResult } from '../../protocol/finisher.ts';
-import type { Item } from '../../protocol/item.ts';
-import { given, type JsonValue } from '../../protocol/json.ts';
-import type { SideEffect } from '../../protocol/tool.ts';
-import type { Usage } from '../../protocol/turn.ts';
+import { given } from '../../protocol/json.ts';
+import type { OpenCall, Settled } from '../../protocol/run-view.ts';
 import type { Host } from '../driver/host.ts';
 import { isAtRest, statusOf } from '../journal/load-run.ts';
 
-/** A call that has no result yet. `runId` is the run that has to be told: a sub-agent's for its own calls. */
-export type OpenCall = {
-  callId: string;
-  runId: string;
-  name: string;
-  input: JsonValue;
-  digest: string;
-  sideEffect: SideEffect;
-  status: Exclude<Call['status'], 'settled'>;
-  /** The run of a sub-agent that will give its result. */
-  waitsFor?: string;
-  /** Why a person is asked, or why nobody knows whether it happened. */
-  reason?: string;
-  /** ms since the epoch. */
-  expiresAt?: number;
-};
+export type { OpenCall, Settled };
 
-/** Where a run came to rest or ended, after every accepted input. */
-export type Settled = { usage: Usage | null; turns: number } & (
-  | {
-      status: 'finished';
-      text: string;
-      output?: JsonValue;
-      results: ToolResult[];
-      /** Messages that came too late to be read. */
-      unread: Item[];
-      incomplete?: { reason: string };
-    }
-  | {
-      status: 'waiting';
-      approvals: OpenCall[];
-      results: OpenCall[];
-      doubts: OpenCall[];
-      paused: boolean;
-      /** Why the engine paused the run by itself. */
-      reason?: string;
-    }
-  | { status: 'failed'; error: { code: string; message: string } }
-  | { status: 'cancelled'; unsettled: OpenCall[] }
-);
-
-/** `null` while the run has something to do. `showText` is what readers get of a raw text. */
+/** What `settled()` returns in this state; `null` while the run is running. `showText` filters the answer's text. */
 export function describeSettled(state: ChartState, showText: (text: string) => string): Settled | null {
   const { context } = state;
   const spent = { usage: context.usage, turns: context.turns };
@@ -72,12 +30,12 @@ export function describeSettled(state: ChartState, showText: (text: string) => s
         results: callsWith(context, 'waiting').map(call => openCall(context, call)),
         doubts: callsWith(context, 'doubted').map(call => openCall(context, call)),
         paused: context.paused,
-        ...(context.quarantined === null ? {} : { reason: context.quarantined }),
+        ...given({ reason: context.quarantined ?? undefined }),
       };
   }
 }
 
-/** The same, but `null` too while a timer of a run that rests is due. */
+/** Like `describeSettled`, but also `null` if the timer of a resting run is due. */
 export function describeNow(
   state: ChartState,
   { host, showText }: { host: Pick<Host, 'now'>; showText(text: string): string },
@@ -99,10 +57,11 @@ function describeAnswer(context: Context, showText: (text: string) => string) {
 }
 
 function describeError({ next }: Context): { code: string; message: string } {
-  if (next?.type !== 'fail') throw new Error('a failed run has decided to fail');
+  if (next?.type !== 'fail') throw new Error('expected the next action of a failed run to be "fail"');
   return { code: next.code, message: next.message };
 }
 
+/** The calls of the open round that have no result. */
 export function listOpenCalls(context: Context): OpenCall[] {
   return context.calls.filter(call => call.status !== 'settled').map(call => openCall(context, call));
 }

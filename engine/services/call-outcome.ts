@@ -5,20 +5,23 @@ import { type Host, sleep } from '../driver/host.ts';
 import { withinCall } from '../run/current-call.ts';
 import type { ChildOutcome } from '../sub-agents/run-child.ts';
 
-/** How one attempt of a tool's function ended; `lost`: whether it acted is unknown, and it may still act until it has `returned`. */
+/**
+ * The end of one attempt of a tool's function. `lost`: it is unknown whether the side effect happened; unless
+ * `returned`, the function may still be running.
+ */
 export type Outcome =
   | { type: 'returned'; output: unknown }
   | ChildOutcome
   | { type: 'threw'; error: unknown }
   | { type: 'lost'; reason: string; returned: boolean };
 
-/** How long the function of a call that timed out may take to end, in ms, before the call is put in doubt. */
+/** How long the function of a timed-out call may take to end, in ms, before the call becomes in doubt. */
 const RETURN_GRACE_MS = 1_000;
 
-/** A result before it is cut. */
-export type Whole = { output: JsonValue; isError: boolean };
+/** A result before shortening. */
+export type FullResult = { output: JsonValue; isError: boolean };
 
-/** What a tool gave, as JSON and its text. */
+/** Converts a tool's return value to JSON; returns it with its text, or a fault if JSON cannot represent it. */
 export function readOutput(output: unknown): { value: JsonValue; text: string } | { fault: string } {
   try {
     const text = toBoundedText(output);
@@ -30,15 +33,15 @@ export function readOutput(output: unknown): { value: JsonValue; text: string } 
 
 type Ended = Extract<Outcome, { type: 'returned' | 'threw' | 'lost' }>;
 
-/** Whether the function has returned or thrown: it acts no more. */
+/** Whether the function has returned or thrown, so it can have no further side effect. */
 export function hasReturned(outcome: Outcome): outcome is Ended {
   return (
     outcome.type === 'returned' || outcome.type === 'threw' || (outcome.type === 'lost' && outcome.returned)
   );
 }
 
-/** `text` is the output's JSON. */
-export function describeLate(outcome: Ended): Whole & { text: string } {
+/** Returns the result of an attempt that ended late; `text` is the JSON of its output. */
+export function describeLate(outcome: Ended): FullResult & { text: string } {
   if (outcome.type !== 'returned') {
     const output = outcome.type === 'threw' ? messageOf(outcome.error) : outcome.reason;
     return { output, isError: true, text: JSON.stringify(output) };
@@ -48,7 +51,7 @@ export function describeLate(outcome: Ended): Whole & { text: string } {
   return { output: read.value, isError: false, text: read.text };
 }
 
-/** How the function ended, if it does within its grace time; `null` otherwise. */
+/** Returns the outcome if the function ends within its grace time; otherwise `null`. */
 export async function endWithin(
   called: Promise<Outcome>,
   host: Host,
@@ -61,6 +64,7 @@ export async function endWithin(
   return ended;
 }
 
+/** Runs a tool's function once. Never rejects. */
 export async function callTool(tool: Tool, input: unknown, context: ToolCallContext): Promise<Outcome> {
   try {
     const { callId, runId } = context;

@@ -2,7 +2,7 @@ import { findCall, mayRunUnrecorded } from '../../machines/calls.ts';
 import type { Call, CallResult } from '../../machines/context.ts';
 import { isThrown, messageOf } from '../../protocol/error.ts';
 import type { Spent } from '../../protocol/event.ts';
-import type { JsonValue } from '../../protocol/json.ts';
+import { given, type JsonValue } from '../../protocol/json.ts';
 import type { Tool, ToolCallContext } from '../../protocol/tool.ts';
 import { cutText, fitsBytes, MODEL_READS_BYTES } from '../../text/cut-text.ts';
 import { sleep } from '../driver/host.ts';
@@ -13,34 +13,38 @@ import {
   callTool,
   describeLate,
   endWithin,
+  type FullResult,
   hasReturned,
   type Outcome,
   readOutput,
-  type Whole,
 } from './call-outcome.ts';
 import { isCallRunning, trackCall } from './running-calls.ts';
 import { Cancelled, type ServiceScope, Stopped } from './service.ts';
 
+/** The parts of an agent that run its tool batches. */
 export type ToolBatchParts = {
   connectTools(): Promise<ReadonlyMap<string, Tool>>;
   concurrency: number;
-  /** The first wait before a call is tried again, in ms; it doubles. */
+  /** The first wait before a call is retried, in ms; it doubles. */
   retryBaseMs: number;
   children: ChildRuns;
 };
 
-/** Of a doubt. */
+/** The maximum size of the reason of a doubt. */
 const LONGEST_REASON_BYTES = 10_000;
 
+/** The reason of a doubt about a call whose tool is now declared `once`. */
 export const ONCE_NOW =
-  'Whoever ran it stopped before its outcome was recorded, and its tool is one by now that must not run twice.';
+  'The process that ran it stopped before its outcome was recorded, and its tool must not run twice now.';
 
-/** The tool was declared to be more than what was recorded of the call. */
+/** Whether the tool is now declared `once`, although the call was recorded with a lesser side effect. */
 export function becameOnce({ sideEffect }: Call, tool: Tool | undefined): boolean {
   return sideEffect !== 'once' && tool?.sideEffect === 'once';
 }
 
-/** One call of a batch, from its start to its result, its doubt or its rest. The batch's invariants are here. */
+/**
+ * Runs one call of a batch until it has a result, is in doubt, or waits. Implements the invariants of `tool-batch.ts`.
+ */
 export class CallRun {
   readonly call: Call;
   readonly #scope: ServiceScope;
@@ -48,7 +52,7 @@ export class CallRun {
   readonly #parts: ToolBatchParts;
   readonly #key: string;
   #attempt: number;
-  /** What of the input was not checked, for the model. */
+  /** A note for the model about the parts of the input that could not be checked. */
   #unchecked: string | undefined;
 
   constructor(scope: ServiceScope, call: Call, tool: Tool | undefined, parts: ToolBatchParts) {
@@ -61,6 +65,7 @@ export class CallRun {
     this.#attempt = call.attempt;
   }
 
+  /** Runs the call, with retries, and reports its outcome. */
   async execute(): Promise<void> {
     const tool = this.#tool;
     if (this.#wasInterrupted && becameOnce(this.call, tool)) {
@@ -91,16 +96,18 @@ export class CallRun {
   }
 
   /**
-   * For a call that another process started: asks the tool whether it happened, and runs it if it did not and
-   * cannot any more.
+   * Recovers a call that another process started: asks the tool whether it happened, and runs it only if it did not and
+   * can no longer happen.
    */
   async recover(): Promise<void> {
-    await this.#reconcile('Whoever ran it stopped before its outcome was recorded.', () => this.execute());
+    await this.#reconcile('The process that ran it stopped before its outcome was recorded.', () =>
+      this.execute(),
+    );
   }
 
   /**
-   * Without an answer the call is in doubt. That it has not happened is an answer only if no attempt could act
-   * when the tool was asked, or if the tool has made it final.
+   * Without a definite answer, the call becomes in doubt. `happened: false` is definite only if no attempt could still
+   * be running when the tool was asked, or if the answer is `final`.
    */
   async #reconcile(reason: string, whenNot: () => void | Promise<void>): Promise<void> {
     const { callId, name, input } = this.call;
@@ -118,7 +125,7 @@ export class CallRun {
       this.#scope.host.reach?.('reconcile.after');
       if (this.#scope.signal.aborted) return;
       if ('happened' in found && found.happened === true) return await this.#settle(found.output);
-      // Only a plain no may let it run again: nothing else counts as one.
+      // Only an explicit `happened: false` allows another attempt.
       if (!('happened' in found) || found.happened !== false) return this.#doubt(reason);
       if (alive !== null && found.final !== true)
         return this.#doubt(`${reason} It has not happened so far, but may yet: ${alive}.`);
@@ -138,7 +145,7 @@ export class CallRun {
 
   async #validate(): Promise<{ input: unknown } | undefined> {
     if (this.#tool?.run === undefined) {
-      await this.#settleInvalid(`The agent has no tool "${this.call.name}" any more.`);
+      await this.#settleInvalid(`The agent no longer has a tool "${this.call.name}".`);
       return undefined;
     }
     const validation = await this.#tool.validate(this.call.input);
@@ -150,7 +157,7 @@ export class CallRun {
     return undefined;
   }
 
-  /** A call that cannot be started gets its result by way of a start that touches nothing. */
+  /** Settles a call that cannot run. The chart requires a reported start before a result. */
   async #settleInvalid(message: string): Promise<void> {
     this.#reportStart();
     await this.#fail(`${this.call.attempt > 0 ? 'Not run again' : 'Not run'}: ${message}`);
@@ -166,12 +173,12 @@ export class CallRun {
     return this.call.sideEffect === 'once' || becameOnce(this.call, this.#tool);
   }
 
-  /** Started by a process that is gone, and nobody has said since that it may run again. */
+  /** Started by an earlier process, and not resolved by a person since. */
   get #wasInterrupted(): boolean {
     return this.call.attempt > 0 && this.call.doubt === undefined;
   }
 
-  /** Where the chart has the call by now. */
+  /** Whether the call currently has this status in the chart. */
   #is(status: Call['status']): boolean {
     return findCall(this.#scope.context(), this.call.callId)?.status === status;
   }
@@ -180,7 +187,7 @@ export class CallRun {
     const waitsForDisk = this.#attempt > 0 || tool.sideEffect !== 'none' || !mayRunUnrecorded(this.call);
     this.#reportStart();
     if (waitsForDisk) await this.#scope.durable();
-    if (!this.#is('running')) throw new Stopped('The run does not want this call now.');
+    if (!this.#is('running')) throw new Stopped('The call is no longer running in the chart.');
     this.#scope.assertDriving();
     this.#scope.host.reach?.('tool.before');
     const outcome = await this.#callWithin(tool, input);
@@ -253,21 +260,16 @@ export class CallRun {
     await this.#reportResult({ output: message, isError: true }, JSON.stringify(message));
   }
 
-  /** `text` is the output's JSON. What came too late, while it was being stored, is kept as evidence. */
-  async #reportResult(whole: Whole, text: string, spent?: Spent): Promise<void> {
-    const result = await this.#bound(whole, text);
+  /** `text` is the JSON of the output. A result that came too late, while it was stored, is kept as evidence. */
+  async #reportResult(full: FullResult, text: string, spent?: Spent): Promise<void> {
+    const result = await this.#bound(full, text);
     const { callId } = this.call;
-    const report = {
-      type: 'tool.settled',
-      callId,
-      ...result,
-      ...(spent === undefined ? {} : { spent }),
-    } as const;
+    const report = { type: 'tool.settled', callId, ...result, ...given({ spent }) } as const;
     if (!this.#scope.report(report) && this.#isOnce) this.#recordLate(result);
   }
 
-  /** The result as the journal has it: cut where it is too long, with what the model reads of it. */
-  async #bound({ output, isError }: Whole, text: string): Promise<CallResult> {
+  /** Returns the result for the journal, shortened if necessary, with the text for the model. */
+  async #bound({ output, isError }: FullResult, text: string): Promise<CallResult> {
     const context = this.#scope.context();
     const { blobs } = this.#scope;
     const maxBytes = maxResultBytesOf(context, this.call.callId);
@@ -292,14 +294,17 @@ export class CallRun {
     const { runId } = this.#scope.context();
     const hasReturned = this.#attempt > attempt && !isCallRunning(runId, callId);
     this.#scope.report({
-      ...({ type: 'tool.doubted', callId, reason: cutText(reason, LONGEST_REASON_BYTES) } as const),
-      ...(hasReturned ? { returned: true } : {}),
+      type: 'tool.doubted',
+      callId,
+      reason: cutText(reason, LONGEST_REASON_BYTES),
+      ...(hasReturned && { returned: true }),
     });
   }
 
   /**
-   * The attempt was given up while the tool ran: its outcome is reported if the chart still wants it, else kept.
-   * That an attempt of a `once` call failed after all tells that it cannot act any more.
+   * Handles the outcome of an abandoned attempt: reports it if the chart still accepts it, otherwise records it as
+   * late. A failure of a `once` call is recorded too, because it shows that the attempt can have no further side
+   * effect.
    */
   async #keepEvidence(outcome: Outcome): Promise<void> {
     if (!hasReturned(outcome)) return;

@@ -2,10 +2,10 @@ import { messageOf } from '../../protocol/error.ts';
 import { DEEPEST_JSON, isTooDeep, type JsonValue, toJson } from '../../protocol/json.ts';
 import type { OutputContract } from '../definition.ts';
 
-/** The value an answer is, or what is wrong with it, told to the model. */
-export type CheckedOutput = { output: JsonValue } | { fault: string };
+/** The validated value of an answer, or the feedback for the model. */
+type CheckedOutput = { output: JsonValue } | { fault: string };
 
-/** Reads the answer as JSON, which may stand in a code fence, and validates it. Never rejects. */
+/** Parses the answer as JSON, optionally in a code fence, and validates it. Never rejects. */
 export async function checkOutput({ validate }: OutputContract, text: string): Promise<CheckedOutput> {
   if (isTooDeep(text)) {
     return { fault: `The answer is nested more than ${DEEPEST_JSON} levels deep. Answer again, with less.` };

@@ -6,9 +6,9 @@ import { checkOutput } from './check-output.ts';
 import type { Service, ServiceScope } from './service.ts';
 
 /**
- * Runs the finishers in order over the answer, then holds what they leave to the output's schema. What
- * throws sends the answer back: nothing passes unchecked. An incomplete answer is not asked for again
- * for its form: it ends without an output.
+ * Returns the service that runs the finishers in order and then validates the answer against the output schema. A
+ * finisher that throws rejects the answer. An incomplete answer with an invalid format is not rejected: the run ends
+ * without an output.
  */
 export function makeFinishers(finishers: readonly Finisher[], output: OutputContract | undefined): Service {
   return async scope => {
@@ -29,7 +29,7 @@ function isIncomplete(scope: ServiceScope): boolean {
   return next?.type === 'finish' && next.reason !== undefined;
 }
 
-/** The text the finishers leave; `undefined` when one of them ended the matter. */
+/** Returns the text after all finishers; `undefined` if one rejected it or the run was aborted. */
 async function applyFinishers(
   scope: ServiceScope,
   finishers: readonly Finisher[],
@@ -39,7 +39,10 @@ async function applyFinishers(
   let text = context.answer?.text ?? '';
   for (const finish of finishers) {
     const input = {
-      ...{ runId: context.runId, text, results: toolResults(context), transcript },
+      runId: context.runId,
+      text,
+      results: toolResults(context),
+      transcript,
       wholeOutput: async ({ output, blob }: Pick<ToolResult, 'output' | 'blob'>) =>
         blob === undefined || scope.blobs === null ? output : await scope.blobs.load(blob),
     };

@@ -1,4 +1,10 @@
+/*
+ * Services: the code that carries out the chart's effects. `model-turn.ts` makes model calls, `tool-batch.ts` runs
+ * tools (`call-run.ts` runs one call), `finishers.ts` checks the answer, and `timer.ts` waits. `service.ts` defines the
+ * interface to the driver.
+ */
 import type { ServiceName } from '../../protocol/effect.ts';
+import { given } from '../../protocol/json.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import type { AgentDefinition } from '../definition.ts';
 import type { ChildRuns } from '../sub-agents/child-runs.ts';
@@ -8,9 +14,9 @@ import type { Service } from './service.ts';
 import { timer } from './timer.ts';
 import { makeToolBatch } from './tool-batch.ts';
 
-export type ServiceParts = { connectTools(): Promise<ReadonlyMap<string, Tool>>; children: ChildRuns };
+type ServiceParts = { connectTools(): Promise<ReadonlyMap<string, Tool>>; children: ChildRuns };
 
-/** What an agent's runs are served by; made once, for all of them. */
+/** Returns the services of an agent, which all its runs share. */
 export function makeServices(
   definition: AgentDefinition,
   { connectTools, children }: ServiceParts,
@@ -19,14 +25,16 @@ export function makeServices(
     definition;
   return {
     modelTurn: makeModelTurn({
-      ...{ models, connectTools, settings, textFilters, retry },
-      ...(instructions === undefined ? {} : { instructions }),
-      ...(providerOptions === undefined ? {} : { providerOptions }),
-      ...(prepareTurn === undefined ? {} : { prepareTurn }),
-      ...(output === undefined ? {} : { output: output.format }),
+      models,
+      connectTools,
+      settings,
+      textFilters,
+      retry,
+      ...given({ instructions, providerOptions, prepareTurn, output: output?.format }),
     }),
     toolBatch: makeToolBatch({
-      ...{ connectTools, children },
+      connectTools,
+      children,
       concurrency: definition.toolConcurrency,
       retryBaseMs: retry.baseMs,
     }),

@@ -2,6 +2,7 @@ import type { Context } from '../../machines/context.ts';
 import { codeOf, EngineError, isThrown, messageOf, ProviderError, setupError } from '../../protocol/error.ts';
 import type { QualifiedCall } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
+import { given } from '../../protocol/json.ts';
 import type { ModelTurn, ToolCall } from '../../protocol/turn.ts';
 import type { TextFilter } from '../../text/text-filter.ts';
 import type { Retry } from '../definition.ts';
@@ -12,16 +13,16 @@ import { makeIdsUnique, qualifyCalls } from './qualify-calls.ts';
 import type { Report, Service, ServiceScope } from './service.ts';
 import { TurnDisplay } from './show-turn.ts';
 
-export type ModelTurnParts = Omit<TurnParts, 'tools'> & {
+type ModelTurnParts = Omit<TurnParts, 'tools'> & {
   connectTools(): Promise<TurnParts['tools']>;
   textFilters: readonly (() => TextFilter)[];
   retry: Retry;
 };
 
 /**
- * Exactly one adapter call, reported as `turn.completed` or `turn.failed`. What is wrong with this
- * process and not with the turn (a missing key, a tool server that does not start) rejects with its
- * `EngineError`: the run stays as it is, for a process that is set up.
+ * Returns the service that makes exactly one adapter call and reports `turn.completed` or `turn.failed`. If this
+ * process is not set up for the call (a missing key, a tool server that does not start), it rejects with an
+ * `EngineError` and the run stays unchanged.
  */
 export function makeModelTurn(parts: ModelTurnParts): Service {
   return async scope => {
@@ -63,31 +64,31 @@ async function callModel(
       if (!signal.aborted) display.take(delta);
     }
     throw new ProviderError('The stream ended without a turn.', {
-      ...blame(adapter),
+      ...origin(adapter),
       code: 'malformed-stream',
       retryable: true,
     });
   }
 }
 
-/** What plans a `separate` answer is shown to nobody, so it comes whole. */
+/** Planning turns of a `separate` answer are not shown, so they are not streamed. */
 function streams({ stream, config, turn }: Context): boolean {
   return stream && (config.finalAnswer !== 'separate' || turn.final);
 }
 
 function endedInError(turn: ModelTurn, adapter: PreparedTurn['adapter']): ProviderError {
   const message = turn.text === '' ? 'The provider ended the turn with an error.' : turn.text;
-  return new ProviderError(message, { ...blame(adapter), code: 'server', retryable: true });
+  return new ProviderError(message, { ...origin(adapter), code: 'server', retryable: true });
 }
 
-function blame({ provider, model }: PreparedTurn['adapter']) {
+function origin({ provider, model }: PreparedTurn['adapter']) {
   return { provider, model, status: null, retryAfterMs: null, raw: null };
 }
 
 async function completeTurn(
   scope: ServiceScope,
   turn: ModelTurn,
-  { adapter, request, tools, wholeHistory }: PreparedTurn,
+  { adapter, request, tools, isFullHistory }: PreparedTurn,
   startedAt: number,
 ): Promise<Report> {
   const { host } = scope;
@@ -99,17 +100,7 @@ async function completeTurn(
   const calls: QualifiedCall[] =
     toolCalls.length === 0 ? [] : await qualifyCalls(toolCalls, { runId, now: host.now(), tools });
   const dropped = droppedItems(scope.context(), request.transcript, adapter.provider);
-  const continuation =
-    turn.continuation === undefined || renamed || !wholeHistory || request.transcript.length === 0
-      ? {}
-      : {
-          continuation: {
-            provider: adapter.provider,
-            model: adapter.model,
-            instructions: digestOf(request.instructions ?? ''),
-            token: turn.continuation,
-          },
-        };
+  const canContinue = !renamed && isFullHistory && request.transcript.length > 0;
   return {
     type: 'turn.completed',
     provider: adapter.provider,
@@ -120,12 +111,22 @@ async function completeTurn(
     calls,
     usage: turn.usage,
     startedAt,
-    ...(dropped.length === 0 ? {} : { dropped }),
-    ...continuation,
+    ...given({
+      dropped: dropped.length === 0 ? undefined : dropped,
+      continuation: canContinue ? continuationOf(turn, adapter, request) : undefined,
+    }),
   };
 }
 
-/** What a provider cannot read of another's turns. Told once, by its first turn behind theirs. */
+function continuationOf(
+  { continuation: token }: ModelTurn,
+  { provider, model }: PreparedTurn['adapter'],
+  { instructions = '' }: PreparedTurn['request'],
+) {
+  return token === undefined ? undefined : { provider, model, instructions: digestOf(instructions), token };
+}
+
+/** The ids of items with another provider's opaque data; reported once, by the provider's first turn after theirs. */
 function droppedItems({ lastTurn }: Context, transcript: readonly Item[], provider: string): string[] {
   if (lastTurn?.provider === provider) return [];
   return transcript.flatMap(item =>
@@ -133,7 +134,7 @@ function droppedItems({ lastTurn }: Context, transcript: readonly Item[], provid
   );
 }
 
-/** The turn with call ids that are unique in the run, in items and calls alike. */
+/** Returns the turn's items and calls with call ids that are unique in the run. */
 function nameCalls(turn: ModelTurn, transcript: readonly Item[]) {
   if (turn.toolCalls.length === 0) return { items: turn.items, toolCalls: turn.toolCalls, renamed: false };
   const used = new Set<string>();
@@ -164,18 +165,20 @@ function describeFailure(
     return { type: 'turn.failed', error: { code, message: messageOf(error) }, retryable: false, startedAt };
   }
   const { code, message, status, provider, model, retryable, retryAfterMs } = error;
-  return {
+  const failed = {
     type: 'turn.failed',
-    error: { code, message, provider, model, ...(status === null ? {} : { status }) },
+    error: { code, message, provider, model, ...given({ status: status ?? undefined }) },
     retryable,
     startedAt,
-    ...(retryable
-      ? { retryAt: host.now() + waitBefore(context.turn.attempt, retryAfterMs, retry, host) }
-      : {}),
-  };
+  } as const;
+  if (!retryable) return failed;
+  return { ...failed, retryAt: host.now() + waitBefore(context.turn.attempt, retryAfterMs, retry, host) };
 }
 
-/** Doubling from `baseMs`, between half and all of it at random; never less than the provider asked for. */
+/**
+ * Exponential backoff from `baseMs` with random jitter of up to one half; at least the wait that the provider asked
+ * for.
+ */
 function waitBefore(attempt: number, retryAfterMs: number | null, retry: Retry, host: Host): number {
   const full = Math.min(retry.maxMs, retry.baseMs * 2 ** (attempt - 1));
   const jittered = Math.round(full / 2 + (full / 2) * host.random());

@@ -2,7 +2,7 @@ import type { Context } from '../../machines/context.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
-import type { JsonObject } from '../../protocol/json.ts';
+import { given, type JsonObject } from '../../protocol/json.ts';
 import { type Tool, toolDefinition } from '../../protocol/tool.ts';
 import type {
   ModelRequest,
@@ -14,6 +14,7 @@ import type {
 import type { PrepareTurn } from '../definition.ts';
 import { digestOf } from '../journal/digest.ts';
 
+/** The parts of an agent that make up a request. */
 export type TurnParts = {
   models: readonly ModelAdapter[];
   instructions?: string;
@@ -24,15 +25,16 @@ export type TurnParts = {
   prepareTurn?: PrepareTurn;
 };
 
+/** A request with the adapter and the tools for the turn. */
 export type PreparedTurn = {
   adapter: ModelAdapter;
   request: ModelRequest;
   tools: ReadonlyMap<string, Tool>;
-  /** The request carries the run's history, not one made for this turn. */
-  wholeHistory: boolean;
+  /** The request has the run's full history, not a transcript prepared for this turn. */
+  isFullHistory: boolean;
 };
 
-/** The request of the turn the context stands in; `inherited` is what the run continues. */
+/** Returns the request for the current turn. `inherited` is the transcript that the run continues. */
 export async function prepareRequest(
   parts: TurnParts,
   context: Context,
@@ -47,19 +49,20 @@ export async function prepareRequest(
   const instructions = params.instructions ?? parts.instructions;
   const providerOptions = params.providerOptions ?? parts.providerOptions;
   const transcript = preparation.transcript ?? history;
-  const wholeHistory = transcript === history;
-  const continuation = wholeHistory ? continuationFor(adapter, context, instructions) : undefined;
+  const isFullHistory = transcript === history;
   const request: ModelRequest = {
     transcript,
     tools: definitionsOf(tools),
     toolChoice: chooseTools(context, preparation.toolChoice ?? params.toolChoice),
     settings: preparation.settings ?? params.settings ?? parts.settings,
-    ...(instructions === undefined ? {} : { instructions }),
-    ...(providerOptions === undefined ? {} : { providerOptions }),
-    ...(continuation === undefined ? {} : { continuation }),
-    ...(parts.output === undefined || !mayAnswer(context) ? {} : { output: parts.output }),
+    ...given({
+      instructions,
+      providerOptions,
+      continuation: isFullHistory ? continuationFor(adapter, context, instructions) : undefined,
+      output: mayAnswer(context) ? parts.output : undefined,
+    }),
   };
-  return { adapter, request, tools, wholeHistory };
+  return { adapter, request, tools, isFullHistory };
 }
 
 function adapterAt(models: readonly ModelAdapter[], index: number): ModelAdapter {
@@ -67,22 +70,22 @@ function adapterAt(models: readonly ModelAdapter[], index: number): ModelAdapter
   if (adapter !== undefined) return adapter;
   throw new EngineError(
     'agent-invalid',
-    `The run uses model ${index + 1} of its list, and the agent has ${models.length}.`,
+    `The run uses model ${index + 1} of its list, but the agent has only ${models.length}.`,
   );
 }
 
-/** A `separate` answer is a call of its own: planning is not held to the output's schema. */
+/** With a `separate` answer, the output schema applies only to the final turn. */
 function mayAnswer({ config, turn }: Context): boolean {
   return config.finalAnswer !== 'separate' || turn.final;
 }
 
-/** Holds only while provider, model and instructions are those of the turn that gave it. */
+/** The token is valid only for the provider, model and instructions of the turn that returned it. */
 function continuationFor({ provider, model }: ModelAdapter, { continuation }: Context, instructions = '') {
   if (continuation?.provider !== provider || continuation.model !== model) return undefined;
   return continuation.instructions === digestOf(instructions) ? continuation.token : undefined;
 }
 
-/** A forced choice of the agent holds for the first planning turn only; tools off is off whatever anybody says. */
+/** The final turn has tools off. A choice forced by the agent applies only to the first planning turn. */
 function chooseTools({ turn, turns, config }: Context, asked: ToolChoice | undefined): ToolChoice {
   if (turn.final) return 'none';
   if (asked !== undefined) return asked;

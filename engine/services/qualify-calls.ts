@@ -1,16 +1,16 @@
 import { messageOf } from '../../protocol/error.ts';
 import type { QualifiedCall } from '../../protocol/event.ts';
-import { type JsonValue, toBoundedText } from '../../protocol/json.ts';
+import { given, type JsonValue, toBoundedText } from '../../protocol/json.ts';
 import { type Approval, readApproval, type Tool } from '../../protocol/tool.ts';
 import type { ToolCall } from '../../protocol/turn.ts';
 import { digestCall } from '../journal/digest.ts';
 
-export type QualifyOptions = { runId: string; now: number; tools: ReadonlyMap<string, Tool> };
+type QualifyOptions = { runId: string; now: number; tools: ReadonlyMap<string, Tool> };
 
 /**
- * Everything the chart has to know of a turn's calls, found out before it sees them: whether the tool
- * exists and takes the input, whether a person must decide, and what a second execution would do.
- * A predicate that throws, or gives anything but what it may, gates its call.
+ * Returns a turn's calls with everything that the chart has to know about them: whether the tool exists and accepts the
+ * input, whether the call needs an approval, and its side effect. A predicate that throws or returns an invalid value
+ * gates its call.
  */
 export function qualifyCalls(calls: readonly ToolCall[], options: QualifyOptions): Promise<QualifiedCall[]> {
   return Promise.all(
@@ -40,9 +40,11 @@ async function qualifyCall(call: ToolCall, options: QualifyOptions): Promise<Qua
     reconcilable: tool.reconcile !== undefined,
     executedBy: tool.run === undefined ? 'client' : 'engine',
     gate: approval.required,
-    ...(tool.maxResultBytes === undefined ? {} : { maxResultBytes: tool.maxResultBytes }),
-    ...(approval.reason === undefined ? {} : { reason: approval.reason }),
-    ...(approval.expiresInMs === undefined ? {} : { expiresAt: options.now + approval.expiresInMs }),
+    ...given({
+      maxResultBytes: tool.maxResultBytes,
+      reason: approval.reason,
+      expiresAt: approval.expiresInMs === undefined ? undefined : options.now + approval.expiresInMs,
+    }),
   };
 }
 
@@ -60,7 +62,7 @@ function invalidCall({ callId, name }: ToolCall, input: JsonValue, error: string
   };
 }
 
-/** Nothing behind this could take it: digests, schemas and stores look at values level by level. */
+/** Digests, schemas and stores process values recursively, so deeper input is rejected first. */
 function depthFault(input: JsonValue | undefined): string | undefined {
   try {
     toBoundedText(input);
@@ -88,7 +90,7 @@ async function askApproval(tool: Tool, call: Parameters<Tool['approval']>[0]): P
   return { required: true, reason: 'the approval predicate gave neither a boolean nor { required }' };
 }
 
-/** Ids the run has used already get a suffix, so that every call of a run can be told from every other. */
+/** Returns new ids, by index, for the calls whose id the run has already used: the id with a number as suffix. */
 export function makeIdsUnique(
   calls: readonly ToolCall[],
   used: ReadonlySet<string>,

@@ -1,13 +1,13 @@
 /**
- * The tools' functions that this process has called and that have not ended, by run and call: also those whose
- * run was given up here since. Until one ends it may act.
+ * The number of tool functions still running in this process, by run and call, even if this process no longer drives
+ * the run. A running function may still have a side effect.
  */
 const running = new Map<string, number>();
 
-/** What is still to be recorded of calls that have ended. */
+/** Running calls, and late outcomes that are not yet recorded. */
 const recording = new Set<Promise<unknown>>();
 
-/** Counts the function of a call as running until `ended` settles. */
+/** Marks a call's function as running until `ended` settles. */
 export function trackCall(runId: string, callId: string, ended: Promise<unknown>): void {
   const key = keyOf(runId, callId);
   running.set(key, (running.get(key) ?? 0) + 1);
@@ -20,23 +20,24 @@ export function trackCall(runId: string, callId: string, ended: Promise<unknown>
   trackRecord(ended);
 }
 
-/** Counts among what is to be recorded until `recorded` settles. */
+/** Makes `callsEnded` wait until `recorded` settles. */
 export function trackRecord(recorded: Promise<unknown>): void {
   recording.add(recorded);
   const forget = () => recording.delete(recorded);
   recorded.then(forget, forget);
 }
 
+/** Whether a function of the call is still running in this process. */
 export function isCallRunning(runId: string, callId: string): boolean {
   return running.has(keyOf(runId, callId));
 }
 
-/** How many calls have not ended, or are to be recorded yet. */
+/** Returns the number of running calls and pending records. */
 export function countRunningCalls(): number {
   return recording.size;
 }
 
-/** Resolves once no call runs here and what the last ones gave is recorded. Keeps no process alive. */
+/** Resolves once no call runs in this process and all outcomes are recorded. Does not keep the process alive. */
 export async function callsEnded(): Promise<void> {
   while (recording.size > 0) {
     await Promise.allSettled(recording);

@@ -5,52 +5,52 @@ import type { Item } from '../../protocol/item.ts';
 import type { Host } from '../driver/host.ts';
 import type { BoundOutput, RunBlobs } from '../journal/run-blobs.ts';
 
-/** What an attempt gave after its run had moved on. */
+/** The outcome of an attempt that ended after its run had moved on. */
 export type LateOutcome = { callId: string; attempt: number; isError: boolean } & BoundOutput;
 
 type Unstamped<Event> = Event extends ReportEvent ? Omit<Event, 'at' | 'generation'> : never;
 
-/** A report without its time and generation: the scope adds them. */
+/** A report without its time and generation, which the scope adds. */
 export type Report = Unstamped<ReportEvent>;
 
-/** What a service is given by whichever host runs it. */
+/** The interface of a service to its driver. */
 export interface ServiceScope {
   readonly host: Host;
-  /** Aborted when the chart stops the service, and when the run is cancelled or given up. */
+  /** Aborted when the chart stops the service, the run is cancelled, or this process stops driving it. */
   readonly signal: AbortSignal;
-  /** When a timer is due, ms since the epoch. */
+  /** When the timer is due, in ms since the epoch. */
   readonly until: number | undefined;
-  /** The current context: what has been reported is in it. */
+  /** Returns the current context, including everything reported so far. */
   context(): Context;
-  /** The transcript of the runs this one continues. */
+  /** Returns the transcript of the runs that this run continues. */
   inherited(): readonly Item[];
-  /** Tells the chart what happened; false when the chart did not take it. */
+  /** Sends a report to the chart; returns false if the chart did not accept it. */
   report(report: Report): boolean;
   /**
-   * The barrier: settles when everything reported so far is durable. Awaited before the outside is
-   * touched, but for a call that may run unrecorded. Rejects with `Stopped` when the service has to end instead.
+   * The barrier: resolves when everything reported so far is durable. Awaited before any external effect, except by
+   * calls that may run unrecorded. Rejects with `Stopped` if the service must end.
    */
   durable(): Promise<void>;
-  /** Throws `Stopped` unless this process still drives the run. Called right before a tool is. */
+  /** Throws `Stopped` unless this process still drives the run. Called directly before a tool. */
   assertDriving(): void;
   publish(delta: Delta): void;
-  /** Where large results are kept; `null` in a host that has no store: they are in the state, whole. */
+  /** The store for large results; `null` without a store: the state then holds them in full. */
   readonly blobs: RunBlobs | null;
-  /** Keeps the outcome of a call's attempt that the chart does not wait for any more. */
+  /** Records a late outcome as evidence. */
   recordLate(outcome: LateOutcome): void;
-  /** An attempt of the call, of those made so far, that may still act, for people; `null` if none can. */
+  /** Describes, for people, an attempt of the call that may still be running; `null` if none can be. */
   findLiveAttempt(call: { callId: string; attempt: number }): Promise<string | null>;
 }
 
-/** A service does one piece of work and reports; it ends quietly when its signal is aborted. */
+/** Carries out one effect and reports its outcome. Returns without a report when its signal is aborted. */
 export type Service = (scope: ServiceScope) => Promise<void>;
 
-/** Ends a service whose work is not wanted any more. Never reported. */
+/** Thrown to end a service whose work is no longer needed. Never reported. */
 export class Stopped extends Error {
   override readonly name: string = 'Stopped';
 }
 
-/** Ends a service because somebody cancelled its run. */
+/** Thrown to end a service because its run was cancelled. */
 export class Cancelled extends Stopped {
   override readonly name = 'Cancelled';
 }

@@ -5,17 +5,17 @@ import { chainFilters, type TextFilter } from '../../text/text-filter.ts';
 import type { ServiceScope } from './service.ts';
 
 /**
- * What of a turn reaches the reader, and what the chart is told of it.
+ * Streams a turn's text to readers and reports it to the chart.
  *
- * T1 `text.started` is reported at most once a turn, iff text reaches the reader.
- * T2 `calls.started` is reported at most once a turn, iff the turn has calls.
- * T3 A turn that came whole gives the same reports, in the same order, as the same turn streamed.
+ * T1 `text.started` is reported at most once per turn, if and only if text is streamed.
+ * T2 `calls.started` is reported at most once per turn, if and only if the turn has calls.
+ * T3 A generated turn leads to the same reports, in the same order, as the same turn streamed.
  */
 export class TurnDisplay {
   readonly #scope: ServiceScope;
   readonly #place: { turn: number; attempt: number };
   readonly #filter: TextFilter;
-  /** Text is shown as it comes; under `held` only once the turn has proved final. */
+  /** Text is shown immediately; with `held`, only after the turn proved to be the answer. */
   readonly #visible: boolean;
   readonly #held: boolean;
   #textStarted = false;
@@ -30,7 +30,7 @@ export class TurnDisplay {
     this.#held = context.config.finalAnswer === 'held' && !context.turn.final;
   }
 
-  /** Takes a delta of a streamed turn. */
+  /** Handles a delta of a streamed turn. */
   take(delta: Exclude<TurnDelta, { type: 'turn' }>): void {
     switch (delta.type) {
       case 'text':
@@ -49,7 +49,7 @@ export class TurnDisplay {
     }
   }
 
-  /** The turn is complete: shows what has not been shown of it. */
+  /** Shows the rest of the complete turn. */
   finish(turn: ModelTurn): void {
     for (const item of turn.items) {
       if (item.type === 'tool_call') this.#startCalls();

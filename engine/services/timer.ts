@@ -2,8 +2,8 @@ import { LONGEST_NAP_MS, sleep } from '../driver/host.ts';
 import type { Service } from './service.ts';
 
 /**
- * Reports `timer.fired` once its time has come by the wall clock, however long the machine slept. A wait
- * before a retry is also over when it has lasted its time, whatever became of the wall clock.
+ * Reports `timer.fired` when the wall clock reaches `until`, even if the machine slept. A wait before a retry also ends
+ * after its duration by the monotonic clock, in case the wall clock was set back.
  */
 export const timer: Service = async scope => {
   const { host, signal, until = 0 } = scope;

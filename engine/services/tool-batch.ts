@@ -4,21 +4,20 @@ import { becameOnce, CallRun, ONCE_NOW, type ToolBatchParts } from './call-run.t
 import { type Service, Stopped } from './service.ts';
 
 /**
- * One service for a whole batch of calls.
+ * Returns the service that runs a batch of calls.
  *
- * B1 A call found `running` was started by a process that is gone: it is reported interrupted first,
- *    and what the chart then makes of it is done.
- * B2 `tool.started` is durable, and the process known to drive the run, before a tool's function is called. The
- *    first attempt of a call without side effects that nobody had to allow starts while that commit is on its way;
- *    if the commit conflicts, the call is aborted where the run has moved on, and its result is dropped.
+ * B1 A call found `running` was started by an earlier process: it is first reported as interrupted (or in doubt), and
+ *    then handled as the chart decides.
+ * B2 Before a tool's function is called, `tool.started` is durable and this process is known to drive the run. The
+ *    first attempt of a call without side effects and approval starts while that commit is pending; if the commit
+ *    conflicts and the run has moved on, the call is aborted and its result dropped.
  * B3 Every attempt of a call has the same key.
- * B4 A `once` call that may have acted and did not settle is never a result: it is reconciled or in doubt.
- *    `once` is what was recorded so, and what its tool has become since.
- * B5 What a tool gives after its call was given up is kept as evidence.
- * B6 Somebody else's events may come in before a batch is durable, and change what it owes: a call is
- *    run only while the chart says that it runs, and the batch goes on until it owes nothing.
+ * B4 A `once` call that may have happened and did not settle never gets a result from here: it is reconciled or becomes
+ *    in doubt. A call is `once` if it was recorded as such or if its tool is declared so now.
+ * B5 The outcome of an abandoned attempt is kept as evidence.
+ * B6 Events of other processes may arrive before a batch is durable and change its calls: a call runs only while the
+ *    chart has it as running, and the batch continues until none of its calls is left.
  */
-
 export function makeToolBatch(parts: ToolBatchParts): Service {
   return async scope => {
     const tools = await parts.connectTools();
@@ -29,21 +28,21 @@ export function makeToolBatch(parts: ToolBatchParts): Service {
         isOnceNow ? { type: 'tool.doubted', callId, reason: ONCE_NOW } : { type: 'tool.interrupted', callId },
       );
     }
-    const begun = new Set<string>();
+    const started = new Set<string>();
     let place = 0;
     const takeNext = () => {
       if (scope.signal.aborted) return undefined;
       const { calls } = scope.context();
-      for (let looked = 0; looked < calls.length; looked += 1) {
+      for (let checked = 0; checked < calls.length; checked += 1) {
         const call = calls[place % calls.length];
         place += 1;
-        if (call !== undefined && isOwed(call) && !begun.has(call.callId)) return call;
+        if (call !== undefined && isOwed(call) && !started.has(call.callId)) return call;
       }
       return undefined;
     };
     const work = async () => {
       for (let call = takeNext(); call !== undefined; call = takeNext()) {
-        begun.add(call.callId);
+        started.add(call.callId);
         await settleCall(new CallRun(scope, call, tools.get(call.name), parts));
       }
     };

@@ -3,50 +3,51 @@ import type { Call, CallStatus, Context } from '../../machines/context.ts';
 import { limitsOf } from '../../machines/limits.ts';
 import type { Limits } from '../../protocol/config.ts';
 import type { Spent } from '../../protocol/event.ts';
-import type { JsonValue } from '../../protocol/json.ts';
+import { given, type JsonValue } from '../../protocol/json.ts';
 import { digestOf } from '../journal/digest.ts';
 import type { CommandOptions, RunCommand } from '../run/command.ts';
 import type { CommandResult, SubmitResult } from '../run/explain-refusal.ts';
 import type { Settled } from '../run/settled.ts';
 
 /**
- * Sub-agents: a call of one is a run of its own, a child of the run that made the call, in the same store.
+ * Sub-agents: each call of a sub-agent is a run of its own, a child of the calling run, in the same store.
  *
- * C1 The child's id follows from the call's key and run: whoever drives the call finds the one child there is.
- * C2 While the child works it is driven inside its parent's batch; once it rests, the call waits.
- * C3 What the child may spend is a share of what its parent has left, and counts as spent by the parent.
- * C4 A child whose parent does not wait for it any more is cancelled before it does anything else.
+ * C1 The child's id is derived from the call's key and run, so every driver of the call finds the same child.
+ * C2 While the child works, it is driven within its parent's batch; once it rests, the call waits.
+ * C3 The child's limits are a share of what its parent has left; what it spends counts as spent by the parent.
+ * C4 A child whose parent no longer waits for it is cancelled before it does anything else.
  */
 export interface ChildRuns {
-  /** Whether calls of this tool are runs of another agent. */
+  /** Whether the tool is a sub-agent. */
   has(tool: string): boolean;
-  /** Begins the run of a call and drives it; attaches to it where it has begun. */
+  /** Starts and drives the child run of a call, or attaches to it if it exists. */
   begin(tool: string, request: ChildRequest): Promise<RunHandle>;
-  /** Attaches to a run of any agent below. */
+  /** Attaches to a run of any agent below this one. */
   open(runId: string): Promise<RunHandle>;
-  /** Whether the store has a child; `unknown` where it has not, and its parent came from another store. */
+  /** Whether the store has a child run; `unknown` if it has not but the parent came from another store. */
   lookFor(runId: string, parentId: string): Promise<'there' | 'none' | 'unknown'>;
 }
 
+/** How to start a child run. */
 export type ChildRequest = {
   runId: string;
   parent: { runId: string; callId: string };
   input: string;
   limits: Partial<Limits>;
   stream: boolean;
-  /** Whether somebody waits for the child's end right here: then nobody else has to be told. */
+  /** Whether the parent's batch is waiting for the child; if so, its end need not be delivered to the parent. */
   isAwaited(): boolean;
 };
 
-/** What a child's end is for the call it answers. */
+/** The result of a child run for the call that started it. */
 export type ChildAnswer = { output: JsonValue; isError: boolean };
 
-/** `key` is the call's; a fork keeps it, and has children of its own. */
+/** Returns the id of a call's child run. A fork keeps the call's key but has its own children. */
 export function childRunIdOf(key: string, parentId: string): string {
   return `run_${digestOf({ childOf: key, parentId })}`;
 }
 
-/** The children that calls of the open round have, or may have. */
+/** Returns the ids of the child runs that the open calls of the current round have or may have. */
 export function childIdsOf({ calls, runId }: Context): string[] {
   return calls.flatMap(call => {
     if (call.status === 'settled') return [];
@@ -54,7 +55,7 @@ export function childIdsOf({ calls, runId }: Context): string[] {
   });
 }
 
-/** An open call somebody speaks of; `digest` and `runId` tell it from others with its id. */
+/** Identifies an open call; `digest` and `runId` distinguish it from others with the same id. */
 export type SoughtCall = {
   callId: string;
   fitting: readonly CallStatus[];
@@ -62,19 +63,21 @@ export type SoughtCall = {
   runId?: string | undefined;
 };
 
-/** A call that waits for a run of another agent. */
+/** A call that waits for its child run. */
 export type SuspendedCall = Call & { childRunId: string };
 
+/** Returns the calls that wait for child runs. */
 export function suspendedCalls(context: Context): SuspendedCall[] {
   return callsWith(context, 'waiting').filter(call => call.childRunId !== undefined) as SuspendedCall[];
 }
 
-/** Whether the run still waits for what this call's child will say. */
+/** Whether the run still waits for the child run of this call. */
 export function isAwaitedBy(context: Context, callId: string): boolean {
   const call = context.calls.find(other => other.callId === callId);
   return call !== undefined && (isOwed(call) || call.status === 'waiting');
 }
 
+/** Returns the result of a child run that has ended. */
 export function answerOfChild(agent: string, settled: Exclude<Settled, { status: 'waiting' }>): ChildAnswer {
   switch (settled.status) {
     case 'finished':
@@ -90,17 +93,17 @@ function failed(output: string): ChildAnswer {
   return { output, isError: true };
 }
 
-/** `outside`: whether the parent's own clock did not run while the child worked. */
-export function spentBy({ turns, toolCalls, usage, cost, activeMs }: Context, outside: boolean): Spent {
-  return { turns, toolCalls, usage, cost, activeMs: outside ? activeMs : 0 };
+/** Returns what a run has spent. */
+export function spentBy({ turns, toolCalls, usage, cost, activeMs }: Context): Spent {
+  return { turns, toolCalls, usage, cost, activeMs };
 }
 
-/** Kept back for the call that a child at its limits answers with. */
+/** Reserved for the closing call of a child that reached its limits. */
 const CLOSING_TURN = 1;
 
 /**
- * What one child may spend: an equal share of what is left, among the children the round has open.
- * `null` when nothing is left of something.
+ * Returns the limits of one child run: an equal share of what the parent has left, among the open children of the
+ * round. Returns `null` if a limit is used up.
  */
 export function shareLimits(context: Context, isChild: (tool: string) => boolean): Partial<Limits> | null {
   const open = context.calls.filter(call => call.status !== 'settled' && isChild(call.name)).length;
@@ -108,12 +111,16 @@ export function shareLimits(context: Context, isChild: (tool: string) => boolean
   const share = (left: number) => left / Math.max(1, open);
   const turnsLeft = Math.floor(share(turns - context.turns));
   const usedTokens = (context.usage?.inputTokens ?? 0) + (context.usage?.outputTokens ?? 0);
+  const shareOf = (limit: number | undefined, used: number) =>
+    limit === undefined ? undefined : share(limit - used);
   const limits = {
     turns: Math.max(1, turnsLeft - CLOSING_TURN),
     toolCalls: Math.max(0, Math.floor(share(toolCalls - context.toolCalls))),
-    ...(tokens === undefined ? {} : { tokens: share(tokens - usedTokens) }),
-    ...(cost === undefined ? {} : { cost: share(cost - context.cost) }),
-    ...(activeMs === undefined ? {} : { activeMs: share(activeMs - context.activeMs) }),
+    ...given({
+      tokens: shareOf(tokens, usedTokens),
+      cost: shareOf(cost, context.cost),
+      activeMs: shareOf(activeMs, context.activeMs),
+    }),
   };
   const isSpent =
     turnsLeft < 1 ||
@@ -121,7 +128,7 @@ export function shareLimits(context: Context, isChild: (tool: string) => boolean
   return isSpent ? null : limits;
 }
 
-/** The stricter of the two, limit by limit. */
+/** Returns the lower of both limits, for each limit. */
 export function narrowLimits(own: Limits, share: Partial<Limits>): Limits {
   const narrowed = { ...own };
   for (const [limit, allowed] of Object.entries(share) as [keyof Limits, number | undefined][]) {
@@ -130,7 +137,7 @@ export function narrowLimits(own: Limits, share: Partial<Limits>): Limits {
   return narrowed;
 }
 
-/** What one run needs of another: of a sub-agent's, or of the one that waits for it. `Run` says what each promises. */
+/** The methods that parent and child runs use on each other; documented in `Run`. */
 export interface RunHandle {
   readonly id: string;
   readonly context: Readonly<Context>;

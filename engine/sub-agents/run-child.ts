@@ -12,16 +12,16 @@ import {
   spentBy,
 } from './child-runs.ts';
 
-/** A sub-agent's run has ended, or rests and will go on some other time. */
+/** The outcome of driving a child run: it has ended, or it rests and resumes later. */
 export type ChildOutcome =
   | { type: 'answered'; answer: ChildAnswer; spent: Spent }
   | { type: 'suspended'; childRunId: string }
-  /** There may be a child that this store knows nothing of. */
+  /** The child run may exist in another store. */
   | { type: 'unknown'; reason: string };
 
 /**
- * Drives the run of a sub-agent's call until it rests or has ended; `null` when there is nothing left that
- * it could spend. It outlives this process; it is cancelled only when the run that made the call is.
+ * Drives the child run of a call until it rests or has ended. Returns `null` if its parent has nothing left to spend.
+ * The child run survives this process; it is cancelled only if its parent is cancelled.
  */
 export async function runChild(
   { signal, context }: ServiceScope,
@@ -31,14 +31,16 @@ export async function runChild(
   const parent = context();
   const runId = childRunIdOf(key, parent.runId);
   const found = await children.lookFor(runId, parent.runId);
-  if (found === 'unknown' && call.attempt > 0) return { type: 'unknown', reason: ELSEWHERE };
+  if (found === 'unknown' && call.attempt > 0) return { type: 'unknown', reason: IN_ANOTHER_STORE };
   const share = shareLimits(parent, name => children.has(name));
   if (share === null && found !== 'there') return null;
   const limits = share ?? {};
   let isAwaited = true;
   try {
     const child = await children.begin(call.name, {
-      ...{ runId, limits, stream: parent.stream },
+      runId,
+      limits,
+      stream: parent.stream,
       parent: { runId: parent.runId, callId: call.callId },
       input: taskOf(input),
       isAwaited: () => isAwaited && !signal.aborted,
@@ -46,14 +48,15 @@ export async function runChild(
     const settled = await settleUnlessStopped(child, signal);
     if (settled.status === 'waiting') return { type: 'suspended', childRunId: runId };
     const answer = answerOfChild(child.context.agent.name, settled);
-    return { type: 'answered', answer, spent: spentBy(child.context, false) };
+    // The parent's clock counts the time of its batch, so the child's time must not count again.
+    return { type: 'answered', answer, spent: { ...spentBy(child.context), activeMs: 0 } };
   } finally {
     isAwaited = false;
   }
 }
 
-const ELSEWHERE =
-  'It was started where this run was before, and what its own run did there is not known in this store.';
+const IN_ANOTHER_STORE =
+  'It was started when this run was in another store, and this store has no record of its child run.';
 
 function taskOf(input: unknown): string {
   return typeof input === 'object' && input !== null && 'input' in input ? String(input.input) : '';
@@ -69,9 +72,8 @@ async function settleUnlessStopped(child: RunHandle, signal: AbortSignal): Promi
   try {
     const settled = await Promise.race([child.settled(), stopped]);
     if (settled !== 'stopped') return settled;
-    if (signal.reason instanceof Cancelled)
-      await child.cancel({ reason: 'the run it works for was cancelled' });
-    throw new Stopped('This work is not wanted any more.');
+    if (signal.reason instanceof Cancelled) await child.cancel({ reason: 'its parent run was cancelled' });
+    throw new Stopped('The call is no longer needed.');
   } finally {
     signal.removeEventListener('abort', stop);
   }

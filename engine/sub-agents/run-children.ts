@@ -1,3 +1,8 @@
+/*
+ * Sub-agents: each call of one is a child run. `run-child.ts` drives a child within its parent's batch; this file
+ * handles children that rest: it routes commands to them, delivers their results, and cancels them with their parent.
+ * `child-runs.ts` has the shared types and the rules.
+ */
 import { findCall } from '../../machines/calls.ts';
 import type { Context } from '../../machines/context.ts';
 import type { ChartState } from '../../machines/step.ts';
@@ -31,25 +36,25 @@ import {
 
 type Stored = { store: Store; host: Host };
 type Cancelling = Stored & { isDead(owner: Owner): boolean; graceMs: number };
-type Surroundings = Cancelling & { children: ChildRuns };
+type Environment = Cancelling & { children: ChildRuns };
 
-/** The runs of sub-agents that a run's suspended calls wait for. */
+/** The child runs that a run's suspended calls wait for. */
 export class RunChildren {
-  readonly #surroundings: Surroundings;
+  readonly #environment: Environment;
 
-  constructor(surroundings: Surroundings) {
-    this.#surroundings = surroundings;
+  constructor(environment: Environment) {
+    this.#environment = environment;
   }
 
-  /** Drives the children until they rest or have ended; the results of those that have. */
+  /** Drives the children until they rest or have ended; returns the results of those that have ended. */
   async settle(context: Context): Promise<Command[]> {
     const settling = suspendedCalls(context).map(call => this.#settleOne(context, call));
     return (await Promise.all(settling)).filter(command => command !== undefined);
   }
 
-  /** The results of the children that have ended; drives none. */
+  /** Returns the results of the children that have ended, without driving any. */
   async collect(context: Context): Promise<Command[]> {
-    const { store } = this.#surroundings;
+    const { store } = this.#environment;
     const suspended = suspendedCalls(context);
     const ended: SuspendedCall[] = [];
     for (const call of suspended)
@@ -59,16 +64,16 @@ export class RunChildren {
   }
 
   /**
-   * The children with such an open call, or that have such a child: by its digest if there is one that
-   * matches, else by its id. More than one means that the id alone does not tell.
+   * Returns the children with such an open call, at any depth below them: by digest if one matches, otherwise by id.
+   * More than one result means that the id is ambiguous.
    */
   async findWith(context: Context, sought: SoughtCall): Promise<RunHandle[]> {
-    const alike = sought.digest === undefined ? [] : await this.#findAll(context, sought, true);
-    return alike.length > 0 ? alike : await this.#findAll(context, sought, false);
+    const matching = sought.digest === undefined ? [] : await this.#findAll(context, sought);
+    return matching.length > 0 ? matching : await this.#findAll(context, { ...sought, digest: undefined });
   }
 
-  /** Those right below that have such an open call, or have such a child. */
-  async #findAll(context: Context, sought: SoughtCall, exactly: boolean): Promise<RunHandle[]> {
+  /** Returns the direct children that have such an open call, or a descendant with one. */
+  async #findAll(context: Context, sought: SoughtCall): Promise<RunHandle[]> {
     const { callId, fitting, digest, runId } = sought;
     const found: RunHandle[] = [];
     for (const suspended of suspendedCalls(context)) {
@@ -76,27 +81,28 @@ export class RunChildren {
       if (child === undefined) continue;
       const call = findCall(child.context, callId);
       const fits = call !== undefined && fitting.includes(call.status);
-      const isIt = runId === undefined ? fits && (!exactly || call.digest === digest) : child.id === runId;
-      if (isIt || (await this.#findAll(child.context, sought, exactly)).length > 0) found.push(child);
+      const hasDigest = digest === undefined || call?.digest === digest;
+      const isMatch = runId === undefined ? fits && hasDigest : child.id === runId;
+      if (isMatch || (await this.#findAll(child.context, sought)).length > 0) found.push(child);
     }
     return found;
   }
 
-  /** A child that once made this call, of whatever became of it. */
+  /** Returns a child that once made this call, whatever its outcome. */
   async findPast(parentId: string, { callId, runId }: SoughtCall): Promise<RunHandle | undefined> {
-    const { store, children } = this.#surroundings;
+    const { store, children } = this.#environment;
     for (const { event } of await readJournal(store, parentId)) {
       if (event.type !== 'tool.suspended' || (await store.get(event.childRunId)) === undefined) continue;
       if (runId !== undefined && runId !== event.childRunId) continue;
       const made = (await readJournal(store, event.childRunId)).some(
         ({ event: its }) => its.type === 'turn.completed' && its.calls.some(call => call.callId === callId),
       );
-      if (made) return await children.open(event.childRunId).catch(ignoreStrangers);
+      if (made) return await children.open(event.childRunId).catch(ignoreUnknown);
     }
     return undefined;
   }
 
-  /** The child, at any depth, that rests because it is paused. */
+  /** Returns a paused child, at any depth. */
   async findPaused(context: Context): Promise<RunHandle | undefined> {
     for (const suspended of suspendedCalls(context)) {
       const child = await this.#openOwn(context, suspended);
@@ -107,11 +113,11 @@ export class RunChildren {
     return undefined;
   }
 
-  /** Ends the children of a run that was cancelled, and theirs. Needs no agent. */
+  /** Cancels the children of a cancelled run, at any depth. Needs no agent. */
   async cancel(context: Context): Promise<void> {
-    const reason = `run ${context.runId}, which it worked for, was cancelled`;
+    const reason = `its parent run ${context.runId} was cancelled`;
     for (const childId of childIdsOf(context)) {
-      await cancelStored(this.#surroundings, childId, context.runId, reason);
+      await cancelStored(this.#environment, childId, context.runId, reason);
     }
   }
 
@@ -120,29 +126,29 @@ export class RunChildren {
     if (child === undefined) return await this.#resultElsewhere(context, call);
     const settled = await child.settled();
     if (settled.status === 'waiting') return undefined;
-    return await resultOf(this.#surroundings, context, call, child.context, settled);
+    return await resultOf(this.#environment, context, call, child.context, settled);
   }
 
-  /** What a child gave that this run must not drive: the fork of a parent reads how the other run's child ended. */
+  /** The result of a child that this run must not drive: a fork reads how the child of its original ended. */
   async #resultElsewhere(context: Context, call: SuspendedCall): Promise<Command | undefined> {
-    const { store } = this.#surroundings;
+    const { store } = this.#environment;
     if ((await findEndedChild(store, [call.childRunId])) === undefined) return undefined;
     const { state } = await loadRun(store, call.childRunId);
     const settled = describeSettled(state, text => text);
     if (settled === null || settled.status === 'waiting') return undefined;
-    return await resultOf(this.#surroundings, context, call, state.context, settled);
+    return await resultOf(this.#environment, context, call, state.context, settled);
   }
 
-  /** A fork of the parent does not drive what belongs to the run it was forked from. */
+  /** Opens a child of this run; a fork must not drive the children of its original. */
   async #openOwn(context: Context, { childRunId }: SuspendedCall): Promise<RunHandle | undefined> {
-    const { store, children } = this.#surroundings;
+    const { store, children } = this.#environment;
     if ((await store.get(childRunId)) === undefined) return undefined;
-    const child = await children.open(childRunId).catch(ignoreStrangers);
+    const child = await children.open(childRunId).catch(ignoreUnknown);
     return child?.context.parent?.runId === context.runId ? child : undefined;
   }
 }
 
-/** One of these runs of sub-agents, which a run waits for, that has ended. */
+/** Returns one of the child runs that has ended, if any. */
 export async function findEndedChild(store: Store, childIds: readonly string[]): Promise<string | undefined> {
   for (const childId of childIds) {
     const status = (await store.get(childId))?.status;
@@ -151,7 +157,7 @@ export async function findEndedChild(store: Store, childIds: readonly string[]):
   return undefined;
 }
 
-/** What a child's end is for the run that waits for it; an output too large for its journal is kept beside it. */
+/** Returns the result of a child for its parent; an output too large for the parent's journal is stored as a blob. */
 async function resultOf(
   { store, host }: Stored,
   parent: Context,
@@ -160,19 +166,19 @@ async function resultOf(
   settled: Exclude<Settled, { status: 'waiting' }>,
 ): Promise<Command> {
   const answer = answerOfChild(child.agent.name, settled);
-  const said = { type: 'result.received', callId, ...answer, spent: spentBy(child, true) } as const;
-  return await boundCommand(said, parent, new RunBlobs({ store, host, runId: parent.runId }));
+  const command = { type: 'result.received', callId, ...answer, spent: spentBy(child) } as const;
+  return await boundCommand(command, parent, new RunBlobs({ store, host, runId: parent.runId }));
 }
 
-/** An agent that is not here leaves its runs to others. */
-function ignoreStrangers(error: unknown): undefined {
+/** Runs of an unknown agent are left to other processes. */
+function ignoreUnknown(error: unknown): undefined {
   if (error instanceof EngineError && error.code !== 'run-unknown') throw error;
   return undefined;
 }
 
 /**
- * Tells the run that waits for this child how it ended, from any process: an input like any other.
- * False when that run does not wait for it, or not yet.
+ * Delivers the result of a child to its parent run, from any process, as an input event. Returns false if the parent
+ * does not wait for it (yet).
  */
 export async function deliverToParent(
   where: Stored,
@@ -189,22 +195,22 @@ export async function deliverToParent(
   return (await log.put([() => command])).accepted;
 }
 
-/** The command that ends a run: a request, where another process drives it and still has time to. */
+/** Returns the command that cancels a run: a request, if another process drives it and has time left to handle it. */
 export async function endRun(
   { store, host, isDead, graceMs }: Cancelling,
   runId: string,
   options: CommandOptions & { reason?: string },
 ): Promise<MakeCommand> {
   const record = await store.get(runId);
-  const isElsewhere = record !== undefined && isDriven(record, host.now(), isDead);
+  const isDrivenElsewhere = record !== undefined && isDriven(record, host.now(), isDead);
   return state => {
     const deadline = state.context.cancelling?.deadline ?? host.now() + graceMs + CANCEL_SLACK_MS;
-    const isAsked = isElsewhere && !isAtRest(state) && host.now() < deadline;
-    return isAsked ? requestCancel(options, deadline) : cancelRun(state, options);
+    const leavesToDriver = isDrivenElsewhere && !isAtRest(state) && host.now() < deadline;
+    return leavesToDriver ? requestCancel(options, deadline) : cancelRun(state, options);
   };
 }
 
-/** Ends a child, and its own, whoever drives it. */
+/** Cancels a child and its children, even if another process drives them. */
 async function cancelStored(
   where: Cancelling,
   runId: string,
@@ -218,20 +224,22 @@ async function cancelStored(
   for (const childId of childIdsOf(log.state.context)) await cancelStored(where, childId, runId, reason);
 }
 
-/** Why a child must not go on: a run above it has ended, or has its answer from elsewhere. */
+/** Returns why a child must not continue: a run above it has ended or no longer waits for it. Otherwise `null`. */
 export async function findOrphan(store: Store, { parent }: Context): Promise<string | null> {
   if (parent === null || (await store.get(parent.runId)) === undefined) return null;
   const { state } = await loadRun(store, parent.runId);
-  if (hasEnded(state)) return `run ${parent.runId}, which it worked for, has ended`;
+  if (hasEnded(state)) return `its parent run ${parent.runId} has ended`;
   if (!isAwaitedBy(state.context, parent.callId))
-    return `run ${parent.runId}, which it worked for, does not wait for it any more`;
+    return `its parent run ${parent.runId} no longer waits for it`;
   return await findOrphan(store, state.context);
 }
 
 type Waiting = Extract<Settled, { status: 'waiting' }>;
 
-/** What the run waits for, with what its children wait for, as the store has them. One that is paused pauses it too. */
-export async function withChildren(store: Store, context: Context, settled: Waiting): Promise<Waiting> {
+/**
+ * Adds what the children wait for, as stored, to what the run waits for. With a paused child, the run is paused too.
+ */
+async function withChildren(store: Store, context: Context, settled: Waiting): Promise<Waiting> {
   const { approvals, results, doubts } = settled;
   const merged = { ...settled, approvals: [...approvals], results: [...results], doubts: [...doubts] };
   for (const { childRunId } of suspendedCalls(context)) {
@@ -249,7 +257,7 @@ export async function withChildren(store: Store, context: Context, settled: Wait
   return merged;
 }
 
-/** The calls without a result in the children of a run that was cancelled. */
+/** Returns the unsettled calls in the children of a cancelled run, at any depth. */
 async function listUnsettledBelow(store: Store, context: Context): Promise<OpenCall[]> {
   const unsettled: OpenCall[] = [];
   for (const childId of childIdsOf(context)) {
@@ -260,14 +268,14 @@ async function listUnsettledBelow(store: Store, context: Context): Promise<OpenC
   return unsettled;
 }
 
-/** A fork of the parent has nothing to say of the child. */
+/** Loads a child of this run; a fork of the parent is not its parent. */
 async function loadChild(store: Store, childId: string, parentId: string): Promise<ChartState | undefined> {
   if ((await store.get(childId)) === undefined) return undefined;
   const { state } = await loadRun(store, childId);
   return state.context.parent?.runId === parentId ? state : undefined;
 }
 
-/** As the run stands, with what its children wait for or have left. */
+/** Adds what the children wait for, or their unsettled calls if the run was cancelled. */
 export async function addChildren(store: Store, context: Context, settled: Settled): Promise<Settled> {
   switch (settled.status) {
     case 'waiting':
@@ -282,7 +290,7 @@ export async function addChildren(store: Store, context: Context, settled: Settl
   }
 }
 
-/** How the run stands by its store alone, its children's open calls among its own; `null` while it has something to do. */
+/** Describes a stored run, including the open calls of its children; returns `null` if the run still has work to do. */
 export async function describeWithChildren(
   store: Store,
   state: ChartState,

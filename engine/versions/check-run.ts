@@ -14,8 +14,8 @@ import { type JournalMigration, versionsOf } from './migrate-journal.ts';
 import { adviseOn } from './version-mismatch.ts';
 
 /**
- * How a run of the store stands to this program, and to `present` if an agent is given. Reads; writes
- * nothing. Throws `run-unknown`, and `journal-damaged` for what can be read by no program.
+ * Reports the compatibility of a stored run with this program and, if given, with the agent `present`. Writes nothing.
+ * Throws `run-unknown`, and `journal-damaged` for a journal that no program can read.
  */
 export async function checkRun(
   store: Store,
@@ -25,23 +25,23 @@ export async function checkRun(
 ): Promise<VersionReport> {
   const start = await readStart(store, runId);
   const written = start === undefined ? await readWriter(store, runId) : writerOfStart(start);
-  const judged = compareJournal(runId, written);
-  const goesOn = judged.opens && present !== undefined;
-  const report = goesOn ? await compareWith(store, runId, present) : judged;
+  const journalReport = compareJournal(runId, written);
+  const report =
+    journalReport.opens && present !== undefined ? await compareWith(store, runId, present) : journalReport;
   const successor = successorOf(runId);
-  const migratedTo = (await store.get(successor)) === undefined ? {} : { migratedTo: successor };
+  const isMigrated = (await store.get(successor)) !== undefined;
+  const full = { ...report, ...(isMigrated && { migratedTo: successor }) };
   const from = versionsOf(start ?? (toJson(written) as JsonObject));
-  const advice = adviseOn({ ...report, ...migratedTo }, from, migrations);
-  return { ...report, ...migratedTo, ...given({ advice }) };
+  return { ...full, ...given({ advice: adviseOn(full, from, migrations) }) };
 }
 
-/** The id of the run that this one is migrated to: it is always the same, so that nothing is migrated twice. */
+/** Returns the id of the run's successor. It depends only on the run's id, so that no run is migrated twice. */
 export function successorOf(runId: string): string {
   const [, base = runId, count = '1'] = /^(.*)_m(\d+)$/.exec(runId) ?? [];
   return `${base}_m${Number(count) + 1}`;
 }
 
-/** For a run that came from another store: what its snapshot says. */
+/** Returns the versions of an adopted run, from its snapshot. */
 async function readWriter(store: Store, runId: string): Promise<WrittenBy> {
   const snapshot = await store.loadSnapshot(runId);
   if (snapshot !== undefined) return writerOf(readImage(snapshot.state, runId));

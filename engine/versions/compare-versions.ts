@@ -5,54 +5,58 @@ import type { Tool } from '../../protocol/tool.ts';
 import { digestTools, type ToolDigest } from '../journal/digest.ts';
 
 /**
- * How what a journal was written with stands to the code that opens it.
+ * Versions: compares the versions recorded in a journal with the current code. `check-run.ts` reports on a stored run,
+ * `migrate-journal.ts` and `migrate-run.ts` migrate runs of earlier versions.
  *
- * V1 Format and chart decide whether the journal is read at all; nothing of one that is not is folded.
- * V2 The agent's version, models and tools never keep a run from being opened: people must be able to look
- *    at it, cancel it, and decide its calls. Only another agent's run is not opened.
- * V3 What was recorded of a call and what its tool says now: the more careful of both holds.
+ * V1 Format and chart decide whether a journal is read; an unreadable journal is not folded at all.
+ * V2 The agent's version, models and tools never prevent opening a run: people must be able to inspect it, cancel it
+ *    and decide its calls. Only a run of another agent is not opened.
+ * V3 If a call was recorded with another side effect than its tool has now, the stricter one applies.
  */
 
 /**
- * - `same`: nothing differs;
- * - `compatible`: what differs concerns nothing that is under way;
- * - `needs-migration`: written by an older chart or format, or an open call does not fit its tool any more;
- * - `refused`: another agent's, or written by a newer program, or by a chart that was changed without being counted up.
+ * - `same`: no differences;
+ * - `compatible`: the differences do not affect open calls;
+ * - `needs-migration`: written by an older chart or format, or an open call no longer fits its tool;
+ * - `refused`: of another agent, of a newer program, or of a different chart with the same version.
  */
 export type VersionVerdict = 'same' | 'compatible' | 'needs-migration' | 'refused';
 
+/** One difference between a run's versions and the current code. */
 export type VersionDifference = {
   what: 'format' | 'chart' | 'agent' | 'model' | 'tool';
-  /** Of the model or the tool. */
+  /** The place of the model, the name of the tool, or `name` or `version` of the agent. */
   name?: string;
-  /** `null` where there was, or is, none. */
+  /** The recorded value; `null` if there was none. */
   was: string | null;
+  /** The current value; `null` if there is none. */
   is: string | null;
-  /** What comes of it. */
+  /** The consequence for the run. */
   effect: string;
 };
 
+/** The compatibility of a run with the current code. */
 export type VersionReport = {
   runId: string;
   verdict: VersionVerdict;
-  /** Whether the run can be opened, looked at and decided with this code. */
+  /** Whether this code can open, inspect and decide the run. */
   opens: boolean;
   differences: VersionDifference[];
-  /** Why it is refused or needs a migration. */
+  /** Why the run is refused or needs a migration. */
   reason?: string;
   /** What to do about it. */
   advice?: string;
-  /** The run it was migrated to. */
+  /** The id of the successor, if the run was migrated. */
   migratedTo?: string;
 };
 
-/** What a journal says of the code that wrote it. */
+/** The versions of the code that wrote a journal. */
 export type WrittenBy = Pick<RunStarted, 'format' | 'chart'>;
 
-/** Format and chart: whether the journal can be read. */
+/** Compares format and chart, which decide whether the journal can be read. */
 export function compareJournal(runId: string, { format, chart }: WrittenBy): VersionReport {
   if (!Number.isInteger(format) || !Number.isInteger(chart?.version) || typeof chart.hash !== 'string') {
-    const reason = 'it does not say which format and chart wrote it';
+    const reason = 'it has no valid format and chart version';
     return { runId, verdict: 'refused', opens: false, differences: [], reason };
   }
   if (format !== JOURNAL_FORMAT) {
@@ -74,13 +78,13 @@ function refuseBy(
   const name = what === 'chart' ? 'chart version' : 'journal format';
   const reason =
     relation === 'changed'
-      ? `its chart ${was} and this program's ${is} are two under one version`
+      ? `its chart ${was} and this program's chart ${is} differ but have the same version`
       : `it has ${name} ${was}, ${relation} than this program's ${is}`;
   return {
     runId,
     verdict: relation === 'older' ? 'needs-migration' : 'refused',
     opens: false,
-    differences: [{ ...difference, effect: 'nothing of the journal is read' }],
+    differences: [{ ...difference, effect: 'the journal is not read' }],
     reason,
   };
 }
@@ -89,15 +93,15 @@ function nameChart({ version, hash }: StoredState['chart']): string {
   return `${version} (${hash})`;
 }
 
-/** What the present code has, as far as a run depends on it. */
+/** The parts of the current agent on which a run depends. */
 export type PresentAgent = {
   agent: RunStarted['agent'];
   models: RunStarted['config']['models'];
   tools: ReadonlyMap<string, Tool>;
 };
 
-/** What a run that can be read depends on. `tools` is missing where its start did not record them. */
-export type RecordedAgent = {
+/** The recorded parts of an agent on which a run depends. `tools` is missing if its start did not record them. */
+type RecordedAgent = {
   agent: RunStarted['agent'];
   models: RunStarted['config']['models'];
   tools?: readonly ToolDigest[];
@@ -105,44 +109,47 @@ export type RecordedAgent = {
   openCalls: readonly Call[];
 };
 
-/** Agent, models and tools; what happens to the open calls decides. The journal itself is taken as readable. */
+/** Compares agent, models and tools of a readable journal. The verdict depends on the open calls. */
 export async function compareAgents(
   runId: string,
   recorded: RecordedAgent,
   present: PresentAgent,
 ): Promise<VersionReport> {
-  const troubles = (
-    await Promise.all(recorded.openCalls.map(call => findTrouble(call, present.tools.get(call.name))))
-  ).filter(trouble => trouble !== null);
+  const conflicts = (
+    await Promise.all(recorded.openCalls.map(call => findConflict(call, present.tools.get(call.name))))
+  ).filter(conflict => conflict !== null);
   const differences = [
     ...compareNames(recorded.agent, present.agent),
     ...compareModels(recorded.models, present.models),
     ...compareTools(recorded, digestTools(present.tools)),
-    ...troubles,
+    ...conflicts,
   ];
   if (recorded.agent.name !== present.agent.name) {
-    const reason = `it belongs to agent "${recorded.agent.name}", and this is agent "${present.agent.name}"`;
+    const reason = `it belongs to agent "${recorded.agent.name}", but this is agent "${present.agent.name}"`;
     return { runId, verdict: 'refused', opens: false, differences, reason };
   }
-  if (troubles.length === 0) {
+  if (conflicts.length === 0) {
     const verdict = differences.length === 0 ? 'same' : 'compatible';
     return { runId, verdict, opens: true, differences };
   }
-  const names = [...new Set(troubles.map(({ name }) => name))].join(', ');
+  const names = [...new Set(conflicts.map(({ name }) => name))].join(', ');
   return {
-    ...{ runId, verdict: 'needs-migration', opens: true, differences },
-    reason: `open calls of ${names} do not fit their tools any more`,
+    runId,
+    verdict: 'needs-migration',
+    opens: true,
+    differences,
+    reason: `open calls of ${names} no longer fit their tools`,
   };
 }
 
 function compareNames(was: RunStarted['agent'], is: RunStarted['agent']): VersionDifference[] {
   const differences: VersionDifference[] = [];
   if (was.name !== is.name) {
-    const effect = 'this is another agent: it does not open the run';
+    const effect = 'another agent does not open the run';
     differences.push({ what: 'agent', name: 'name', was: was.name, is: is.name, effect });
   }
   if (was.version !== is.version) {
-    const effect = 'the run goes on with the present version';
+    const effect = 'the run continues with the current version';
     differences.push({
       what: 'agent',
       name: 'version',
@@ -154,14 +161,14 @@ function compareNames(was: RunStarted['agent'], is: RunStarted['agent']): Versio
   return differences;
 }
 
-/** The run goes on with the agent's models, by their places; an agent without any is given one when it goes on. */
+/** The run continues with the agent's models, by their places. An agent without models gets one when it resumes. */
 function compareModels(was: RunStarted['config']['models'], is: RunStarted['config']['models']) {
   if (is.length === 0) return [];
   const places = Array.from({ length: Math.max(was.length, is.length) }, (_, place) => place);
   return places.flatMap((place): VersionDifference[] => {
     const [before, after] = [nameModel(was[place]), nameModel(is[place])];
     if (before === after) return [];
-    const effect = after === null ? 'the run has one model less to fall back to' : `turns go to ${after}`;
+    const effect = after === null ? 'the run has one fallback model less' : `turns use ${after}`;
     return [{ what: 'model', name: String(place + 1), was: before, is: after, effect }];
   });
 }
@@ -178,34 +185,38 @@ function compareTools({ tools, openCalls }: RecordedAgent, present: readonly Too
   return [...new Set([...was.keys(), ...is.keys()])].sort().flatMap((name): VersionDifference[] => {
     const [before, after] = [was.get(name) ?? null, is.get(name) ?? null];
     if (before === after) return [];
-    const effect =
-      after === null
-        ? 'later calls of it are answered with an error'
-        : before === null
-          ? 'later turns may call it'
-          : `later turns see it as it is now${open.has(name) ? '; it has open calls' : ''}`;
+    const effect = describeToolChange(before, after, open.has(name));
     return [{ what: 'tool', name, was: before, is: after, effect }];
   });
 }
 
-/** What keeps an open call from going on as it was qualified; only calls the engine runs need their tool. */
-async function findTrouble(call: Call, tool: Tool | undefined): Promise<VersionDifference | null> {
+function describeToolChange(before: string | null, after: string | null, hasOpenCalls: boolean): string {
+  if (after === null) return 'later calls of it get an error as their result';
+  if (before === null) return 'later turns may call it';
+  return `later turns use its current definition${hasOpenCalls ? '; it has open calls' : ''}`;
+}
+
+/** Returns why an open call cannot continue as qualified; otherwise `null`. Client tools never conflict. */
+async function findConflict(call: Call, tool: Tool | undefined): Promise<VersionDifference | null> {
   const { callId, name, input, sideEffect, executedBy } = call;
   if (executedBy === 'client') return null;
-  const trouble = (was: string, is: string | null, effect: string): VersionDifference => ({
-    ...{ what: 'tool', name, was, is },
+  const conflict = (was: string, is: string | null, effect: string): VersionDifference => ({
+    what: 'tool',
+    name,
+    was,
+    is,
     effect: `call ${callId}: ${effect}`,
   });
-  if (tool === undefined) return trouble('a tool', null, 'it cannot run, and the model is told so');
+  if (tool === undefined) return conflict('a tool', null, 'it cannot run and gets an error as its result');
   if (tool.run === undefined)
-    return trouble('run by the agent', 'run by the client', 'it cannot run, and the model is told so');
+    return conflict('run by the agent', 'run by the client', 'it cannot run and gets an error as its result');
   if (tool.sideEffect !== sideEffect)
-    return trouble(sideEffect, tool.sideEffect, 'the more careful of both holds for it');
+    return conflict(sideEffect, tool.sideEffect, 'the stricter of both applies to it');
   const validation = await tool.validate(input);
   if (validation.valid) return null;
-  return trouble(
-    'takes its input',
+  return conflict(
+    'accepts its input',
     validation.message,
-    'its input is not valid any more: it does not run, and the model is told so',
+    'its input is no longer valid: it does not run and gets an error as its result',
   );
 }

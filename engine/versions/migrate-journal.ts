@@ -18,7 +18,7 @@ import {
 import { digestCall } from '../journal/digest.ts';
 import { findDifference } from '../replay/find-difference.ts';
 
-/** What a journal was written with, or is migrated to. What is not named does not matter, or stays as it is. */
+/** The versions from which or to which a step migrates. Versions not given match any, or stay unchanged. */
 export type JournalVersion = {
   format?: number;
   chart?: number;
@@ -26,22 +26,20 @@ export type JournalVersion = {
   agent?: string;
 };
 
-/** One step from a version to a later one. */
+/** One migration step from a version to a later one. */
 export type JournalMigration = {
   from: JournalVersion;
   to: JournalVersion;
   /**
-   * The events of a whole journal, `run.started` first, without claims and notes, as JSON that was not
-   * looked at. Gives the events of the new journal; which versions they are of is filled in. Pure.
+   * Converts the events of a full journal, as unchecked JSON beginning with `run.started`, without claims and notes.
+   * Returns the events of the new journal; the engine sets their versions. Must be pure.
    */
   migrate(events: readonly JsonObject[]): readonly JsonObject[];
 };
 
-/** Steps that come with this release. An agent's own go before them. */
+/** The steps of this release; an agent's own steps are tried first. Charts 3 and 4 read older journals unchanged. */
 export const OWN_MIGRATIONS: readonly JournalMigration[] = [
-  /** Chart 3 takes everything chart 2 took, and leads where it led. */
   { from: { chart: 2 }, to: { chart: 3 }, migrate: events => events },
-  /** Chart 4 takes everything chart 3 took, and leads where it led. */
   { from: { chart: 3 }, to: { chart: 4 }, migrate: events => events },
   /** Chart 5 renames one event. */
   {
@@ -52,12 +50,12 @@ export const OWN_MIGRATIONS: readonly JournalMigration[] = [
   },
 ];
 
-/** What a journal says of itself. */
+/** The versions recorded in a journal. */
 export type Versions = { format: number; chart: number; agent?: string };
 
 /**
- * The steps that lead from a version to this program's, each taken at most once, the first that fits
- * first; `null` when they end before it.
+ * Returns the steps from a version to this program's: at each version the first matching step, each step at most once.
+ * Returns `null` if they do not lead to this program's version.
  */
 export function findSteps(
   from: Versions,
@@ -68,7 +66,7 @@ export function findSteps(
   for (let at = from; ; ) {
     const place = left.findIndex(step => fits(step.from, at));
     const [step] = place < 0 ? [] : left.splice(place, 1);
-    if (step === undefined) return isPresent(at) && steps.length > 0 ? steps : null;
+    if (step === undefined) return isCurrent(at) && steps.length > 0 ? steps : null;
     steps.push(step);
     at = { ...at, ...step.to };
   }
@@ -83,17 +81,17 @@ function fits(from: JournalVersion, { format, chart, agent }: Versions): boolean
   );
 }
 
-function isPresent({ format, chart }: Versions): boolean {
+function isCurrent({ format, chart }: Versions): boolean {
   return format === JOURNAL_FORMAT && chart === chartIdentity().version;
 }
 
-/** What a `run.started` in anybody's words says of its versions; `NaN` where it says nothing. */
+/** Returns the versions in an unchecked `run.started`; `NaN` for missing ones. */
 export function versionsOf({ format, chart, agent }: JsonObject): Versions {
   const version = isJsonObject(agent) ? agent.version : undefined;
   return {
     format: numberOf(format),
     chart: numberOf(isJsonObject(chart) ? chart.version : undefined),
-    ...(typeof version === 'string' ? { agent: version } : {}),
+    ...(typeof version === 'string' && { agent: version }),
   };
 }
 
@@ -101,7 +99,7 @@ function numberOf(value: JsonValue | undefined): number {
   return typeof value === 'number' ? value : Number.NaN;
 }
 
-/** The journal behind the steps, in this program's vocabulary. Throws `input-invalid` for what a step gave that is not. */
+/** Applies the steps to a journal and validates the result. Throws `input-invalid` for an invalid result. */
 export function migrateJournal(
   journal: readonly JsonValue[],
   steps: readonly JournalMigration[],
@@ -110,10 +108,10 @@ export function migrateJournal(
   const after = steps.reduce<readonly JsonObject[]>(takeStep, before);
   const [started, ...events] = renewDigests(after.map(readEvent));
   if (started?.type === 'run.started') return { started: { ...started, chart: chartIdentity() }, events };
-  throw damageError(1, `is ${started?.type ?? 'missing'}, where run.started has to be`);
+  throw damageError(1, `is ${started?.type ?? 'missing'}; expected run.started`);
 }
 
-/** A call whose input a step changed is another call: what was seen of the old one decides nothing about it. */
+/** Recomputes the digests of calls whose input a step changed, and updates the decisions that refer to them. */
 function renewDigests(events: readonly RunEvent[]): RunEvent[] {
   const renewed = new Map<string, { was: string; is: string }>();
   const renew = (call: QualifiedCall): QualifiedCall => {
@@ -137,7 +135,7 @@ function renewDigests(events: readonly RunEvent[]): RunEvent[] {
   });
 }
 
-/** Claims are of the old journal's drivers, notes of the surface that served it, and redactions of its entries. */
+/** Claims, notes and redactions concern only the old journal. */
 function isLeftBehind(type: JsonValue | undefined): boolean {
   return type === 'run.claimed' || type === 'run.noted' || type === 'run.redacted';
 }
@@ -145,7 +143,7 @@ function isLeftBehind(type: JsonValue | undefined): boolean {
 function takeStep(events: readonly JsonObject[], step: JournalMigration): readonly JsonObject[] {
   const migrated = step.migrate(structuredClone(events) as JsonObject[]);
   if (!Array.isArray(migrated))
-    throw damageError(1, 'is missing: a migration has to give back an array of events');
+    throw damageError(1, 'is missing: a migration must return an array of events');
   const { format, chart, agent } = step.to;
   return migrated.map(toObject).map(event => {
     if (event.type !== 'run.started') return event;
@@ -164,22 +162,22 @@ function toObject(event: unknown, index: number): JsonObject {
   try {
     json = toJson(event);
   } catch (error) {
-    throw damageError(index + 1, `is no JSON: ${messageOf(error)}`);
+    throw damageError(index + 1, `is not JSON: ${messageOf(error)}`);
   }
   if (isJsonObject(json)) return json;
-  throw damageError(index + 1, 'is no event: expected an object with a type');
+  throw damageError(index + 1, 'is not an event: expected an object with a type');
 }
 
 function readEvent(event: JsonObject, index: number): RunEvent {
   const parsed = runEventSchema.safeParse(event);
-  const what = `(${String(event.type)}) is no event of this version`;
+  const what = `(${String(event.type)}) is not an event of this version`;
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
     throw damageError(index + 1, `${what}: ${issue?.path.join('.')} ${issue?.message}`);
   }
   const read = toJson(parsed.data);
   if (canonicalJson(read) === canonicalJson(event)) return parsed.data;
-  throw damageError(index + 1, `${what}: it has ${findDifference(event, read)}, which nothing here reads`);
+  throw damageError(index + 1, `${what}: it has the unknown member ${findDifference(event, read)}`);
 }
 
 function damageError(entry: number, problem: string): EngineError {

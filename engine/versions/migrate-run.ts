@@ -13,37 +13,38 @@ import { findSteps, type JournalMigration, migrateJournal, versionsOf } from './
 import { versionMismatch } from './version-mismatch.ts';
 
 /**
- * Migrating: a run that goes on where an old one stands, in words this program reads.
+ * Migration: creates a new run, the successor, that continues an old run in the current format.
  *
- * G1 The whole journal is migrated and folded before anything is written; then the new run is one commit.
- *    Runs that it continues or waits for come before it: should it not follow, they are found next time.
- * G2 The old journal is not touched, and this program never drives it.
- * G3 A run is migrated once: its successor's id follows from its own.
- * G4 What the old run had started and not settled is in doubt in the new one, with its key: whoever still
- *    has the old program may have done it, or may yet.
+ * G1 The full journal is migrated and folded before anything is written; the successor is created in one commit. Runs
+ *    that it continues or waits for are created first; after a failure, the next migration finds and reuses them.
+ * G2 The old journal is not changed, and this program never drives the old run.
+ * G3 A run is migrated once: the successor's id is derived from its id.
+ * G4 Calls that the old run started and did not settle are in doubt in the successor, with their keys: a process with
+ *    the old program may have completed them, or still may.
  */
 
-export type MigrateParts = {
+/** What a migration needs from the engine. */
+type MigrateParts = {
   store: Store;
   host: Host;
   isDead(owner: Owner): boolean;
   migrations: readonly JournalMigration[];
-  /** Throws when the migrated run would be another agent's than the one that goes on with it. */
+  /** Throws if the migrated run belongs to another agent than the one that continues it. */
   assertOwn?(agent: string): void;
 };
 
 export type MigrateOptions = {
-  /** The id of the new run, to migrate a run a second time on purpose. */
+  /** The id of the new run; needed to migrate a run a second time. */
   as?: string;
 };
 
 /**
- * Begins the successor of a run, and gives its id. Nobody drives it. The runs it continues are migrated
- * before it where they need it, and the runs of sub-agents that it waits for with it.
+ * Creates the successor of a run and returns its id. The successor is not driven yet. The runs that it continues are
+ * migrated first, if necessary, and the child runs that it waits for too.
  *
- * Throws `chart-mismatch` with the report when no steps lead here or the result does not fit this chart,
- * `input-invalid` for a step that gives what is no event, `refused` when there is nothing to migrate,
- * `run-exists` when it was migrated, what `assertOwn` throws, `lease-held` while another process drives it.
+ * Throws `chart-mismatch` with the report if no steps lead to this version or the result does not fit this chart,
+ * `input-invalid` if a step returns an invalid event, `refused` if there is nothing to migrate, `run-exists` if the run
+ * was already migrated, the errors of `assertOwn`, and `lease-held` while another process drives the run.
  */
 export async function migrateRun(
   parts: MigrateParts,
@@ -80,30 +81,31 @@ async function beginSuccessor(parts: MigrateParts, { runId, as, steps, parent }:
   const started: RunStarted = { ...migrated.started, runId: as, forkOf: { runId, at: entries.length } };
   if (parent !== undefined) started.parent = parent;
   if (started.continues !== undefined) started.continues = await succeed(parts, started.continues);
-  const stood = foldMigrated(runId, started, migrated.events);
-  const children = await succeedChildren(parts, stood, runId);
+  const oldEnd = foldMigrated(runId, started, migrated.events);
+  const children = await succeedChildren(parts, oldEnd, runId);
   const events = migrated.events.map(event => nameChild(event, children));
   const reason = `run ${runId}, from which this one was migrated, had started it and recorded no outcome`;
   const copied = events.filter(isOfChart);
-  const stands = { begun: beginFold(started), copied, end: foldMigrated(runId, started, events) };
-  const { state, events: begun } = beginDoubting(stands, reason);
+  const copy = { begun: beginFold(started), copied, end: foldMigrated(runId, started, events) };
+  const { state, events: chartEvents } = beginDoubting(copy, reason);
   const evidence = events.filter(({ type }) => type === 'tool.late');
-  await parts.store.create(started, undefined, { events: [...begun, ...evidence], status: statusOf(state) });
+  const rest = { events: [...chartEvents, ...evidence], status: statusOf(state) };
+  await parts.store.create(started, undefined, rest);
 }
 
-/** The run to continue instead: itself if it can be read, else its successor, which is made if there is none. */
+/** Returns the run to continue: itself if it can be read, otherwise its successor, which is created if missing. */
 async function succeed(parts: MigrateParts, runId: string): Promise<string> {
   const report = await checkRun(parts.store, runId, undefined, parts.migrations);
   if (report.opens) return runId;
   return report.migratedTo ?? (await migrateRun(anyAgents(parts), runId));
 }
 
-/** What a run continues, or waits for, may be another agent's. */
+/** The runs that a run continues or waits for may belong to other agents. */
 function anyAgents({ assertOwn: _, ...parts }: MigrateParts): MigrateParts {
   return parts;
 }
 
-/** The sub-agents' runs that the run's calls wait for get successors too, which are its own; by their old ids. */
+/** Creates successors of the child runs that the run waits for; returns their ids by the old ids. */
 async function succeedChildren(
   parts: MigrateParts,
   { context }: ChartState,
@@ -126,7 +128,7 @@ async function succeedChildren(
   return successors;
 }
 
-/** Steps between agent versions are the parent's alone. A child of this version is only given its new parent. */
+/** Steps between agent versions apply only to the parent. A child of the current version only gets its new parent. */
 async function stepsOfChild({ store, migrations }: MigrateParts, runId: string, start: JsonObject) {
   const report = await checkRun(store, runId);
   if (report.opens) return [];
@@ -146,12 +148,12 @@ async function assertUndriven({ store, host, isDead }: MigrateParts, runId: stri
   if (record === undefined || !isDriven(record, host.now(), isDead)) return;
   throw new EngineError(
     'lease-held',
-    `Run ${runId} is driven by process ${record.owner.pid}: end that, or wait until the run rests, then migrate it.`,
+    `Run ${runId} is driven by process ${record.owner.pid}. End that process or wait until the run rests, then migrate it.`,
     { runId, pid: record.owner.pid, until: record.leaseUntil },
   );
 }
 
-/** Throws for the first entry that does not fit: there is no half of a run. */
+/** Folds the migrated journal. Throws `chart-mismatch` for the first entry that does not fit. */
 function foldMigrated(runId: string, started: RunStarted, events: readonly RunEvent[]): ChartState {
   let state = beginFold(started);
   for (const [index, event] of events.entries()) {
@@ -171,7 +173,7 @@ function foldMigrated(runId: string, started: RunStarted, events: readonly RunEv
 function describeExisting(runId: string, as: string): EngineError {
   return new EngineError(
     'run-exists',
-    `Run ${runId} was migrated already: go on with run ${as}. To migrate it once more, name another id for the new run.`,
+    `Run ${runId} was already migrated: use run ${as}. To migrate it again, give another id for the new run.`,
     { runId, migratedTo: as },
   );
 }
@@ -179,7 +181,7 @@ function describeExisting(runId: string, as: string): EngineError {
 function describeNothing(runId: string): EngineError {
   return new EngineError(
     'refused',
-    `Run ${runId} can be opened as it is, and no migration of the agent takes its version.`,
+    `Run ${runId} can be opened as it is, and no migration of the agent matches its version.`,
     { runId },
   );
 }

@@ -1,12 +1,13 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { resolve } from 'node:path';
+import { relative, resolve } from 'node:path';
 import * as z from 'zod';
 // In a project of your own: from 'agentchart' and 'agentchart/tools/mcp'.
 import { createAgent } from '../../tools/agent/index.ts';
 import { mcp } from '../../tools/mcp.ts';
 import { dieAfter } from './die-after.ts';
 import { stewardInstructions } from './instructions.ts';
+import { relativePaths } from './relative-paths.ts';
 
 /** The folder it looks after; `npm start` sets it. */
 const root = resolve(process.env.STEWARD_FOLDER ?? '.agentchart/steward/documents');
@@ -17,7 +18,7 @@ const server = createRequire(import.meta.url).resolve(
 
 const writing = z.object({ path: z.string(), content: z.string() });
 
-const files = mcp({
+const served = mcp({
   name: 'files',
   command: process.execPath,
   args: [server, root],
@@ -49,6 +50,8 @@ const files = mcp({
   },
 });
 
+const files = relativePaths(served, root);
+
 function hide(...names: string[]) {
   return Object.fromEntries(names.map(name => [name, { hidden: true }] as const));
 }
@@ -58,6 +61,6 @@ const tools = process.env.STEWARD_CRASH === 'after-write' ? dieAfter(files, 'wri
 
 export default createAgent({
   name: 'documentation-steward',
-  instructions: stewardInstructions(root),
+  instructions: stewardInstructions(relative(process.cwd(), root) || '.'),
   tools: [tools],
 });

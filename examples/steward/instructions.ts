@@ -4,7 +4,7 @@ export const STEWARD_TASK =
 
 const FOLDER_LINE = /^The folder: (.+)$/m;
 
-/** The instructions of a documentation steward that looks after the folder `root` (an absolute path). */
+/** The instructions of a documentation steward that looks after the folder `root`. */
 export function stewardInstructions(root: string): string {
   return `You are a documentation steward. You look after one folder of Markdown documents: you find what is broken in them and report it. You never change a document.
 

@@ -1,5 +1,6 @@
 import { cpSync, existsSync, mkdirSync, rmSync, statSync } from 'node:fs';
 import { basename, join, relative, resolve } from 'node:path';
+import { formatPath } from '../../cli/render/format-path.ts';
 
 const LEFT_OUT = new Set(['node_modules', '.git', '.agentchart']);
 
@@ -7,11 +8,15 @@ const LEFT_OUT = new Set(['node_modules', '.git', '.agentchart']);
 export function prepareCopy(folder: string, home: string): string {
   const source = resolve(folder);
   if (!existsSync(source) || !statSync(source).isDirectory()) {
-    throw new Error(`Expected a folder of Markdown files, got ${source}: there is no such folder.`);
+    throw new Error(
+      `Expected a folder of Markdown files, got ${formatPath(source)}: there is no such folder.`,
+    );
   }
   const copy = join(home, basename(source) || 'documents');
   if (!relative(source, copy).startsWith('..') && !relative(copy, source).startsWith('..')) {
-    throw new Error(`${source} and its copy ${copy} would be the same folder. Start from somewhere else.`);
+    throw new Error(
+      `${formatPath(source)} and its copy ${formatPath(copy)} would be the same folder. Start from somewhere else.`,
+    );
   }
   rmSync(copy, { recursive: true, force: true });
   mkdirSync(home, { recursive: true });

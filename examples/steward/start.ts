@@ -6,6 +6,7 @@ import { existsSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { formatPath } from '../../cli/render/format-path.ts';
 import { startStandInModel } from '../stand-in/model.ts';
 import { startStandIn } from '../stand-in/wire/provider.ts';
 import { environmentOf, WAYS } from '../stand-in/wire/ways.ts';
@@ -26,7 +27,7 @@ const USAGE = `npm start [-- [FOLDER] [--yes | --crash]]
 With AGENTCHART_MODEL set (such as openai:gpt-5-mini) that model does the work;
 with PROVIDER:stand-in the stand-in does, in that provider's wire format.`;
 
-const agent = ['--agent', join(HERE, 'agent.ts')];
+const agent = ['--agent', formatPath(join(HERE, 'agent.ts'))];
 
 type Work = { folder: string; db: string; env: Record<string, string> };
 
@@ -48,7 +49,11 @@ async function start(): Promise<number> {
   const standIn = await startStandInFor(model);
   introduce(folder, model, standIn);
   try {
-    const work = { folder, db: join(home, 'runs.db'), env: { ...standIn?.env, STEWARD_FOLDER: folder } };
+    const work = {
+      folder,
+      db: formatPath(join(home, 'runs.db')),
+      env: { ...standIn?.env, STEWARD_FOLDER: folder },
+    };
     if (asked.crash) return await workAndCrash(work);
     if (asked.yes) return await workInOneProcess(work, ['--yes']);
     if (process.stdin.isTTY === true) return await workOnTerminal(work);
@@ -98,7 +103,7 @@ function introduce(folder: string, model: string | undefined, standIn: StandingI
   say(
     'A documentation steward reads a folder of Markdown files, checks them, and asks before it writes a report.',
   );
-  say(`Folder: ${folder} (a copy; the original is not touched)`);
+  say(`Folder: ${formatPath(folder)} (a copy; the original is not touched)`);
   say('Tools: the MCP filesystem server, over stdio');
   if (standIn === undefined) return say(`Model: ${model} (from AGENTCHART_MODEL)`);
   const why = model === undefined ? 'none is set, so a' : 'a';
@@ -141,7 +146,7 @@ async function workAndCrash(work: Work): Promise<number> {
   const crashing = { ...work, env: { ...work.env, STEWARD_CRASH: 'after-write' } };
   const first = await agentchart(crashing, ['run', ...agent, '--yes', STEWARD_TASK]);
   if (first.signal !== 'SIGKILL') return finish(work, first);
-  const report = join(work.folder, 'REPORT.md');
+  const report = formatPath(join(work.folder, 'REPORT.md'));
   const written = statSync(report).mtimeMs;
   const { runId, seq } = await findRun(work.db);
   say(`Process ${first.pid} was ended by ${first.signal}, after the write and before it was journaled.`);
@@ -163,7 +168,7 @@ async function agentchart(work: Work, args: readonly string[]): Promise<CommandE
 }
 
 function finish({ folder, db }: Work, { code, signal }: CommandEnd): number {
-  const report = join(folder, 'REPORT.md');
+  const report = formatPath(join(folder, 'REPORT.md'));
   if (existsSync(report)) say(`The report: ${report}`);
   say(`The journal: agentchart runs --db ${db}`);
   return code ?? (signal === null ? 1 : 128);

@@ -11,14 +11,14 @@ import {
 } from 'xstate';
 import { type Notice, SERVICE_NAMES, type ServiceInput, type ServiceName } from '../../protocol/effect.ts';
 
-/** A feature that is not compiled, by name. XState's own transition makes the step instead. */
+/** Names a feature that cannot be compiled; XState's own transition is used instead. */
 export class Refusal extends Error {
   constructor(feature: string) {
     super(`not compiled: ${feature}`);
   }
 }
 
-/** What the machine's functions are given. They are pure: one that asks for an actor is refused. */
+/** The argument of the machine's functions. They are pure: access to an actor is refused. */
 export class Given {
   readonly context: object;
   readonly event: { type: string };
@@ -29,35 +29,35 @@ export class Given {
   }
 
   get self(): never {
-    throw new Refusal('a function that asks for "self"');
+    throw new Refusal('a function that uses "self"');
   }
 
   get system(): never {
-    throw new Refusal('a function that asks for "system"');
+    throw new Refusal('a function that uses "system"');
   }
 
   get spawn(): never {
-    throw new Refusal('a function that asks for "spawn"');
+    throw new Refusal('a function that uses "spawn"');
   }
 }
 
-/** A value of the definition, or what its function makes of context and event; parameters are bound. */
+/** A value of the definition, or its function of context and event with bound parameters. */
 export type Expression<Value> = (given: Given) => Value;
 
-/** One thing an edge does. What an `assign` changes is seen by every later one. */
+/** One operation of an edge. Later operations see the changes of an `assign`. */
 export type Op =
   | { type: 'assign'; update: Expression<object | undefined> }
   | { type: 'publish'; notice: Expression<Notice> }
   | { type: 'start'; service: ServiceName; id: string; input: Expression<ServiceInput> }
   | { type: 'stop'; id: string }
-  /** `collect` gives what is done next, in order. */
+  /** `collect` returns the following operations, in order. */
   | { type: 'enqueue'; collect: Expression<readonly Op[]> };
 
 type Collect = (given: Given, params: unknown) => void;
 
 type Computed<Value> = Value | ((given: Given, params: unknown) => Value);
 
-/** What an `invoke` and a `spawnChild` say of the service to start. */
+/** The service definition in an `invoke` or a `spawnChild`. */
 type ServiceDefinition = {
   src: unknown;
   id?: unknown;
@@ -66,7 +66,7 @@ type ServiceDefinition = {
   syncSnapshot?: unknown;
 };
 
-/** What XState's action creators leave on the function they give back. */
+/** The properties that XState's action creators set on the function that they return. */
 type BuiltIn =
   | { type: 'xstate.assign'; assignment: object }
   | { type: 'xstate.emit'; event: Computed<Notice> }
@@ -86,7 +86,7 @@ function isBuiltIn(action: unknown): action is BuiltIn {
   return typeof action === 'function' && 'type' in action && BUILT_IN.has(action.type);
 }
 
-/** `action` as it stands in the definition: a name, a name with parameters, or what a creator made. */
+/** Compiles an action of the definition: a name, a name with parameters, or the result of an action creator. */
 export function compileAction(action: unknown, machine: AnyStateMachine): Op {
   const { name, params } = readReference(action);
   const found: unknown = typeof action === 'function' ? action : machine.implementations.actions[name];
@@ -106,24 +106,24 @@ export function compileAction(action: unknown, machine: AnyStateMachine): Op {
   }
 }
 
-/** The start of a service that the machine names. */
+/** Compiles the start of a service of the machine. */
 export function compileStart(service: ServiceDefinition, machine: AnyStateMachine): Op {
   const { src, id, input, systemId, syncSnapshot } = service;
   const name = SERVICE_NAMES.find(known => known === src);
   if (name === undefined || machine.implementations.actors[name] === undefined)
-    throw new Refusal(`the actor "${String(src)}", which is no service of the machine`);
-  if (typeof id !== 'string') throw new Refusal(`the actor "${name}" with an id that is computed`);
+    throw new Refusal(`the actor "${String(src)}", which is not a service of the machine`);
+  if (typeof id !== 'string') throw new Refusal(`the actor "${name}" with a computed id`);
   if (systemId !== undefined) throw new Refusal(`"systemId" of the actor "${id}"`);
   if (syncSnapshot) throw new Refusal(`"syncSnapshot" of the actor "${id}"`);
   return { type: 'start', service: name, id, input: bind(input as Computed<ServiceInput>, undefined) };
 }
 
-/** `guard` as it stands in the definition; one that is not there lets everything pass. */
+/** Compiles a guard of the definition; returns `null` without a guard. */
 export function compileGuard(guard: unknown, machine: AnyStateMachine): Expression<boolean> | null {
   if (guard === undefined) return null;
   const { name, params } = readReference(guard);
   const found: unknown = typeof guard === 'function' ? guard : machine.implementations.guards[name];
-  if (!isFunction<boolean>(found)) throw new Refusal(`the guard "${name}", which is no function`);
+  if (!isFunction<boolean>(found)) throw new Refusal(`the guard "${name}", which is not a function`);
   if ('check' in found) throw new Refusal(`the combined guard "${name}"`);
   return bind(found, params);
 }
@@ -145,7 +145,7 @@ function isFunction<Value>(value: unknown): value is (given: Given, params: unkn
   return typeof value === 'function';
 }
 
-/** `assign` takes a function, or an object with a value or a function for each key. */
+/** `assign` accepts a function, or an object with a value or a function for each key. */
 function bindUpdate(assignment: object, params: Computed<unknown>): Expression<object | undefined> {
   if (typeof assignment === 'function') return bind<object | undefined>(assignment, params);
   const members = Object.entries(assignment).map(([key, value]) => [key, bind(value, params)] as const);
@@ -154,7 +154,7 @@ function bindUpdate(assignment: object, params: Computed<unknown>): Expression<o
 
 const CREATORS = { assign, cancel, emit, raise, sendParent, sendTo, spawnChild, stopChild };
 
-/** The function runs first; what it enqueued is done afterwards, each with the context of that moment. */
+/** The function runs first; its enqueued actions run afterwards, each with the then-current context. */
 function bindCollect(
   collect: Collect,
   params: Computed<unknown>,

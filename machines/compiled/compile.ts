@@ -12,38 +12,39 @@ import {
 } from './compile-action.ts';
 
 /**
- * A machine, compiled. What XState works out on every event is worked out here once: for each edge out of
- * each state, which states it leaves and enters, what it does in which order, and what the state it leads to
- * looks like. Guards and actions are the machine's own functions.
+ * A compiled machine. It computes once what XState computes on every event: for each edge of each state, the states it
+ * exits and enters, its operations in order, and the snapshot of its target. Guards and actions are the machine's own
+ * functions.
  *
- * C1 Compiled are nested states, `entry`, `exit`, `invoke`, `on` (`*` included), `always`, tags, final states
- *    of the root, and the actions and guards of `compile-action.ts`. Anything else is refused by name.
+ * C1 Supported: nested states, `entry`, `exit`, `invoke`, `on` (including `*`), `always`, tags, final states of the
+ *    root, and the actions and guards of `compile-action.ts`. Any other feature throws a `Refusal` that names it.
  * C2 A step through these tables (`macrostep.ts`) equals the machine's own transition.
  */
 export type CompiledMachine = {
   createContext: (event: { type: string; input: unknown }) => Context;
-  /** Leads into the state a run begins in. */
+  /** Leads to the initial state. */
   start: Edge;
-  /** By XState's node. */
+  /** Places by XState node. */
   places: ReadonlyMap<Node, Place>;
 };
 
-/** One of the chart's innermost states, which says where a run stands. */
+/** An innermost state of the chart. */
 export type Place = {
-  /** XState's snapshot there, but for context and children. */
+  /** XState's snapshot in this state, without context and children. */
   snapshot: ChartState;
-  /** By event: the edges that are tried, the innermost state's first. `*` is any event not listed. */
+  /** Candidate edges by event, those of the innermost state first. `*` matches any event not listed. */
   on: ReadonlyMap<string, readonly Edge[]>;
   always: readonly Edge[];
 };
 
+/** A compiled transition from one innermost state to another. */
 export type Edge = { guard: Expression<boolean> | null; ops: readonly Op[]; to: Place };
 
 type Node = AnyStateMachine['root'];
 type Transition = NonNullable<Node['always']>[number];
 type DraftPlace = Place & { on: Map<string, readonly Edge[]> };
 
-/** Throws a `Refusal` that names the first feature outside the list. */
+/** Compiles a machine. Throws a `Refusal` that names the first unsupported feature. */
 export function compile(machine: AnyStateMachine): CompiledMachine {
   const { root } = machine;
   const nodes = listNodes(root);
@@ -86,7 +87,7 @@ function listCandidates({ transitions }: Node, type: string): Transition[] {
   return [...(transitions.get(type) ?? []), ...any];
 }
 
-/** A transition as it is taken from one innermost state: what is left, from inside out, and what is entered. */
+/** Compiles a transition from one innermost state: exits from inside out, then its own actions, then entries. */
 function compileEdge(transition: Transition, from: Node, places: ReadonlyMap<Node, Place>): Edge {
   const { source, target, actions } = transition;
   const guard = compileGuard(transition.guard, source.machine);
@@ -98,7 +99,7 @@ function compileEdge(transition: Transition, from: Node, places: ReadonlyMap<Nod
   return { guard, ops: [...leave(from, domain), ...own, ...enter(to, domain)], to: placeAt(to, places) };
 }
 
-/** The innermost state around a transition, which is neither left nor entered; `null` where even the root is. */
+/** The innermost state around a transition, which is neither exited nor entered; `null` if even the root is. */
 function domainOf({ source, reenter }: Transition, goal: Node): Node | null {
   if (!reenter && pathOut(goal, null).includes(source)) return source;
   const aroundSource = new Set(pathOut(source, null).slice(1));
@@ -116,7 +117,7 @@ function leave(leaf: Node, domain: Node | null): Op[] {
   ]);
 }
 
-/** Entering a final state ends the run: the exit actions of all that is active are done. */
+/** Entering a final state ends the run and runs the exit actions of all active states. */
 function enter(leaf: Node, domain: Node | null): Op[] {
   const entered = pathOut(leaf, domain).reverse();
   const ended = leaf.type === 'final' ? pathOut(leaf, null) : [];
@@ -129,7 +130,7 @@ function enter(leaf: Node, domain: Node | null): Op[] {
   ];
 }
 
-/** From a state outwards, up to one around it, which is left out; with `null`, the root included. */
+/** The states from `node` outwards up to `end`, which is excluded; with `null`, up to and including the root. */
 function pathOut(node: Node, end: Node | null): Node[] {
   const path: Node[] = [];
   for (let at: Node | undefined = node; at !== undefined && at !== end; at = at.parent) path.push(at);
@@ -163,7 +164,7 @@ function assertCompilable(node: Node): void {
   for (const transition of [...[...transitions.values()].flat(), ...always]) {
     const { eventType, target = [] } = transition;
     const edge = `an edge of ${where} on "${eventType}"`;
-    if (eventType.endsWith('.*')) throw new Refusal(`${edge}, which stands for several events`);
+    if (eventType.endsWith('.*')) throw new Refusal(`${edge}, which matches several events`);
     if (target.length > 1) throw new Refusal(`${edge} to several states`);
     if (target[0] === machine.root) throw new Refusal(`${edge} to the root`);
     assertKeys(transition, TRANSITION_KEYS, edge);

@@ -5,13 +5,13 @@ import { pendingService } from '../pending-service.ts';
 import type { CompiledMachine, Edge, Place } from './compile.ts';
 import { Given, type Op } from './compile-action.ts';
 
+/** The result of an event. `handled` is false if the event changed nothing. */
 export type Step = { state: ChartState; effects: Effect[]; handled: boolean };
 
 type Event = { type: string };
 
 /**
- * The state a run begins in; `event.input` is what its context is made of.
- * Throws what the machine's functions throw.
+ * Returns the initial state; `event.input` is the input of the context. Rethrows errors of the machine's functions.
  */
 export function beginRun({ createContext, start }: CompiledMachine, event: Event & { input: unknown }): Step {
   const step = new Macrostep(start.to, createContext(event), {}, event);
@@ -20,7 +20,7 @@ export function beginRun({ createContext, start }: CompiledMachine, event: Event
   return { state: step.state, effects: step.effects, handled: true };
 }
 
-/** An event in a state of this machine that has not ended. Throws what the machine's functions throw. */
+/** Applies an event to an active state of this machine. Rethrows errors of the machine's functions. */
 export function takeEvent({ places }: CompiledMachine, state: ChartState, event: Event): Step {
   const leaf = state._nodes.at(-1);
   const place = leaf === undefined ? undefined : places.get(leaf);
@@ -33,13 +33,13 @@ export function takeEvent({ places }: CompiledMachine, state: ChartState, event:
   return { state: isChanged ? step.state : state, effects, handled: isChanged };
 }
 
-/** More edges than a step takes: the machine goes round in circles. */
+/** More edges than any step takes: a sign of an endless loop. */
 const MOST_EDGES = 200;
 
-/** One event and every edge it leads over. */
+/** Applies one event and all edges that follow from it. */
 class Macrostep {
   readonly effects: Effect[] = [];
-  /** Whether anything is another than before, the place or what is in it. */
+  /** Whether the place or its contents changed. */
   isChanged = false;
   readonly #event: Event;
   #place: Place;
@@ -57,12 +57,12 @@ class Macrostep {
     return { ...this.#place.snapshot, context: this.#context, children: this.#children };
   }
 
-  /** The first edge whose guard lets it pass. */
+  /** Returns the first edge whose guard passes. */
   choose(edges: readonly Edge[]): Edge | undefined {
     return edges.find(({ guard }) => guard === null || guard(new Given(this.#context, this.#event)));
   }
 
-  /** Takes one edge. Tells whether it changed anything. */
+  /** Takes one edge; returns whether it changed anything. */
   take({ ops, to }: Edge): boolean {
     let changes = to !== this.#place;
     for (const op of ops) if (this.#do(op)) changes = true;
@@ -71,10 +71,10 @@ class Macrostep {
     return changes;
   }
 
-  /** Takes edges that need no event until none passes, or one changes nothing. An ended run stops what runs. */
+  /** Takes `always` edges until no guard passes or an edge changes nothing. A run that has ended stops its services. */
   settle(): void {
     for (let taken = 0; this.#place.snapshot.status === 'active'; taken += 1) {
-      if (taken > MOST_EDGES) throw new Error('The step does not come to an end.');
+      if (taken > MOST_EDGES) throw new Error('The step does not terminate.');
       const edge = this.choose(this.#place.always);
       if (edge === undefined || !this.take(edge)) return;
     }
@@ -117,12 +117,12 @@ class Macrostep {
   }
 }
 
-/** `update` itself where it has all of the context's keys: a context is not copied twice. */
+/** Returns `update` itself if it has all keys of the context, to avoid a second copy. */
 function merge(context: Context, update: object | undefined): Context {
-  return isWhole(update, context) ? update : { ...context, ...update };
+  return isComplete(update, context) ? update : { ...context, ...update };
 }
 
-function isWhole(update: object | undefined, context: Context): update is Context {
+function isComplete(update: object | undefined, context: Context): update is Context {
   if (update === undefined || update === context) return update === context;
   const keys = Object.keys(context);
   const others = Object.keys(update);

@@ -2,6 +2,7 @@ import { EngineError, ProviderError, setupError } from '../../protocol/error.ts'
 import type { JsonObject } from '../../protocol/json.ts';
 import { ApiError, describeError } from '../error-envelope.ts';
 
+/** The `type` of OpenAI's error objects. */
 export type ErrorType =
   | 'invalid_request_error'
   | 'authentication_error'
@@ -9,7 +10,7 @@ export type ErrorType =
   | 'rate_limit_error'
   | 'server_error';
 
-/** Why a request is not done, in OpenAI's terms. `param` is the path of what is wrong, such as `input[0].type`. */
+/** A refused request, in OpenAI's terms. `param` is the path of the invalid field, such as `input[0].type`. */
 export class ResponsesError extends Error {
   override readonly name = 'ResponsesError';
   readonly status: number;
@@ -29,22 +30,30 @@ export class ResponsesError extends Error {
   }
 }
 
+/** A 400 error about the request field `param`. */
 export function invalid(param: string | null, code: string, message: string): ResponsesError {
   return new ResponsesError(message, { param, code });
 }
 
-/** The status, and OpenAI's envelope. Only what was meant for the caller is told to the caller. */
-export function describeResponsesError(thrown: unknown): { status: number; body: JsonObject; told: boolean } {
+/**
+ * The status and OpenAI's error envelope for a thrown value. Unknown errors become `internal`, with `reported: false`:
+ * the caller sees no details, so they must be logged.
+ */
+export function describeResponsesError(thrown: unknown): {
+  status: number;
+  body: JsonObject;
+  reported: boolean;
+} {
   const error = setupError(thrown) ?? thrown;
   if (error instanceof ResponsesError) return answer(error.status, error);
   if (error instanceof ProviderError)
     return answer(502, { ...error, type: 'server_error', param: null, message: error.message });
   const { status, envelope } = describeError(error);
   const { message, code } = envelope.error;
-  const known = error instanceof EngineError || error instanceof ApiError;
+  const reported = error instanceof EngineError || error instanceof ApiError;
   return {
     ...answer(status, { message, code: snake(code), type: TYPES[status] ?? 'server_error', param: null }),
-    told: known,
+    reported,
   };
 }
 
@@ -59,10 +68,10 @@ const TYPES: Readonly<Record<number, ErrorType>> = {
   429: 'rate_limit_error',
 };
 
-type Told = { message: string; type: ErrorType; code: string | null; param: string | null };
+type ErrorFields = { message: string; type: ErrorType; code: string | null; param: string | null };
 
-function answer(status: number, { message, type, code, param }: Told) {
-  return { status, body: { error: { message, type, param, code } }, told: true };
+function answer(status: number, { message, type, code, param }: ErrorFields) {
+  return { status, body: { error: { message, type, param, code } }, reported: true };
 }
 
 function snake(code: string): string {

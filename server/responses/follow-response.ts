@@ -8,30 +8,32 @@ import { RESPONSES } from './wire/response-spec.ts';
 import type { WireEvent } from './wire/response-writer.ts';
 import { Translation } from './wire/translation.ts';
 
-/** A response while it comes about. */
+/** A response in progress. */
 export type LiveResponse = {
   id: string;
   runId: string;
-  /** Its events; leaving them early changes nothing for the run, unless it is not stored. */
+  /** The events of the response. Stopping early does not affect the run, unless the run is not stored. */
   events(): AsyncGenerator<WireEvent, void>;
-  /** What the events add up to, once they are over. */
+  /** The final response object, after all events. */
   finished(): Promise<JsonObject>;
   /** See `Translation.retryAfter`. */
   retryAfter(): number | null;
-  /** Nobody waits for it any more: its events end. */
+  /** Ends the events, because the client left. */
   leave(): void;
 };
 
-export type FollowOptions = {
+type FollowOptions = {
   host: Host;
-  /** Of the response's first entry. */
+  /** The `seq` of the response's first entry. */
   from: number;
-  /** Settles with the driving; rejects when nobody can go on with the run here. */
+  /** Settles when the run settles; rejects if this process cannot drive it further. */
   settled?: Promise<unknown>;
+  /** Cancels the run if the client leaves before the end. Default false. */
   cancelWhenLeft?: boolean;
   log?(line: string): void;
 };
 
+/** Follows a run and translates its events into those of one response. */
 export function followResponse(run: Run, head: ResponseHead, options: FollowOptions): LiveResponse {
   const translation = new Translation(head, { runId: run.id, from: options.from });
   const { promise: stop, resolve } = Promise.withResolvers<Stop>();
@@ -79,10 +81,10 @@ async function* readEvents(
     return translation.takeEntry({ seq, event } as JournalEntry);
   }
 
-  /** The run would wait for a process that is set up for it: nobody will start one for a response. */
+  /** Cancels the run and fails the response. Otherwise the run would wait for another process to resume it. */
   async function* giveUp(error: unknown): AsyncGenerator<WireEvent, void> {
-    const message = 'The server failed on this response. Its log says why.';
-    log(`The response of run ${run.id} is given up: ${messageOf(error)}`);
+    const message = 'The server failed on this response. See its log for the cause.';
+    log(`The response of run ${run.id} failed: ${messageOf(error)}`);
     await cancel(message).catch(() => {});
     yield* translation.fail(host.now(), { code: 'server_error', message });
   }

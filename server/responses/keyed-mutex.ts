@@ -1,15 +1,16 @@
-/** Lets work on the same thing be done one at a time, in the order it came. */
+/** Runs work with the same key one at a time, in order of arrival. */
 export class KeyedMutex {
   readonly #last = new Map<string, Promise<unknown>>();
 
-  async run<Result>(thing: string, work: () => Promise<Result>): Promise<Result> {
-    const before = this.#last.get(thing) ?? Promise.resolve();
+  /** Runs the work after all earlier work with this key; settles like it. */
+  async run<Result>(key: string, work: () => Promise<Result>): Promise<Result> {
+    const before = this.#last.get(key) ?? Promise.resolve();
     const mine = before.then(work, work);
-    this.#last.set(thing, mine);
+    this.#last.set(key, mine);
     try {
       return await mine;
     } finally {
-      if (this.#last.get(thing) === mine) this.#last.delete(thing);
+      if (this.#last.get(key) === mine) this.#last.delete(key);
     }
   }
 }

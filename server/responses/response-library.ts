@@ -1,5 +1,5 @@
 import { readJournal } from '../../engine/journal/read-journal.ts';
-import type { JsonObject } from '../../protocol/json.ts';
+import { given, type JsonObject } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import { divideJournal, type RunResponses, type Span } from './run-responses.ts';
 import { Translation } from './wire/translation.ts';
@@ -7,12 +7,12 @@ import { readResponseId } from './wire/wire-ids.ts';
 
 export type FoundResponse = { run: RunResponses; span: Span };
 
-/** How many runs that are not stored, and wait for something, are remembered. */
+/** The most unstored waiting runs that are kept in memory. */
 const MOST_UNSTORED = 1_000;
 
 /**
- * The responses and items that requests may name. They are runs of the store; nothing is kept beside it but
- * the runs with `store: false` that wait, for as long as this process lasts.
+ * Finds the runs and responses that requests refer to. All are in the store, except waiting runs with `store: false`,
+ * which this process keeps in memory.
  */
 export class ResponseLibrary {
   readonly store: Store;
@@ -22,34 +22,37 @@ export class ResponseLibrary {
     this.store = store;
   }
 
-  /** Where a run is; `undefined` when there is none. */
+  /** The store that has the run; `undefined` if the run does not exist. */
   async storeOf(runId: string): Promise<Store | undefined> {
     const unstored = this.#unstored.get(runId);
     if (unstored !== undefined) return unstored;
     return (await this.store.get(runId)) === undefined ? undefined : this.store;
   }
 
+  /** Whether the run is not one of the unstored ones. */
   isStored(runId: string): boolean {
     return !this.#unstored.has(runId);
   }
 
+  /** Keeps an unstored run; beyond the limit the oldest is dropped. */
   rememberUnstored(runId: string, store: Store): void {
     const [oldest] = this.#unstored.keys();
     if (this.#unstored.size >= MOST_UNSTORED && oldest !== undefined) this.#unstored.delete(oldest);
     this.#unstored.set(runId, store);
   }
 
+  /** Drops an unstored run. */
   forgetUnstored(runId: string): void {
     this.#unstored.delete(runId);
   }
 
-  /** `undefined` for a run there is not, and for one that is none of this surface. */
+  /** A run and its responses; `undefined` if it does not exist or was not started by the gateway. */
   async load(runId: string): Promise<RunResponses | undefined> {
     const store = await this.storeOf(runId);
     return store && divideJournal(runId, await readJournal(store, runId));
   }
 
-  /** A stored response that was not deleted. */
+  /** A stored response that was not deleted; `undefined` if there is none with this id. */
   async find(responseId: string): Promise<FoundResponse | undefined> {
     const named = readResponseId(responseId);
     if (named === undefined || !this.isStored(named.runId)) return undefined;
@@ -60,28 +63,29 @@ export class ResponseLibrary {
   }
 }
 
-/** A response as its journal tells it. */
-export function tellResponse({ run, span }: FoundResponse): Translation {
+/** Translates the journal entries of one response. */
+export function translateResponse({ run, span }: FoundResponse): Translation {
   const translation = new Translation(span, { runId: run.runId, from: span.from });
   for (const entry of run.entries) translation.takeEntry(entry);
   return translation;
 }
 
-/** Every response of a run and its output so far, in one walk through the journal. */
-export function* tellResponses({
+/** Yields every response of a run with its output so far, in one pass over the journal. */
+export function* translateResponses({
   runId,
   entries,
   spans,
 }: RunResponses): Generator<{ span: Span; output: JsonObject[] }> {
-  let behind: Translation | undefined;
+  let previous: Translation | undefined;
   for (const span of spans) {
     const translation: Translation = new Translation(span, {
-      ...{ runId, from: span.from },
-      ...(behind === undefined ? {} : { behind }),
+      runId,
+      from: span.from,
+      ...given({ previous }),
     });
-    const begin = behind === undefined ? 0 : span.from - 1;
+    const begin = previous === undefined ? 0 : span.from - 1;
     for (const entry of entries.slice(begin, span.to ?? undefined)) translation.takeEntry(entry);
     yield { span, output: translation.output };
-    behind = translation;
+    previous = translation;
   }
 }

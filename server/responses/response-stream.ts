@@ -1,11 +1,11 @@
 import type { LiveResponse } from './follow-response.ts';
 import type { WireEvent } from './wire/response-writer.ts';
 
-/** How long a stream may be silent, in ms. */
+/** The longest silence in a stream, in ms. */
 const KEEP_ALIVE_MS = 15_000;
 const KEEP_ALIVE = ': here\n\n';
 
-/** Server-sent events, each in one write, as fast as they are read; `[DONE]` is the last. */
+/** The events of a response as server-sent events at the reader's pace; `[DONE]` is the last. */
 export function streamEvents(live: LiveResponse): ReadableStream<Uint8Array> {
   const events = live.events();
   const encoder = new TextEncoder();
@@ -27,19 +27,20 @@ export function streamEvents(live: LiveResponse): ReadableStream<Uint8Array> {
   );
 }
 
-/** JSON has no line ends of its own. */
+/** One server-sent event. `JSON.stringify` produces no line breaks, so one data line is enough. */
 function frame(event: WireEvent): string {
   return `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
 }
 
+/** `null` after `KEEP_ALIVE_MS` without a value. */
 async function withinTime<Value>(value: Promise<Value>): Promise<Value | null> {
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<null>(resolve => {
+  const timeout = new Promise<null>(resolve => {
     timer = setTimeout(() => resolve(null), KEEP_ALIVE_MS);
     timer.unref();
   });
   try {
-    return await Promise.race([value, late]);
+    return await Promise.race([value, timeout]);
   } finally {
     clearTimeout(timer);
   }

@@ -7,7 +7,7 @@ import { forkRun } from '../../engine/run/fork-run.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { messageOf } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
-import { type JsonObject, toJson } from '../../protocol/json.ts';
+import { given, type JsonObject, toJson } from '../../protocol/json.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import type { Tool, ToolSource } from '../../protocol/tool.ts';
 import { memory } from '../../stores/memory.ts';
@@ -15,22 +15,22 @@ import { nonDrivingStore } from '../../stores/non-driving-store.ts';
 import { type Agent, createAgent } from '../../tools/agent/agent.ts';
 import { invalid, ResponsesError } from './api-error.ts';
 import { followResponse, type LiveResponse } from './follow-response.ts';
+import { holdCalls } from './gateway/call-tools.ts';
 import type { GatewayConfig } from './gateway/gateway-config.ts';
 import { GatewayModels } from './gateway/gateway-models.ts';
 import { GatewayServers } from './gateway/gateway-servers.ts';
 import { type AgentTools, budgetOf, makeRequestAgent, mostToolCalls } from './gateway/request-agent.ts';
 import { makeToolset, type Toolset } from './gateway/toolset.ts';
-import { holdCalls } from './hold-calls.ts';
 import { KeyedMutex } from './keyed-mutex.ts';
+import { decisionOf, limitApprovals } from './request/limit-approvals.ts';
 import type { Plan, Verdict } from './request/plan.ts';
 import { assertNotOtherwise } from './request/plan-approvals.ts';
 import { planRequest } from './request/plan-request.ts';
 import { type CreateBody, readCreateBody } from './request/request-body.ts';
-import { type FoundResponse, ResponseLibrary, tellResponse } from './response-library.ts';
+import { type FoundResponse, ResponseLibrary, translateResponse } from './response-library.ts';
 import { divideJournal, type RunResponses } from './run-responses.ts';
 import { submitCommands } from './submit-commands.ts';
 import {
-  type Decision,
   type Exposed,
   isSameTool,
   RESPONSES,
@@ -44,22 +44,27 @@ export type ResponsesServiceOptions = {
   store: Store;
   host: Host;
   gateway: GatewayConfig;
-  /** `AGENTCHART_MODEL`: where names go that are neither an alias nor `provider:model`. */
+  /** `AGENTCHART_MODEL`. Its provider serves model names that are neither an alias nor `provider:model`. */
   model?: string;
   log(line: string): void;
 };
 
 type Equipment = { toolset: Toolset; close(): Promise<void> };
 
-/** A request, with the model string it comes to and its tools. */
-type Asked = Equipment & { body: CreateBody; model: string };
+/** A request with its resolved model string and its tools. */
+type Prepared = Equipment & { body: CreateBody; model: string };
 
 /**
- * Responses as runs of the store.
+ * The gateway: the Responses API on top of runs.
  *
- * V1 Every request is a run, or lets one go on: what happens then is the chart's.
- * V2 What a request asks is durable before anything is done for it: in `run.started`, or in a note.
- * V3 Requests that let the same run go on are taken one at a time.
+ * A request is validated (`request/request-body.ts`), planned against the stored runs (`request/plan-request.ts`) and
+ * carried out with an agent made from the request and the configuration (`gateway/`). The run's events are translated
+ * into a response and its stream (`wire/translation.ts`). The journal is the only record: a response is a span of
+ * entries (`run-responses.ts`) and is translated again whenever it is retrieved.
+ *
+ * V1 Every request starts or continues a run; the chart decides what happens in it.
+ * V2 A request is durable before anything is done for it: in `run.started`, or in a `run.noted` event.
+ * V3 Requests that continue the same run are handled one at a time.
  */
 export class ResponsesService {
   readonly #options: ResponsesServiceOptions;
@@ -75,19 +80,19 @@ export class ResponsesService {
     this.#library = new ResponseLibrary(options.store);
   }
 
-  /** Throws a `ResponsesError` before anything has happened for what cannot be done. */
+  /** Starts the response to a request body. Throws a `ResponsesError` before doing anything if it is refused. */
   async create(value: unknown): Promise<LiveResponse> {
     const body = readCreateBody(value);
     const model = this.#models.resolve(body.model);
     this.#models.open(model);
     const plan = await planRequest(body, this.#library);
-    if (plan.type !== 'goOn') return await this.#carryOut(plan, body, model);
+    if (plan.type !== 'continue') return await this.#carryOut(plan, body, model);
     return await this.#mutex.run(plan.run.runId, async () =>
       this.#carryOut(await planRequest(body, this.#library), body, model),
     );
   }
 
-  /** Throws `not found`. */
+  /** Finds a stored response. Throws a `ResponsesError` with status 404. */
   async find(responseId: string): Promise<FoundResponse> {
     const found = await this.#library.find(responseId);
     if (found !== undefined) return found;
@@ -98,11 +103,12 @@ export class ResponsesService {
     });
   }
 
+  /** The response object as it is now. Throws like `find`. */
   async retrieve(responseId: string): Promise<JsonObject> {
-    return tellResponse(await this.find(responseId)).response;
+    return translateResponse(await this.find(responseId)).response;
   }
 
-  /** The journal stays, as the record of what was done; nobody finds the response in it any more. */
+  /** Hides a response and cancels its run if it is the latest. The journal keeps it. Throws like `find`. */
   async delete(responseId: string): Promise<void> {
     const { run } = await this.find(responseId);
     await this.#mutex.run(run.runId, () => this.#delete(responseId));
@@ -118,7 +124,7 @@ export class ResponsesService {
     await (await agent.open(run.runId)).cancel({ by: RESPONSES, reason: 'The response was deleted.' });
   }
 
-  /** The agent of a run that this surface began, as its latest request describes it; `undefined` for any other run. */
+  /** The agent of a gateway run, made from its latest request; `undefined` for other runs or an unusable model. */
   async agentFor({ runId }: RunRecord): Promise<Agent | undefined> {
     const run = await this.#library.load(runId);
     const spec = run?.spans.at(-1)?.spec;
@@ -137,6 +143,7 @@ export class ResponsesService {
     return this.#makeAgent(body, { tools: [tools], exposed: spec.exposed }, spec, this.#options.store);
   }
 
+  /** Closes the connections to MCP servers. */
   async close(): Promise<void> {
     await this.#servers.close();
   }
@@ -156,7 +163,7 @@ export class ResponsesService {
     try {
       return plan.type === 'start'
         ? await this.#start(plan, { ...equipment, body, model })
-        : await this.#goOn(plan, { ...equipment, body, model });
+        : await this.#continueRun(plan, { ...equipment, body, model });
     } catch (error) {
       await equipment.close();
       throw error;
@@ -165,7 +172,7 @@ export class ResponsesService {
 
   async #start(
     { continues, refersTo, items }: Extract<Plan, { type: 'start' }>,
-    { body, model, toolset, close }: Asked,
+    { body, model, toolset, close }: Prepared,
   ): Promise<LiveResponse> {
     const { host } = this.#options;
     const runId = host.newId('run');
@@ -176,42 +183,37 @@ export class ResponsesService {
     const spec: ResponseSpec = {
       ...this.#describe(body, model, toolset),
       lists: lists.map(list => list.id),
-      ...(refersTo === undefined ? {} : { refersTo }),
+      ...given({ refersTo }),
     };
     const agent = this.#makeAgent(body, toolset, spec, store);
     const run = await agent.start([...(isStored ? [] : inherited), ...lists, ...items], {
       runId,
       launch: { model, request: toJson(spec) },
-      ...(isStored && continues !== undefined ? { continues } : {}),
+      ...given({ continues: isStored ? continues : undefined }),
     });
     if (!isStored) this.#library.rememberUnstored(runId, store);
     const createdAt = (await readPage(store, runId, 0, { entries: 1 }))[0]?.event.at ?? host.now();
     return this.#follow(run, { id: responseIdOf(runId, 1), createdAt, spec }, { from: 1, isStored, close });
   }
 
-  async #goOn(
-    { run: known, forkAt, verdicts, messages }: Extract<Plan, { type: 'goOn' }>,
-    { body, model, toolset, close }: Asked,
+  async #continueRun(
+    { run: known, forkAt, verdicts, messages }: Extract<Plan, { type: 'continue' }>,
+    { body, model, toolset, close }: Prepared,
   ): Promise<LiveResponse> {
     const { host } = this.#options;
-    assertToolsAreThere(known, verdicts, toolset);
+    assertToolsProvided(known, verdicts, toolset);
     const source = (await this.#library.storeOf(known.runId)) ?? this.#options.store;
     const isStored = this.#library.isStored(known.runId);
     const { runId, state } = forkAt === undefined ? known : await this.#fork(source, known.runId, forkAt);
     const { toolCalls, turns } = state.context;
-    const mostCalls = mostToolCalls(body);
-    const approved = verdicts.flatMap(verdict =>
-      verdict.type === 'approval' && verdict.approve ? [verdict.callId] : [],
-    );
+    const { limited, overBudget, left } = limitApprovals(verdicts, mostToolCalls(body));
     const onlyApproves = messages.length === 0 && verdicts.every(({ type }) => type === 'approval');
     const callsBefore = onlyApproves ? (known.spans.at(-1)?.spec.callsBefore ?? 0) : toolCalls;
-    const overBudget = approved.slice(mostCalls);
-    const within = verdicts.map(verdict => refuseOver(verdict, overBudget, mostCalls));
     const named = messages.map(item => ({ ...item, id: item.id ?? host.newId('item') }));
     const spec: ResponseSpec = {
       ...this.#describe(body, model, toolset),
-      decisions: verdicts.flatMap(noteOf),
-      ...(overBudget.length === 0 ? {} : { overBudget }),
+      decisions: verdicts.flatMap(decisionOf),
+      ...given({ overBudget }),
       messages: named.map(({ id }) => id),
       turnsBefore: turns,
       callsBefore,
@@ -221,15 +223,12 @@ export class ResponsesService {
     const note = toJson({ type: 'asked', spec });
     await appendEvidence(source, runId, { type: 'run.noted', at: host.now(), by: RESPONSES, note });
     const span = divideJournal(runId, await readJournal(source, runId))?.spans.at(-1);
-    if (span === undefined) throw new Error('a run that was noted has a response');
+    if (span === undefined) throw new Error('a run with a note has a response');
     const run = await this.#makeAgent(body, held, spec, source).open(runId);
     await submitCommands(
       run,
-      {
-        ...{ verdicts: within, messages: named },
-        limits: budgetOf(Math.max(0, mostCalls - approved.length), { toolCalls, turns, callsBefore }),
-      },
-      async () => assertNotOtherwise(known, within, await readJournal(source, runId)),
+      { verdicts: limited, messages: named, limits: budgetOf(left, { toolCalls, turns, callsBefore }) },
+      async () => assertNotOtherwise(known, limited, await readJournal(source, runId)),
     );
     return this.#follow(run, span, { from: span.from, isStored, close });
   }
@@ -239,7 +238,7 @@ export class ResponsesService {
     return { runId, state: loaded.state };
   }
 
-  /** Nothing is said to the run: whoever drives it drives it on. */
+  /** Follows the run without submitting or driving anything. */
   async #repeat({ run, span }: FoundResponse): Promise<LiveResponse> {
     const store = (await this.#library.storeOf(run.runId)) ?? this.#options.store;
     const agent = createAgent({ name: RESPONSES, store: nonDrivingStore(store), host: this.#options.host });
@@ -266,11 +265,11 @@ export class ResponsesService {
     return followResponse(run, head, { host, from, settled, log, cancelWhenLeft: !isStored });
   }
 
-  /** A client is not told of runs: whoever can find out what happened reads the log. */
+  /** Logs the calls in doubt with the command that resolves them. Clients do not see runs. */
   #logDoubts(runId: string, doubts: readonly { callId: string; name: string }[]): void {
     for (const { callId, name } of doubts)
       this.#options.log(
-        `Run ${runId}: the outcome of call ${callId} (${name}) is unknown. Resolve it with: agentchart resolve ${runId} ${callId}`,
+        `Run ${runId}: call ${callId} (${name}) is in doubt. Resolve it with: agentchart resolve ${runId} ${callId}`,
       );
   }
 
@@ -301,7 +300,7 @@ export class ResponsesService {
     };
   }
 
-  /** A conversation lists a server once; one that could not be reached is tried again. */
+  /** The lists of servers that the conversation has not listed yet. A server with an error is listed again. */
   #newLists(runId: string, { lists }: Toolset, transcript: readonly Item[]) {
     const listed = new Set(
       transcript.flatMap(item => (item.type === 'tool_list' && item.error === undefined ? [item.label] : [])),
@@ -315,27 +314,13 @@ export class ResponsesService {
   }
 }
 
-/** What a response's note keeps of a verdict. */
-function noteOf(verdict: Verdict): Decision[] {
-  const { type, callId } = verdict;
-  if (type === 'unknown') return [];
-  return [type === 'approval' ? { type, callId, approve: verdict.approve } : { type, callId }];
-}
-
-/** An approval beyond the limit of the response's tool calls does not run the call. */
-function refuseOver(verdict: Verdict, overBudget: readonly string[], most: number): Verdict {
-  if (verdict.type !== 'approval' || !overBudget.includes(verdict.callId)) return verdict;
-  const reason = `Not run: the limit of ${most} tool calls of this response is reached.`;
-  return { ...verdict, approve: false, reason };
-}
-
-/** The tools that still are what they were when the request was made: a name may be another server's by now. */
+/** The tools that are still the ones the request had: a name may now belong to another server's tool. */
 function sameTools({ tools, exposed }: Toolset, before: Exposed): Tool[] {
   return tools.filter(({ name }) => isSameTool(toolNamed(exposed, name), toolNamed(before, name)));
 }
 
-/** An approved call runs with the tool it was asked for, and the request that approves it must give that. */
-function assertToolsAreThere(run: RunResponses, verdicts: readonly Verdict[], { exposed }: Toolset): void {
+/** Throws a `ResponsesError` unless the request provides the tool of every call that it approves. */
+function assertToolsProvided(run: RunResponses, verdicts: readonly Verdict[], { exposed }: Toolset): void {
   for (const verdict of verdicts) {
     if (verdict.type !== 'approval' || !verdict.approve) continue;
     const call = run.state.context.calls.find(({ callId }) => callId === verdict.callId);
@@ -345,7 +330,7 @@ function assertToolsAreThere(run: RunResponses, verdicts: readonly Verdict[], { 
     throw invalid(
       'tools',
       'approval_continuation_invalid_tool',
-      `The approved call needs the tool "${wanted?.name ?? call?.name}" of the MCP server "${wanted?.label}" that it was asked for, and 'tools' does not give it.`,
+      `'tools' does not include the tool of the approved call: "${wanted?.name ?? call?.name}" of the MCP server "${wanted?.label}". Send the same MCP server as in the request that asked for approval.`,
     );
   }
 }

@@ -7,31 +7,31 @@ import { RESPONSES, type ResponseSpec, readNote, readSpec } from './wire/respons
 import { isAnswered } from './wire/translation.ts';
 import { responseIdOf } from './wire/wire-ids.ts';
 
-/** The part of a run's journal that is one response. */
+/** One response: a part of its run's journal. */
 export type Span = ResponseHead & {
-  /** Of the entry that asks for it. */
+  /** The `seq` of the entry with its request. */
   seq: number;
-  /** Of its first entry: what came after the response before is told by this one. */
+  /** The `seq` of its first entry, directly after the previous response. */
   from: number;
-  /** Of its last entry; `null` while it goes on. */
+  /** The `seq` of its last entry; `null` while it is in progress. */
   to: number | null;
   deleted: boolean;
 };
 
 type Turn = Extract<RunEvent, { type: 'turn.completed' }>;
 
-/** A run's journal, and the responses it is made of, in order. */
+/** A run's journal, divided into its responses in order. */
 export type RunResponses = {
   runId: string;
   entries: readonly JournalEntry[];
   state: ChartState;
   spans: readonly Span[];
-  /** Its completed turns, in order, and how often each was tried before. */
+  /** The completed turns, in order, each with the number of failed attempts before it. */
   turns: readonly (Turn & { retries: number })[];
   tools: CallTools;
 };
 
-/** `undefined` when the run was not begun by this surface. */
+/** Divides a journal into responses; `undefined` if the gateway did not start the run. */
 export function divideJournal(runId: string, entries: readonly JournalEntry[]): RunResponses | undefined {
   const [first, ...rest] = entries;
   if (first?.event.type !== 'run.started' || first.event.agent.name !== RESPONSES) return undefined;
@@ -76,11 +76,11 @@ export function divideJournal(runId: string, entries: readonly JournalEntry[]): 
     if (current !== null && isAnswered(state, current.spec)) close(seq);
   }
   if (current !== null) spans.push(current);
-  const told = spans.map(span => (deleted.has(span.id) ? { ...span, deleted: true } : span));
-  return { runId, entries, state, spans: told, turns, tools };
+  const marked = spans.map(span => (deleted.has(span.id) ? { ...span, deleted: true } : span));
+  return { runId, entries, state, spans: marked, turns, tools };
 }
 
-/** A fork begins with what another run's responses have told already. */
+/** The last entry that a fork copied: it belongs to responses of the original run. */
 function forkedEnd(entries: readonly JournalEntry[]): number {
   const note = entries.find(({ event }) => event.type === 'run.noted');
   return note === undefined ? entries.length : note.seq - 1;

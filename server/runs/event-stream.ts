@@ -5,9 +5,9 @@ import type { Store } from '../../protocol/store.ts';
 import type { Hold } from './run-registry.ts';
 
 export type StreamBounds = {
-  /** What waits for a reader at most, in characters; beyond it deltas are dropped and entries read again. */
+  /** The most characters queued for a reader; beyond that, deltas are dropped and entries are re-read from the store. */
   waiting: number;
-  /** What may pass a reader by that takes nothing, in characters; beyond it the reader is disconnected. */
+  /** The most characters a reader that does not read may miss before it is disconnected. */
   missed: number;
   keepAliveMs: number;
 };
@@ -18,30 +18,31 @@ export const STREAM_BOUNDS: StreamBounds = {
   keepAliveMs: 15_000,
 };
 
-export type EventStreamOptions = {
+type EventStreamOptions = {
   runId: string;
-  /** Entries up to this one are known to the reader. */
+  /** The `seq` of the last entry that the reader has. */
   after: number;
   store: Store;
   host: Host;
   bounds: StreamBounds;
   hold(): Promise<Hold>;
-  /** Ends the connection of a reader that does not read. */
+  /** Closes the connection of a reader that does not read. */
   disconnect(): void;
   log(line: string): void;
 };
 
-/** How soon a browser comes back, in ms; also the first thing that is sent. */
+/** The first bytes of every stream: how long a browser waits before it reconnects, in ms. */
 const OPENING = 'retry: 1000\n\n';
 const KEEP_ALIVE = ': here\n\n';
 
 /**
- * A run's events for one reader, framed, as fast as it reads; what waits for it, and what it has missed, the
- * engine keeps.
+ * A run's events for one reader as server-sent events, at the reader's pace. The engine queues events for the
+ * reader and counts what it missed.
  *
- * S1 It gets the text of the running turn so far, then the journal, then what follows.
- * S2 One that takes nothing is disconnected once `missed` has passed it by.
- * S3 Nothing is held before the first read, nor after the end: a reader that leaves frees everything, and the run goes on.
+ * S1 The reader gets the text of the running turn so far, then the journal, then new events.
+ * S2 A reader that reads nothing is disconnected after it missed more than `missed` characters.
+ * S3 The run is held only between the first read and the end. A reader that leaves frees everything; the run
+ *    continues.
  */
 export class EventStream {
   readonly #options: EventStreamOptions;
@@ -58,6 +59,7 @@ export class EventStream {
     this.#options = options;
   }
 
+  /** The response body. Call it once. */
   open(): ReadableStream<Uint8Array> {
     const encoder = new TextEncoder();
     return new ReadableStream(
@@ -76,7 +78,7 @@ export class EventStream {
     );
   }
 
-  /** What to send next; `null` at the end. */
+  /** The next bytes to send; `null` at the end. */
   async #read(): Promise<string | null> {
     this.#missed = 0;
     try {
@@ -94,7 +96,7 @@ export class EventStream {
       return this.#isOver ? null : this.#takeFrames();
     } catch (error) {
       if (!this.#isOver)
-        this.#options.log(`A stream of run ${this.#options.runId} ended: ${messageOf(error)}`);
+        this.#options.log(`An event stream of run ${this.#options.runId} failed: ${messageOf(error)}`);
       this.#close();
       return null;
     }
@@ -111,7 +113,7 @@ export class EventStream {
     return held.run.eventBatches({ after, follow: true, textFirst: true, room });
   }
 
-  /** As many as may wait, in one write; one at least. */
+  /** As many frames as fit into `waiting` characters, at least one. */
   #takeFrames(): string {
     let chars = 0;
     const end = this.#frames.findIndex((frame, index) => {
@@ -134,14 +136,14 @@ export class EventStream {
     return record === undefined ? null : frame('end', { status: record.status });
   }
 
-  /** `null` when nothing came for so long that the connection must be kept alive. */
+  /** `null` after `keepAliveMs` without a value. */
   async #withinTime<Value>(value: Promise<Value>): Promise<Value | null> {
     const { host, bounds } = this.#options;
     let cancel = () => {};
-    const late = new Promise<null>(resolve => {
+    const timeout = new Promise<null>(resolve => {
       cancel = host.setTimer(bounds.keepAliveMs, () => resolve(null), { keepAlive: false });
     });
-    return await Promise.race([value, late]).finally(() => cancel());
+    return await Promise.race([value, timeout]).finally(() => cancel());
   }
 
   readonly #close = (): void => {
@@ -156,7 +158,7 @@ export class EventStream {
 
 const frames = new WeakMap<RunHappening, string>();
 
-/** One server-sent event as it goes over the wire, framed once for all. Only what is journaled has an id to continue behind. */
+/** One server-sent event, cached for all readers. Only journal entries have an id, from which a reader can resume. */
 function frameOf(happening: RunHappening): string {
   const known = frames.get(happening);
   if (known !== undefined) return known;
@@ -166,13 +168,13 @@ function frameOf(happening: RunHappening): string {
   return made;
 }
 
-/** All the text so far is one event, in place of what the reader may have of it; the reasoning comes behind it. */
-function frameSoFar(said: readonly RunHappening[]): string[] {
-  const [first] = said;
+/** One `text` event with all text of the turn so far, which replaces what the reader has; then the reasoning. */
+function frameSoFar(deltas: readonly RunHappening[]): string[] {
+  const [first] = deltas;
   if (first === undefined || !('turn' in first)) return [];
   const { turn, attempt } = first;
-  const text = said.map(part => (part.type === 'text.delta' ? part.text : '')).join('');
-  const others = said.filter(part => part.type !== 'text.delta');
+  const text = deltas.map(part => (part.type === 'text.delta' ? part.text : '')).join('');
+  const others = deltas.filter(part => part.type !== 'text.delta');
   return [frame('text', { turn, attempt, text }), ...others.map(frameOf)];
 }
 

@@ -1,41 +1,32 @@
 import * as z from 'zod';
-import type { JsonObject, JsonValue } from '../../protocol/json.ts';
+import { given, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import { listQuery, sessionBody, startBody } from './request-bodies.ts';
 import { resultPageSchema, resultQuery } from './result-routes.ts';
 import { RUN_COMMANDS } from './run-commands.ts';
-import { runSummarySchema, runViewSchema } from './run-view.ts';
+import { agentSummarySchema, runSummarySchema, runViewSchema } from './run-view.ts';
 
 const errorSchema = z.object({
   error: z.object({
     code: z.string(),
     message: z.string(),
     details: z.exactOptional(z.custom<JsonValue>()),
-    by: z.exactOptional(z.string().meta({ description: 'Who decided before.' })),
+    by: z.exactOptional(z.string().meta({ description: 'Who made the earlier decision.' })),
   }),
 });
 
-const agentsSchema = z.object({
-  agents: z.array(
-    z.object({
-      name: z.string(),
-      version: z.exactOptional(z.string()),
-      models: z.array(z.object({ provider: z.string(), model: z.string() })),
-      tools: z.exactOptional(z.number().int()),
-    }),
-  ),
-});
+const agentsSchema = z.object({ agents: z.array(agentSummarySchema) });
 
 const healthSchema = z.object({ ok: z.literal(true), version: z.string() });
 
 const ERRORS: JsonObject = { default: { $ref: '#/components/responses/Error' } };
 const RUN_ID: JsonObject = { name: 'id', in: 'path', required: true, schema: { type: 'string' } };
 
-/** The OpenAPI 3.1 description of the runs API, made from the schemas that check it. */
+/** The OpenAPI 3.1 description of the runs API, generated from the schemas that validate its requests. */
 export function describeApi({ version, hasToken }: { version: string; hasToken: boolean }): JsonObject {
   return {
     openapi: '3.1.0',
     info: { title: 'Agentchart runs API', version },
-    ...(hasToken ? { security: [{ token: [] }, { session: [] }] } : {}),
+    ...given({ security: hasToken ? [{ token: [] }, { session: [] }] : undefined }),
     paths: { ...describeServer(), ...describeRuns(), ...describeCommands() },
     components: {
       schemas: {
@@ -44,7 +35,7 @@ export function describeApi({ version, hasToken }: { version: string; hasToken: 
         Error: toSchema(errorSchema),
       },
       responses: {
-        Error: { description: 'What went wrong', ...json({ $ref: '#/components/schemas/Error' }) },
+        Error: { description: 'The error', ...json({ $ref: '#/components/schemas/Error' }) },
       },
       securitySchemes: {
         token: { type: 'http', scheme: 'bearer' },
@@ -52,7 +43,7 @@ export function describeApi({ version, hasToken }: { version: string; hasToken: 
           type: 'apiKey',
           in: 'cookie',
           name: 'agentchart-PORT',
-          description: 'From POST /session.',
+          description: 'Set by POST /session.',
         },
       },
     },
@@ -62,12 +53,18 @@ export function describeApi({ version, hasToken }: { version: string; hasToken: 
 function describeServer(): JsonObject {
   return {
     '/healthz': {
-      get: { summary: 'Whether the server is up.', security: [], responses: ok(toSchema(healthSchema)) },
+      get: {
+        summary: 'Check whether the server is up.',
+        security: [],
+        responses: ok(toSchema(healthSchema)),
+      },
     },
-    '/agents': { get: { summary: 'The agents that are served.', responses: ok(toSchema(agentsSchema)) } },
+    '/agents': {
+      get: { summary: 'List the agents that can start runs.', responses: ok(toSchema(agentsSchema)) },
+    },
     '/session': {
       post: {
-        summary: 'Exchange the token for a cookie.',
+        summary: 'Sign in: exchange the token for a session cookie.',
         security: [],
         ...body(sessionBody),
         responses: nothing(),
@@ -87,28 +84,32 @@ function describeRuns(): JsonObject {
       damaged: {
         type: 'array',
         items: { type: 'string' },
-        description: 'What is wrong with the records that cannot be read, if there are any.',
+        description: 'One error message for each run record that cannot be read.',
       },
     },
   };
   return {
     '/runs': {
       get: {
-        summary: 'The runs, newest first.',
+        summary: 'List the runs, newest first.',
         parameters: queryParameters(listQuery),
         responses: ok(summaries),
       },
       post: {
-        summary: 'Begin a run; it is driven here.',
+        summary: 'Start a run. This server drives it.',
         ...body(startBody),
         responses: { '201': { description: 'The run', ...json(run) }, ...ERRORS },
       },
     },
     '/runs/{id}': {
-      get: { summary: 'Where a run stands, and why.', parameters: [RUN_ID], responses: ok(run) },
+      get: {
+        summary: 'Read the state of a run, and why it is in that state.',
+        parameters: [RUN_ID],
+        responses: ok(run),
+      },
       delete: {
         summary:
-          'Remove a run with those of its sub-agents; 409 while one of them is driven, or another run continues it.',
+          'Delete a run and the runs of its sub-agents. 409 while one of them is driven or another run continues it.',
         parameters: [RUN_ID],
         responses: nothing(),
       },
@@ -124,16 +125,17 @@ function describeResults(): JsonObject {
   return {
     '/runs/{id}/results/{call}': {
       get: {
-        summary: "A page of a result's JSON: of a large one the run has only the head and the tail.",
+        summary:
+          "Read one page of a result's JSON. The transcript holds only the beginning and end of a large result.",
         parameters: [RUN_ID, call, ...queryParameters(resultQuery)],
         responses: ok(toSchema(resultPageSchema)),
       },
     },
     '/runs/{id}/results/{call}/download': {
       get: {
-        summary: "The whole of a result's JSON, as text.",
+        summary: "Download a result's full JSON as text.",
         parameters: [RUN_ID, call],
-        responses: { '200': { description: 'The text', content: text }, ...ERRORS },
+        responses: { '200': { description: 'The JSON text', content: text }, ...ERRORS },
       },
     },
   };
@@ -141,9 +143,9 @@ function describeResults(): JsonObject {
 
 function describeEvents(): JsonObject {
   return {
-    summary: 'What happened and what happens, as server-sent events, until the run has ended.',
+    summary: 'Stream the journal and live output as server-sent events, until the run ends.',
     description:
-      'First `text` (the text of the running turn so far, if any); then a `journal` event for each entry, whose id is its seq; `delta` events for what is not journaled; `end` when the run has ended.',
+      'First a `text` event with the text of the running turn so far, if any. Then one `journal` event per entry (its id is the seq), `delta` events for live output that is not journaled, and `end` when the run has ended. To resume, send the last id as `Last-Event-ID` or `after`.',
     parameters: [
       RUN_ID,
       { name: 'after', in: 'query', schema: { type: 'integer', minimum: 0 } },

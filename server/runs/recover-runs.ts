@@ -6,7 +6,7 @@ import { findEndedChild } from '../../engine/sub-agents/run-children.ts';
 import { type EngineError, messageOf } from '../../protocol/error.ts';
 import { isDriven, type RunRecord, type Store } from '../../protocol/store.ts';
 
-export type RunRecoveryOptions = {
+type RunRecoveryOptions = {
   store: Store;
   host: Host;
   isServed(agent: string): boolean;
@@ -14,33 +14,32 @@ export type RunRecoveryOptions = {
   log(line: string): void;
 };
 
-/** From one look at the store to the next, in ms; also the first wait before a run is driven once more. */
+/** The interval between scans of the store, and the first wait before a run is driven again, in ms. */
 export const POLL_INTERVAL_MS = 5_000;
 
-/** The longest wait before a run that does not get on is driven once more, in ms. */
+/** The longest wait before a run without progress is driven again, in ms. */
 const LONGEST_WAIT_MS = 10 * 60_000;
 
-/** So many different lines are remembered as logged. */
-const MOST_TOLD = 1_000;
+/** How many logged lines are remembered, so that none is repeated. */
+const MOST_LOGGED = 1_000;
 
-/** What is known of a run that waits, as of its entry `seq`: the sub-agents' runs it waits for. */
+/** The sub-agents' runs that a waiting run waits for, as of its entry `seq`. */
 type Waiting = { seq: number; children: string[] };
 
 /**
- * Drives on the runs of served agents that nobody drives.
+ * Resumes runs of served agents that no process drives.
  *
- * K1 The store is looked at again and again: whatever a process leaves behind when it dies is found.
- * K2 It finds runs whose driver is gone, runs whose approvals expire, and runs that wait for a sub-agent's
- *    run that has ended. A driver that cannot be told dead is left to its lease.
- * K3 A run that waits is loaded once for each of its states, and a run that does not get on is driven again
- *    after waits that double.
- * K4 What cannot be read is logged once, and keeps no other run from being found.
+ * K1 The store is scanned periodically, so that runs of processes that die later are found too.
+ * K2 It finds runs whose driver is gone, runs with approvals that expire, and runs that wait for a sub-agent's
+ *    run that has ended. A driver that may still be alive keeps its run until its lease expires.
+ * K3 A waiting run is loaded once per `seq`. A run without progress is driven again after waits that double.
+ * K4 A run that cannot be read is logged once and does not affect the others.
  */
 export class RunRecovery {
   readonly #options: RunRecoveryOptions;
   readonly #waiting = new Map<string, Waiting>();
   readonly #tried = new Map<string, { next: number; waitMs: number }>();
-  readonly #told = new Set<string>();
+  readonly #logged = new Set<string>();
   #cancelTimer = () => {};
   #stopped = false;
 
@@ -48,15 +47,19 @@ export class RunRecovery {
     this.#options = options;
   }
 
-  /** Looks now, and again until `stop`. Gives the ids of the runs whose driver is gone; rejects when the store cannot be read now. */
+  /**
+   * Scans now, and periodically until `stop`. Returns the ids of the runs that were left without a driver and are
+   * now resumed; rejects if the store cannot be read now.
+   */
   async start(): Promise<string[]> {
     try {
-      return await this.#look();
+      return await this.#scan();
     } finally {
       this.#schedule();
     }
   }
 
+  /** Stops scanning. */
   stop(): void {
     this.#stopped = true;
     this.#cancelTimer();
@@ -65,29 +68,29 @@ export class RunRecovery {
   #schedule(): void {
     if (this.#stopped) return;
     this.#cancelTimer();
-    const look = () => {
-      this.#look()
-        .catch(error => this.#tell(`Runs are not picked up: ${messageOf(error)}`))
+    const scan = () => {
+      this.#scan()
+        .catch(error => this.#logOnce(`Cannot look for runs to resume: ${messageOf(error)}`))
         .finally(() => this.#schedule());
     };
-    this.#cancelTimer = this.#options.host.setTimer(POLL_INTERVAL_MS, look, { keepAlive: false });
+    this.#cancelTimer = this.#options.host.setTimer(POLL_INTERVAL_MS, scan, { keepAlive: false });
   }
 
-  async #look(): Promise<string[]> {
+  async #scan(): Promise<string[]> {
     const { store, host, isServed } = this.#options;
-    const onDamaged = (error: EngineError) => this.#tell(`A run is not picked up: ${error.message}`);
+    const onDamaged = (error: EngineError) => this.#logOnce(`Cannot resume a run: ${error.message}`);
     const running = await store.list({ status: 'running', onDamaged });
-    const isLeft = (record: RunRecord) => !isDriven(record, host.now(), isOwnerDead);
-    const left = running.filter(record => isServed(record.agent) && isLeft(record));
-    const picked = left.filter(({ runId }) => this.#drive(runId)).map(({ runId }) => runId);
+    const isOrphan = (record: RunRecord) => !isDriven(record, host.now(), isOwnerDead);
+    const orphans = running.filter(record => isServed(record.agent) && isOrphan(record));
+    const resumed = orphans.filter(({ runId }) => this.#drive(runId)).map(({ runId }) => runId);
     const waiting = await store.list({ status: 'waiting', onDamaged });
-    for (const record of waiting) if (isServed(record.agent)) await this.#lookAtWaiting(record);
+    for (const record of waiting) if (isServed(record.agent)) await this.#checkWaiting(record);
     forgetOthers(this.#waiting, waiting);
-    forgetOthers(this.#tried, [...left, ...waiting]);
-    return picked;
+    forgetOthers(this.#tried, [...orphans, ...waiting]);
+    return resumed;
   }
 
-  /** False where it was tried not long ago, for the same reason. */
+  /** Drives the run; returns false if it was driven recently for the same reason. */
   #drive(runId: string, reason = runId): boolean {
     const { host, drive } = this.#options;
     const { next, waitMs } = this.#tried.get(reason) ?? { next: 0, waitMs: POLL_INTERVAL_MS };
@@ -97,18 +100,18 @@ export class RunRecovery {
     return true;
   }
 
-  async #lookAtWaiting({ runId, seq }: RunRecord): Promise<void> {
+  async #checkWaiting({ runId, seq }: RunRecord): Promise<void> {
     try {
       const known = this.#waiting.get(runId);
       const children = known?.seq === seq ? known.children : await this.#readChildren(runId, seq);
       const ended = await findEndedChild(this.#options.store, children);
       if (ended !== undefined) this.#drive(runId, `${runId} ${ended}`);
     } catch (error) {
-      this.#tell(`Run ${runId} is not picked up: ${messageOf(error)}`);
+      this.#logOnce(`Cannot resume run ${runId}: ${messageOf(error)}`);
     }
   }
 
-  /** A run with a deadline is taken in hand on the way, to be woken then. */
+  /** Also opens a run with a deadline, so that the registry drives it then. */
   async #readChildren(runId: string, seq: number): Promise<string[]> {
     const { store, drive } = this.#options;
     const { context } = (await loadRun(store, runId)).state;
@@ -118,15 +121,15 @@ export class RunRecovery {
     return children;
   }
 
-  #tell(line: string): void {
-    if (this.#told.has(line)) return;
-    if (this.#told.size >= MOST_TOLD) this.#told.clear();
-    this.#told.add(line);
+  #logOnce(line: string): void {
+    if (this.#logged.has(line)) return;
+    if (this.#logged.size >= MOST_LOGGED) this.#logged.clear();
+    this.#logged.add(line);
     this.#options.log(line);
   }
 }
 
-/** Keys begin with a run's id. */
+/** Deletes the keys of all other runs; a key begins with its run's id. */
 function forgetOthers(known: Map<string, unknown>, records: readonly RunRecord[]): void {
   const kept = new Set(records.map(({ runId }) => runId));
   for (const key of known.keys()) if (!kept.has(key.split(' ', 1)[0] ?? '')) known.delete(key);

@@ -6,27 +6,34 @@ import type { JsonValue } from '../../protocol/json.ts';
 const MOST_ITEMS = 1_000;
 
 const json = z
-  .custom<JsonValue>(value => value !== undefined, 'expected a JSON value; there is none')
+  .custom<JsonValue>(value => value !== undefined, 'expected a JSON value, got nothing')
   .meta({ description: 'Any JSON value.' });
 const callId = z.string().min(1).max(500);
-const by = z.exactOptional(z.string().min(1).max(200).meta({ description: 'Who says so.' }));
+const by = z.exactOptional(
+  z.string().min(1).max(200).meta({ description: 'Who submits this; recorded in the journal.' }),
+);
 const digest = z.exactOptional(
-  z.string().max(200).meta({ description: 'The digest of the call that was seen: any other is refused.' }),
+  z
+    .string()
+    .max(200)
+    .meta({ description: 'The digest of the call as it was shown. The command is refused if it differs.' }),
 );
 const sticky = z.exactOptional(
-  z.boolean().meta({ description: 'Holds for later calls of the same tool too.' }),
+  z.boolean().meta({ description: 'Also applies to later calls of the same tool.' }),
 );
 const input = z.union(
   [z.string().min(1), z.array(itemSchema).min(1).max(MOST_ITEMS)],
-  `expected a text that is not empty, or 1 to ${MOST_ITEMS} items`,
+  `expected a non-empty string, or 1 to ${MOST_ITEMS} items`,
 );
 
 const { turns, toolCalls, tokens, cost, activeMs, repeatedFailures } = limitsSchema.shape;
 
 export const startBody = z.strictObject({
-  agent: z.exactOptional(z.string().meta({ description: 'May be left out when one agent is served.' })),
+  agent: z.exactOptional(z.string().meta({ description: 'Optional if the server has one agent.' })),
   input,
-  continues: z.exactOptional(z.string().min(1).meta({ description: 'A run that has ended.' })),
+  continues: z.exactOptional(
+    z.string().min(1).meta({ description: 'The id of an ended run whose transcript the new run continues.' }),
+  ),
   limits: z.exactOptional(
     z.strictObject({
       turns: z.exactOptional(turns),
@@ -44,7 +51,7 @@ export const approveBody = z.strictObject({ callId, input: z.exactOptional(json)
 
 export const rejectBody = z.strictObject({
   callId,
-  reason: z.exactOptional(z.string().meta({ description: 'For the model.' })),
+  reason: z.exactOptional(z.string().meta({ description: 'Shown to the model.' })),
   digest,
   by,
   sticky,
@@ -58,7 +65,7 @@ export const resolveBody = z.union(
     z.strictObject({ callId, happened: z.literal(true), output: json, by }),
     z.strictObject({ callId, failed: z.string(), by }),
   ],
-  'expected callId with exactly one of { retry: true, force? }, { happened: true, output } and { failed: "why" }',
+  'expected callId and exactly one of { retry: true, force? }, { happened: true, output } or { failed: "reason" }',
 );
 
 export const sendBody = z.strictObject({ message: input, by });
@@ -72,7 +79,7 @@ const MOST_COMMANDS = 100;
 const typed = <Type extends string>(type: Type) => ({ type: z.literal(type) });
 const [retryBody, happenedBody, failedBody] = resolveBody.options;
 
-/** Each is the body of the path of its type, with its type. */
+/** Each command is the body of its route plus its `type`. */
 const commandBody = z.union(
   [
     z.strictObject({ ...typed('approve'), ...approveBody.shape }),
@@ -86,7 +93,7 @@ const commandBody = z.union(
     z.strictObject({ type: z.enum(['pause', 'unpause', 'step']), by }),
     z.strictObject({ ...typed('cancel'), ...cancelBody.shape }),
   ],
-  'expected a "type" (approve, reject, answer, resolve, send, set-params, pause, unpause, step or cancel) with what it takes',
+  'expected a "type" (approve, reject, answer, resolve, send, set-params, pause, unpause, step or cancel) and its fields',
 );
 
 export const commandsBody = z.array(commandBody).min(1).max(MOST_COMMANDS);

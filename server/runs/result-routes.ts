@@ -1,60 +1,57 @@
 import type { Context } from 'hono';
 import * as z from 'zod';
 import { openResult } from '../../engine/run/read-result.ts';
+import { given } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import { describeIssues } from '../read-body.ts';
 import { findRecord } from './run-registry.ts';
 
 const PAGE_BYTES = 64 * 1024;
 const MOST_BYTES = 1024 * 1024;
-/** The longest character of UTF-8: a page has room for one. */
+/** The longest UTF-8 character, which every page must be able to hold. */
 const LEAST_BYTES = 4;
 
 export const resultQuery = z.object({
-  offset: z.coerce.number().int().nonnegative().default(0).meta({ description: 'In bytes of UTF-8.' }),
+  offset: z.coerce.number().int().nonnegative().default(0).meta({ description: 'Bytes of UTF-8.' }),
   limit: z.coerce
     .number()
     .int()
     .min(LEAST_BYTES)
     .max(MOST_BYTES)
     .default(PAGE_BYTES)
-    .meta({ description: 'In bytes of UTF-8.' }),
+    .meta({ description: 'Bytes of UTF-8.' }),
 });
 
 export const resultPageSchema = z.object({
   callId: z.string(),
   isError: z.boolean(),
-  bytes: z.number().int().meta({ description: 'Of the whole JSON text, in UTF-8.' }),
-  digest: z.exactOptional(z.string()).meta({ description: 'SHA-256, where it is kept beside the journal.' }),
+  bytes: z.number().int().meta({ description: 'The size of the full JSON text in UTF-8.' }),
+  digest: z
+    .exactOptional(z.string())
+    .meta({ description: 'SHA-256, if the result is stored outside the journal.' }),
   offset: z.number().int(),
-  text: z.string().meta({ description: 'A part of the JSON text of the result.' }),
+  text: z.string().meta({ description: 'A part of the JSON text.' }),
   next: z
     .exactOptional(z.number().int())
-    .meta({ description: 'The offset of the next page, if there is one.' }),
+    .meta({ description: 'The offset of the next page; absent on the last.' }),
 });
 
-/** One page of a result's JSON text. */
+/** Answers with one page of a result's JSON text. Throws `run-unknown`, `call-unknown`, `result-missing`. */
 export async function readResultPage(c: Context, store: Store, runId: string, callId: string) {
   const query = resultQuery.safeParse(c.req.query());
   if (!query.success) throw describeIssues(query.error.issues);
   await findRecord(store, runId);
   const { offset, limit } = query.data;
   const { isError, bytes, digest, page } = await openResult(store, runId, callId);
-  return c.json({
-    callId,
-    isError,
-    bytes,
-    ...(digest === undefined ? {} : { digest }),
-    ...(await page(offset, limit)),
-  });
+  return c.json({ callId, isError, bytes, ...given({ digest }), ...(await page(offset, limit)) });
 }
 
-/** The whole JSON text, as it is read from the store: a part at a time, no faster than the client takes it. */
+/** Streams the full JSON text from the store, at the client's pace. Throws what `readResultPage` throws. */
 export async function downloadResult(c: Context, store: Store, runId: string, callId: string) {
   await findRecord(store, runId);
   const parts = (await openResult(store, runId, callId)).pages()[Symbol.asyncIterator]();
   let next: Promise<IteratorResult<Uint8Array>> | undefined = parts.next();
-  // A result that the store has not is an error of the request, not a broken download.
+  // Read the first part before the response begins: a missing result must be an error status, not a broken download.
   await next;
   const body = new ReadableStream<Uint8Array>({
     async pull(controller) {

@@ -10,47 +10,58 @@ import {
   sendBody,
 } from './request-bodies.ts';
 
-/** What can be said to a run. `needsAgent`: it has its effect only when the run is driven, so that its agent must be served. */
+/**
+ * One command route. `needsAgent`: the command is refused unless this server has the run's agent, because it
+ * lets the run continue and this server must then drive it. Commands without it only stop a run, so any server
+ * accepts them.
+ */
 export type CommandPath = { summary: string; body: z.ZodType; needsAgent: boolean };
 
-/** By the last part of their path: the command's type, but for the last two. */
+/**
+ * The routes by the last segment of their path. It is also the command type, except for `resume` (no command) and
+ * `commands` (a list of commands, which always needs the agent).
+ */
 export const RUN_COMMANDS = {
   approve: {
-    summary: 'Let a call run that waits for approval, with an edited input if `input` is given.',
+    summary: 'Approve a gated call; with `input`, run it with that input instead.',
     body: approveBody,
     needsAgent: true,
   },
   reject: {
-    summary: 'Refuse a call that waits for approval; the model is told.',
+    summary: 'Reject a gated call. The model receives the reason.',
     body: rejectBody,
     needsAgent: true,
   },
   answer: {
-    summary: 'Give a call its result: one the client runs, or one that is not to run.',
+    summary: 'Provide the result of a call: of a client tool, or of a gated call instead of running it.',
     body: answerBody,
     needsAgent: true,
   },
   resolve: {
-    summary: 'Say what became of a call that may or may not have happened.',
+    summary: 'Resolve a call in doubt: retry it, or record that it happened or failed.',
     body: resolveBody,
     needsAgent: true,
   },
-  send: { summary: 'Send a message for the next turn.', body: sendBody, needsAgent: true },
-  pause: { summary: 'Rest before anything more is spent.', body: byBody, needsAgent: false },
-  unpause: { summary: 'Let a paused run go on.', body: byBody, needsAgent: true },
+  send: { summary: 'Send a message; the next turn reads it.', body: sendBody, needsAgent: true },
+  pause: {
+    summary: 'Pause the run before the next action that costs tokens or has side effects.',
+    body: byBody,
+    needsAgent: false,
+  },
+  unpause: { summary: 'Continue a paused run.', body: byBody, needsAgent: true },
   step: {
-    summary: 'Let one model call or one batch of tools through, and pause.',
+    summary: 'Run one model call or one batch of tool calls, then pause again.',
     body: byBody,
     needsAgent: true,
   },
-  cancel: { summary: 'End the run.', body: cancelBody, needsAgent: false },
+  cancel: { summary: 'Cancel the run.', body: cancelBody, needsAgent: false },
   resume: {
-    summary: 'Go on with a run whose process ended. Journals nothing but the claim.',
+    summary: 'Continue a run whose process ended. Journals only the claim.',
     body: byBody,
     needsAgent: true,
   },
   commands: {
-    summary: 'Put several commands to the run at once, in their order: all are taken, or none is.',
+    summary: 'Submit several commands in order, as one append: all are accepted or none.',
     body: commandsBody,
     needsAgent: true,
   },

@@ -4,41 +4,41 @@ import { messageOf } from '../../protocol/error.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import { ApiError } from '../error-envelope.ts';
 
-/** A run while somebody watches it, tells it something or drives it. Let go with `release`. */
+/** A run that is held open to watch, command or drive it. Call `release` when done. */
 export type Hold = Opened & {
-  /** Aborted when the server shuts down: streams end. */
+  /** Aborted when the server shuts down, which ends streams. */
   closing: AbortSignal;
   release(): void;
 };
 
-export type RunRegistryOptions = {
+type RunRegistryOptions = {
   host: Host;
-  /** Opens a run of the store. */
+  /** Opens a stored run. */
   open(runId: string): Promise<Opened>;
   log(line: string): void;
 };
 
-/** `isServed`: its agent is here, so that it can be driven. */
+/** `isServed`: this server has the run's agent and can drive it. */
 export type Opened = { run: Run; isServed: boolean };
 
-/** A deadline that is due is not tried more often, in ms. */
+/** The shortest wait before a run is driven for its deadline, in ms. */
 const SHORTEST_WAKE_MS = 1_000;
 
 type Entry = {
   opening: Promise<Opened>;
   holders: number;
   driving: boolean;
-  /** Somebody asked for it while it was being driven: look once more before letting go. */
+  /** `drive` was called while the run was being driven: drive once more before releasing it. */
   driveAgain: boolean;
   cancelWake(): void;
 };
 
 /**
- * The runs this process has in hand.
+ * The runs that this process has open.
  *
- * H1 There is one `Run` for each id, which commands, streams and driving share.
- * H2 A run nobody holds is let go, but for one that rests with a deadline: it is driven when that comes.
- * H3 Driving never throws: what the store does is logged, and the run stays resumable.
+ * H1 There is one `Run` per id, shared by commands, streams and the driver.
+ * H2 A run without holders is closed, except one that rests with a deadline: it is driven at the deadline.
+ * H3 Driving never throws: store errors are logged, and the run stays resumable.
  */
 export class RunRegistry {
   readonly #options: RunRegistryOptions;
@@ -49,16 +49,17 @@ export class RunRegistry {
     this.#options = options;
   }
 
-  /** How many runs are in hand. */
+  /** The number of open runs. */
   get size(): number {
     return this.#entries.size;
   }
 
+  /** Opens the run, or shares the open one. Throws what opening throws, or `shutting-down`. */
   async hold(runId: string): Promise<Hold> {
     return await this.#take(runId, this.#entries.get(runId) ?? this.#add(runId, this.#options.open(runId)));
   }
 
-  /** Makes a new run and drives it. */
+  /** Starts a new run and drives it. Throws what `start` throws, or `shutting-down`. */
   async begin(runId: string, start: () => Promise<Run>): Promise<Run> {
     this.#assertOpen();
     const hold = await this.#take(
@@ -73,14 +74,14 @@ export class RunRegistry {
     return hold.run;
   }
 
-  /** Drives the run until it settles, if nobody else does; waits for them if somebody does. */
+  /** Drives the run in the background until it settles; while another process drives it, waits for that. */
   drive(runId: string): void {
     const entry = this.#entries.get(runId);
     if (entry?.driving === true) entry.driveAgain = true;
     else void this.#drive(runId);
   }
 
-  /** Ends all streams and wakes nothing more. What is driven now goes on until the process ends. */
+  /** Ends all streams and cancels all timers. Runs that are being driven continue until the process ends. */
   close(): void {
     this.#closing.abort();
     for (const { cancelWake } of this.#entries.values()) cancelWake();
@@ -99,7 +100,7 @@ export class RunRegistry {
       }
     } catch (error) {
       if (!this.#closing.signal.aborted)
-        this.#options.log(`Run ${runId} is not driven on: ${messageOf(error)} It stays resumable.`);
+        this.#options.log(`Run ${runId} stopped: ${messageOf(error)} It stays resumable.`);
     }
   }
 
@@ -117,7 +118,10 @@ export class RunRegistry {
 
   #add(runId: string, opening: Promise<Opened>): Entry {
     const entry = {
-      ...{ opening, holders: 0, driving: false, driveAgain: false },
+      opening,
+      holders: 0,
+      driving: false,
+      driveAgain: false,
       cancelWake: () => {},
     };
     this.#entries.set(runId, entry);
@@ -160,11 +164,11 @@ export class RunRegistry {
 
   #assertOpen(): void {
     if (this.#closing.signal.aborted)
-      throw new ApiError('shutting-down', 'The server is shutting down. Ask again later.');
+      throw new ApiError('shutting-down', 'The server is shutting down. Retry later.');
   }
 }
 
-/** When an open call of a run expires; `null` when none does. */
+/** When the run's timer is due (ms since the epoch), or `null`. */
 function findDeadline({ durable: { state } }: Run): number | null {
   return state.status === 'active' ? state.context.timer : null;
 }
@@ -173,5 +177,5 @@ function findDeadline({ durable: { state } }: Run): number | null {
 export async function findRecord(store: Store, runId: string): Promise<RunRecord> {
   const record = await store.get(runId);
   if (record !== undefined) return record;
-  throw new ApiError('run-unknown', 'There is no run of this id. GET /runs lists those there are.');
+  throw new ApiError('run-unknown', 'There is no run with this id. GET /runs lists the runs.');
 }

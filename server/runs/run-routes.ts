@@ -5,6 +5,8 @@ import { isOwnerDead } from '../../engine/driver/owner.ts';
 import { type Fold, loadRun } from '../../engine/journal/load-run.ts';
 import type { RunCommand } from '../../engine/run/command.ts';
 import type { Run } from '../../engine/run/run.ts';
+import { given } from '../../protocol/json.ts';
+import type { RunView } from '../../protocol/run-view.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import { ApiError } from '../error-envelope.ts';
 import { type BodyLimits, describeIssues, readBody } from '../read-body.ts';
@@ -13,10 +15,10 @@ import { listQuery, startBody } from './request-bodies.ts';
 import { downloadResult, readResultPage } from './result-routes.ts';
 import { type CommandPath, RUN_COMMANDS } from './run-commands.ts';
 import { findRecord, type RunRegistry } from './run-registry.ts';
-import { type RunView, summarizeRun, viewRun } from './run-view.ts';
+import { summarizeRun, viewRun } from './run-view.ts';
 import type { ServedAgents } from './served-agents.ts';
 
-export type RunRoutesOptions = {
+type RunRoutesOptions = {
   store: Store;
   clock: Host;
   agents: ServedAgents;
@@ -26,12 +28,17 @@ export type RunRoutesOptions = {
   log(line: string): void;
 };
 
-/** Without a socket, as in tests, there are no bindings. */
+/** The bindings are empty without a socket, as in tests. */
 export type RunsEnv = { Bindings: Partial<HttpBindings> };
 
 type Request = Context<RunsEnv>;
 
-/** Everything under `/runs`. */
+/**
+ * The routes under `/runs`: start, list, read, delete and stream runs, read results, and submit commands
+ * (`run-commands.ts`). A command answers with the run's view as it is after the command is durable; the registry
+ * then drives the run in the background. Errors are thrown as `ApiError` or `EngineError`; `app.ts` turns them into
+ * responses.
+ */
 export function addRunRoutes(app: Hono<RunsEnv>, options: RunRoutesOptions): void {
   const { store, clock } = options;
   app.post('/runs', c => startRun(c, options));
@@ -72,9 +79,7 @@ async function startRun(c: Request, options: RunRoutesOptions): Promise<Response
   const agent = agents.choose(name);
   const launch = agents.launchOf(agent.name);
   const runId = clock.newId('run');
-  const run = await held.begin(runId, () =>
-    agent.start(input, { ...start, runId, ...(launch === undefined ? {} : { launch }) }),
-  );
+  const run = await held.begin(runId, () => agent.start(input, { ...start, runId, ...given({ launch }) }));
   c.header('Location', `/runs/${runId}`);
   return c.json(await viewHeld(run, options), 201);
 }
@@ -85,11 +90,11 @@ async function submitCommands(
   options: RunRoutesOptions,
 ): Promise<Response> {
   const { held, bodyLimits } = options;
-  const said = await readBody(c.req.raw, body, bodyLimits);
+  const value = await readBody(c.req.raw, body, bodyLimits);
   const { run, isServed, release } = await held.hold(runId);
   try {
     if (needsAgent && !isServed) throw unavailable(run);
-    const result = await run.submit(commandsOf(name, said));
+    const result = await run.submit(commandsOf(name, value));
     if (!result.accepted) {
       const place = name === 'commands' ? { details: { index: result.index } } : {};
       throw new ApiError(result.code, result.message, { by: result.by, ...place });
@@ -101,7 +106,7 @@ async function submitCommands(
   }
 }
 
-/** What a body says, which its path's schema has let through. */
+/** The commands in a body that its route's schema has validated. */
 function commandsOf(name: string, body: unknown): RunCommand[] {
   if (name === 'resume') return [];
   return name === 'commands' ? (body as RunCommand[]) : [{ type: name, ...(body as object) } as RunCommand];
@@ -111,7 +116,11 @@ async function streamEvents(c: Request, runId: string, options: RunRoutesOptions
   const { store, clock, held, streamBounds, log } = options;
   await findRecord(store, runId);
   const stream = new EventStream({
-    ...{ runId, store, log, host: clock, bounds: streamBounds },
+    runId,
+    store,
+    log,
+    host: clock,
+    bounds: streamBounds,
     after: readPlace(c),
     hold: () => held.hold(runId),
     disconnect: () => c.env?.outgoing?.destroy(),
@@ -122,17 +131,17 @@ async function streamEvents(c: Request, runId: string, options: RunRoutesOptions
   });
 }
 
-/** What the reader has: where a browser left off goes before what the address says. */
+/** The last `seq` the reader has. `Last-Event-ID`, which browsers send when they reconnect, precedes `?after=`. */
 function readPlace(c: Request): number {
   const text = c.req.header('last-event-id') || c.req.query('after') || '0';
   if (/^\d{1,15}$/.test(text)) return Number(text);
   throw new ApiError(
     'input-invalid',
-    'Last-Event-ID and ?after= take the seq of a journal entry: a whole number.',
+    'Set Last-Event-ID or ?after= to the seq of a journal entry: a whole number.',
   );
 }
 
-/** As it stands here: what a command led to is not read back. */
+/** The view from the fold in memory, without reading the journal again. */
 async function viewHeld(run: Run, options: RunRoutesOptions): Promise<RunView> {
   const record = await findRecord(options.store, run.id);
   return await view(record, run.durable, options);
@@ -150,6 +159,6 @@ function view(record: RunRecord, fold: Fold, { store, clock, agents }: RunRoutes
 function unavailable({ context }: Run): ApiError {
   return new ApiError(
     'agent-unavailable',
-    `This server does not serve the run's agent, "${context.agent.name}", so that it could not go on here. Start the server with that agent's module (--agent MODULE), or use the command line. The run can be read, paused and cancelled here.`,
+    `This server does not have the run's agent, "${context.agent.name}", so the run cannot continue here. Restart the server with --agent and that agent's module, or use the command line. Reading, pausing and cancelling the run work without it.`,
   );
 }

@@ -2,44 +2,65 @@ import * as z from 'zod';
 import type { Host } from '../../engine/driver/host.ts';
 import { isOwnerDead } from '../../engine/driver/owner.ts';
 import type { Fold } from '../../engine/journal/load-run.ts';
-import { listOpenCalls, type Settled } from '../../engine/run/settled.ts';
+import { listOpenCalls } from '../../engine/run/settled.ts';
 import { describeWithChildren } from '../../engine/sub-agents/run-children.ts';
 import { chartIdentity } from '../../machines/snapshot.ts';
 import { type ChartState, statePath } from '../../machines/step.ts';
 import { limitsSchema } from '../../protocol/config.ts';
-import type { NextAction } from '../../protocol/effect.ts';
 import { type Item, itemSchema } from '../../protocol/item.ts';
-import type { JsonValue } from '../../protocol/json.ts';
+import { given, type JsonValue } from '../../protocol/json.ts';
+import type { AgentSummary, OpenCall, RunSummary, RunView } from '../../protocol/run-view.ts';
 import { isDriven, type RunRecord, type Store } from '../../protocol/store.ts';
 import { usageSchema } from '../../protocol/turn.ts';
 
-export const runSummarySchema = z.object({
+// The page uses the same types, so the compiler holds these schemas to them.
+
+export const agentSummarySchema = z.object({
+  name: z.string(),
+  version: z.exactOptional(z.string()),
+  models: z.array(z.object({ provider: z.string(), model: z.string() })),
+  tools: z
+    .exactOptional(z.number().int())
+    .meta({ description: 'Absent if counting them requires a connection to a tool server.' }),
+}) satisfies z.ZodType<AgentSummary>;
+
+const runSummaryFields = z.object({
   runId: z.string(),
   agent: z.string(),
   status: z.enum(['running', 'waiting', 'finished', 'failed', 'cancelled']),
   createdAt: z.number().meta({ description: 'ms since the epoch' }),
   updatedAt: z.number().meta({ description: 'ms since the epoch' }),
-  seq: z.number().int().meta({ description: 'Of the last journal entry.' }),
-  continues: z.exactOptional(z.string()),
+  seq: z.number().int().meta({ description: 'The sequence number of the last journal entry.' }),
+  continues: z
+    .exactOptional(z.string())
+    .meta({ description: 'The run whose transcript this run continues.' }),
 });
-export type RunSummary = z.infer<typeof runSummarySchema>;
+export const runSummarySchema = runSummaryFields satisfies z.ZodType<RunSummary>;
 
-export const openCallSchema = z.object({
+const openCallSchema = z.object({
   callId: z.string(),
-  runId: z.string().meta({ description: "The run that has to be told: a sub-agent's for its own calls." }),
+  runId: z.string().meta({
+    description: "The run that takes the decision: for a call of a sub-agent, the sub-agent's run.",
+  }),
   name: z.string(),
   input: z.custom<JsonValue>(),
   digest: z.string(),
   sideEffect: z.enum(['none', 'idempotent', 'once']),
   status: z.enum(['gated', 'ready', 'queued', 'running', 'reconciling', 'waiting', 'doubted']),
-  waitsFor: z.exactOptional(z.string()).meta({ description: 'The run that will give its result.' }),
-  reason: z.exactOptional(z.string()),
-  expiresAt: z.exactOptional(z.number()),
-});
+  waitsFor: z
+    .exactOptional(z.string())
+    .meta({ description: "The sub-agent's run that provides the result." }),
+  reason: z.exactOptional(z.string()).meta({
+    description: 'Why the call needs approval, or why its outcome is unknown.',
+  }),
+  expiresAt: z.exactOptional(z.number()).meta({ description: 'ms since the epoch' }),
+}) satisfies z.ZodType<OpenCall>;
 
-export const runViewSchema = runSummarySchema.extend({
-  state: z.string().meta({ description: 'The path in the chart, such as resting.awaitingApproval.' }),
-  next: z.custom<NextAction | null>().meta({ description: 'What was decided last: { type, why, … }.' }),
+export const runViewSchema = runSummaryFields.extend({
+  state: z.string().meta({ description: 'The path of the current state, such as resting.awaitingApproval.' }),
+  next: z
+    .custom<RunView['next']>()
+    .meta({ description: 'The latest decision of the chart: { type, why, … }.' }),
   paused: z.boolean(),
   turns: z.number().int(),
   toolCalls: z.number().int(),
@@ -48,35 +69,37 @@ export const runViewSchema = runSummarySchema.extend({
   cost: z.number(),
   parent: z
     .exactOptional(z.object({ runId: z.string(), callId: z.string() }))
-    .meta({ description: "The call of another run that this one, a sub-agent's, answers." }),
-  settled: z.custom<Settled | null>().meta({
-    description: "null while there is something to do. What sub-agents wait for is among the run's own.",
+    .meta({ description: "The call that started this run, if it is a sub-agent's run." }),
+  settled: z.custom<RunView['settled']>().meta({
+    description: 'null while the run has something to do. Includes what the runs of its sub-agents wait for.',
   }),
-  calls: z.array(openCallSchema).meta({ description: "Every call without a result, of this run's own." }),
+  calls: z.array(openCallSchema).meta({ description: "This run's own calls without a result." }),
   driver: z
     .object({ host: z.string(), pid: z.number().int(), until: z.number() })
     .nullable()
-    .meta({ description: 'The process that drives the run.' }),
-  transcript: z.array(itemSchema).meta({ description: 'Of this run alone, without the one it continues.' }),
+    .meta({ description: 'The process that drives the run; until is the end of its lease.' }),
+  transcript: z.array(itemSchema).meta({
+    description: "This run's own transcript, without that of the run it continues.",
+  }),
   answer: z.exactOptional(z.string()),
   availableAgent: z.boolean().meta({ description: 'Whether this server can drive the run.' }),
   chart: z.object({ version: z.number().int(), hash: z.string() }),
-});
-export type RunView = z.infer<typeof runViewSchema>;
+}) satisfies z.ZodType<RunView>;
 
 export type ViewOptions = {
   store: Store;
   host: Host;
   availableAgent: boolean;
-  /** What readers get of a raw text. */
+  /** Applies the agent's text filters to a raw text. */
   showText(text: string): string;
 };
 
+/** The record without its lease and epoch. */
 export function summarizeRun({ owner, leaseUntil, epoch, ...summary }: RunRecord): RunSummary {
   return summary;
 }
 
-/** A run as its record and the fold of its journal have it, and its sub-agents' runs as the store has them. */
+/** Builds the view from the run's record and folded journal; reads the runs of its sub-agents from the store. */
 export async function viewRun(record: RunRecord, fold: Fold, options: ViewOptions): Promise<RunView> {
   const { store, host, availableAgent, showText } = options;
   const { state, seq } = fold;
@@ -94,14 +117,16 @@ export async function viewRun(record: RunRecord, fold: Fold, options: ViewOption
     limits: context.config.limits,
     usage: context.usage,
     cost: context.cost,
-    ...(context.parent === null ? {} : { parent: context.parent }),
     settled,
     calls: listOpenCalls(context),
     driver: describeDriver(record, host.now()),
     transcript: showTranscript(state, showText),
-    ...(settled?.status === 'finished' ? { answer: settled.text } : {}),
     availableAgent,
     chart: chartIdentity(),
+    ...given({
+      parent: context.parent ?? undefined,
+      answer: settled?.status === 'finished' ? settled.text : undefined,
+    }),
   };
 }
 
@@ -111,7 +136,7 @@ function describeDriver(record: RunRecord, now: number): RunView['driver'] {
   return { host: owner.host, pid: owner.pid, until: leaseUntil };
 }
 
-/** What the model said goes through the text filters; messages that no model call has read stand last. */
+/** Filters the model's texts. Messages that no model call has read yet come last. */
 function showTranscript({ context }: ChartState, showText: (text: string) => string): Item[] {
   return [...context.transcript, ...context.inbox].map(item => {
     if (item.type !== 'message' || item.role !== 'assistant') return item;

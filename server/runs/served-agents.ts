@@ -1,4 +1,6 @@
 import type { Run } from '../../engine/run/run.ts';
+import { given } from '../../protocol/json.ts';
+import type { AgentSummary } from '../../protocol/run-view.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import { nonDrivingStore } from '../../stores/non-driving-store.ts';
 import { filterText } from '../../text/text-filter.ts';
@@ -6,29 +8,21 @@ import { type Agent, createAgent } from '../../tools/agent/agent.ts';
 import { agentNamed, namesOf } from '../../tools/agent/sub-agents.ts';
 import { ApiError } from '../error-envelope.ts';
 
-/** What a later process needs to make an agent again. */
+/** How a later process recreates an agent; stored with each run. */
 export type Launch = { module?: string; model?: string };
-
-export type AgentSummary = {
-  name: string;
-  version?: string;
-  models: { provider: string; model: string }[];
-  /** How many tools it has, where that is known without asking tool servers. */
-  tools?: number;
-};
 
 export type ServedAgentsOptions = {
   store: Store;
-  /** By name; on `store`. */
+  /** By name. Each uses `store`. */
   agents: ReadonlyMap<string, Agent>;
   launches?: ReadonlyMap<string, Launch>;
-  /** By name: agents that are made for each run of theirs, and begin none here. */
+  /** By name: agents that are created per run from its record. They start no runs through this API. */
   agentsByRun?: ReadonlyMap<string, (record: RunRecord) => Promise<Agent | undefined>>;
-  /** Makes the agent that reads and ends runs whose own is not served. It must not drive. */
+  /** Creates the agent that reads and ends runs whose own agent is not served. It must not drive them. */
   fallbackAgentFor?: (record: RunRecord) => Agent;
 };
 
-/** The agents of a server, and what stands in for those it does not have. */
+/** The agents of a server, with substitutes for the agents of runs that it cannot drive. */
 export class ServedAgents {
   readonly #options: ServedAgentsOptions;
 
@@ -36,52 +30,62 @@ export class ServedAgents {
     this.#options = options;
   }
 
+  /** Summaries of the agents that can start runs. */
   list(): AgentSummary[] {
     return [...this.#options.agents.values()].map(summarizeAgent);
   }
 
+  /** Whether this server can drive runs of the agent; sub-agents count. */
   has(name: string): boolean {
     return this.#find(name) !== undefined || this.#options.agentsByRun?.has(name) === true;
   }
 
+  /** The launch data to store with runs of the agent. */
   launchOf(name: string): Launch | undefined {
     return this.#options.launches?.get(name);
   }
 
-  /** The agent to begin a run with: the one named, or the only one. */
+  /**
+   * The agent for a new run: the named one, or the only one. Throws `model-missing`, `input-invalid` or
+   * `agent-unknown`.
+   */
   choose(name: string | undefined): Agent {
     const { agents } = this.#options;
     const [only, second] = agents.values();
     if (only === undefined) {
       throw new ApiError(
         'model-missing',
-        'This server has no agent: it shows runs and begins none. Start it with --agent MODULE, or set AGENTCHART_MODEL.',
+        'This server has no agent and cannot start runs. Restart it with --agent MODULE, or set AGENTCHART_MODEL.',
       );
     }
     const names = [...agents.keys()].join(', ');
     if (name === undefined && second !== undefined)
-      throw new ApiError('input-invalid', `Name the agent: "agent" is one of ${names}.`);
+      throw new ApiError('input-invalid', `This server has several agents. Set "agent" to one of: ${names}.`);
     const agent = name === undefined ? only : agents.get(name);
     if (agent !== undefined) return agent;
-    throw new ApiError('agent-unknown', `This server has no agent of that name; it has ${names}.`);
+    throw new ApiError(
+      'agent-unknown',
+      `This server has no agent of that name. Set "agent" to one of: ${names}.`,
+    );
   }
 
+  /** Opens a run with its own agent, or else with one that cannot drive it. */
   async open(record: RunRecord): Promise<Run> {
     const { agentsByRun, store, fallbackAgentFor } = this.#options;
     const made = await agentsByRun?.get(record.agent)?.(record);
     if (made !== undefined) return await made.open(record.runId);
-    const standIn = () => createAgent({ name: record.agent, store: nonDrivingStore(store) });
-    const agent = this.#find(record.agent) ?? fallbackAgentFor?.(record) ?? standIn();
+    const substitute = () => createAgent({ name: record.agent, store: nonDrivingStore(store) });
+    const agent = this.#find(record.agent) ?? fallbackAgentFor?.(record) ?? substitute();
     return await agent.open(record.runId);
   }
 
-  /** What readers of an agent's runs get of a raw text; the text itself where the agent is not served. */
+  /** Applies the agent's text filters; returns the text unchanged if the agent is not served. */
   showText(name: string, text: string): string {
     const agent = this.#find(name);
     return filterText(text, (agent && agentNamed(agent, name))?.options.textFilters ?? []);
   }
 
-  /** The agent of this name, or the one that has a sub-agent of this name. */
+  /** The agent of this name, or an agent with a sub-agent of this name. */
   #find(name: string): Agent | undefined {
     const { agents } = this.#options;
     return agents.get(name) ?? [...agents.values()].find(agent => namesOf(agent).includes(name));
@@ -94,8 +98,7 @@ function summarizeAgent({ name, options }: Agent): AgentSummary {
   const isKnown = tools.every(tool => 'name' in tool);
   return {
     name,
-    ...(version === undefined ? {} : { version }),
     models: models.map(({ provider, model: id }) => ({ provider, model: id })),
-    ...(isKnown ? { tools: tools.length } : {}),
+    ...given({ version, tools: isKnown ? tools.length : undefined }),
   };
 }

@@ -5,7 +5,7 @@ import { begin, rejectsWith } from './samples.ts';
 
 const DIGEST = 'ab'.repeat(32);
 const OTHER = 'cd'.repeat(32);
-/** Longer than any part a store may divide it into, in characters of one to four bytes. */
+/** Longer than any part into which a store may divide it, with characters of one to four bytes. */
 const TEXT = JSON.stringify('aé漢👩'.repeat(100_000));
 const BYTES = Buffer.from(TEXT);
 
@@ -21,9 +21,10 @@ async function readAll(store: Store, runId: string, digest: string, length: numb
   return Buffer.concat(pages);
 }
 
+/** Checks of large results. */
 export const blobChecks: readonly Check[] = [
   {
-    name: 'a blob is read as it was put, in pages of any length',
+    name: 'a blob is read as written, in pages of any length',
     async run(store) {
       await store.create(begin('a'));
       await store.putBlob('a', DIGEST, TEXT);
@@ -35,7 +36,7 @@ export const blobChecks: readonly Check[] = [
     },
   },
   {
-    name: 'a page behind the end of a blob is empty, and one of no length too',
+    name: 'a page after the end of a blob is empty, and so is a page of length 0',
     async run(store) {
       await store.create(begin('a'));
       await store.putBlob('a', DIGEST, '"abc"');
@@ -46,7 +47,7 @@ export const blobChecks: readonly Check[] = [
     },
   },
   {
-    name: 'a blob that is put again changes nothing',
+    name: 'writing a blob again changes nothing',
     async run(store) {
       await store.create(begin('a'));
       await store.create(begin('b'));
@@ -56,7 +57,7 @@ export const blobChecks: readonly Check[] = [
     },
   },
   {
-    name: 'a blob belongs to the run it was put to, and to no other',
+    name: 'a blob belongs only to the run for which it was written',
     async run(store) {
       await store.create(begin('a'));
       await store.create(begin('b', { continues: 'a' }));
@@ -68,7 +69,7 @@ export const blobChecks: readonly Check[] = [
     },
   },
   {
-    name: 'a fork has the blobs of the run it was forked from, as of then',
+    name: 'a fork has the blobs that its original had at the time of forking',
     async run(store) {
       await store.create(begin('a'));
       await store.putBlob('a', DIGEST, TEXT);
@@ -82,7 +83,7 @@ export const blobChecks: readonly Check[] = [
     },
   },
   {
-    name: 'a caller that changes a page it read does not change the blob',
+    name: 'changing a returned page does not change the blob',
     async run(store) {
       await store.create(begin('a'));
       await store.putBlob('a', DIGEST, '"abc"');
@@ -92,9 +93,10 @@ export const blobChecks: readonly Check[] = [
   },
 ];
 
+/** Durability checks of large results. */
 export const blobDurabilityChecks: readonly DurabilityCheck[] = [
   {
-    name: 'a blob, and what a fork has of it, is there after the store is opened again',
+    name: 'a blob and its copy in a fork survive reopening the store',
     async run(store, reopen) {
       await store.create(begin('a'));
       await store.putBlob('a', DIGEST, TEXT);

@@ -1,18 +1,20 @@
 import type { Store } from '../../protocol/store.ts';
 
+/** How the conformance checks open a store. */
 export type StoreUnderTest = {
-  /** A new, empty store. */
+  /** Opens a new, empty store. */
   open(): Promise<Store>;
-  /** Closes `store` and opens what it kept, as a later process would. */
+  /** Closes `store` and opens it again, as a later process would. */
   reopen?(store: Store): Promise<Store>;
 };
 
+/** A named check; `run` rejects if the store is wrong. */
 export type StoreCheck = { name: string; run(): Promise<void> };
 
 /** A check of one empty store. */
 export type Check = { name: string; run(store: Store): Promise<void> };
 
-/** A check of what a store keeps; `reopen` gives it as a later process finds it. */
+/** A durability check; `reopen` returns the store as a later process finds it. */
 export type DurabilityCheck = {
   name: string;
   run(store: Store, reopen: () => Promise<Store>): Promise<void>;

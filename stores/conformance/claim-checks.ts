@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import type { Check } from './check.ts';
 import { begin, makeOwner, receive, request } from './samples.ts';
 
+/** Checks of claims, leases and epochs. */
 export const claimChecks: readonly Check[] = [
   {
-    name: 'a run may be created claimed, with the claim in its journal',
+    name: 'a run can be created with a claim, which is in its journal',
     async run(store) {
       assert.deepEqual(await store.create(begin('a'), request('one')), { epoch: 1, seq: 2 });
       const [, entry] = await store.read('a');
@@ -14,7 +15,7 @@ export const claimChecks: readonly Check[] = [
     },
   },
   {
-    name: 'a claim of a free run takes the lease and is journaled with it',
+    name: 'a claim of a free run gets the lease and is journaled',
     async run(store) {
       await store.create(begin('a'));
       assert.deepEqual(await store.claim('a', request('one')), { type: 'claimed', epoch: 1, seq: 2 });
@@ -28,7 +29,7 @@ export const claimChecks: readonly Check[] = [
     },
   },
   {
-    name: 'what tells an owner from others is kept with the lease and named in the journal',
+    name: 'the identity of an owner is kept with the lease and in the journal',
     async run(store) {
       const owner = { ...makeOwner('one'), startedAt: 'a b', space: 'space', instance: 'copy' };
       await store.create(begin('a'), request('one', { owner }));
@@ -42,7 +43,7 @@ export const claimChecks: readonly Check[] = [
     },
   },
   {
-    name: 'a held run is not claimed, and the claimant is told who holds it until when',
+    name: 'a claim of a held run is refused with the owner and the expiry of the lease',
     async run(store) {
       await store.create(begin('a'), request('one'));
       const held = { type: 'held', owner: makeOwner('one'), until: 6000 };
@@ -62,7 +63,7 @@ export const claimChecks: readonly Check[] = [
     },
   },
   {
-    name: 'a claim says in the journal whom it replaces, if nobody had let go of the lease',
+    name: 'a claim names the owner that it replaces, unless the lease was released',
     async run(store) {
       await store.create(begin('a'), request('one'));
       await store.claim('a', request('two', { now: 6000 }));
@@ -90,7 +91,7 @@ export const claimChecks: readonly Check[] = [
     },
   },
   {
-    name: 'of many claims of a free run exactly one wins',
+    name: 'of many concurrent claims of a free run, exactly one succeeds',
     async run(store) {
       await store.create(begin('a'));
       const claims = Array.from({ length: 20 }, (_, index) => store.claim('a', request(`owner ${index}`)));
@@ -100,7 +101,7 @@ export const claimChecks: readonly Check[] = [
     },
   },
   {
-    name: 'a report of an older epoch is superseded, wherever it would stand',
+    name: 'an append with an older epoch is superseded, at any seq',
     async run(store) {
       await store.create(begin('a'), request('one'));
       await store.claim('a', request('two', { now: 7000 }));
@@ -114,7 +115,7 @@ export const claimChecks: readonly Check[] = [
     },
   },
   {
-    name: 'an input is taken whoever drives',
+    name: 'an input is accepted from any process',
     async run(store) {
       await store.create(begin('a'), request('one'));
       const result = await store.append('a', { after: 2, input: true }, [receive('x')], {
@@ -149,7 +150,7 @@ export const claimChecks: readonly Check[] = [
     },
   },
   {
-    name: 'a released run is claimed at once, under a new epoch, and a released lease is not renewed',
+    name: 'a released run can be claimed immediately, with a new epoch, and a released lease cannot be renewed',
     async run(store) {
       await store.create(begin('a'), request('one'));
       await store.release('a', 1);

@@ -41,9 +41,10 @@ const turn: RunEvent = {
   startedAt: 1500,
 };
 
+/** Checks that content is stored unchanged. */
 export const contentChecks: readonly Check[] = [
   {
-    name: 'an event comes back equal to what was appended, its keys in their order',
+    name: 'an event is read as appended, with its keys in the same order',
     async run(store) {
       await store.create(begin('a'));
       await store.append('a', { after: 1, epoch: 0 }, [turn], { status: 'running' });
@@ -53,7 +54,7 @@ export const contentChecks: readonly Check[] = [
     },
   },
   {
-    name: 'any text comes back as it was, in events, ids and names',
+    name: 'any text is read as written, in events, ids and names',
     async run(store) {
       const runId = `run ${STRANGE_TEXT}`;
       const item = say(STRANGE_TEXT, `item ${STRANGE_TEXT}`);
@@ -69,7 +70,7 @@ export const contentChecks: readonly Check[] = [
     },
   },
   {
-    name: 'an output of ten megabytes comes back whole',
+    name: 'an output of ten megabytes is read in full',
     async run(store) {
       const output: JsonValue = { body: 'ab"\n漢'.repeat((10 * MEGABYTE) / 5), after: 1 };
       await store.create(begin('a'));
@@ -80,7 +81,7 @@ export const contentChecks: readonly Check[] = [
     },
   },
   {
-    name: 'a caller that changes what it appended or read does not change the journal',
+    name: 'changing an appended or returned event does not change the journal',
     async run(store) {
       const event = begin('a');
       await store.create(event);
@@ -92,7 +93,7 @@ export const contentChecks: readonly Check[] = [
     },
   },
   {
-    name: 'a caller that changes a record, a lease or a snapshot does not change the store',
+    name: 'changing a record, a lease or a snapshot does not change the store',
     async run(store) {
       const claim = request('one');
       const state = { value: 'deciding' };
@@ -109,7 +110,7 @@ export const contentChecks: readonly Check[] = [
     },
   },
   {
-    name: 'an event that could not be read back is refused before anything is written',
+    name: 'an event that could not be read back is rejected before anything is written',
     async run(store) {
       const cycle: Record<string, JsonValue> = {};
       cycle.self = cycle;

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import type { DurabilityCheck } from './check.ts';
 import { begin, makeOwner, receive, request, say } from './samples.ts';
 
+/** Checks that data survives reopening the store. */
 export const durabilityChecks: readonly DurabilityCheck[] = [
   {
-    name: 'journal, record, items and snapshot are there after the store is opened again',
+    name: 'journal, record, items and snapshot survive reopening the store',
     async run(store, reopen) {
       await store.create(begin('a', { input: [say('hello', 'i0')] }));
       await store.create(begin('b', { at: 2000, continues: 'a' }));
@@ -19,7 +20,7 @@ export const durabilityChecks: readonly DurabilityCheck[] = [
     },
   },
   {
-    name: 'a run created with the rest of a journal is there whole after the store is opened again',
+    name: 'a run created with several events survives reopening the store',
     async run(store, reopen) {
       const rest = { events: [receive('2'), receive('3')], status: 'waiting' } as const;
       await store.create(begin('a'), undefined, rest);
@@ -31,7 +32,7 @@ export const durabilityChecks: readonly DurabilityCheck[] = [
     },
   },
   {
-    name: 'a lease and its epoch hold after the store is opened again',
+    name: 'a lease and its epoch survive reopening the store',
     async run(store, reopen) {
       await store.create(begin('a'), request('one'));
       const later = await reopen();
@@ -50,7 +51,7 @@ export const durabilityChecks: readonly DurabilityCheck[] = [
     },
   },
   {
-    name: 'a journal goes on where it ended after the store is opened again',
+    name: 'a journal continues where it ended after reopening the store',
     async run(store, reopen) {
       await store.create(begin('a'));
       const later = await reopen();

@@ -4,9 +4,10 @@ import type { Page } from '../../protocol/store.ts';
 import type { Check } from './check.ts';
 import { begin, receive, rejectsWith, request, say } from './samples.ts';
 
+/** Checks of journals and appends. */
 export const journalChecks: readonly Check[] = [
   {
-    name: 'an adopted run goes on behind the entry it was taken over at',
+    name: 'an adopted run continues after the entry at which it was adopted',
     async run(store) {
       const adopted = { runId: 'a', agent: 'refunds', status: 'waiting', createdAt: 900, seq: 7 } as const;
       await store.adopt({ ...adopted, state: { fold: 7 } });
@@ -29,7 +30,7 @@ export const journalChecks: readonly Check[] = [
     },
   },
   {
-    name: 'a created run has its start as entry 1 and a record made of it',
+    name: 'a created run has its start as entry 1, and a matching record',
     async run(store) {
       const event = begin('a', { continues: 'z' });
       assert.deepEqual(await store.create(event), { epoch: 0, seq: 1 });
@@ -47,7 +48,7 @@ export const journalChecks: readonly Check[] = [
     },
   },
   {
-    name: 'a run created with the rest of a journal has all of it, with its status, before its claim',
+    name: 'a run created with several events has all of them, with its status, before its claim',
     async run(store) {
       const last: RunEvent = { type: 'message.received', at: 4000, items: [say('3', 'i3')] };
       const events = [receive('2'), last];
@@ -62,7 +63,7 @@ export const journalChecks: readonly Check[] = [
     },
   },
   {
-    name: 'a run whose rest could not be read back is not created, nor a part of it',
+    name: 'a run with an event that could not be read back is not created',
     async run(store) {
       const events = [receive('2'), receive('3', Number.NaN)];
       await rejectsWith('input-invalid', store.create(begin('a'), undefined, { events, status: 'running' }));
@@ -75,7 +76,7 @@ export const journalChecks: readonly Check[] = [
     },
   },
   {
-    name: 'a run is created once, and the second attempt changes nothing',
+    name: 'creating a run a second time is rejected and changes nothing',
     async run(store) {
       await store.create(begin('a'));
       await rejectsWith('run-exists', store.create(begin('a', { at: 9000 }), request('second')));
@@ -84,7 +85,7 @@ export const journalChecks: readonly Check[] = [
     },
   },
   {
-    name: 'entries come back in the order they were appended, numbered from 1 without gaps',
+    name: 'entries are read in the order of appending, numbered from 1 without gaps',
     async run(store) {
       await store.create(begin('a'));
       await store.create(begin('b'));
@@ -99,7 +100,7 @@ export const journalChecks: readonly Check[] = [
     },
   },
   {
-    name: 'a read behind an entry gives only what follows it',
+    name: 'a read after an entry returns only the entries that follow',
     async run(store) {
       await store.create(begin('a'));
       await store.append('a', { after: 1, input: true }, [receive('2'), receive('3')], { status: 'running' });
@@ -109,7 +110,7 @@ export const journalChecks: readonly Check[] = [
     },
   },
   {
-    name: 'a page ends with its last entry or the one that reaches its characters, and is empty only at the end',
+    name: 'a page ends at its number of entries or characters, and is empty only at the end',
     async run(store) {
       await store.create(begin('a'));
       await store.append(
@@ -129,7 +130,7 @@ export const journalChecks: readonly Check[] = [
     },
   },
   {
-    name: 'an append tells the new length and moves the record with it',
+    name: 'an append returns the new seq and updates the record',
     async run(store) {
       await store.create(begin('a'));
       const result = await store.append('a', { after: 1, epoch: 0 }, [receive('x', 4000)], {
@@ -142,7 +143,7 @@ export const journalChecks: readonly Check[] = [
     },
   },
   {
-    name: 'an append of no events changes the status alone',
+    name: 'an append without events changes only the status',
     async run(store) {
       await store.create(begin('a'));
       const result = await store.append('a', { after: 1, epoch: 0 }, [], { status: 'waiting' });
@@ -151,7 +152,7 @@ export const journalChecks: readonly Check[] = [
     },
   },
   {
-    name: 'an append that is not right behind the last entry conflicts and writes nothing',
+    name: 'an append after an earlier entry than the last is a conflict and writes nothing',
     async run(store) {
       const { epoch } = await store.create(begin('a'), request('driver'));
       for (const after of [0, 1]) {
@@ -169,7 +170,7 @@ export const journalChecks: readonly Check[] = [
     },
   },
   {
-    name: 'an append behind an entry that is not there is told that the journal lost some, and writes nothing',
+    name: 'an append after a missing entry is rejected because entries were lost, and writes nothing',
     async run(store) {
       const { epoch } = await store.create(begin('a'), request('driver'));
       await rejectsWith(
@@ -183,7 +184,7 @@ export const journalChecks: readonly Check[] = [
     },
   },
   {
-    name: 'of many appends behind one entry exactly one wins',
+    name: 'of many concurrent appends after one entry, exactly one succeeds',
     async run(store) {
       await store.create(begin('a'));
       for (let after = 1; after <= 5; after += 1) {
@@ -200,7 +201,7 @@ export const journalChecks: readonly Check[] = [
     },
   },
   {
-    name: 'of appends to many runs at once each stands or falls by itself',
+    name: 'concurrent appends to many runs succeed or fail independently',
     async run(store) {
       const runIds = Array.from({ length: 10 }, (_, index) => `run ${index}`);
       await Promise.all(runIds.map(runId => store.create(begin(runId))));
@@ -229,7 +230,7 @@ export const journalChecks: readonly Check[] = [
     },
   },
   {
-    name: 'a page begins and ends within what was appended together',
+    name: 'a page can begin and end within one append',
     async run(store) {
       await store.create(begin('a'));
       const events = ['2', '3', '4', '5'].map(text => receive(text));
@@ -243,7 +244,7 @@ export const journalChecks: readonly Check[] = [
     },
   },
   {
-    name: 'events are appended all or none',
+    name: 'an append writes all events or none',
     async run(store) {
       await store.create(begin('a'));
       const events = [receive('fine'), receive('broken', Number.NaN)];
@@ -262,7 +263,7 @@ export const journalChecks: readonly Check[] = [
     },
   },
   {
-    name: 'a run that does not exist is refused by name, not made',
+    name: 'calls for an unknown run are rejected and do not create it',
     async run(store) {
       await rejectsWith('run-unknown', store.read('a'));
       await rejectsWith(

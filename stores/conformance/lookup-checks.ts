@@ -1,17 +1,11 @@
 import assert from 'node:assert/strict';
-import type { RunEvent } from '../../protocol/event.ts';
 import type { Check } from './check.ts';
-import { begin, receive, rejectsWith, request, say } from './samples.ts';
+import { begin, receive, rejectsWith, request } from './samples.ts';
 
-const _message: RunEvent = {
-  type: 'message.received',
-  at: 2000,
-  items: [say('one', 'i1'), say('two', 'i2')],
-};
-
+/** Checks of lists, chains, snapshots and `close`. */
 export const lookupChecks: readonly Check[] = [
   {
-    name: 'runs are listed newest first, those of one moment by id',
+    name: 'runs are listed newest first, and by id if created at the same time',
     async run(store) {
       for (const [runId, at] of [
         ['b', 2000],
@@ -28,7 +22,7 @@ export const lookupChecks: readonly Check[] = [
     },
   },
   {
-    name: 'a list is narrowed by status and cut to its limit',
+    name: 'a list can be filtered by status and limited',
     async run(store) {
       for (const [at, runId] of ['a', 'b', 'c'].entries()) await store.create(begin(runId, { at }));
       await store.append('a', { after: 1, input: true }, [receive('x')], { status: 'waiting' });
@@ -44,7 +38,7 @@ export const lookupChecks: readonly Check[] = [
     },
   },
   {
-    name: 'a chain goes from the oldest run to the one asked for',
+    name: 'a chain begins with the oldest run and ends with the requested one',
     async run(store) {
       await store.create(begin('a'));
       await store.create(begin('b', { continues: 'a' }));
@@ -58,7 +52,7 @@ export const lookupChecks: readonly Check[] = [
     },
   },
   {
-    name: 'a chain with a missing or circular link is refused, never shortened',
+    name: 'a chain with a missing or circular link is rejected, never shortened',
     async run(store) {
       await store.create(begin('a', { continues: 'gone' }));
       await rejectsWith('run-unknown', store.chain('a'));
@@ -67,7 +61,7 @@ export const lookupChecks: readonly Check[] = [
     },
   },
   {
-    name: 'the latest snapshot comes back, and an older one does not replace it',
+    name: 'the latest snapshot is returned, and an older one does not replace it',
     async run(store) {
       const rest = { events: [receive('2'), receive('3')], status: 'running' } as const;
       await store.create(begin('a'), undefined, rest);
@@ -82,7 +76,7 @@ export const lookupChecks: readonly Check[] = [
     },
   },
   {
-    name: 'a closed store refuses everything, and may be closed again',
+    name: 'a closed store rejects every call, and can be closed again',
     async run(store) {
       await store.create(begin('a'));
       await store.close();

@@ -15,23 +15,21 @@ function answer(callId: string): RunEvent {
   return { type: 'result.received', at: 3000, callId, output: 'done', isError: false };
 }
 
-/** A redaction of the message in entry 2 of a run with `after` entries. */
+/** Returns a redaction of the message in entry 2 of a run with `after` entries. */
 function redactSecond(after: number, changes: Partial<Redaction> = {}): Redaction {
   return {
-    ...{
-      after,
-      entries: [{ seq: 2, event: receive('gone') }],
-      blobs: [],
-      state: { text: 'gone' },
-      now: 5000,
-      isDead: () => false,
-    },
+    after,
+    entries: [{ seq: 2, event: receive('gone') }],
+    blobs: [],
+    state: { text: 'gone' },
+    now: 5000,
+    isDead: () => false,
     event: { type: 'run.redacted', at: 5000, paths: ['/2/items/0/content/0/text'] },
     ...changes,
   };
 }
 
-/** The child of `parent`, for a call of it. */
+/** Returns the first event of a child run. */
 function beginChild(runId: string, parent: string) {
   return begin(runId, { parent: { runId: parent, callId: 'call' } });
 }
@@ -42,7 +40,7 @@ async function hasRun(store: Store, runId: string): Promise<boolean> {
 
 const deletionChecks: readonly Check[] = [
   {
-    name: 'a deleted run is unknown to every method, and its id is free again',
+    name: 'a deleted run is unknown to every method, and its id can be used again',
     async run(store) {
       await store.create(begin('a', { input: [say('hello', 'i0')] }));
       await store.create(begin('b', { input: [say('hello', 'i1')] }));
@@ -73,7 +71,7 @@ const deletionChecks: readonly Check[] = [
     },
   },
   {
-    name: 'a run is not deleted while it is driven, but when its driver is gone or let go',
+    name: 'a run is not deleted while it is driven, but after its lease expired or was released or its driver died',
     async run(store) {
       for (const id of ['a', 'b', 'c']) await store.create(begin(id), request('one'));
       await rejectsWith('refused', store.delete('a', { now: 5999, cascade: true }));
@@ -86,7 +84,7 @@ const deletionChecks: readonly Check[] = [
     },
   },
   {
-    name: 'a run that another continues is deleted with it, and not alone',
+    name: 'a run that another run continues is deleted only together with it',
     async run(store) {
       await store.create(begin('a'));
       await store.create(begin('b', { continues: 'a' }));
@@ -99,7 +97,7 @@ const deletionChecks: readonly Check[] = [
     },
   },
   {
-    name: 'the runs of its sub-agents go with a run, and none goes before a parent that has not ended',
+    name: 'a run is deleted with its child runs, and a child run not before its parent has ended',
     async run(store) {
       await store.create(begin('a'));
       await store.create(beginChild('b', 'a'));
@@ -114,7 +112,7 @@ const deletionChecks: readonly Check[] = [
     },
   },
   {
-    name: 'a fork outlives the run it was forked from, with its blobs',
+    name: 'a fork and its blobs survive the deletion of its original',
     async run(store) {
       await store.create(begin('a'));
       await store.putBlob('a', DIGEST, '"abc"');
@@ -127,7 +125,7 @@ const deletionChecks: readonly Check[] = [
     },
   },
   {
-    name: 'a run whose sub-agent a fork still waits for is deleted with the fork, and alone once it waits no more',
+    name: 'a run whose child run a fork waits for is deleted with the fork, or alone once the fork has the result',
     async run(store) {
       for (const [id, child] of [
         ['a', 'b'],
@@ -150,7 +148,7 @@ const deletionChecks: readonly Check[] = [
 
 const redactionChecks: readonly Check[] = [
   {
-    name: 'a redaction puts entries in the place of others, says so behind them, and leaves the rest',
+    name: 'a redaction replaces entries, appends its own event, and keeps the other entries',
     async run(store) {
       const rest = {
         events: [receive('two'), receive('three'), settle('c', 'four')],
@@ -172,7 +170,7 @@ const redactionChecks: readonly Check[] = [
     },
   },
   {
-    name: 'a redaction puts a snapshot in the place of all before, and removes the blobs it names, but those of other runs',
+    name: 'a redaction replaces the snapshot and removes its blobs, but not from other runs',
     async run(store) {
       await store.create(begin('a'), undefined, { events: [receive('two')], status: 'waiting' });
       await store.putBlob('a', DIGEST, '"abc"');
@@ -188,7 +186,7 @@ const redactionChecks: readonly Check[] = [
     },
   },
   {
-    name: 'a redaction of a journal that is longer by now, driven or unknown changes nothing',
+    name: 'a redaction of a run that is longer, driven or unknown changes nothing',
     async run(store) {
       await store.create(begin('a'), undefined, {
         events: [receive('two'), receive('three')],
@@ -206,7 +204,7 @@ const redactionChecks: readonly Check[] = [
     },
   },
   {
-    name: 'a redaction that says nothing only removes',
+    name: 'a redaction without an event appends nothing',
     async run(store) {
       await store.create(begin('a'), undefined, { events: [receive('two')], status: 'waiting' });
       const before = await store.read('a');
@@ -217,11 +215,13 @@ const redactionChecks: readonly Check[] = [
   },
 ];
 
+/** Checks of deletion and redaction. */
 export const removalChecks: readonly Check[] = [...deletionChecks, ...redactionChecks];
 
+/** Durability checks of deletion and redaction. */
 export const removalDurabilityChecks: readonly DurabilityCheck[] = [
   {
-    name: 'what was deleted or redacted is so after the store is opened again',
+    name: 'deletions and redactions survive reopening the store',
     async run(store, reopen) {
       await store.create(begin('a'), undefined, { events: [receive('two')], status: 'waiting' });
       await store.create(begin('b'));

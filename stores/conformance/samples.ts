@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict';
 import type { RunEvent, RunStarted } from '../../protocol/event.ts';
 import type { MessageItem } from '../../protocol/item.ts';
+import { given } from '../../protocol/json.ts';
 import type { ClaimRequest, Owner } from '../../protocol/store.ts';
 
+/** Returns a user message. */
 export function say(text: string, id?: string): MessageItem {
-  const content = [{ type: 'text' as const, text }];
-  return { type: 'message', role: 'user', content, ...(id !== undefined && { id }) };
+  return { type: 'message', role: 'user', content: [{ type: 'text', text }], ...given({ id }) };
 }
 
+/** Returns the first event of a run. */
 export function begin(runId: string, changes: Partial<RunStarted> = {}): RunStarted {
   return {
     type: 'run.started',
@@ -33,10 +35,12 @@ export function begin(runId: string, changes: Partial<RunStarted> = {}): RunStar
   };
 }
 
+/** Returns the event of a received message. */
 export function receive(text: string, at = 2000): RunEvent {
   return { type: 'message.received', at, items: [say(text)] };
 }
 
+/** Returns the event of a settled call. */
 export function settle(
   callId: string,
   output: Extract<RunEvent, { type: 'tool.settled' }>['output'],
@@ -44,15 +48,17 @@ export function settle(
   return { type: 'tool.settled', at: 3000, generation: 1, callId, output, isError: false };
 }
 
+/** Returns an owner without a process identity. */
 export function makeOwner(id: string): Owner {
   return { id, host: 'host', pid: 7, startedAt: '1' };
 }
 
+/** Returns a claim at time 5000 for a lease of 1000 ms. */
 export function request(id: string, changes: Partial<ClaimRequest> = {}): ClaimRequest {
   return { owner: makeOwner(id), now: 5000, leaseMs: 1000, isDead: () => false, ...changes };
 }
 
-/** Passes when `work` rejects with an `EngineError` of this code. */
+/** Asserts that `work` rejects with an `EngineError` of this code. */
 export async function rejectsWith(code: string, work: Promise<unknown>): Promise<void> {
   await assert.rejects(work, { name: 'EngineError', code });
 }

@@ -4,10 +4,10 @@ import { locateRun } from './locate-run.ts';
 import { escapeText } from './rows.ts';
 import type { Statements } from './statements.ts';
 
-/** How the bytes of a blob are divided: every part but the last is as long. */
+/** The size of every part of a blob except the last. */
 const PART_BYTES = 64 * 1024;
 
-/** Keeps the text for this run; one that another run has is only referred to. Throws `run-unknown`. */
+/** Stores the text for a run; a blob that another run already has is only referenced. Throws `run-unknown`. */
 export function writeBlob(sql: Statements, runId: string, digest: string, text: string): void {
   const { run } = locateRun(sql, runId);
   if (sql.isBlobKept.get(digest) === undefined) writeParts(sql, digest, Buffer.from(text));
@@ -21,12 +21,12 @@ function writeParts(sql: Statements, digest: string, bytes: Buffer): void {
   }
 }
 
-/** The new run has what the other one has. */
+/** Gives the new run all blobs of another run. */
 export function shareBlobs(sql: Statements, run: number, { from }: { from: string }): void {
   sql.shareBlobs.run(run, escapeText(from));
 }
 
-/** Reads only the parts it needs. What is not as it was written is `store-damaged`. */
+/** Reads a range of a blob. Throws `store-damaged` for a part that does not match its checksum. */
 export function readBytes(
   sql: Statements,
   runId: string,
@@ -36,11 +36,11 @@ export function readBytes(
   if (sql.hasBlob.get(escapeText(runId), digest) === undefined) return undefined;
   const first = offset - (offset % PART_BYTES);
   const parts = sql.blobParts.all(digest, first, offset + length).map(({ start, bytes, sum }, index) => {
-    const isWhole = bytes instanceof Uint8Array && Number(start) === first + index * PART_BYTES;
-    if (isWhole && sum === sumOfPart(digest, Number(start), bytes)) return bytes;
+    const isInPlace = bytes instanceof Uint8Array && Number(start) === first + index * PART_BYTES;
+    if (isInPlace && sum === sumOfPart(digest, Number(start), bytes)) return bytes;
     throw new EngineError(
       'store-damaged',
-      `The result ${digest} of run "${runId}" is not what was written. Restore the store from a backup.`,
+      `The result ${digest} of run "${runId}" does not match its checksum. Restore the store from a backup.`,
       { runId, digest },
     );
   });

@@ -2,13 +2,13 @@ import { createHash, hash } from 'node:crypto';
 import type { Row } from './rows.ts';
 
 /**
- * Checksums bind each entry of a journal to all before it and to the record of its run, so that an entry
- * that was changed, moved, repeated or brought from another run is told from one that was written. They
- * are against accidents: a person who can write the file can write them too. Status, epoch and time of the record
- * have none, because they follow from the journal: replay and export compare them (`compareRecord`).
+ * Checksums bind each journal entry to all earlier entries and to the record of its run. They detect entries that were
+ * changed, moved, repeated or copied from another run. They protect against accidents only: anyone who can write the
+ * file can also recompute them. Status, epoch and time of the record have no checksum, because they follow from the
+ * journal: replay and export compare them (`compareRecord`).
  */
 
-/** How long a checksum is, in characters. */
+/** The length of a checksum, in characters. */
 export const SUM_CHARS = 16;
 
 /** The first 64 bits of a SHA-256, in hex. */
@@ -16,24 +16,25 @@ function digest(text: string): string {
   return hash('sha256', text, 'hex').slice(0, SUM_CHARS);
 }
 
-/** What a journal's first entry is bound to: what is in the record of its run and never changes. */
+/** Returns the checksum of the immutable parts of a run's record, to which the first entry is bound. */
 export function sumOfRecord({ run_id, agent, created_at, base, continues }: Row): string {
   return digest(JSON.stringify([run_id, agent, created_at, base, continues]));
 }
 
 /**
- * Of an entry, given the checksum of what it stands behind: the entry before it, or the record. `stateHash` is what is
- * kept with it of the state there; JSON cannot end in one.
+ * Returns the checksum of an entry. `before` is the checksum of the previous entry or of the record. `stateHash` is the
+ * state hash stored with the entry; JSON cannot end like one, so the concatenation is unambiguous.
  */
 export function sumOfEntry(before: string, text: string, stateHash = ''): string {
   return digest(before + text + stateHash);
 }
 
-/** Of a part of a blob. */
+/** Returns the checksum of a part of a blob. */
 export function sumOfPart(blob: string, start: number, bytes: Uint8Array): string {
   return createHash('sha256').update(`${blob} ${start} `).update(bytes).digest('hex').slice(0, SUM_CHARS);
 }
 
+/** Returns the checksum of a snapshot. */
 export function sumOfSnapshot(key: string, seq: number, text: string): string {
   return digest(`${key} ${seq} ${text}`);
 }

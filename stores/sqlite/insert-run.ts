@@ -5,8 +5,8 @@ import { describeRun, type Position } from './locate-run.ts';
 import { escapeOptional, escapeText } from './rows.ts';
 import type { Statements } from './statements.ts';
 
-/** What the record of a run begins with; `base` is the number of the entry that its journal begins behind. */
-export type NewRun = {
+/** The initial record of a run. Its journal begins after the entry `base`. */
+type NewRun = {
   agent: string;
   agentVersion?: string | undefined;
   chart?: { version: number; hash: string };
@@ -17,7 +17,9 @@ export type NewRun = {
   base: number;
 };
 
-/** A run without entries. Throws `run-exists`, and `store-damaged` as `describeRun`. */
+/**
+ * Inserts a run without entries and returns its position. Throws `run-exists`, and `store-damaged` like `describeRun`.
+ */
 export function insertRun(sql: Statements, runId: string, created: NewRun): Position {
   if (describeRun(sql, runId) !== undefined) throw existingRun(runId);
   const { chart, status, createdAt, base } = created;

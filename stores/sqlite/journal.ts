@@ -7,12 +7,12 @@ import { sumOfEntry } from './checksum.ts';
 import type { Position } from './locate-run.ts';
 import type { Statements } from './statements.ts';
 
-/** How much of an append one row holds: a reader of one entry reads no more than about this with it. */
+/** The approximate maximum size of one row: what a reader of one entry has to read at most. */
 const ROW: Page = { ...WHOLE, chars: 64 * 1024 };
 
 /**
- * Writes `events` behind `position`, and where they lead to; `texts` are their JSON, in the same order. Gives
- * the position behind them.
+ * Appends `events` at `position` and updates the run's record; `texts` are their JSON, in the same order. Returns the
+ * position after them. Throws `journal-damaged` if an entry is already there.
  */
 export function writeEvents(
   sql: Statements,
@@ -30,7 +30,7 @@ export function writeEvents(
   }
   if (sql.rowBehind.get(run, position.seq) !== undefined) {
     const next = position.seq + 1;
-    throw describeDamage(runId, next, 'is there already, behind the last one that was written');
+    throw describeDamage(runId, next, 'already exists, after the recorded end of the journal');
   }
   const end = writeRows(sql, position, texts, stateHash);
   if (status === position.status) sql.advance.run(end.seq, last.at, end.sum, run);
@@ -38,7 +38,7 @@ export function writeEvents(
   return { ...position, ...end, status };
 }
 
-/** One row, or more for an append that is too long for one. `stateHash` goes with the last entry. */
+/** Writes one row, or several for a long append. `stateHash` belongs to the last entry. */
 function writeRows(
   sql: Statements,
   { run, seq, sum }: Position,
@@ -62,7 +62,7 @@ function writeRows(
   }
 }
 
-/** Gives the lease. `run.claimed` is journaled beside it, in the same commit. */
+/** Writes the lease of a granted claim. The caller appends `run.claimed` in the same commit. */
 export function writeLease(sql: Statements, run: number, request: ClaimRequest, epoch: number): void {
   const { owner, until } = grantLease(request);
   sql.setLease.run(epoch, JSON.stringify(owner), until, run);

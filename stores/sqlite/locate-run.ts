@@ -5,10 +5,10 @@ import { missingRun } from '../run-record.ts';
 import { escapeText, type Row, toLease, toRecord } from './rows.ts';
 import type { Statements } from './statements.ts';
 
-/** Which run, where its journal begins and ends, the checksum of its last entry, and under which epoch it is written. */
+/** A run's number, the start and the end of its journal, the checksum of its last entry, its epoch and its status. */
 export type Position = { run: number; base: number; seq: number; sum: string; epoch: number; status: string };
 
-/** Throws `run-unknown`, and `store-damaged` as `describeRun`. */
+/** Returns the position of a run. Throws `run-unknown`, and `store-damaged` like `describeRun`. */
 export function locateRun(sql: Statements, runId: string): Position {
   const row = findRow(sql.position, sql, runId);
   if (row === undefined) throw missingRun(runId);
@@ -23,13 +23,13 @@ export function locateRun(sql: Statements, runId: string): Position {
   };
 }
 
-/** Who holds the run. Throws `store-damaged` if that makes no sense. */
+/** Returns the lease of a run, if any. Throws `store-damaged` for invalid columns. */
 export function findLease(sql: Statements, run: number): Lease | undefined {
   const row = sql.lease.get(run);
   return row && toLease(row);
 }
 
-/** The run's record. Throws `store-damaged` if it makes no sense, or is missing although the run was created. */
+/** Returns the run's record. Throws `store-damaged` for invalid columns, or if only the run's journal exists. */
 export function describeRun(sql: Statements, runId: string): RunRecord | undefined {
   const row = findRow(sql.run, sql, runId);
   return row && toRecord(row);

@@ -1,5 +1,5 @@
 import type { JournalEntry } from '../../protocol/event.ts';
-import type { JsonValue } from '../../protocol/json.ts';
+import { given, type JsonValue } from '../../protocol/json.ts';
 import type { Page, StoredSnapshot } from '../../protocol/store.ts';
 import { decodeEntry, decodeJson, describeDamage } from '../journal-text.ts';
 import { takePage, WHOLE } from '../page.ts';
@@ -8,33 +8,33 @@ import { locateRun } from './locate-run.ts';
 import { escapeText, type Row } from './rows.ts';
 import type { Statements } from './statements.ts';
 
-/** The entries behind `after`, all of them or a page. What is not as it was written is `journal-damaged`. */
+/** Returns the entries after `after`, all or one page. Throws `journal-damaged` for an entry with a wrong checksum. */
 export function readEntries(sql: Statements, runId: string, after: number, page?: Page): JournalEntry[] {
   return readTexts(sql, runId, after, page).map(({ seq, text, stateHash }) =>
     decodeEntry(runId, seq, text, stateHash),
   );
 }
 
-/** The entries there are, or the first `limit` of them, as JSON. */
+/** Returns all entries, or the first `limit`, as JSON. */
 export function readJsonEntries(
   sql: Statements,
   runId: string,
   limit?: number,
 ): { seq: number; event: JsonValue }[] {
-  const page = { ...WHOLE, ...(limit === undefined ? {} : { entries: limit }) };
+  const page = { ...WHOLE, ...given({ entries: limit }) };
   return readTexts(sql, runId, 0, page).map(({ seq, text }) => decodeJson(runId, seq, text));
 }
 
-/** An entry as a row has it. */
+/** An entry as stored in a row. */
 export type Entry = { seq: number; text: string; sum: string; stateHash: string | undefined };
 
-/** As `readEntries`, before anybody has looked at the words. */
+/** Like `readEntries`, but without parsing the events. */
 export function readTexts(sql: Statements, runId: string, after: number, page = WHOLE): Entry[] {
   if (page.entries <= 0) return [];
   return takePage(checkEntries(sql, runId, after), page, ({ text }) => text.length);
 }
 
-/** Only what is taken is read and checked: what is missing behind it is found by the next read. */
+/** Reads and checks lazily; missing entries after the consumed ones are detected by the next read. */
 function* checkEntries(sql: Statements, runId: string, after: number): Generator<Entry> {
   const { run, base, seq: last, sum: lastSum } = locateRun(sql, runId);
   const from = Math.max(after, base);
@@ -49,7 +49,7 @@ function* checkEntries(sql: Statements, runId: string, after: number): Generator
         if (entry.seq !== seq + 1 || entry.sum !== sum) throw describeChange(runId, seq + 1);
         seq += 1;
         if (seq === last && sum !== lastSum)
-          throw describeDamage(runId, last, 'is not the last one that was written');
+          throw describeDamage(runId, last, 'is not the last entry that was written');
         yield entry;
       } else if (entry.seq === from) sum = entry.sum;
     }
@@ -57,7 +57,7 @@ function* checkEntries(sql: Statements, runId: string, after: number): Generator
   if (seq < last) throw describeDamage(runId, seq + 1, 'is missing');
 }
 
-/** The entries of a row, in which `next` is looked for. */
+/** Splits a row into its entries. Throws `journal-damaged` if `next` is missing before the row. */
 export function splitRow(runId: string, next: number, row: Row): Entry[] {
   const sums = String(row.sums);
   const json = String(row.json);
@@ -74,10 +74,10 @@ export function splitRow(runId: string, next: number, row: Row): Entry[] {
 }
 
 function describeChange(runId: string, seq: number): Error {
-  return describeDamage(runId, seq, 'is not what was written there');
+  return describeDamage(runId, seq, 'does not match its checksum');
 }
 
-/** What the entry behind `seq` is bound to, where it begins a row. */
+/** Returns the checksum at `seq`, to which the next entry is bound; `seq` ends a row or is `base`. */
 export function readSum(
   sql: Statements,
   runId: string,
@@ -90,8 +90,8 @@ export function readSum(
 }
 
 /**
- * The snapshot as it was written. A damaged one is none where the journal has all it had; of a run that was
- * adopted it is `journal-damaged`.
+ * Returns the stored snapshot. A damaged snapshot is ignored if the journal is complete; for an adopted run it throws
+ * `journal-damaged`.
  */
 export function readSnapshot(sql: Statements, runId: string): StoredSnapshot | undefined {
   const key = escapeText(runId);
@@ -105,6 +105,6 @@ export function readSnapshot(sql: Statements, runId: string): StoredSnapshot | u
   throw describeDamage(
     runId,
     base,
-    'and those before it are only in a snapshot, which is not what was written',
+    'and the entries before it exist only in a snapshot, which does not match its checksum',
   );
 }

@@ -4,20 +4,20 @@ import { describeRun, locateRun } from './locate-run.ts';
 import { escapeText, type Row, unescapeText } from './rows.ts';
 import type { Statements } from './statements.ts';
 
-/** Removes the runs that go with `runId`, and gives their ids. Throws what `planDeletion` and `locateRun` throw. */
+/** Deletes the runs that `planDeletion` lists and returns their ids. Throws the errors of `planDeletion`. */
 export function removeRuns(sql: Statements, runId: string, options: DeleteOptions): string[] {
-  const going = planDeletion(makeKinship(sql), runId, options);
-  for (const id of going) {
+  const doomed = planDeletion(makeKinship(sql), runId, options);
+  for (const id of doomed) {
     const { run } = locateRun(sql, id);
     for (const { digest } of sql.blobsOfRun.all(run)) dropBlob(sql, run, String(digest));
     for (const remove of [sql.dropLabels, sql.dropSnapshot, sql.dropRows]) remove.run(run);
     sql.dropRun.run(run);
     sql.dropJournal.run(escapeText(id));
   }
-  return going;
+  return doomed;
 }
 
-/** The run has the blob no more; when no other has it, it is removed. */
+/** Removes a run's reference to a blob, and the blob itself if no other run refers to it. */
 export function dropBlob(sql: Statements, run: number, digest: string): void {
   sql.unreferBlob.run(run, digest);
   if (sql.isBlobKept.get(digest) === undefined) sql.dropBlob.run(digest);

@@ -4,8 +4,8 @@ import { readSum, readTexts, splitRow } from './read-journal.ts';
 import type { Statements } from './statements.ts';
 
 /**
- * Puts other JSON, and other hashes of states, in the place of entries', by their seq. Every checksum from the first of them on is made anew, of a
- * journal that was held against the old ones. Throws `journal-damaged`, and gives the position with the new checksum.
+ * Replaces the JSON and the state hashes of entries, by seq. Verifies the old checksums and recomputes all of them from
+ * the first changed entry on. Returns the position with the new checksum. Throws `journal-damaged`.
  */
 export function rewriteEntries(
   sql: Statements,

@@ -1,9 +1,10 @@
 import * as z from 'zod';
 import { EngineError } from '../../protocol/error.ts';
+import { given } from '../../protocol/json.ts';
 import type { RunRecord, RunStatus } from '../../protocol/store.ts';
 import type { Lease } from '../lease.ts';
 
-/** A row of `runs`, or of a query that leaves some of its columns out. */
+/** A row of `runs`, or of a query for some of its columns. */
 export type Row = Record<string, unknown>;
 
 const runRowSchema = z.object({
@@ -29,19 +30,19 @@ const ownerSchema = z.object({
 });
 
 /**
- * Text as a column can hold it. SQLite stores UTF-8, which has no lone surrogates, and its functions
- * end a text at NUL; both are escaped as in JSON. Ordinary text stays as it is.
+ * Returns text that a column can hold. SQLite stores UTF-8, which has no lone surrogates, and its functions end a text
+ * at NUL; both are escaped as in JSON, as are quotes, backslashes and control characters.
  */
 export function escapeText(text: string): string {
   return JSON.stringify(text).slice(1, -1);
 }
 
-/** `null` for what there is none of. */
+/** Like `escapeText`; returns `null` for `undefined`. */
 export function escapeOptional(text: string | undefined): string | null {
   return text === undefined ? null : escapeText(text);
 }
 
-/** A run as `runs` has it. Throws `store-damaged` when a column is not what was written. */
+/** Converts a row of `runs` to a record. Throws `store-damaged` for an invalid column. */
 export function toRecord(row: Row): RunRecord {
   return readSafely(row, () => {
     const run = runRowSchema.parse(row);
@@ -54,13 +55,16 @@ export function toRecord(row: Row): RunRecord {
       updatedAt: run.updated_at,
       seq: run.seq,
       epoch: run.epoch,
-      ...(run.continues !== null && { continues: unescapeText(run.continues) }),
-      ...(lease && { owner: lease.owner, leaseUntil: lease.until }),
+      ...given({
+        continues: run.continues === null ? undefined : unescapeText(run.continues),
+        owner: lease?.owner,
+        leaseUntil: lease?.until,
+      }),
     };
   });
 }
 
-/** The lease of a row with `owner` and `lease_until`. Throws `store-damaged`. */
+/** Returns the lease in a row with `owner` and `lease_until`. Throws `store-damaged` for invalid columns. */
 export function toLease(row: Row): Lease | undefined {
   return readSafely(row, () => readLease(row));
 }
@@ -71,7 +75,7 @@ function readLease(row: Row): Lease | undefined {
   return { owner, until: z.number().parse(row.lease_until) };
 }
 
-/** What `escapeText` was given. */
+/** Reverses `escapeText`. */
 export function unescapeText(text: string): string {
   return z.string().parse(JSON.parse(`"${text}"`));
 }
@@ -82,7 +86,7 @@ function readSafely<Result>(row: Row, read: () => Result): Result {
   } catch (cause) {
     throw new EngineError(
       'store-damaged',
-      `The record of run "${String(row.run_id)}" has columns that were not written by agentchart. Restore the store from a backup.`,
+      `The record of run "${String(row.run_id)}" has invalid columns. Restore the store from a backup.`,
       { runId: String(row.run_id) },
       { cause },
     );

@@ -1,8 +1,8 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 
 /**
- * By the id's index first, then by the number: an index that leads to another run's row shows, because `run_id` is
- * read from that row.
+ * Looks up the number through the index of ids, then the row by its number. A damaged index that leads to another run's
+ * row is detected, because `run_id` is read from that row.
  */
 const FROM_RUN = 'FROM runs WHERE run = (SELECT run FROM runs WHERE run_id = ?)';
 const RECORD =
@@ -72,7 +72,7 @@ const SQL = {
 
 export type Statements = Record<keyof typeof SQL, StatementSync>;
 
-/** Every statement the store uses, prepared once for a connection. Throws when a table is missing. */
+/** Prepares every statement of the store for a connection. Throws if a table is missing. */
 export function prepareStatements(db: DatabaseSync): Statements {
   return {
     begin: db.prepare(SQL.begin),

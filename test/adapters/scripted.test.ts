@@ -183,7 +183,7 @@ describe('which turn is given', () => {
     const { items } = await ask(only, hi);
     const error = await rejection(ask(only, [...hi, ...items]));
     expect(error).toMatchObject({ name: 'ProviderError', code: 'script-exhausted', retryable: false });
-    expect(String(error)).toContain('holds 1 turn');
+    expect(String(error)).toContain('has 1 turn');
   });
 });
 
@@ -284,7 +284,7 @@ describe('a script file', () => {
     ['[{"tekst":"a"}]', 'tekst'],
     ['{"turns":[{"error":{"code":"odd"}}]}', 'turns[0].error.code'],
     ['{"turn":[]}', 'turns'],
-    ['"text"', 'the whole'],
+    ['"text"', 'top level'],
     ['[{"text":', 'not valid JSON'],
   ])('that is %s is refused by its path and place', (content, place) => {
     const path = file(content, 'broken.json');

@@ -1,8 +1,8 @@
-import { resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { built } from '../support/built.ts';
 import { calling, Desk, eventsOf } from '../support/cli/desk.ts';
 
-const POISONED = resolve('test/support/cli/fixtures/crash-loop.ts');
+const POISONED = built('test/support/cli/fixtures/crash-loop.ts');
 
 describe('a run that kills its process each time', () => {
   test('is paused by the sixth, which says why, and goes on when it is unpaused', async () => {

@@ -34,7 +34,7 @@ describe.concurrent('a damaged run in a database of several', () => {
     for (const { code, stdout, stderr } of refused) {
       expect([code, stdout]).toEqual([1, '']);
       expect(stderr).toContain(`"${damaged}"`);
-      expect(stderr).toMatch(/entry \d+ is not what was written there/);
+      expect(stderr).toMatch(/entry \d+ does not match its checksum/);
       expect(stderr).toContain('backup');
     }
     const [listed, shown] = await Promise.all([desk.run(['runs']), desk.run(['show', whole])]);

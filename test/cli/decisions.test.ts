@@ -61,7 +61,7 @@ describe.concurrent('a run that rests for approval', () => {
       approve('--input', '{"orderId":"A-1","cents":"all"}'),
     ]);
     expect([otherDigest.code, notJson.code, notValid.code]).toEqual([4, 2, 2]);
-    expect(notJson.stderr).toContain('--input takes JSON');
+    expect(notJson.stderr).toContain('--input must be valid JSON');
     expect(notValid.stderr).toContain('cents');
     expect(await desk.journal(runId)).toHaveLength(events.length);
   });
@@ -116,7 +116,7 @@ describe.concurrent('a run that rests for approval', () => {
     const desk = new Desk([calling(REFUND, 'ask_customer'), done]);
     const ended = await desk.begin('--yes', '--by', 'ada');
     expect(ended.code).toBe(3);
-    expect(ended.stderr).toContain('refund is approved by --yes');
+    expect(ended.stderr).toContain('refund approved by --yes');
     expect(ended.stderr).toContain('ask_customer waits for its result');
     expect(ended.events.find(({ type }) => type === 'approval.decided')).toMatchObject({ by: 'ada' });
   });
@@ -131,7 +131,7 @@ describe.concurrent('a call that waits for the client', () => {
     expect((await answer()).code).toBe(0);
     const again = await answer();
     expect(again.code).toBe(4);
-    expect(again.stderr).toContain('was answered by');
+    expect(again.stderr).toContain('was already answered by');
   });
 });
 
@@ -145,7 +145,7 @@ describe.concurrent('a call in doubt', () => {
     const desk = new Desk([calling('charge'), done]);
     const begun = await desk.begin();
     expect(begun.code).toBe(3);
-    expect(begun.stderr).toContain('charge may or may not have happened');
+    expect(begun.stderr).toContain('charge is in doubt');
     const ended = await desk.run(['resolve', begun.runId, 'call_0_0', ...resolution]);
     expect(ended.code).toBe(0);
     expect(ended.stdout).toContain(expected);
@@ -165,7 +165,7 @@ describe.concurrent('a call in doubt', () => {
     });
     await store.close();
     const shown = await desk.run(['show', runId]);
-    expect(shown.stdout).toContain('reported late: charge (call_0_0) gave {"charged":4200}');
+    expect(shown.stdout).toContain('late result: charge (call_0_0) returned {"charged":4200}');
   });
 
   test('is resolved in exactly one way', async () => {

@@ -14,7 +14,7 @@ async function finish() {
 test('show tells how large a result is and how to read it, and that command writes all of it', async () => {
   const { desk, runId } = await finish();
   const shown = await desk.run(['show', runId]);
-  expect(shown.stdout).toContain('2.3 MiB; in full: ');
+  expect(shown.stdout).toContain('2.3 MiB; full result: ');
   expect(shown.stdout).toContain(`show ${runId} --result call_0_0`);
   const whole = await desk.run(['show', runId, '--result', 'call_0_0']);
   expect(JSON.parse(whole.stdout)).toEqual(WHOLE);
@@ -38,7 +38,7 @@ test('an export carries a large result, a part a line, and replay holds it again
   expect(changed.code).toBe(1);
   writeFileSync(file, text.slice(0, text.indexOf('{"blob"')));
   const missing = await desk.run(['replay', 'run.json']);
-  expect(missing).toMatchObject({ code: 1, stderr: expect.stringContaining('that the export has not') });
+  expect(missing).toMatchObject({ code: 1, stderr: expect.stringContaining('missing from the export') });
   writeFileSync(file, `${text}nonsense\n`);
   expect(await desk.run(['replay', 'run.json'])).toMatchObject({ code: 2 });
 });

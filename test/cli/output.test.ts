@@ -20,7 +20,7 @@ describe.concurrent('where stdout is no terminal', () => {
       '● executingTools — 1 call(s) of lookup may run',
       '→ lookup {"orderId":"A-1"}',
       '✓ lookup',
-      '● finalStreaming — text reaches the reader\n  answer:\nDone.',
+      '● finalStreaming — text is streaming\n  answer:\nDone.',
       'finished · 2 turns, 12 tokens in, 3 out',
     ];
     const places = parts.map(part => stdout.indexOf(part));

@@ -25,10 +25,10 @@ describe.concurrent('delete', () => {
   test('removes a run by the beginning of its id, and says so; then it is unknown', async () => {
     const { desk, runId } = await finish();
     const { code, stdout } = await desk.run(['delete', runId.slice(0, 12)]);
-    expect([code, stdout]).toEqual([0, `${runId} is deleted\n`]);
+    expect([code, stdout]).toEqual([0, `Deleted ${runId}\n`]);
     expect((await desk.run(['show', runId])).code).toBe(2);
     const again = await desk.run(['delete', runId]);
-    expect([again.code, again.stderr]).toEqual([2, expect.stringContaining(`There is no run ${runId}`)]);
+    expect([again.code, again.stderr]).toEqual([2, expect.stringContaining(`No run matches ${runId}`)]);
     expect(holds(desk, 'Let me see.')).toBe(false);
   });
 
@@ -63,8 +63,8 @@ describe.concurrent('redact', () => {
     const path = `/${turn}/calls/0/input/orderId`;
     const first = await desk.run(['redact', runId, '--path', path, '--by', 'eve']);
     expect(first.code).toBe(0);
-    expect(first.stdout).toContain('1 value is redacted');
-    expect(first.stdout).toMatch(new RegExp(`also in:\n  /${turn}/items/\\d+/arguments\n$`));
+    expect(first.stdout).toContain('Redacted 1 value in ');
+    expect(first.stdout).toMatch(new RegExp(`also occurs in:\n  /${turn}/items/\\d+/arguments\n$`));
 
     const text = await desk.run(['redact', runId, '--json', '--path', `/${turn}/text`]);
     const said = JSON.parse(text.stdout);
@@ -97,6 +97,6 @@ describe.concurrent('redact', () => {
     const { desk, runId } = await rest();
     const turn = (await desk.journal(runId)).find(({ type }) => type === 'turn.completed')?.seq;
     const { code, stderr } = await desk.run(['redact', runId, '--path', `/${turn}/calls/0/input/orderId`]);
-    expect([code, stderr]).toEqual([4, expect.stringContaining('no result yet')]);
+    expect([code, stderr]).toEqual([4, expect.stringContaining('without a result')]);
   });
 });

@@ -41,7 +41,7 @@ describe.concurrent('replay', () => {
     expect(lines[0]).toMatchObject({
       runId,
       state: 'turn.planning',
-      next: { type: 'callModel', why: 'the run begins' },
+      next: { type: 'callModel', why: 'the run starts' },
     });
     expect(verdict).toMatchObject({ runId, equal: true, entries: journal.length, state: 'finished' });
     expect(verdict.hash).toMatch(/^[0-9a-f]{64}$/);
@@ -87,7 +87,7 @@ describe.concurrent('replay', () => {
     expect(stdout).toContain('resting.awaitingApproval');
     expect(stdout).toContain('why      1 call(s) of refund need a decision');
     expect(stdout).toContain('refund waits for approval');
-    expect(stdout).toContain(`This is not the end: the journal goes on to entry ${journal.length}.`);
+    expect(stdout).toContain(`The journal continues to entry ${journal.length}.`);
     expect(stdout).toContain(`fork ${runId} --at ${until}`);
     expect(stdout).not.toContain('approval.decided');
 
@@ -104,7 +104,7 @@ describe.concurrent('replay', () => {
     }
     const end = await desk.run(['replay', runId, '--until', String(journal.length)]);
     expect(end.stdout).toMatch(/status +finished/);
-    expect(end.stdout).not.toContain('not the end');
+    expect(end.stdout).not.toContain('The journal continues');
   });
 
   test.each(['0', '-1', '1.5', '999', 'x', ''])('--until %j exits 2 with the range', async until => {
@@ -114,7 +114,9 @@ describe.concurrent('replay', () => {
     for (const named of [runId, 'run.json']) {
       const { code, stdout, stderr } = await desk.run(['replay', named, '--until', until]);
       expect([code, stdout]).toEqual([2, '']);
-      expect(stderr).toMatch(/^-?\d+$/.test(until) ? /a whole number from 1 to \d/ : /takes the number/);
+      expect(stderr).toMatch(
+        /^-?\d+$/.test(until) ? /a whole number from 1 to \d/ : /must be an entry number/,
+      );
     }
   });
 
@@ -184,7 +186,7 @@ describe.concurrent('fork', () => {
     const at = String(journal.findLast(event => event.type === 'tool.started')?.seq);
     const forked = await desk.run(['fork', runId, '--at', at]);
     expect(forked.code).toBe(3);
-    expect(forked.stdout).toContain('refund may or may not have happened');
+    expect(forked.stdout).toContain('refund is in doubt');
     expect(forked.stdout).toContain(`fork of ${runId} at entry ${at}`);
     const fork = /run_\w+/.exec(forked.stdout)?.[0] ?? '';
     expect(typesOf(await desk.journal(fork)).filter(type => type === 'tool.started')).toHaveLength(2);

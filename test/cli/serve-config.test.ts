@@ -121,8 +121,8 @@ describe('a configuration file', () => {
       { EMPTY: '' },
     );
     expect(problems).toEqual([
-      `mcp_servers.a.headers.Authorization: \${NO_TOKEN} is not set in the environment`,
-      `mcp_servers.b.env["A KEY"]: \${EMPTY} is not set in the environment`,
+      `mcp_servers.a.headers.Authorization: the environment variable \${NO_TOKEN} is not set`,
+      `mcp_servers.b.env["A KEY"]: the environment variable \${EMPTY} is not set`,
     ]);
   });
 
@@ -130,7 +130,7 @@ describe('a configuration file', () => {
     [
       'a field that is not known',
       { servers: {} },
-      'there is no field "servers" here, expected models, mcp_servers',
+      'unknown field "servers", expected one of models, mcp_servers',
     ],
     ['no object', [], 'expected object, got array'],
     [
@@ -141,7 +141,7 @@ describe('a configuration file', () => {
     [
       'an unknown provider',
       { models: { x: 'acme:big' } },
-      'models.x: expected "provider:model" with a provider of',
+      'models.x: expected "provider:model" with one of the providers',
     ],
     [
       'a label that requests cannot say',
@@ -157,9 +157,13 @@ describe('a configuration file', () => {
     [
       'headers for a process',
       server({ command: 'x', headers: {} }),
-      'mcp_servers.s: "headers" does not go with "command"',
+      'mcp_servers.s: "headers" cannot be combined with "command"',
     ],
-    ['env for a URL', server({ url: 'https://x', env: {} }), 'mcp_servers.s: "env" does not go with "url"'],
+    [
+      'env for a URL',
+      server({ url: 'https://x', env: {} }),
+      'mcp_servers.s: "env" cannot be combined with "url"',
+    ],
     ['a URL of another kind', server({ url: 'ws://x' }), 'mcp_servers.s.url: expected an http or https URL'],
     [
       'credentials in a URL',
@@ -184,7 +188,7 @@ describe('a configuration file', () => {
     [
       'a hidden server that asks',
       server({ command: 'x', hidden: true, require_approval: 'always' }),
-      'mcp_servers.s: a hidden server cannot ask',
+      'mcp_servers.s: a hidden server cannot require approval',
     ],
     [
       'an unknown side effect',
@@ -194,7 +198,7 @@ describe('a configuration file', () => {
     [
       'retries of what may act twice',
       server({ command: 'x', tools: { a: { retries: 1 } } }),
-      'mcp_servers.s.tools.a: retries need a side_effect',
+      'mcp_servers.s.tools.a: retries require a side_effect',
     ],
     [
       'an allowed URL that is none',
@@ -210,11 +214,13 @@ describe('a configuration file', () => {
   it('that is not JSON, or not there, is refused without showing what it holds', async () => {
     const broken = write('{ "mcp_servers": { "s": { "headers": { "Key": "hunter2" "b": 1 } } } }');
     const message = messageOf(await rejectionOf(readGatewayConfig(broken)));
-    expect(message).toMatch(/gateway\.json is not JSON, from line 1 column \d+ on\. Expected an object with/);
+    expect(message).toMatch(
+      /gateway\.json is not valid JSON \(line 1 column \d+\)\. Expected an object with/,
+    );
     expect(message).not.toContain('hunter');
     expect(messageOf(await rejectionOf(readGatewayConfig(write('hunter2'))))).not.toContain('hunter');
     expect(messageOf(await rejectionOf(readGatewayConfig(join(folder, 'absent.json'))))).toMatch(
-      /absent\.json cannot be read: ENOENT/,
+      /Cannot read .*absent\.json: ENOENT/,
     );
     const marked = write('\uFEFF{}', 'marked.json');
     expect(await readGatewayConfig(marked)).toMatchObject({ models: {} });
@@ -269,7 +275,7 @@ describe('agentchart serve --config', () => {
     const ended = await desk.run(['serve', '--port', '0', '--config', 'gateway.json']);
     expect(ended.code).toBe(2);
     expect(ended.stderr).toContain(
-      'gateway.json cannot be used.\n  mcp_servers.desk.url: expected an http or https URL without credentials',
+      'gateway.json is not a valid configuration:\n  mcp_servers.desk.url: expected an http or https URL without credentials',
     );
   });
 });

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import type { RunView } from '../../server/runs/run-view.ts';
+import type { RunView } from '../../protocol/run-view.ts';
+import { built } from '../support/built.ts';
 import { calling, Desk, eventsOf } from '../support/cli/desk.ts';
 
-const FAMILY = resolve('test/support/cli/fixtures/family.ts');
+const FAMILY = built('test/support/cli/fixtures/family.ts');
 const SCRIPT = [calling(['clerk', { input: 'Pay 42 euros.' }]), { text: 'All is paid.' }];
 
 /** A run whose sub-agent waits for an approval, and both ids. */
@@ -23,9 +23,9 @@ describe.concurrent('a run whose sub-agent waits for an approval', () => {
     const { desk, parent, child } = await beginWaiting();
     const shown = await desk.run(['show', parent]);
     expect(shown.stdout).toContain('pay waits for approval');
-    expect(shown.stdout).toContain(`clerk is a run of its own: ${child}`);
+    expect(shown.stdout).toContain(`clerk is a sub-agent and waits in run ${child}`);
     const [, command = ''] = new RegExp(`approve (${child} \\S+ --digest \\S+)`).exec(shown.stdout) ?? [];
-    expect((await desk.run(['show', child])).stdout).toContain(`works for ${parent}`);
+    expect((await desk.run(['show', child])).stdout).toMatch(new RegExp(`parent +${parent}`));
     const approved = await desk.run(['approve', ...command.split(' '), '--by', 'ada']);
     expect(approved.code).toBe(0);
     expect(approved.stdout).toContain('All is paid.');

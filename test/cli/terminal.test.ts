@@ -31,7 +31,7 @@ describe.skipIf(!HAS_TERMINAL)(
       const ended = await started.ended;
       expect(ended.code).toBe(0);
       expect(ended.stdout).toContain(`${ESCAPE}[36m● planning${ESCAPE}[39m`);
-      expect(ended.stdout).toContain('(a preamble: calls follow)');
+      expect(ended.stdout).toContain('(preamble; calls follow)');
       expect(ended.stdout.split('All done.')).toHaveLength(2);
     });
 
@@ -60,7 +60,7 @@ describe.skipIf(!HAS_TERMINAL)(
       expect((await desk.run(['approve', runId, 'call_0_0', '--by', 'Ada'])).code).toBe(0);
       const ended = await started.ended;
       expect(ended.code).toBe(0);
-      expect(ended.stdout).toContain('Somebody else said something; the run goes on.');
+      expect(ended.stdout).toContain('Resolved elsewhere; resuming.');
       expect(ended.stdout).toContain('approved by Ada');
       expect(ended.stdout).toContain('All done.');
     });
@@ -70,7 +70,7 @@ describe.skipIf(!HAS_TERMINAL)(
       const started = onTerminal(desk, run);
       await started.printed('[a]pprove');
       started.child.stdin.write('r\n');
-      await started.printed('reason, for the model');
+      await started.printed('reason for the model');
       started.child.stdin.write('too much\n');
       const ended = await started.ended;
       expect(ended.code).toBe(0);
@@ -91,9 +91,9 @@ describe.skipIf(!HAS_TERMINAL)(
     test('results and doubts are asked for too', async () => {
       const desk = new Desk([calling('ask_customer'), calling('charge'), done]);
       const started = onTerminal(desk, run);
-      await started.printed('its result, as JSON');
+      await started.printed('result (JSON)');
       started.child.stdin.write('not json\n');
-      await started.printed('this takes JSON');
+      await started.printed('Not valid JSON');
       started.child.stdin.write('{"yes":true}\n');
       await started.printed('[t]ry again');
       started.child.stdin.write('t\n');

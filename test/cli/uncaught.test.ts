@@ -1,9 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { calling, Desk } from '../support/cli/desk.ts';
+import { calling, Desk, LIBRARY } from '../support/cli/desk.ts';
 import { until } from '../support/server/runs-app.ts';
 import { ServedDesk } from '../support/server/served-desk.ts';
-
-const LIBRARY = new URL('../../tools/agent/index.ts', import.meta.url).href;
 
 /** An agent whose tool fails in the given way while its promise is not settled, or once it is. */
 function makeModule(failing: string): string {
@@ -40,7 +38,7 @@ describe.concurrent.each(WAYS)('a tool that fails in %s', (_, failing) => {
     const [, runId = ''] = /"runId":"(\w+)"/.exec(ended.stdout) ?? [];
     expect(ended.code).toBe(1);
     expect(ended.stderr).toContain(
-      `The tool "leak" failed outside its promise, in call call_0_0 of run ${runId}: the pipe burst`,
+      `Tool "leak" threw outside its promise, in call call_0_0 of run ${runId}: the pipe burst`,
     );
     desk.write('leaky.mjs', makeModule(''));
     const resumed = await desk.run(['resume', runId, '--agent', 'leaky.mjs'], desk.model);
@@ -59,7 +57,7 @@ describe.concurrent.each(WAYS)('a tool that fails in %s', (_, failing) => {
       const view = (await (await fetch(`${served.url}/runs/${runId}`)).json()) as { status: string };
       return view.status === 'finished' ? true : undefined;
     });
-    expect(stderr).toContain(`The tool "leak" failed outside its promise, in call call_0_0 of run ${runId}`);
+    expect(stderr).toContain(`Tool "leak" threw outside its promise, in call call_0_0 of run ${runId}`);
     served.started.child.kill('SIGTERM');
     expect((await served.started.ended).code).toBe(0);
   });

@@ -287,7 +287,7 @@ describe('an approval that expires while no process is there', () => {
     expect(await resumed.approve('call_0_0')).toMatchObject({ code: 'expired' });
     expect((await next.settle(resumed.settled())).status).toBe('finished');
     expect(paid).toEqual([]);
-    expect(read().call_0_0).toBe('Not run: the approval expired before anybody decided.');
+    expect(read().call_0_0).toBe('Not run: the approval expired without a decision.');
     expect(await countEvents(store, run.id, 'timer.fired')).toBe(1);
   });
 });

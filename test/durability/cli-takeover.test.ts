@@ -26,9 +26,9 @@ test('a command whose run another process took over says so and why, follows it,
   await store.close();
   expect(code).toBe(3);
   expect(stderr).toContain(
-    `Process ${process.pid} on ${hostname()} took this run over: this process (${first.child.pid}) did not renew its lease in time`,
+    `Process ${process.pid} on ${hostname()} took over this run, because this process (${first.child.pid}) did not renew its lease in time`,
   );
-  expect(stderr).toContain('following the run');
+  expect(stderr).toContain('Following the run');
   const events = eventsOf(stdout);
   const claims = events.filter(({ type }) => type === 'run.claimed');
   expect(claims.slice(0, 2)).toMatchObject([

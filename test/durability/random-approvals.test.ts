@@ -137,7 +137,7 @@ function findFaults({ settled, events, transcript, accepted, world }: Drilled): 
       );
       return [
         'Not run: superseded by a new message.',
-        ...(name === 'expires' ? ['Not run: the approval expired before anybody decided.'] : []),
+        ...(name === 'expires' ? ['Not run: the approval expired without a decision.'] : []),
         ...(isRuled(events, name, callId, 'reject')
           ? rejected.map(({ by }) => `Not run: the call was rejected: ${by}`)
           : []),

@@ -3,6 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, type ExpectStatic, expect, test } from 'vitest';
@@ -257,6 +258,7 @@ async function findDriver(url: string, demo: Demo): Promise<number | null> {
     const view = (await answer.json()) as { state: string; driver: { pid: number } | null };
     if (view.state === 'resting.paused') return null;
     if ('pid' in chart.process && view.driver?.pid === chart.process.pid) return view.driver.pid;
+    await delay(5);
   }
 }
 

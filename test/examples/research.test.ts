@@ -83,7 +83,7 @@ describe.concurrent('npm run example:research', () => {
       model: `scripted:${file}`,
       status: 'finished',
       turns: 4,
-      text: `Speech is free [1], and the moon is cheese. \n\nSources:\n[1] The Constitution of the United States: First Amendment (${FIRST})\n\nCitations of what was not read were left out: no.md.`,
+      text: `Speech is free [1], and the moon is cheese. \n\nSources:\n[1] The Constitution of the United States: First Amendment (${FIRST})\n\nCitations of unread sources were omitted: no.md.`,
       read: [FIRST],
     });
   });
@@ -131,7 +131,7 @@ describe('the researcher', () => {
 
   test('may invent a citation, which is left out', async () => {
     const settled = await makeResearcher(standInModel({ invent: true })).run('Who wins the race?');
-    expect(settled).toMatchObject({ text: expect.stringMatching(/left out: .*atlantis\.md\.$/) });
+    expect(settled).toMatchObject({ text: expect.stringMatching(/omitted: .*atlantis\.md\.$/) });
   });
 
   test('goes on with a second question, and may cite what it has read for the first', async () => {

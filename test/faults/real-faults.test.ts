@@ -77,7 +77,7 @@ describe('a full disk', () => {
       ended.stderr,
     ).toMatchObject({
       failed: 'store-full',
-      message: expect.stringContaining('Make space'),
+      message: expect.stringContaining('Free space'),
       status: 'running',
       read: expect.any(Number),
     });

@@ -1,5 +1,5 @@
 import { scripted } from '../../adapters/scripted.ts';
-import { MOST_CRASHES } from '../../engine/driver/detect-crash-loop.ts';
+import { MAX_CRASHES } from '../../engine/driver/detect-crash-loop.ts';
 import type { FaultPoint } from '../../engine/driver/host.ts';
 import { appendEvidence } from '../../engine/journal/append-evidence.ts';
 import { redactRun } from '../../engine/journal/redaction/redact-run.ts';
@@ -426,7 +426,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
       const first = begin();
       const { id } = await agentOf(first, turns, { tools }).start('pay');
       await driveUntil(first, await agentOf(first, turns, { tools }).open(id), 'tool.before');
-      for (let died = 0; died < MOST_CRASHES - 1; died += 1) {
+      for (let died = 0; died < MAX_CRASHES - 1; died += 1) {
         const process = begin();
         await driveUntil(process, await agentOf(process, turns, { tools }).open(id), 'tool.before');
       }

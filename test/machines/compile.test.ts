@@ -89,7 +89,7 @@ describe('a compiled machine', () => {
 
   it('that goes round in circles is stopped', () => {
     const machine = makeMachine({ a: { always: 'b', entry: 'count' }, b: { always: 'a' } });
-    expect(() => compiledOf(machine).initial(STARTED)).toThrow('does not come to an end');
+    expect(() => compiledOf(machine).initial(STARTED)).toThrow('does not terminate');
   });
 });
 
@@ -186,11 +186,7 @@ describe('what is not compiled is refused by name, and XState makes the step', (
     ],
     ['several targets', 'to several states', makeMachine(go({ target: ['b', 'a'] }))],
     ['the root as a target', 'to the root', makeMachine(go({ target: '#m' }), { id: 'm' })],
-    [
-      "part of an event's name",
-      'stands for several events',
-      makeMachine({ a: { on: { 'go.*': 'b' } }, b: {} }),
-    ],
+    ["part of an event's name", 'matches several events', makeMachine({ a: { on: { 'go.*': 'b' } }, b: {} })],
     ['a word of a state that is new', '"novelty"', makeMachine({ a: { novelty: true } })],
     ['a word of an edge that is new', '"novelty"', makeMachine(go({ target: 'b', novelty: true }))],
     ["an action of the app's own", 'the action "plain"', makeMachine(acting('plain'))],
@@ -200,14 +196,14 @@ describe('what is not compiled is refused by name, and XState makes the step', (
     ['log', 'the action "log"', makeMachine(acting(log('x')))],
     ['sendTo', 'the action "sendTo"', makeMachine(acting(sendTo(({ self }) => self, { type: 'x' })))],
     ['a computed stop', '"stopChild" of a computed', makeMachine(acting(stopChild(() => 'x')))],
-    [
-      'a computed id',
-      'an id that is computed',
-      makeMachine(acting(spawnChild('modelTurn', { id: () => 'x' }))),
-    ],
-    ['a spawn without id', 'an id that is computed', makeMachine(acting(spawnChild('modelTurn')))],
+    ['a computed id', 'a computed id', makeMachine(acting(spawnChild('modelTurn', { id: () => 'x' })))],
+    ['a spawn without id', 'a computed id', makeMachine(acting(spawnChild('modelTurn')))],
     ['an unknown service', 'the actor "other"', makeMachine({ a: { invoke: { src: 'other' } } })],
-    ['an actor in place', 'no service', makeMachine({ a: { invoke: { src: fromPromise(async () => 1) } } })],
+    [
+      'an actor in place',
+      'not a service',
+      makeMachine({ a: { invoke: { src: fromPromise(async () => 1) } } }),
+    ],
     ['a guard that is not there', 'the guard "none"', makeMachine(go({ target: 'b', guard: 'none' }))],
     ['and', 'the combined guard "and"', makeMachine(go({ target: 'b', guard: and(['yes']) }))],
     ['or', 'the combined guard "or"', makeMachine(go({ target: 'b', guard: or(['yes']) }))],

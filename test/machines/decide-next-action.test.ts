@@ -27,7 +27,7 @@ const TABLE: readonly [when: string, change: Change, next: NextAction][] = [
     { paused: true, calls: [call('a', 'ready')], cancelling: { deadline: 5, by: 'ann', reason: 'enough' } },
     { type: 'pause', why: 'being cancelled by ann: enough' },
   ],
-  ['nothing has happened', {}, { type: 'callModel', why: 'the run begins' }],
+  ['nothing has happened', {}, { type: 'callModel', why: 'the run starts' }],
   [
     'calls may run, whatever else is open',
     { calls: [call('a', 'gated'), call('b', 'ready'), call('c', 'doubted'), call('d', 'waiting')] },
@@ -46,7 +46,7 @@ const TABLE: readonly [when: string, change: Change, next: NextAction][] = [
   [
     'calls only wait',
     { calls: [call('a', 'settled'), call('b', 'waiting')] },
-    { type: 'awaitResults', calls: ['b'], why: '1 call(s) of look run elsewhere' },
+    { type: 'awaitResults', calls: ['b'], why: 'waiting for results of 1 call(s) of look' },
   ],
   [
     'all calls have results',
@@ -66,7 +66,7 @@ const TABLE: readonly [when: string, change: Change, next: NextAction][] = [
   [
     'a draft is there',
     { lastTurn: { ...done, draft: true } },
-    { type: 'streamFinal', why: 'planning is over: the answer is a call of its own' },
+    { type: 'streamFinal', why: 'planning is complete: requesting the separate answer' },
   ],
   [
     'a draft is there and a limit is reached',
@@ -157,12 +157,12 @@ const TABLE: readonly [when: string, change: Change, next: NextAction][] = [
   [
     'the run is paused before the model is called',
     { paused: true },
-    { type: 'pause', why: 'paused before callModel (the run begins)' },
+    { type: 'pause', why: 'paused before callModel (the run starts)' },
   ],
   [
     'the run is paused and may take a step',
     { paused: true, steps: 1 },
-    { type: 'callModel', why: 'the run begins' },
+    { type: 'callModel', why: 'the run starts' },
   ],
   [
     'the run is paused and a call is gated',

@@ -33,7 +33,7 @@ type Fault = { that: string; fails: string; change(store: Store): Partial<Store>
 const faults: Fault[] = [
   {
     that: 'takes reports of any epoch',
-    fails: 'a report of an older epoch is superseded, wherever it would stand',
+    fails: 'an append with an older epoch is superseded, at any seq',
     change: store => ({
       append: (runId, { after }, events, status) =>
         store.append(runId, { after, input: true }, events, status),
@@ -41,7 +41,7 @@ const faults: Fault[] = [
   },
   {
     that: 'appends behind whatever is last',
-    fails: 'an append that is not right behind the last entry conflicts and writes nothing',
+    fails: 'an append after an earlier entry than the last is a conflict and writes nothing',
     change: store => ({
       append: async (runId, guard, events, status) => {
         const after = (await store.get(runId))?.seq ?? 0;
@@ -51,7 +51,7 @@ const faults: Fault[] = [
   },
   {
     that: 'checks the length, yields, then writes',
-    fails: 'of many appends behind one entry exactly one wins',
+    fails: 'of many concurrent appends after one entry, exactly one succeeds',
     change: store => ({
       append: async (runId, guard, events, status) => {
         const seq = (await store.get(runId))?.seq;
@@ -65,7 +65,7 @@ const faults: Fault[] = [
   },
   {
     that: 'gives the lease to anyone',
-    fails: 'a held run is not claimed, and the claimant is told who holds it until when',
+    fails: 'a claim of a held run is refused with the owner and the expiry of the lease',
     change: store => ({ claim: (id, request) => store.claim(id, { ...request, isDead: () => true }) }),
   },
   {
@@ -85,28 +85,27 @@ const faults: Fault[] = [
   },
   {
     that: 'lists oldest first',
-    fails: 'runs are listed newest first, those of one moment by id',
+    fails: 'runs are listed newest first, and by id if created at the same time',
     change: store => ({ list: async filter => (await store.list(filter)).reverse() }),
   },
   {
     that: 'reads from the start',
-    fails: 'a read behind an entry gives only what follows it',
+    fails: 'a read after an entry returns only the entries that follow',
     change: store => ({ read: runId => store.read(runId) }),
   },
   {
     that: 'has one page',
-    fails:
-      'a page ends with its last entry or the one that reaches its characters, and is empty only at the end',
+    fails: 'a page ends at its number of entries or characters, and is empty only at the end',
     change: store => ({ read: (runId, after) => store.read(runId, after) }),
   },
   {
     that: 'drops the claim made with a run',
-    fails: 'a run may be created claimed, with the claim in its journal',
+    fails: 'a run can be created with a claim, which is in its journal',
     change: store => ({ create: event => store.create(event) }),
   },
   {
     that: 'creates a run before it looks at the rest of its journal',
-    fails: 'a run whose rest could not be read back is not created, nor a part of it',
+    fails: 'a run with an event that could not be read back is not created',
     change: store => ({
       create: async (event, claim, rest) => {
         const begun = await store.create(event, claim);
@@ -118,7 +117,7 @@ const faults: Fault[] = [
   },
   {
     that: 'commits what is appended at once, all or none',
-    fails: 'of appends to many runs at once each stands or falls by itself',
+    fails: 'concurrent appends to many runs succeed or fail independently',
     change: store => {
       let failure: unknown;
       return {
@@ -135,46 +134,47 @@ const faults: Fault[] = [
   },
   {
     that: 'gives an append whole, wherever a page begins in it',
-    fails: 'a page begins and ends within what was appended together',
+    fails: 'a page can begin and end within one append',
     change: store => ({
       read: (runId, after, page) => store.read(runId, after === 2 ? 1 : after, page),
     }),
   },
   {
     that: 'begins every page at the beginning',
-    fails: 'a blob is read as it was put, in pages of any length',
+    fails: 'a blob is read as written, in pages of any length',
     change: store => ({ readBlob: (runId, digest, _, length) => store.readBlob(runId, digest, 0, length) }),
   },
   {
     that: 'gives a run the blobs of all others',
-    fails: 'a blob belongs to the run it was put to, and to no other',
+    fails: 'a blob belongs only to the run for which it was written',
     change: store => ({ readBlob: (_, ...args) => store.readBlob('a', ...args) }),
   },
   {
     that: 'leaves the blobs behind when a run is forked',
-    fails: 'a fork has the blobs of the run it was forked from, as of then',
+    fails: 'a fork has the blobs that its original had at the time of forking',
     change: store => ({ create: ({ forkOf: _, ...event }, ...rest) => store.create(event, ...rest) }),
   },
   {
     that: 'says that a run is deleted, and keeps it',
-    fails: 'a deleted run is unknown to every method, and its id is free again',
+    fails: 'a deleted run is unknown to every method, and its id can be used again',
     change: () => ({ delete: async runId => [runId] }),
   },
   {
     that: 'deletes a run that is driven',
-    fails: 'a run is not deleted while it is driven, but when its driver is gone or let go',
+    fails:
+      'a run is not deleted while it is driven, but after its lease expired or was released or its driver died',
     change: store => ({ delete: runId => store.delete(runId, { isDead: () => true }) }),
   },
   {
     that: 'deletes whatever continues a run with it',
-    fails: 'a run that another continues is deleted with it, and not alone',
+    fails: 'a run that another run continues is deleted only together with it',
     change: store => ({
       delete: (runId, options) => store.delete(runId, { ...options, cascade: true }),
     }),
   },
   {
     that: 'redacts a journal that nobody has looked at',
-    fails: 'a redaction of a journal that is longer by now, driven or unknown changes nothing',
+    fails: 'a redaction of a run that is longer, driven or unknown changes nothing',
     change: store => ({
       redact: async (runId, redaction) =>
         store.redact(runId, { ...redaction, after: (await store.get(runId))?.seq ?? 0 }),
@@ -182,13 +182,12 @@ const faults: Fault[] = [
   },
   {
     that: 'keeps a blob that was redacted',
-    fails:
-      'a redaction puts a snapshot in the place of all before, and removes the blobs it names, but those of other runs',
+    fails: 'a redaction replaces the snapshot and removes its blobs, but not from other runs',
     change: store => ({ redact: (runId, redaction) => store.redact(runId, { ...redaction, blobs: [] }) }),
   },
   {
     that: 'has an empty journal for an unknown run',
-    fails: 'a run that does not exist is refused by name, not made',
+    fails: 'calls for an unknown run are rejected and do not create it',
     change: store => ({ read: (...args) => store.read(...args).catch(() => []) }),
   },
 ];

@@ -153,7 +153,7 @@ describe('a file the sqlite store cannot use', () => {
     }
     expect(translateError('/disk/runs.db', full)).toMatchObject({
       code: 'store-full',
-      message: expect.stringMatching(/^\/disk\/runs.db .* full.* Make space .* go on/),
+      message: expect.stringMatching(/^\/disk\/runs.db .* full.* Free space .* resume/),
     });
   });
 

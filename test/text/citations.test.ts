@@ -45,16 +45,16 @@ describe('numberCitations', () => {
 
   test('drops a marker of what was not read, with the space before it, and says so', () => {
     expect(finish('So it is [doc:a], and so [doc:moon].')).toEqual({
-      text: `So it is [1], and so.${SOURCES_A}\n\nCitations of what was not read were left out: moon.`,
+      text: `So it is [1], and so.${SOURCES_A}\n\nCitations of unread sources were omitted: moon.`,
     });
     expect(finish('So it is [doc:moon].')).toEqual({
-      text: 'So it is.\n\nCitations of what was not read were left out: moon.',
+      text: 'So it is.\n\nCitations of unread sources were omitted: moon.',
     });
   });
 
   test('takes several ids in one marker, and keeps those that were read', () => {
     expect(finish('So [doc:a, doc:b; c].')).toEqual({
-      text: `So [1][2].${SOURCES_A}\n[2] About b (b)\n\nCitations of what was not read were left out: c.`,
+      text: `So [1][2].${SOURCES_A}\n[2] About b (b)\n\nCitations of unread sources were omitted: c.`,
     });
     expect(finish('So [doc:a, b].', read('a, b'))).toEqual({
       text: 'So [1].\n\nSources:\n[1] About a, b (a, b)',
@@ -82,7 +82,7 @@ describe('numberCitations', () => {
       { ...searched, name: 'search' },
     ] as ToolResult[];
     expect(finish('So [doc:a][doc:b].', results)).toEqual({
-      text: 'So.\n\nCitations of what was not read were left out: a, b.',
+      text: 'So.\n\nCitations of unread sources were omitted: a, b.',
     });
   });
 
@@ -104,7 +104,7 @@ describe('numberCitations', () => {
 
   test('refuses a marker that is nothing', () => {
     expect(() => numberCitations({ ...options, marker: { before: '', after: ']' } })).toThrow(
-      /something before/,
+      /text before and after/,
     );
   });
 });
@@ -144,7 +144,7 @@ describe('in a run', () => {
       { text: 'So [doc:c] and so [doc:a] and so [doc:d].' },
     ]);
     expect(await agent.run('go')).toMatchObject({
-      text: 'So [1] and so [2] and so.\n\nSources:\n[1] About c (c)\n[2] About a (a)\n\nCitations of what was not read were left out: d.',
+      text: 'So [1] and so [2] and so.\n\nSources:\n[1] About c (c)\n[2] About a (a)\n\nCitations of unread sources were omitted: d.',
     });
   });
 

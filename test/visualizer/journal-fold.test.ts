@@ -59,7 +59,7 @@ test('a journal this chart cannot have written is named, not guessed at', async 
   const run = await runToApproval();
   const journal = await readJournal(run);
   const { fold } = foldAll(journal.filter(({ type }) => type !== 'turn.completed'));
-  expect(fold.problem).toMatch(/^The path cannot be followed from entry \d+ on: /);
+  expect(fold.problem).toMatch(/^The chart cannot show the run from entry \d+ on: /);
   expect(fold.path).toBeNull();
   expect(foldAll(journal.slice(3)).fold.problem).toContain('does not begin with run.started');
 });

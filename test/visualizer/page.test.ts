@@ -52,7 +52,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect(await page.locator('.where').innerText()).toContain('1 call(s) of refund need a decision');
     await expect.poll(() => watched.countOf('edge-deciding--turn')).toBe('×2');
     await expect.poll(() => watched.countOf('state-executingTools')).toBe('×1');
-    expect(await page.locator('.entry .why').first().innerText()).toContain('the run begins');
+    expect(await page.locator('.entry .why').first().innerText()).toContain('the run starts');
     await page.getByLabel('Deciding as').fill('Grace');
 
     demo.gate.close();
@@ -63,7 +63,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     await page.getByText('Ada gets her 42.00 back').waitFor();
     await page.locator('.call-story').getByText('Approved by Grace').waitFor();
     await expect.poll(() => watched.countOf('edge-deciding--finished')).toBe('×1');
-    expect(await page.locator('.reply .mark').first().innerText()).toBe('before its calls');
+    expect(await page.locator('.reply .mark').first().innerText()).toBe('before tool calls');
     const below = (pane: string) =>
       page.evaluate(
         `((s) => s.scrollHeight - s.scrollTop - s.clientHeight)(document.querySelector('${pane} .scroll'))`,
@@ -99,14 +99,14 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     const editor = page.getByLabel('Edited input');
     const edit = (cents: string) => editor.fill(`{"orderId":"A-1001","cents":${cents},"note":"partly"}`);
     await edit('-5');
-    await page.getByRole('button', { name: 'Approve with this change' }).click();
+    await page.getByRole('button', { name: 'Approve with changes' }).click();
     await page.getByRole('alert').filter({ hasText: 'The edited input is not valid for refund' }).waitFor();
     await edit('');
-    await page.getByText('This is not JSON').waitFor();
+    await page.getByText('Invalid JSON').waitFor();
     await edit('2100');
     expect(await page.locator('.diff-line.removed').allInnerTexts()).toContain('−   "cents": 4200,');
     expect(await page.locator('.diff-line.added').allInnerTexts()).toContain('+   "cents": 2100,');
-    await page.getByRole('button', { name: 'Approve with this change' }).click();
+    await page.getByRole('button', { name: 'Approve with changes' }).click();
     await page.locator('#state-finished.current').waitFor();
     await page.locator('.call-result').last().getByText('"refundedCents": 2100').waitFor();
     expect(watched.problems.filter(problem => !problem.includes('400'))).toEqual([]);
@@ -132,7 +132,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
       await run.reject('call_1_0', { by: 'Grace' });
       await route.continue();
     });
-    const told = page.getByText('Grace decided before you.').waitFor();
+    const told = page.getByText('Grace already decided.').waitFor();
     await page.getByRole('button', { name: 'Approve' }).click();
     await told;
     await page.locator('.call-story').getByText('Rejected by Grace').waitFor();
@@ -145,9 +145,9 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     const { page } = watched;
     await page.locator('#state-resting-inDoubt.current').waitFor();
     await page.getByText('the connection was lost after the request was sent').first().waitFor();
-    await page.getByText('Its idempotency key:').waitFor();
+    await page.getByText('Idempotency key:').waitFor();
     await page.getByRole('button', { name: 'It happened…' }).click();
-    await page.getByLabel('What it gave').fill('{"url": "https://example.test"}');
+    await page.getByLabel('Its result').fill('{"url": "https://example.test"}');
     await page.getByRole('button', { name: 'It happened', exact: true }).click();
     await page.getByText('Version 2.4.0 is out.').waitFor();
     await expect.poll(() => watched.countOf('state-resting-inDoubt')).toBe('×1');
@@ -156,7 +156,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
 
   test('a call that the client runs is answered there', async () => {
     const { page, problems } = await visit(await startAtRest('lab'));
-    await page.getByLabel('Result the model gets').fill('{"metres": 3}');
+    await page.getByLabel('Result for the model').fill('{"metres": 3}');
     await page.getByRole('button', { name: 'Answer' }).click();
     await page.getByText('It is 3 m wide.').waitFor();
     expect(problems).toEqual([]);
@@ -168,7 +168,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     await page.getByRole('button', { name: 'Approve' }).waitFor();
     const { port } = api;
     await api.close();
-    await page.getByText('The server does not answer since').waitFor();
+    await page.getByText('No response since').waitFor();
     api = await ServedRuns.listen(makeDemoAgents(demo.store, demo.gate).agents, { port });
     await page.locator('.connection[data-is="live"]').waitFor();
     await page.getByRole('button', { name: 'Approve' }).click();
@@ -216,7 +216,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     await retried.page.getByText('Here now.').waitFor();
     const broken = await visit(await startAtRest('broken'));
     await broken.page.getByText('Failed: authentication', { exact: true }).waitFor();
-    await broken.page.getByText("Check the provider's key where the server runs").waitFor();
+    await broken.page.getByText("Check the provider's API key in").waitFor();
     expect([...retried.problems, ...broken.problems]).toEqual([]);
   });
 
@@ -243,7 +243,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     const { page } = await visit(await startAtRest('refunds'));
     await page.getByLabel('Token').fill('wrong');
     await page.getByRole('button', { name: 'Sign in' }).click();
-    await page.getByText('This is not the token').waitFor();
+    await page.getByText('Wrong token').waitFor();
     await page.getByLabel('Token').fill('open sesame');
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.locator('#state-resting-awaitingApproval.current').waitFor();
@@ -253,7 +253,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
 
   test('an unknown run is said to be unknown', async () => {
     const { page } = await visit('/runs/run_nobody');
-    await page.getByRole('heading', { name: 'No such run' }).waitFor();
+    await page.getByRole('heading', { name: 'Run not found' }).waitFor();
   });
 
   test('an approval can be given with the keyboard alone', async () => {

@@ -14,56 +14,87 @@ import type { TextFilter } from '../../text/text-filter.ts';
 import { buildObjectSchema } from '../build-object-schema.ts';
 import { validateWith } from '../validate-with.ts';
 
+/** The options of `createAgent`. */
 export type AgentOptions = {
+  /** Identifies the agent's runs in a store. Must differ from the names of its sub-agents. */
   name: string;
-  /** One model, or a list in order of preference: the run falls back along it when retries are spent. */
+  /**
+   * The model, or several in order of preference: when the retries of one are used up, the run falls back to
+   * the next. May be omitted for a sub-agent, which then uses the model of its parent, and for the CLI, which
+   * uses `AGENTCHART_MODEL`.
+   */
   model?: ModelAdapter | readonly ModelAdapter[];
+  /** The system prompt. */
   instructions?: string;
+  /** Tools made with `tool()` or `agent.asTool()`, and tool sources such as `mcp()`. */
   tools?: readonly (Tool | ToolSource)[];
-  /** A forced choice (`required`, a name) holds for the first turn, then `auto`. Default `auto`. */
+  /**
+   * Whether the model may or must call tools. A forced choice (`required` or a tool's name) applies to the
+   * first turn; later turns use `auto`. Default `auto`.
+   */
   toolChoice?: ToolChoice;
+  /** Sampling and output settings that all providers share. */
   settings?: Settings;
+  /** Extra members for the provider's request body. */
   providerOptions?: JsonObject;
-  /** Where runs are journaled. Default: in memory. */
+  /** Where runs are journaled. Default: in memory, so runs are lost when the process ends. */
   store?: Store;
   /**
-   * `strict` (default): everything is durable before the outside is touched. `relaxed`: soon after. There
-   * a crash may run a call again in silence, and a message from another process may count as read by a
-   * model call that was under way already.
+   * `strict` (default): events are durable before anything outside is touched. `relaxed`: shortly after, which
+   * is faster. After a crash a relaxed run may repeat a call without noticing, and a message from another
+   * process may count as read by a model call that had already started.
    */
   durability?: 'strict' | 'relaxed';
+  /** What one run may spend. Default: 20 turns and 50 tool calls. */
   limits?: Partial<Limits>;
-  /** At a limit: one closing call with tools off (default), or stop. */
+  /** At a limit: make one last model call without tools (`answer`, default), or end the run (`stop`). */
   onLimit?: 'answer' | 'stop';
+  /** Token prices by model name. Required for `limits.cost`. */
   prices?: Prices;
-  /** `live` (default), `held` until the turn has proved final, or a `separate` call with tools off. */
+  /**
+   * When readers see text. `live` (default): as it streams. `held`: once a turn is complete and turned out to
+   * be the answer. `separate`: one more model call without tools streams the answer.
+   */
   finalAnswer?: 'live' | 'held' | 'separate';
+  /**
+   * What a message from `run.send` does to calls that wait for approval: reject them (`supersede`, default), or
+   * leave them waiting (`queue`).
+   */
   onMessage?: 'supersede' | 'queue';
-  /** Change text on its way to readers; the transcript keeps it raw. */
+  /** Filters that change text on its way to readers. The transcript keeps the raw text. */
   textFilters?: readonly (() => TextFilter)[];
   /**
-   * The longest result that is kept in the journal, in bytes of its JSON: of a tool that does not say, of
-   * clients, people and sub-agents. Of a longer one the model reads the head and the tail. Default 1 MiB.
+   * The largest result that is kept in the journal, in bytes of its JSON. Of a larger one the model reads the
+   * head and the tail, and the store keeps the full value. A tool's own `maxResultBytes` takes precedence.
+   * Default 1 MiB.
    */
   maxResultBytes?: number;
-  /** Tools that run at the same time. Default 64. */
+  /** How many tool calls may run at the same time. Default 64. */
   toolConcurrency?: number;
+  /** Changes the request of a turn. Called before each attempt. */
   prepareTurn?: PrepareTurn;
+  /** Functions that check or change the final answer, in order. */
   finishers?: readonly Finisher[];
   /**
-   * What the answer must be: any Standard Schema of an object. The provider is held to it in its own way,
-   * the answer is checked here, and a bad one is sent back to the model twice before the run fails.
+   * The schema of the answer: any Standard Schema of an object. The provider is asked to follow it and the
+   * answer is validated. An invalid answer is sent back to the model up to twice, then the run fails. The
+   * validated value is `settled.output`.
    */
   output?: OutputSchema;
+  /** Attempts and delays when a model call fails. */
   retry?: Partial<Retry>;
+  /** The version of the agent, recorded in each journal and compared by `agent.check`. */
   version?: string;
-  /** Steps from journals of older versions to this one, for `migrate`. */
+  /** Migrations of journals of older versions, for `agent.migrate`. */
   migrations?: readonly JournalMigration[];
-  /** Time, ids and randomness. Default: the system's. */
+  /** Clock, ids and randomness. Default: those of the system. */
   host?: Host;
 };
 
-/** A schema, or one with a name and a JSON Schema for the model. `strict`: whether the provider enforces it, where it can choose. */
+/**
+ * A Standard Schema, or one with a name and a JSON Schema for the model. `strict` sets whether the provider
+ * enforces the schema, if it lets the caller choose.
+ */
 export type OutputSchema =
   | StandardSchemaV1
   | { schema: StandardSchemaV1; name?: string; jsonSchema?: JsonObject; strict?: boolean };
@@ -72,27 +103,24 @@ const DEFAULT_LIMITS: Limits = { turns: 20, toolCalls: 50 };
 const DEFAULT_RETRY: Retry = { attempts: 3, baseMs: 500, maxMs: 30_000 };
 const DEFAULT_CONCURRENCY = 64;
 
-/** The options with their defaults; throws `agent-invalid` for what cannot work. The model may come later. */
+/** Returns the options with their defaults. Throws `agent-invalid` for invalid ones. A missing model is valid. */
 export function defineAgent(options: AgentOptions): AgentDefinition {
   const { name, model, version, instructions, providerOptions, prices, prepareTurn, maxResultBytes } =
     options;
-  check(typeof name === 'string' && name !== '', 'An agent needs a name.');
-  const models = model === undefined ? [] : Array.isArray(model) ? [...model] : [model as ModelAdapter];
+  check(typeof name === 'string' && name !== '', 'name must be a non-empty string.');
+  const models = listModels(model);
   const limits = { ...DEFAULT_LIMITS, ...given(options.limits ?? {}) };
   const retry = { ...DEFAULT_RETRY, ...given(options.retry ?? {}) };
   const toolConcurrency = options.toolConcurrency ?? DEFAULT_CONCURRENCY;
   checkLimits(limits);
-  check(
-    Number.isInteger(retry.attempts) && retry.attempts > 0,
-    'retry.attempts must be a whole number above 0.',
-  );
+  check(Number.isInteger(retry.attempts) && retry.attempts > 0, 'retry.attempts must be a positive integer.');
   check(
     Number.isInteger(toolConcurrency) && toolConcurrency > 0,
-    'toolConcurrency must be a whole number above 0.',
+    'toolConcurrency must be a positive integer.',
   );
   check(
     maxResultBytes === undefined || (Number.isSafeInteger(maxResultBytes) && maxResultBytes > 0),
-    'maxResultBytes must be a whole number above 0.',
+    'maxResultBytes must be a positive integer.',
   );
   checkPrices(limits, prices, models);
   return {
@@ -115,6 +143,11 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
   };
 }
 
+function listModels(model: AgentOptions['model']): readonly ModelAdapter[] {
+  if (model === undefined) return [];
+  return Array.isArray(model) ? [...model] : [model as ModelAdapter];
+}
+
 function outputContract(agent: string, output: OutputSchema): OutputContract {
   const { schema, name, jsonSchema, strict } =
     '~standard' in output ? { schema: output } : (output as Exclude<OutputSchema, StandardSchemaV1>);
@@ -134,24 +167,25 @@ function outputContract(agent: string, output: OutputSchema): OutputContract {
   };
 }
 
-/** A step leads from a version that it names to one that it names. */
+/** Throws `agent-invalid` unless every migration names the versions that it leads from and to. */
 function checkMigrations(migrations: readonly JournalMigration[]): readonly JournalMigration[] {
   for (const [index, step] of migrations.entries()) {
-    const named = (version: object) => Object.values(version ?? {}).some(value => value !== undefined);
+    const isNamed = (version: object) => Object.values(version ?? {}).some(value => value !== undefined);
     check(
-      named(step?.from) && named(step?.to) && typeof step.migrate === 'function',
-      `migrations[${index}] is not a step: expected { from: { chart?, format?, agent? }, to: { … }, migrate(events) }.`,
+      isNamed(step?.from) && isNamed(step?.to) && typeof step.migrate === 'function',
+      `migrations[${index}] is invalid: expected { from: { chart?, format?, agent? }, to: { … }, migrate(events) }.`,
     );
   }
   return migrations;
 }
 
-/** Throws `agent-invalid` for a limit that is not a number of its kind. */
+/** Throws `agent-invalid` for an invalid limit. */
 export function checkLimits(limits: Limits): void {
   const issue = limitsSchema.safeParse(limits).error?.issues[0];
-  check(issue === undefined, `limits.${issue?.path.join('.')} is not valid: ${issue?.message}`);
+  check(issue === undefined, `limits.${issue?.path.join('.')} is invalid: ${issue?.message}`);
 }
 
+/** Throws `agent-invalid` if there is a cost limit and a model has no price. */
 export function checkPrices(
   limits: Limits,
   prices: Prices | undefined,
@@ -160,10 +194,10 @@ export function checkPrices(
   if (limits.cost === undefined) return;
   check(
     prices !== undefined,
-    'limits.cost needs prices: { "<model>": { input, output } }, per million tokens.',
+    'limits.cost requires prices: { "<model>": { input, output } }, per million tokens.',
   );
   for (const { model } of models) {
-    check(Object.hasOwn(prices ?? {}, model), `limits.cost needs a price for the model "${model}".`);
+    check(Object.hasOwn(prices ?? {}, model), `limits.cost requires a price for the model "${model}".`);
   }
 }
 

@@ -28,7 +28,7 @@ import { filterText } from '../../text/text-filter.ts';
 import { connectTools, listTools } from '../connect-tools.ts';
 import { type AgentOptions, defineAgent } from './agent-options.ts';
 import { type AsToolOptions, asTool } from './as-tool.ts';
-import { type Beginning, beginJournal, cancelOn, type StartOptions } from './begin-journal.ts';
+import { beginJournal, cancelOn, type ResolvedStart, type StartOptions } from './begin-journal.ts';
 import { restoreRun } from './restore-run.ts';
 import { BEGIN_CHILD, foreignRun, type SubAgent, SubAgents } from './sub-agents.ts';
 
@@ -37,7 +37,10 @@ const GRACE_MS = 5_000;
 
 const AGENT = Symbol.for('agentchart.agent');
 
-/** An agent: everything its runs have in common. Make one with `createAgent`. */
+/**
+ * An agent: model, tools, instructions and limits. It has no state of its own; its runs are in its store.
+ * Create one with `createAgent`.
+ */
 export class Agent implements SubAgent {
   readonly [AGENT] = true;
   readonly name: string;
@@ -52,11 +55,10 @@ export class Agent implements SubAgent {
   readonly #above: Agent | undefined;
   #connected: Promise<{ tools: ReadonlyMap<string, Tool>; close(): Promise<void> }> | undefined;
 
-  /** `above`: the agent that has this one as a tool, and its runs in the same store. */
+  /** `above` is the agent that this one is a sub-agent of. */
   constructor(definition: AgentDefinition, options: AgentOptions, store: Store, above?: Agent) {
     this.name = definition.name;
     this.store = store;
-    this.#inherited = new InheritedTranscripts(store);
     this.#definition = definition;
     this.#options = options;
     this.#above = above;
@@ -72,14 +74,23 @@ export class Agent implements SubAgent {
     });
   }
 
-  /** What this agent was made of, to make another like it: `createAgent({ ...agent.options, store })`. */
+  /** The options of this agent, for creating a similar one: `createAgent({ ...agent.options, store })`. */
   get options(): AgentOptions {
     return this.#options;
   }
 
   /**
-   * Begins a run and drives it. Resolves once its first event is durable; rejects, with no run begun,
-   * when the agent has no model or a tool server does not start.
+   * Starts a run and drives it in this process. Resolves once the first event is durable. Rejects, without
+   * creating a run, with `model-missing`, `input-invalid`, `agent-invalid`, `run-exists` (for a given `runId`)
+   * or `tool-source-failed`, and if the run to continue does not exist or has not ended.
+   *
+   * @example
+   * const run = await agent.start('Refund order A-1001');
+   * for await (const text of run.text()) process.stdout.write(text);
+   * const settled = await run.settled();
+   * if (settled.status === 'waiting') {
+   *   for (const { callId, digest } of settled.approvals) await run.approve(callId, { digest, by: 'ada' });
+   * }
    */
   async start(input: string | readonly Item[], options: StartOptions = {}): Promise<Run> {
     const { continues, signal } = options;
@@ -89,6 +100,7 @@ export class Agent implements SubAgent {
     return run;
   }
 
+  /** Starts the run of a sub-agent call, or attaches to it if it exists. */
   async [BEGIN_CHILD]({ input, limits, isAwaited, ...request }: ChildRequest): Promise<Run> {
     const narrowed = narrowLimits(this.#definition.limits, limits);
     const known = await this.store.get(request.runId);
@@ -121,27 +133,38 @@ export class Agent implements SubAgent {
     return Run.begin(runOptions, loaded, inherited, { epoch, leasedAt });
   }
 
-  /** `start`, then `settled`. */
+  /**
+   * Starts a run and waits until it settles: it finished, failed, was cancelled, or waits for a decision.
+   *
+   * @example
+   * const settled = await agent.run('What is the status of order A-1001?');
+   * if (settled.status === 'finished') console.log(settled.text);
+   */
   async run(input: string | readonly Item[], options: StartOptions = {}): Promise<Settled> {
     const run = await this.start(input, options);
     return await run.settled();
   }
 
   /**
-   * Attaches to a run of the store. `settled()`, `resume()` or an accepted command drives it if nobody else
-   * does. A sub-agent's run is opened as well. A run of another agent is refused with `run-foreign`, one of
-   * another chart or format with `chart-mismatch`: see `check`.
+   * Opens a run of the store, of this agent or one of its sub-agents, without driving it. `settled()`,
+   * `resume()` and accepted commands drive it unless another process does. Throws `run-unknown`; `run-foreign`
+   * for a run of another agent; `chart-mismatch` for a run of an incompatible version (see `check`).
+   *
+   * @example
+   * const run = await agent.open(runId);
+   * await run.approve(callId, { by: 'ada' });
+   * const settled = await run.settled();
    */
   async open(runId: string): Promise<Run> {
     return await this.#attach(runId);
   }
 
-  /** This agent, or the one below it that a run of the store belongs to. */
+  /** Returns the agent that a run belongs to: this one or a sub-agent. */
   async #ownerOf(runId: string): Promise<Agent> {
     return this.#agentNamed((await this.store.get(runId))?.agent ?? this.name, runId);
   }
 
-  /** Throws `run-foreign` when neither this agent nor one below it has this name. */
+  /** Returns this agent or the sub-agent with this name. Throws `run-foreign` if there is none. */
   #agentNamed(name: string, runId: string): Agent {
     if (name === this.name) return this;
     const above = this.#subAgents.findAbove(name);
@@ -157,12 +180,23 @@ export class Agent implements SubAgent {
     return Run.attach({ ...owner.#runOptions(runId), ...awaited }, loaded, inherited);
   }
 
-  /** The agent as a tool of others: a sub-agent. */
+  /**
+   * Returns this agent as a tool for another agent: a sub-agent. Each call is a run of its own, in the store of
+   * the calling run.
+   *
+   * @example
+   * const librarian = createAgent({ name: 'librarian', tools: [search] });
+   * const assistant = createAgent({
+   *   name: 'assistant',
+   *   model,
+   *   tools: [librarian.asTool({ name: 'ask_librarian', description: 'Finds documents. Ask it for sources.' })],
+   * });
+   */
   asTool(options: AsToolOptions): Tool {
     return asTool(this, options);
   }
 
-  /** How a run of the store stands to this program and this agent: what differs, and what to do about it. */
+  /** Reports whether a run is compatible with this release and this agent: the differences, and what to do. */
   async check(runId: string): Promise<VersionReport> {
     const owner = (await this.store.get(runId))?.agent ?? this.name;
     const below = owner === this.name ? undefined : this.#subAgents.findAbove(owner);
@@ -177,9 +211,9 @@ export class Agent implements SubAgent {
   }
 
   /**
-   * A new run that goes on where an old one stands, made of its journal by the agent's `migrations` and
-   * those of this release. The old journal stays as it is. Nobody drives the new run yet. `as`: its id, to
-   * migrate a run a second time. Rejects, with nothing written, as `migrateRun` does.
+   * Creates a run from one of an older version, with the agent's `migrations` and those of this release. The
+   * old run is not changed, and the new one is not driven yet. `as` sets the id of the new run, which is needed
+   * to migrate the same run again. Rejects, without writing, with the errors of `migrateRun`.
    */
   async migrate(runId: string, options: MigrateOptions = {}): Promise<Run> {
     const { migrations } = this.#definition;
@@ -189,8 +223,9 @@ export class Agent implements SubAgent {
   }
 
   /**
-   * Goes on from the JSON of `run.snapshot()` alone, in this agent's store. Refused with
-   * `snapshot-outdated` if the store knows a later state of that run, with `run-foreign` for another agent's.
+   * Restores a run from the JSON of `run.snapshot()` into this agent's store and opens it. Throws
+   * `input-invalid`; `snapshot-outdated` if the store has a later state of the run; `run-exists` if it has an
+   * earlier one; `run-foreign` for a run of another agent.
    */
   async restore(snapshot: JsonValue): Promise<Run> {
     const runId = await restoreRun(snapshot, {
@@ -201,12 +236,12 @@ export class Agent implements SubAgent {
     return await this.open(runId);
   }
 
-  /** The chart: an ordinary XState v5 machine. Provide it with `services()`. */
+  /** The chart, an XState v5 machine. To run it as an actor, provide it with `services()`. */
   get machine(): AgentMachine {
     return agentMachine;
   }
 
-  /** The machine's input for `createActor`. */
+  /** Returns the input for `createActor(machine, { input })`. Throws the errors of `start` about options. */
   input(
     input: string | readonly Item[],
     options: Omit<StartOptions, 'signal' | 'continues'> = {},
@@ -215,19 +250,25 @@ export class Agent implements SubAgent {
     return this.#describeStart(input, { ...options, runId, tools: listTools(this.#definition.tools) });
   }
 
-  /** The actors for `agentMachine.provide({ actors })`. */
+  /**
+   * Returns the actors for `agent.machine.provide({ actors })`.
+   *
+   * @example
+   * const machine = agent.machine.provide({ actors: agent.services() });
+   * createActor(machine, { input: agent.input('Refund order A-1001') }).start();
+   */
   services(options: LiveOptions = {}): ServiceActors {
     return actorsOf(this.#services, { host: this.#host, ...options });
   }
 
-  /** Ends the tool servers this agent started. The store stays open. */
+  /** Closes the tool servers that this agent and its sub-agents started. The store stays open. */
   async close(): Promise<void> {
     const connected = this.#connected;
     this.#connected = undefined;
     await Promise.all([(await connected)?.close(), this.#subAgents.close()]);
   }
 
-  /** A sub-agent, on this agent's store and clock. What it lacks it has from this agent. */
+  /** Returns a copy of a sub-agent with this agent's store, durability and host. Model and prices are defaults. */
   #place(agent: Agent): Agent {
     const { durability, host } = this.#options;
     const { options } = agent;
@@ -252,7 +293,7 @@ export class Agent implements SubAgent {
     }
   }
 
-  /** `chart-mismatch` tells all that `check` would. */
+  /** Loads a run. For `chart-mismatch` the error includes the report of `check`. */
   async #load(runId: string): Promise<LoadedRun> {
     try {
       return await loadRun(this.store, runId);
@@ -264,8 +305,8 @@ export class Agent implements SubAgent {
     }
   }
 
-  #describeStart(input: string | readonly Item[], beginning: Beginning): RunStarted {
-    const started = beginJournal(this.#definition, this.#host, input, beginning);
+  #describeStart(input: string | readonly Item[], start: ResolvedStart): RunStarted {
+    const started = beginJournal(this.#definition, this.#host, input, start);
     if (started.config.limits.cost !== undefined) this.#subAgents.assertPriced();
     return started;
   }
@@ -287,16 +328,33 @@ export class Agent implements SubAgent {
       loadInherited: continues => this.#inherited.load(continues),
       showText: text => filterText(text, this.#definition.textFilters),
       children: this.#subAgents,
-      ...(above === undefined ? {} : { openParent: id => above.open(id) }),
+      ...given({ openParent: above && ((id: string) => above.open(id)) }),
     };
   }
 }
 
+/** Whether a value is an agent, even one of another copy of this library. */
 export function isAgent(value: unknown): value is Agent {
   return typeof value === 'object' && value !== null && AGENT in value;
 }
 
-/** An agent from its options; throws `agent-invalid` for what cannot work. Without a `store`, runs live in memory. */
+/**
+ * Creates an agent. Throws `agent-invalid` for invalid options.
+ *
+ * @example
+ * import { createAgent } from 'agentchart';
+ * import { openaiResponses } from 'agentchart/adapters/openai-responses';
+ * import { sqlite } from 'agentchart/stores/sqlite';
+ *
+ * const agent = createAgent({
+ *   name: 'refunds',
+ *   model: openaiResponses({ model: 'gpt-5-mini' }),
+ *   instructions: 'You refund orders.',
+ *   tools: [refund],
+ *   store: sqlite('runs.db'),
+ * });
+ * const settled = await agent.run('Refund order A-1001');
+ */
 export function createAgent(options: AgentOptions): Agent {
   return new Agent(defineAgent(options), options, options.store ?? memory());
 }

@@ -5,41 +5,47 @@ import type { Tool } from '../../protocol/tool.ts';
 import type { ApprovalRule } from '../approval-rule.ts';
 import { tool } from '../tool.ts';
 
+/** The options of `agent.asTool`. */
 export type AsToolOptions = {
   /** The tool's name: 1 to 64 letters, digits, `_` or `-`. */
   name: string;
-  /** What the agent does and when to ask it, for the model. */
+  /** What the agent does and when to call it, for the model. */
   description: string;
+  /** Which calls need a person's approval. Default `false`. */
   approval?: ApprovalRule<{ input: string }>;
 };
 
-/** The agent, for who runs the tool without an engine. */
-type Asked = { name: string; run(input: string, options: { signal: AbortSignal }): Promise<Settled> };
+/** The part of an agent that a sub-agent tool needs. */
+type RunnableAgent = { name: string; run(input: string, options: { signal: AbortSignal }): Promise<Settled> };
 
 const task = z.object({ input: z.string() });
 
+// The text is part of the tool's digest in every journal: changing it reports the tool as changed.
 const TASK = 'What is to be done, with everything needed to do it: nothing else is seen.';
 
 const taskSchema = {
   type: 'object',
-  properties: { input: { type: 'string', description: TASK } },
+  properties: {
+    input: { type: 'string', description: TASK },
+  },
   required: ['input'],
 };
 
 /**
- * An agent as a tool: a call of it is a run of that agent, on the store of the run that calls it, with a
- * share of what that run may still spend. Repeating the call after a crash finds the same run again.
+ * Returns an agent as a tool. Each call is a run of that agent, in the store of the calling run and with a
+ * share of its remaining limits. Repeating a call after a crash attaches to the same run.
  */
-export function asTool(agent: Asked, options: AsToolOptions): Tool {
+export function asTool(agent: RunnableAgent, options: AsToolOptions): Tool {
   const made = tool({
     ...options,
     input: task,
     inputSchema: taskSchema,
     sideEffect: 'idempotent',
-    /** Where no engine runs the call. */
+    // Only used when the tool is called directly: the engine starts a child run instead.
     run: async ({ input }, { signal }) => {
       const settled = await agent.run(input, { signal });
-      if (settled.status === 'waiting') throw new Error(`${agent.name} waits for somebody.`);
+      if (settled.status === 'waiting')
+        throw new Error(`Agent "${agent.name}" waits for a decision, a result or an unpause.`);
       const { output, isError } = answerOfChild(agent.name, settled);
       if (isError) throw new Error(String(output));
       return output;

@@ -12,25 +12,29 @@ import { userMessage } from '../../protocol/message.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import { checkLimits, checkPrices } from './agent-options.ts';
 
+/** The options of `agent.start` and `agent.run`. */
 export type StartOptions = {
-  /** Stream the model's turns. Default true; the journal is the same either way. */
+  /** Whether model turns are streamed. Default `true`. The journal is the same either way. */
   stream?: boolean;
-  /** A run that has ended: the new one's transcript begins with its. */
+  /** The id of an ended run whose transcript the new run starts with. */
   continues?: string;
+  /** Overrides the agent's limits. */
   limits?: Partial<Limits>;
+  /** Overrides the agent's `onLimit`. */
   onLimit?: 'answer' | 'stop';
-  /** Begin paused: nothing is spent before `step()` or `unpause()`. */
+  /** Whether the run starts paused: it makes no call before `step()` or `unpause()`. */
   paused?: boolean;
-  /** While it is paused the run rests before its end too, so that its last turn can be looked at and answered. */
+  /** Whether a paused run also rests before it finishes, so that its last turn can be inspected and changed. */
   holdsAtEnd?: boolean;
   /** Cancels the run when aborted. */
   signal?: AbortSignal;
+  /** The id of the run. Default: a new random one. */
   runId?: string;
-  /** What another process needs to make this agent again: the CLI's `--agent` and model. */
+  /** How the CLI and servers can create this agent again. Stored in the journal. */
   launch?: { module?: string; model?: string; request?: JsonValue };
 };
 
-/** Cancels the run when `signal` is aborted, for as long as it has not ended. */
+/** Cancels the run when `signal` is aborted, unless the run has ended. */
 export function cancelOn(signal: AbortSignal | undefined, run: Run): void {
   if (signal === undefined) return;
   const cancel = () => void run.cancel({ reason: 'aborted by the caller' }).catch(() => {});
@@ -44,22 +48,22 @@ export function cancelOn(signal: AbortSignal | undefined, run: Run): void {
   );
 }
 
-/** What a run is begun with, all told. `tools` are those that are known by now. */
-export type Beginning = StartOptions &
+/** Resolved start options. `tools` are the tools known so far; `undefined` before tool sources are connected. */
+export type ResolvedStart = StartOptions &
   Pick<RunStarted, 'parent'> & { runId: string; tools: ReadonlyMap<string, Tool> | undefined };
 
-/** The first entry of a run's journal. Throws `model-missing`, `agent-invalid` for limits, `input-invalid`. */
+/** Returns the first event of a run. Throws `model-missing`, `input-invalid`, or `agent-invalid` for limits. */
 export function beginJournal(
   definition: AgentDefinition,
   host: Host,
   input: string | readonly Item[],
-  { tools, ...options }: Beginning,
+  { tools, ...options }: ResolvedStart,
 ): RunStarted {
   const { name, version, models, prices } = definition;
   if (models.length === 0) {
     throw new EngineError(
       'model-missing',
-      `Agent "${name}" has no model. Give it one, or set AGENTCHART_MODEL, such as openai:gpt-5-mini.`,
+      `Agent "${name}" has no model. Set its model option, or AGENTCHART_MODEL for the CLI, such as openai:gpt-5-mini.`,
     );
   }
   const config = runConfigOf(definition, {
@@ -79,8 +83,12 @@ export function beginJournal(
     config,
     input: readInput(input, host),
     stream: options.stream ?? true,
-    ...(options.paused === true ? { paused: true } : {}),
-    ...given({ continues: options.continues, launch: options.launch, parent: options.parent }),
+    ...given({
+      paused: options.paused === true ? true : undefined,
+      continues: options.continues,
+      launch: options.launch,
+      parent: options.parent,
+    }),
   };
 }
 
@@ -96,6 +104,6 @@ function readItem(item: unknown, index: number): Item {
   const where = [index, ...(issue?.path ?? [])].join('.');
   throw new EngineError(
     'input-invalid',
-    `Item ${where} of the input is not valid: ${issue?.message ?? 'unknown'}`,
+    `Item ${where} of the input is invalid: ${issue?.message ?? 'unknown problem'}`,
   );
 }

@@ -1,3 +1,13 @@
+/**
+ * `agentchart`: the public API. Create an agent with `createAgent`, give it tools made with `tool`, and start
+ * runs with `agent.start`. This file re-exports what users need from the engine, the stores and the text
+ * helpers; the agent itself is in this folder:
+ *
+ * - `agent.ts`: `Agent` and `createAgent`; `agent-options.ts`: its options, validated.
+ * - `begin-journal.ts`: the first event of a run; `restore-run.ts`: runs from snapshots.
+ * - `as-tool.ts` and `sub-agents.ts`: agents as tools of other agents.
+ * - `machine.ts`: `agentchart/machine`, the chart for users who run their own actor.
+ */
 export { type ClassifiedTurn, classifyTurn } from '../../adapters/streams/classify-turn.ts';
 export { collectTurn } from '../../adapters/streams/collect-turn.ts';
 export {

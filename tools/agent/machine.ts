@@ -1,3 +1,4 @@
+/** `agentchart/machine`: the statechart and its pure functions, for running it as an XState actor. */
 export type { LiveOptions, ServiceActor } from '../../engine/driver/live.ts';
 export { type FromAdapterOptions, fromAdapter } from '../../engine/driver/live.ts';
 export { type AgentMachine, agentMachine, CHART_VERSION } from '../../machines/agent.ts';

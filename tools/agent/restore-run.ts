@@ -4,20 +4,21 @@ import type { Item } from '../../protocol/item.ts';
 import { isJsonObject, type JsonValue } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 
-type Surroundings = {
+type RestoreOptions = {
   store: Store;
-  /** Throws for the agent of a run that is not taken. */
+  /** Throws if a run of this agent must not be restored. */
   assertOwn(agent: string, runId: string): void;
+  /** Loads the transcript of the run that the restored one continues. */
   loadInherited(continues: string | null): Promise<readonly Item[]>;
 };
 
 /**
- * Brings the run of a snapshot into the store, unless it is there as it was then. Gives its id. Throws
- * `input-invalid`, `snapshot-outdated`, `run-exists`, and what `assertOwn` throws.
+ * Restores the run of a snapshot into the store, unless the store has it in the same state. Returns the run id.
+ * Throws `input-invalid`, `snapshot-outdated`, `run-exists`, and what `assertOwn` throws.
  */
-export async function restoreRun(snapshot: JsonValue, surroundings: Surroundings): Promise<string> {
+export async function restoreRun(snapshot: JsonValue, options: RestoreOptions): Promise<string> {
   const { runId, seq, image } = readSnapshot(snapshot);
-  const { store, assertOwn, loadInherited } = surroundings;
+  const { store, assertOwn, loadInherited } = options;
   const known = await store.get(runId);
   if (known?.seq === seq) return runId;
   if (known !== undefined) throw describeMismatch(runId, known.seq, seq);
@@ -32,26 +33,27 @@ export async function restoreRun(snapshot: JsonValue, surroundings: Surroundings
   return runId;
 }
 
-/** What `run.snapshot()` gave. */
+/** Parses the value of `run.snapshot()`. Throws `input-invalid`. */
 function readSnapshot(snapshot: JsonValue): { runId: string; seq: number; image: JsonValue } {
   if (isJsonObject(snapshot)) {
     const { runId, seq, image } = snapshot;
     if (typeof runId === 'string' && typeof seq === 'number' && image !== undefined)
       return { runId, seq, image };
   }
-  throw new EngineError(
-    'input-invalid',
-    'This is not a snapshot of a run: expected the JSON of run.snapshot().',
-  );
+  throw new EngineError('input-invalid', 'Not a snapshot: expected the JSON of run.snapshot().');
 }
 
-/** Why a snapshot cannot be restored into a store that has its run. */
+/** The error for a store that has the run in another state. */
 function describeMismatch(runId: string, stored: number, snapshot: number): EngineError {
-  const where = `The store has run ${runId} up to event ${stored}, the snapshot up to ${snapshot}.`;
+  const where = `The store has run ${runId} up to event ${stored}; the snapshot has it up to event ${snapshot}.`;
   return stored > snapshot
     ? new EngineError('snapshot-outdated', `${where} Use agent.open('${runId}').`, { stored, snapshot })
-    : new EngineError('run-exists', `${where} Restore it into a store that does not have this run.`, {
-        stored,
-        snapshot,
-      });
+    : new EngineError(
+        'run-exists',
+        `${where} Restore the snapshot into a store that does not have this run.`,
+        {
+          stored,
+          snapshot,
+        },
+      );
 }

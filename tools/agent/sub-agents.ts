@@ -8,10 +8,10 @@ import { type AgentOptions, defineAgent } from './agent-options.ts';
 
 type Tools = readonly (Tool | ToolSource)[];
 
-/** How an agent begins a run for a call of another agent's run. */
+/** The method that starts the run of a sub-agent call. */
 export const BEGIN_CHILD = Symbol('agentchart.beginChild');
 
-/** An agent as the one above has it. */
+/** The part of an agent that its parent uses. */
 export interface SubAgent {
   readonly name: string;
   readonly options: AgentOptions;
@@ -20,51 +20,55 @@ export interface SubAgent {
   [BEGIN_CHILD](request: ChildRequest): Promise<Run>;
 }
 
-/** The agents behind an agent's tools, each made anew on that agent's store when it is first needed. */
+/** The sub-agents of an agent, by tool. Each is copied onto the agent's store when it is first needed. */
 export class SubAgents<Agent extends SubAgent> implements ChildRuns {
   readonly #store: Store;
   readonly #byTool: ReadonlyMap<string, Agent>;
   readonly #place: (agent: Agent) => Agent;
   readonly #placed = new Map<Agent, Agent>();
 
-  /** `place` makes an agent like the given one, for a parent. Throws `agent-invalid` for two of one name. */
+  /** `place` copies an agent onto the parent's store. Throws `agent-invalid` for duplicate names. */
   constructor(own: { name: string; store: Store; tools: Tools }, place: (agent: Agent) => Agent) {
     this.#store = own.store;
-    this.#byTool = agentsBehind<Agent>(own.tools);
+    this.#byTool = subAgentsOf<Agent>(own.tools);
     this.#place = place;
     assertNamesDiffer(own.name, [...new Set(this.#byTool.values())]);
   }
 
+  /** Whether the tool is a sub-agent. */
   has(tool: string): boolean {
     return this.#byTool.has(tool);
   }
 
+  /** Starts the run of a call, or attaches to it if it exists. */
   async begin(tool: string, request: ChildRequest): Promise<Run> {
     const agent = this.#byTool.get(tool);
-    if (agent === undefined) throw new EngineError('agent-invalid', `No agent is behind the tool "${tool}".`);
+    if (agent === undefined) throw new EngineError('agent-invalid', `Tool "${tool}" is not a sub-agent.`);
     return await this.#on(agent)[BEGIN_CHILD](request);
   }
 
+  /** Opens the run of a sub-agent. Throws `run-unknown`. */
   async open(runId: string): Promise<Run> {
     const record = await this.#store.get(runId);
     const agent = record && this.findAbove(record.agent);
-    if (agent === undefined) throw new EngineError('run-unknown', `No sub-agent here has a run ${runId}.`);
+    if (agent === undefined) throw new EngineError('run-unknown', `No sub-agent has a run ${runId}.`);
     return await agent.open(runId);
   }
 
+  /** Looks for a child run; `unknown` if the journal of its parent has no start here, so it may be elsewhere. */
   async lookFor(runId: string, parentId: string): Promise<'there' | 'none' | 'unknown'> {
     if ((await this.#store.get(runId)) !== undefined) return 'there';
     const [first] = await readPage(this.#store, parentId, 0, { entries: 1 });
     return first?.event.type === 'run.started' ? 'none' : 'unknown';
   }
 
-  /** The agent right below that has this name, or has one of this name below it. */
+  /** Returns the direct sub-agent that has this name or a sub-agent with it. */
   findAbove(name: string): Agent | undefined {
-    const agent = [...this.#byTool.values()].find(one => namesOf(one).includes(name));
+    const agent = [...this.#byTool.values()].find(candidate => namesOf(candidate).includes(name));
     return agent && this.#on(agent);
   }
 
-  /** Throws `agent-invalid` where an agent right below could not keep to a limit on the cost. */
+  /** Throws `agent-invalid` if a direct sub-agent lacks the prices for a cost limit. */
   assertPriced(): void {
     for (const agent of new Set(this.#byTool.values())) {
       const { options } = this.#on(agent);
@@ -72,6 +76,7 @@ export class SubAgents<Agent extends SubAgent> implements ChildRuns {
     }
   }
 
+  /** Closes the tool servers of all sub-agents. */
   async close(): Promise<void> {
     await Promise.all([...this.#placed.values()].map(agent => agent.close()));
   }
@@ -83,22 +88,22 @@ export class SubAgents<Agent extends SubAgent> implements ChildRuns {
   }
 }
 
-/** The names of an agent and of all agents below it: its runs and theirs are found by them. */
+/** Returns the names of an agent and of all its sub-agents. */
 export function namesOf({ name, options }: SubAgent): string[] {
-  return [name, ...[...agentsBehind(options.tools ?? []).values()].flatMap(namesOf)];
+  return [name, ...[...subAgentsOf(options.tools ?? []).values()].flatMap(namesOf)];
 }
 
-/** The agent itself or one below it, by its name. */
+/** Finds an agent by name: the given one or a sub-agent. */
 export function agentNamed<Agent extends SubAgent>(agent: Agent, name: string): Agent | undefined {
   if (agent.name === name) return agent;
-  for (const below of agentsBehind<Agent>(agent.options.tools ?? []).values()) {
+  for (const below of subAgentsOf<Agent>(agent.options.tools ?? []).values()) {
     const found = agentNamed(below, name);
     if (found !== undefined) return found;
   }
   return undefined;
 }
 
-function agentsBehind<Agent extends SubAgent>(tools: Tools): Map<string, Agent> {
+function subAgentsOf<Agent extends SubAgent>(tools: Tools): Map<string, Agent> {
   return new Map(
     tools.flatMap(tool =>
       'name' in tool && 'subAgent' in tool && tool.subAgent !== undefined
@@ -108,29 +113,29 @@ function agentsBehind<Agent extends SubAgent>(tools: Tools): Map<string, Agent> 
   );
 }
 
-/** One agent may be a tool of several; two agents may not have one name. */
+/** The same agent may occur several times; different agents need different names. */
 function assertNamesDiffer(own: string, agents: readonly SubAgent[]): void {
   const known = new Map<string, SubAgent>();
-  const meet = (agent: SubAgent) => {
+  const visit = (agent: SubAgent) => {
     if (agent.name === own || (known.get(agent.name) ?? agent) !== agent) {
       throw new EngineError(
         'agent-invalid',
-        `Agent "${own}" and its sub-agents need names of their own: "${agent.name}" is there twice.`,
+        `Agent "${own}" and its sub-agents need different names: "${agent.name}" is used twice.`,
       );
     }
     known.set(agent.name, agent);
-    for (const below of agentsBehind(agent.options.tools ?? []).values()) meet(below);
+    for (const below of subAgentsOf(agent.options.tools ?? []).values()) visit(below);
   };
-  for (const agent of agents) meet(agent);
+  for (const agent of agents) visit(agent);
 }
 
-/** Why an agent does not take a run: it belongs to `owner`, and `agent` would drive it with its own model and tools. */
+/** The error for opening a run of agent `owner` with `agent`, which has another model and other tools. */
 export function foreignRun(runId: string, owner: string, agent: string): EngineError {
   return new EngineError(
     'run-foreign',
-    `Run ${runId} belongs to agent "${owner}", and this is agent "${agent}", which would go on with its own model and tools. ` +
+    `Run ${runId} belongs to agent "${owner}"; agent "${agent}" would drive it with its own model and tools. ` +
       `Open the run with agent "${owner}", or with an agent that has "${owner}" as a sub-agent. ` +
-      `To hand the conversation over, wait until the run has ended and begin one with { continues: '${runId}' }.`,
+      `To hand the conversation over, wait until the run has ended and start one with { continues: '${runId}' }.`,
     { runId, owner, agent },
   );
 }

@@ -1,27 +1,30 @@
 import type { Run } from '../../engine/run/run.ts';
 import type { CompletedTurn } from './runner-turn.ts';
 
-/** What a runner has to know of the entries behind `after`; the run is at rest, or has ended. */
-export type JournalSeen = {
+/** What a runner learns from the new entries of a run that rests or has ended. */
+type JournalProgress = {
+  /** The last entry that was read. */
   seq: number;
+  /** How many turns were completed. */
   turns: number;
-  /** The last turn, if it gave a reply. */
+  /** The last completed turn, unless it was a draft. */
   last: CompletedTurn | undefined;
-  /** The loop body has seen the last turn to its end. */
+  /** Whether the loop body has finished with the last turn. */
   bodyEnded: boolean;
 };
 
-export async function readJournal(run: Run, after: number, runner: string): Promise<JournalSeen> {
-  const seen: JournalSeen = { seq: after, turns: 0, last: undefined, bodyEnded: false };
+/** Reads the entries after `after`. `runner` is the author that the runner's own entries have. */
+export async function readJournal(run: Run, after: number, runner: string): Promise<JournalProgress> {
+  const progress: JournalProgress = { seq: after, turns: 0, last: undefined, bodyEnded: false };
   for await (const entry of run.events({ after })) {
     if (!('seq' in entry)) continue;
-    seen.seq = entry.seq;
+    progress.seq = entry.seq;
     if (entry.type === 'turn.completed') {
-      seen.turns += 1;
-      seen.last = entry;
-      seen.bodyEnded = false;
-    } else if (entry.type === 'params.changed' && entry.by === runner) seen.bodyEnded = true;
+      progress.turns += 1;
+      progress.last = entry;
+      progress.bodyEnded = false;
+    } else if (entry.type === 'params.changed' && entry.by === runner) progress.bodyEnded = true;
   }
-  if (run.context.lastTurn?.draft === true) seen.last = undefined;
-  return seen;
+  if (run.context.lastTurn?.draft === true) progress.last = undefined;
+  return progress;
 }

@@ -1,3 +1,4 @@
+import type { CommandResult } from '../../engine/run/explain-refusal.ts';
 import type { Run } from '../../engine/run/run.ts';
 import type { Settled } from '../../engine/run/settled.ts';
 import { decideNextAction } from '../../machines/decide-next-action.ts';
@@ -10,21 +11,21 @@ import { readJournal } from './read-journal.ts';
 import { type CompletedTurn, describeTurn, type RunnerTurn } from './runner-turn.ts';
 import { TurnStream } from './turn-stream.ts';
 
-/** What the next request is made of; `messages` is the run's own transcript without the reply at hand. */
+/** Parameters of the next model request. `messages` is the run's transcript without the current reply. */
 export type RunnerParams = RunParams & { messages: readonly Item[] };
 
-/** Who the runner is in the journal. */
+/** The author of the runner's entries in the journal. */
 const RUNNER = { by: 'runner' };
 
 /**
- * A run held between its turns, to be iterated once.
+ * A run that is driven turn by turn by iterating this object once. Create one with `turns`.
  *
- * R1 The run is paused, and every model call and every batch of tools is a step this runner asked for.
- * R2 What the loop body changes is put to the chart when the body has ended, before the calls are run; a
- *    body that is left early changes nothing.
+ * R1 The run is paused. Every model call and every batch of tools is a step that the runner requests.
+ * R2 Changes by the loop body are submitted when the body ends, before the calls run. A body that is left
+ *    early changes nothing.
  * R3 The reply stays in the transcript unless the body changed the transcript.
- * R4 The calls of a turn are run once, whoever asks first.
- * R5 That a body has ended is journaled: whoever picks the run up does not enter it again.
+ * R4 The calls of a turn run once, whether the body or the runner requests it first.
+ * R5 The end of a body is journaled, so that a reopened run does not repeat it.
  */
 export class Runner<Given extends RunnerTurn | TurnStream> implements AsyncIterable<Given> {
   readonly #open: () => Promise<Run>;
@@ -32,8 +33,8 @@ export class Runner<Given extends RunnerTurn | TurnStream> implements AsyncItera
   readonly #ended = Promise.withResolvers<Settled>();
   #run: Run | undefined;
   #iterated = false;
-  #hand: CurrentTurn | undefined;
-  /** The last entry of the journal that was looked at, and the turns up to it. */
+  #current: CurrentTurn | undefined;
+  /** The last journal entry that was read, and the number of turns up to it. */
   #seq = 0;
   #turns = 0;
 
@@ -43,68 +44,84 @@ export class Runner<Given extends RunnerTurn | TurnStream> implements AsyncItera
     this.#ended.promise.catch(() => {});
   }
 
-  /** The run, once the iteration has begun: to approve calls, to read its events, to find it again by its id. */
+  /**
+   * The run, for approving calls, reading events and getting its id. Throws `refused` before the iteration has
+   * opened it.
+   */
   get run(): Run {
     if (this.#run !== undefined) return this.#run;
-    throw new EngineError('refused', 'The run begins with the iteration, and nobody has begun that yet.');
+    throw new EngineError('refused', 'There is no run yet: the runner starts it when you iterate.');
   }
 
+  /** The parameters of the next request. Throws `refused` before the iteration has opened the run. */
   get params(): RunnerParams {
-    const messages = this.#hand?.messages(this.run.context) ?? this.run.context.transcript;
-    return { ...this.run.context.params, ...this.#hand?.params, messages };
+    const messages = this.#current?.messages(this.run.context) ?? this.run.context.transcript;
+    return { ...this.run.context.params, ...this.#current?.params, messages };
   }
 
-  /** Appends to the transcript without the reply at hand, which is then kept only if it is pushed too. */
+  /**
+   * Appends messages to the transcript, which does not include the current reply. To keep the reply, push its
+   * items too. Throws `refused` outside the loop body.
+   *
+   * @example
+   * for await (const turn of runner) {
+   *   if (!turn.text.includes('refunded')) runner.pushMessages(...turn.items, 'Say whether you refunded it.');
+   * }
+   */
   pushMessages(...messages: readonly (string | Item)[]): void {
     this.setMessagesParams(({ messages: before }) => ({ messages: [...before, ...messages.map(toItem)] }));
   }
 
-  /** Changes what the next request is made of. Only a change of `messages` drops the reply. */
+  /**
+   * Changes the parameters of the following requests. Only a change of `messages` drops the current reply.
+   * Throws `refused` outside the loop body.
+   */
   setMessagesParams(change: Partial<RunnerParams> | ((params: RunnerParams) => Partial<RunnerParams>)): void {
     const before = this.params;
     const { messages = before.messages, ...params } = typeof change === 'function' ? change(before) : change;
-    const hand = this.#turnAtHand();
-    if (messages !== before.messages) hand.edit = messages;
+    const current = this.#requireTurn();
+    if (messages !== before.messages) current.edit = messages;
     const { messages: _, ...earlier } = before;
-    hand.params = { ...earlier, ...params };
+    current.params = { ...earlier, ...params };
   }
 
   /**
-   * Runs the calls of the turn at hand and gives their results, in call order; `null` where it has none.
-   * Nothing is run twice: asked again, or by the runner itself afterwards, it is the same results.
-   * Rejects with `refused` while one of them waits for somebody else.
+   * Runs the calls of the current turn. Resolves to their results in call order, or to `null` if there are no
+   * calls. Calls run once: calling this again returns the same results, and the runner does not repeat them.
+   * Rejects with `refused` while a call waits for a decision or a result.
    */
   generateToolResponse(): Promise<ToolResultItem[] | null> {
-    const hand = this.#turnAtHand();
-    hand.response ??= this.#runCalls(hand);
-    return hand.response;
+    const current = this.#requireTurn();
+    current.response ??= this.#runCalls(current);
+    return current.response;
   }
 
-  /** Runs a failed call of the turn at hand again, under the same key, and gives all its results anew. */
+  /** Runs a failed call of the current turn again with the same key. Resolves to the new results of all calls. */
   async retry(callId: string): Promise<ToolResultItem[] | null> {
-    const hand = this.#turnAtHand();
-    await hand.response;
-    accepted(await this.run.retry(callId, RUNNER));
-    hand.response = this.#runCalls(hand);
-    return await hand.response;
+    const current = this.#requireTurn();
+    await current.response;
+    assertAccepted(await this.run.retry(callId, RUNNER));
+    current.response = this.#runCalls(current);
+    return await current.response;
   }
 
-  /** Where the run came to rest or ended. Settles with the iteration, also with one that was left early. */
+  /** Resolves when the iteration ends, even early by `break`, to how the run rests or ended. */
   done(): Promise<Settled> {
     return this.#ended.promise;
   }
 
-  /** Iterates to the end where nobody has begun to, and gives what `done` gives. */
+  /** Iterates to the end, unless an iteration has started, and resolves as `done` does. */
   async runUntilDone(): Promise<Settled> {
     if (!this.#iterated) for await (const _ of this);
     return await this.done();
   }
 
+  /** Drives the run, one turn per iteration. Throws `refused` if it was iterated before. */
   [Symbol.asyncIterator](): AsyncGenerator<Given, void> {
     if (this.#iterated)
       throw new EngineError(
         'refused',
-        'A runner is iterated once. Pick its run up with turns(agent, { runId }).',
+        'A runner can be iterated once. To continue its run, use turns(agent, { runId }).',
       );
     this.#iterated = true;
     return this.#iterate();
@@ -113,8 +130,8 @@ export class Runner<Given extends RunnerTurn | TurnStream> implements AsyncItera
   async *#iterate(): AsyncGenerator<Given, void> {
     try {
       this.#run = await this.#open();
-      yield* this.#giveHeldTurn();
-      while (await this.#isHeld()) {
+      yield* this.#yieldUnfinishedTurn();
+      while (await this.#isPaused()) {
         const { type } = decideNextAction({ ...this.run.context, paused: false });
         if (type === 'callModel' || type === 'streamFinal') yield* this.#takeTurn();
         else await this.#step();
@@ -124,51 +141,51 @@ export class Runner<Given extends RunnerTurn | TurnStream> implements AsyncItera
       this.#ended.reject(error);
       throw error;
     } finally {
-      this.#hand = undefined;
+      this.#current = undefined;
       this.#run?.settled().then(this.#ended.resolve, this.#ended.reject);
     }
   }
 
-  /** A run that was picked up in the middle of a body: its last turn is given again. */
-  async *#giveHeldTurn(): AsyncGenerator<Given, void> {
+  /** For a reopened run whose loop body did not finish: yields the last turn again. */
+  async *#yieldUnfinishedTurn(): AsyncGenerator<Given, void> {
     const from = this.#seq;
-    if (!(await this.#isHeld())) return;
-    const { last, bodyEnded } = await this.#look();
+    if (!(await this.#isPaused())) return;
+    const { last, bodyEnded } = await this.#readNewEntries();
     if (last === undefined || bodyEnded) return;
-    yield* this.#give(new CurrentTurn(this.run.context, Promise.resolve(last)), from);
+    yield* this.#yieldTurn(new CurrentTurn(this.run.context, Promise.resolve(last)), from);
   }
 
-  /** One model call, with all its attempts. */
+  /** Makes one model call, with all its attempts, and yields the turn. */
   async *#takeTurn(): AsyncGenerator<Given, void> {
     const { context } = this.run;
     const from = this.#seq;
-    accepted(await this.run.step(RUNNER));
+    assertAccepted(await this.run.step(RUNNER));
     const completed = this.#completeTurn();
-    yield* this.#give(new CurrentTurn(context, completed), from);
+    yield* this.#yieldTurn(new CurrentTurn(context, completed), from);
   }
 
-  /** An attempt that failed is followed by the next, as far as the run makes one. */
+  /** Steps through retries and fallbacks until the turn is complete or the run gives up. */
   async #completeTurn(): Promise<CompletedTurn | undefined> {
     for (;;) {
       await this.run.settled();
-      const { last } = await this.#look();
-      if (last !== undefined || this.run.context.failure === null || !(await this.#isHeld())) return last;
-      accepted(await this.run.step(RUNNER));
+      const { last } = await this.#readNewEntries();
+      if (last !== undefined || this.run.context.failure === null || !(await this.#isPaused())) return last;
+      assertAccepted(await this.run.step(RUNNER));
     }
   }
 
-  /** A turn without a reply (it failed, or was the draft of a separate answer) is not shown to the body. */
-  async *#give(hand: CurrentTurn, from: number): AsyncGenerator<Given, void> {
-    const described = hand.completed.then(turn => turn && describeTurn(turn, this.#turns));
+  /** Yields a turn to the loop body. A turn without a reply (failed, or the draft of a separate answer) is skipped. */
+  async *#yieldTurn(current: CurrentTurn, from: number): AsyncGenerator<Given, void> {
+    const described = current.completed.then(turn => turn && describeTurn(turn, this.#turns));
     described.catch(() => {});
-    this.#hand = hand;
+    this.#current = current;
     if (this.#streams) yield new TurnStream(this.run, from, described) as Given;
     else {
       const turn = await described;
       if (turn === undefined) return;
       yield turn as Given;
     }
-    if ((await hand.completed) !== undefined) await this.#endBody(hand);
+    if ((await current.completed) !== undefined) await this.#endBody(current);
   }
 
   async #endBody({ edit, params, response }: CurrentTurn): Promise<void> {
@@ -179,16 +196,16 @@ export class Runner<Given extends RunnerTurn | TurnStream> implements AsyncItera
       if (edit === undefined && params === undefined) return;
       throw new EngineError(
         'run-ended',
-        `Run ${run.id} has ended: what the loop body changed came too late.`,
+        `Run ${run.id} has ended: the changes of the loop body cannot be applied.`,
       );
     }
-    // The note that the body has ended comes last: an edit that is refused leaves it to be entered again.
-    if (edit !== undefined) accepted(await run.editTranscript(edit, RUNNER));
-    accepted(await run.setParams(params ?? run.context.params, RUNNER));
+    // Journal the end of the body last: if the edit is refused, the body is entered again.
+    if (edit !== undefined) assertAccepted(await run.editTranscript(edit, RUNNER));
+    assertAccepted(await run.setParams(params ?? run.context.params, RUNNER));
   }
 
-  async #runCalls(hand: CurrentTurn): Promise<ToolResultItem[] | null> {
-    const turn = await hand.completed;
+  async #runCalls(current: CurrentTurn): Promise<ToolResultItem[] | null> {
+    const turn = await current.completed;
     if (turn === undefined || turn.calls.length === 0) return null;
     for (;;) {
       await this.run.settled();
@@ -197,8 +214,8 @@ export class Runner<Given extends RunnerTurn | TurnStream> implements AsyncItera
       const { type } = decideNextAction({ ...this.run.context, paused: false });
       if (type !== 'executeTools') {
         const message =
-          'A call of this turn waits for somebody: settle it through runner.run, then ask again.';
-        hand.response = undefined;
+          'A call of this turn waits for a decision or a result: submit it through runner.run, then try again.';
+        current.response = undefined;
         throw new EngineError('refused', message);
       }
       await this.#step();
@@ -206,26 +223,29 @@ export class Runner<Given extends RunnerTurn | TurnStream> implements AsyncItera
   }
 
   async #step(): Promise<void> {
-    accepted(await this.run.step(RUNNER));
+    assertAccepted(await this.run.step(RUNNER));
     await this.run.settled();
   }
 
-  /** Paused before something that spends, or before its end; not waiting for a person or a client. */
-  async #isHeld(): Promise<boolean> {
+  /** Whether the run is paused before a step or before its end, and waits for nothing else. */
+  async #isPaused(): Promise<boolean> {
     const { status } = await this.run.settled();
     return status === 'waiting' && this.run.context.next?.type === 'pause';
   }
 
-  async #look(): Promise<{ last: CompletedTurn | undefined; bodyEnded: boolean }> {
-    const seen = await readJournal(this.run, this.#seq, RUNNER.by);
-    this.#seq = seen.seq;
-    this.#turns += seen.turns;
-    return seen;
+  async #readNewEntries(): Promise<{ last: CompletedTurn | undefined; bodyEnded: boolean }> {
+    const progress = await readJournal(this.run, this.#seq, RUNNER.by);
+    this.#seq = progress.seq;
+    this.#turns += progress.turns;
+    return progress;
   }
 
-  #turnAtHand(): CurrentTurn {
-    if (this.#hand !== undefined) return this.#hand;
-    throw new EngineError('refused', 'There is no turn at hand: this is for the body of the loop.');
+  #requireTurn(): CurrentTurn {
+    if (this.#current !== undefined) return this.#current;
+    throw new EngineError(
+      'refused',
+      'There is no current turn: call this in the body of the for await loop.',
+    );
   }
 }
 
@@ -238,10 +258,8 @@ function resultsOf(turn: CompletedTurn, transcript: readonly Item[]): ToolResult
   return results.length === turn.calls.length ? results : undefined;
 }
 
-function accepted(
-  answer: { accepted: true } | { accepted: false; code: EngineError['code']; message: string },
-) {
-  if (!answer.accepted) throw new EngineError(answer.code, answer.message);
+function assertAccepted(result: CommandResult): void {
+  if (!result.accepted) throw new EngineError(result.code, result.message);
 }
 
 function toItem(message: string | Item): Item {

@@ -5,8 +5,14 @@ import type { RunnerTurn } from './runner-turn.ts';
 const NEVER = new Promise<never>(() => {});
 
 /**
- * A turn while it comes. Iterating gives its deltas, those of discarded attempts too (`text.discarded` says
- * so); `turn()` is the whole of it. Nobody has to iterate: the runner reads on by itself.
+ * A turn while it streams. Iterating yields its deltas, including those of failed attempts, which are followed
+ * by `text.discarded`. `turn()` resolves to the completed turn. Iterating is optional.
+ *
+ * @example
+ * for await (const stream of turns(agent, 'Refund order A-1001', { stream: true })) {
+ *   for await (const text of stream.text()) process.stdout.write(text);
+ *   const { toolCalls } = await stream.turn();
+ * }
  */
 export class TurnStream implements AsyncIterable<Delta> {
   readonly #run: Run;
@@ -19,18 +25,19 @@ export class TurnStream implements AsyncIterable<Delta> {
     this.#completed = completed;
   }
 
-  /** The whole turn. Rejects when there is none: its last attempt failed, or it was the draft of an answer to come. */
+  /** Resolves to the completed turn. Rejects if its last attempt failed or it was a draft (`finalAnswer: 'separate'`). */
   async turn(): Promise<RunnerTurn> {
     const turn = await this.#completed;
-    if (turn === undefined) throw new Error('The turn gave no reply: run.settled() says why.');
+    if (turn === undefined) throw new Error('The turn has no reply. See runner.done() for the reason.');
     return turn;
   }
 
-  /** The text as it comes. */
+  /** Yields the text as it streams. */
   async *text(): AsyncGenerator<string, void> {
     for await (const delta of this) if (delta.type === 'text.delta') yield delta.text;
   }
 
+  /** Yields the deltas of the turn. */
   async *[Symbol.asyncIterator](): AsyncGenerator<Delta, void> {
     const happenings = this.#run.events({ after: this.#after, follow: true })[Symbol.asyncIterator]();
     const failed = this.#completed.then(

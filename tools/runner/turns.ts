@@ -1,27 +1,35 @@
 import type { Item } from '../../protocol/item.ts';
+import { given } from '../../protocol/json.ts';
 import type { Agent } from '../agent/agent.ts';
 import { Runner } from './runner.ts';
 import type { RunnerTurn } from './runner-turn.ts';
 import type { TurnStream } from './turn-stream.ts';
 
+/** The options of `turns`. */
 export type TurnsOptions = {
-  /** Give each turn as a stream while it comes. Default false: whole turns. */
+  /** Yield each turn as a `TurnStream` while it streams. Default `false`: completed turns. */
   stream?: boolean;
-  /** Model calls at most; the run then ends with `incomplete.reason` `turns`, and no call unanswered. */
+  /**
+   * The most model calls. After the last, its tool calls are run, then the run ends with `incomplete.reason`
+   * `turns`.
+   */
   maxTurns?: number;
+  /** Cancels the run when aborted. */
   signal?: AbortSignal;
+  /** The id of a new run. Default: a random one. */
   runId?: string;
 };
 
-/** A message to begin with, or the id of a run of the agent's store to pick up. */
+/** The input of a new run, or the id of a run to continue. Options other than `stream` apply to new runs only. */
 export type TurnsInput = string | readonly Item[] | { runId: string };
 
 /**
- * A run, turn by turn: the model is called, the turn is given to the loop body, what the body changed is
- * taken over, the calls of the turn are run, and so on until the model asks for nothing more.
+ * Drives a run turn by turn. Each iteration makes one model call and yields the turn; when the loop body ends,
+ * its changes are applied and the calls of the turn are run. Ends when the model asks for no more tools, or
+ * when a call waits for a decision. Nothing starts before the iteration.
  *
  * @example
- * const runner = turns(agent, 'Refund order A-1');
+ * const runner = turns(agent, 'Refund order A-1001');
  * for await (const turn of runner) console.log(turn.number, turn.text, turn.toolCalls);
  * console.log(await runner.done());
  */
@@ -44,9 +52,7 @@ export function turns(
       paused: true,
       holdsAtEnd: true,
       onLimit: 'stop',
-      ...(maxTurns === undefined ? {} : { limits: { turns: maxTurns } }),
-      ...(signal === undefined ? {} : { signal }),
-      ...(runId === undefined ? {} : { runId }),
+      ...given({ limits: maxTurns === undefined ? undefined : { turns: maxTurns }, signal, runId }),
     });
   };
   return stream ? new Runner<TurnStream>(open, true) : new Runner<RunnerTurn>(open, false);

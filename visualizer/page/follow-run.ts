@@ -1,15 +1,15 @@
 import type { RunModel } from './run-model.ts';
 import { ApiError, type RunView, request } from './runs-api.ts';
 
-const AGAIN_MS = 1_000;
-const SOON_MS = 60;
-const LOOK_MS = 5_000;
-/** A page nobody sees gives its connection back: a browser has six for a server. */
+const RECONNECT_MS = 1_000;
+const DEBOUNCE_MS = 60;
+const POLL_MS = 5_000;
+/** How long a hidden page keeps its connection: browsers allow only six per server. */
 const HIDDEN_MS = 60_000;
 
 /**
- * Keeps a model up to date: the event stream for what happens, the view for what the server alone knows.
- * A lost stream is opened again behind the last entry, for as long as it takes.
+ * Keeps a model up to date: events come from the stream, and the run's view from requests. A lost stream is reopened
+ * after the last entry, with endless retries. `look` requests the view soon. Calls `onMissing` if the run does not exist.
  */
 export function followRun(model: RunModel, onMissing: (error: ApiError) => void): { look(): void } {
   const path = `/runs/${encodeURIComponent(model.runId)}`;
@@ -36,7 +36,7 @@ export function followRun(model: RunModel, onMissing: (error: ApiError) => void)
   };
   const lookSoon = (): void => {
     clearTimeout(soon);
-    soon = setTimeout(look, SOON_MS);
+    soon = setTimeout(look, DEBOUNCE_MS);
   };
 
   const open = (): void => {
@@ -62,17 +62,17 @@ export function followRun(model: RunModel, onMissing: (error: ApiError) => void)
       if (connection.type === 'ended') return;
       if (connection.type !== 'away') model.setConnection({ type: 'away', since: Date.now() });
       if (stream.readyState !== EventSource.CLOSED) return;
-      setTimeout(reopen, AGAIN_MS);
+      setTimeout(reopen, RECONNECT_MS);
     });
   };
-  /** A stream that was refused says nothing of why: the view does, and a missing token shows the sign-in. */
+  /** An `EventSource` does not report why it failed, but a request for the view does; a 401 shows the sign-in form. */
   const reopen = async (): Promise<void> => {
     try {
       model.takeView(await request<RunView>(path));
     } catch (error) {
       if (error instanceof ApiError && error.status === 404) return onMissing(error);
       if (error instanceof ApiError && error.status === 401) return;
-      setTimeout(reopen, AGAIN_MS);
+      setTimeout(reopen, RECONNECT_MS);
       return;
     }
     open();
@@ -81,7 +81,7 @@ export function followRun(model: RunModel, onMissing: (error: ApiError) => void)
   void reopen();
   setInterval(() => {
     if (!document.hidden && !model.hasEnded && model.connection.type === 'live') void look();
-  }, LOOK_MS);
+  }, POLL_MS);
   sleepWhileHidden(
     () => source?.close(),
     () => {

@@ -5,16 +5,16 @@ import type { ChartEvent, RunEvent, RunStarted } from '../../protocol/event.ts';
 import { type ChartEdge, readChart } from '../chart-graph.ts';
 import { edgeId } from '../merge-edges.ts';
 
-/** What one event did: the states the run went through, the edges it took, and why each decision fell so. */
+/** What one event did: the states entered, the edges taken, and the decisions with their reasons. */
 export type Taken = {
   decisions: NextAction[];
-  /** Ids in the picture, in order. */
+  /** Edge ids in the drawing, in order. */
   edges: string[];
-  /** States entered, by id, in order. */
+  /** The ids of the states entered, in order. */
   entered: string[];
-  /** The turn that was running when it came. */
+  /** The turn that was running when the event arrived. */
   turn: { number: number; attempt: number };
-  /** The turn's text is a draft, kept out of the transcript. */
+  /** Whether the turn's text is a draft, which is not part of the transcript. */
   draft: boolean;
 };
 
@@ -29,10 +29,10 @@ const NOTHING: Taken = {
 const HUB = 'deciding';
 
 /**
- * Follows a journal with the chart's own code, in the page: exact states, and why.
+ * Folds a journal in the page with the chart's own code, and records the path through the chart.
  *
- * J1 What it says is a function of the entries alone, in order.
- * J2 A journal that this chart cannot have written stops it, and `problem` says so; it never guesses.
+ * J1 The result depends only on the entries and their order.
+ * J2 It stops at an entry that this chart cannot have produced, and sets `problem`; it never guesses.
  */
 export class JournalFold {
   #state: ChartState | null = null;
@@ -41,19 +41,22 @@ export class JournalFold {
   readonly edgeCounts = new Map<string, number>();
   readonly stateCounts = new Map<string, number>();
 
+  /** The current context; `null` before the first entry or after a problem. */
   get context(): Context | null {
     return this.#problem === null ? (this.#state?.context ?? null) : null;
   }
 
-  /** The active state as a path: `resting.awaitingApproval`. */
+  /** The path of the current state, such as `resting.awaitingApproval`; `null` like `context`. */
   get path(): string | null {
     return this.#state === null || this.#problem !== null ? null : statePath(this.#state);
   }
 
+  /** Why the journal cannot be folded further; `null` if it can. */
   get problem(): string | null {
     return this.#problem;
   }
 
+  /** Folds the next entry and returns what it did; never throws. */
   take(seq: number, event: RunEvent): Taken {
     if (this.#problem !== null || event.type === 'run.claimed' || event.type === 'tool.late') return NOTHING;
     if (event.type === 'run.noted' || event.type === 'run.redacted') return NOTHING;
@@ -67,9 +70,9 @@ export class JournalFold {
   #fold(seq: number, event: ChartEvent | RunStarted): Taken {
     const before = this.#state;
     if (event.type === 'run.started') return this.#move('', initial(event), { number: 1, attempt: 1 });
-    if (before === null) return this.#stop(seq, 'the journal here does not begin with run.started');
+    if (before === null) return this.#stop(seq, 'the journal does not begin with run.started');
     const step = next(before, event);
-    if (!step.handled) return this.#stop(seq, `${event.type} does not fit ${statePath(before)}`);
+    if (!step.handled) return this.#stop(seq, `${event.type} is not possible in ${statePath(before)}`);
     return this.#move(statePath(before), step, before.context.turn);
   }
 
@@ -118,7 +121,7 @@ export class JournalFold {
   }
 
   #stop(seq: number, problem: string): Taken {
-    this.#problem = `The path cannot be followed from entry ${seq} on: ${problem}.`;
+    this.#problem = `The chart cannot show the run from entry ${seq} on: ${problem}.`;
     return NOTHING;
   }
 }
@@ -127,7 +130,7 @@ function isWithin(path: string, frame: string): boolean {
   return path === frame || path.startsWith(`${frame}.`);
 }
 
-/** The guard's name in the chart. */
+/** The name of the decision's guard in the chart. */
 function nameChoice(decision: NextAction): string {
   return decision.type === 'finish' && decision.finishers ? 'finish, to be checked' : decision.type;
 }

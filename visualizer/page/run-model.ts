@@ -16,9 +16,9 @@ export type Connection =
   | { type: 'ended' };
 
 /**
- * What the page knows of a run: the journal, what streams beside it, and the server's view.
+ * The page's model of a run: its journal, live output, and the server's view. Every change calls `changed`.
  *
- * M1 Entries are taken once and in order; a repeated one, after a reconnection, changes nothing.
+ * M1 Each entry is applied once, in order; repeated entries after a reconnection are ignored.
  * M2 Live text belongs to one attempt of one turn and ends with it.
  */
 export class RunModel {
@@ -38,18 +38,19 @@ export class RunModel {
     this.#changed = changed;
   }
 
-  /** Of the last entry; 0 before the first. */
+  /** The `seq` of the last entry; 0 before the first. */
   get seq(): number {
     return this.entries.at(-1)?.event.seq ?? 0;
   }
 
+  /** Whether the server's view says that the run has ended. */
   get hasEnded(): boolean {
     const status = this.view?.status;
     return status === 'finished' || status === 'failed' || status === 'cancelled';
   }
 
   /**
-   * The active state. Text that streams is ahead of the journal, where `text.started` comes with the
+   * The path of the current state. Streamed text arrives before the journal's `text.started`, which waits for the
    * next commit.
    */
   get path(): string {
@@ -58,6 +59,7 @@ export class RunModel {
     return path === 'turn.planning' && shows && !this.#callsStarted ? 'turn.finalStreaming' : path;
   }
 
+  /** The blocks of the conversation. */
   get conversation(): Block[] {
     return buildConversation({
       entries: this.entries,
@@ -69,6 +71,7 @@ export class RunModel {
     });
   }
 
+  /** Applies a journal entry. */
   takeEntry(event: StreamedEvent): void {
     if (event.seq <= this.seq) return;
     const taken = this.fold.take(event.seq, event);
@@ -81,12 +84,13 @@ export class RunModel {
     this.#changed();
   }
 
-  /** All the text of the running turn so far: what had come before it was for nothing. */
-  takeTextSoFar(so: { turn: number; attempt: number; text: string }): void {
-    this.#live = { ...so, reasoning: '' };
+  /** Replaces the live text by the full text of the running turn so far. */
+  takeTextSoFar(turn: { turn: number; attempt: number; text: string }): void {
+    this.#live = { ...turn, reasoning: '' };
     this.#changed();
   }
 
+  /** Applies live output. */
   takeDelta(delta: Delta): void {
     switch (delta.type) {
       case 'text.delta':
@@ -107,12 +111,14 @@ export class RunModel {
     this.#changed();
   }
 
+  /** Applies the server's view, unless it is older than the current one. */
   takeView(view: RunView): void {
     if (this.view !== null && view.seq < this.view.seq) return;
     this.view = view;
     this.#changed();
   }
 
+  /** Sets the state of the event stream. */
   setConnection(connection: Connection): void {
     this.connection = connection;
     this.#changed();

@@ -8,7 +8,7 @@ import { makeRunHeader } from './panes/run-header.ts';
 import { h } from './render/element.ts';
 import { RunModel } from './run-model.ts';
 
-/** One run: header, chart, conversation, journal; drawn at most once a frame. */
+/** Shows one run: header, conversation, chart and journal, drawn at most once per frame. */
 export function showRunPage(page: Element, runId: string): void {
   let scheduled = false;
   const model = new RunModel(runId, () => {
@@ -21,7 +21,7 @@ export function showRunPage(page: Element, runId: string): void {
       h(
         'main',
         { class: 'missing' },
-        h('h1', {}, 'No such run'),
+        h('h1', {}, 'Run not found'),
         h('p', {}, error.message),
         h('a', { href: '/' }, 'All runs'),
       ),

@@ -1,78 +1,12 @@
-import type { NextAction } from '../../protocol/effect.ts';
 import type { RunEvent } from '../../protocol/event.ts';
-import type { Item } from '../../protocol/item.ts';
-import type { JsonValue } from '../../protocol/json.ts';
-import type { RunStatus } from '../../protocol/store.ts';
-import type { Usage } from '../../protocol/turn.ts';
+import { given } from '../../protocol/json.ts';
 
-/** What the runs API gives. Times are ms since the epoch. */
-export type RunSummary = {
-  runId: string;
-  agent: string;
-  status: RunStatus;
-  createdAt: number;
-  updatedAt: number;
-  seq: number;
-  continues?: string;
-};
+export type { AgentSummary, OpenCall, RunSummary, RunView, Settled } from '../../protocol/run-view.ts';
 
-/** A call without a result. `runId` is the run that has to be told: a sub-agent's for its own calls. */
-export type OpenCall = {
-  callId: string;
-  runId: string;
-  name: string;
-  input: JsonValue;
-  digest: string;
-  sideEffect: 'none' | 'idempotent' | 'once';
-  status: string;
-  /** The run of a sub-agent that will give its result. */
-  waitsFor?: string;
-  reason?: string;
-  expiresAt?: number;
-};
-
-export type Settled = {
-  status: string;
-  error?: { code: string; message: string };
-  /** Why the engine paused the run by itself. */
-  reason?: string;
-  incomplete?: { reason: string };
-  unread?: Item[];
-  approvals?: OpenCall[];
-  results?: OpenCall[];
-  doubts?: OpenCall[];
-};
-
-export type RunView = RunSummary & {
-  state: string;
-  parent?: { runId: string; callId: string };
-  next: NextAction | null;
-  paused: boolean;
-  turns: number;
-  toolCalls: number;
-  limits: Record<string, number>;
-  usage: Usage | null;
-  cost: number;
-  settled: Settled | null;
-  calls: OpenCall[];
-  driver: { host: string; pid: number; until: number } | null;
-  /** As readers see it. */
-  transcript: Item[];
-  answer?: string;
-  availableAgent: boolean;
-  chart: { version: number; hash: string };
-};
-
-export type AgentInfo = {
-  name: string;
-  version?: string;
-  models: { provider: string; model: string }[];
-  tools?: number;
-};
-
+/** A journal entry as the event stream sends it. */
 export type StreamedEvent = RunEvent & { runId: string; seq: number };
 
-/** A refusal of the API, or of the way to it (`unreachable`). */
+/** An error response of the API; status 0 and code `unreachable` without a response. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly status: number;
@@ -87,20 +21,23 @@ export class ApiError extends Error {
   }
 }
 
-/** Throws an `ApiError`; a 401 also tells `onUnauthorized`, once for all requests. */
+/**
+ * Sends a request and returns the JSON of the response; `null` for 204. Uses POST with a body, otherwise GET. Throws an
+ * `ApiError`; after a 401 it also calls the `onUnauthorized` callback.
+ */
 export async function request<Answer>(path: string, body?: object, method?: string): Promise<Answer> {
   const response = await reach(path, {
     method: method ?? (body === undefined ? 'GET' : 'POST'),
     credentials: 'same-origin',
     headers: {
       accept: 'application/json',
-      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...given({ 'content-type': body && 'application/json' }),
     },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    ...given({ body: body && JSON.stringify(body) }),
   });
   if (response.ok) return (response.status === 204 ? null : await response.json()) as Answer;
   const error = await readError(response);
-  if (error.status === 401 && path !== '/session') tellUnauthorized();
+  if (error.status === 401 && path !== '/session') notifyUnauthorized();
   throw error;
 }
 
@@ -111,7 +48,7 @@ async function reach(path: string, init: RequestInit): Promise<Response> {
     throw new ApiError(
       0,
       'unreachable',
-      'The server does not answer. Is it still running? Nothing was changed.',
+      'No response from the server. Check that it is running, then try again.',
     );
   }
 }
@@ -126,8 +63,9 @@ async function readError(response: Response): Promise<ApiError> {
   }
 }
 
-let tellUnauthorized = () => {};
+let notifyUnauthorized = () => {};
 
-export function onUnauthorized(tell: () => void): void {
-  tellUnauthorized = tell;
+/** Sets the callback for 401 responses; it shows the sign-in form. */
+export function onUnauthorized(notify: () => void): void {
+  notifyUnauthorized = notify;
 }

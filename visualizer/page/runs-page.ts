@@ -4,11 +4,11 @@ import { formatAgo, formatCount, formatDay } from './render/format.ts';
 import { showSafely } from './render/show-safely.ts';
 import { type RunSummary, request } from './runs-api.ts';
 
-const LOOK_MS = 2_000;
+const POLL_MS = 2_000;
 const MOST = 200;
 const STATUSES = ['all', 'running', 'waiting', 'finished', 'failed', 'cancelled'] as const;
 
-/** All runs, those that wait for a person on top; looks again every two seconds while it is seen. */
+/** Shows the list of runs, waiting runs first; refreshes every two seconds while the page is visible. */
 export function showRunsPage(page: Element): void {
   let filter = new URLSearchParams(location.search).get('status') ?? 'all';
   const waiting = h('ul', { class: 'runs' });
@@ -47,7 +47,7 @@ export function showRunsPage(page: Element): void {
       showOthers?.(rest);
       waitingPart.hidden = wanted.length === 0;
       othersTitle.hidden = rest.length === 0;
-      empty.textContent = wanted.length + rest.length > 0 ? '' : describeNothing(asked);
+      empty.textContent = wanted.length + rest.length > 0 ? '' : describeEmpty(asked);
       document.title = open.length === 0 ? 'Runs · Agentchart' : `(${open.length}) Runs · Agentchart`;
     } catch (error) {
       state.dataset.is = 'away';
@@ -75,7 +75,7 @@ export function showRunsPage(page: Element): void {
   void look();
   setInterval(() => {
     if (!document.hidden) void look();
-  }, LOOK_MS);
+  }, POLL_MS);
   document.addEventListener('visibilitychange', () => {
     if (!document.hidden) void look();
   });
@@ -87,8 +87,9 @@ async function listRuns(status: string): Promise<RunSummary[]> {
   return runs;
 }
 
-function describeNothing(filter: string): string {
-  return filter === 'all' ? 'No runs yet. Start one here, or with: agentchart run' : `No run is ${filter}.`;
+function describeEmpty(filter: string): string {
+  if (filter === 'all') return 'No runs yet. Start one here, or with: agentchart run';
+  return `No ${filter} runs.`;
 }
 
 function makeRow(run: RunSummary): View<RunSummary> {

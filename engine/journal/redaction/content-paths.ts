@@ -7,8 +7,8 @@ const ITEM = [
 const CALL = ['input/**', 'reason', 'error'];
 
 /**
- * What people, models and tools have said in an event, and may be redacted: names of members, `*` for a place in a
- * list, `**` for a value and all in it. The rest is what a run is made of, or another surface's own words.
+ * The members of each event that may be redacted: content from people, models and tools. In a path, `*` is any
+ * index of a list and `**` a value with everything in it. The other members determine the course of the run.
  */
 const CONTENT: Readonly<Record<RunEvent['type'], readonly string[]>> = {
   'run.started': below('input/*', ITEM),
@@ -51,17 +51,17 @@ const CONTENT: Readonly<Record<RunEvent['type'], readonly string[]>> = {
   'run.redacted': ['by'],
 };
 
-/** Whether the keys lead to something of the event that may be redacted. */
+/** Whether the value at `path` of an event may be redacted. */
 export function isContent(type: RunEvent['type'], path: readonly string[]): boolean {
-  return CONTENT[type].some(pattern => fits(pattern.split('/'), path));
+  return CONTENT[type].some(pattern => matches(pattern.split('/'), path));
 }
 
 function below(prefix: string, patterns: readonly string[]): string[] {
   return patterns.map(pattern => `${prefix}/${pattern}`);
 }
 
-function fits([first, ...rest]: readonly string[], [key, ...keys]: readonly string[]): boolean {
+function matches([first, ...rest]: readonly string[], [key, ...keys]: readonly string[]): boolean {
   if (first === '**') return true;
   if (first === undefined || key === undefined) return first === key;
-  return (first === key || (first === '*' && /^\d+$/.test(key))) && fits(rest, keys);
+  return (first === key || (first === '*' && /^\d+$/.test(key))) && matches(rest, keys);
 }

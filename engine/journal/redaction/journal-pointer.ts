@@ -2,12 +2,12 @@ import { EngineError } from '../../../protocol/error.ts';
 import type { JournalEntry } from '../../../protocol/event.ts';
 import { isJsonObject, type JsonValue, toJson } from '../../../protocol/json.ts';
 
-/** A value of a journal: `path` are the keys that lead to it from the event of entry `seq`. */
+/** A value in a journal: `path` has the keys that lead to it from the event of entry `seq`. */
 export type Place = { seq: number; path: readonly string[]; value: JsonValue };
 
 /**
- * The value that a JSON Pointer (RFC 6901) of a journal leads to: it begins with an entry's seq, such as
- * `/1/input/0/content/0/text`. Throws `input-invalid` where there is none.
+ * Resolves a JSON Pointer (RFC 6901) into a journal. Its first key is an entry's seq: `/1/input/0/content/0/text`.
+ * Throws `input-invalid` if it leads nowhere.
  */
 export function followPointer(entries: readonly JournalEntry[], pointer: string): Place {
   const [start, seq = '', ...path] = pointer.split('/').map(decodeKey);
@@ -19,25 +19,32 @@ export function followPointer(entries: readonly JournalEntry[], pointer: string)
   }
   throw new EngineError(
     'input-invalid',
-    `There is nothing at ${pointer}. A path is a JSON Pointer that begins with the seq of an entry, such as /1/input/0/content/0/text.`,
+    `Nothing found at ${pointer}. Expected a JSON Pointer that begins with the seq of an entry, such as /1/input/0/content/0/text.`,
     { path: pointer },
   );
 }
 
+/** The JSON Pointer to a place in a journal. */
 export function pointerTo({ seq, path }: Pick<Place, 'seq' | 'path'>): string {
   return ['', String(seq), ...path.map(key => key.replaceAll('~', '~0').replaceAll('/', '~1'))].join('/');
 }
 
-/** The value with others in the place of some: `replacements` are made of the keys that lead to each. */
-export function replaceAt(value: JsonValue, [key, ...rest]: readonly string[], other: JsonValue): JsonValue {
-  if (key === undefined) return other;
+/** A copy of `value` with `replacement` at the given path of keys. */
+export function replaceAt(
+  value: JsonValue,
+  [key, ...rest]: readonly string[],
+  replacement: JsonValue,
+): JsonValue {
+  if (key === undefined) return replacement;
   if (Array.isArray(value))
-    return value.map((member, index) => (String(index) === key ? replaceAt(member, rest, other) : member));
+    return value.map((member, index) =>
+      String(index) === key ? replaceAt(member, rest, replacement) : member,
+    );
   if (!isJsonObject(value)) return value;
-  return { ...value, [key]: replaceAt(value[key] ?? null, rest, other) };
+  return { ...value, [key]: replaceAt(value[key] ?? null, rest, replacement) };
 }
 
-/** Every text of a value, with the keys that lead to it. */
+/** Every string in a value, with its path of keys. */
 export function* textsOf(
   value: JsonValue,
   path: readonly string[] = [],

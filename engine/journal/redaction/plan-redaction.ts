@@ -13,32 +13,33 @@ import { isContent } from './content-paths.ts';
 import { followPointer, type Place, pointerTo, replaceAt, textsOf } from './journal-pointer.ts';
 
 /**
- * Redaction: a value gives way to a text with its digest.
+ * Redaction replaces a value by a text with its digest.
  *
  * R1 Only content is redacted (`content-paths.ts`).
- * R2 The redacted journal leads where the other one did: put the values back into its fold, and it is the other's,
- *    and behind every entry both are in the same state.
- * R3 What is still to be done is not redacted: the calls without a result, and the parameters of turns to come.
+ * R2 The redacted journal takes the same course: after every entry the chart is in the same state, and putting the
+ *    values back into the final fold gives the original fold.
+ * R3 Pending work is not redacted: calls without a result, and the parameters of future turns.
  */
 
-export type RedactionPlan = {
-  /** Those that change, as they are then, or whose state has another hash then. */
+type RedactionPlan = {
+  /** The entries whose event or state hash changes, in their new form. */
   entries: JournalEntry[];
-  /** By digest: what no entry names any more. */
+  /** The digests of the blobs that no entry names any more. */
   blobs: string[];
-  /** The fold of the journal with them. */
+  /** The fold of the redacted journal. */
   state: ChartState;
-  /** Where a value is redacted that was not before. */
+  /** JSON Pointers to the values that this plan redacts. */
   redacted: string[];
+  /** JSON Pointers to copies of the redacted texts that remain in the journal. */
   elsewhere: string[];
 };
 
 type Originals = ReadonlyMap<string, JsonValue>;
 
-/** In characters: what is shorter is within many other texts. */
-const SHORTEST_FOUND = 4;
+/** In characters. Shorter texts occur within too many others by chance. */
+const MIN_SEARCH_LENGTH = 4;
 
-/** Throws what `redactRun` says of paths. */
+/** Plans the redaction of the values at `paths`. Throws `input-invalid` and `refused` as `redactRun` does. */
 export function planRedaction(journal: WholeJournal, paths: readonly string[]): RedactionPlan {
   const places = findPlaces(journal, paths);
   const originals = new Map(places.map(({ value }) => [redactionOf(hashOf(value)), value]));
@@ -56,24 +57,24 @@ export function planRedaction(journal: WholeJournal, paths: readonly string[]): 
   };
 }
 
-/** What is to be redacted, each once and nothing within another. */
+/** The values to redact, without duplicates and without values inside another one. */
 function findPlaces(journal: WholeJournal, paths: readonly string[]): Place[] {
   const found = paths
     .map(path => followPointer(journal, path))
-    .flatMap(place => [place, ...alongWith(journal, place)]);
+    .flatMap(place => [place, ...findShown(journal, place)]);
   const byPointer = new Map(found.map(place => [pointerTo(place), place]));
   for (const [pointer, { seq, path, value }] of byPointer) {
     const type = journal[seq - 1]?.event.type;
     if (type !== undefined && !isContent(type, path))
-      throw redactionError(pointer, 'is part of what the run is made of');
+      throw redactionError(pointer, 'it determines the course of the run');
     const isWithin = [...byPointer.keys()].some(other => pointer.startsWith(`${other}/`));
     if (isWithin || isRedaction(value)) byPointer.delete(pointer);
   }
   return [...byPointer.values()];
 }
 
-/** What the model read of an output is a part of it. */
-function alongWith(journal: WholeJournal, { seq, path }: Place): Place[] {
+/** For an `output`, the `shown` beside it: the part of it that the model read. */
+function findShown(journal: WholeJournal, { seq, path }: Place): Place[] {
   if (path.at(-1) !== 'output') return [];
   try {
     return [followPointer(journal, pointerTo({ seq, path: [...path.slice(0, -1), 'shown'] }))];
@@ -90,14 +91,14 @@ function redactEntry(entry: JournalEntry, places: readonly Place[]): JournalEntr
     toJson(entry.event),
   );
   if (isRunEvent(event)) return { ...entry, event };
-  throw redactionError(own.map(pointerTo).join(', '), 'cannot be a text in its place: name what is in it');
+  throw redactionError(own.map(pointerTo).join(', '), 'no text can take its place. Name the texts inside it');
 }
 
 function withHash(entry: JournalEntry, stateHash: string | undefined): JournalEntry {
   return stateHash === undefined || stateHash === entry.stateHash ? entry : { ...entry, stateHash };
 }
 
-/** The fold of the redacted journal, and the hashes of its states where the journal had any, by their seq. */
+/** Folds both journals side by side and checks R2 and R3. Returns the redacted fold and its state hashes by seq. */
 function foldAlike(
   journal: WholeJournal,
   changed: readonly JournalEntry[],
@@ -110,21 +111,21 @@ function foldAlike(
   let after = beginFold(first?.type === 'run.started' ? first : started);
   for (const [index, entry] of journal.entries()) {
     const { seq, event } = changed[index] ?? entry;
-    const isNews = checkDigests(after, event) !== null && checkDigests(before, entry.event) === null;
+    const breaksDigests = checkDigests(after, event) !== null && checkDigests(before, entry.event) === null;
     if (index > 0) {
       before = foldEntry(before, entry, started.runId);
       after = foldRedacted(after, { seq, event }, started.runId);
     }
-    if (isNews || canonicalJson(toJson(before.value)) !== canonicalJson(toJson(after.value)))
-      throw redactionError(`/${seq}`, 'would not lead to the same state any more');
+    if (breaksDigests || canonicalJson(toJson(before.value)) !== canonicalJson(toJson(after.value)))
+      throw redactionError(`/${seq}`, 'the run would no longer reach the same state');
     if (entry.stateHash !== undefined) hashes.set(seq, hashState(after));
   }
   const [left, right] = [before, after].map(state =>
     canonicalJson(restore(toJson(toStored(state)), originals)),
   );
-  if (left !== right) throw redactionError('It', 'would not lead to the same state any more');
-  if (!hasEnded(before) && canonicalJson(neededOf(before)) !== canonicalJson(neededOf(after)))
-    throw redactionError('It', 'is needed for a call that has no result yet, or for the turns to come');
+  if (left !== right) throw redactionError('these values', 'the run would no longer reach the same state');
+  if (!hasEnded(before) && canonicalJson(pendingOf(before)) !== canonicalJson(pendingOf(after)))
+    throw redactionError('these values', 'a call without a result or a future turn needs them');
   return { state: after, hashes };
 }
 
@@ -132,15 +133,15 @@ function foldRedacted(state: ChartState, entry: JournalEntry, runId: string): Ch
   try {
     return foldEntry(state, entry, runId);
   } catch {
-    throw redactionError(`/${entry.seq}`, 'would not fit the state before it any more');
+    throw redactionError(`/${entry.seq}`, 'the entry would no longer be valid in the state before it');
   }
 }
 
-function neededOf({ context: { calls, params } }: ChartState): JsonValue {
+function pendingOf({ context: { calls, params } }: ChartState): JsonValue {
   return toJson({ calls: calls.filter(({ status }) => status !== 'settled'), params });
 }
 
-/** A value with what was redacted put back, also where another text was made with it. */
+/** The value with the originals in place of the redactions, also inside texts that were composed with one. */
 function restore(value: JsonValue, originals: Originals): JsonValue {
   if (typeof value === 'string')
     return originals.has(value) ? (originals.get(value) ?? null) : restoreText(value, originals);
@@ -157,13 +158,13 @@ function restoreText(text: string, originals: Originals): string {
   });
 }
 
-/** Where the journal still has a text of what was redacted: a short one only as a whole, or as a member of JSON. */
+/** Where the journal still has a redacted text. Short texts only match a full string, or one quoted within JSON. */
 function findElsewhere(changed: readonly JournalEntry[], places: readonly Place[]): string[] {
   const sought = new Set(places.flatMap(({ value }) => [...textsOf(value)].map(([text]) => text)));
   sought.delete('');
   const forms = [...sought].flatMap(text => {
     const quoted = JSON.stringify(text);
-    return text.length < SHORTEST_FOUND ? [quoted] : [quoted, text, quoted.slice(1, -1)];
+    return text.length < MIN_SEARCH_LENGTH ? [quoted] : [quoted, text, quoted.slice(1, -1)];
   });
   const isFound = (text: string) => sought.has(text) || forms.some(form => text.includes(form));
   return changed.flatMap(({ seq, event }) =>
@@ -172,5 +173,5 @@ function findElsewhere(changed: readonly JournalEntry[], places: readonly Place[
 }
 
 function redactionError(what: string, why: string): EngineError {
-  return new EngineError('refused', `${what} ${why}, and cannot be redacted. Nothing was changed.`);
+  return new EngineError('refused', `Cannot redact ${what}: ${why}. Nothing was changed.`);
 }

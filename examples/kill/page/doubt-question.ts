@@ -10,7 +10,7 @@ export type DoubtQuestion = {
 /** Sends a command of the run. */
 export type TellRun = (command: string, body?: object) => void;
 
-const QUARANTINED = 'One process after another died of it and got no further';
+const QUARANTINED = 'Several processes in a row died while driving it, without progress';
 
 /** What a run in doubt asks, and what a person can say; also the way on for a run that was quarantined. */
 export function makeDoubtQuestion(tell: TellRun): DoubtQuestion {
@@ -51,7 +51,9 @@ export function makeDoubtQuestion(tell: TellRun): DoubtQuestion {
       const path = model?.path;
       const callId = model?.fold.context?.calls.find(({ status }) => status === 'doubted')?.callId;
       const isQuarantined = path === 'resting.paused';
-      const [reason = ''] = (model?.view?.settled?.reason ?? QUARANTINED).split(';');
+      const settled = model?.view?.settled;
+      const cause = settled?.status === 'waiting' ? settled.reason : undefined;
+      const [reason = ''] = (cause ?? QUARANTINED).split(';');
       element.hidden = !isQuarantined && callId === undefined;
       fill(element, [callId, isQuarantined, reason], () => {
         if (isQuarantined) return goOn(reason);

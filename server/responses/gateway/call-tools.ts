@@ -1,7 +1,9 @@
 import type { Context } from '../../../machines/context.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
+import type { Tool } from '../../../protocol/tool.ts';
 import {
   type Exposed,
+  isSameTool,
   RESPONSES,
   type ResponseSpec,
   readNote,
@@ -11,20 +13,21 @@ import {
 } from '../wire/response-spec.ts';
 
 /**
- * Which server's tool each call of a run was made for, read from its journal entry by entry. A later request
- * may give the same name to another tool; that changes nothing for calls that were made before.
+ * The MCP tool that each call of a run refers to, collected from the journal. A later request may use the same name
+ * for another tool; earlier calls still refer to the tool they were made for.
  */
 export class CallTools {
   #exposed: Exposed = {};
   readonly #tools = new Map<string, ServerTool>();
 
+  /** Adds the next event of the journal. */
   take(event: RunEvent): void {
     switch (event.type) {
       case 'run.started':
-        return this.#ask(readSpec(event.launch?.request));
+        return this.#takeSpec(readSpec(event.launch?.request));
       case 'run.noted': {
         const note = event.by === RESPONSES ? readNote(event.note) : undefined;
-        return this.#ask(note?.type === 'asked' ? note.spec : undefined);
+        return this.#takeSpec(note?.type === 'asked' ? note.spec : undefined);
       }
       case 'turn.completed':
         for (const { callId, name } of event.calls) this.#bind(callId, toolNamed(this.#exposed, name));
@@ -33,12 +36,12 @@ export class CallTools {
     }
   }
 
-  /** `undefined` for a call of a function of the client, or of no tool at all. */
+  /** The tool of a call; `undefined` for a client function or an unknown tool. */
   of(callId: string): ServerTool | undefined {
     return this.#tools.get(callId);
   }
 
-  /** Those of the calls that have no result yet. */
+  /** The calls of MCP tools that have no result yet. */
   openIn({ calls }: Context): { callId: string; tool: ServerTool }[] {
     return calls.flatMap(({ callId, status }) => {
       const tool = status === 'settled' ? undefined : this.of(callId);
@@ -46,7 +49,7 @@ export class CallTools {
     });
   }
 
-  #ask(spec: ResponseSpec | undefined): void {
+  #takeSpec(spec: ResponseSpec | undefined): void {
     if (spec === undefined) return;
     this.#exposed = spec.exposed;
     for (const { callId, tool } of spec.openCalls ?? []) this.#bind(callId, tool);
@@ -56,4 +59,22 @@ export class CallTools {
     if (tool === undefined) this.#tools.delete(callId);
     else this.#tools.set(callId, tool);
   }
+}
+
+/**
+ * The tools of a later request, which refuse to run an earlier call that was made for another tool of the same name.
+ */
+export function holdCalls(tools: readonly Tool[], exposed: Exposed, madeFor: CallTools): Tool[] {
+  return tools.map(tool => {
+    const { name, run } = tool;
+    if (run === undefined) return tool;
+    return {
+      ...tool,
+      run(input, context) {
+        const wanted = madeFor.of(context.callId);
+        if (wanted === undefined || isSameTool(wanted, toolNamed(exposed, name))) return run(input, context);
+        throw new Error('Not run: this call was made for a different tool or MCP server.');
+      },
+    };
+  });
 }

@@ -1,13 +1,20 @@
+/**
+ * The configuration of the gateway: the schema of the JSON file of `agentchart serve --config FILE`.
+ *
+ * The other files of this folder use it per request: `gateway-models.ts` resolves the model, `gateway-servers.ts`
+ * connects the MCP servers, `toolset.ts` combines their tools with the client's functions, and `request-agent.ts`
+ * creates the agent that runs the request. `read-gateway-config.ts` reads the file.
+ */
 import * as z from 'zod';
 import { given } from '../../../protocol/json.ts';
 
-/** Refuses other fields by name, and says which there are. */
+/** A strict object whose error lists the unknown and the known fields. */
 function fields<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
   const known = Object.keys(shape).join(', ');
   return z.strictObject(shape, {
     error: issue =>
       issue.code === 'unrecognized_keys'
-        ? `there is no field ${issue.keys.map(key => JSON.stringify(key)).join(', ')} here, expected ${known}`
+        ? `unknown field ${issue.keys.map(key => JSON.stringify(key)).join(', ')}, expected one of ${known}`
         : undefined,
   });
 }
@@ -24,11 +31,7 @@ const approval = z
   )
   .transform(policy => {
     if (typeof policy === 'string') return policy;
-    const { always, never } = policy;
-    return {
-      ...(always === undefined ? {} : { always: always.tool_names }),
-      ...(never === undefined ? {} : { never: never.tool_names }),
-    };
+    return given({ always: policy.always?.tool_names, never: policy.never?.tool_names });
   });
 
 const toolOverride = fields({
@@ -41,12 +44,11 @@ const toolOverride = fields({
 })
   .refine(
     ({ retries = 0, side_effect }) => retries === 0 || (side_effect ?? 'once') !== 'once',
-    'retries need a side_effect of "none" or "idempotent"',
+    'retries require a side_effect of "none" or "idempotent"',
   )
   .transform(({ side_effect, timeout_ms, ...rest }) => ({
     ...rest,
-    ...(side_effect === undefined ? {} : { sideEffect: side_effect }),
-    ...(timeout_ms === undefined ? {} : { timeoutMs: timeout_ms }),
+    ...given({ sideEffect: side_effect, timeoutMs: timeout_ms }),
   }));
 
 const server = fields({
@@ -72,7 +74,7 @@ const server = fields({
       return z.NEVER;
     }
     if (wrong !== undefined) {
-      context.addIssue(`"${wrong}" does not go with "${url === undefined ? 'command' : 'url'}"`);
+      context.addIssue(`"${wrong}" cannot be combined with "${url === undefined ? 'command' : 'url'}"`);
       return z.NEVER;
     }
     const transport =
@@ -85,19 +87,19 @@ const server = fields({
   })
   .refine(
     ({ hidden, approval, tools }) => hidden !== true || !mayAsk(approval, tools),
-    'a hidden server cannot ask for approval: nobody would see that it asks',
+    'a hidden server cannot require approval, because clients do not see its calls',
   );
 
-/** What a request may call a server, and a configuration too. */
+/** The pattern of MCP server labels, in requests and in the configuration. */
 export const SERVER_LABEL = /^[A-Za-z][A-Za-z0-9_-]*$/;
 
 const label = z
   .string()
-  .regex(SERVER_LABEL, 'expected a label of letters, digits, "_" and "-" that begins with a letter');
+  .regex(SERVER_LABEL, 'expected a label of letters, digits, "_" and "-", starting with a letter');
 
 /**
- * The JSON of `serve --config FILE`: `models` (what requests call a model → `provider:model`), `mcp_servers`
- * by label, and `allowed_server_urls`, which requests may name servers by. Unknown fields are refused.
+ * The JSON of `serve --config FILE`: `models` (alias → `provider:model`), `mcp_servers` by label, and
+ * `allowed_server_urls`, the server URLs that requests may use. Unknown fields are refused.
  */
 export const gatewayConfigSchema = fields({
   models: z._default(z.record(z.string().min(1), z.string().min(1)), {}),
@@ -109,13 +111,15 @@ export const gatewayConfigSchema = fields({
   allowedServerUrls: allowed_server_urls,
 }));
 
-/** What the Responses endpoint is configured with. */
+/** The parsed configuration of the gateway. */
 export type GatewayConfig = z.output<typeof gatewayConfigSchema>;
 export type McpServerConfig = GatewayConfig['mcpServers'][string];
 export type ApprovalPolicy = z.output<typeof approval>;
 
+/** The configuration without a file. */
 export const EMPTY_GATEWAY: GatewayConfig = { models: {}, mcpServers: {}, allowedServerUrls: [] };
 
+/** Whether the text is an http or https URL. */
 export function isHttpUrl(text: string): boolean {
   return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
 }

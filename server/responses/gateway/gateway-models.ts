@@ -5,21 +5,22 @@ import type { OutputFormat } from '../../../protocol/turn.ts';
 import { invalid } from '../api-error.ts';
 
 /**
- * The models that requests may name: an alias, or, where no alias is configured, `provider:model`; any other
- * name goes to the provider of the default model. Scripts are files of this machine: a request names none that the configuration does not.
+ * The models that requests may name. With aliases configured: the aliases. Without: `provider:model`. Any other name goes
+ * to the provider of the default model. Requests can use `scripted:` models only through an alias, because scripts are
+ * files of this machine.
  */
 export class GatewayModels {
   readonly #aliases: Readonly<Record<string, string>>;
   readonly #fallback: string | undefined;
   readonly #adapters = new Map<string, ModelAdapter>();
 
-  /** `fallback` is `AGENTCHART_MODEL`. */
+  /** `fallback` is the value of `AGENTCHART_MODEL`. */
   constructor(aliases: Readonly<Record<string, string>>, fallback: string | undefined) {
     this.#aliases = aliases;
     this.#fallback = fallback?.trim() || undefined;
   }
 
-  /** The model string a request's `model` comes to. Throws a `ResponsesError` when it comes to none. */
+  /** Resolves a request's `model` to a model string. Throws a `ResponsesError` if it is missing or unknown. */
   resolve(named: string | null | undefined): string {
     const fallback = this.#fallback;
     if (named == null) {
@@ -29,15 +30,15 @@ export class GatewayModels {
     const alias = Object.hasOwn(this.#aliases, named) ? this.#aliases[named] : undefined;
     if (alias !== undefined) return alias;
     const [, provider = ''] = /^([a-z-]+):./.exec(named) ?? [];
-    const isNamed = provider !== 'scripted' && providerNames().includes(provider);
-    if (isNamed && Object.keys(this.#aliases).length === 0) return named;
-    if (isNamed) throw unknown(named, Object.keys(this.#aliases));
-    if (fallback === undefined || provider === 'scripted') throw unknown(named, Object.keys(this.#aliases));
+    const aliases = Object.keys(this.#aliases);
+    const includesProvider = provider !== 'scripted' && providerNames().includes(provider);
+    if (includesProvider && aliases.length === 0) return named;
+    if (includesProvider || fallback === undefined || provider === 'scripted') throw unknown(named, aliases);
     const [, ours = ''] = /^([^:]+):/.exec(fallback) ?? [];
     return ours === 'scripted' ? fallback : `${ours}:${named}`;
   }
 
-  /** One adapter for each model string. Throws a `ResponsesError` for one that cannot be made. */
+  /** Returns the adapter of a model string, creating it once. Throws a `ResponsesError` if it cannot be created. */
   open(model: string): ModelAdapter {
     const known = this.#adapters.get(model);
     if (known !== undefined) return known;
@@ -53,7 +54,7 @@ export class GatewayModels {
   }
 }
 
-/** The adapter, told what form its answers have. They are not checked here: the client has the schema. */
+/** An adapter that requests the output format from the model. The output is not validated: the client has the schema. */
 export function withOutput(adapter: ModelAdapter, output: OutputFormat | undefined): ModelAdapter {
   if (output === undefined) return adapter;
   return {
@@ -68,7 +69,7 @@ export function withOutput(adapter: ModelAdapter, output: OutputFormat | undefin
 function unknown(model: string, aliases: readonly string[]) {
   const advice =
     aliases.length === 0
-      ? 'Name a provider too, such as openai:gpt-5-mini.'
-      : `It serves ${aliases.join(', ')}.`;
-  return invalid('model', 'model_not_found', `The model "${model}" is not known to this server. ${advice}`);
+      ? 'Include the provider, as in openai:gpt-5-mini.'
+      : `Its aliases are: ${aliases.join(', ')}.`;
+  return invalid('model', 'model_not_found', `This server does not know the model "${model}". ${advice}`);
 }

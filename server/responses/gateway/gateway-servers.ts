@@ -1,16 +1,17 @@
 import { digestOf } from '../../../engine/journal/digest.ts';
 import { messageOf } from '../../../protocol/error.ts';
+import { given } from '../../../protocol/json.ts';
 import type { Tool, ToolSource } from '../../../protocol/tool.ts';
 import { mcp } from '../../../tools/mcp.ts';
 import { invalid } from '../api-error.ts';
 import type { McpTool } from '../request/request-body.ts';
 import { type GatewayConfig, isHttpUrl, type McpServerConfig } from './gateway-config.ts';
 
-/** A server of one request, connected; `error` is for the log, and never for the client. */
+/** A connected MCP server of one request. `error` is for the log, never for the client. */
 export type ConnectedServer = {
   label: string;
   hidden: boolean;
-  /** Tells servers of one label apart: a digest, since a URL may hold a secret, or `process`. */
+  /** Distinguishes servers with the same label: a digest of the URL, which may contain a secret, or `process`. */
   target: string;
   config: McpServerConfig | undefined;
   asked: McpTool | undefined;
@@ -21,9 +22,9 @@ export type ConnectedServer = {
 /**
  * The MCP servers that requests may use.
  *
- * S1 A configured server is connected once, when it is first needed, for all requests.
- * S2 A server that a request names by its URL is connected for that request alone, and only if the URL is allowed.
- * S3 A server that cannot be reached is a server without tools: it fails no request.
+ * S1 A configured server is connected once, on first use, and shared by all requests.
+ * S2 A server that a request names by URL is connected for that request only, and only if the URL is allowed.
+ * S3 A server that cannot be reached has no tools; the request continues.
  */
 export class GatewayServers {
   readonly #config: GatewayConfig;
@@ -35,12 +36,15 @@ export class GatewayServers {
     this.#log = log;
   }
 
-  /** The hidden servers and those the request names. Throws a `ResponsesError` for one it may not name. */
+  /**
+   * Connects the hidden servers and those the request names. Throws a `ResponsesError` for a server that the request may
+   * not use. `close` ends the connections of this request.
+   */
   async connect(asked: readonly McpTool[]): Promise<{ servers: ConnectedServer[]; close(): Promise<void> }> {
     for (const [at, tool] of asked.entries()) {
       if (this.#configOf(tool.server_label) === undefined) this.#assertAllowed(tool, at);
     }
-    const own: ToolSource[] = [];
+    const opened: ToolSource[] = [];
     const { mcpServers } = this.#config;
     const hidden = Object.entries(mcpServers)
       .filter(([, config]) => config.hidden === true)
@@ -57,19 +61,23 @@ export class GatewayServers {
       return this.#listTools({ label, hidden: false, target, config, asked: tool }, () => {
         if (config !== undefined) return this.#sourceOf(label, config);
         const source = openNamed(tool);
-        own.push(source);
+        opened.push(source);
         return source;
       });
     });
     const servers = await Promise.all([...hidden, ...named]);
-    return { servers, close: async () => void (await Promise.allSettled(own.map(source => source.close()))) };
+    return {
+      servers,
+      close: async () => void (await Promise.allSettled(opened.map(source => source.close()))),
+    };
   }
 
+  /** Closes the connections to configured servers. */
   async close(): Promise<void> {
     await Promise.allSettled([...this.#sources.values()].map(source => source.close()));
   }
 
-  /** A hidden server cannot be named: to the client there is none. */
+  /** `undefined` for a hidden server too: to clients it does not exist. */
   #configOf(label: string): McpServerConfig | undefined {
     const { mcpServers } = this.#config;
     const config = Object.hasOwn(mcpServers, label) ? mcpServers[label] : undefined;
@@ -80,8 +88,7 @@ export class GatewayServers {
     const known = this.#sources.get(label);
     if (known !== undefined) return known;
     const { transport, tools = {}, timeoutMs } = config;
-    const patience = timeoutMs === undefined ? {} : { timeoutMs };
-    const source = mcp({ name: label, ...transport, tools, ...patience });
+    const source = mcp({ name: label, ...transport, tools, ...given({ timeoutMs }) });
     this.#sources.set(label, source);
     return source;
   }
@@ -91,14 +98,14 @@ export class GatewayServers {
       throw invalid(
         `tools[${at}].server_label`,
         'mcp_server_not_found',
-        `This server has no MCP server "${label}". Name one of its own, or give the server_url of one it allows.`,
+        `This server has no MCP server "${label}". Use the label of a configured server, or add the server_url of an allowed one.`,
       );
     }
     if (isHttpUrl(url) && this.#isAllowed(url)) return;
     throw invalid(
       `tools[${at}].server_url`,
       'mcp_server_url_not_allowed',
-      'This server does not allow this server_url. Whoever runs it can list it in allowed_server_urls.',
+      'This server does not allow this server_url. Its operator can add it to allowed_server_urls.',
     );
   }
 
@@ -114,15 +121,17 @@ export class GatewayServers {
     try {
       return { ...server, tools: await open().connect() };
     } catch (error) {
-      this.#log(`The MCP server "${server.label}" has no tools for now: ${messageOf(error)}`);
+      this.#log(
+        `The MCP server "${server.label}" is unavailable, so its tools are missing: ${messageOf(error)}`,
+      );
       return { ...server, tools: [], error: messageOf(error) };
     }
   }
 }
 
 /**
- * Two servers of one label are the same if they have the same URL, whatever gives access to it. A process is
- * what the configuration calls by its label: how it is started may change from one start to the next.
+ * Servers with the same label are the same if their URLs are equal; credentials do not count. A process is identified
+ * by its label alone, because its command may change between starts.
  */
 function targetOf(transport: McpServerConfig['transport']): string {
   return 'url' in transport ? digestOf({ url: new URL(transport.url).href }) : 'process';

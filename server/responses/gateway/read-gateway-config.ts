@@ -3,6 +3,7 @@ import { dirname, isAbsolute, resolve } from 'node:path';
 import type * as z from 'zod';
 import { providerNames } from '../../../adapters/model-from-env.ts';
 import { EngineError, messageOf } from '../../../protocol/error.ts';
+import { given } from '../../../protocol/json.ts';
 import { mcp } from '../../../tools/mcp.ts';
 import { type GatewayConfig, gatewayConfigSchema, type McpServerConfig } from './gateway-config.ts';
 
@@ -11,11 +12,11 @@ type Problem = { path: Path; message: string };
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * The configuration in a JSON file. `${NAME}` in the values of `headers` and `env` is the environment's NAME.
- * Relative paths start at the file's folder: `cwd` (its default too), a `command` with a slash, and scripts.
+ * Reads the configuration from a JSON file. `${NAME}` in the values of `headers` and `env` is replaced by the environment
+ * variable NAME. Relative to the file's folder are: `cwd` (also the default), a `command` with a slash, and scripts.
  *
- * Throws an `EngineError` `input-invalid` that names each place in the file and what is expected there, and
- * never shows a value: it may be a secret.
+ * Throws an `EngineError` `input-invalid` that lists the path of each problem and what is expected there. It never
+ * shows a value, which may be a secret.
  */
 export async function readGatewayConfig(
   file: string,
@@ -25,7 +26,7 @@ export async function readGatewayConfig(
   if (!parsed.success) throw refuse(file, parsed.error.issues.map(describeIssue));
   const folder = dirname(resolve(file));
   const problems: Problem[] = [];
-  const resolveWords = (words: Readonly<Record<string, string>>, path: Path) =>
+  const fillInAll = (words: Readonly<Record<string, string>>, path: Path) =>
     mapValues(words, (text, name) => fillIn(text, environment, [...path, name], problems));
   const config = {
     ...parsed.data,
@@ -35,7 +36,7 @@ export async function readGatewayConfig(
     mcpServers: mapValues(parsed.data.mcpServers, (server, label) => ({
       ...server,
       transport: resolveTransport(server.transport, folder, (words, field) =>
-        resolveWords(words, ['mcp_servers', label, field]),
+        fillInAll(words, ['mcp_servers', label, field]),
       ),
     })),
   };
@@ -48,11 +49,11 @@ async function read(file: string): Promise<string> {
   try {
     return (await readFile(file, 'utf8')).replace(/^\uFEFF/, '');
   } catch (cause) {
-    throw new EngineError('input-invalid', `${file} cannot be read: ${messageOf(cause)}`, null, { cause });
+    throw new EngineError('input-invalid', `Cannot read ${file}: ${messageOf(cause)}`, null, { cause });
   }
 }
 
-/** The parser's own message shows a piece of the file. */
+/** Omits the parser's message, which quotes the file. */
 function parse(text: string, file: string): unknown {
   try {
     return JSON.parse(text);
@@ -60,7 +61,7 @@ function parse(text: string, file: string): unknown {
     const [, place] = /\((line \d+ column \d+)\)/.exec(messageOf(error)) ?? [];
     throw new EngineError(
       'input-invalid',
-      `${file} is not JSON${place === undefined ? '' : `, from ${place} on`}. Expected an object with "models", "mcp_servers" or "allowed_server_urls".`,
+      `${file} is not valid JSON${place === undefined ? '' : ` (${place})`}. Expected an object with "models", "mcp_servers" or "allowed_server_urls".`,
     );
   }
 }
@@ -68,17 +69,17 @@ function parse(text: string, file: string): unknown {
 type Transport = McpServerConfig['transport'];
 type Resolve = (words: Readonly<Record<string, string>>, field: string) => Record<string, string>;
 
-function resolveTransport(transport: Transport, folder: string, resolveWords: Resolve): Transport {
+function resolveTransport(transport: Transport, folder: string, fillInAll: Resolve): Transport {
   if ('url' in transport) {
     const { url, headers } = transport;
-    return { url, ...(headers === undefined ? {} : { headers: resolveWords(headers, 'headers') }) };
+    return { url, ...given({ headers: headers && fillInAll(headers, 'headers') }) };
   }
   const { command, env, cwd = '.', ...rest } = transport;
   return {
     ...rest,
     command: /[\\/]/.test(command) && !isAbsolute(command) ? resolve(folder, command) : command,
     cwd: resolve(folder, cwd),
-    ...(env === undefined ? {} : { env: resolveWords(env, 'env') }),
+    ...given({ env: env && fillInAll(env, 'env') }),
   };
 }
 
@@ -86,7 +87,7 @@ function readModel(model: string, folder: string, path: Path, problems: Problem[
   const [, provider = '', name = ''] = /^([^:]+):(.+)$/s.exec(model) ?? [];
   if (provider === 'scripted') return `scripted:${resolve(folder, name)}`;
   if (!providerNames().includes(provider)) {
-    const message = `expected "provider:model" with a provider of ${providerNames().join(', ')}`;
+    const message = `expected "provider:model" with one of the providers ${providerNames().join(', ')}`;
     problems.push({ path, message });
   }
   return model;
@@ -96,12 +97,12 @@ function fillIn(text: string, environment: Environment, path: Path, problems: Pr
   return text.replaceAll(/\$\{([A-Za-z_]\w*)\}/g, (place, name: string) => {
     const value = environment[name];
     if (value !== undefined && value !== '') return value;
-    problems.push({ path, message: `${place} is not set in the environment` });
+    problems.push({ path, message: `the environment variable ${place} is not set` });
     return '';
   });
 }
 
-/** What `mcp` itself refuses, such as a header that cannot be sent. Nothing is started. */
+/** The problems that `mcp` reports, such as an invalid header. Starts no server. */
 function checkServers({ mcpServers }: GatewayConfig): Problem[] {
   return Object.entries(mcpServers).flatMap(([label, { transport }]) => {
     try {
@@ -125,7 +126,7 @@ function refuse(file: string, problems: readonly Problem[]): EngineError {
     const place = showPath(path);
     return place === '' ? message : `${place}: ${message}`;
   });
-  return new EngineError('input-invalid', [`${file} cannot be used.`, ...lines].join('\n  '));
+  return new EngineError('input-invalid', [`${file} is not a valid configuration:`, ...lines].join('\n  '));
 }
 
 /** `mcp_servers.desk.headers["X Y"]`. */

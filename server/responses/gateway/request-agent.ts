@@ -1,6 +1,6 @@
 import type { Host } from '../../../engine/driver/host.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
-import type { JsonObject } from '../../../protocol/json.ts';
+import { given, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import type { Tool, ToolSource } from '../../../protocol/tool.ts';
 import type { OutputFormat, Settings, ToolChoice } from '../../../protocol/turn.ts';
@@ -9,16 +9,19 @@ import type { CreateBody } from '../request/request-body.ts';
 import { type Exposed, RESPONSES } from '../wire/response-spec.ts';
 import { withOutput } from './gateway-models.ts';
 
-/** Tool calls of the gateway between two inputs of the client; approvals are none. */
+/** The maximum number of MCP calls between two inputs of the client. An approval is not such an input. */
 const MOST_TOOL_CALLS = 10;
 const MOST_TURNS = 20;
 
-/** How many calls of the gateway's tools a response may run, those it approves included. */
+/** The maximum number of MCP calls that a response may run, including the ones it approves. */
 export function mostToolCalls({ max_tool_calls: wanted }: CreateBody): number {
   return Math.min(wanted ?? MOST_TOOL_CALLS, MOST_TOOL_CALLS);
 }
 
-/** The limits of a run for one more response, which may make `toolCalls` more. */
+/**
+ * The run's limits for a response: what the run has spent so far plus the response's own budget. `toolCalls` is the
+ * number of further calls that the response may make; `callsBefore` counts the calls before the client's last input.
+ */
 export function budgetOf(
   toolCalls: number,
   spent: { toolCalls: number; turns: number; callsBefore: number },
@@ -29,10 +32,10 @@ export function budgetOf(
   };
 }
 
-/** Tools with the names that servers' tools have among them. */
+/** The tools of an agent, and which of the names are tools of MCP servers. */
 export type AgentTools = { tools: readonly (Tool | ToolSource)[]; exposed: Exposed };
 
-/** The agent that a request describes. `turnsBefore` counts the turns its run had before the request. */
+/** Creates the agent that a request describes. `turnsBefore` is the number of turns in its run before the request. */
 export function makeRequestAgent(options: {
   body: CreateBody;
   toolset: AgentTools;
@@ -50,18 +53,17 @@ export function makeRequestAgent(options: {
     tools: toolset.tools,
     settings: settingsOf(body),
     limits: budgetOf(mostToolCalls(body), { toolCalls: 0, turns: 0, callsBefore: 0 }),
-    ...(body.instructions == null ? {} : { instructions: body.instructions }),
-    ...(providerOptions === undefined ? {} : { providerOptions }),
+    ...given({ instructions: body.instructions ?? undefined, providerOptions }),
     prepareTurn: ({ turns }) => ({
       toolChoice: turns === turnsBefore || choice.first === 'none' ? choice.first : 'auto',
-      ...(choice.tools === undefined ? {} : { tools: choice.tools }),
+      ...given({ tools: choice.tools }),
     }),
     store,
     host,
   });
 }
 
-/** `first` holds for the first turn of the response; `tools` for all of them. */
+/** `first` applies to the first turn of the response, `tools` to all its turns. */
 function readChoice(
   { tool_choice: choice }: CreateBody,
   exposed: Exposed,
@@ -96,36 +98,34 @@ function namesOf(exposed: Exposed, label: string, name: string | null | undefine
 }
 
 function settingsOf(body: CreateBody): Settings {
-  return {
-    ...(body.temperature == null ? {} : { temperature: body.temperature }),
-    ...(body.top_p == null ? {} : { topP: body.top_p }),
-    ...(body.max_output_tokens == null ? {} : { maxOutputTokens: body.max_output_tokens }),
-    ...(body.parallel_tool_calls == null ? {} : { parallelToolCalls: body.parallel_tool_calls }),
-    ...(body.reasoning?.effort == null ? {} : { reasoningEffort: body.reasoning.effort }),
-  };
+  return given({
+    temperature: body.temperature ?? undefined,
+    topP: body.top_p ?? undefined,
+    maxOutputTokens: body.max_output_tokens ?? undefined,
+    parallelToolCalls: body.parallel_tool_calls ?? undefined,
+    reasoningEffort: body.reasoning?.effort ?? undefined,
+  });
 }
 
 function outputOf({ text }: CreateBody): OutputFormat | undefined {
   const format = text?.format;
   if (format?.type === 'json_object') return { name: 'answer', schema: { type: 'object' } };
   if (format?.type !== 'json_schema') return undefined;
-  return {
-    name: format.name,
-    schema: format.schema,
-    ...(format.strict == null ? {} : { strict: format.strict }),
-  };
+  const { name, schema, strict } = format;
+  return { name, schema, ...given({ strict: strict ?? undefined }) };
 }
 
-/** What only this dialect has goes on to a provider that speaks it. */
+/** The options that only the Responses API has, passed on to a provider that uses it. */
 function optionsFor(provider: string, body: CreateBody): JsonObject | undefined {
   if (provider !== 'openai-responses') return undefined;
-  const options: JsonObject = {
-    ...(body.reasoning?.summary == null ? {} : { reasoning: { summary: body.reasoning.summary } }),
-    ...(body.text?.verbosity == null ? {} : { text: { verbosity: body.text.verbosity } }),
-    ...(body.service_tier == null ? {} : { service_tier: body.service_tier }),
-    ...(body.prompt_cache_key == null ? {} : { prompt_cache_key: body.prompt_cache_key }),
-    ...(body.safety_identifier == null ? {} : { safety_identifier: body.safety_identifier }),
-    ...(body.truncation == null ? {} : { truncation: body.truncation }),
-  };
+  const { reasoning, text } = body;
+  const options = given<Record<string, JsonValue | undefined>>({
+    reasoning: reasoning?.summary == null ? undefined : { summary: reasoning.summary },
+    text: text?.verbosity == null ? undefined : { verbosity: text.verbosity },
+    service_tier: body.service_tier ?? undefined,
+    prompt_cache_key: body.prompt_cache_key ?? undefined,
+    safety_identifier: body.safety_identifier ?? undefined,
+    truncation: body.truncation ?? undefined,
+  }) as JsonObject;
   return Object.keys(options).length === 0 ? undefined : options;
 }

@@ -1,4 +1,4 @@
-import type { JsonValue } from '../../../protocol/json.ts';
+import { given, type JsonValue } from '../../../protocol/json.ts';
 import type { Tool } from '../../../protocol/tool.ts';
 import { uniqueToolNames } from '../../../tools/unique-tool-names.ts';
 import type { FunctionTool, McpTool } from '../request/request-body.ts';
@@ -6,7 +6,7 @@ import type { Exposed, ServerTool } from '../wire/response-spec.ts';
 import type { ApprovalPolicy } from './gateway-config.ts';
 import type { ConnectedServer } from './gateway-servers.ts';
 
-/** The tools of one request as its agent has them, and the lists that clients get to see. */
+/** The tools of one request's agent, which of them are MCP tools, and the tool lists that the client sees. */
 export type Toolset = {
   tools: Tool[];
   exposed: Exposed;
@@ -14,8 +14,9 @@ export type Toolset = {
 };
 
 /**
- * Functions keep their names. A server's tool keeps its own unless something else has it, a hidden server's
- * only where nothing visible has it; else it is `mcp_LABEL_NAME` for the model, and its own for the client.
+ * Combines the client's functions with the servers' tools. Functions keep their names. A tool whose name is taken is
+ * `mcp_LABEL_NAME` for the model and keeps its own name for the client; visible tools take precedence over those of
+ * hidden servers.
  */
 export function makeToolset(
   functions: readonly FunctionTool[],
@@ -51,7 +52,7 @@ function nameTools(offered: readonly Offered[], nameOf: (tool: Tool) => string) 
   });
 }
 
-/** What the server itself calls the tool. */
+/** The tool's name on its server. */
 function ownName({ name, origin }: Tool): string {
   return origin?.tool.name ?? name;
 }
@@ -74,7 +75,7 @@ function isEmpty({ tool_names: names, read_only: readOnly }: Filter): boolean {
   return names === undefined && readOnly === undefined;
 }
 
-/** A filter with both demands both, and an empty one matches nothing. What only reads is what its server says only reads. */
+/** A filter with both fields requires both; an empty one matches nothing. `read_only` uses the server's annotation. */
 function matches(tool: Tool, filter: Filter): boolean {
   const { tool_names: names, read_only: readOnly } = filter;
   if (isEmpty(filter)) return false;
@@ -83,13 +84,13 @@ function matches(tool: Tool, filter: Filter): boolean {
   return (tool.origin?.tool.annotations?.readOnlyHint === true) === readOnly;
 }
 
-/** The client runs it: what the model writes goes out as it is. */
+/** A function that the client runs: its arguments are passed on without validation. */
 function functionTool({ name, description, parameters, strict }: FunctionTool): Tool {
   return {
     name,
     description: description ?? '',
     inputSchema: { type: 'object', properties: {}, ...parameters },
-    ...(strict == null ? {} : { strict }),
+    ...given({ strict: strict ?? undefined }),
     sideEffect: 'once',
     retries: 0,
     validate: value => ({ valid: true, value }),
@@ -107,8 +108,8 @@ function serverTool(tool: Tool, name: string, server: ConnectedServer): Tool {
 }
 
 /**
- * Whoever says `always` wins. Without a word from the configuration or the request a call needs approval, as
- * at OpenAI; a hidden server's never does.
+ * Whether a call needs approval. `always` in the configuration or the request wins. If neither sets a policy, the call
+ * needs approval, as at OpenAI. Calls of hidden servers never do.
  */
 export function needsApproval(tool: Tool, { config, asked, hidden }: ConnectedServer): boolean {
   if (hidden) return false;
@@ -134,21 +135,17 @@ function readRequest(tool: Tool, asked: McpTool['require_approval']): boolean | 
   return never !== undefined && matches(tool, never) ? false : undefined;
 }
 
-/** As the server describes them. */
+/** The tools as the server describes them. */
 function listTools(server: ConnectedServer) {
   const tools = offeredTools(server).map(({ name, description, inputSchema, origin }) => {
-    const told = origin?.tool;
-    const { annotations } = told ?? {};
+    const original = origin?.tool;
     return {
-      name: told?.name ?? name,
-      description: told?.description ?? description,
-      input_schema: told?.inputSchema ?? inputSchema,
-      ...(annotations === undefined ? {} : { annotations }),
+      name: original?.name ?? name,
+      description: original?.description ?? description,
+      input_schema: original?.inputSchema ?? inputSchema,
+      ...given({ annotations: original?.annotations }),
     };
   });
-  return {
-    label: server.label,
-    tools,
-    ...(server.error === undefined ? {} : { error: 'The MCP server could not be reached.' }),
-  };
+  const error = server.error === undefined ? undefined : 'The MCP server could not be reached.';
+  return { label: server.label, tools, ...given({ error }) };
 }

@@ -3,16 +3,20 @@ import type { Item, MessageItem } from '../../../protocol/item.ts';
 import { invalid, type ResponsesError } from '../api-error.ts';
 import type { Verdict } from './plan.ts';
 
-/** Whether an item is the client's to say: a message that is not the model's, or the result of a call. */
+/** Whether an item comes from the client: a message of another role than assistant, or the result of a call. */
 export function isClientItem(item: Item): boolean {
   return item.type === 'tool_result' || (item.type === 'message' && item.role !== 'assistant');
 }
 
+/** The messages among the items. */
 export function messagesIn(items: readonly Item[]): MessageItem[] {
   return items.filter(item => item.type === 'message');
 }
 
-/** The results for calls that wait in `state`, first words first. Throws for a result that no call waits for. */
+/**
+ * The results for calls that wait in `state`; the first result of a call counts. Throws a `ResponsesError` for a result
+ * that no call waits for.
+ */
 export function outputsFor({ context }: ChartState, items: readonly Item[]): Verdict[] {
   const called = calledIn(items);
   const outputs = new Map<string, Verdict>();
@@ -21,28 +25,29 @@ export function outputsFor({ context }: ChartState, items: readonly Item[]): Ver
     const { callId, output } = item;
     const call = context.calls.find(known => known.callId === callId);
     if (call?.status === 'waiting') outputs.set(callId, { type: 'output', callId, output });
-    else if (!called.has(callId)) throw noCall(callId);
+    else if (!called.has(callId)) throw unknownCallError(callId);
   }
   return [...outputs.values()];
 }
 
-/** Throws unless every call has its result, and every result its call: what providers demand of a history. */
+/** Throws a `ResponsesError` unless every call has a result and every result a call, as providers require. */
 export function assertPaired(items: readonly Item[]): void {
   const called = calledIn(items);
   const answered = new Set(items.flatMap(item => (item.type === 'tool_result' ? [item.callId] : [])));
   for (const callId of called) if (!answered.has(callId)) throw missingOutputError(callId);
-  for (const callId of answered) if (!called.has(callId)) throw noCall(callId);
+  for (const callId of answered) if (!called.has(callId)) throw unknownCallError(callId);
 }
 
 function calledIn(items: readonly Item[]): Set<string> {
   return new Set(items.flatMap(item => (item.type === 'tool_call' ? [item.callId] : [])));
 }
 
+/** The error for a waiting call without a result. */
 export function missingOutputError(callId: string): ResponsesError {
   return invalid('input', 'tool_output_missing', `No tool output found for function call ${callId}.`);
 }
 
-function noCall(callId: string): ResponsesError {
+function unknownCallError(callId: string): ResponsesError {
   return invalid(
     'input',
     'tool_call_not_found',
@@ -50,6 +55,7 @@ function noCall(callId: string): ResponsesError {
   );
 }
 
+/** The error for an input without a message or result. */
 export function emptyInputError(): ResponsesError {
-  return invalid('input', 'input_items_empty', "'input' has nothing to answer: send a message.");
+  return invalid('input', 'input_items_empty', "'input' is empty. Send a message or a function call output.");
 }

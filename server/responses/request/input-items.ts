@@ -4,31 +4,33 @@ import { readItemId } from '../wire/wire-ids.ts';
 import { ItemReader, isReference } from './item-reader.ts';
 import type { WireItem } from './request-body.ts';
 
-export type KnownItems = {
-  /** What an `item_reference` leads to; `undefined` for nothing. */
+/** Finds the stored items of an id in the input. */
+type KnownItems = {
+  /** The items of an `item_reference`; `undefined` for an unknown id. */
   resolve(id: string): Promise<readonly Item[] | undefined>;
-  /** What an item that came back itself was; `undefined` for what is not known. */
+  /** The stored items of a returned output item; `undefined` for an unknown id. */
   recognize(id: string): Promise<readonly Item[] | undefined>;
 };
 
 /**
- * The transcript entries of input items, in order. An item of ours that comes back unchanged is the one it
- * was, with the bytes its provider must see again. Throws a `ResponsesError` with the place of what is wrong.
+ * Converts input items to transcript items, in order. An output item that the client returns unchanged is replaced by
+ * the stored one, which has the opaque data that the provider needs. Throws a `ResponsesError` with the path of an
+ * invalid item.
  */
 export async function readInputItems(input: readonly WireItem[], known: KnownItems): Promise<Item[]> {
   const read: Item[] = [];
-  /** Results of the gateway's tools that belong behind the last call of the turn that is being read. */
-  let results: Item[] = [];
+  /** The results of MCP calls of the current turn, which come after its last call. */
+  const results: Item[] = [];
   let turn: string | undefined;
   for (const [at, wire] of input.entries()) {
     const reader = new ItemReader(wire, `input[${at}]`);
     const own = reader.read();
-    const items = own === 'reference' ? await refer(reader, known) : await restore(reader, own, known);
+    const items = own === 'reference' ? await lookUp(reader, known) : await restore(reader, own, known);
     const next = turnOf(wire);
     if (next === undefined || next !== turn) read.push(...results.splice(0));
     turn = next;
     read.push(...items.filter(({ type }) => type !== 'tool_result' || next === undefined));
-    if (next !== undefined) results = [...results, ...items.filter(({ type }) => type === 'tool_result')];
+    if (next !== undefined) results.push(...items.filter(({ type }) => type === 'tool_result'));
   }
   return [...read, ...results];
 }
@@ -36,8 +38,8 @@ export async function readInputItems(input: readonly WireItem[], known: KnownIte
 const MADE_BY_MODEL: readonly unknown[] = ['message', 'reasoning', 'function_call', 'mcp_call'];
 
 /**
- * The turn that an item comes from: its calls were made together, and providers must see them together.
- * Neighbours without ids are taken for one turn.
+ * Identifies the turn of an item; `undefined` for an item of no turn. Providers must see the calls of a turn together.
+ * Adjacent items without ids count as one turn.
  */
 function turnOf({ id, type, role }: WireItem): string | undefined {
   if (typeof id !== 'string') return MADE_BY_MODEL.includes(type) && role !== 'user' ? 'unnamed' : undefined;
@@ -45,9 +47,10 @@ function turnOf({ id, type, role }: WireItem): string | undefined {
   return place && `${place.runId} ${place.turn}`;
 }
 
-/** The ids of references, and those of items that came themselves, each in their order. */
+/** The ids of `item_reference` items, and the ids of other items, in input order. */
 export type IdsInRequest = { references: string[]; values: string[] };
 
+/** Collects the ids in an input. */
 export function idsIn(input: readonly WireItem[]): IdsInRequest {
   const ids: IdsInRequest = { references: [], values: [] };
   for (const wire of input)
@@ -55,7 +58,7 @@ export function idsIn(input: readonly WireItem[]): IdsInRequest {
   return ids;
 }
 
-async function refer(reader: ItemReader, known: KnownItems): Promise<readonly Item[]> {
+async function lookUp(reader: ItemReader, known: KnownItems): Promise<readonly Item[]> {
   const id = reader.text('id');
   const items = await known.resolve(id);
   if (items !== undefined) return items;
@@ -63,8 +66,8 @@ async function refer(reader: ItemReader, known: KnownItems): Promise<readonly It
 }
 
 /**
- * What a tool of the gateway gave is what the gateway knows of it; anything else may have been changed.
- * Throws for a call whose result nobody has.
+ * Restores a returned item. For an `mcp_call`, the stored result counts; other items must be unchanged. Throws a
+ * `ResponsesError` for an `mcp_call` whose result is neither stored nor sent.
  */
 async function restore(reader: ItemReader, own: Item[], known: KnownItems): Promise<readonly Item[]> {
   const { id, type } = reader.wire;
@@ -82,13 +85,13 @@ function keepsBytes(item: Item): boolean {
   );
 }
 
-/** Whether both say the same, ids and bytes aside. */
+/** Whether both have the same content, apart from ids and opaque data. */
 function isSame(one: readonly Item[], other: readonly Item[]): boolean {
-  return JSON.stringify(said(one)) === JSON.stringify(said(other));
+  return JSON.stringify(contentOf(one)) === JSON.stringify(contentOf(other));
 }
 
-/** Neighbouring items of one type are one item on the wire. */
-function said(items: readonly Item[]): { type: string; text: string }[] {
+/** Joins adjacent items of one type, which are one item in the Responses API. */
+function contentOf(items: readonly Item[]): { type: string; text: string }[] {
   const joined: { type: string; text: string }[] = [];
   for (const item of items) {
     const text = textOf(item);

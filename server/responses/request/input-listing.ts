@@ -8,7 +8,7 @@ import { RESPONSES } from '../wire/response-spec.ts';
 import { itemIdOf } from '../wire/wire-ids.ts';
 import { wireInput } from '../wire/wire-input.ts';
 
-/** The items that a response was asked with, but for decisions and outputs: those are about calls. */
+/** The input items of a response, without decisions and results of calls. */
 export function inputOf({ entries }: RunResponses, { seq, to, spec }: Span): Item[] {
   if (seq === 1) {
     const started = entries[0]?.event;
@@ -25,7 +25,7 @@ export function inputOf({ entries }: RunResponses, { seq, to, spec }: Span): Ite
     );
 }
 
-/** The input items of one response alone, in the order they came. */
+/** All input items of a response in wire format, in order. */
 export function inputItemsOf({ run, span }: FoundResponse): JsonObject[] {
   if (span.seq === 1) return inputOf(run, span).flatMap(wireInput);
   const { decisions, messages } = span.spec;
@@ -66,16 +66,16 @@ export function inputItemsOf({ run, span }: FoundResponse): JsonObject[] {
   });
 }
 
-/** A page of a list, as OpenAI's clients ask for it: newest first unless they say otherwise. */
+/** One page of a list in OpenAI's format, newest first by default. Throws a `ResponsesError` for an invalid query. */
 export function pageOf(
   items: readonly JsonObject[],
   query: { order?: string | undefined; after?: string | undefined; limit?: string | undefined },
 ): JsonObject {
   const limit = Number(query.limit ?? '20');
   if (!Number.isInteger(limit) || limit < 1 || limit > 100)
-    throw invalid('limit', 'invalid_value', "'limit' takes a whole number from 1 to 100.");
+    throw invalid('limit', 'invalid_value', "'limit' must be a whole number from 1 to 100.");
   if (query.order !== undefined && query.order !== 'asc' && query.order !== 'desc')
-    throw invalid('order', 'invalid_value', "'order' is 'asc' or 'desc'.");
+    throw invalid('order', 'invalid_value', "'order' must be 'asc' or 'desc'.");
   const ordered = query.order === 'asc' ? items : items.toReversed();
   const begin = query.after === undefined ? 0 : ordered.findIndex(({ id }) => id === query.after) + 1;
   const data = ordered.slice(begin, begin + limit);
@@ -88,7 +88,7 @@ export function pageOf(
   };
 }
 
-/** The id that clients know the request for the call's approval by. */
+/** The item id of a call's approval request, as clients see it. */
 export function requestIdOf(run: RunResponses, callId: string): string {
   let turn = 0;
   for (const { event } of run.entries) {

@@ -1,13 +1,13 @@
 import type { Item, MessageItem, Part } from '../../../protocol/item.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
+import { given, isJsonObject, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
 import { invalid } from '../api-error.ts';
 import { openSeal } from '../wire/opaque-seal.ts';
 import type { WireItem } from './request-body.ts';
 
-/** Under whose name what only the Responses API has is kept. */
+/** The provider name for data that only the Responses API has. */
 const PROVIDER = 'openai-responses';
 
-/** Reads one input item, which stands at `place`. Throws a `ResponsesError` that says where it is wrong. */
+/** Reads one input item at the path `place`. Throws a `ResponsesError` with the path of an invalid field. */
 export class ItemReader {
   readonly wire: WireItem;
   readonly place: string;
@@ -17,6 +17,7 @@ export class ItemReader {
     this.place = place;
   }
 
+  /** The transcript items of the input item; `reference` for an `item_reference`. */
   read(): Item[] | 'reference' {
     const { wire } = this;
     switch (typeOf(wire)) {
@@ -54,7 +55,7 @@ export class ItemReader {
             type: 'tool_list',
             label: this.text('server_label'),
             tools: Array.isArray(tools) ? tools : [],
-            ...(error == null ? {} : { error: asError(error) }),
+            ...given({ error: error == null ? undefined : asError(error) }),
           },
         ];
       }
@@ -78,7 +79,7 @@ export class ItemReader {
             type: 'approval_response',
             callId: this.text('approval_request_id'),
             approve,
-            ...(typeof reason === 'string' ? { reason } : {}),
+            ...given({ reason: typeof reason === 'string' ? reason : undefined }),
           },
         ];
       }
@@ -88,11 +89,12 @@ export class ItemReader {
         throw invalid(
           `${this.place}.type`,
           'unsupported_input_item',
-          `Input items of type ${JSON.stringify(wire.type)} are not supported here.`,
+          `Input items of type ${JSON.stringify(wire.type)} are not supported.`,
         );
     }
   }
 
+  /** A string field. Throws if it is missing and has no default, or is empty. */
   text(field: string, otherwise?: string): string {
     const value = this.wire[field] ?? otherwise;
     if (typeof value === 'string' && (value !== '' || otherwise !== undefined)) return value;
@@ -102,14 +104,14 @@ export class ItemReader {
           'missing_required_parameter',
           `Missing required parameter: '${this.place}.${field}'.`,
         )
-      : this.#wrong(field, 'expected a text that is not empty');
+      : this.#wrong(field, 'expected a non-empty string');
   }
 
-  /** Parts that are all text are one text. */
+  /** The `output` field; a list of text parts is joined to one text. */
   output(): JsonValue {
     const { output } = this.wire;
     if (typeof output === 'string') return output;
-    if (!Array.isArray(output)) throw this.#wrong('output', 'expected a text or a list of parts');
+    if (!Array.isArray(output)) throw this.#wrong('output', 'expected a string or a list of parts');
     const parts = output.filter(isJsonObject);
     const texts = parts.flatMap(part => (typeof part.text === 'string' ? [part.text] : []));
     return texts.length === output.length ? texts.join('') : output;
@@ -128,12 +130,12 @@ export class ItemReader {
       type: 'message',
       role,
       content: parts,
-      ...(kept === undefined ? {} : { opaque: { provider: PROVIDER, data: kept } }),
+      ...given({ opaque: kept && { provider: PROVIDER, data: kept } }),
     };
   }
 
   #parts(content: JsonValue | undefined): Part[] {
-    if (!Array.isArray(content)) throw this.#wrong('content', 'expected a text or a list of parts');
+    if (!Array.isArray(content)) throw this.#wrong('content', 'expected a string or a list of parts');
     return content.map((part, at) => {
       const place = `content[${at}]`;
       if (!isJsonObject(part)) throw this.#wrong(place, 'expected an object');
@@ -146,9 +148,13 @@ export class ItemReader {
       case 'input_text':
       case 'output_text':
       case 'text': {
-        if (typeof part.text !== 'string') throw this.#wrong(`${place}.text`, 'expected a text');
+        if (typeof part.text !== 'string') throw this.#wrong(`${place}.text`, 'expected a string');
         const annotations = Array.isArray(part.annotations) ? part.annotations : [];
-        return { type: 'text', text: part.text, ...(annotations.length > 0 ? { annotations } : {}) };
+        return {
+          type: 'text',
+          text: part.text,
+          ...given({ annotations: annotations.length > 0 ? annotations : undefined }),
+        };
       }
       case 'refusal':
         return { type: 'text', text: typeof part.refusal === 'string' ? part.refusal : '' };
@@ -158,20 +164,20 @@ export class ItemReader {
         return {
           type: 'file',
           url: this.#url(part.file_url ?? part.file_data, `${place}.file_data`),
-          ...(typeof part.filename === 'string' ? { name: part.filename } : {}),
+          ...given({ name: typeof part.filename === 'string' ? part.filename : undefined }),
         };
       default:
         throw invalid(
           `${this.place}.${place}.type`,
           'unsupported_content',
-          `Content of type ${JSON.stringify(part.type)} is not supported here.`,
+          `Content of type ${JSON.stringify(part.type)} is not supported.`,
         );
     }
   }
 
   #url(value: JsonValue | undefined, field: string): string {
     if (typeof value === 'string' && /^(https?:|data:)/i.test(value)) return value;
-    throw this.#wrong(field, 'expected an http, https or data: URL; files by id are not kept here');
+    throw this.#wrong(field, 'expected an http, https or data URL; file ids are not supported');
   }
 
   #reasoning(): Item[] {
@@ -186,7 +192,7 @@ export class ItemReader {
     return [{ ...this.#id(), type: 'reasoning', text: texts[0] || texts[1] || '' }];
   }
 
-  /** A tool the gateway ran is, in a transcript, a call with its result. */
+  /** A call that the gateway ran becomes a call and its result. */
   #mcpCall(): Item[] {
     const { error, output } = this.wire;
     const callId = this.text('id', `mcp_${this.place.replaceAll(/\W+/g, '')}`);
@@ -208,7 +214,7 @@ export class ItemReader {
     ];
   }
 
-  /** Throws for a call of a tool that came without its output and its error. */
+  /** Throws a `ResponsesError` for an `mcp_call` without an output and an error. */
   assertHasResult(): void {
     const { output, error } = this.wire;
     if (output != null || error != null) return;
@@ -216,7 +222,7 @@ export class ItemReader {
     throw invalid(
       param,
       'missing_required_parameter',
-      `Missing required parameter: '${param}'. Hand back the output of the tool call, or keep responses with 'store'.`,
+      `Missing required parameter: '${param}'. Return the output of the tool call, or use 'store: true'.`,
     );
   }
 
@@ -231,11 +237,12 @@ export class ItemReader {
   }
 }
 
-/** An item that only has an id is a reference. */
+/** The type of an item; an item with only an id is a reference. */
 function typeOf(wire: WireItem): JsonValue {
   return wire.type ?? ('role' in wire ? 'message' : 'item_reference');
 }
 
+/** Whether the item is an `item_reference`. */
 export function isReference(wire: WireItem): boolean {
   return typeOf(wire) === 'item_reference';
 }

@@ -10,7 +10,7 @@ import { requestIdOf } from './input-listing.ts';
 import type { Plan, Verdict } from './plan.ts';
 import type { AskedApproval, References } from './references.ts';
 
-export type ApprovalRequest = {
+type ApprovalRequest = {
   items: readonly Item[];
   previous: FoundResponse | undefined;
   references: References;
@@ -19,14 +19,14 @@ export type ApprovalRequest = {
 type Approval = Extract<Item, { type: 'approval_response' }>;
 type Request = Extract<Item, { type: 'approval_request' }>;
 
-/** A decision, and the call it is about. */
+/** An approval response and the call it refers to. */
 type Located = AskedApproval & { approval: Approval };
 
 /**
- * Decisions on calls that wait are put to the run they wait in. Those on calls that were decided before are
- * history, or the same request once more; nothing runs a second time. `undefined` when there is no decision
- * that counts. Throws a `ResponsesError` for a decision on something that was never asked, or that was asked
- * in other words than it comes back in.
+ * Plans a request with approval responses. Responses to gated calls continue the calls' run. Responses to calls that
+ * were decided before are history or a repeated request; nothing runs twice. Returns `undefined` if no approval response
+ * takes effect. Throws a `ResponsesError` for a response to an unknown approval request, or to one that the client
+ * returns changed.
  */
 export async function planApprovals(request: ApprovalRequest): Promise<Plan | undefined> {
   const passed = requestsIn(request.items);
@@ -37,10 +37,10 @@ export async function planApprovals(request: ApprovalRequest): Promise<Plan | un
   const [first] = open;
   if (first !== undefined) return decide(first.run, open, request);
   const [settled] = located;
-  return settled !== undefined && isSaidAgain(settled, request) ? repeat(settled) : undefined;
+  return settled !== undefined && isRepeated(settled, request) ? repeat(settled) : undefined;
 }
 
-/** The first word on a call counts. */
+/** The first approval response for each call counts. */
 function approvalsIn(items: readonly Item[]): Approval[] {
   const approvals = new Map<string, Approval>();
   for (const item of items) {
@@ -49,7 +49,7 @@ function approvalsIn(items: readonly Item[]): Approval[] {
   return [...approvals.values()];
 }
 
-/** The requests for approval that came along, by their ids. */
+/** The approval requests among the input items, by id. */
 function requestsIn(items: readonly Item[]): Map<string, Request[]> {
   const requests = new Map<string, Request[]>();
   for (const item of items) {
@@ -61,7 +61,7 @@ function requestsIn(items: readonly Item[]): Map<string, Request[]> {
   return requests;
 }
 
-/** The decision is on the call as it was shown: its server, its tool and its arguments. */
+/** Finds the call of an approval response, and checks that its server, tool and arguments are as they were shown. */
 async function locate(
   approval: Approval,
   passed: readonly Request[],
@@ -90,7 +90,7 @@ function decide(run: RunResponses, open: readonly Located[], request: ApprovalRe
     throw invalid(
       'input',
       'approval_continuation_invalid',
-      'The approval responses are for calls of different runs. Answer each in a request of its own.',
+      'The approval responses are for calls of different runs. Send one request per run.',
     );
   }
   const fresh = newItems(request);
@@ -99,18 +99,21 @@ function decide(run: RunResponses, open: readonly Located[], request: ApprovalRe
     return reason === undefined ? verdict : { ...verdict, reason };
   });
   const verdicts = [...approvals, ...outputsFor(run.state, fresh)];
-  return { type: 'goOn', run, verdicts, messages: messagesIn(fresh) };
+  return { type: 'continue', run, verdicts, messages: messagesIn(fresh) };
 }
 
-/** Behind a response all is new; a history that came whole is known up to the last thing that was not the client's. */
+/**
+ * The client items that the run does not have yet: all items after a previous response; in a full history, the items
+ * after the last item that is not the client's.
+ */
 function newItems({ items, previous }: ApprovalRequest): Item[] {
   if (previous !== undefined) return items.filter(isClientItem);
   const known = items.findLastIndex(item => !isClientItem(item) && item.type !== 'approval_response');
   return items.slice(known + 1).filter(isClientItem);
 }
 
-/** A decision that more is said behind is history, unless it stands where it was made: then the request came again. */
-function isSaidAgain({ run }: Located, { items, previous }: ApprovalRequest): boolean {
+/** Whether the request repeats the one that made the decision, rather than containing it as history. */
+function isRepeated({ run }: Located, { items, previous }: ApprovalRequest): boolean {
   const decided = items.findLastIndex(({ type }) => type === 'approval_response');
   if (previous === undefined) return !items.slice(decided + 1).some(isClientItem);
   const isWhereItWasMade = previous.run.runId === run.runId && previous.span.id !== run.spans.at(-1)?.id;
@@ -129,17 +132,17 @@ function repeat({ approval, run, callId }: Located): Plan {
   if (approved !== approval.approve) throw alreadyDecided(approval.callId, approved);
   const found = decided.find(({ approve }) => approve === approved);
   if (found !== undefined) return { type: 'repeat', found: { run, span: found.span } };
-  return { type: 'goOn', run, verdicts: [], messages: [] };
+  return { type: 'continue', run, verdicts: [], messages: [] };
 }
 
-/** What was decided on the call, by whomever; `undefined` where nobody decided. */
+/** Whether the call was approved; `undefined` if it was not decided. */
 function wasApproved(entries: readonly JournalEntry[], callId: string): boolean | undefined {
   for (const { event } of entries)
     if (event.type === 'approval.decided' && event.callId === callId) return event.decision.type !== 'reject';
   return undefined;
 }
 
-/** Throws for a verdict on a call that another process decided meanwhile, in the other way. */
+/** Throws a `ResponsesError` if another process has decided a call differently in the meantime. */
 export function assertNotOtherwise(
   run: RunResponses,
   verdicts: readonly Verdict[],
@@ -153,12 +156,12 @@ export function assertNotOtherwise(
   }
 }
 
-/** `id`: of the request for approval. */
+/** `id` is the id of the approval request. */
 function alreadyDecided(id: string, approved: boolean): ResponsesError {
   return invalid(
     'input',
     'approval_already_decided',
-    `The approval request ${id} was ${approved ? 'approved' : 'denied'} before.`,
+    `The approval request ${id} was already ${approved ? 'approved' : 'denied'}.`,
   );
 }
 
@@ -174,6 +177,6 @@ function changed(id: string): ResponsesError {
   return invalid(
     'input',
     'approval_request_changed',
-    `The MCP approval request ${id} is not as it was asked: hand back its server_label, name and arguments unchanged.`,
+    `The MCP approval request ${id} was changed. Return its server_label, name and arguments unchanged.`,
   );
 }

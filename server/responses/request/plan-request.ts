@@ -1,7 +1,15 @@
+/**
+ * Planning: what a request for a response does to the runs of the store, decided before anything is done.
+ *
+ * `request-body.ts` validates the body. `References` resolves item ids within the chain of responses that the request
+ * follows (`ResponseChain`), and `readInputItems` converts the input. A plan (`plan.ts`) is then one of three: start a
+ * run, continue one (or a fork of it), or repeat an earlier response. `ResponsesService` carries it out.
+ */
 import { beginFold, foldEntry, hasEnded, isAtRest } from '../../../engine/journal/load-run.ts';
 import { callsWith } from '../../../machines/calls.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import type { Item } from '../../../protocol/item.ts';
+import { given } from '../../../protocol/json.ts';
 import { invalid, type ResponsesError } from '../api-error.ts';
 import type { FoundResponse, ResponseLibrary } from '../response-library.ts';
 import type { RunResponses, Span } from '../run-responses.ts';
@@ -19,7 +27,7 @@ import { planApprovals } from './plan-approvals.ts';
 import { References } from './references.ts';
 import type { CreateBody } from './request-body.ts';
 
-/** Throws a `ResponsesError` for a request that leads nowhere. */
+/** Plans a request. Throws a `ResponsesError` for a request that cannot be carried out. */
 export async function planRequest(body: CreateBody, library: ResponseLibrary): Promise<Plan> {
   const previous = await findPrevious(body.previous_response_id, library);
   const references = new References(library, previous, idsIn(body.input));
@@ -28,7 +36,7 @@ export async function planRequest(body: CreateBody, library: ResponseLibrary): P
   if (decided !== undefined) return decided;
   return previous === undefined
     ? planNew(items, (await references.chain())?.head)
-    : planBehind(previous, items);
+    : planAfter(previous, items);
 }
 
 async function findPrevious(
@@ -51,11 +59,14 @@ async function findPrevious(
 function planNew(items: Item[], head: FoundResponse | undefined): Plan {
   if (!items.some(item => item.type === 'message' || item.type === 'tool_result')) throw emptyInputError();
   assertPaired(items);
-  return { type: 'start', items, ...(head === undefined ? {} : { refersTo: head.span.id }) };
+  return { type: 'start', items, ...given({ refersTo: head?.span.id }) };
 }
 
-/** A run that has ended is continued; one that waits goes on, itself or in a fork where another response went on. */
-function planBehind(found: FoundResponse, items: readonly Item[]): Plan {
+/**
+ * Continues the run of the previous response: a new run if it has ended, the run itself if it waits, or a fork if
+ * another response has already continued it.
+ */
+function planAfter(found: FoundResponse, items: readonly Item[]): Plan {
   const { run, span } = found;
   const isLast = run.spans.at(-1) === span;
   const state = isLast ? run.state : stateAt(run, span);
@@ -71,8 +82,13 @@ function planBehind(found: FoundResponse, items: readonly Item[]): Plan {
   if (missing !== undefined) throw missingOutputError(missing.callId);
   const messages = messagesIn(items);
   if (outputs.length === 0 && messages.length === 0) throw emptyInputError();
-  const verdicts = [...doubted, ...outputs];
-  return { type: 'goOn', run, verdicts, messages, ...(isLast ? {} : { forkAt: span.to ?? 1 }) };
+  return {
+    type: 'continue',
+    run,
+    verdicts: [...doubted, ...outputs],
+    messages,
+    ...given({ forkAt: isLast ? undefined : (span.to ?? 1) }),
+  };
 }
 
 function continueEnded(continues: string, state: ChartState, items: readonly Item[]): Plan {

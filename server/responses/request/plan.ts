@@ -3,18 +3,18 @@ import type { JsonValue } from '../../../protocol/json.ts';
 import type { FoundResponse } from '../response-library.ts';
 import type { RunResponses } from '../run-responses.ts';
 
-/** What a request says of an open call. */
+/** A request's decision about an open call, the result of one, or the end of a doubt. */
 export type Verdict =
   | { type: 'approval'; callId: string; approve: boolean; reason?: string }
   | { type: 'output'; callId: string; output: JsonValue }
-  /** The client goes on although the outcome of the call is unknown: the model reads that as its result. */
+  /** The client continues although the call is in doubt: the model reads that the outcome is unknown. */
   | { type: 'unknown'; callId: string };
 
-/** What a request comes to. */
+/** What to do for a request. */
 export type Plan =
-  /** A new run, behind the transcript of another that has ended, or with items of the response `refersTo` and its chain. */
+  /** Start a new run. It may continue an ended run, or use items of the response `refersTo` and its chain. */
   | { type: 'start'; continues?: string; refersTo?: string; items: Item[] }
-  /** The run goes on; with `forkAt`, another that begins as it did up to that entry. */
-  | { type: 'goOn'; run: RunResponses; forkAt?: number; verdicts: Verdict[]; messages: MessageItem[] }
-  /** It was asked before: the answer is the same. */
+  /** Continue the run; with `forkAt`, continue a fork of it at that entry. */
+  | { type: 'continue'; run: RunResponses; forkAt?: number; verdicts: Verdict[]; messages: MessageItem[] }
+  /** The request was made before: return the same response. */
   | { type: 'repeat'; found: FoundResponse };

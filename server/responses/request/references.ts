@@ -1,26 +1,25 @@
 import type { Item } from '../../../protocol/item.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
-import { type FoundResponse, type ResponseLibrary, tellResponses } from '../response-library.ts';
+import { type FoundResponse, type ResponseLibrary, translateResponses } from '../response-library.ts';
 import type { RunResponses, Span } from '../run-responses.ts';
 import { resultOf } from '../wire/translation.ts';
-import { saidIn } from '../wire/turn-writer.ts';
+import { blocksIn } from '../wire/turn-writer.ts';
 import { type ItemPlace, readItemId } from '../wire/wire-ids.ts';
 import type { IdsInRequest } from './input-items.ts';
 import { isWithin, type Reach, ResponseChain } from './response-chain.ts';
 
-/** A request for approval as a response shows it, and the call it is about. */
+/** An approval request as a response shows it, and its call. */
 export type AskedApproval = { run: RunResponses; callId: string; digest: string; item: JsonObject };
 
 /**
- * What the ids in one request lead to; each run is read once.
+ * Resolves the ids in one request. Each run is read once.
  *
- * F1 An id leads to what a response shows, and to nothing that happened in its run besides.
- * F2 All ids of a request lead into one chain: that of the previous response, and without one that of the
- *    newest response which the request's references lead to, or which came after it in the same chain.
- * F3 What a response was asked with is found behind a previous response alone: clients choose those ids,
- *    and others could guess them.
- * F4 Nothing of a response that was deleted is found, and by reference nothing of one that is not stored.
- *    An item of one that is not stored, which the client hands back, is recognized while the response waits.
+ * F1 An id resolves only to an item that a response shows, not to other parts of its run.
+ * F2 All ids of a request resolve within one chain: that of the previous response, or else that of the newest response
+ *    among the request's references and the responses after it in the same chain.
+ * F3 Input items are found only with a previous response: clients choose their ids, so others could guess them.
+ * F4 Items of deleted responses are never found; references never find items of responses that are not stored. While
+ *    such a response waits, items of it that the client returns are recognized.
  */
 export class References {
   readonly #library: ResponseLibrary;
@@ -36,7 +35,7 @@ export class References {
     this.#ids = ids;
   }
 
-  /** What an `item_reference` leads to; `undefined` for nothing. */
+  /** The items of an `item_reference` or returned item; `undefined` if there are none. */
   async resolve(id: string): Promise<readonly Item[] | undefined> {
     const chain = await this.chain();
     const place = readItemId(id);
@@ -46,28 +45,25 @@ export class References {
     return input && [input];
   }
 
-  /** What an item that came back itself was; `undefined` for what is not known. */
+  /** The stored items of a returned output item; `undefined` if there are none. */
   async recognize(id: string): Promise<readonly Item[] | undefined> {
     const place = readItemId(id);
     if (place === undefined || this.#library.isStored(place.runId)) return await this.resolve(id);
     const run = await this.#load(place.runId);
-    const shown =
-      run &&
-      this.#shownIn(run)
-        .get(id)
-        ?.find(({ span }) => !span.deleted);
-    return run && shown && itemsAt(run, shown.span, place, id);
+    const shown = run && this.#shownIn(run).get(id);
+    const kept = shown?.find(({ span }) => !span.deleted);
+    return run && kept && itemsAt(run, kept.span, place, id);
   }
 
-  /** `undefined` where nothing is referred to. */
+  /** The chain of responses that the request follows; `undefined` if it refers to none. */
   chain(): Promise<ResponseChain | undefined> {
     this.#chain ??= this.#findChain();
     return this.#chain;
   }
 
   /**
-   * The request for approval of this id. One that is `passed` along may be of a response that is not stored,
-   * and of one that follows the previous response, whose output the client then hands back itself.
+   * The approval request with this id; `undefined` if there is none. If the client includes the request in its input
+   * (`passed`), it may also be of a response that is not stored, or of one that follows the previous response.
    */
   async findApproval(id: string, { passed }: { passed: boolean }): Promise<AskedApproval | undefined> {
     const place = readItemId(id);
@@ -121,7 +117,7 @@ export class References {
     return span && itemsAt(reach.run, span, place, id);
   }
 
-  /** The first response within `reach` that shows the item of this id. */
+  /** The first response within `reach` that shows the item with this id. */
   #spanOf(id: string, reach: Reach): Span | undefined {
     const shown = this.#shownIn(reach.run).get(id);
     return shown?.find(({ span }) => isWithin(reach, span))?.span;
@@ -137,7 +133,7 @@ export class References {
     const known = this.#shown.get(run.runId) ?? new Map<string, { span: Span; item: JsonObject }[]>();
     if (this.#shown.has(run.runId)) return known;
     this.#shown.set(run.runId, known);
-    for (const { span, output } of tellResponses(run))
+    for (const { span, output } of translateResponses(run))
       for (const item of output) if (typeof item.id === 'string') addTo(known, item.id, { span, item });
     return known;
   }
@@ -149,12 +145,12 @@ function addTo<Value>(map: Map<string, Value[]>, key: string, value: Value): voi
   else known.push(value);
 }
 
-/** Whether the text went out in an attempt that failed: it is not part of the transcript. */
+/** Whether the item is text of a failed attempt, which is not part of the transcript. */
 function isWithdrawn({ turns }: RunResponses, { kind, turn, retry = 0 }: ItemPlace): boolean {
   return (kind === 'msg' || kind === 'rs') && retry < (turns[turn - 1]?.retries ?? 0);
 }
 
-/** A shown item as the transcript has it. */
+/** The transcript items of a shown item. */
 function itemsAt(
   run: RunResponses,
   span: Span,
@@ -171,7 +167,7 @@ function itemsAt(
     const { include } = span.spec.request;
     const sealed = Array.isArray(include) && include.includes('reasoning.encrypted_content');
     const wanted = kind === 'msg' ? 'message' : 'reasoning';
-    return saidIn(items, { sealed }).find(said => said.kind === wanted && said.place === place)?.items;
+    return blocksIn(items, { sealed }).find(block => block.kind === wanted && block.place === place)?.items;
   }
   const callId = calls[place]?.callId ?? '';
   const call = items.find(item => item.type === 'tool_call' && item.callId === callId);

@@ -27,7 +27,7 @@ const mcpTool = z.looseObject({
   type: z.literal('mcp'),
   server_label: z
     .string()
-    .regex(SERVER_LABEL, 'expected letters, digits, "_" and "-", beginning with a letter'),
+    .regex(SERVER_LABEL, 'expected letters, digits, "_" and "-", starting with a letter'),
   server_url: maybe(z.string()),
   authorization: maybe(z.string()),
   headers: maybe(z.record(z.string(), z.string())),
@@ -59,7 +59,7 @@ const toolChoice = z.union(
   ],
   'expected "none", "auto", "required", or a function, mcp or allowed_tools choice of function and mcp tools',
 );
-export type WireToolChoice = z.infer<typeof toolChoice>;
+type WireToolChoice = z.infer<typeof toolChoice>;
 
 const format = z.union(
   [
@@ -76,14 +76,14 @@ const format = z.union(
   'expected { "type": "text" }, { "type": "json_object" } or { "type": "json_schema", "name", "schema" }',
 );
 
-/** An input item as it comes; what each type must have is checked where it is read. */
+/** An input item. `ItemReader` validates the fields of each type. */
 export type WireItem = JsonObject & { type?: JsonValue };
 const inputItem = z.custom<WireItem>(isJsonObject, 'expected an input item: an object');
 
 const createBody = z.object({
   model: maybe(z.string().min(1)),
   input: z.optional(
-    z.union([z.string(), z.array(inputItem).max(MOST_ITEMS)], 'expected a text or a list of input items'),
+    z.union([z.string(), z.array(inputItem).max(MOST_ITEMS)], 'expected a string or a list of input items'),
   ),
   instructions: maybe(z.string()),
   stream: maybe(z.boolean()),
@@ -115,27 +115,26 @@ const createBody = z.object({
 
 type Parsed = z.infer<typeof createBody>;
 
-/** A request to make a response, checked. Fields it does not know are tolerated and have no effect. */
+/** A validated request for a response. Unknown fields are ignored. */
 export type CreateBody = Omit<Parsed, 'tools' | 'input'> & {
   input: readonly WireItem[];
   functions: readonly FunctionTool[];
   servers: readonly McpTool[];
 };
 
-/** What a request may ask for at OpenAI and this server does not have: an error is better than a surprise. */
+/** OpenAI's parameters that this server refuses, because ignoring them would change the result. */
 const UNSUPPORTED = ['conversation', 'prompt'] as const;
 
-/** Throws a `ResponsesError` with the path of what is wrong. */
+/** Validates a request body. Throws a `ResponsesError` with the path of the first problem. */
 export function readCreateBody(value: unknown): CreateBody {
   const parsed = createBody.safeParse(value);
   if (!parsed.success) throw describeIssue(parsed.error.issues[0], '');
   const body = parsed.data;
   for (const field of UNSUPPORTED) {
-    if (body[field] != null)
-      throw invalid(field, 'unsupported_parameter', `"${field}" is not supported here.`);
+    if (body[field] != null) throw invalid(field, 'unsupported_parameter', `"${field}" is not supported.`);
   }
   if (body.background === true)
-    throw invalid('background', 'unsupported_parameter', 'Background responses are not supported here.');
+    throw invalid('background', 'unsupported_parameter', 'Background responses are not supported.');
   const { tools, input, ...rest } = body;
   const read = (tools ?? []).map(readTool);
   const functions = read.filter(tool => tool.type === 'function');
@@ -151,13 +150,18 @@ function readInput(input: Parsed['input']): WireItem[] {
   return input;
 }
 
+const TOOL_SCHEMAS = new Map<string, typeof functionTool | typeof mcpTool>([
+  ['function', functionTool],
+  ['mcp', mcpTool],
+]);
+
 function readTool(tool: { type: string }, at: number): FunctionTool | McpTool {
-  const schema = tool.type === 'function' ? functionTool : tool.type === 'mcp' ? mcpTool : null;
-  if (schema === null) {
+  const schema = TOOL_SCHEMAS.get(tool.type);
+  if (schema === undefined) {
     throw invalid(
       `tools[${at}].type`,
       'unsupported_tool',
-      `This server takes tools of type "function" and "mcp", not ${JSON.stringify(tool.type)}.`,
+      `Tools of type ${JSON.stringify(tool.type)} are not supported. Use "function" or "mcp".`,
     );
   }
   const parsed = schema.safeParse(tool);
@@ -182,7 +186,11 @@ function assertDistinct(tools: readonly { type: string }[]): void {
   for (const [at, tool] of (tools as readonly (FunctionTool | McpTool)[]).entries()) {
     if (tool.type === 'function') {
       if (names.has(tool.name))
-        throw invalid(`tools[${at}].name`, 'duplicate_function', `Two functions are named "${tool.name}".`);
+        throw invalid(
+          `tools[${at}].name`,
+          'duplicate_function',
+          `Two functions have the name "${tool.name}".`,
+        );
       names.add(tool.name);
       continue;
     }
@@ -200,7 +208,7 @@ function assertDistinct(tools: readonly { type: string }[]): void {
       throw invalid(
         `tools[${at}].connector_id`,
         both ? 'mcp_tool_conflicting_targets' : 'unsupported_parameter',
-        both ? 'Give server_url or connector_id, not both.' : 'Connectors are not supported here.',
+        both ? 'Send server_url or connector_id, not both.' : 'Connectors are not supported. Use server_url.',
       );
     }
   }
@@ -225,20 +233,20 @@ function assertChoice(
       throw invalid(
         'tool_choice',
         'tool_choice_function_not_found',
-        `Tool choice 'function' names "${tool.name}", which is not in 'tools'.`,
+        `Tool choice 'function' refers to "${tool.name}", which is not in 'tools'.`,
       );
     }
     if (tool.type === 'mcp' && !servers.some(({ server_label }) => server_label === tool.server_label)) {
       throw invalid(
         'tool_choice',
         'tool_choice_server_not_found',
-        `Tool choice 'mcp' names "${tool.server_label}", which is not in 'tools'.`,
+        `Tool choice 'mcp' refers to "${tool.server_label}", which is not in 'tools'.`,
       );
     }
   }
 }
 
-/** `tools[0].name`, as OpenAI writes places. */
+/** Formats a path as OpenAI does: `tools[0].name`. */
 export function placeOf(path: readonly PropertyKey[], within = ''): string {
   let place = within;
   for (const key of path) {

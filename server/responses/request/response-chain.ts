@@ -4,53 +4,54 @@ import type { RunResponses, Span } from '../run-responses.ts';
 import { readResponseId } from '../wire/wire-ids.ts';
 import { inputOf } from './input-listing.ts';
 
-/** How far a run counts for what follows a response: up to this entry. */
+/** The part of a run that belongs to a chain: its entries up to `upTo`. */
 export type Reach = { run: RunResponses; upTo: number };
 
-/** Runs. What stands further back is not found. */
+/** The most runs in a chain; earlier ones are not found. */
 const LONGEST = 1_000;
 
 /**
- * A response and all it stands behind, the nearest first: the responses before it in its run, what its run
- * continues or forked from, and else the response whose items its run was begun with (`refersTo`).
- * Runs are read as far as they are needed.
+ * A response and everything it follows, nearest first: the earlier responses of its run, then the run that this run
+ * continues or was forked from, or else the response whose items its run started with (`refersTo`). Runs are read only
+ * when needed.
  */
 export class ResponseChain {
   readonly head: FoundResponse;
   readonly #load: (runId: string) => Promise<RunResponses | undefined>;
   readonly #reaches = new Map<string, Reach>();
-  /** What its responses were asked with, by id. */
+  /** The input items of its responses, by id. */
   readonly #inputs = new Map<string, Item>();
   #last: Reach | undefined;
-  #isWhole = false;
+  #isComplete = false;
 
   constructor(head: FoundResponse, load: (runId: string) => Promise<RunResponses | undefined>) {
     this.head = head;
     this.#load = load;
   }
 
+  /** Whether a response belongs to the chain. */
   async has({ run, span }: FoundResponse): Promise<boolean> {
     const reach = await this.reachOf(run.runId);
     return reach !== undefined && isWithin(reach, span);
   }
 
-  /** How much of a run counts here; `undefined` for nothing of it. */
+  /** The part of a run that belongs to the chain; `undefined` if none does. */
   async reachOf(runId: string): Promise<Reach | undefined> {
-    while (!this.#reaches.has(runId) && !this.#isWhole) await this.#extend();
+    while (!this.#reaches.has(runId) && !this.#isComplete) await this.#extend();
     return this.#reaches.get(runId);
   }
 
-  /** What one of its responses was asked with by this id. */
+  /** The input item with this id. */
   async inputNamed(id: string): Promise<Item | undefined> {
-    while (!this.#inputs.has(id) && !this.#isWhole) await this.#extend();
+    while (!this.#inputs.has(id) && !this.#isComplete) await this.#extend();
     return this.#inputs.get(id);
   }
 
-  /** By one run further back. */
+  /** Adds the next earlier run. */
   async #extend(): Promise<void> {
     const reach = await this.#nextReach();
     if (reach === undefined || this.#reaches.has(reach.run.runId) || this.#reaches.size >= LONGEST) {
-      this.#isWhole = true;
+      this.#isComplete = true;
       return;
     }
     const { run } = reach;
@@ -81,7 +82,7 @@ export class ResponseChain {
   }
 }
 
-/** Whether a response that is stored, and was not deleted, is within the reach. */
+/** Whether a response is within the reach, stored, and not deleted. */
 export function isWithin({ upTo }: Reach, { to, deleted, spec }: Span): boolean {
   return !deleted && spec.request.store !== false && (to ?? Infinity) <= upTo;
 }

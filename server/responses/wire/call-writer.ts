@@ -4,21 +4,22 @@ import type { ServerTool } from './response-spec.ts';
 import type { ResponseWriter } from './response-writer.ts';
 import { itemIdOf } from './wire-ids.ts';
 
-/** A call of a turn, by its place among the turn's calls. */
+/** A call and its place among the calls of its turn. */
 export type PlacedCall = {
   runId: string;
   turn: number;
   place: number;
   callId: string;
   name: string;
-  /** As the model wrote them. */
+  /** The JSON text that the model wrote. */
   arguments: string;
   gate: boolean;
 };
 
-export type CallEnd = { output: JsonValue } | { error: string };
+/** The outcome of a call. */
+type CallEnd = { output: JsonValue } | { error: string };
 
-/** Writes calls as output items. Calls of hidden servers, and of tools there are not, are never written. */
+/** Writes calls as output items. Calls of hidden servers and unknown tools are never written. */
 export class CallWriter {
   readonly #writer: ResponseWriter;
   readonly #tools: CallTools;
@@ -29,7 +30,7 @@ export class CallWriter {
     this.#tools = tools;
   }
 
-  /** The call is being executed, or would have been. */
+  /** Opens the item of an MCP call. */
   start(call: PlacedCall): void {
     const server = this.#serverOf(call);
     if (server === undefined || this.#running.has(call.callId)) return;
@@ -43,10 +44,12 @@ export class CallWriter {
     this.#writer.write('response.mcp_call_arguments.done', { ...place, arguments: call.arguments });
   }
 
+  /** Whether the call's item is open. */
   isRunning(callId: string): boolean {
     return this.#running.has(callId);
   }
 
+  /** Closes the call's item with its outcome. */
   settle(callId: string, end: CallEnd): void {
     const running = this.#running.get(callId);
     const server = running && this.#serverOf(running.call);
@@ -64,11 +67,12 @@ export class CallWriter {
     this.#writer.close(index, item);
   }
 
-  /** What is still open will not be settled here. */
+  /** Closes all open items with an error. */
   abandon(error: string): void {
     for (const callId of [...this.#running.keys()]) this.settle(callId, { error });
   }
 
+  /** Writes an approval request for an MCP call. */
   askApproval(call: PlacedCall): void {
     const server = this.#serverOf(call);
     if (server === undefined) return;
@@ -82,7 +86,7 @@ export class CallWriter {
     this.#writer.close(this.#writer.open(item), item);
   }
 
-  /** A call of a function that the client declared, and runs. */
+  /** Writes a call of a client function. */
   handOver(call: PlacedCall): void {
     const item = {
       id: itemIdOf({ ...call, kind: 'fc' }),
@@ -123,6 +127,7 @@ function mcpCall(call: PlacedCall, server: ServerTool) {
   return item satisfies JsonObject;
 }
 
+/** A call's output as text. */
 export function asText(output: JsonValue): string {
   return typeof output === 'string' ? output : JSON.stringify(output);
 }

@@ -2,20 +2,20 @@ import * as z from 'zod';
 import { type Item, itemSchema, type ReasoningItem } from '../../../protocol/item.ts';
 import { isTooDeep } from '../../../protocol/json.ts';
 
-/** Marks what is ours among the `encrypted_content` that clients send. */
+/** Marks the `encrypted_content` that this server produced. */
 const SEAL = 'agentchart.';
 const reasoningItems = z.array(itemSchema);
 
 /**
- * Reasoning as `encrypted_content`: its items with what their provider must get back, so that a client that
- * keeps the history itself loses nothing. It is encoded, not encrypted by this server.
+ * Encodes reasoning items, with the opaque data that their provider needs, as `encrypted_content`, for clients that keep
+ * the history themselves. This server encodes it but does not encrypt it.
  */
 export function sealOpaque(items: readonly Item[]): string {
   const kept = items.map(({ id: _, ...item }) => item);
   return SEAL + Buffer.from(JSON.stringify(kept)).toString('base64url');
 }
 
-/** The items of `sealOpaque`; `undefined` for anything else, and for what is nested too deep: clients can write a seal. */
+/** Decodes the items of `sealOpaque`; `undefined` for anything else or if nested too deep, since clients can forge it. */
 export function openSeal(content: unknown): ReasoningItem[] | undefined {
   if (typeof content !== 'string' || !content.startsWith(SEAL)) return undefined;
   try {

@@ -2,9 +2,10 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../../../protocol
 import type { Usage } from '../../../protocol/turn.ts';
 import type { ResponseSpec } from './response-spec.ts';
 
+/** The status of a response in the API. */
 export type ResponseStatus = 'in_progress' | 'completed' | 'incomplete' | 'failed' | 'cancelled';
 
-/** Where a response stands. Times are ms since the epoch. */
+/** The variable part of a response. Times are ms since the epoch. */
 export type ResponseState = {
   status: ResponseStatus;
   completedAt: number | null;
@@ -14,9 +15,10 @@ export type ResponseState = {
   usage: Usage | null;
 };
 
+/** The fixed part of a response. */
 export type ResponseHead = { id: string; createdAt: number; spec: ResponseSpec };
 
-/** The response resource, with every field that OpenAI and the Open Responses schema have. */
+/** The response object, with every field of OpenAI and the Open Responses schema. */
 export function responseObject({ id, createdAt, spec }: ResponseHead, state: ResponseState): JsonObject {
   const { request } = spec;
   const or = (field: string, otherwise: JsonValue): JsonValue => request[field] ?? otherwise;

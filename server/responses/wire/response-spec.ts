@@ -1,10 +1,10 @@
 import * as z from 'zod';
-import { isJsonObject, type JsonObject, toJson } from '../../../protocol/json.ts';
+import { given, isJsonObject, type JsonObject, toJson } from '../../../protocol/json.ts';
 import type { CreateBody } from '../request/request-body.ts';
 
 /**
- * A tool of an MCP server: the server's label, the tool's own name there, and `target`, which tells
- * servers of one label apart. A tool of a hidden server is never shown.
+ * A tool of an MCP server: the server's label, the tool's name on the server, and `target`, which distinguishes servers
+ * with the same label. Tools of hidden servers are never shown.
  */
 const serverTool = z.object({
   label: z.string(),
@@ -15,56 +15,56 @@ const serverTool = z.object({
 export type ServerTool = z.infer<typeof serverTool>;
 
 /**
- * What is journaled of a request for a response: enough to show the response again and to make its agent
- * again, and never a secret. `request` is the body without its input, authorizations and headers.
+ * The journaled part of a request: enough to show the response and recreate its agent, without secrets. `request` is
+ * the body without its input, authorizations and headers.
  */
 const responseSpec = z.object({
   request: z.custom<JsonObject>(isJsonObject),
-  /** The model string that `request.model` came to. */
+  /** The resolved model string. */
   model: z.string(),
-  /** The MCP tools by the names the model knows them by. */
+  /** The MCP tools, by their names for the model. */
   exposed: z.record(z.string(), serverTool),
-  /** The servers' tools that the open calls of its run were made for: a fork does not have the requests before it. */
+  /** The MCP tools of the run's open calls, which a fork could not find in its own requests. */
   openCalls: z.exactOptional(z.array(z.object({ callId: z.string(), tool: serverTool }))),
-  /** What the request says of open calls of its run. */
+  /** The request's decisions about open calls of its run. */
   decisions: z.array(
     z.discriminatedUnion('type', [
       z.object({ type: z.literal('approval'), callId: z.string(), approve: z.boolean() }),
       z.object({ type: z.literal('output'), callId: z.string() }),
     ]),
   ),
-  /** Calls it approves beyond its limit of tool calls: they do not run. */
+  /** The approved calls that do not run, because they exceed the response's limit of tool calls. */
   overBudget: z.exactOptional(z.array(z.string())),
-  /** Ids of the items it sends to a run that was there before. */
+  /** The ids of the items that the request sends to an existing run. */
   messages: z.array(z.string()),
-  /** Ids of the tool lists it shows: of servers that its conversation has not listed yet. */
+  /** The ids of the tool lists that the response shows: of servers that the conversation has not listed before. */
   lists: z.array(z.string()),
-  /** The newest response whose items it was begun with, where it follows none by `previous_response_id`: their chain is its own. */
+  /** Without `previous_response_id`: the newest response whose items the input refers to. The chain continues there. */
   refersTo: z.exactOptional(z.string()),
-  /** How many turns its run had before. */
+  /** The number of turns in the run before the request. */
   turnsBefore: z.number().int(),
-  /** How many tool calls its run had made when the client last sent a message or an output. 0 where it is missing. */
+  /** The number of tool calls in the run before the client last sent a message or an output. Default 0. */
   callsBefore: z.exactOptional(z.number().int()),
 });
 export type ResponseSpec = z.infer<typeof responseSpec>;
 export type Exposed = ResponseSpec['exposed'];
 export type Decision = ResponseSpec['decisions'][number];
 
-/** A surface's note of a run: another response begins, or one is deleted. */
+/** A note in a run's journal: a further response starts, or one is deleted. */
 const note = z.discriminatedUnion('type', [
   z.object({ type: z.literal('asked'), spec: responseSpec }),
   z.object({ type: z.literal('deleted'), responseId: z.string() }),
 ]);
-export type ResponseNote = z.infer<typeof note>;
+type ResponseNote = z.infer<typeof note>;
 
-/** Who notes it, and who decides. */
+/** The gateway's name: its agent, and the `by` of its notes and decisions. */
 export const RESPONSES = 'responses';
 
-/** What the model and the client read of a call that was started and whose outcome is unknown. */
+/** The error of a call whose outcome is unknown, for the model and the client. */
 export const OUTCOME_UNKNOWN =
-  'The outcome of this call is unknown: it may or may not have happened. Find out before you make it again.';
+  'The outcome of this call is unknown: it may or may not have happened. Check before calling it again.';
 
-/** Whether both are the same tool of the same server at the same place. */
+/** Whether both are the same tool of the same server and target. */
 export function isSameTool(one: ServerTool | undefined, other: ServerTool | undefined): boolean {
   if (one === undefined || other === undefined) return one === other;
   return (
@@ -75,25 +75,27 @@ export function isSameTool(one: ServerTool | undefined, other: ServerTool | unde
   );
 }
 
-/** Whether the model was given tools that the client must not learn of. */
+/** Whether the model has tools that the client must not know about. */
 export function hidesTools(exposed: Exposed): boolean {
   return Object.values(exposed).some(({ hidden }) => hidden === true);
 }
 
-/** The tool that the model knows by this name, if it is a server's. */
+/** The MCP tool with this name for the model; `undefined` if there is none. */
 export function toolNamed(exposed: Exposed, name: string): ServerTool | undefined {
   return Object.hasOwn(exposed, name) ? exposed[name] : undefined;
 }
 
+/** Parses a spec; `undefined` if it is not valid. */
 export function readSpec(value: unknown): ResponseSpec | undefined {
   return responseSpec.safeParse(value).data;
 }
 
+/** Parses a note; `undefined` if it is not valid. */
 export function readNote(value: unknown): ResponseNote | undefined {
   return note.safeParse(value).data;
 }
 
-/** The request as it may be kept and shown: tools as they were sent, but for what gives access. */
+/** The request without its input and without credentials, safe to store and show. */
 export function withoutSecrets({ input: _, functions, servers, ...rest }: CreateBody): JsonObject {
   const tools = [
     ...functions.map(({ type, name, description, parameters, strict }) => ({
@@ -109,13 +111,17 @@ export function withoutSecrets({ input: _, functions, servers, ...rest }: Create
   return isJsonObject(kept) ? kept : {};
 }
 
-/** The fields known to hold nothing secret: a token may come in any other, and in a URL's query. */
+/** Only fields that hold no secrets. Other fields and the query of the URL may contain tokens. */
 function describeServer(server: CreateBody['servers'][number]) {
   const { type, server_label, server_url, server_description, allowed_tools, require_approval } = server;
   const url = server_url == null || !URL.canParse(server_url) ? null : new URL(server_url);
   return {
-    ...{ type, server_label, server_description, allowed_tools, require_approval },
-    ...(url === null ? {} : { server_url: `${url.origin}${url.pathname}` }),
+    type,
+    server_label,
+    server_description,
+    allowed_tools,
+    require_approval,
+    ...given({ server_url: url === null ? undefined : `${url.origin}${url.pathname}` }),
     headers: null,
   };
 }

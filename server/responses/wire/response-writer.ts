@@ -11,11 +11,11 @@ import {
 export type WireEvent = JsonObject & { type: string; sequence_number: number };
 
 /**
- * The events of one response.
+ * Writes the events of one response.
  *
- * W1 `sequence_number` counts from 0 without gaps; output indexes are given in the order items are opened.
- * W2 An item is in the output from its `output_item.done` on: the final object is what the events add up to.
- * W3 Exactly one terminal event, and nothing behind it.
+ * W1 `sequence_number` counts from 0 without gaps; output indexes follow the order in which items are opened.
+ * W2 An item is part of the output once its `output_item.done` is written, so the final object matches the events.
+ * W3 There is exactly one terminal event, and it is the last.
  */
 export class ResponseWriter {
   readonly head: ResponseHead;
@@ -34,41 +34,46 @@ export class ResponseWriter {
     this.head = head;
   }
 
+  /** The current status. */
   get status(): ResponseStatus {
     return this.#state.status;
   }
 
+  /** Whether the terminal event was written. */
   get isOver(): boolean {
     return this.#state.status !== 'in_progress';
   }
 
-  /** The response as it stands. */
+  /** The current response object. */
   get response(): JsonObject {
     return responseObject(this.head, { ...this.#state, output: this.output });
   }
 
+  /** The closed items, in order. */
   get output(): JsonObject[] {
     return this.#items.filter(item => item !== null);
   }
 
-  /** What was written since it was last asked for. */
+  /** Returns and clears the events written since the last call. */
   drain(): WireEvent[] {
     const written = this.#written;
     this.#written = [];
     return written;
   }
 
+  /** Writes the first two events. */
   begin(): void {
     this.write('response.created', { response: this.response });
     this.write('response.in_progress', { response: this.response });
   }
 
+  /** Writes an event; does nothing after the terminal event. */
   write(type: string, fields: JsonObject): void {
     if (this.isOver) return;
     this.#written.push({ type, sequence_number: this.#sequence++, ...fields });
   }
 
-  /** Announces an item; gives its output index. */
+  /** Announces an item and returns its output index. */
   open(item: JsonObject): number {
     const index = this.#items.length;
     this.#items.push(null);
@@ -76,28 +81,20 @@ export class ResponseWriter {
     return index;
   }
 
+  /** Completes an item. */
   close(index: number, item: JsonObject): void {
     this.#items[index] = item;
     this.write('response.output_item.done', { output_index: index, item });
   }
 
+  /** Adds the usage of a turn. */
   addUsage(usage: Usage): void {
     const { usage: before } = this.#state;
-    const sum = (one: number | null, other: number | null) =>
-      one === null || other === null ? (one ?? other) : one + other;
-    const total: Usage =
-      before === null
-        ? usage
-        : {
-            inputTokens: before.inputTokens + usage.inputTokens,
-            outputTokens: before.outputTokens + usage.outputTokens,
-            cachedInputTokens: sum(before.cachedInputTokens, usage.cachedInputTokens),
-            cacheWriteTokens: sum(before.cacheWriteTokens, usage.cacheWriteTokens),
-            reasoningTokens: sum(before.reasoningTokens, usage.reasoningTokens),
-          };
+    const total = before === null ? usage : addUp(before, usage);
     this.#state = { ...this.#state, usage: total };
   }
 
+  /** Writes the terminal event; `at` is in ms since the epoch. */
   end(
     at: number,
     end: {
@@ -116,8 +113,20 @@ export class ResponseWriter {
       completedAt: status === 'completed' ? at : null,
     };
     const response = responseObject(this.head, { ...state, output: this.output });
-    // OpenAI has no event for a cancelled response: it ends as one that failed.
+    // OpenAI has no event for a cancelled response, so it ends with the one for a failed response.
     this.write(`response.${status === 'cancelled' ? 'failed' : status}`, { response });
     this.#state = state;
   }
+}
+
+/** Adds two usages. An unknown count does not change the other. */
+function addUp(one: Usage, other: Usage): Usage {
+  const sum = (a: number | null, b: number | null) => (a === null || b === null ? (a ?? b) : a + b);
+  return {
+    inputTokens: one.inputTokens + other.inputTokens,
+    outputTokens: one.outputTokens + other.outputTokens,
+    cachedInputTokens: sum(one.cachedInputTokens, other.cachedInputTokens),
+    cacheWriteTokens: sum(one.cacheWriteTokens, other.cacheWriteTokens),
+    reasoningTokens: sum(one.reasoningTokens, other.reasoningTokens),
+  };
 }

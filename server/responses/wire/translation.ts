@@ -1,3 +1,9 @@
+/**
+ * Translation of a run into the Responses API. `Translation` folds the journal and decides which part of it is the
+ * response; `TurnWriter` writes messages and reasoning, `CallWriter` tool calls, and `ResponseWriter` numbers the events
+ * and builds the response object. Ids follow from places in the journal (`wire-ids.ts`), so a stored response translates
+ * to the same items every time.
+ */
 import { beginFold, foldEntry, hasEnded, isAtRest } from '../../../engine/journal/load-run.ts';
 import { callsWith } from '../../../machines/calls.ts';
 import type { Call, CallResult, Context } from '../../../machines/context.ts';
@@ -15,11 +21,11 @@ import { TurnWriter } from './turn-writer.ts';
 type Of<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>;
 
 /**
- * A part of a run as a response: its journal, and what travels beside it, as events of the Responses API.
+ * Translates the journal entries and live output of a part of a run into the events of one response.
  *
- * R1 The journal alone decides what the response is; deltas only say parts of it earlier.
- * R2 Entries before `from` are folded and say nothing; the response ends where the run first rests, or has
- *    ended, with all that the request said taken in. What comes after belongs to another response.
+ * R1 The response depends only on the journal; deltas deliver parts of it earlier.
+ * R2 Entries before `from` are folded but produce no events. The response ends at the first entry where the run rests or
+ *    has ended and everything in the request was accepted. Later entries belong to the next response.
  */
 export class Translation {
   readonly #runId: string;
@@ -34,58 +40,60 @@ export class Translation {
   #state: ChartState | null = null;
   #turn: TurnWriter | null = null;
   #turns = 0;
-  /** How often the current turn was tried and failed. */
+  /** The number of failed attempts of the current turn. */
   #retries = 0;
-  /** The number the chart gave the last turn that was completed. */
+  /** The chart's number of the last completed turn. */
   #lastTurn = 0;
-  /** Calls over the budget of earlier responses. */
+  /** The number of calls denied by the tool call limit in earlier responses. */
   #deniedBefore = 0;
   #begun = false;
-  /** Whether a tool of the gateway was started for the response. */
+  /** Whether an MCP call was started for the response. */
   #ranTool = false;
-  /** The last attempt of a turn that failed and has not succeeded since. */
+  /** The last failed attempt of the current turn. */
   #failure: Of<'turn.failed'> | null = null;
 
   /**
-   * `behind` is the translation of the response before, which has taken every entry before `from`: this one
-   * goes on from there.
+   * `previous` is the translation of the previous response, which has taken every entry before `from`. This one
+   * continues from its state.
    */
-  constructor(head: ResponseHead, options: { runId: string; from: number; behind?: Translation }) {
-    const { runId, from, behind } = options;
+  constructor(head: ResponseHead, options: { runId: string; from: number; previous?: Translation }) {
+    const { runId, from, previous } = options;
     this.#runId = runId;
     this.#from = from;
     this.#spec = head.spec;
     this.#writer = new ResponseWriter(head);
-    this.#tools = behind === undefined ? new CallTools() : behind.#tools;
+    this.#tools = previous === undefined ? new CallTools() : previous.#tools;
     this.#calls = new CallWriter(this.#writer, this.#tools);
-    if (behind !== undefined) {
-      this.#state = behind.#state;
-      this.#turns = behind.#turns;
-      this.#retries = behind.#retries;
-      this.#lastTurn = behind.#lastTurn;
-      this.#deniedBefore = behind.#known().context.deniedCalls;
-      for (const [callId, call] of behind.#open) this.#open.set(callId, call);
+    if (previous !== undefined) {
+      this.#state = previous.#state;
+      this.#turns = previous.#turns;
+      this.#retries = previous.#retries;
+      this.#lastTurn = previous.#lastTurn;
+      this.#deniedBefore = previous.#known().context.deniedCalls;
+      for (const [callId, call] of previous.#open) this.#open.set(callId, call);
     }
     const { include } = head.spec.request;
     this.#sealed = Array.isArray(include) && include.includes('reasoning.encrypted_content');
   }
 
+  /** Whether the response has ended. */
   get isOver(): boolean {
     return this.#writer.isOver;
   }
 
-  /** The response as it stands; what is said behind its end is not in it. */
+  /** The current response object. */
   get response() {
     return this.#writer.response;
   }
 
+  /** The completed output items. */
   get output() {
     return this.#writer.output;
   }
 
   /**
-   * For a response that failed: after how many seconds the same request may be sent again, or `null` where
-   * that would not help or could repeat what a tool did.
+   * For a failed response: the seconds after which the client may send the same request again. `null` if a retry would
+   * not help, or could repeat what a tool did.
    */
   get retryAfter(): number | null {
     const failure = this.#failure;
@@ -94,12 +102,13 @@ export class Translation {
     return Math.ceil(waitMs / 1000);
   }
 
-  /** The first two events. */
+  /** The first two events; nothing if they were written before. */
   begin(): WireEvent[] {
     this.#begin();
     return this.#writer.drain();
   }
 
+  /** Takes the next journal entry and returns the new events. */
   takeEntry(entry: JournalEntry): WireEvent[] {
     if (this.isOver) return [];
     this.#state =
@@ -115,16 +124,17 @@ export class Translation {
     return this.#writer.drain();
   }
 
+  /** Takes live output and returns the new events. */
   takeDelta(delta: Delta): WireEvent[] {
     if (this.isOver || !('turn' in delta) || delta.turn <= this.#lastTurn) return [];
-    // A turn that comes whole says its text before its reasoning.
+    // Without streaming, a turn delivers its text before its reasoning, so its deltas would come in the wrong order.
     if (this.#state?.context.stream !== true) return [];
     if (delta.type === 'text.discarded') this.#turn?.discard();
     else this.#turnWriter().take(delta.type === 'text.delta' ? 'message' : 'reasoning', delta.text);
     return this.#writer.drain();
   }
 
-  /** Nobody can go on with the run here. */
+  /** Ends the response as failed, because this process cannot continue the run. `at` is in ms since the epoch. */
   fail(at: number, error: { code: string; message: string }): WireEvent[] {
     this.#begin();
     this.#abandon(error.message);
@@ -225,17 +235,17 @@ export class Translation {
     }
   }
 
-  /** A call that never ran is shown where it could not, and where somebody answered instead; not where it was refused. */
+  /** Closes settled calls. A call that never ran is shown if it could not run or was answered, not if it was rejected. */
   #settleCalls(event: RunEvent, isMine: boolean): void {
     const { context } = this.#known();
     for (const [callId, call] of this.#open) {
       const result = resultOf(context, callId);
       if (result === undefined) continue;
       this.#open.delete(callId);
-      const couldNot = event.type === 'turn.completed';
+      const couldNotRun = event.type === 'turn.completed';
       const answered = event.type === 'approval.decided' && event.decision.type === 'answer';
       const isOver = this.#spec.overBudget?.includes(callId) === true;
-      if (isMine && couldNot) this.#calls.start({ ...call, gate: false });
+      if (isMine && couldNotRun) this.#calls.start({ ...call, gate: false });
       if (isMine && (answered || isOver)) this.#calls.start(call);
       const { output, isError } = result;
       this.#calls.settle(callId, isError ? { error: asText(output) } : { output });
@@ -251,12 +261,12 @@ export class Translation {
     const { next } = context;
     if (next?.type === 'fail') {
       const { code, message } = next;
-      const error = { code: wireCode(code), message: this.#tellable(code, message) };
+      const error = { code: wireCode(code), message: this.#publicMessage(code, message) };
       return this.#writer.end(at, { status: 'failed', error });
     }
     if (event.type === 'run.cancelled') {
       if (event.by !== RESPONSES) return this.#writer.end(at, { status: 'cancelled' });
-      const message = event.reason ?? 'The run was given up.';
+      const message = event.reason ?? 'The run was cancelled.';
       return this.#writer.end(at, { status: 'failed', error: { code: 'server_error', message } });
     }
     const reason = next?.type === 'finish' ? next.reason : undefined;
@@ -279,12 +289,12 @@ export class Translation {
     return deniedCalls > this.#deniedBefore || this.#spec.overBudget !== undefined;
   }
 
-  /** Advice for the operator stays on the server; so does what a provider may quote of hidden tools. */
-  #tellable(code: string, message: string): string {
-    if (OPERATORS_CODES.has(code))
-      return `The model provider cannot be used (${code}). The server's log says why.`;
+  /** Replaces messages that only the operator may see: advice on the server's set-up, and quotes of hidden tools. */
+  #publicMessage(code: string, message: string): string {
+    if (OPERATOR_CODES.has(code))
+      return `The server cannot use the model provider (${code}). See its log for the cause.`;
     if (!hidesTools(this.#spec.exposed)) return message;
-    return `The response failed (${code}). The server's log says why.`;
+    return `The response failed (${code}). See the server's log for the cause.`;
   }
 
   #abandon(error: string): void {
@@ -295,8 +305,8 @@ export class Translation {
 }
 
 /**
- * Whether the run has nothing more to do for the request: it ended, or rests with all the request said taken
- * in. A run that is paused has more to do, once it is let go on.
+ * Whether the run has nothing more to do for the request: it has ended, or it rests and has accepted everything in the
+ * request. A paused run still has work to do.
  */
 export function isAnswered(state: ChartState, { decisions, messages }: ResponseSpec): boolean {
   if (hasEnded(state)) return true;
@@ -310,7 +320,7 @@ export function isAnswered(state: ChartState, { decisions, messages }: ResponseS
   return messages.every(id => known.has(id));
 }
 
-/** The result that a call of the run has by now. */
+/** The result of a call; `undefined` if it has none yet. */
 export function resultOf({ calls, transcript }: Context, callId: string): CallResult | undefined {
   const call = calls.find(known => known.callId === callId);
   if (call !== undefined) return call.status === 'settled' ? call.result : undefined;
@@ -319,7 +329,10 @@ export function resultOf({ calls, transcript }: Context, callId: string): CallRe
     | undefined;
 }
 
-/** The budget of tool calls leaves a response completed, as OpenAI has it; everything else that cuts it short does not. */
+/**
+ * The end of a response by the reason why it is incomplete. As at OpenAI, the tool call limit leaves it `completed`; any
+ * other reason makes it `incomplete`.
+ */
 function ending(reason: string | undefined) {
   switch (reason) {
     case undefined:
@@ -337,8 +350,8 @@ function ending(reason: string | undefined) {
   }
 }
 
-/** Failures that the server's operator has to mend: their messages name its addresses and its environment. */
-const OPERATORS_CODES: ReadonlySet<string> = new Set([
+/** The codes of failures that the operator has to fix. Their messages name addresses and environment variables. */
+const OPERATOR_CODES: ReadonlySet<string> = new Set([
   'authentication',
   'permission',
   'not-found',

@@ -1,59 +1,58 @@
 import type { Item, Part } from '../../../protocol/item.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
+import { given, isJsonObject, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
 import { textOf } from '../../../protocol/message.ts';
 import { sealOpaque } from './opaque-seal.ts';
 import type { ResponseWriter } from './response-writer.ts';
 import { itemIdOf } from './wire-ids.ts';
 
-/** What a turn said, in order: neighbouring items of one kind are one item on the wire. */
-export type Said = { kind: 'message' | 'reasoning'; place: number; text: string; items: Item[] };
+/** Adjacent messages or adjacent reasoning of a turn, which are one item in the Responses API. */
+export type Block = { kind: 'message' | 'reasoning'; place: number; text: string; items: Item[] };
 
-/** The messages and reasoning of a turn. Reasoning nobody can read counts only where its bytes are asked for. */
-export function saidIn(items: readonly Item[], { sealed }: { sealed: boolean }): Said[] {
-  const said: Said[] = [];
+/** The message and reasoning blocks of a turn, in order. Reasoning without text counts only if `sealed`. */
+export function blocksIn(items: readonly Item[], { sealed }: { sealed: boolean }): Block[] {
+  const blocks: Block[] = [];
   const places = { message: 0, reasoning: 0 };
   for (const item of items) {
     if (item.type !== 'message' && item.type !== 'reasoning') continue;
     const text = item.type === 'message' ? textOf(item) : item.text;
     if (text === '' && !(sealed && item.type === 'reasoning' && item.opaque !== undefined)) continue;
-    const last = said.at(-1);
+    const last = blocks.at(-1);
     if (last?.kind === item.type) {
       last.text += text;
       last.items.push(item);
     } else {
-      said.push({ kind: item.type, place: places[item.type]++, text, items: [item] });
+      blocks.push({ kind: item.type, place: places[item.type]++, text, items: [item] });
     }
   }
-  return said;
+  return blocks;
 }
 
 type Opened = {
-  kind: Said['kind'];
+  kind: Block['kind'];
   id: string;
   index: number;
   streamed: string;
-  /** Its part was announced. */
+  /** Whether its content part was announced. */
   begun: boolean;
   closed: boolean;
 };
 
 /**
- * Writes what one turn says, as it comes and when it is whole.
+ * Writes the messages and reasoning of one turn, while it streams and when it is complete.
  *
- * T1 What was streamed and what was not give the same items, ids and order.
- * T2 Clients cannot take back what was streamed. An attempt that failed after text went out leaves its items
- *    behind as incomplete, and the next attempt writes items of its own: what the deltas add up to is the
- *    final object.
+ * T1 Streamed and unstreamed turns give the same items, ids and order.
+ * T2 The deltas of an item add up to the final item. A failed attempt leaves its items as incomplete, because clients
+ *    cannot take back streamed text; the next attempt writes items of its own.
  */
 export class TurnWriter {
   readonly #writer: ResponseWriter;
   readonly #runId: string;
   readonly #turn: number;
   readonly #sealed: boolean;
-  /** How often the turn was tried before. */
+  /** The number of failed attempts of the turn. */
   #retry: number;
   #opened: Opened[] = [];
-  /** The item that is being streamed. */
+  /** The index of the item that is being streamed. */
   #at = -1;
 
   constructor(
@@ -67,7 +66,8 @@ export class TurnWriter {
     this.#retry = options.retry;
   }
 
-  take(kind: Said['kind'], text: string): void {
+  /** Writes a piece of streamed text. */
+  take(kind: Block['kind'], text: string): void {
     const current = this.#opened[this.#at];
     if (current?.kind !== kind) {
       if (current?.kind === 'reasoning' && !this.#sealed && !current.closed)
@@ -80,22 +80,23 @@ export class TurnWriter {
     this.#writeDelta(opened, text);
   }
 
-  /** The attempt failed: what comes next is items of their own. */
+  /** Closes the items of a failed attempt as incomplete. The next attempt opens items of its own. */
   discard(): void {
     this.abandon();
     this.#at = -1;
     this.#opened = [];
   }
 
-  /** The next attempt begins; `retry` counts from 1. */
+  /** Discards a failed attempt and starts the next one; `retry` counts from 1. */
   tryAgain(retry: number): void {
     this.discard();
     this.#retry = retry;
   }
 
+  /** Writes the rest of the completed turn and closes its items. */
   finish(items: readonly Item[]): void {
-    const said = saidIn(items, { sealed: this.#sealed });
-    for (const [at, { kind, text, items: from }] of said.entries()) {
+    const blocks = blocksIn(items, { sealed: this.#sealed });
+    for (const [at, { kind, text, items: from }] of blocks.entries()) {
       const known = this.#opened[at];
       const opened = known?.kind === kind ? known : this.#open(kind);
       if (opened.closed) continue;
@@ -106,14 +107,14 @@ export class TurnWriter {
     for (const opened of this.#opened) if (!opened.closed) this.#close(opened, opened.streamed, []);
   }
 
-  /** The turn never came to its end. */
+  /** Closes the items of a turn that was not completed. */
   abandon(): void {
     for (const opened of this.#opened) {
       if (!opened.closed) this.#close(opened, opened.streamed, [], 'incomplete');
     }
   }
 
-  #open(kind: Said['kind']): Opened {
+  #open(kind: Block['kind']): Opened {
     const place = this.#opened.filter(opened => opened.kind === kind).length;
     const prefix = kind === 'message' ? 'msg' : 'rs';
     const id = itemIdOf({ kind: prefix, runId: this.#runId, turn: this.#turn, place, retry: this.#retry });
@@ -161,7 +162,11 @@ export class TurnWriter {
     this.#writer.write('response.output_text.done', { ...placeOf(opened), text, logprobs: [] });
     this.#writer.write('response.content_part.done', { ...placeOf(opened), part });
     this.#writer.close(opened.index, {
-      ...{ id: opened.id, type: 'message', status, role: 'assistant', content: [part] },
+      id: opened.id,
+      type: 'message',
+      status,
+      role: 'assistant',
+      content: [part],
       ...phaseOf(items),
     });
   }
@@ -173,8 +178,11 @@ export class TurnWriter {
       this.#writer.write('response.reasoning_summary_part.done', { ...summaryOf(opened), part });
     }
     this.#writer.close(opened.index, {
-      ...{ id: opened.id, type: 'reasoning', status, summary },
-      ...(this.#sealed ? { encrypted_content: sealOpaque(items) } : {}),
+      id: opened.id,
+      type: 'reasoning',
+      status,
+      summary,
+      ...given({ encrypted_content: this.#sealed ? sealOpaque(items) : undefined }),
     });
   }
 }
@@ -192,7 +200,7 @@ function annotationsOf(items: readonly Item[]): JsonValue[] {
   return parts.flatMap(part => (part.type === 'text' ? (part.annotations ?? []) : []));
 }
 
-/** The phase a provider gave the message, if it gave one. */
+/** The provider's phase of the message, if it has one. */
 function phaseOf(items: readonly Item[]): JsonObject {
   const [first, second] = items;
   if (first?.type !== 'message' || second !== undefined) return {};

@@ -3,7 +3,7 @@ import { isJsonObject, type JsonObject } from '../../../protocol/json.ts';
 import { asText } from './call-writer.ts';
 import { toolListItem } from './tool-list.ts';
 
-/** Input items as `input_items` lists them. A call that a gateway ran is, in a history, a function call. */
+/** An input item in the format of `input_items`. A call that a gateway ran appears as a function call. */
 export function wireInput(item: Item): JsonObject[] {
   const id = item.id ?? null;
   switch (item.type) {

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { EngineError } from '../../../protocol/error.ts';
 import { closedStore } from '../../run-record.ts';
 import { prepareStatements, type Statements } from '../statements.ts';
-import { emptyLog, freePages } from './free-pages.ts';
+import { emptyLog, freePages, rebuildFile } from './free-pages.ts';
 import { openDatabase } from './open-database.ts';
 import { OpenedFile } from './opened-file.ts';
 import { describeLostReply, isRefusedCommit, translateError } from './translate-error.ts';
@@ -12,17 +12,17 @@ import { LONGEST_PAUSE_MS, type Write, WriteQueue } from './write-queue.ts';
 type Opened = { db: DatabaseSync; sql: Statements; file: OpenedFile | undefined };
 
 /**
- * The one connection of a store, opened when first used. All its failures are `EngineError`s.
+ * The single connection of a store, opened on first use. All its failures are `EngineError`s.
  *
- * 1. A transaction never outlives the turn of the event loop it began in.
- * 2. What is written in one turn of the event loop shares a commit. Each write in it is atomic by itself: one that
- *    fails leaves nothing, and takes none of the others with it.
- * 3. When a commit fails, none of its writes is acknowledged. Where it may be on the disk all the same, they are
- *    refused as `store-reply-lost`.
- * 4. A connection that failed to open, to commit, or to roll back is closed; the next use opens a new one.
- * 5. While another process holds the lock, what found it held is tried again from its beginning, and this process
- *    goes on meanwhile. Writes keep the order of their calls; reads wait for no write of this process.
- * 6. No commit is acknowledged whose file is not in its place any more.
+ * 1. A transaction never outlives the turn of the event loop in which it began.
+ * 2. All writes of one turn of the event loop share a commit. Each write is atomic: a write that fails has no effect,
+ *    and does not affect the others.
+ * 3. When a commit fails, none of its writes is acknowledged. If it may be on disk anyway, they reject with
+ *    `store-reply-lost`.
+ * 4. A connection that failed to open, commit or roll back is closed; the next use opens a new one.
+ * 5. While another process holds the lock, operations are retried from their beginning without blocking this process.
+ *    Writes keep the order of their calls; reads do not wait for writes of this process.
+ * 6. No commit is acknowledged after its file was deleted or replaced.
  */
 export class Connection {
   readonly #file: string;
@@ -31,14 +31,14 @@ export class Connection {
   #opened: Opened | undefined;
   #closed = false;
 
-  /** A lock is waited for up to `busyTimeoutMs`, from the call on; then the call is refused as `store-locked`. */
+  /** A call waits for a lock for up to `busyTimeoutMs`, then rejects with `store-locked`. */
   constructor(file: string, busyTimeoutMs: number) {
     this.#file = file;
     this.#busyTimeoutMs = busyTimeoutMs;
     this.#writes = new WriteQueue(file, busyTimeoutMs, writes => this.#commit(writes));
   }
 
-  /** Runs `work` without a transaction of its own; more than once if the store is locked. */
+  /** Runs `work` without a transaction; repeats it while the store is locked. */
   async query<Result>(work: (sql: Statements) => Result): Promise<Result> {
     return await this.#retryWhileLocked(() =>
       this.#use(({ sql, file }) => {
@@ -48,7 +48,7 @@ export class Connection {
     );
   }
 
-  /** Runs `work`, which only reads, on one state of the store; more than once if the store is locked. */
+  /** Runs `work`, which only reads, in a read transaction; repeats it while the store is locked. */
   async read<Result>(work: (sql: Statements) => Result): Promise<Result> {
     return await this.query(sql => {
       sql.beginRead.run();
@@ -61,8 +61,8 @@ export class Connection {
   }
 
   /**
-   * Runs `work` in the next commit, or leaves everything as it was when it throws. `work` runs more than once if
-   * the store is locked, or SQLite ended the transaction because of another write.
+   * Runs `work` in the next commit; if it throws, nothing is changed. `work` is repeated if the store is locked or if
+   * SQLite ended the transaction because of another write.
    */
   async write<Result>(work: (sql: Statements) => Result): Promise<Result> {
     if (this.#closed) throw closedStore();
@@ -70,17 +70,19 @@ export class Connection {
   }
 
   /**
-   * Takes what was removed out of the file and its log too, and gives its space back. Pages keep copies of what SQLite
-   * moved between them: only with `isWhole` the file is made anew, without any. That takes as long as copying the
-   * file does, and the lock meanwhile; so does the first time on a file of an earlier release, which cannot
-   * shrink before. Rejects with `store-locked` when others use the store all the time.
+   * Erases deleted data from the file and its log, and frees the space. Pages may keep copies of data that SQLite moved
+   * between them; only `rebuild`, which rewrites the file, erases these too. A rebuild takes as long as copying the
+   * file and holds the lock meanwhile. The first purge of a file of an earlier release always rebuilds it. Rejects with
+   * `store-locked` if other processes use the store without a break.
    */
-  async purge({ isWhole = false } = {}): Promise<void> {
-    await this.#retryWhileLocked(() => this.#use(({ db }) => freePages(db, isWhole)));
+  async purge({ rebuild = false } = {}): Promise<void> {
+    await this.#retryWhileLocked(() => this.#use(({ db }) => (rebuild ? rebuildFile(db) : freePages(db))));
     await this.#retryWhileLocked(() => this.#use(({ db }) => emptyLog(db, this.#file)));
   }
 
-  /** Every later use is refused. SQLite empties its log into the file when the last connection closes. */
+  /**
+   * Closes the connection; every later use rejects. SQLite moves its log into the file when the last connection closes.
+   */
   close(): void {
     this.#writes.close();
     this.#closed = true;
@@ -145,7 +147,7 @@ export class Connection {
     }
   }
 
-  /** SQLite may have ended the transaction by itself; then there is nothing to keep of the connection. */
+  /** SQLite may have already ended the transaction; then the connection is closed. */
   #end(statement: Statements['commit']): void {
     try {
       statement.run();
@@ -197,7 +199,7 @@ export class Connection {
   }
 }
 
-/** SQLite rolled the transaction back because of one of several writes: nothing is written. */
+/** SQLite rolled back the transaction because of one of several writes: nothing was written. */
 class TransactionEnded extends Error {}
 
 function isLocked(error: unknown): boolean {

@@ -2,8 +2,8 @@ import type * as Sqlite from 'node:sqlite';
 import { EngineError } from '../../../protocol/error.ts';
 
 /**
- * Node's own SQLite, loaded when first used. Node 22 warns once that it is experimental; that one
- * warning is held back, all others pass. Throws `store-unavailable` where Node has none.
+ * Loads Node's built-in SQLite. Suppresses only the warning of Node 22 that it is experimental. Throws
+ * `store-unavailable` if Node has no SQLite.
  */
 export function loadSqlite(): typeof Sqlite {
   const emitWarning = process.emitWarning;

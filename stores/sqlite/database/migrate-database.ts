@@ -4,14 +4,13 @@ import { sumOfEntry, sumOfRecord, sumOfSnapshot } from '../checksum.ts';
 import { escapeOptional, type Row } from '../rows.ts';
 import { APPENDS, KINSHIP, SCHEMA, SCHEMA_VERSION } from './schema.ts';
 
-/** The schema versions that are brought to the present one; 1 has no checksums, 2 may have no blobs, 3 no hashes of states. */
+/** The schema versions that can be migrated: 1 has no checksums, 2 may have no blobs, 3 has no state hashes. */
 export type OldVersion = 1 | 2 | 3;
 
 /**
- * Brings a database of an earlier release to the present schema; the caller has the write lock, and foreign keys
- * off. Everything is kept as it is, damage too. Only a database without checksums is given any: what it has is bound
- * from here on. The tables are made anew, so that a process with the older program, should there be one, can write
- * nothing.
+ * Migrates a database of an earlier release to the current schema. The caller holds the write lock and has turned
+ * foreign keys off. All data is kept unchanged, including damage. Checksums are added only if the database had none.
+ * The tables are created anew, so that a process with an older program can no longer write to them.
  */
 export function migrateDatabase(db: DatabaseSync, version: OldVersion): void {
   if (version === 3) return db.exec(FROM_SCHEMA_3);
@@ -44,7 +43,7 @@ PRAGMA user_version = ${SCHEMA_VERSION};
 const TABLES = ['runs', 'events', 'items', 'snapshots', 'run_blobs'];
 const INDEXES = ['runs_by_age', 'runs_by_status', 'run_blobs_by_digest'];
 
-/** Runs are numbered by their age; what is left of one without a record comes first, so that no new run gets its number. */
+/** Runs are numbered by age. Remains of runs without a record come first, so that no new run gets their number. */
 const COPY_RUNS = `
 INSERT INTO journals (run_id, run)
   SELECT run_id, row_number() OVER (ORDER BY created_at IS NOT NULL, created_at, run_id)
@@ -61,7 +60,7 @@ const COPY_BLOBS = `
 INSERT INTO run_blobs (run, digest) SELECT run, digest FROM old_run_blobs JOIN journals USING (run_id);
 `;
 
-/** One by one, which needs no place to sort them. An entry with a number that none can have is left out. */
+/** Copies one run at a time, which needs no space for sorting. Entries with an impossible number are left out. */
 const COPY_JOURNAL = `
 INSERT INTO appends (place, sums, json)
   SELECT (?1 << 32) + seq, sum, json FROM old_events
@@ -90,7 +89,7 @@ const originSchema = z.object({
   parent: z.object({ runId: z.string() }).optional(),
 });
 
-/** What a run's first entry says of it; nothing where there is none, or a damaged one. */
+/** Reads a run's origin from its first entry; returns `undefined` if the entry is missing or damaged. */
 function readOrigin(row: Row | undefined): z.infer<typeof originSchema> | undefined {
   try {
     return originSchema.safeParse(JSON.parse(String(row?.json))).data;

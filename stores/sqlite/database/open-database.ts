@@ -9,9 +9,9 @@ import { readPragma } from './read-pragma.ts';
 import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from './schema.ts';
 
 /**
- * Opens `file`, with its folder and tables made if they are missing, and those of an older release brought to
- * the present schema. A commit is on disk when it returns; a lock is not waited for, because SQLite waits with the
- * whole process. What is deleted is overwritten where that costs no further write. No handle stays open when it throws.
+ * Opens `file`. Creates its folder and tables if they are missing, and migrates tables of an older release. A commit is
+ * on disk when it returns. SQLite itself never waits for a lock, because that would block the process. Deleted data is
+ * overwritten if that costs no further write. No handle stays open when it throws.
  */
 export function openDatabase(file: string): DatabaseSync {
   const { DatabaseSync } = loadSqlite();
@@ -47,8 +47,8 @@ function prepareTables(db: DatabaseSync, file: string): void {
 }
 
 /**
- * Whose tables are there. Throws for a database that is not ours to write.
- * Needs a transaction: another process may make the tables between two of its reads.
+ * Identifies the schema of the database. Throws `store-unavailable` for a database of another program or a newer
+ * version. Needs a transaction, because another process may create the tables between two of its reads.
  */
 function identify(db: DatabaseSync, file: string): 'present' | 'empty' | OldVersion {
   const version = readPragma(db, 'user_version');
@@ -66,7 +66,7 @@ function identify(db: DatabaseSync, file: string): 'present' | 'empty' | OldVers
   if (tables === 0 && version === 0 && application === 0) return 'empty';
   throw new EngineError(
     'store-unavailable',
-    `${file} is a database of another program: expected an empty one or a store of runs. Name another file.`,
+    `${file} is a database of another program: expected an empty database or a store of runs. Name another file.`,
     { file },
   );
 }

@@ -1,14 +1,16 @@
 import { statSync } from 'node:fs';
 import { describeFault } from './translate-error.ts';
 
-/** The smallest page of SQLite, in bytes; a database has at least one. Source: https://www.sqlite.org/fileformat.html */
+/**
+ * The smallest page of SQLite, in bytes; a database has at least one. Source: https://www.sqlite.org/fileformat.html
+ */
 const SMALLEST_PAGE_BYTES = 512;
 
 type Found = { id: string; bytes: number };
 
-/** Throws `store-damaged` for what SQLite would take for an empty database, and overwrite, although it is not one. */
+/** Throws `store-damaged` for the remains of a database that SQLite would treat as empty, and overwrite. */
 export function refuseRemains(file: string): void {
-  // In this order: a process that is making the database writes the file before its log.
+  // The order matters: a process that is creating the database writes the file before its log.
   const log = findFile(`${file}-wal`);
   const found = findFile(file);
   if (found === undefined) return;
@@ -19,8 +21,8 @@ export function refuseRemains(file: string): void {
 }
 
 /**
- * A database file and its log as they were when they were opened. Whoever has a file open can write to it after it
- * was deleted or replaced, and nothing of that is found again. A look costs two `stat` calls, some 10 µs.
+ * The identity of a database file and its log at the time of opening. A process can still write to an open file after
+ * it was deleted or replaced, and such writes would be lost. A check costs two `stat` calls, about 10 µs.
  */
 export class OpenedFile {
   readonly #file: string;
@@ -33,7 +35,7 @@ export class OpenedFile {
     this.#logId = findFile(`${file}-wal`)?.id;
   }
 
-  /** Throws `store-replaced` if another file, or none, is in the place of one of them, and `store-damaged` if it was emptied. */
+  /** Throws `store-replaced` if the file or its log was deleted or replaced, and `store-damaged` if it was emptied. */
   assertInPlace(): void {
     const found = findFile(this.#file);
     if (found?.id !== this.#id) throw this.#describe(this.#file, found);

@@ -1,13 +1,14 @@
-/** Of the tables below; kept in the file as `user_version`. */
+/** The version of the tables below, stored in the file as `user_version`. */
 export const SCHEMA_VERSION = 4;
 
-/** Marks a file as a store of runs; kept in it as `application_id`. The letters "agct". */
+/** Marks a file as a store of runs, stored in it as `application_id`: the letters "agct". */
 export const APPLICATION_ID = 0x61676374;
 
-/** Which runs are a run's sub-agents', and which continue it. */
+/** The indexes for the child runs of a run and the runs that continue it. */
 export const KINSHIP = `CREATE INDEX runs_by_parent ON runs (parent) WHERE parent IS NOT NULL;
 CREATE INDEX runs_by_continued ON runs (continues) WHERE continues IS NOT NULL;`;
 
+/** The table of journals. */
 export const APPENDS = `CREATE TABLE appends (
   place INTEGER PRIMARY KEY,
   run INTEGER AS (place >> 32),
@@ -20,18 +21,19 @@ export const APPENDS = `CREATE TABLE appends (
 ) STRICT;`;
 
 /**
- * Ids, names and titles are held as `escapeText` makes them. A run has a number, `run`, which is never given again.
+ * The schema. Ids, names and titles are stored as returned by `escapeText`. A run has a number, `run`, which is never
+ * reused.
  *
- * - `runs`: a run's record. `seq` and `sum` are the number and the checksum of its journal's last entry.
- * - `journals`: a second place for the run's id, so that a run whose record is gone is told from one that never was.
- * - `appends`: a journal, one row an append (more where it is long). `place` orders the rows of a run by the number
- *   of their last entry, `seq`. `json` is the JSON of its entries, a line each; `sums` their checksums, 16
- *   characters each; `state_hash` is of the state behind the last of them, where the run rests or has ended there.
- * - `blobs`: results that are too large for a journal, by digest, in parts that begin at `start`; `run_blobs` says
- *   whose they are, so that one is there once for all its runs.
+ * - `runs`: the record of each run. `seq` and `sum` are the number and the checksum of its journal's last entry.
+ * - `journals`: a second copy of each run id, to tell a run whose record was lost from one that never existed.
+ * - `appends`: the journals, one row per append (several if it is long). `place` orders the rows of a run by the number
+ *   of their last entry, `seq`. `json` holds the JSON of the entries, one per line; `sums` their checksums, 16
+ *   characters each; `state_hash` the hash of the state after the last entry, if the run rests or has ended there.
+ * - `blobs`: results that are too large for a journal, by digest, in parts that begin at `start`. `run_blobs` assigns
+ *   them to runs, so that runs can share a blob.
  *
- * Not used yet: `labels`, and the columns `title`, `wake_at` (ms since the epoch), `commit_id` (names an append, so
- * that one whose answer was lost can be told from one that was not made) and `wakes` (the id of a run to wake).
+ * Not used yet: `labels`, and the columns `title`, `wake_at` (ms since the epoch), `commit_id` (identifies an append,
+ * to find out whether it was made if its reply was lost) and `wakes` (the id of a run to wake).
  */
 export const SCHEMA = `
 CREATE TABLE runs (

@@ -9,7 +9,7 @@ type StoreFault =
   | 'store-reply-lost';
 
 /**
- * SQLite's primary result codes, the lower eight bits of its extended ones; all others are
+ * Faults by SQLite's primary result code (the lower eight bits of an extended code); all other codes are
  * `store-unavailable`. Source: https://www.sqlite.org/rescode.html
  */
 const FAULTS: Record<number, StoreFault> = {
@@ -24,7 +24,7 @@ const FAULTS: Record<number, StoreFault> = {
 };
 
 /**
- * What COMMIT says where the last page of the transaction, the one that makes it valid, is not in the log: busy,
+ * The codes of a COMMIT that did not write the last page of the transaction, which makes it valid, to the log: busy,
  * full, and SQLITE_IOERR_WRITE. Source: https://www.sqlite.org/fileformat.html#walformat
  */
 const REFUSED_COMMITS: ReadonlySet<number> = new Set([5, 13, 778]);
@@ -35,8 +35,8 @@ const EXPLANATIONS: Record<StoreFault, { state: string; advice: string }> = {
     advice: 'Check that it is a file, that it and its folder are writable, and that the disk has space.',
   },
   'store-full': {
-    state: 'has no room to grow',
-    advice: 'Nothing that was acknowledged is lost. Make space on its disk, then go on with the runs.',
+    state: 'cannot grow',
+    advice: 'No acknowledged write is lost. Free space on its disk, then resume the runs.',
   },
   'store-locked': {
     state: 'is locked by another process',
@@ -45,19 +45,19 @@ const EXPLANATIONS: Record<StoreFault, { state: string; advice: string }> = {
   'store-replaced': {
     state: 'is not the file that this process opened',
     advice:
-      'Nothing is acknowledged any more. Put the file back, or start this process again to use what is there now.',
+      'No further write is acknowledged. Put the file back, or restart this process to use the current file.',
   },
   'store-reply-lost': {
-    state: 'did not say whether it committed',
-    advice: 'Read the run again: what was written last is there or not.',
+    state: 'did not report whether it committed',
+    advice: 'Read the run again to see whether the last write is there.',
   },
   'store-damaged': {
-    state: 'is not a database of runs, or a damaged one',
-    advice: 'Restore it from a backup, name another file, or move it away to begin a new one.',
+    state: 'is not a database of runs, or is damaged',
+    advice: 'Restore it from a backup, name another file, or move it away to start a new one.',
   },
 };
 
-/** The error for a fault of the store in `file`; `reason` says what was found, without a full stop. */
+/** Returns the error for a fault of the store in `file`; `reason` is what was found, without a full stop. */
 export function describeFault(
   fault: StoreFault,
   file: string,
@@ -68,17 +68,17 @@ export function describeFault(
   return new EngineError(fault, `${file} ${state}: ${reason}. ${advice}`, { file }, options);
 }
 
-/** The error for writes whose commit may be on the disk, although it failed. */
+/** Returns the error for writes whose commit failed but may still be on disk. */
 export function describeLostReply(file: string, cause: unknown): EngineError {
   return describeFault('store-reply-lost', file, messageOf(cause), { cause });
 }
 
-/** Whether COMMIT failed so that nothing of the transaction can be found later. */
+/** Whether a failed COMMIT surely wrote nothing. */
 export function isRefusedCommit(error: unknown): boolean {
   return error instanceof Error && 'errcode' in error && REFUSED_COMMITS.has(Number(error.errcode));
 }
 
-/** An `EngineError` for what SQLite or the file system threw; anything else comes back as it is. */
+/** Converts an error of SQLite or the file system to an `EngineError`; returns any other value unchanged. */
 export function translateError(file: string, error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof EngineError) return error;
   const fault = classifyError(error);
@@ -90,7 +90,7 @@ function classifyError(error: Error): StoreFault | undefined {
     return FAULTS[error.errcode & 0xff] ?? 'store-unavailable';
   }
   if (!('code' in error)) return undefined;
-  // A number in a column that none of ours could have become.
+  // A column holds a number that the store never writes.
   if (error.code === 'ERR_OUT_OF_RANGE') return 'store-damaged';
   if (error.code === 'ENOSPC') return 'store-full';
   return 'syscall' in error ? 'store-unavailable' : undefined;

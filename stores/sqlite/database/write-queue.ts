@@ -2,44 +2,44 @@ import { closedStore } from '../../run-record.ts';
 import type { Statements } from '../statements.ts';
 import { describeFault } from './translate-error.ts';
 
-/** Between two tries for a lock, in ms; the first pause is 1 ms, each next one twice as long, up to this. */
+/** The longest pause between two attempts to get a lock, in ms. Pauses start at 1 ms and double. */
 export const LONGEST_PAUSE_MS = 50;
 
-/** One call that writes: atomic by itself, and run again where its transaction came to nothing. */
+/** One write: atomic, and repeated if its transaction failed. */
 export type Write = {
-  /** Does the work in the transaction that is open; what it gives acknowledges it, once that is committed. */
+  /** Does the work in the open transaction. Call the returned function after the commit to acknowledge the write. */
   run(sql: Statements): () => void;
   refuse(error: unknown): void;
 };
 
-/** Commits writes in this order, and settles each; gives back those that found the store locked. */
-export type Commit = (writes: readonly Write[]) => readonly Write[];
+/** Commits writes in order and settles each; returns those that found the store locked. */
+type Commit = (writes: readonly Write[]) => readonly Write[];
 
 type Waiting = Write & { calledAt: number };
 
 /**
  * The writes of one connection, in the order of their calls.
  *
- * 1. Those that are added in one turn of the event loop are committed together, at its end.
- * 2. While another process holds the lock they wait, this process goes on, and those that are added meanwhile join
- *    them. Each waits for its own time; then it is refused as `store-locked`.
+ * 1. Writes added in one turn of the event loop are committed together, at its end.
+ * 2. While another process holds the lock, writes wait without blocking this process, and new writes join them. Each
+ *    write has its own timeout, after which it rejects with `store-locked`.
  */
 export class WriteQueue {
   readonly #file: string;
-  readonly #patienceMs: number;
+  readonly #timeoutMs: number;
   readonly #commit: Commit;
   #waiting: Waiting[] = [];
   #pauseMs = 1;
-  /** Stops what calls `flush` next; `undefined` while nothing waits. */
+  /** Cancels the scheduled `flush`; `undefined` while nothing waits. */
   #cancel: (() => void) | undefined;
 
-  constructor(file: string, patienceMs: number, commit: Commit) {
+  constructor(file: string, timeoutMs: number, commit: Commit) {
     this.#file = file;
-    this.#patienceMs = patienceMs;
+    this.#timeoutMs = timeoutMs;
     this.#commit = commit;
   }
 
-  /** Settles when `work` is on the disk, or rejects. `work` runs more than once if it has to. */
+  /** Resolves when `work` is on disk. `work` may run more than once. */
   add<Result>(work: (sql: Statements) => Result): Promise<Result> {
     return new Promise((resolve, refuse) => {
       const run = (sql: Statements) => {
@@ -53,7 +53,7 @@ export class WriteQueue {
     });
   }
 
-  /** Commits what waits, if the store is free, and refuses the rest. */
+  /** Commits the waiting writes if the store is not locked; rejects the others. */
   close(): void {
     this.#cancel?.();
     this.#cancel = undefined;
@@ -72,7 +72,7 @@ export class WriteQueue {
     let longest = LONGEST_PAUSE_MS;
     for (const write of waiting) {
       if (!locked.has(write)) continue;
-      const left = this.#patienceMs - (now - write.calledAt);
+      const left = this.#timeoutMs - (now - write.calledAt);
       if (left <= 0) write.refuse(describeFault('store-locked', this.#file, 'database is locked'));
       else this.#waiting.push(write);
       if (left > 0) longest = Math.min(longest, left);

@@ -210,7 +210,7 @@ describe('a message that is started twice', () => {
       ),
     );
     expect(error).toMatchObject({ code: 'malformed-stream', retryable: true });
-    expect(String(error)).toContain('msg_2 begins while msg_1 is not over');
+    expect(String(error)).toContain('msg_2 starts before msg_1 has ended');
   });
 });
 

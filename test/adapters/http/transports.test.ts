@@ -11,7 +11,7 @@ import { ProviderError } from '../../../protocol/error.ts';
 import { isJsonObject, type JsonValue } from '../../../protocol/json.ts';
 import { recordedPlayer } from '../../support/adapters/play-recorded.ts';
 import { clientFor } from '../../support/adapters/recorded-adapters.ts';
-import { type RecordedTurn, recordedTurns } from '../../support/adapters/recordings.ts';
+import { type RecordedTurn, recordedTurns, recordingsArePresent } from '../../support/adapters/recordings.ts';
 import { type Answer, type ReplayServer, startReplayServer } from '../../support/adapters/replay-server.ts';
 import { calling, collect, rejection, request } from '../../support/adapters/requests.ts';
 
@@ -34,7 +34,7 @@ afterEach(() => {
 describe('every recording gives the same by fetch and through the official client', () => {
   const turns = recordedTurns().filter(turn => clientFor(turn, { apiKey: 'k', baseURL: 'http://a.invalid' }));
 
-  test.skipIf(turns.length === 0)('there are recordings for each kind of client', () => {
+  test.skipIf(!recordingsArePresent)('there are recordings for each kind of client', () => {
     expect(new Set(turns.map(({ format }) => format))).toEqual(new Set(['responses', 'chat', 'anthropic']));
     expect(turns.some(({ provider }) => provider === 'azure')).toBe(true);
   });
@@ -52,8 +52,8 @@ describe('every recording gives the same by fetch and through the official clien
       if (!(error instanceof ProviderError)) throw error;
       const { code, status, retryable, retryAfterMs, provider, model, raw } = error;
       const message = error.message.replace(
-        /Set \w+ \(or the option apiKey\) to a valid key/,
-        'Check the key',
+        /Set \w+ \(or the option apiKey\) to a valid API key/,
+        'Check the API key',
       );
       return { code, status, retryable, retryAfterMs, provider, model, message, kept: keptOf(raw) };
     }
@@ -230,7 +230,7 @@ describe('a request through a client', () => {
     const client = new OpenAI({ apiKey: KEY, baseURL: server.baseURL });
     const error = await rejection(openaiChat({ model: 'm', client }).generate(request('hi'), calling()));
     expect(error).toMatchObject({ code: 'authentication', raw: { message: 'not [redacted]' } });
-    expect(String(error)).toContain('not [redacted]. Check the key.');
+    expect(String(error)).toContain('not [redacted]. Check the API key.');
     expect(String(error)).not.toContain(KEY);
   });
 

@@ -40,6 +40,10 @@ function read(
 }
 
 describe.skipIf(!recordingsArePresent)('the recordings of', () => {
+  test('all eleven providers are here', () => {
+    expect(providers).toHaveLength(11);
+  });
+
   test.each(providers)(
     '%s: cut, shuffled, with bits flipped and values of the wrong shape',
     async provider => {

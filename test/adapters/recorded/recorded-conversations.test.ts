@@ -59,8 +59,8 @@ const conversations: Conversation[] = [...Map.groupBy(recordedTurns(), turn => t
   .map(([name, turns]) => ({ name, turns }))
   .filter(({ turns }) => turns.length > 1);
 
-test('there are recordings to compare with, or none at all', () => {
-  expect(conversations.length > 0).toBe(recordingsArePresent);
+test.skipIf(!recordingsArePresent)('there are recordings to compare with', () => {
+  expect(conversations.length).toBeGreaterThan(0);
 });
 
 describe.each(conversations)('recorded conversation $name', ({ turns }) => {

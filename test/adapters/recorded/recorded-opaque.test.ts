@@ -15,8 +15,8 @@ import { request, result } from '../../support/adapters/requests.ts';
 
 const answers = recordedTurns().filter(({ status, expect: { error } }) => status === 200 && !error);
 
-test('there are recordings to compare with, or none at all', () => {
-  expect(answers.length > 0).toBe(recordingsArePresent);
+test.skipIf(!recordingsArePresent)('there are recordings to compare with', () => {
+  expect(answers.length).toBeGreaterThan(0);
 });
 
 describe.each(answers)('recorded turn $name', recorded => {

@@ -16,8 +16,8 @@ const SMALL_BYTES = 4_096;
 const MALFORMED = { name: 'ProviderError', code: 'malformed-stream', retryable: true };
 const turns = recordedTurns();
 
-test('there are recorded streams, or no recordings', () => {
-  expect(turns.some(isStreamed)).toBe(recordingsArePresent);
+test.skipIf(!recordingsArePresent)('there are recorded streams', () => {
+  expect(turns.some(isStreamed)).toBe(true);
 });
 
 describe.each(turns.filter(isStreamed).filter(isSmall))('recorded stream $name', recorded => {

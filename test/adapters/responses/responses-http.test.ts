@@ -132,7 +132,7 @@ describe('a call over HTTP', () => {
     );
     expect(seen).toEqual(['text']);
     expect(error).toMatchObject({ code: 'network', retryable: true });
-    expect(String(error)).toContain(`${server.baseURL} was lost before the answer was whole`);
+    expect(String(error)).toContain(`${server.baseURL} was lost before the response was complete`);
     expect(String(error)).not.toContain('could not be reached');
   });
 

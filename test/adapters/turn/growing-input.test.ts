@@ -11,7 +11,7 @@ import { openaiChat } from '../../../adapters/openai-chat.ts';
 import { openaiResponses } from '../../../adapters/openai-responses.ts';
 import { openrouter } from '../../../adapters/openrouter.ts';
 import { endOfLastTurn, inputOf } from '../../../adapters/responses/input.ts';
-import { inputBehind } from '../../../adapters/responses/last-turn.ts';
+import { inputAfter } from '../../../adapters/responses/last-turn.ts';
 import { GrowingInput } from '../../../adapters/turn/growing-input.ts';
 import { objectsOf } from '../../../adapters/turn/json-access.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
@@ -221,7 +221,7 @@ test('what follows a turn that the provider keeps is made of that turn as of the
         const from = endOfLastTurn(transcript);
         if (from === undefined) continue;
         const options = { ...dialect, from };
-        expect(inputBehind(transcript, options)).toEqual(inputOf(transcript, options));
+        expect(inputAfter(transcript, options)).toEqual(inputOf(transcript, options));
       }
     }),
     { ...SEED, numRuns: RUNS * 20 },

@@ -98,7 +98,7 @@ describe('modelFromEnv', () => {
     ['openai', 'openai', '', 'names a provider but no model'],
     ['openai:', 'openai', '', 'names a provider but no model'],
     ['gpt-5', 'gpt-5', '', 'openai-responses'],
-    ['acme:m', 'acme', 'm', '"acme", which is not known'],
+    ['acme:m', 'acme', 'm', 'names the unknown provider "acme"'],
   ])('%j is a provider error with what to do', (value, provider, model, advice) => {
     expect(() => modelFromEnv(value)).toThrow(
       expect.objectContaining({

@@ -1,7 +1,7 @@
 import type { OpenCall } from '../../../engine/run/settled.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
+import type { RunView } from '../../../protocol/run-view.ts';
 import type { Store } from '../../../protocol/store.ts';
-import type { RunView } from '../../../server/runs/run-view.ts';
 import { readActs } from './chaos-agent.ts';
 import type { Told } from './chaos-evidence.ts';
 import { AGENT_ARGS, type ChaosProcess, type Place, startCommand } from './chaos-process.ts';

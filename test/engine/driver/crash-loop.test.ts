@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
-import { MOST_CRASHES } from '../../../engine/driver/detect-crash-loop.ts';
+import { MAX_CRASHES } from '../../../engine/driver/detect-crash-loop.ts';
 import { loadRun } from '../../../engine/journal/load-run.ts';
 import { EngineError } from '../../../protocol/error.ts';
 import type { Store } from '../../../protocol/store.ts';
@@ -59,9 +59,9 @@ async function dieTimes(processes: Processes, times: number): Promise<void> {
 describe('a run that ends one process after another', () => {
   test('in a tool is paused with the reason instead of being driven once more', async () => {
     const processes = new Processes({ model: callHang(), tools: [hangingTool] });
-    await dieTimes(processes, MOST_CRASHES);
+    await dieTimes(processes, MAX_CRASHES);
     const started = await countEvents(processes.store, RUN, 'tool.started');
-    expect(started).toBe(MOST_CRASHES);
+    expect(started).toBe(MAX_CRASHES);
     const { settled } = await processes.settle();
     expect(settled).toMatchObject({ status: 'waiting', paused: true, approvals: [], doubts: [] });
     expect(settled).toHaveProperty('reason', expect.stringMatching(/^5 processes in a row died .*hang/));
@@ -71,14 +71,14 @@ describe('a run that ends one process after another', () => {
 
   test('fewer times is driven on', async () => {
     const processes = new Processes({ model: callHang(), tools: [hangingTool] });
-    await dieTimes(processes, MOST_CRASHES - 1);
+    await dieTimes(processes, MAX_CRASHES - 1);
     const { settled } = await processes.settle({ tools: [makeTool('hang', { sideEffect: 'none' })] });
     expect(settled).toMatchObject({ status: 'finished', text: 'done' });
   });
 
   test('tries again once it is unpaused, with the same key, and finishes when it can', async () => {
     const processes = new Processes({ model: callHang(), tools: [hangingTool] });
-    await dieTimes(processes, MOST_CRASHES);
+    await dieTimes(processes, MAX_CRASHES);
     const keys: string[] = [];
     const tools = [
       makeTool('hang', { sideEffect: 'none', run: (_input, { key }) => `run with ${keys.push(key)}` }),
@@ -92,11 +92,11 @@ describe('a run that ends one process after another', () => {
 
   test('is paused again when it goes on ending them', async () => {
     const processes = new Processes({ model: callHang(), tools: [hangingTool] });
-    await dieTimes(processes, MOST_CRASHES);
+    await dieTimes(processes, MAX_CRASHES);
     const { host, run } = await processes.settle();
     await run.unpause();
     await host.idle();
-    await dieTimes(processes, MOST_CRASHES);
+    await dieTimes(processes, MAX_CRASHES);
     const { settled } = await processes.settle();
     expect(settled).toMatchObject({ status: 'waiting', paused: true, reason: expect.any(String) });
     expect(await countEvents(processes.store, RUN, 'run.quarantined')).toBe(2);
@@ -104,7 +104,7 @@ describe('a run that ends one process after another', () => {
 
   test('in the model call is paused, and the same attempt is made once more after that', async () => {
     const processes = new Processes({ model: answerWith(never), retry: { attempts: 1 } });
-    await dieTimes(processes, MOST_CRASHES);
+    await dieTimes(processes, MAX_CRASHES);
     const { run, settled } = await processes.settle();
     expect(settled).toMatchObject({ status: 'waiting', paused: true, turns: 0 });
     const { host, agent } = processes.next({ model: scripted([{ text: 'done' }]) });
@@ -122,7 +122,7 @@ describe('a run that ends one process after another', () => {
       return asked === 1 ? { text: 'draft' } : never();
     });
     const processes = new Processes({ model, finalAnswer: 'separate' });
-    await dieTimes(processes, MOST_CRASHES);
+    await dieTimes(processes, MAX_CRASHES);
     await processes.settle();
     const { host, agent } = processes.next({
       model: answerWith(({ toolChoice }) => ({ text: `choice ${toolChoice}` })),
@@ -134,7 +134,7 @@ describe('a run that ends one process after another', () => {
 
   test('in the finishers is paused, and they look at the answer once it goes on', async () => {
     const processes = new Processes({ model: scripted([{ text: 'done' }]), finishers: [never] });
-    await dieTimes(processes, MOST_CRASHES);
+    await dieTimes(processes, MAX_CRASHES);
     const { host, run, settled } = await processes.settle({
       finishers: [({ text }) => ({ text: `${text}, looked at` })],
     });
@@ -153,7 +153,7 @@ describe('a run that ends one process after another', () => {
       model: scripted([calls('hang', 'pay', 'look'), { text: 'done' }]),
       tools,
     });
-    await dieTimes(processes, MOST_CRASHES);
+    await dieTimes(processes, MAX_CRASHES);
     const { host, run, settled } = await processes.settle({
       tools: [makeTool('hang', { sideEffect: 'none', run: () => 'hung' }), ...tools.slice(1)],
     });
@@ -192,7 +192,7 @@ describe('a run that ends one process after another', () => {
       connect: () => Promise.reject(new EngineError('tool-source-failed', 'no such server')),
       close: async () => {},
     };
-    for (let tried = 0; tried < MOST_CRASHES + 3; tried += 1) {
+    for (let tried = 0; tried < MAX_CRASHES + 3; tried += 1) {
       await expect(processes.settle({ tools: [unreachable] })).rejects.toThrow('no such server');
     }
     const { settled } = await processes.settle({ tools: [makeTool('hang', { sideEffect: 'none' })] });

@@ -91,7 +91,7 @@ describe('a run that continues another', () => {
     expect(resultsIn(requests[0]?.transcript ?? [])).toEqual({
       call_0_0: 'what it read',
       call_0_1: 'Not run: the run ended first.',
-      call_0_2: 'The run ended before this call had a result: it may or may not have happened.',
+      call_0_2: 'The run ended before this call had a result. The call may or may not have taken effect.',
     });
   });
 

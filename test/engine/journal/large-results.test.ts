@@ -193,7 +193,7 @@ describe('what somebody says instead of a tool', () => {
     expect(await run.reject('call_0_0', { reason: 'no '.repeat(50_000) })).toMatchObject({
       accepted: false,
       code: 'input-invalid',
-      message: expect.stringContaining('may have 100000 bytes; it has 150000'),
+      message: expect.stringContaining('at most 100000 bytes; got 150000'),
     });
     expect(await run.reject('call_0_0', { reason: 'no' })).toEqual({ accepted: true });
   });
@@ -280,7 +280,7 @@ describe('who needs the whole', () => {
     await restored.answer('call_1_0', { output: 'ok' });
     expect(await elsewhere.host.settle(restored.settled())).toMatchObject({
       status: 'finished',
-      text: expect.stringContaining('Citations of what was not read were left out: s100.'),
+      text: expect.stringContaining('Citations of unread sources were omitted: s100.'),
     });
   });
 
@@ -305,7 +305,7 @@ describe('replay', () => {
   });
 
   test.each([
-    ['is gone', async () => undefined, 'that the store has not'],
+    ['is gone', async () => undefined, 'that is not in the store'],
     [
       'is another one',
       async (length: number) => new TextEncoder().encode('"other"').slice(0, length),

@@ -181,7 +181,7 @@ describe('a decision', () => {
       event.type === 'approval.decided' ? { ...event, digest: 'seen-elsewhere' } : event,
     );
     const message = expect.stringMatching(
-      /decides on call \S+ with digest seen-elsewhere, .* has [0-9a-f]{32}/,
+      /decides on call \S+ with digest seen-elsewhere, .* has digest [0-9a-f]{32}/,
     );
     expect(await replayRun(changed, run.id)).toMatchObject({ equal: false, problem: { message } });
     await expect(exportRun(changed, run.id)).rejects.toMatchObject({ message });

@@ -154,9 +154,7 @@ describe('a replay', () => {
         );
       const verdict = await replayRun(lying, run.id);
       expect(verdict).toMatchObject({ equal: false, problem: { seq: place } });
-      expect(verdict.problem?.message).toContain(
-        'leads to a state with another hash than was recorded there',
-      );
+      expect(verdict.problem?.message).toContain('leads to a state with another hash than the recorded one');
     },
   );
 

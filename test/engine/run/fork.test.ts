@@ -339,7 +339,7 @@ describe('a fork with a message', () => {
     expect(refused).toMatchObject({ code: 'run-ended', message: expect.stringContaining('continues') });
     expect(await store.list()).toHaveLength(1);
     const { last } = refused.details;
-    expect(refused.message).toContain(`entry ${last} or before`);
+    expect(refused.message).toContain(`entry ${last} or earlier`);
     await expect(run.fork({ at: last + 1, message: 'And?' })).rejects.toMatchObject({ code: 'run-ended' });
     const fork = await run.fork({ at: last, message: 'And?' });
     await host.settle(fork.settled());

@@ -33,7 +33,7 @@ describe('the text so far', () => {
       ['text', 'd'],
       ['reasoning', 'e'],
     ]);
-    expect(events.soFar.said).toEqual([
+    expect(events.partialText.parts).toEqual([
       { type: 'reasoning.delta', ...place, text: 'ab' },
       { type: 'text.delta', ...place, text: 'cd' },
       { type: 'reasoning.delta', ...place, text: 'e' },
@@ -57,14 +57,14 @@ describe('the text so far', () => {
     const events = new RunEvents('run_1');
     say(events, [['text', 'a']]);
     events.publishEntry({ seq: 2, event });
-    expect(events.soFar.said).toEqual([]);
+    expect(events.partialText.parts).toEqual([]);
   });
 
   test('is over when it is discarded', () => {
     const events = new RunEvents('run_1');
     say(events, [['text', 'a']]);
     events.publishDelta({ type: 'text.discarded', ...place });
-    expect(events.soFar.said).toEqual([]);
+    expect(events.partialText.parts).toEqual([]);
   });
 
   test('is given to whoever comes late, then what follows, once', async () => {

@@ -64,9 +64,9 @@ describe('a reader that falls behind', () => {
     events.subscribe = reader =>
       subscribe({
         wake: () => reader.wake(),
-        take: happening => {
+        receive: happening => {
           told += 1;
-          reader.take(happening);
+          reader.receive(happening);
         },
       });
     const reader = readEvents(run.source, { follow: true });

@@ -306,8 +306,8 @@ describe('a call that cannot run', () => {
     expect(await host.settle(opened.settled())).toMatchObject({
       status: 'finished',
       results: [
-        { isError: true, output: 'Not run again: The agent has no tool "act" any more.' },
-        { isError: true, output: 'Not run: The agent has no tool "gone" any more.' },
+        { isError: true, output: 'Not run again: The agent no longer has a tool "act".' },
+        { isError: true, output: 'Not run: The agent no longer has a tool "gone".' },
       ],
     });
   });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
-import { MOST_CRASHES } from '../../../engine/driver/detect-crash-loop.ts';
+import { MAX_CRASHES } from '../../../engine/driver/detect-crash-loop.ts';
 import { loadRun } from '../../../engine/journal/load-run.ts';
 import type { OpenCall } from '../../../engine/run/settled.ts';
 import type { Store } from '../../../protocol/store.ts';
@@ -154,7 +154,7 @@ async function driveInSteps(store: Store, deaths: number, turns: number) {
 
 describe('a family whose processes die', () => {
   test('is not paused while its sub-agent gets further each time', async () => {
-    const settled = await driveInSteps(memory(), MOST_CRASHES + 3, MOST_CRASHES + 4);
+    const settled = await driveInSteps(memory(), MAX_CRASHES + 3, MAX_CRASHES + 4);
     expect(settled).toMatchObject({ status: 'finished', results: [{ output: 'found' }] });
   });
 
@@ -170,7 +170,7 @@ describe('a family whose processes die', () => {
     const first = open(hanging);
     await first.agent.start('go', { runId: 'run_top' });
     await first.host.idle();
-    for (let died = 1; died < MOST_CRASHES; died += 1) {
+    for (let died = 1; died < MAX_CRASHES; died += 1) {
       const { host, agent } = open(hanging);
       void (await agent.open('run_top')).settled();
       await host.idle();

@@ -473,7 +473,7 @@ describe('a family of agents', () => {
     const twin = createAgent({ name: 'writer' });
     expect(() =>
       createAgent({ name: 'writer', tools: [twin.asTool({ name: 'ask', description: 'Asks.' })] }),
-    ).toThrow('"writer" is there twice');
+    ).toThrow('"writer" is used twice');
   });
 
   test('an agent asked by hand, without an engine, answers as a tool does', async () => {

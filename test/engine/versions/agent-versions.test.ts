@@ -135,7 +135,7 @@ describe('a run that is opened with another agent', () => {
       [READ, makeTool('pay', { input: z.object({ cents: z.number() }) as never })],
       'valid',
     ],
-    ['says another side effect', [READ, makeTool('pay', { sideEffect: 'idempotent' })], 'more careful'],
+    ['says another side effect', [READ, makeTool('pay', { sideEffect: 'idempotent' })], 'stricter'],
   ])('whose open call %s needs a migration, and can be looked at all the same', async (_, tools, effect) => {
     const { store, turns, runId, host } = await waiting();
     const { agent } = agentOn(store, { turns, tools }, host);
@@ -177,7 +177,7 @@ describe('an approved call whose tool', () => {
   test('is gone is answered for the model, and nothing runs', async () => {
     expect(await approveWith([READ])).toMatchObject({
       status: 'finished',
-      results: [{}, { isError: true, output: 'Not run: The agent has no tool "pay" any more.' }],
+      results: [{}, { isError: true, output: 'Not run: The agent no longer has a tool "pay".' }],
     });
   });
 
@@ -266,7 +266,7 @@ describe('a call that was interrupted, and whose tool', () => {
     const safe = await takeOver({ sideEffect: 'idempotent' }, () => makeTool('other'));
     expect(safe.settled).toMatchObject({
       status: 'finished',
-      results: [{ isError: true, output: 'Not run again: The agent has no tool "act" any more.' }],
+      results: [{ isError: true, output: 'Not run again: The agent no longer has a tool "act".' }],
     });
   });
 

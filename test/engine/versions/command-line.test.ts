@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { chartIdentity } from '../../../machines/snapshot.ts';
 import { sqlite } from '../../../stores/sqlite.ts';
-import { AGENT, Desk } from '../../support/cli/desk.ts';
+import { AGENT, Desk, LIBRARY } from '../../support/cli/desk.ts';
 import { oldEvents } from '../../support/versions/old-journals.ts';
 import { rewriteJournal } from '../../support/versions/rewrite-journal.ts';
 
@@ -26,7 +26,9 @@ describe.concurrent('show', () => {
     const { code, stdout } = await desk.run(['show', 'run_old']);
     expect(code).toBe(1);
     expect(stdout).toContain('needs-migration: it has chart version 2');
-    expect(stdout).toContain('`agentchart migrate run_old` begins a run that goes on where it stands');
+    expect(stdout).toContain(
+      '`agentchart migrate run_old` creates a run that continues from its current state',
+    );
     const json = await desk.run(['show', 'run_old', '--json']);
     expect(json.code).toBe(1);
     expect(JSON.parse(json.stdout)).toMatchObject({
@@ -44,14 +46,14 @@ describe.concurrent('show', () => {
     expect(alone.stdout).not.toContain('versions');
     const other = desk.write(
       'other.mjs',
-      `import { createAgent } from ${JSON.stringify(new URL('../../../tools/agent/index.ts', import.meta.url).href)};
+      `import { createAgent } from ${JSON.stringify(LIBRARY)};
        export default createAgent({ name: 'desk', version: '9' });`,
     );
     const { code, stdout } = await desk.run(['show', runId, '--agent', other]);
     expect(code).toBe(0);
     expect(stdout).toMatch(/versions +compatible/);
-    expect(stdout).toContain('agent version new: the run goes on with the present version');
-    expect(stdout).toMatch(/tool \w+ gone: later calls of it are answered with an error/);
+    expect(stdout).toContain('agent version new: the run continues with the current version');
+    expect(stdout).toMatch(/tool \w+ removed: later calls of it get an error as their result/);
     const same = await desk.run(['show', runId, '--json', '--agent', AGENT], desk.model);
     expect(JSON.parse(same.stdout).versions).toMatchObject({ verdict: 'same', opens: true });
   });
@@ -88,9 +90,9 @@ describe.concurrent('migrate', () => {
     });
     expect(await desk.journal('run_old')).toEqual(before);
     const again = await desk.run(['migrate', 'run_old']);
-    expect(again).toMatchObject({ code: 4, stderr: expect.stringContaining('go on with run run_old_m2') });
+    expect(again).toMatchObject({ code: 4, stderr: expect.stringContaining('use run run_old_m2') });
     const shown = await desk.run(['show', 'run_old']);
-    expect(shown.stdout).toContain('It was migrated: go on with run run_old_m2.');
+    expect(shown.stdout).toContain('It was already migrated: use run run_old_m2.');
     const next = await desk.run(['show', 'run_old_m2']);
     expect(next).toMatchObject({ code: 0, stdout: expect.stringContaining('resting.inDoubt') });
     const other = await desk.run(['migrate', 'run_old', '--as', 'run_other']);
@@ -147,7 +149,7 @@ describe.concurrent('a journal on disk in words that this release does not know'
     });
     const agent = desk.write(
       'knowing.mjs',
-      `import { createAgent } from ${JSON.stringify(new URL('../../../tools/agent/index.ts', import.meta.url).href)};
+      `import { createAgent } from ${JSON.stringify(LIBRARY)};
        const awake = event => (event.type === 'calls.dreamt' ? { ...event, type: 'calls.started' } : event);
        const migrations = [{ from: { chart: 1 }, to: { chart: 2 }, migrate: events => events.map(awake) }];
        export default createAgent({ name: 'golden', version: '1', migrations });`,

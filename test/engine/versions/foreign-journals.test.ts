@@ -94,7 +94,11 @@ describe('a journal of an older chart', () => {
 describe('a journal that this program cannot know', () => {
   const foreign: [string, Partial<RunStarted>, string][] = [
     ['of a newer chart', { chart: { version: CHART + 1, hash: HASH } }, 'newer'],
-    ['of another chart under the same version', { chart: { version: CHART, hash: 'fedc' } }, 'one version'],
+    [
+      'of another chart under the same version',
+      { chart: { version: CHART, hash: 'fedc' } },
+      'the same version',
+    ],
     ['of a newer format', { format: JOURNAL_FORMAT + 1 }, 'newer'],
   ];
 

@@ -141,7 +141,7 @@ describe('an old run that is migrated', () => {
     const refused = { code: 'run-exists', details: { migratedTo: 'in-doubt_m2' } };
     await expect(agent.migrate('in-doubt')).rejects.toMatchObject(refused);
     expect(await agent.check('in-doubt')).toMatchObject({ migratedTo: 'in-doubt_m2' });
-    await expect(agent.open('in-doubt')).rejects.toThrow('It was migrated: go on with run in-doubt_m2.');
+    await expect(agent.open('in-doubt')).rejects.toThrow('It was already migrated: use run in-doubt_m2.');
     expect((await agent.migrate('in-doubt', { as: 'again' })).id).toBe('again');
   });
 
@@ -218,22 +218,22 @@ describe('migrations of an agent', () => {
   const wrong: [string, (events: readonly JsonObject[]) => unknown, string, string][] = [
     ['leaves an event out', events => events.toSpliced(2, 2), 'chart-mismatch', 'entry 3'],
     ['leaves the start out', events => events.slice(1), 'input-invalid', 'entry 1 is calls.started'],
-    ['gives nothing', () => undefined, 'input-invalid', 'has to give back an array'],
+    ['gives nothing', () => undefined, 'input-invalid', 'must return an array'],
     ['gives an empty journal', () => [], 'input-invalid', 'entry 1 is missing'],
-    ['gives what is no event', events => [...events, 'the end'], 'input-invalid', 'entry 6 is no event'],
+    ['gives what is no event', events => [...events, 'the end'], 'input-invalid', 'entry 6 is not an event'],
     ['invents a word', events => [...events, { type: 'run.blessed', at: 1 }], 'input-invalid', 'run.blessed'],
     [
       'invents a field',
       events => events.map(event => ({ ...event, color: 'red' })),
       'input-invalid',
-      'it has color, which nothing here reads',
+      'it has the unknown member color',
     ],
     ['begins twice', events => [...events, events[0]], 'chart-mismatch', 'entry 6'],
     [
       'gives what JSON cannot carry',
       events => events.map(event => ({ ...event, at: 1n })),
       'input-invalid',
-      'entry 1 is no JSON',
+      'entry 1 is not JSON',
     ],
   ];
   test.each(wrong)('a step that %s writes nothing and names the entry', async (_, migrate, code, message) => {
@@ -280,7 +280,7 @@ describe('migrations of an agent', () => {
       { from: { chart: 1 }, to: { chart: 2 } },
     ]) {
       const migrations = [step] as unknown as JournalMigration[];
-      expect(() => agentOn(memory(), { migrations })).toThrow('migrations[0] is not a step');
+      expect(() => agentOn(memory(), { migrations })).toThrow('migrations[0] is invalid');
     }
   });
 });

@@ -133,8 +133,8 @@ describe('a link is fine when', () => {
 
 describe('an anchor is the one GitHub makes of the heading', () => {
   test.each([
-    ['## Hello, Environment!', 'hello-world'],
-    ['## Hello, Environment! ##', 'hello-world'],
+    ['## Hello, World!', 'hello-world'],
+    ['## Hello, World! ##', 'hello-world'],
     ['Two words\n---------', 'two-words'],
     ['## `agentchart show`: the run', 'agentchart-show-the-run'],
     ['## snake_case stays', 'snake_case-stays'],

@@ -118,7 +118,7 @@ describe('an approval', () => {
     expect(await gateway.tell(asked, 'approve', { callId: 'call_0_1' })).toBe(200);
     await expect.poll(async () => (await gateway.run(asked)).status).toBe('finished');
     expect(ran()).toBe(before);
-    expect(JSON.stringify((await gateway.run(asked)).transcript)).toContain('another MCP server');
+    expect(JSON.stringify((await gateway.run(asked)).transcript)).toContain('different tool or MCP server');
   });
 
   it('of a call asked of one URL does not run it on another in a fork', async () => {

@@ -158,7 +158,7 @@ describe('the model a request names', () => {
   it('without one is an error that says what to do', async () => {
     expect(await gateway.refused({ model: 'gpt-5', input: 'x' })).toMatchObject({
       ...{ status: 400, code: 'model_not_found', param: 'model' },
-      message: expect.stringMatching(/It serves hello\./),
+      message: expect.stringMatching(/Its aliases are: hello\./),
     });
     expect(await gateway.refused({ input: 'x' })).toMatchObject({ code: 'missing_required_parameter' });
   });
@@ -177,7 +177,7 @@ describe('the model a request names', () => {
     if (before !== undefined) process.env.GROQ_API_KEY = before;
     expect(events.at(-1)).toMatchObject({
       type: 'response.failed',
-      response: { error: { code: 'server_error', message: expect.stringContaining('log says why') } },
+      response: { error: { code: 'server_error', message: expect.stringContaining('See its log') } },
     });
     const { id } = endOf(events);
     expect((await open.store.get(runOf({ id })))?.status).toBe('cancelled');
@@ -186,7 +186,7 @@ describe('the model a request names', () => {
     await open.close();
   });
 
-  it('of a provider is refused where the server has names of its own', async () => {
+  it('of a provider is refused if the server has aliases', async () => {
     expect(await gateway.refused({ model: 'openai:gpt-5-mini', input: 'x' })).toMatchObject({
       ...{ status: 400, code: 'model_not_found', param: 'model' },
     });
@@ -226,16 +226,16 @@ describe('a failure of the provider', () => {
     { model: 'busy', status: 429, after: '2' },
     { model: 'down', status: 503, after: '1' },
     { model: 'overloaded', status: 503, after: '1' },
-  ])('before any output may be tried again: $model', async ({ model, status, after }) => {
+  ])('before any output can be retried: $model', async ({ model, status, after }) => {
     expect(await ask(model)).toEqual({ status, retry: null, after: expect.any(String) });
     expect(Number((await ask(model)).after)).toBeGreaterThanOrEqual(Number(after));
   });
 
-  it('behind a tool that ran may not: it would run again', async () => {
+  it('after a tool ran cannot be retried, because the tool would run again', async () => {
     expect(await ask('after', { tools: [MCP] })).toEqual({ status: 502, retry: 'false', after: null });
   });
 
-  it('that the operator has to mend is told to the operator', async () => {
+  it('that the operator has to fix is in the log, not in the response', async () => {
     const response = await own.send('POST', '', { model: 'secret', input: 'x' });
     const text = await response.text();
     expect(text).not.toMatch(/X_KEY|10\.0\.0\.1/);

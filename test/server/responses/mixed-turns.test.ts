@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { JsonObject } from '../../../protocol/json.ts';
 import { CutProvider } from '../../support/responses/cut-provider.ts';
 import { endOf, Gateway, type Item, type Resource, typesOf } from '../../support/responses/gateway.ts';
@@ -20,12 +20,13 @@ beforeAll(async () => {
     words: ['Hi', 'from', 'Rome.'],
     cuts: [],
   });
-  vi.stubEnv('OPENAI_BASE_URL', provider.url);
-  vi.stubEnv('OPENAI_API_KEY', 'sk-test');
   gateway = new Gateway({}, { config: folder => ({ mcp_servers: { desk: folder.server() } }) });
 });
+beforeEach(() => {
+  vi.stubEnv('OPENAI_BASE_URL', provider.url);
+  vi.stubEnv('OPENAI_API_KEY', 'sk-test');
+});
 afterAll(async () => {
-  vi.unstubAllEnvs();
   await gateway.close();
   await provider.close();
 });
@@ -40,19 +41,19 @@ function outputFor({ output }: Resource): JsonObject {
   return { type: 'function_call_output', call_id: call?.call_id ?? '', output: 'sunny' };
 }
 
-/** Items as clients that know nothing of MCP results hand them back. */
+/** The items as returned by a client that drops the results of MCP calls. */
 function withoutResults(items: readonly Item[]): JsonObject[] {
   return items.map(item => (item.type === 'mcp_call' ? { ...item, output: null } : item));
 }
 
-/** As a client stitches them that keeps no ids of its own. */
+/** The items as returned by a client that drops their ids. */
 function withoutIds(items: readonly Item[]): JsonObject[] {
   return items.map(({ id: _, ...item }) => item);
 }
 
 const ways: Record<string, (first: Resource) => JsonObject> = {
   'from its items': first => ({ input: [USER, ...first.output, outputFor(first)] }),
-  'from its items, without what the tool gave': first => ({
+  'from its items, without the tool result': first => ({
     input: [USER, ...withoutResults(first.output), outputFor(first)],
   }),
   'from its items, without their ids': first => ({
@@ -61,15 +62,15 @@ const ways: Record<string, (first: Resource) => JsonObject> = {
   'by references': first => ({
     input: [USER, ...first.output.map(({ id }) => ({ type: 'item_reference', id })), outputFor(first)],
   }),
-  'behind its response': first => ({ previous_response_id: first.id, input: [outputFor(first)] }),
-  'behind its response, with its items again': first => ({
+  'after its response': first => ({ previous_response_id: first.id, input: [outputFor(first)] }),
+  'after its response, with its items again': first => ({
     previous_response_id: first.id,
     input: [...first.output, outputFor(first)],
   }),
 };
 const unstored = Object.keys(ways).filter(way => way.startsWith('from its items'));
 
-describe('a turn that calls a tool of the gateway and a function of the client goes on', () => {
+describe('a turn that calls an MCP tool and a function of the client continues', () => {
   it.each([
     ...Object.keys(ways).map(way => ({ way, store: true })),
     ...unstored.map(way => ({ way, store: false })),
@@ -86,7 +87,7 @@ describe('a turn that calls a tool of the gateway and a function of the client g
     ]);
   });
 
-  it('not without what the tool gave, where nobody knows it: the item is named', async () => {
+  it('not with an MCP call whose result is neither sent nor stored: the error names the item', async () => {
     const call = { ...callOf('mcp_nowhere'), output: null, error: null };
     const failure = await gateway.refused({ model: 'openai-chat:any', tools: [DESK], input: [USER, call] });
     expect(failure).toMatchObject({ status: 400, param: 'input[1].output' });

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type JsonObject, toJson } from '../../../protocol/json.ts';
 import { addUp } from '../../support/responses/add-up.ts';
 import { CutProvider } from '../../support/responses/cut-provider.ts';
@@ -10,12 +10,13 @@ let gateway: Gateway;
 
 beforeAll(async () => {
   provider = await CutProvider.listen();
-  vi.stubEnv('OPENAI_BASE_URL', provider.url);
-  vi.stubEnv('OPENAI_API_KEY', 'sk-test');
   gateway = new Gateway({}, { clock: fastHost });
 });
+beforeEach(() => {
+  vi.stubEnv('OPENAI_BASE_URL', provider.url);
+  vi.stubEnv('OPENAI_API_KEY', 'sk-test');
+});
 afterAll(async () => {
-  vi.unstubAllEnvs();
   await gateway.close();
   await provider.close();
 });
@@ -26,8 +27,8 @@ function textOf({ content }: JsonObject): unknown {
   return (content as JsonObject[]).map(({ text }) => text).join('');
 }
 
-describe('a stream that the provider cut in mid-text', () => {
-  it('ends as what its deltas add up to: the text that went out is an incomplete item', async () => {
+describe('a response whose provider stream breaks off in the middle of a text', () => {
+  it('equals the sum of its deltas: the text of the failed attempt is an incomplete item', async () => {
     provider.play({ words: ['alpha', 'beta', 'gamma'], cuts: [2] });
     const events = await gateway.stream(ASK);
     const response = endOf(events);
@@ -39,13 +40,13 @@ describe('a stream that the provider cut in mid-text', () => {
     ]);
   });
 
-  it('is stored with what the model said in the end, under the ids it had in the stream', async () => {
+  it('is stored with the items of the last attempt only, under their ids in the stream', async () => {
     provider.play({ words: ['alpha', 'beta', 'gamma'], cuts: [1] });
     const response = endOf(await gateway.stream(ASK));
     expect((await gateway.get(response.id)).output).toEqual(response.output.slice(1));
   });
 
-  it('fails with what went out, where every attempt is cut', async () => {
+  it('fails with the texts of all attempts if every attempt breaks off', async () => {
     provider.play({ words: ['alpha', 'beta', 'gamma'], cuts: [2, 0, 1, 1] });
     const events = await gateway.stream(ASK);
     const response = endOf(events);
@@ -57,7 +58,7 @@ describe('a stream that the provider cut in mid-text', () => {
     ]);
   });
 
-  it('can be followed by references to all of its items: what was withdrawn is left out', async () => {
+  it('can be continued with references to all its items; those of failed attempts are ignored', async () => {
     provider.play({ words: ['alpha', 'beta'], cuts: [1] });
     const { output } = endOf(await gateway.stream(ASK));
     provider.play({ words: ['more'], cuts: [] });
@@ -70,7 +71,7 @@ describe('a stream that the provider cut in mid-text', () => {
     expect(provider.messages.map(({ content }) => content)).toEqual(['go', 'alpha beta ', 'on']);
   });
 
-  it('always equals the sum of its events, wherever it is cut', async () => {
+  it('equals the sum of its events wherever the stream breaks off', async () => {
     const words = fc.array(fc.constantFrom('a', 'be', 'see'), { minLength: 1, maxLength: 5 });
     const cuts = fc.array(fc.nat(6), { maxLength: 4 });
     await fc.assert(
@@ -80,8 +81,8 @@ describe('a stream that the provider cut in mid-text', () => {
         const response = endOf(events);
         expect(addUp(events)).toEqual(response.output);
         expect(typesOf(events).filter(type => /^response\.(completed|failed)$/.test(type))).toHaveLength(1);
-        const standing = response.output.filter(({ status }) => status === 'completed');
-        expect(toJson((await gateway.get(response.id)).output)).toEqual(standing);
+        const completed = response.output.filter(({ status }) => status === 'completed');
+        expect(toJson((await gateway.get(response.id)).output)).toEqual(completed);
       }),
       { numRuns: 40, seed: 7 },
     );

@@ -188,7 +188,7 @@ describe('a call of a server', () => {
     expect(gateway.folder.calls().length).toBe(before);
   });
 
-  it('whose outcome is unknown fails alone: it is not made again, and the conversation goes on', async () => {
+  it('in doubt is a failed item: it is not repeated, and the conversation can continue', async () => {
     const events = await gateway.stream({ model: 'lost', input: 'go', tools: [DESK] });
     const response = endOf(events);
     expect(events.at(-1)?.type).toBe('response.incomplete');
@@ -204,7 +204,7 @@ describe('a call of a server', () => {
     expect(gateway.log.join('\n')).toContain(`agentchart resolve ${runOf(response)} call_0_0`);
   });
 
-  it('whose outcome is unknown can be resolved by an operator before the client goes on', async () => {
+  it('in doubt can be resolved by an operator before the client continues', async () => {
     const before = gateway.folder.calls().filter(name => name === 'die').length;
     const response = await gateway.create({ model: 'lost', input: 'go', tools: [DESK] });
     expect(response.status).toBe('incomplete');
@@ -212,12 +212,12 @@ describe('a call of a server', () => {
       200,
     );
     await expect.poll(async () => (await gateway.run(response)).status).toBe('finished');
-    const behind = await gateway.create({ model: 'lost', input: 'on', previous_response_id: response.id });
-    expect(behind.output).toMatchObject([{ content: [{ text: 'On it goes.' }] }]);
+    const next = await gateway.create({ model: 'lost', input: 'on', previous_response_id: response.id });
+    expect(next.output).toMatchObject([{ content: [{ text: 'On it goes.' }] }]);
     expect(gateway.folder.calls().filter(name => name === 'die')).toHaveLength(before + 1);
   });
 
-  it.each(['none', 'idempotent'])('that is %s and breaks off is made again', async sideEffect => {
+  it.each(['none', 'idempotent'])('with side effect %s is repeated if it breaks off', async sideEffect => {
     const own = new Gateway(
       { lost: [calling('die'), { text: 'Known.' }] },
       {
@@ -298,7 +298,7 @@ describe('the budget of tool calls', () => {
     expect(response.incomplete_details).toBeNull();
   });
 
-  it('counts the calls that a response asks about and those it approves; each response has its own', async () => {
+  it('counts the calls that a request approves and those it asks approval for; each response has its own', async () => {
     const tools = [{ ...DESK, server_label: 'strict' }];
     let response = await gateway.create({ model: 'endless', input: 'go', tools, max_tool_calls: 1 });
     for (const _ of [1, 2, 3]) {
@@ -318,7 +318,7 @@ describe('the budget of tool calls', () => {
     { most: 0, ran: 0 },
     { most: 1, ran: 1 },
     { most: 2, ran: 2 },
-  ])('of $most in a continuation runs $ran, the approved call included', async ({ most, ran }) => {
+  ])('of $most in a continuation runs $ran, including the approved call', async ({ most, ran }) => {
     const tools = [{ ...DESK, require_approval: { always: { tool_names: ['pid'] } } }];
     const asked = await gateway.create({ model: 'mixed', input: 'go', tools });
     const done = await gateway.create({
@@ -338,7 +338,7 @@ describe('the budget of tool calls', () => {
     expect(again).toEqual(done);
   });
 
-  it('is met by approvals in a row, with nothing new from the client', async () => {
+  it('is shared by continuations that only approve calls', async () => {
     const tools = [{ ...DESK, server_label: 'strict' }];
     let response = await gateway.create({ model: 'forever', input: 'go', tools });
     let approvals = 0;

@@ -63,7 +63,7 @@ describe.each(['beforeAppend', 'afterAppend'] as const)('two servers with one ap
     expect(await loser.json()).toMatchObject({
       error: {
         code: 'approval_already_decided',
-        message: `The approval request ${request?.id} was ${first ? 'denied' : 'approved'} before.`,
+        message: `The approval request ${request?.id} was already ${first ? 'denied' : 'approved'}.`,
       },
     });
     expect(calls).toEqual(first ? [] : ['pid']);

@@ -79,7 +79,7 @@ describe.each(TARGETS)('POST $path', found => {
           expect(await errorOf(response)).toMatchObject({
             status: 400,
             code: 'input-invalid',
-            message: expect.stringContaining('Not valid'),
+            message: expect.stringContaining('Invalid request'),
           });
       }),
       { numRuns: 100 },

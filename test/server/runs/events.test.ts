@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { RunView } from '../../../server/runs/run-view.ts';
+import type { RunView } from '../../../protocol/run-view.ts';
 import { memory } from '../../../stores/memory.ts';
 import { PacedModel } from '../../support/server/paced-model.ts';
 import {

@@ -89,6 +89,6 @@ test('a run, a call or a whole that is not there is named', async () => {
     code: 'call-unknown',
   });
   store.readBlob = async () => undefined;
-  for (const of of [path, `${path}/download`])
-    expect(await errorOf(await send('GET', of))).toMatchObject({ status: 404, code: 'result-missing' });
+  for (const url of [path, `${path}/download`])
+    expect(await errorOf(await send('GET', url))).toMatchObject({ status: 404, code: 'result-missing' });
 });

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
-import { resolve } from 'node:path';
 import { setInterval } from 'node:timers';
 import { describe, expect, test } from 'vitest';
+import { built } from '../../support/built.ts';
 import { AGENT, calling, Desk, REFUND, typesOf } from '../../support/cli/desk.ts';
 import { countTo, until } from '../../support/server/runs-app.ts';
 import { getAs, ServedDesk, upload, Watcher } from '../../support/server/served-desk.ts';
@@ -26,7 +26,7 @@ describe.concurrent('agentchart serve', () => {
     const ended = await served.stop('SIGINT');
     expect(ended.code).toBe(0);
     expect(ended.stdout).toBe('');
-    expect(ended.stderr).toContain(desk.store);
+    expect(ended.stderr).toMatch(/runs +\.agentchart\/runs\.db\n/);
     expect(ended.stderr).toMatch(/agents +desk\n/);
   });
 
@@ -60,9 +60,9 @@ describe.concurrent('agentchart serve', () => {
     [['--host', '0.0.0.0'], 'AGENTCHART_TOKEN'],
     [['--host', '::'], 'AGENTCHART_TOKEN'],
     [['--host', 'example.com'], 'AGENTCHART_TOKEN'],
-    [['--port', 'http'], '--port takes a number'],
-    [['--port', '65536'], '--port takes a number'],
-    [['--token', ''], '--token is empty'],
+    [['--port', 'http'], '--port must be a number'],
+    [['--port', '65536'], '--port must be a number'],
+    [['--token', ''], '--token must not be empty'],
     [['--agent', 'absent.ts'], 'absent.ts'],
     [['--agent', AGENT, '--agent', AGENT], 'Two agents are named "desk"'],
   ])('%j exits 2', async (args, expected) => {
@@ -200,7 +200,7 @@ describe.concurrent('a server that ends', () => {
     expect(watcher.journal).toEqual(await desk.journal(runId));
     const starts = watcher.journal.filter(event => event.type === 'tool.started');
     expect(new Set(starts.map(({ key }) => key)).size).toBe(1);
-    expect((await second.stop()).stderr).toContain(`going on with ${runId}`);
+    expect((await second.stop()).stderr).toContain(`resuming ${runId}`);
   });
 
   test.each(['wait', 'ignore'])(
@@ -257,7 +257,7 @@ describe.concurrent('a server that ends', () => {
 
   test('with a run that waits until a deadline has it woken by the next one', async () => {
     const desk = new Desk([calling('publish'), done]);
-    const args = ['--agent', resolve('test/support/server/fixtures/brief-approval.ts')];
+    const args = ['--agent', built('test/support/server/fixtures/brief-approval.ts')];
     const first = await ServedDesk.start(desk, { args });
     const runId = await first.begin();
     await first.viewOnce(runId, ({ status }) => status === 'waiting');

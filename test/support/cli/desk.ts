@@ -1,14 +1,18 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { afterAll } from 'vitest';
 import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import { sqlite } from '../../../stores/sqlite.ts';
+import { built } from '../built.ts';
 
-export const MAIN = resolve('cli/main.ts');
-export const AGENT = resolve('test/support/cli/fixtures/desk.ts');
+export const MAIN = built('cli/main.ts');
+export const AGENT = built('test/support/cli/fixtures/desk.ts');
+/** What an agent module that a test writes imports. */
+export const LIBRARY = pathToFileURL(built('tools/agent/index.ts')).href;
 
 export type Ended = { code: number | null; stdout: string; stderr: string };
 export type JsonEvent = RunEvent & { runId: string; seq: number };

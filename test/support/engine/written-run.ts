@@ -15,7 +15,7 @@ export class Written {
     events: this.events,
     readPages: after => this.#pages(after),
     standing: () => (this.ended ? 'ended' : 'running'),
-    trouble: () => null,
+    failure: () => null,
     refresh: async () => {
       this.looks += 1;
     },

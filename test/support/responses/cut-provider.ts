@@ -2,15 +2,15 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { isJsonObject, type JsonObject } from '../../../protocol/json.ts';
 
-/** What the model says, and after how many words each attempt's stream is cut; attempts behind the last cut are whole. */
+/** The words of the model, and after how many of them each attempt's stream breaks off. Further attempts are complete. */
 export type CutScript = {
   words: readonly string[];
   cuts: readonly number[];
-  /** Calls it makes, all in one turn, until it is given a result. */
+  /** The calls of the first turn. The words follow after a result. */
   calls?: readonly { name: string; arguments: JsonObject }[];
 };
 
-/** A provider of Chat Completions, streamed, whose connection breaks off in mid-text. */
+/** A streaming Chat Completions server whose connections break off in the middle of a text. */
 export class CutProvider {
   readonly #server: Server;
   #script: CutScript = { words: [], cuts: [] };

@@ -15,7 +15,7 @@ import { memory } from '../../../stores/memory.ts';
 const ORIGIN = 'http://127.0.0.1:4100';
 const FIXTURE = resolve('test/support/tools/fixture-server.ts');
 
-/** A host whose clocks run a hundred times faster: waits between attempts take milliseconds. */
+/** A host whose clocks run a hundred times faster, so that waits between attempts take milliseconds. */
 export const fastHost: Host = {
   ...systemHost,
   leaseMs: 10_000_000,

@@ -3,10 +3,10 @@ import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts'
 import { scripted } from '../../../adapters/scripted.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
+import type { RunView } from '../../../protocol/run-view.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { createRunsApp, type RunsApp, type RunsAppOptions } from '../../../server/app.ts';
 import type { ErrorEnvelope } from '../../../server/error-envelope.ts';
-import type { RunView } from '../../../server/runs/run-view.ts';
 import { memory } from '../../../stores/memory.ts';
 import { type Agent, createAgent, InDoubt, tool } from '../../../tools/agent/index.ts';
 

@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 import { EventSource } from 'eventsource';
-import type { RunView } from '../../../server/runs/run-view.ts';
+import type { RunView } from '../../../protocol/run-view.ts';
 import { AGENT, type Desk, type Started } from '../cli/desk.ts';
 import { type Journaled, until } from './runs-app.ts';
 
@@ -26,7 +26,7 @@ export class ServedDesk {
     started.child.stderr.on('data', chunk => {
       stderr += chunk;
     });
-    await started.printed('Ctrl-C stops it');
+    await started.printed('Press Ctrl-C to stop');
     const [, url = ''] = /listening on (\S+)/.exec(stderr) ?? [];
     return new ServedDesk(desk, started, url);
   }

@@ -104,6 +104,7 @@ describe('explore finds what is wrong only', () => {
         return fold(context, edited ? { ...event, output: 'lost' } : event);
       }),
       ONE_RESULT,
+      1_000,
     ],
     [
       'with the result of a second attempt',
@@ -113,9 +114,9 @@ describe('explore finds what is wrong only', () => {
         return fold(context, isSecond ? { ...event, output: 'lost' } : event);
       }),
       ONE_RESULT,
-      4_000,
+      2_500,
     ],
-    ['after an edit', lettingThroughAfter(({ edits }) => edits.length > 0), LET_THROUGH, 4_000],
+    ['after an edit', lettingThroughAfter(({ edits }) => edits.length > 0), LET_THROUGH, 3_000],
     ['after a rejection', lettingThroughAfter(context => saidByTool(context, /rejected/)), LET_THROUGH],
     ['after an answer', lettingThroughAfter(context => saidByTool(context, /a person/)), LET_THROUGH],
     [
@@ -158,7 +159,7 @@ describe('explore finds what is wrong only', () => {
       ),
       MESSAGES,
     ],
-  ])('%s', (_, machine, breaks, maxStates = 1_600) => {
+  ])('%s', (_, machine, breaks, maxStates = 500) => {
     const { breaches, complete } = explore(agent, { machine, maxStates });
     const breach = breaches.find(({ invariant }) => breaks.test(invariant));
     expect(breach, breaches.map(({ invariant }) => invariant).join('\n')).toBeDefined();

@@ -197,7 +197,7 @@ describe('a runner', () => {
     })();
     await expect(iterating).rejects.toMatchObject({
       code: 'input-invalid',
-      message: expect.stringContaining('a result of x'),
+      message: expect.stringContaining('result of call x'),
     });
     expect(await runner.run.settled()).toMatchObject({ status: 'waiting', paused: true });
     const numbers: number[] = [];
@@ -213,7 +213,7 @@ describe('a runner', () => {
     })();
     await expect(iterating).rejects.toMatchObject({
       code: 'input-invalid',
-      message: expect.stringContaining('c0_0 is there 2 times'),
+      message: expect.stringContaining('c0_0 occurs 2 times'),
     });
     expect(ran).toEqual([]);
   });
@@ -275,7 +275,7 @@ describe('a runner', () => {
     const { agent } = makeAgent(asking(1));
     const runner = turns(agent, 'go');
     expect(await runner.runUntilDone()).toMatchObject({ status: 'finished', text: 'answer 1' });
-    expect(() => runner[Symbol.asyncIterator]()).toThrow('iterated once');
+    expect(() => runner[Symbol.asyncIterator]()).toThrow('can be iterated once');
   });
 
   test('retry runs a failed call again under its key, and the others of the turn not', async () => {

@@ -3,15 +3,15 @@ import type { QualifiedCall, RunEvent } from '../../../protocol/event.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
 import type { OpenCall, RunView } from '../runs-api.ts';
 
-/** A tool call with all that became of it. */
+/** A tool call and everything that happened to it. */
 export type CallFacts = QualifiedCall & {
   madeAt: number;
-  /** `gated`, `ready`, `queued`, `running`, `reconciling`, `waiting`, `doubted`, `settled`, or `unsettled` when the run has ended. */
+  /** The chart's status of the call, or `unsettled` if the run ended before the call had a result. */
   status: string;
   starts: { at: number; attempt: number }[];
   settledAt: number | null;
   result: { output: JsonValue; isError: boolean; shown?: string; blob?: { bytes: number } } | null;
-  /** What people decided about it, oldest first. */
+  /** The decisions about the call, oldest first. */
   decisions: { what: string; at: number; by?: string | undefined; reason?: string | undefined }[];
   edited: JsonValue | null;
   doubt: string | null;
@@ -19,25 +19,26 @@ export type CallFacts = QualifiedCall & {
   key: string | null;
   interrupted: boolean;
   childRunId: string | null;
-  /** What came after the run had moved on. */
+  /** An outcome that arrived after the run had moved on. */
   late: { output: JsonValue; isError: boolean; contradicts: string | null } | null;
-  /** As the server has it while the call is open; what a decision is about. */
+  /** The server's view of the call while it is open; decisions refer to it. */
   open: OpenCall | null;
   progress: unknown;
 };
 
-/** Where calls stand: by the fold of the journal, by the server, and by what runs. */
+/** The sources of call states: the fold of the journal, the server's view, and live progress by call id. */
 export type CallSource = {
   context: Context | null;
   view: RunView | null;
   progress: ReadonlyMap<string, unknown>;
 };
 
+/** The facts of a call that a turn has just made. */
 export function beginCall(call: QualifiedCall, madeAt: number): CallFacts {
   return {
     ...call,
     madeAt,
-    status: call.error === undefined ? (call.gate ? 'gated' : 'ready') : 'settled',
+    status: statusAtStart(call),
     starts: [],
     settledAt: null,
     result: null,
@@ -53,13 +54,19 @@ export function beginCall(call: QualifiedCall, madeAt: number): CallFacts {
   };
 }
 
+function statusAtStart({ error, gate }: QualifiedCall): string {
+  if (error !== undefined) return 'settled';
+  return gate ? 'gated' : 'ready';
+}
+
+/** Adds an event about a call; ignores events about unknown calls. */
 export function addToCall(call: CallFacts | undefined, event: Extract<RunEvent, { callId: string }>): void {
   if (call === undefined) return;
   const { at } = event;
   switch (event.type) {
     case 'approval.decided': {
       const { decision, by, sticky } = event;
-      const always = sticky === true ? ', for later calls too' : '';
+      const always = sticky === true ? ', also for later calls' : '';
       const reason = decision.type === 'reject' ? decision.reason : undefined;
       call.decisions.push({ what: `${PAST[decision.type]}${always}`, at, by, reason });
       if (decision.type === 'approve' && decision.input !== undefined) call.edited = decision.input;
@@ -76,7 +83,7 @@ export function addToCall(call: CallFacts | undefined, event: Extract<RunEvent, 
       call.decisions.push({ what: RESOLVED[resolution.type], at, by, reason });
       if (resolution.type !== 'retry') call.settledAt = at;
       if (reason !== undefined && call.late?.isError === false)
-        call.late.contradicts = `${by ?? 'a person'} said that it failed: ${reason}`;
+        call.late.contradicts = `${by ?? 'a person'} recorded that it failed: ${reason}`;
       return;
     }
     case 'tool.started':
@@ -107,12 +114,12 @@ export function addToCall(call: CallFacts | undefined, event: Extract<RunEvent, 
 const PAST = { approve: 'approved', reject: 'rejected', answer: 'answered' } as const;
 
 const RESOLVED = {
-  retry: 'said to be tried again',
-  happened: 'said to have happened',
-  failed: 'said to have failed',
+  retry: 'retried',
+  happened: 'recorded as happened',
+  failed: 'recorded as failed',
 } as const;
 
-/** Gives each call its status, its result and, while it is open, what the server says of it. */
+/** Sets each call's status, result, progress and, while it is open, the server's view of it. */
 export function concludeCalls(calls: ReadonlyMap<string, CallFacts>, source: CallSource): void {
   const { context, view, progress } = source;
   for (const item of [...(view?.transcript ?? []), ...(context?.transcript ?? [])]) {

@@ -10,19 +10,19 @@ import { diffLines } from './diff-lines.ts';
 
 const PREVIEW = 90;
 
-export const STATUS_WORDS: Readonly<Record<string, string>> = {
-  gated: 'waits for approval',
-  ready: 'may run',
+const STATUS_WORDS: Readonly<Record<string, string>> = {
+  gated: 'needs approval',
+  ready: 'ready',
   queued: 'queued',
   running: 'running',
-  reconciling: 'asking whether it happened',
+  reconciling: 'checking its outcome',
   waiting: 'waits for a result',
   doubted: 'in doubt',
   settled: 'done',
-  unsettled: 'has no result',
+  unsettled: 'no result',
 };
 
-/** A tool call, in place in the conversation, with what a person can do about it. */
+/** A tool call in the conversation, with the forms to decide about it. `act` submits the decision. */
 export function makeCallView(runId: string, act: Act): View<CallFacts> {
   const head = h('header');
   const input = h('div', { class: 'call-input' });
@@ -42,17 +42,17 @@ export function makeCallView(runId: string, act: Act): View<CallFacts> {
       const isOpen = call.status === 'gated' || call.status === 'doubted' || call.status === 'waiting';
       fill(head, [call.name, status, describeTime(call)], () => makeHead(call, failed));
       fill(input, [call.input, call.edited, isOpen], () => makeInput(call, isOpen));
-      fill(story, tellStory(call), () =>
-        tellStory(call).map(line => h('p', {}, h('bdi', {}, showSafely(line)))),
+      fill(story, describeHistory(call), () =>
+        describeHistory(call).map(line => h('p', {}, h('bdi', {}, showSafely(line)))),
       );
       const output = call.result?.output;
       fill(result, [call.result, call.late], () => [
         output === undefined ? null : makeOutput(failed ? 'error' : 'result', output),
-        call.result?.shown === undefined ? null : makeOutput('the model read', call.result.shown),
-        call.result?.blob === undefined ? null : linkWhole(runId, call.callId, call.result.blob.bytes),
+        call.result?.shown === undefined ? null : makeOutput('shown to the model', call.result.shown),
+        call.result?.blob === undefined ? null : linkDownload(runId, call.callId, call.result.blob.bytes),
         call.late === null
           ? null
-          : makeOutput(call.late.isError ? 'failed late' : 'came late', call.late.output),
+          : makeOutput(call.late.isError ? 'late error' : 'late result', call.late.output),
         call.late?.contradicts == null ? null : makeContradiction(call.late.contradicts),
       ]);
       const open = call.open;
@@ -64,7 +64,7 @@ export function makeCallView(runId: string, act: Act): View<CallFacts> {
 }
 
 function makeContradiction(contradicts: string): HTMLElement {
-  const text = `The late result contradicts what the run recorded: ${contradicts}.`;
+  const text = `The late result contradicts the journal: ${contradicts}.`;
   return h('p', { class: 'problem', role: 'alert' }, h('bdi', {}, showSafely(text)));
 }
 
@@ -112,13 +112,13 @@ function makeInput({ input, edited }: CallFacts, open: boolean): HTMLElement[] {
   return [lazyDetails([h('span', { class: 'what' }, 'edited'), preview], changes, true)];
 }
 
-/** A large result is on the page with its head and its tail only. */
-function linkWhole(runId: string, callId: string, bytes: number): HTMLElement {
+/** The page has only the beginning and end of a large result. */
+function linkDownload(runId: string, callId: string, bytes: number): HTMLElement {
   const path = `/runs/${encodeURIComponent(runId)}/results/${encodeURIComponent(callId)}/download`;
   return h(
     'p',
     { class: 'whole' },
-    h('a', { href: path, download: '' }, `Download the whole result (${formatNumber(bytes)} bytes)`),
+    h('a', { href: path, download: '' }, `Download the full result (${formatNumber(bytes)} bytes)`),
   );
 }
 
@@ -128,8 +128,8 @@ function makeOutput(what: string, output: unknown): HTMLElement {
   return lazyDetails([h('span', { class: 'what' }, what), preview], () => longText(text, 'mono'));
 }
 
-/** What happened to the call, a line each. */
-function tellStory(call: CallFacts): string[] {
+/** One line per fact about the call. */
+function describeHistory(call: CallFacts): string[] {
   const open = call.status === 'gated' || call.status === 'doubted';
   return [
     ...(call.reason !== undefined && call.gate ? [`Needs approval: ${call.reason}`] : []),
@@ -140,10 +140,10 @@ function tellStory(call: CallFacts): string[] {
       ({ what, at, by, reason }) =>
         `${capitalize(what)}${by === undefined ? '' : ` by ${by}`} at ${formatClock(at)}${reason === undefined ? '' : `: ${reason}`}`,
     ),
-    ...(call.interrupted ? ['Its process ended while it ran'] : []),
+    ...(call.interrupted ? ['The process ended while the call ran'] : []),
     ...(call.doubt !== null ? [`In doubt: ${call.doubt}`] : []),
-    ...(open && call.sideEffect === 'once' ? ['It must not happen twice'] : []),
-    ...(call.status === 'doubted' && call.key !== null ? [`Its idempotency key: ${call.key}`] : []),
+    ...(open && call.sideEffect === 'once' ? ['This call must not run twice'] : []),
+    ...(call.status === 'doubted' && call.key !== null ? [`Idempotency key: ${call.key}`] : []),
     ...(call.progress === null ? [] : [`Progress: ${formatValue(JSON.stringify(call.progress), PREVIEW)}`]),
   ];
 }
@@ -155,7 +155,7 @@ function makeForms(call: CallFacts, runId: string, act: Act, problem: HTMLElemen
     return h(
       'p',
       {},
-      'Another run works on it: ',
+      'A sub-agent runs this call: ',
       h('a', { href: `/runs/${encodeURIComponent(open.runId)}` }, open.runId),
     );
   }

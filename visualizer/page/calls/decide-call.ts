@@ -1,4 +1,4 @@
-import { canonicalJson } from '../../../protocol/json.ts';
+import { canonicalJson, given } from '../../../protocol/json.ts';
 import type { Act } from '../commands/act.ts';
 import { makeAction, makePanels } from '../panes/panels.ts';
 import { h } from '../render/element.ts';
@@ -6,8 +6,8 @@ import type { OpenCall } from '../runs-api.ts';
 import { editableJson, makeJsonField } from './json-field.ts';
 
 /**
- * What a person can do about a call that waits for a decision, bound to the call that is shown by its digest.
- * A refusal is said in `problem`, which outlives the form.
+ * The forms to decide about a gated call. Decisions carry the digest of the call that is shown. Errors appear in
+ * `problem`, which outlives the form.
  */
 export function makeApproval(call: OpenCall, act: Act, problem: HTMLElement): HTMLElement {
   const { callId, digest, name } = call;
@@ -21,20 +21,20 @@ export function makeApproval(call: OpenCall, act: Act, problem: HTMLElement): HT
 
   const edit = (): HTMLElement => {
     const field = makeJsonField('Edited input', editableJson(call.input), call.input);
-    return makeForm([field.element], 'Approve with this change', problem, async () => {
+    return makeForm([field.element], 'Approve with changes', problem, async () => {
       const input = field.read();
       if ('problem' in input) return input.problem;
       if (canonicalJson(input.value) === canonicalJson(call.input))
-        return 'Nothing is changed: approve it as it is.';
+        return 'The input is unchanged. Select Approve to approve it as is.';
       return await act('approve', { callId, digest, input: input.value, ...always() });
     });
   };
   const reject = (): HTMLElement => {
     const reason = h('input', { type: 'text', id: `reason-${callId}`, maxlength: 2_000 });
-    const label = h('label', { for: reason.id }, 'Reason (the model reads it)');
+    const label = h('label', { for: reason.id }, 'Reason (shown to the model)');
     return makeForm([h('div', { class: 'field' }, label, reason)], 'Reject', problem, () => {
       const text = reason.value.trim();
-      return act('reject', { callId, digest, ...(text === '' ? {} : { reason: text }), ...always() });
+      return act('reject', { callId, digest, ...given({ reason: text || undefined }), ...always() });
     });
   };
   return h(
@@ -48,20 +48,20 @@ export function makeApproval(call: OpenCall, act: Act, problem: HTMLElement): HT
       ],
       [approve],
     ),
-    h('label', { class: 'check' }, sticky, ` and for later calls of ${name} in this run`),
+    h('label', { class: 'check' }, sticky, ` Also for later calls of ${name} in this run`),
   );
 }
 
-/** For a call that the client runs: its result comes from here. */
+/** The form for the result of a client tool's call. */
 export function makeResult(call: OpenCall, act: Act, problem: HTMLElement): HTMLElement {
   return h('div', { class: 'decide' }, makeAnswerForm(call, act, problem));
 }
 
-/** For a call nobody knows the outcome of. */
+/** The forms to resolve a call in doubt. */
 export function makeResolution(call: OpenCall, act: Act, problem: HTMLElement): HTMLElement {
   const { callId } = call;
   const happened = (): HTMLElement => {
-    const field = makeJsonField('What it gave (JSON)', '{}');
+    const field = makeJsonField('Its result (JSON)', '{}');
     return makeForm([field.element], 'It happened', problem, async () => {
       const output = field.read();
       return 'problem' in output
@@ -71,7 +71,7 @@ export function makeResolution(call: OpenCall, act: Act, problem: HTMLElement): 
   };
   const failed = (): HTMLElement => {
     const reason = h('input', { type: 'text', id: `failed-${callId}`, required: true, maxlength: 2_000 });
-    const label = h('label', { for: reason.id }, 'Why it failed (the model reads it)');
+    const label = h('label', { for: reason.id }, 'Why it failed (shown to the model)');
     return makeForm([h('div', { class: 'field' }, label, reason)], 'It failed', problem, () =>
       act('resolve', { callId, failed: reason.value.trim() }),
     );
@@ -83,11 +83,11 @@ export function makeResolution(call: OpenCall, act: Act, problem: HTMLElement): 
         h(
           'p',
           {},
-          'The tool is called again, with the same idempotency key. If it did happen, only that key prevents a second time.',
+          'Calls the tool again with the same idempotency key. If the first call happened, only a tool that honours the key prevents a repetition.',
         ),
-        h('label', { class: 'check' }, force, ' even if an earlier attempt may still act'),
+        h('label', { class: 'check' }, force, ' Even if an earlier attempt may still act'),
       ],
-      'Try again',
+      'Retry',
       problem,
       () => act('resolve', { callId, retry: true, force: force.checked }),
     );
@@ -95,15 +95,15 @@ export function makeResolution(call: OpenCall, act: Act, problem: HTMLElement): 
   const panels = [
     { label: 'It happened…', make: happened },
     { label: 'It failed…', make: failed },
-    { label: 'Try again…', make: retry },
+    { label: 'Retry…', make: retry },
   ];
   return h('div', { class: 'decide' }, makePanels(panels));
 }
 
 function makeAnswerForm(call: OpenCall, act: Act, problem: HTMLElement, bound: object = {}): HTMLElement {
-  const field = makeJsonField('Result the model gets (JSON)', '{}');
+  const field = makeJsonField('Result for the model (JSON)', '{}');
   const isError = h('input', { type: 'checkbox' });
-  const error = 'digest' in bound ? null : h('label', { class: 'check' }, isError, ' this is an error');
+  const error = 'digest' in bound ? null : h('label', { class: 'check' }, isError, ' This is an error');
   return makeForm([field.element, error], 'Answer', problem, async () => {
     const output = field.read();
     if ('problem' in output) return output.problem;
@@ -111,7 +111,7 @@ function makeAnswerForm(call: OpenCall, act: Act, problem: HTMLElement, bound: o
     return await act('answer', {
       callId,
       output: output.value,
-      ...(isError.checked ? { isError: true } : {}),
+      ...given({ isError: isError.checked || undefined }),
       ...bound,
     });
   });

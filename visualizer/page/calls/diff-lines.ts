@@ -1,8 +1,8 @@
-export type DiffLine = { kind: 'same' | 'removed' | 'added'; text: string };
+type DiffLine = { kind: 'same' | 'removed' | 'added'; text: string };
 
 const MOST = 600;
 
-/** The lines of two texts as one listing; beyond 600 lines all of the old, then all of the new. */
+/** A line diff of two texts. If a text is longer than 600 lines: all old lines, then all new ones. */
 export function diffLines(before: string, after: string): DiffLine[] {
   const [old, now] = [before.split('\n'), after.split('\n')];
   if (old.length > MOST || now.length > MOST) return [...mark(old, 'removed'), ...mark(now, 'added')];
@@ -25,7 +25,7 @@ export function diffLines(before: string, after: string): DiffLine[] {
   return [...lines, ...mark(old.slice(i), 'removed'), ...mark(now.slice(j), 'added')];
 }
 
-/** The length of the longest common rest, for each pair of beginnings. */
+/** `table[i][j]` is the length of the longest common subsequence of `old` from line i and `now` from line j. */
 function measureCommon(old: readonly string[], now: readonly string[]): number[][] {
   const table = Array.from({ length: old.length + 1 }, () => new Array<number>(now.length + 1).fill(0));
   for (let i = old.length - 1; i >= 0; i -= 1) {

@@ -4,11 +4,11 @@ import { formatJson } from '../render/format.ts';
 import { showSafely } from '../render/show-safely.ts';
 import { diffLines } from './diff-lines.ts';
 
-export type JsonField = { element: HTMLElement; read(): { value: JsonValue } | { problem: string } };
+type JsonField = { element: HTMLElement; read(): { value: JsonValue } | { problem: string } };
 
 let fields = 0;
 
-/** A JSON editor; with `before` it shows below what is changed. */
+/** A JSON editor. With `before`, it shows the changes against it below the text. */
 export function makeJsonField(label: string, start: string, before?: JsonValue): JsonField {
   fields += 1;
   const id = `json-${fields}`;
@@ -27,7 +27,7 @@ export function makeJsonField(label: string, start: string, before?: JsonValue):
       return { value: JSON.parse(area.value) };
     } catch (error) {
       const what = error instanceof Error ? error.message : String(error);
-      return { problem: `This is not JSON: ${what}. Text needs "quotes".` };
+      return { problem: `Invalid JSON: ${what}. Put text in "quotes".` };
     }
   };
   const compare = (): void => {
@@ -37,12 +37,12 @@ export function makeJsonField(label: string, start: string, before?: JsonValue):
       return changes.replaceChildren(h('p', { class: 'problem' }, showSafely(now.problem)));
     const lines = diffLines(JSON.stringify(before, null, 2), JSON.stringify(now.value, null, 2));
     if (lines.every(({ kind }) => kind === 'same')) {
-      return changes.replaceChildren(h('p', { class: 'muted' }, 'Nothing is changed yet.'));
+      return changes.replaceChildren(h('p', { class: 'muted' }, 'No changes yet.'));
     }
     changes.replaceChildren(
       h(
         'ol',
-        { 'aria-label': 'The change' },
+        { 'aria-label': 'Changes' },
         ...lines.map(({ kind, text }) =>
           h('li', { class: `diff-line ${kind}` }, MARKS[kind], showSafely(text)),
         ),
@@ -55,6 +55,7 @@ export function makeJsonField(label: string, start: string, before?: JsonValue):
 
 const MARKS = { same: '  ', removed: '− ', added: '+ ' } as const;
 
+/** The initial text for a JSON editor. */
 export function editableJson(value: JsonValue): string {
   return typeof value === 'string' ? JSON.stringify(value) : formatJson(value);
 }

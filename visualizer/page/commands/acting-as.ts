@@ -2,12 +2,13 @@ import { h } from '../render/element.ts';
 
 const KEY = 'agentchart.by';
 
-/** Who decides here: goes into the journal with every decision; nothing when the name is left empty. */
+/** The person's name, which is journaled with every decision; empty if no name is set. */
 export function actingAs(): { by?: string } {
   const name = localStorage.getItem(KEY)?.trim() ?? '';
   return name === '' ? {} : { by: name };
 }
 
+/** The field for the person's name, kept in `localStorage`. */
 export function makeNameField(): HTMLElement {
   const input = h('input', {
     type: 'text',

@@ -1,8 +1,10 @@
+import { given } from '../../../protocol/json.ts';
+import { nameModels } from '../../describe-event.ts';
 import { makeAction } from '../panes/panels.ts';
 import { fill, h } from '../render/element.ts';
-import { type AgentInfo, type RunView, request } from '../runs-api.ts';
+import { type AgentSummary, type RunView, request } from '../runs-api.ts';
 
-/** Starts a run and goes to it. */
+/** The form that starts a run and opens its page. */
 export function makeNewRun(): HTMLElement {
   const choice = h('select', { id: 'agent', name: 'agent' });
   const about = h('p', { class: 'muted hint' });
@@ -11,7 +13,7 @@ export function makeNewRun(): HTMLElement {
   const problem = h('p', { class: 'problem', role: 'alert' });
   const start = makeAction(button, problem, async () => {
     try {
-      const body = { input: input.value, ...(choice.value === '' ? {} : { agent: choice.value }) };
+      const body = { input: input.value, ...given({ agent: choice.value || undefined }) };
       const run = await request<RunView>('/runs', body);
       location.assign(`/runs/${encodeURIComponent(run.runId)}`);
       return null;
@@ -20,7 +22,7 @@ export function makeNewRun(): HTMLElement {
     }
   });
   const load = async (): Promise<void> => {
-    const { agents } = await request<{ agents: AgentInfo[] }>('/agents');
+    const { agents } = await request<{ agents: AgentSummary[] }>('/agents');
     const describe = (): void => {
       const agent = agents.find(({ name }) => name === choice.value);
       fill(about, [agent], () => (agent === undefined ? null : describeAgent(agent)));
@@ -52,12 +54,10 @@ export function makeNewRun(): HTMLElement {
   );
 }
 
-function describeAgent({ version, models, tools }: AgentInfo): string {
+function describeAgent({ version, models, tools }: AgentSummary): string {
   return [
     ...(version === undefined ? [] : [`version ${version}`]),
-    models.length === 0
-      ? 'no model'
-      : models.map(({ provider, model }) => `${provider}:${model}`).join(', then '),
+    nameModels(models) || 'no model',
     ...(tools === undefined ? [] : [tools === 1 ? '1 tool' : `${tools} tools`]),
   ].join(' · ');
 }

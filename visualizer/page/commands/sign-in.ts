@@ -1,7 +1,7 @@
 import { h } from '../render/element.ts';
 import { ApiError, request } from '../runs-api.ts';
 
-/** Asks for the token, exchanges it for a cookie, and begins the page again. */
+/** Shows the sign-in form, which exchanges the token for a cookie and reloads the page. */
 export function showSignIn(page: Element): void {
   if (page.querySelector('.sign-in') !== null) return;
   const problem = h('p', { class: 'problem', role: 'alert' });
@@ -19,12 +19,7 @@ export function showSignIn(page: Element): void {
       await request('/session', { token: token.value });
       location.reload();
     } catch (error) {
-      problem.textContent =
-        error instanceof ApiError && error.status === 401
-          ? 'This is not the token this server was started with (AGENTCHART_TOKEN, or --token).'
-          : error instanceof Error
-            ? error.message
-            : String(error);
+      problem.textContent = describeFailure(error);
       token.select();
     }
   };
@@ -33,7 +28,7 @@ export function showSignIn(page: Element): void {
       'main',
       { class: 'sign-in' },
       h('h1', {}, 'Agentchart'),
-      h('p', {}, 'This server was started with a token.'),
+      h('p', {}, 'This server requires a token to sign in.'),
       h(
         'form',
         { onsubmit: submit },
@@ -45,4 +40,10 @@ export function showSignIn(page: Element): void {
     ),
   );
   token.focus();
+}
+
+function describeFailure(error: unknown): string {
+  if (error instanceof ApiError && error.status === 401)
+    return 'Wrong token. Use the token that the server was started with (AGENTCHART_TOKEN or --token).';
+  return error instanceof Error ? error.message : String(error);
 }

@@ -3,7 +3,7 @@ import { h, type View } from '../render/element.ts';
 import type { RunView } from '../runs-api.ts';
 import type { Act } from './act.ts';
 
-/** The buttons that steer a run. They stay the same elements, so that none is lost under a finger. */
+/** The buttons that control a run. The elements are never replaced, so that a click in progress is not lost. */
 export function makeButtons(act: Act, problem: HTMLElement): View<RunView> {
   const make = (label: string, command: string): HTMLElement => {
     const button = h('button', { type: 'button' }, label);
@@ -32,7 +32,7 @@ export function makeButtons(act: Act, problem: HTMLElement): View<RunView> {
   };
 }
 
-/** Asks once: the second press of the button does it. */
+/** Cancels on the second click; the first asks for confirmation. */
 function makeCancel(act: Act, problem: HTMLElement): HTMLElement {
   const cancel = h('button', { type: 'button', class: 'danger' }, 'Cancel run');
   const send = makeAction(cancel, problem, () => act('cancel'));

@@ -7,12 +7,12 @@ import type { Pane } from './conversation-pane.ts';
 
 const LAST_STEPS = 200;
 
-export type ChartPane = Pane<RunModel> & {
-  /** Marks the edges an entry took, while somebody looks at it; `null` ends it. */
+type ChartPane = Pane<RunModel> & {
+  /** Highlights the states and edges of an entry; `null` clears the highlight. */
   point(entry: Entry | null): void;
 };
 
-/** The chart with the current state lit, and the path taken so far with counts. */
+/** The chart with the current state highlighted, and how often each state and edge was taken. */
 export function makeChartPane(): ChartPane {
   const drawing = readDrawing();
   const problem = h('p', { class: 'problem' });
@@ -50,13 +50,13 @@ export function makeChartPane(): ChartPane {
   };
 }
 
-/** Our own drawing; its style sheet is the page's. */
+/** Parses the drawing in `chart-drawing.ts`. The page's style sheet has its styles. */
 function readDrawing(): Element {
   const { documentElement } = new DOMParser().parseFromString(CHART_DRAWING, 'image/svg+xml');
   return document.adoptNode(documentElement);
 }
 
-/** Scrolls the pane, never the page. */
+/** Scrolls the state into view within the pane, without scrolling the page. */
 function keepInSight(scroller: HTMLElement, state: Element | null): void {
   if (state === null || scroller.scrollHeight <= scroller.clientHeight) return;
   const [seen, wanted] = [scroller.getBoundingClientRect(), state.getBoundingClientRect()];
@@ -93,7 +93,7 @@ function lastEdges(entries: readonly Entry[]): readonly string[] {
   return entries.findLast(({ taken }) => taken.edges.length > 0)?.taken.edges ?? [];
 }
 
-/** The same as text. */
+/** The path as a text list. */
 function listSteps(entries: readonly Entry[]): HTMLElement {
   const moves = entries.filter(({ taken }) => taken.entered.length > 0);
   const shown = moves.slice(-LAST_STEPS);
@@ -102,7 +102,7 @@ function listSteps(entries: readonly Entry[]): HTMLElement {
     'details',
     {},
     h('summary', {}, 'The path as text'),
-    left === 0 ? null : h('p', { class: 'muted' }, `${left} earlier steps are left out.`),
+    left === 0 ? null : h('p', { class: 'muted' }, `${left} earlier steps are not shown.`),
     h(
       'ol',
       { class: 'path' },

@@ -6,7 +6,7 @@ import { type RunView, request } from '../runs-api.ts';
 import type { Pane } from './conversation-pane.ts';
 import { makeAction } from './panels.ts';
 
-/** Sends a message; once the run has ended, begins one that continues it. */
+/** The form that sends a message, or after the end of the run starts a new run that continues it. */
 export function makeComposer(runId: string, act: Act): Pane<RunModel> {
   const area = h('textarea', { id: 'message', rows: 2, placeholder: 'Message to the agent' });
   const label = h('label', { for: 'message', class: 'spoken' }, 'Message');
@@ -16,7 +16,7 @@ export function makeComposer(runId: string, act: Act): Pane<RunModel> {
   let view: RunView | null = null;
   let ended = false;
 
-  const say = async (): Promise<string | null> => {
+  const submitMessage = async (): Promise<string | null> => {
     const message = area.value.trim();
     if (message === '') return null;
     const refusal = ended ? await continueRun(message) : await act('send', { message });
@@ -33,7 +33,7 @@ export function makeComposer(runId: string, act: Act): Pane<RunModel> {
       return error instanceof Error ? error.message : String(error);
     }
   };
-  const send = makeAction(button, problem, say);
+  const send = makeAction(button, problem, submitMessage);
   const submit = (event: Event): void => {
     event.preventDefault();
     void send();
@@ -50,7 +50,7 @@ export function makeComposer(runId: string, act: Act): Pane<RunModel> {
       button.textContent = ended ? 'Continue in a new run' : 'Send';
       fill(hint, [ended, gated], () =>
         gated && !ended
-          ? 'A message supersedes the calls that wait for approval, unless the agent queues messages.'
+          ? 'A message replaces the calls that need approval, unless the agent queues messages.'
           : null,
       );
     },

@@ -8,9 +8,10 @@ import { stickToBottom } from '../render/stick-to-bottom.ts';
 import type { Block } from './conversation.ts';
 import { lazyDetails } from './panels.ts';
 
+/** A part of the page that shows a state. */
 export type Pane<State> = { element: HTMLElement; update(state: State): void };
 
-/** The conversation as a reader sees it; stays at its end while the reader is there. */
+/** The conversation pane. It scrolls with new content while it is scrolled to the end. */
 export function makeConversationPane(runId: string, act: Act): Pane<readonly Block[]> {
   const list = h('div', { class: 'blocks' });
   const scroller = h(
@@ -63,15 +64,15 @@ function drawBlock(block: Block): HTMLElement[] {
     case 'message': {
       const who = block.role === 'user' ? (block.by ?? 'user') : block.role;
       return [
-        drawWho(who, block.at, block.unread ? 'came too late to be read' : ''),
+        drawWho(who, block.at, block.unread ? 'arrived too late to be read' : ''),
         longText(block.text, 'prose'),
         ...block.others.map(kind => h('p', { class: 'muted' }, `(${kind})`)),
       ];
     }
     case 'reply': {
-      const mark = block.preamble ? 'before its calls' : '';
+      const mark = block.preamble ? 'before tool calls' : '';
       return [
-        drawWho('agent', block.at, block.live ? `${mark === '' ? 'writing' : `${mark}, writing`}…` : mark),
+        drawWho('agent', block.at, block.live ? `${block.preamble ? `${mark}, ` : ''}writing…` : mark),
         longText(block.text, 'prose'),
       ];
     }
@@ -104,8 +105,8 @@ function drawFailure({ failure, attempt, discarded }: Extract<Block, { kind: 'fa
       ? []
       : [
           discarded === ''
-            ? h('p', { class: 'muted' }, 'The text it had shown was discarded.')
-            : lazyDetails(['The text it had shown was discarded'], () => longText(discarded, 'discarded')),
+            ? h('p', { class: 'muted' }, 'The streamed text was discarded.')
+            : lazyDetails(['The streamed text was discarded'], () => longText(discarded, 'discarded')),
         ];
   return [
     h('p', {}, h('strong', {}, `Attempt ${attempt}${where} failed: ${failure.code}${status}`)),

@@ -7,10 +7,10 @@ import type { StreamedEvent } from '../runs-api.ts';
 
 export type Entry = { event: StreamedEvent; taken: Taken };
 
-/** What has streamed of a turn's attempt. `text` has been through the run's text filters. */
+/** The streamed output of an attempt. The text filters have been applied to `text`. */
 export type LiveTurn = { turn: number; attempt: number; text: string; reasoning: string };
 
-/** One piece of the conversation as a reader sees it. `key` stays the same while the piece grows. */
+/** One block of the conversation. `key` stays the same while the block grows. */
 export type Block = { key: string; at: number } & (
   | {
       kind: 'message';
@@ -27,25 +27,27 @@ export type Block = { key: string; at: number } & (
   | { kind: 'failure'; failure: Failure; attempt: number; discarded: string | null }
 );
 
-export type ConversationSource = CallSource & {
+type ConversationSource = CallSource & {
   entries: readonly Entry[];
   live: LiveTurn | null;
-  /** The text that streamed, by `turn/attempt`, for as long as the server has not given it. */
+  /** The streamed texts by `turn/attempt`, used until the server's view has the filtered text. */
   streamed: ReadonlyMap<string, string>;
 };
 
+/** `turn/attempt`. */
 export const attemptKey = ({ turn, attempt }: { turn: number; attempt: number }): string =>
   `${turn}/${attempt}`;
 
-/** The conversation from the journal, with texts as readers get them. */
+/** Builds the conversation from the journal, with filtered texts from the server's view or the stream. */
 export function buildConversation(source: ConversationSource): Block[] {
   const { entries, view, live } = source;
   const shown = new Map((view?.transcript ?? []).map(item => [item.id ?? '', item]));
   const calls = new Map<string, CallFacts>();
-  const unread = new Set((view?.settled?.unread ?? []).map(item => item.id));
+  const settled = view?.settled;
+  const unread = new Set((settled?.status === 'finished' ? settled.unread : []).map(item => item.id));
   const blocks: Block[] = inheritedBlocks(source);
-  let textSince = false;
-  let callsSince = false;
+  let hasText = false;
+  let hasCalls = false;
   for (const { event, taken } of entries) {
     const { seq, at } = event;
     switch (event.type) {
@@ -60,10 +62,10 @@ export function buildConversation(source: ConversationSource): Block[] {
         );
         break;
       case 'text.started':
-        textSince = true;
+        hasText = true;
         break;
       case 'calls.started':
-        callsSince = true;
+        hasCalls = true;
         break;
       case 'turn.completed': {
         const streamed = source.streamed.get(
@@ -76,16 +78,14 @@ export function buildConversation(source: ConversationSource): Block[] {
         };
         for (const call of event.calls) calls.set(call.callId, beginCall(call, at));
         blocks.push(...readTurn(event.items, event.calls, { seq, at, draft: taken.draft, calls, seen }));
-        textSince = callsSince = false;
+        hasText = hasCalls = false;
         break;
       }
       case 'turn.failed': {
         const { number, attempt } = taken.turn;
-        const discarded = textSince
-          ? (source.streamed.get(attemptKey({ turn: number, attempt })) ?? '')
-          : null;
+        const discarded = hasText ? (source.streamed.get(attemptKey({ turn: number, attempt })) ?? '') : null;
         blocks.push({ key: `${seq}`, at, kind: 'failure', failure: event.error, attempt, discarded });
-        textSince = callsSince = false;
+        hasText = hasCalls = false;
         break;
       }
       case 'finishers.rejected':
@@ -93,7 +93,7 @@ export function buildConversation(source: ConversationSource): Block[] {
           key: `${seq}`,
           at,
           kind: 'aside',
-          title: 'The answer was sent back',
+          title: 'A finisher rejected the answer',
           text: event.feedback,
         });
         break;
@@ -102,8 +102,8 @@ export function buildConversation(source: ConversationSource): Block[] {
           key: `${seq}`,
           at,
           kind: 'aside',
-          title: `The transcript was changed${event.by === undefined ? '' : ` by ${event.by}`}`,
-          text: `${event.items.length} items from here on`,
+          title: `Transcript edited${event.by === undefined ? '' : ` by ${event.by}`}`,
+          text: `The transcript now has ${event.items.length} items.`,
         });
         break;
       case 'run.cancelled':
@@ -120,7 +120,7 @@ export function buildConversation(source: ConversationSource): Block[] {
     }
   }
   concludeCalls(calls, source);
-  if (live !== null) blocks.push(...readLive(live, callsSince));
+  if (live !== null) blocks.push(...readLive(live, hasCalls));
   return blocks;
 }
 
@@ -141,9 +141,7 @@ function readTurn(items: readonly Item[], made: readonly QualifiedCall[], place:
         const text = draft ? textOf(item) : place.seen(item);
         if (text === '') return [];
         if (draft)
-          return [
-            { key, at, kind: 'aside', title: 'Draft of the planning turn, not shown to readers', text },
-          ];
+          return [{ key, at, kind: 'aside', title: 'Draft of the planning turn (not shown to users)', text }];
         return [{ key, at, kind: 'reply', text, preamble: made.length > 0, live: false }];
       }
       case 'reasoning':
@@ -151,7 +149,9 @@ function readTurn(items: readonly Item[], made: readonly QualifiedCall[], place:
       case 'tool_call': {
         const call = calls.get(item.callId);
         if (call !== undefined) return [{ key: `call ${item.callId}`, at, kind: 'call', call }];
-        return [{ key, at, kind: 'aside', title: `${item.name}, run by the provider`, text: item.arguments }];
+        return [
+          { key, at, kind: 'aside', title: `${item.name} (run by the provider)`, text: item.arguments },
+        ];
       }
       case 'provider_item':
         return [{ key, at, kind: 'aside', title: `Provider item ${item.kind}`, text: '' }];
@@ -171,7 +171,15 @@ function readItem(item: Item, key: string, at: number, by?: string, unread = fal
     return [{ key, at, kind: 'aside', title: `Earlier call of ${item.name}`, text: item.arguments }];
   if (item.type !== 'tool_result') return [];
   const text = typeof item.output === 'string' ? item.output : JSON.stringify(item.output, null, 2);
-  return [{ key, at, kind: 'aside', title: item.isError ? 'Its error' : 'Its result', text }];
+  return [
+    {
+      key,
+      at,
+      kind: 'aside',
+      title: item.isError ? 'Error of an earlier call' : 'Result of an earlier call',
+      text,
+    },
+  ];
 }
 
 function readLive({ turn, attempt, text, reasoning }: LiveTurn, preamble: boolean): Block[] {
@@ -183,7 +191,7 @@ function readLive({ turn, attempt, text, reasoning }: LiveTurn, preamble: boolea
   return blocks;
 }
 
-/** What the transcript has before this run's own first item: the runs it continues. */
+/** The transcript items from the runs that this run continues. */
 function inheritedBlocks({ view, entries }: ConversationSource): Block[] {
   const first = entries[0]?.event;
   if (view === null || first?.type !== 'run.started' || first.continues === undefined) return [];

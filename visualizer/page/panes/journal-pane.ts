@@ -9,7 +9,10 @@ import type { Entry } from './conversation.ts';
 import type { Pane } from './conversation-pane.ts';
 import { lazyDetails } from './panels.ts';
 
-/** The journal, entry by entry, with the why of each decision; stays at its end while the reader is there. */
+/**
+ * The journal pane: one line per entry, with the reasons of decisions. It scrolls with new entries while it is scrolled
+ * to the end. `point` is called with the entry under the pointer or focus.
+ */
 export function makeJournalPane(point: (entry: Entry | null) => void): Pane<readonly Entry[]> {
   const list = h('ol', { class: 'entries' });
   const scroller = h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Journal' }, list);
@@ -33,12 +36,12 @@ export function makeJournalPane(point: (entry: Entry | null) => void): Pane<read
 
 function drawEntry(
   entry: Entry,
-  nameOf: (callId: string) => string,
+  nameCall: (callId: string) => string,
   point: (entry: Entry | null) => void,
 ): HTMLElement {
   const { event, taken } = entry;
   const [group = ''] = event.type.split('.');
-  const about = describeEvent(event, nameOf);
+  const about = describeEvent(event, nameCall);
   const line = lazyDetails(
     [
       h('span', { class: 'seq' }, String(event.seq)),

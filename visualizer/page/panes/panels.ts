@@ -1,8 +1,8 @@
 import { h } from '../render/element.ts';
 
-export type Panel = { label: string; primary?: boolean; make(): HTMLElement };
+type Panel = { label: string; primary?: boolean; make(): HTMLElement };
 
-/** Buttons that each open a panel below them, one at a time. */
+/** Buttons that each open a panel below, one at a time; `direct` buttons come first and act at once. */
 export function makePanels(panels: readonly Panel[], direct: readonly HTMLElement[] = []): HTMLElement {
   const place = h('div', { class: 'panel' });
   const buttons = panels.map(({ label, make }) => {
@@ -26,7 +26,7 @@ export function makePanels(panels: readonly Panel[], direct: readonly HTMLElemen
   return h('div', { class: 'panels' }, h('div', { class: 'buttons' }, ...direct, ...buttons), place);
 }
 
-/** `<details>` whose content is made when it is first opened. */
+/** A `<details>` element whose content is created when it is first opened. */
 export function lazyDetails(
   summary: readonly (Node | string)[],
   make: () => Node,
@@ -45,7 +45,10 @@ export function lazyDetails(
   return details;
 }
 
-/** Runs an action with its button held, and says below it why it was refused. */
+/**
+ * Makes a function that runs an action once at a time: `button` is busy meanwhile, and `problem` shows the message that
+ * `run` resolves to, if it is not `null`.
+ */
 export function makeAction(
   button: HTMLButtonElement,
   problem: HTMLElement,

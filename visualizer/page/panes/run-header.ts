@@ -6,10 +6,10 @@ import { formatClock, formatDay, formatNumber } from '../render/format.ts';
 import { showSafely } from '../render/show-safely.ts';
 import { statusNotices } from '../render/status-notices.ts';
 import type { Connection, RunModel } from '../run-model.ts';
-import type { RunView } from '../runs-api.ts';
+import type { OpenCall, RunView } from '../runs-api.ts';
 import type { Pane } from './conversation-pane.ts';
 
-/** Who and where the run is, what it waits for, and the buttons that steer it. */
+/** The header of a run: its agent, state, facts, notices and control buttons. */
 export function makeRunHeader(runId: string, act: Act): Pane<RunModel> {
   const name = h('h1', {}, h('span', { class: 'mono' }, runId));
   const where = h('p', { class: 'where' });
@@ -24,7 +24,7 @@ export function makeRunHeader(runId: string, act: Act): Pane<RunModel> {
     { class: 'run-header' },
     h(
       'nav',
-      { 'aria-label': 'Where you are' },
+      { 'aria-label': 'Breadcrumb' },
       h('a', { href: '/' }, 'Runs'),
       h('span', { 'aria-hidden': 'true' }, '/'),
       name,
@@ -65,9 +65,9 @@ function describeConnection(connection: Connection): string {
     case 'live':
       return 'Live';
     case 'away':
-      return `The server does not answer since ${formatClock(connection.since)}; trying again`;
+      return `No response since ${formatClock(connection.since)}; retrying`;
     case 'ended':
-      return 'Complete';
+      return 'Run ended';
   }
 }
 
@@ -88,18 +88,18 @@ function listFacts(view: RunView): [string, string][] {
   return [
     ['turns', withLimit(view.turns, limits.turns)],
     ['calls', withLimit(view.toolCalls, limits.toolCalls)],
-    [
-      'tokens',
-      usage === null
-        ? 'not said'
-        : `${formatNumber(usage.inputTokens)} in, ${formatNumber(usage.outputTokens)} out`,
-    ],
+    ['tokens', describeTokens(usage)],
     ...(cost > 0 ? [['cost', cost.toFixed(4)] satisfies [string, string]] : []),
-    ['began', formatDay(view.createdAt)],
-    ['driven by', driver === null ? 'nobody' : `process ${driver.pid} on ${showSafely(driver.host)}`],
+    ['started', formatDay(view.createdAt)],
+    ['driven by', driver === null ? 'no process' : `process ${driver.pid} on ${showSafely(driver.host)}`],
     ...(continues === undefined ? [] : [['continues', continues] satisfies [string, string]]),
-    ...(parent === undefined ? [] : [['works for', parent.runId] satisfies [string, string]]),
+    ...(parent === undefined ? [] : [['sub-agent of', parent.runId] satisfies [string, string]]),
   ];
+}
+
+function describeTokens(usage: RunView['usage']): string {
+  if (usage === null) return 'unknown';
+  return `${formatNumber(usage.inputTokens)} in, ${formatNumber(usage.outputTokens)} out`;
 }
 
 function withLimit(spent: number, limit: number | undefined): string {
@@ -107,7 +107,7 @@ function withLimit(spent: number, limit: number | undefined): string {
 }
 
 function drawFact(name: string, value: string): HTMLElement {
-  const isRun = name === 'continues' || name === 'works for';
+  const isRun = name === 'continues' || name === 'sub-agent of';
   const shown = isRun ? h('a', { href: `/runs/${encodeURIComponent(value)}` }, value) : value;
   return h('div', {}, h('dt', {}, name), h('dd', {}, shown));
 }
@@ -122,11 +122,13 @@ function drawNotices(view: RunView): HTMLElement[] {
       { class: `notice ${tone}` },
       h('strong', {}, showSafely(title)),
       text === '' ? null : h('bdi', {}, ` ${showSafely(text)}`),
-      run !== undefined
-        ? h('a', { href: `/runs/${encodeURIComponent(run)}` }, 'Go there')
-        : tone === 'waits' && first !== undefined
-          ? h('a', { href: `#call-${encodeURIComponent(first.callId)}` }, 'Show it')
-          : null,
+      drawLink(run, tone === 'waits' ? first : undefined),
     ),
   );
+}
+
+function drawLink(run: string | undefined, call: OpenCall | undefined): HTMLElement | null {
+  if (run !== undefined) return h('a', { href: `/runs/${encodeURIComponent(run)}` }, 'Open its run');
+  if (call === undefined) return null;
+  return h('a', { href: `#call-${encodeURIComponent(call.callId)}` }, 'Show the call');
 }

@@ -1,7 +1,10 @@
 type Attributes = { [name: string]: string | number | boolean | undefined | ((event: Event) => void) };
-export type Child = Node | string | null | undefined | false | readonly Child[];
+type Child = Node | string | null | undefined | false | readonly Child[];
 
-/** An element. Strings become text nodes; `onclick: fn` listens; `true` and `false` set and leave out. */
+/**
+ * Creates an element. String children become text nodes; `onclick: fn` adds a listener; `true` sets an attribute,
+ * `false` and `undefined` omit it.
+ */
 export function h<Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag,
   attributes: Attributes = {},
@@ -25,7 +28,7 @@ function append(parent: Element, children: readonly Child[]): void {
   }
 }
 
-/** Fills an element anew, only when `version` is another than before: what is unchanged keeps focus and selection. */
+/** Replaces an element's content only if `version` has changed, so that unchanged content keeps focus and selection. */
 export function fill(element: Element, version: readonly unknown[], make: () => Child): void {
   const before = versions.get(element);
   if (before?.length === version.length && version.every((part, index) => isSame(part, before[index])))
@@ -43,9 +46,10 @@ function isSame(one: unknown, other: unknown): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }
 
+/** An element that shows an item. */
 export type View<Item> = { element: HTMLElement; update(item: Item): void };
 
-/** Keeps a list's elements by key: an item that stays keeps its element, with whatever a person does in it. */
+/** Returns a function that shows a list of items. An item keeps its element by key, and with it what a person typed. */
 export function keyedList<Item>(
   parent: Element,
   keyOf: (item: Item) => string,

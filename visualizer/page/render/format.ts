@@ -10,19 +10,22 @@ const clock = new Intl.DateTimeFormat(undefined, {
 const day = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 const number = new Intl.NumberFormat('en');
 
+/** The local time of day of a time in ms since the epoch: `14:05:09`. */
 export function formatClock(at: number): string {
   return clock.format(at);
 }
 
+/** The local date and time of a time in ms since the epoch. */
 export function formatDay(at: number): string {
   return day.format(at);
 }
 
+/** A number with thousands separators. */
 export function formatNumber(value: number): string {
   return number.format(value);
 }
 
-/** A length of time: `12 ms`, `3.4 s`, `5 min`, `2 h`, `3 d`. */
+/** A duration in ms: `12 ms`, `3.4 s`, `5 min`, `2 h`, `3 d`. */
 export function formatSpan(ms: number): string {
   if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`;
   if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
@@ -31,26 +34,30 @@ export function formatSpan(ms: number): string {
   return `${Math.floor(ms / 86_400_000)} d`;
 }
 
+/** How long before `now` a time was, both in ms since the epoch. */
 export function formatAgo(at: number, now: number): string {
   return now - at < 5_000 ? 'just now' : `${formatSpan(now - at).replace(/\.\d/, '')} ago`;
 }
 
+/** `1 event`, `2 events`. */
 export function formatCount(value: number, word: string): string {
   return `${formatNumber(value)} ${word}${value === 1 ? '' : 's'}`;
 }
 
-export function formatBytes(length: number): string {
+/** The length of a text in characters: `12 k characters`. */
+export function formatLength(length: number): string {
   if (length < 1_000) return `${length} characters`;
   return length < 1_000_000
     ? `${Math.round(length / 1_000)} k characters`
     : `${(length / 1_000_000).toFixed(1)} M characters`;
 }
 
+/** A value as indented JSON; strings as they are. */
 export function formatJson(value: unknown): string {
   return typeof value === 'string' ? value : (JSON.stringify(value, null, 2) ?? '');
 }
 
-/** A value on one line. */
+/** A value on one line of at most `length` characters. */
 export function formatValue(value: JsonValue, length: number): string {
   if (typeof value === 'string') return shorten(value, length);
   return shorten(JSON.stringify(value, null, 1), length);

@@ -1,14 +1,13 @@
 import { h } from './element.ts';
-import { formatBytes } from './format.ts';
+import { formatLength } from './format.ts';
 import { cutText, showSafely } from './show-safely.ts';
 
-/** Characters that are shown at once: of what people read, and of what they look up. */
+/** How many characters are shown at first. */
 const FIRST = { prose: 20_000, mono: 4_000, discarded: 4_000 } as const;
 const MORE = 60_000;
 
 /**
- * Text from outside, isolated in its direction and spelled out where it is not plain. Only its beginning is
- * put on the page; the rest comes a piece at a time, when asked for.
+ * Shows untrusted text safely, isolated in its direction. Only the beginning is put on the page; a button adds more.
  */
 export function longText(text: string, kind: keyof typeof FIRST): HTMLElement {
   const body = h('bdi', { dir: 'auto', class: 'text' });
@@ -20,7 +19,7 @@ export function longText(text: string, kind: keyof typeof FIRST): HTMLElement {
     shown += piece.length;
     body.append(showSafely(piece));
     if (shown >= text.length) return more.remove();
-    more.textContent = `Show more (${formatBytes(text.length - shown)} left)`;
+    more.textContent = `Show more (${formatLength(text.length - shown)} left)`;
     if (!more.isConnected) box.append(more);
   };
   showMore(FIRST[kind]);

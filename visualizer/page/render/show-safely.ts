@@ -1,9 +1,9 @@
-/** Controls, invisible format characters and line separators, but for what joins emoji and letters. */
+/** Control characters, invisible format characters and line separators, except the joiners in emoji and scripts. */
 const UNSAFE = /(?!\u{200c}|\u{200d}|\n|\t)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /**
- * Text from models, tools and people as a page may show it: what could reorder it, hide in it or pass for
- * a terminal's command is spelled out (`␛`, `\u{202e}`). Markup needs nothing: it becomes a text node.
+ * Makes untrusted text safe to show: characters that could reorder or hide text, or control a terminal, are spelled
+ * out (`␛`, `\u{202e}`). Markup needs no escaping because it becomes a text node.
  */
 export function showSafely(text: string): string {
   return text.replaceAll('\r\n', '\n').replace(UNSAFE, char => {
@@ -14,7 +14,7 @@ export function showSafely(text: string): string {
   });
 }
 
-/** One line of at most `length` characters. */
+/** The text on one line of at most `length` characters, safe to show. */
 export function shorten(text: string, length: number): string {
   const line = text
     .slice(0, length * 4)
@@ -24,7 +24,7 @@ export function shorten(text: string, length: number): string {
   return showSafely(cut ? `${cutText(line, length).trimEnd()}…` : line);
 }
 
-/** The first `length` characters, never half of a surrogate pair. */
+/** The first `length` characters, without splitting a surrogate pair. */
 export function cutText(text: string, length: number): string {
   const last = text.charCodeAt(length - 1);
   return text.slice(0, last >= 0xd800 && last < 0xdc00 ? length - 1 : length);

@@ -1,8 +1,8 @@
 const NEAR = 40;
 
 /**
- * Keeps a scroller at the end of its content while the reader is there. Whoever scrolls back, or unfolds
- * something, stays where they are until they scroll to the end again.
+ * Keeps a scroller at the end of its content as the content grows. It stops when the reader scrolls back or unfolds
+ * something, and starts again when the reader scrolls to the end.
  */
 export function stickToBottom(scroller: HTMLElement, content: HTMLElement): void {
   let atEnd = true;

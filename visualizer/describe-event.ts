@@ -1,0 +1,191 @@
+import type { RunEvent } from '../protocol/event.ts';
+import type { Item } from '../protocol/item.ts';
+import type { JsonValue } from '../protocol/json.ts';
+import { textOf } from '../protocol/message.ts';
+import { shortenOwnerName } from '../protocol/owner-name.ts';
+import type { Usage } from '../protocol/turn.ts';
+
+/** How a surface formats the parts of an event. */
+export type EventFormat = {
+  /** Puts a text on one line of at most `length` characters. */
+  shorten(text: string, length: number): string;
+  /** Names a call: by its id, or by its tool. */
+  nameCall(callId: string): string;
+  /** Formats a duration in ms. */
+  formatSpan(ms: number): string;
+  /** Formats the time of day of a time in ms since the epoch. */
+  formatClock(at: number): string;
+};
+
+type Of<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>;
+
+const SHORT = 120;
+
+/** Why a call was interrupted. */
+export const INTERRUPTED = 'interrupted: its process stopped before the outcome was recorded';
+
+/**
+ * Describes an event in one line. The terminal and the page use the same words and differ only in `format`. Text from
+ * models, tools and people is included as it is: the caller must make the line safe to show.
+ */
+export function describeEvent(event: RunEvent, format: EventFormat): string {
+  const short = (text: string) => format.shorten(text, SHORT);
+  const value = (json: JsonValue) => describeValue(json, format);
+  switch (event.type) {
+    case 'run.started':
+      return `agent ${event.agent.name} on ${nameModels(event.config.models)}${describeFork(event)}: ${describeItems(event.input, format)}`;
+    case 'message.received':
+      return `${describeItems(event.items, format)}${by(event)}`;
+    case 'approval.decided':
+      return `${format.nameCall(event.callId)} ${describeDecision(event, format)}${event.sticky === true ? ', including later calls' : ''}${by(event)}`;
+    case 'result.received':
+      return `${format.nameCall(event.callId)} ${event.isError ? 'error ' : ''}${value(event.output)}${by(event)}`;
+    case 'doubt.resolved':
+      return `${format.nameCall(event.callId)} ${describeResolution(event, format)}${by(event)}`;
+    case 'transcript.edited':
+      return `${event.items.length} items, ${event.calls.length} calls to run${by(event)}`;
+    case 'params.changed':
+      return `${Object.keys(event.params).join(', ') || "reset to the agent's"}${by(event)}`;
+    case 'pause.requested':
+    case 'step.requested':
+    case 'run.unpaused':
+      return by(event).trim();
+    case 'cancel.requested':
+      return joinParts(event.reason, `deadline ${format.formatClock(event.deadline)}`, by(event));
+    case 'run.quarantined':
+      return short(event.reason);
+    case 'run.cancelled':
+      return joinParts(event.reason, describeUnsettled(event), by(event));
+    case 'text.started':
+    case 'calls.started':
+    case 'timer.fired':
+      return '';
+    case 'turn.completed':
+      return describeTurn(event, format);
+    case 'turn.failed':
+      return `${describeFailedTurn(event, format)}${event.retryAt === undefined ? '' : `; retry at ${format.formatClock(event.retryAt)}`}`;
+    case 'tool.started':
+      return `${format.nameCall(event.callId)} attempt ${event.attempt}`;
+    case 'tool.settled':
+      return `${format.nameCall(event.callId)} ${event.isError ? 'error ' : ''}${value(event.output)}`;
+    case 'tool.late':
+      return `${format.nameCall(event.callId)} ${event.isError ? 'error ' : ''}${value(event.output)}${event.contradicts === undefined ? '' : `; CONTRADICTION: ${event.contradicts}`}`;
+    case 'tool.interrupted':
+      return `${format.nameCall(event.callId)} ${INTERRUPTED}`;
+    case 'tool.doubted':
+      return `${format.nameCall(event.callId)} ${short(event.reason)}`;
+    case 'tool.suspended':
+      return `${format.nameCall(event.callId)} waits for run ${event.childRunId}`;
+    case 'finishers.completed':
+      return event.text === undefined ? '' : short(event.text);
+    case 'finishers.rejected':
+      return short(event.feedback);
+    case 'run.claimed':
+      return describeClaim(event);
+    case 'run.noted':
+      return `by ${event.by}`;
+    case 'run.redacted':
+      return `${event.paths.join(', ')}${by(event)}`;
+  }
+}
+
+/** Describes a completed turn: model, finish reason, calls, duration and tokens. */
+export function describeTurn(event: Of<'turn.completed'>, format: Pick<EventFormat, 'formatSpan'>): string {
+  const calls = event.calls.map(call => call.name);
+  return [
+    event.model,
+    event.finishReason,
+    ...(calls.length === 0 ? [] : [`calls ${countNames(calls)}`]),
+    format.formatSpan(event.at - event.startedAt),
+    ...(event.usage === null ? [] : [describeUsage(event.usage)]),
+    ...(event.dropped === undefined ? [] : [`${event.dropped.length} items of another provider dropped`]),
+  ].join(', ');
+}
+
+/** Describes why a turn failed: code, HTTP status and message. */
+export function describeFailedTurn(
+  { error }: Of<'turn.failed'>,
+  { shorten }: Pick<EventFormat, 'shorten'>,
+): string {
+  const status = error.status === undefined ? '' : ` (HTTP ${error.status})`;
+  return `${error.code}${status}: ${shorten(error.message, 4 * SHORT)}`;
+}
+
+/** `12 tokens in, 3 out`. */
+export function describeUsage({ inputTokens, outputTokens }: Usage): string {
+  return `${inputTokens} tokens in, ${outputTokens} out`;
+}
+
+/** `openai:gpt-5, then anthropic:claude`. */
+export function nameModels(models: readonly { provider: string; model: string }[]): string {
+  return models.map(({ provider, model }) => `${provider}:${model}`).join(', then ');
+}
+
+/** A JSON value on one line; strings without quotes. */
+export function describeValue(
+  value: JsonValue,
+  { shorten }: Pick<EventFormat, 'shorten'>,
+  length = SHORT,
+): string {
+  return shorten(typeof value === 'string' ? value : JSON.stringify(value), length);
+}
+
+function describeClaim({ epoch, by, replaces }: Of<'run.claimed'>): string {
+  const before = replaces === undefined ? '' : `, replaces ${shortenOwnerName(replaces)}`;
+  return `epoch ${epoch}, ${shortenOwnerName(by)}${before}`;
+}
+
+function describeFork({ forkOf }: Of<'run.started'>): string {
+  return forkOf === undefined ? '' : `, fork of ${forkOf.runId} at ${forkOf.at}`;
+}
+
+function countNames(names: readonly string[]): string {
+  const counts = new Map<string, number>();
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return [...counts].map(([name, count]) => (count === 1 ? name : `${name} × ${count}`)).join(', ');
+}
+
+function describeItems(items: readonly Item[], { shorten }: EventFormat): string {
+  return JSON.stringify(shorten(items.map(textOf).filter(Boolean).join(' '), SHORT));
+}
+
+function describeDecision({ decision }: Of<'approval.decided'>, format: EventFormat): string {
+  switch (decision.type) {
+    case 'approve':
+      return decision.input === undefined
+        ? 'approved'
+        : `approved with ${describeValue(decision.input, format)}`;
+    case 'reject':
+      return decision.reason === undefined
+        ? 'rejected'
+        : `rejected: ${format.shorten(decision.reason, SHORT)}`;
+    case 'answer':
+      return `answered ${describeValue(decision.output, format)}`;
+  }
+}
+
+function describeResolution({ resolution }: Of<'doubt.resolved'>, format: EventFormat): string {
+  switch (resolution.type) {
+    case 'retry':
+      return resolution.force === true ? 'retried, although an earlier attempt may still act' : 'retried';
+    case 'happened':
+      return `happened: ${describeValue(resolution.output, format)}`;
+    case 'failed':
+      return `failed: ${format.shorten(resolution.reason, SHORT)}`;
+  }
+}
+
+function describeUnsettled({ unsettled }: Of<'run.cancelled'>): string {
+  return unsettled.length === 0 ? '' : `without a result: ${unsettled.join(', ')}`;
+}
+
+function joinParts(...parts: (string | undefined)[]): string {
+  return parts
+    .map(part => part?.trim())
+    .filter(Boolean)
+    .join(', ');
+}
+
+function by(event: { by?: string }): string {
+  return event.by === undefined ? '' : ` by ${event.by}`;
+}
