@@ -2,9 +2,9 @@ import { median } from './statistics.ts';
 import type { Metrics } from './workload.ts';
 
 /**
- * A column of medians over repetitions. `ratio` and `added` are to the contender `to`, by default the first, in the
- * same repetition, before the median is taken; without that contender there is no such column. `aims` are printed
- * behind the contender's figure.
+ * A column of medians over repetitions. `ratio` and `added` compare with the contender `to` (default: the first) in
+ * the same repetition, before the median is taken; the column is omitted if `to` was not measured. `aims` are the
+ * targets by contender, printed after the figure.
  */
 export type Column = {
   label: string;
@@ -15,10 +15,10 @@ export type Column = {
   aims?: Readonly<Record<string, string>>;
 };
 
-/** The repetitions of each contender, in the table's order. */
+/** The repetitions of each contender, in the order of the table. */
 export type Samples = readonly { contender: string; repetitions: readonly Metrics[] }[];
 
-/** A title, a head and a line for each contender; figures are aligned to the right. */
+/** Returns a title, a header and a line per contender, with right-aligned figures. */
 export function formatTable(title: string, allColumns: readonly Column[], samples: Samples): string {
   const columns = allColumns.filter(column => referenceOf(column, samples) !== undefined);
   const head = ['', ...columns.map(({ label }) => label)];
@@ -37,8 +37,8 @@ export function formatTable(title: string, allColumns: readonly Column[], sample
   return [title, ...text.map(line => `  ${line}`)].join('\n');
 }
 
-/** The column's median for a contender; `undefined` where it was not measured. */
-export function summarize(column: Column, contender: string, samples: Samples): number | undefined {
+/** Returns the column's median for a contender; `undefined` if it was not measured. */
+function summarize(column: Column, contender: string, samples: Samples): number | undefined {
   const own = samples.find(sample => sample.contender === contender)?.repetitions ?? [];
   const first = referenceOf(column, samples)?.repetitions ?? [];
   const values = own.flatMap((metrics, index) => {

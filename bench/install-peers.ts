@@ -10,14 +10,14 @@ const lockSchema = z.object({
 });
 
 /**
- * Installs what `bench/peers` locks, there alone, unless it is installed already. Nothing of it runs while it is
- * installed. Throws with what npm says.
+ * Installs the locked packages of `bench/peers` into that folder, without install scripts, unless they are already
+ * installed. Throws an `Error` with npm's output if that fails.
  */
 export function installPeers(): void {
   const wanted = readVersions('package-lock.json');
   const found = readVersions('node_modules/.package-lock.json');
   if (wanted !== undefined && wanted === found) return;
-  process.stderr.write('installing the peers\n');
+  process.stderr.write('Installing the packages of bench/peers.\n');
   const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm';
   const args = ['ci', '--ignore-scripts', '--no-audit', '--no-fund'];
   const install = spawnSync(npm, args, { cwd: FOLDER, encoding: 'utf8' });
@@ -25,7 +25,7 @@ export function installPeers(): void {
     throw new Error(`npm ci in bench/peers failed:\n${install.stdout}${install.stderr}`);
 }
 
-/** The packages of a lock file with their versions; `undefined` without the file. */
+/** Returns the packages of a lock file with their versions; `undefined` if it cannot be read. */
 function readVersions(lock: string): string | undefined {
   try {
     const { packages } = lockSchema.parse(JSON.parse(readFileSync(`${FOLDER}${lock}`, 'utf8')));

@@ -1,7 +1,9 @@
 /**
- * `npm run bench`: what a turn costs, against a loop written by hand over the same client, in one run.
- * `--help` says what else there is.
- * Nothing is asserted on time; a run that ends wrong ends the benchmark with exit code 1.
+ * `npm run bench`: the cost of a turn, compared with a hand-written loop that sends the same requests.
+ *
+ * `workloads/` has the measurements, `contenders/` the loops to compare, `peers/` those of other projects
+ * (`--peers`), `provider.ts` the in-process model. Each repetition runs in its own process (`measure.ts`).
+ * Times are never asserted; a run with a wrong result ends the benchmark with exit code 1.
  */
 import { availableParallelism, cpus, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -18,7 +20,7 @@ const machine = {
   cpus: `${availableParallelism()} × ${cpus()[0]?.model.trim() ?? 'unknown'}`,
   load: loadavg().map(load => Number(load.toFixed(2))),
 };
-const begun = performance.now();
+const startedAt = performance.now();
 const results: { workload: Workload; samples: Samples }[] = [];
 
 if (!json) console.log(`Node ${machine.node}, ${machine.cpus}, load ${machine.load.join(' ')}. Medians.\n`);
@@ -29,13 +31,13 @@ for (const workload of only) {
   if (!json) console.log(`${formatTable(workload.title, workload.columns, samples)}\n`);
 }
 if (json) console.log(JSON.stringify({ machine, workloads: results.map(describe) }));
-else console.log(`${Math.round((performance.now() - begun) / 1000)} s`);
+else console.log(`${Math.round((performance.now() - startedAt) / 1000)} s`);
 
 function describe({ workload: { name, title }, samples }: (typeof results)[number]) {
   return { name, title, contenders: samples };
 }
 
-/** On a terminal one line that changes; else a line each. */
+/** Shows progress on stderr: one updated line on a terminal, otherwise one line each. */
 function showProgress(text: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
   else if (text !== '') process.stderr.write(`${text}\n`);
@@ -52,7 +54,7 @@ function readArguments(): { only: readonly Workload[]; json: boolean; peers: boo
       },
     });
     if (values.help) {
-      console.log(describeUse());
+      console.log(describeUsage());
       process.exit(0);
     }
     return { only: values.only?.map(findWorkload) ?? workloads, json: values.json, peers: values.peers };
@@ -62,17 +64,17 @@ function readArguments(): { only: readonly Workload[]; json: boolean; peers: boo
   }
 }
 
-function describeUse(): string {
+function describeUsage(): string {
   const width = Math.max(...workloads.map(({ name }) => name.length));
   return `Usage: npm run bench -- [options]
 
-Measures what a turn costs, each repetition in a process of its own, and prints medians.
+Measures the cost of a turn and prints medians. Each repetition runs in its own process.
 
-  --only NAME  one workload; again for more
-  --peers      other projects' loops too, installed into bench/peers first
-  --json       every repetition, as one JSON object
-  -h, --help   this
+  --only NAME  run one workload; repeat the option for several
+  --peers      also measure AI SDK and LangGraph.js; installs them into bench/peers
+  --json       print all repetitions as one JSON object
+  -h, --help   show this help
 
-Workloads (+ with --peers):
+Workloads (+ includes --peers):
 ${workloads.map(({ name, title, peers }) => `  ${name.padEnd(width)} ${peers ? '+' : ' '} ${title}`).join('\n')}`;
 }

@@ -1,4 +1,4 @@
-/** One repetition in a process of its own: `node --expose-gc bench/measure.ts WORKLOAD CONTENDER`. */
+/** Measures one repetition and prints it as JSON: `node --expose-gc bench/measure.ts WORKLOAD CONTENDER`. */
 import { findWorkload } from './workloads.ts';
 
 const [workload = '', contender = ''] = process.argv.slice(2);

@@ -1,16 +1,16 @@
 import { createHash, type Hash } from 'node:crypto';
 import { canonicalJson } from '../protocol/json.ts';
 
-/** What the provider answers to a request's body. */
+/** Returns the provider's response to a request body. */
 export type Answer = (body: string) => Response;
 
-export type StandInOptions = {
+type StandInOptions = {
   answer: Answer;
-  /** How long a model call takes, in ms. Default 0: it answers at once. */
+  /** The duration of a model call in ms. Default 0. */
   delayMs?: number;
 };
 
-/** A provider in this process: a `fetch` for the OpenAI client that answers the Responses API from memory. */
+/** An in-process provider: a `fetch` that answers the Responses API from memory. */
 export class StandIn {
   answer: Answer;
   readonly #delayMs: number;
@@ -21,6 +21,7 @@ export class StandIn {
     this.#delayMs = delayMs;
   }
 
+  /** Pass this as the client's `fetch`. */
   readonly fetch = async (_url: unknown, init?: RequestInit): Promise<Response> => {
     const body = init?.body;
     if (typeof body !== 'string') throw new TypeError('the stand-in expects a JSON body');
@@ -29,7 +30,7 @@ export class StandIn {
     return this.answer(body);
   };
 
-  /** A digest of all requests that `work` makes: equal for equal requests in equal order. */
+  /** Returns a digest of all requests that `work` makes, in their order. */
   async record(work: () => Promise<unknown>): Promise<string> {
     const hash = createHash('sha256');
     this.#recorded = hash;
@@ -39,7 +40,7 @@ export class StandIn {
   }
 }
 
-/** `rounds` rounds of `parallel` calls, then a text. The round follows from the request alone. */
+/** Answers with `rounds` rounds of `parallel` calls, then a text. The round is read from the request. */
 export function answerRounds(rounds: number, parallel: number): Answer {
   const answers = Array.from({ length: rounds }, (_, round) =>
     respond(`r${round}`, callItems(round, parallel)),
@@ -48,11 +49,12 @@ export function answerRounds(rounds: number, parallel: number): Answer {
   return body => json(answers[lastCall(body) + 1] ?? last);
 }
 
+/** Returns the final text after the number of rounds. */
 export function finalText(rounds: number): string {
   return `Measured in ${rounds} round(s).`;
 }
 
-/** To each message of a person one call, then a text. No two answers have an id in common: LangGraph takes them for one. */
+/** Answers each user message with one call, then a text. All ids are unique: LangGraph merges messages with equal ids. */
 export function answerConversation(): Answer {
   return body => {
     const call = lastCall(body);
@@ -66,17 +68,16 @@ export function answerConversation(): Answer {
   };
 }
 
-/** The number in the id of the last call of a request; -1 without one. */
+/** Returns the number in the id of the request's last call; -1 without one. */
 function lastCall(body: string): number {
   const at = body.lastIndexOf(CALL_PREFIX);
-  return at === -1
-    ? -1
-    : Number.parseInt(body.slice(at + CALL_PREFIX.length, at + CALL_PREFIX.length + 8), 10);
+  if (at === -1) return -1;
+  return Number.parseInt(body.slice(at + CALL_PREFIX.length, at + CALL_PREFIX.length + 8), 10);
 }
 
 const CALL_PREFIX = '"call_id":"call_';
 
-/** A streamed text of `chunks` deltas, as bytes cut where a network would cut them. */
+/** Answers with a streamed text of `chunks` deltas, in packets of 16 KiB. */
 export function answerStream(chunks: number): Answer {
   const bytes = new TextEncoder().encode(streamEvents(chunks).map(formatEvent).join(''));
   return () => {
@@ -94,6 +95,7 @@ export function answerStream(chunks: number): Answer {
 
 const PACKET_BYTES = 16_384;
 
+/** Returns the text that `answerStream` streams. */
 export function streamedText(chunks: number): string {
   return Array.from({ length: chunks }, (_, index) => word(index)).join('');
 }
@@ -158,7 +160,7 @@ function callItems(round: number, parallel: number) {
   }));
 }
 
-/** A response as the API gives it, its echo of the request shortened. */
+/** Returns a response in the API's format, with a shortened echo of the request. */
 function envelope(id: string, output: unknown[]) {
   return {
     id: `resp_68c42d3fd6a08196bce23d6be960ff8a_${id}`,

@@ -8,9 +8,9 @@ import type { Measurement, Metrics, Workload } from './workload.ts';
 const measurementSchema = z.object({ metrics: z.record(z.string(), z.number()), requests: z.string() });
 
 /**
- * Every repetition of every contender in a fresh process, one after another; each round of repetitions
- * begins with another contender. Rejects when one fails, or, but for the peers, asks the provider for something
- * else than the others.
+ * Measures every repetition of every contender, one at a time, each in a new process. Each round of repetitions
+ * starts with another contender. Rejects if a process fails, or if the contenders (except peers) send different
+ * requests to the provider.
  */
 export async function runWorkload(
   workload: Workload,

@@ -1,4 +1,4 @@
-/** The middle value; between two middle values their mean. `NaN` of nothing. */
+/** Returns the median; `NaN` for an empty list. */
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = sorted.length / 2;
@@ -6,7 +6,7 @@ export function median(values: readonly number[]): number {
   return Number.isInteger(middle) ? ((sorted[middle - 1] ?? Number.NaN) + upper) / 2 : upper;
 }
 
-/** `k` of the best fit of `cost = c · size^k`: 1 is linear, 2 quadratic. */
+/** Returns `k` of the best fit for `cost = c · size^k`: 1 is linear, 2 is quadratic. */
 export function fitExponent(points: readonly { size: number; cost: number }[]): number {
   const logs = points.map(({ size, cost }) => ({ x: Math.log(size), y: Math.log(cost) }));
   const meanX = mean(logs.map(({ x }) => x));

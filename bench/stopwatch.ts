@@ -1,15 +1,16 @@
-export type Spent = { cpuMs: number; wallMs: number };
+type Spent = { cpuMs: number; wallMs: number };
 
-/** What `work` took of this process: CPU of all its threads, the garbage collector's too, and wall time. */
+/** Measures `work`: the CPU time of all threads of this process, including garbage collection, and the wall time, in ms. */
 export async function time(work: () => Promise<unknown>): Promise<Spent> {
   const cpu = process.cpuUsage();
-  const begun = performance.now();
+  const startedAt = performance.now();
   await work();
-  const wallMs = performance.now() - begun;
+  const wallMs = performance.now() - startedAt;
   const { user, system } = process.cpuUsage(cpu);
   return { cpuMs: (user + system) / 1000, wallMs };
 }
 
+/** Runs `work` the given number of times, one after the other. */
 export async function repeat(times: number, work: () => Promise<unknown>): Promise<void> {
   for (let done = 0; done < times; done += 1) await work();
 }

@@ -1,23 +1,23 @@
 import type { Column } from './format-table.ts';
 
-/** What one repetition measured, by name; the unit is in the name. */
+/** The figures of one repetition, by name; the unit is part of the name. */
 export type Metrics = Record<string, number>;
 
-/** One repetition: its metrics, and what was asked of the provider (a digest; empty where nothing was). */
+/** One repetition: its metrics, and a digest of its requests to the provider (empty without requests). */
 export type Measurement = { metrics: Metrics; requests: string };
 
 export type Workload = {
-  /** What `--only` takes. */
+  /** The name for `--only`. */
   name: string;
   title: string;
-  /** In the order of the table; ratios are to the first. */
+  /** In the order of the table; ratios compare with the first. */
   contenders: readonly string[];
-  /** Measured too with `--peers`. Their requests differ in form, so only their answers and tool calls are checked. */
+  /** Also measured with `--peers`. Their requests have another form, so only answers and tool calls are checked. */
   peers?: readonly string[];
   repetitions: number;
   columns: readonly Column[];
-  /** Once, before any repetition, in the process that prints. */
+  /** Called once before the first repetition, in the main process. */
   prepare?(): void;
-  /** One repetition, in a process of its own. Rejects when a run did not end as it must. */
+  /** Measures one repetition, in its own process. Rejects if a run has a wrong result. */
   measure(contender: string): Promise<Measurement>;
 };

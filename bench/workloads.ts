@@ -9,7 +9,7 @@ import { steps } from './workloads/steps.ts';
 import { stream } from './workloads/stream.ts';
 import { turns } from './workloads/turns.ts';
 
-/** In the order they are printed. */
+/** All workloads, in the order of the output. */
 export const workloads: readonly Workload[] = [
   turns,
   parallel,
@@ -22,11 +22,11 @@ export const workloads: readonly Workload[] = [
   importing,
 ];
 
-/** Throws with the names there are. */
+/** Returns the workload with the name. Throws an `Error` that lists the names if there is none. */
 export function findWorkload(name: string): Workload {
   const found = workloads.find(workload => workload.name === name);
   if (found !== undefined) return found;
   throw new Error(
-    `There is no benchmark "${name}". They are: ${workloads.map(({ name }) => name).join(', ')}.`,
+    `Unknown workload "${name}". Expected one of: ${workloads.map(({ name }) => name).join(', ')}.`,
   );
 }

@@ -9,10 +9,10 @@ import { askForDecisions } from './ask.ts';
 import { EXIT, exitCodeOfRun } from './exit-codes.ts';
 import { watchInterrupts } from './interrupts.ts';
 import type { CommandLines } from './render/command-lines.ts';
-import type { View } from './render/make-view.ts';
 import type { Output } from './render/output.ts';
 import { showCall, showWaiting } from './render/show-call.ts';
 import { showStatus } from './render/show-end.ts';
+import type { View } from './render/terminal-view.ts';
 
 export type Drive = {
   run: Run;

@@ -1,6 +1,6 @@
 /**
- * The chart inside an app: an ordinary actor, its snapshot kept as JSON while a person decides, and a
- * new actor in a new process that goes on from it. `npm run -s example:actor` runs both processes.
+ * The chart as an XState actor in your own app: its snapshot is stored as JSON while a person decides, and an
+ * actor in a new process continues from it. `npm run -s example:actor` runs both processes.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -46,7 +46,7 @@ async function begin(path: string): Promise<void> {
   await waitFor(actor, state => state.hasTag('rest'));
   writeFileSync(path, JSON.stringify(actor.getPersistedSnapshot()));
   console.log(
-    `process ${process.pid}: resting in ${JSON.stringify(actor.getSnapshot().value)}, snapshot kept`,
+    `process ${process.pid}: resting in ${JSON.stringify(actor.getSnapshot().value)}, snapshot saved`,
   );
   actor.stop();
 }

@@ -1,9 +1,9 @@
 /**
- * A run in Stately's inspector: the live host is an ordinary actor, so XState's own `inspect` works on
- * it. What leaves the process goes through a sanitiser first: no texts, inputs, outputs or keys.
+ * A run in Stately's inspector, through XState's own `inspect`. All messages pass a sanitizer that removes
+ * texts, inputs, outputs and keys.
  *
- *   node examples/inspect.ts                     receives the messages itself and prints them
- *   node examples/inspect.ts ws://127.0.0.1:8080 sends them to an inspector there
+ *   node examples/inspect.ts                     receives and prints the messages itself
+ *   node examples/inspect.ts ws://127.0.0.1:8080 sends the messages to an inspector at this address
  */
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
@@ -34,16 +34,16 @@ const agent = createAgent({
   ],
 });
 
-const given = process.argv[2];
-const receiver = given === undefined ? await receive() : undefined;
-const url = given ?? receiver?.url ?? '';
+const address = process.argv[2];
+const receiver = address === undefined ? await receive() : undefined;
+const url = address ?? receiver?.url ?? '';
 const inspector = createWebSocketInspector({
   url,
   sanitizeContext,
   sanitizeEvent,
   serialize: sanitizeMessage,
 });
-await reach(url);
+await checkListening(url);
 
 const machine = agent.machine.provide({ actors: agent.services() });
 const actor = createActor(machine, {
@@ -52,26 +52,26 @@ const actor = createActor(machine, {
 });
 actor.start();
 const end = await waitFor(actor, state => state.status === 'done');
-console.log(`The run is over: ${JSON.stringify(end.value)}: ${end.context.answer?.text}`);
+console.log(`The run ended: ${JSON.stringify(end.value)}: ${end.context.answer?.text}`);
 
-// The inspector sends what it is told behind a timer of its own.
+// The inspector sends its messages after a timer.
 await delay(10);
 inspector.stop();
 await receiver?.closed;
-console.log(`Its messages went to ${url}, without contents.`);
-if (given === undefined) console.log(explainViewer());
+console.log(`The inspection messages were sent to ${url}, without contents.`);
+if (address === undefined) console.log(explainViewer());
 
 function explainViewer(): string {
   return [
-    "To watch it in Stately's inspector, start the inspector's own server in another terminal:",
+    "To watch a run in Stately's inspector, start the inspector's server in another terminal:",
     `  node -e "import('@xstate/inspect/server').then(s => s.createInspectorServer({ port: 8080 }))"`,
-    'open http://localhost:8080, and run this again with ws://localhost:8080.',
-    'That page is loaded from https://stately.ai; the messages go from this process to your browser.',
-    "The inspector's server listens on every interface: stop it when you are done.",
+    'open http://localhost:8080, and run this example again with ws://localhost:8080.',
+    'The page is loaded from https://stately.ai; the messages are sent from this process to your browser.',
+    "The inspector's server listens on all network interfaces: stop it when you are done.",
   ].join('\n');
 }
 
-/** A receiver on loopback that prints a line for each message. */
+/** Starts a WebSocket server on 127.0.0.1 that prints a line for each message. */
 async function receive() {
   const server = new WebSocketServer({ host: '127.0.0.1', port: 0 });
   await once(server, 'listening');
@@ -99,14 +99,14 @@ function describeMessage(text: string): string {
   return [type.slice('@xstate.'.length), name, event?.type, place].filter(Boolean).join('  ');
 }
 
-/** The inspector tries again for ever where nobody listens; this says so and ends. */
-async function reach(address: string): Promise<void> {
-  const probe = new WebSocket(address);
+/** Exits with an error if nothing listens at the address. The inspector itself would retry forever. */
+async function checkListening(target: string): Promise<void> {
+  const probe = new WebSocket(target);
   try {
     await once(probe, 'open');
     probe.close();
   } catch (error) {
-    console.error(`Nothing listens at ${address}: ${error instanceof Error ? error.message : error}`);
+    console.error(`Nothing listens at ${target}: ${error instanceof Error ? error.message : error}`);
     process.exit(1);
   }
 }

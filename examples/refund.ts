@@ -17,15 +17,15 @@ const lookupOrder = tool({
 
 const refund = tool({
   name: 'refund',
-  description: 'Pays money back for an order. A person has to approve it.',
+  description: 'Refunds an order. A person has to approve it.',
   input: z.object({ orderId: z.string(), cents: z.number().int().positive() }),
   sideEffect: 'once',
-  approval: ({ input }) => ({ required: true, reason: `pays back ${input.cents} cents` }),
-  // A payment provider takes the key and refuses a second payment under it.
+  approval: ({ input }) => ({ required: true, reason: `refunds ${input.cents} cents` }),
+  // Pass the key to the payment provider, which refuses a second payment with the same key.
   run: ({ orderId, cents }, { key }) => ({ orderId, refundedCents: cents, reference: key }),
 });
 
-/** Its model is the one of AGENTCHART_MODEL. */
+/** The model comes from AGENTCHART_MODEL. */
 export default createAgent({
   name: 'refunds',
   instructions:

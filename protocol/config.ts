@@ -31,10 +31,7 @@ const pricesSchema = z.record(
 export type Prices = z.infer<typeof pricesSchema>;
 
 /** Which tools the model may or must call. */
-export const toolChoiceSchema = z.union([
-  z.enum(['auto', 'required', 'none']),
-  z.object({ name: z.string() }),
-]);
+const toolChoiceSchema = z.union([z.enum(['auto', 'required', 'none']), z.object({ name: z.string() })]);
 
 const { turns, toolCalls, tokens, activeMs } = limitsSchema.shape;
 

@@ -13,7 +13,7 @@ export type Opaque = z.infer<typeof opaqueSchema>;
 const opaque = z.exactOptional(opaqueSchema);
 
 /** A part of a message. */
-export const partSchema = z.discriminatedUnion('type', [
+const partSchema = z.discriminatedUnion('type', [
   z.object({ type: z.literal('text'), text: z.string(), annotations: z.exactOptional(z.array(json)) }),
   /** `url` may be a `data:` URL. */
   z.object({ type: z.literal('image'), url: z.string() }),
@@ -27,7 +27,7 @@ export const partSchema = z.discriminatedUnion('type', [
 export type Part = z.infer<typeof partSchema>;
 
 /** A message of a person, the model or the application. */
-export const messageSchema = z.object({
+const messageSchema = z.object({
   type: z.literal('message'),
   id,
   role: z.enum(['user', 'assistant', 'system', 'developer']),

@@ -4,13 +4,20 @@ import { isJsonObject, type JsonObject, toJson } from '../protocol/json.ts';
 
 const TARGETS = ['draft-2020-12', 'draft-07'] as const;
 
-/** A schema of what a model is to write. `of` and `option` name it, and the option for its JSON Schema, in errors. */
-export type DescribedSchema = { of: string; option: string; schema: StandardSchemaV1; given?: JsonObject };
+type DescribedSchema = {
+  /** What the schema belongs to, for error messages: `tool "refund"`. */
+  of: string;
+  /** The option that takes its JSON Schema, for error messages. */
+  option: string;
+  schema: StandardSchemaV1;
+  /** The JSON Schema to use instead of the one that `schema` generates. */
+  given?: JsonObject | undefined;
+};
 
 /**
- * The JSON Schema a model is given for an object: `given` when there is one, else what the schema itself
- * gives (Standard JSON Schema), without `$schema`. Its top is `type: "object"`.
- * Throws an `EngineError` `agent-invalid` that says what to do when there is none, or it is no object.
+ * Returns the JSON Schema that a model receives: `given` if set, otherwise the one that the schema
+ * generates (Standard JSON Schema), without `$schema`. Its top level has `type: "object"`.
+ * Throws an `EngineError` `agent-invalid` when there is no JSON Schema, or its type is not `object`.
  */
 export function buildObjectSchema(described: DescribedSchema): JsonObject {
   const { of } = described;
@@ -19,8 +26,8 @@ export function buildObjectSchema(described: DescribedSchema): JsonObject {
   if (objectSchema.type !== 'object') {
     throw new EngineError(
       'agent-invalid',
-      `${of}: expected a schema with type "object" at its top, got ${describeTop(objectSchema)}. ` +
-        'Models write objects: wrap the value in one, such as z.object({ value: … }).',
+      `${of}: expected a schema with type "object" at the top level, got ${describeTop(objectSchema)}. ` +
+        'Models write objects: wrap the value, for example z.object({ value: … }).',
     );
   }
   return objectSchema;
@@ -31,8 +38,8 @@ function convertSchema({ of, option, schema }: DescribedSchema): unknown {
   if (!converter) {
     throw new EngineError(
       'agent-invalid',
-      `${of}: its schema (of "${schema['~standard'].vendor}") cannot describe itself as JSON Schema. ` +
-        `Give the JSON Schema as \`${option}\`.`,
+      `${of}: its schema (from "${schema['~standard'].vendor}") cannot be converted to JSON Schema. ` +
+        `Pass the JSON Schema as \`${option}\`.`,
     );
   }
   const failures: unknown[] = [];
@@ -45,8 +52,8 @@ function convertSchema({ of, option, schema }: DescribedSchema): unknown {
   }
   throw new EngineError(
     'agent-invalid',
-    `${of}: its schema has no JSON Schema: ${messageOf(failures[0])}. ` +
-      `Use types that JSON can carry, or give the JSON Schema as \`${option}\`.`,
+    `${of}: its schema cannot be converted to JSON Schema: ${messageOf(failures[0])}. ` +
+      `Use types that JSON supports, or pass the JSON Schema as \`${option}\`.`,
     null,
     { cause: failures[0] },
   );
@@ -70,5 +77,7 @@ function copySchema(of: string, schema: unknown): JsonObject {
 function describeTop(schema: JsonObject): string {
   if (schema.type !== undefined) return `type ${JSON.stringify(schema.type)}`;
   const keywords = Object.keys(schema);
-  return keywords.length === 0 ? 'a schema without a type' : `one with ${keywords.join(', ')} and no type`;
+  return keywords.length === 0
+    ? 'a schema without a type'
+    : `a schema with ${keywords.join(', ')} and no type`;
 }

@@ -1,20 +1,21 @@
 import type { Reconciliation } from '../protocol/tool.ts';
 
 /**
- * What a `reconcile` answered, if it is an answer. Anything else throws: a misspelt or forgotten answer
- * must leave the call in doubt, and never count as "it did not happen", which would run it again.
+ * Returns the answer of a tool's `reconcile` unchanged. Throws an `Error` if it is malformed: a misspelt or
+ * missing answer must leave the call in doubt. Read as "it did not happen", it would run the call again.
  */
-export function checkReconciliation(name: string, found: Reconciliation): Reconciliation {
-  if (typeof found === 'object' && found !== null) {
-    if ('unknown' in found && found.unknown === true) return found;
-    const isFinal = 'final' in found ? found.final : undefined;
-    if ('happened' in found && typeof found.happened === 'boolean' && isBooleanIfGiven(isFinal)) return found;
+export function checkReconciliation(name: string, answer: Reconciliation): Reconciliation {
+  if (typeof answer === 'object' && answer !== null) {
+    if ('unknown' in answer && answer.unknown === true) return answer;
+    const isFinal = 'final' in answer ? answer.final : undefined;
+    if ('happened' in answer && typeof answer.happened === 'boolean' && isOptionalBoolean(isFinal))
+      return answer;
   }
   throw new Error(
-    `reconcile of "${name}" answered neither { happened: true, output }, { happened: false, final? } nor { unknown: true }`,
+    `reconcile of "${name}": expected { happened: true, output }, { happened: false, final? } or { unknown: true }`,
   );
 }
 
-function isBooleanIfGiven(value: unknown): boolean {
+function isOptionalBoolean(value: unknown): boolean {
   return value === undefined || typeof value === 'boolean';
 }

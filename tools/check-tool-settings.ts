@@ -1,27 +1,27 @@
 import { EngineError } from '../protocol/error.ts';
 import { readApproval, type SideEffect } from '../protocol/tool.ts';
 
-/** The longest delay a timer can have; a longer one would fire at once. */
+/** The longest delay of `setTimeout` in ms; a longer one fires immediately. https://nodejs.org/api/timers.html */
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 
 const SIDE_EFFECTS: readonly unknown[] = ['none', 'idempotent', 'once'] satisfies SideEffect[];
 
-export type ToolSettings = {
+type ToolSettings = {
   name: string;
   sideEffect: SideEffect;
   retries: number;
   timeoutMs?: number | undefined;
   maxResultBytes?: number | undefined;
-  /** Anything; only checked where it is not a function. */
+  /** Checked unless it is a function. */
   approval?: unknown;
 };
 
-/** Throws an `EngineError` `agent-invalid` naming the tool, the setting, what was expected and what to do. */
+/** Throws an `EngineError` `agent-invalid` that names the tool, the setting, the expected and the actual value. */
 export function checkToolSettings(tool: ToolSettings): void {
   if (typeof tool.name !== 'string' || !/^[a-zA-Z0-9_-]{1,64}$/.test(tool.name)) {
     throw new EngineError(
       'agent-invalid',
-      `expected a tool name of 1 to 64 letters, digits, "_" or "-" (what every provider takes), got ${JSON.stringify(tool.name)?.slice(0, 200)}.`,
+      `expected a tool name of 1 to 64 letters, digits, "_" or "-" (accepted by every provider), got ${JSON.stringify(tool.name)?.slice(0, 200)}.`,
     );
   }
   if (!SIDE_EFFECTS.includes(tool.sideEffect)) {
@@ -31,21 +31,21 @@ export function checkToolSettings(tool: ToolSettings): void {
     );
   }
   if (!Number.isInteger(tool.retries) || tool.retries < 0) {
-    refuse(tool, `expected retries to be a whole number from 0, got ${tool.retries}.`);
+    refuse(tool, `expected retries to be an integer of 0 or more, got ${tool.retries}.`);
   }
   if (tool.retries > 0 && tool.sideEffect === 'once') {
     refuse(
       tool,
-      `its side effect must not happen twice ("once"), but retries is ${tool.retries}. ` +
-        'Leave retries out, or say sideEffect: "none" or "idempotent" if a second execution is safe.',
+      `a tool with sideEffect "once" cannot have retries, got ${tool.retries}. ` +
+        'Remove retries, or set sideEffect to "none" or "idempotent" if a second execution is safe.',
     );
   }
   if (tool.timeoutMs !== undefined && !isTimeout(tool.timeoutMs)) {
-    refuse(tool, `expected timeoutMs above 0 and up to ${LONGEST_TIMEOUT_MS}, got ${tool.timeoutMs}.`);
+    refuse(tool, `expected timeoutMs above 0 and at most ${LONGEST_TIMEOUT_MS}, got ${tool.timeoutMs}.`);
   }
   const { maxResultBytes } = tool;
   if (maxResultBytes !== undefined && !(Number.isSafeInteger(maxResultBytes) && maxResultBytes > 0)) {
-    refuse(tool, `expected maxResultBytes to be a whole number above 0, got ${maxResultBytes}.`);
+    refuse(tool, `expected maxResultBytes to be a positive integer, got ${maxResultBytes}.`);
   }
   const { approval } = tool;
   if (approval !== undefined && typeof approval !== 'function' && readApproval(approval) === undefined) {
@@ -56,6 +56,7 @@ export function checkToolSettings(tool: ToolSettings): void {
   }
 }
 
+/** Whether the value is a number of milliseconds that a timer can wait: above 0 and at most 2^31 - 1. */
 export function isTimeout(ms: unknown): ms is number {
   return typeof ms === 'number' && ms > 0 && ms <= LONGEST_TIMEOUT_MS;
 }

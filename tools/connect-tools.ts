@@ -3,25 +3,25 @@ import type { Tool, ToolSource } from '../protocol/tool.ts';
 import { uniqueToolNames } from './unique-tool-names.ts';
 
 export type ConnectedTools = {
-  /** Own entries only: a name such as `constructor` finds nothing that was not given. */
+  /** A `Map`, so that looking up a name such as `constructor` finds no inherited member. */
   tools: ReadonlyMap<string, Tool>;
-  /** Closes every source, also when one fails to; then rejects with the first failure. */
+  /** Closes every source, even if one fails to close; then rejects with the first failure. */
   close(): Promise<void>;
 };
 
 type Group = { from: string; tools: readonly Tool[] };
 
 /**
- * Connects the sources, all at once, and gives all tools by name, in the order they were given in. A
- * server's tool whose name something else has too is `mcp_LABEL_NAME`, on every server.
- * Rejects with the first source's error, or with an `EngineError` `agent-invalid` naming both owners of
- * a name that is there twice all the same; every source is closed then.
+ * Connects all sources in parallel and returns every tool by name, in the order of `entries`. A server's tool
+ * whose name is not unique is renamed to `mcp_LABEL_NAME`.
+ * Rejects with the first source's error, or with an `EngineError` `agent-invalid` that names both owners of
+ * a duplicate name; all sources are closed before it rejects.
  */
-export async function connectTools(given: readonly (Tool | ToolSource)[]): Promise<ConnectedTools> {
-  const sources = given.filter(isToolSource);
+export async function connectTools(entries: readonly (Tool | ToolSource)[]): Promise<ConnectedTools> {
+  const sources = entries.filter(isToolSource);
   const close = () => settleAll(sources.map(source => source.close()));
   try {
-    const connecting = given.map((entry, index) => connectGroup(entry, index));
+    const connecting = entries.map((entry, index) => connectGroup(entry, index));
     await Promise.allSettled(connecting);
     return { tools: nameTools(await Promise.all(connecting)), close };
   } catch (error) {
@@ -30,12 +30,15 @@ export async function connectTools(given: readonly (Tool | ToolSource)[]): Promi
   }
 }
 
-/** The tools by name where all are at hand; `undefined` where some have to be fetched. Throws as `connectTools` rejects. */
-export function listTools(given: readonly (Tool | ToolSource)[]): ReadonlyMap<string, Tool> | undefined {
-  const groups = given.flatMap((entry, index) =>
+/**
+ * Returns the tools by name, or `undefined` if any entry is a source that has to be connected first.
+ * Throws an `EngineError` `agent-invalid` for a duplicate name.
+ */
+export function listTools(entries: readonly (Tool | ToolSource)[]): ReadonlyMap<string, Tool> | undefined {
+  const groups = entries.flatMap((entry, index) =>
     isToolSource(entry) ? [] : [{ from: `tools[${index}]`, tools: [entry] }],
   );
-  return groups.length === given.length ? nameTools(groups) : undefined;
+  return groups.length === entries.length ? nameTools(groups) : undefined;
 }
 
 function isToolSource(entry: Tool | ToolSource): entry is ToolSource {
@@ -44,9 +47,8 @@ function isToolSource(entry: Tool | ToolSource): entry is ToolSource {
 
 async function connectGroup(entry: Tool | ToolSource, index: number): Promise<Group> {
   if (!isToolSource(entry)) return { from: `tools[${index}]`, tools: [entry] };
-  const named =
-    'name' in entry && typeof entry.name === 'string' ? `tools[${index}] ("${entry.name}")` : null;
-  return { from: named ?? `tools[${index}] (a tool source)`, tools: await entry.connect() };
+  const label = 'name' in entry && typeof entry.name === 'string' ? `"${entry.name}"` : 'a tool source';
+  return { from: `tools[${index}] (${label})`, tools: await entry.connect() };
 }
 
 function nameTools(groups: readonly Group[]): Map<string, Tool> {
@@ -60,8 +62,8 @@ function nameTools(groups: readonly Group[]): Map<string, Tool> {
       if (owner !== undefined) {
         throw new EngineError(
           'agent-invalid',
-          `two tools are named "${name}": one of ${owner} and one of ${from}. ` +
-            'Rename one; an MCP server takes a `prefix`, and can hide a tool.',
+          `two tools are named "${name}": one from ${owner} and one from ${from}. ` +
+            'Rename one. For an MCP server, set a `prefix` or hide the tool.',
         );
       }
       owners.set(name, from);

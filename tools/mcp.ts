@@ -1,3 +1,8 @@
+/**
+ * `mcp()`: the tools of an MCP server as a tool source. The folder mcp/ has the parts: `server-connection.ts`
+ * (one shared process or session), `stdio-server.ts` and `http-server.ts` (transports), `server-tool.ts` (a
+ * server's tool as a `Tool`), `check-schema.ts` (arguments against the server's schema).
+ */
 import { EngineError } from '../protocol/error.ts';
 import type { Tool, ToolSource } from '../protocol/tool.ts';
 import { isTimeout } from './check-tool-settings.ts';
@@ -9,29 +14,29 @@ import { type StdioServer, startProcess } from './mcp/stdio-server.ts';
 
 export type { HttpServer, McpToolOverride, StdioServer };
 
-/** How to reach the server, by shape: `command` is a process spoken to over stdio, `url` Streamable HTTP. */
+/** How to reach the server: `command` starts a process and uses stdio, `url` uses Streamable HTTP. */
 export type McpTransport = StdioServer | HttpServer;
 
 export type McpOptions = McpTransport & {
-  /** What errors call the server, and its tools' label. Default: the command, or the URL without its query. */
+  /** The server's name in errors, and the label of its tools. Default: the command, or the URL without its query. */
   name?: string;
-  /** By the server's own names for its tools. */
+  /** Overrides by tool name, as the server names its tools. */
   tools?: Readonly<Record<string, McpToolOverride>>;
   /**
-   * Whether the server's word counts: `readOnlyHint` is then `none`, `idempotentHint` is `idempotent`.
-   * Default `false`: every tool without an override is `once`.
+   * Whether to derive side effects from the server's hints: `readOnlyHint` means `none`, `idempotentHint` means
+   * `idempotent`. Default `false`: every tool without an override is `once`.
    */
   trustHints?: boolean;
-  /** Put before every tool's name; letters, digits, `_` or `-`. */
+  /** Prepended to every tool name. Letters, digits, `_` or `-`. */
   prefix?: string;
   /**
-   * How long connecting and listing may each take, and how long the server may be silent in a call.
-   * Default 10,000 and 60,000.
+   * Time limit in ms for connecting, for listing the tools, and for silence of the server during a call.
+   * Default: 10,000 for connecting and for listing, 60,000 for silence.
    */
   timeoutMs?: number;
   /**
-   * How long one call may take in all, in ms, whatever progress the server reports. A tool's own `timeoutMs`
-   * counts instead. Default 30 minutes.
+   * Time limit in ms for one call, regardless of reported progress. A tool's own `timeoutMs` takes
+   * precedence. Default: 30 minutes.
    */
   totalTimeoutMs?: number;
 };
@@ -42,25 +47,34 @@ const CONNECT_MS = 10_000;
 const SILENCE_MS = 60_000;
 const TOTAL_MS = 1_800_000;
 
-/** No provider takes more, and an error that lists them is no longer read. */
-const MOST_TOOLS = 1_000;
+/** No provider accepts more. */
+const MAX_TOOLS = 1_000;
 
 /**
- * The tools of an MCP server. `connect` starts it and lists them; everybody who connects shares one
- * process or session and one list. A server that ends is started again by the next call; one that has lost
- * the session is given a new one. `close` ends it for good, until somebody connects again. What it writes
- * to stderr is kept for errors, not shown.
+ * Creates a tool source for an MCP server. `connect` starts the server and lists its tools; all callers share
+ * one process or session and one list. If the process exits, the next call starts it again; if the server
+ * loses the session, the next call opens a new one. `close` ends the connection until the next `connect`.
+ * The server's stderr is not printed; its end is part of error messages.
  *
- * `connect` rejects with an `EngineError`: `tool-source-failed` when the server does not start or answer,
- * `agent-invalid` when `tools` names one it does not have, or two would have the same name.
- * `mcp` itself throws `agent-invalid` for options that cannot work.
+ * `connect` rejects with an `EngineError`: `tool-source-failed` when the server does not start or respond,
+ * `agent-invalid` when `tools` names an unknown tool, or two tools would have the same name.
+ * `mcp` itself throws an `EngineError` `agent-invalid` for invalid options.
+ *
+ * @example
+ * const files = mcp({
+ *   name: 'files',
+ *   command: 'npx',
+ *   args: ['-y', '@modelcontextprotocol/server-filesystem', '/data'],
+ *   tools: { read_text_file: { sideEffect: 'none' }, write_file: { approval: true } },
+ * });
+ * const agent = createAgent({ name: 'clerk', model, tools: [files] });
  */
 export function mcp(options: McpOptions): McpToolSource {
   checkShape(options);
   const name = options.name ?? nameServer(options);
   const { prefix = '', timeoutMs, totalTimeoutMs = TOTAL_MS } = options;
   if (!/^[a-zA-Z0-9_-]*$/.test(prefix)) {
-    refuse(name, `expected prefix to be of letters, digits, "_" or "-", got ${JSON.stringify(prefix)}.`);
+    refuse(name, `expected prefix to consist of letters, digits, "_" or "-", got ${JSON.stringify(prefix)}.`);
   }
   if (timeoutMs !== undefined && !isTimeout(timeoutMs)) {
     refuse(name, `expected timeoutMs above 0, got ${timeoutMs}.`);
@@ -79,13 +93,10 @@ export function mcp(options: McpOptions): McpToolSource {
   async function listTools(): Promise<readonly Tool[]> {
     const described = await fetchTools(await connection.open(), connectMs);
     refuseTooMany(name, described.length);
-    refuseUnknown(
-      name,
-      overrides,
-      described.map(tool => tool.name),
-    );
-    const shown = described.filter(tool => !overrides.get(tool.name)?.hidden);
-    const tools = shown.map(tool =>
+    const known = described.map(tool => tool.name);
+    refuseUnknown(name, overrides, known);
+    const visible = described.filter(tool => !overrides.get(tool.name)?.hidden);
+    const tools = visible.map(tool =>
       createServerTool(tool, {
         connection,
         server: name,
@@ -109,12 +120,12 @@ export function mcp(options: McpOptions): McpToolSource {
     name,
     connect() {
       if (listing) return listing;
-      const mine = listTools().catch(async error => {
-        if (listing === mine) await close();
+      const current = listTools().catch(async error => {
+        if (listing === current) await close();
         throw error;
       });
-      listing = mine;
-      return mine;
+      listing = current;
+      return current;
     },
     close,
   };
@@ -124,8 +135,8 @@ function checkShape({ command, url }: { command?: unknown; url?: unknown }): voi
   const isProcess = typeof command === 'string' && command !== '';
   const isHttp = typeof url === 'string' && url !== '';
   if (isProcess !== isHttp) return;
-  const expected = 'either `command`, the program that starts the server, or `url`, where it is';
-  throw new EngineError('agent-invalid', `mcp: expected ${expected}${isHttp ? ', and not both' : ''}.`);
+  const expected = 'either `command` (the program to start) or `url` (the address of the server)';
+  throw new EngineError('agent-invalid', `mcp: expected ${expected}${isHttp ? ', not both' : ''}.`);
 }
 
 function nameServer(transport: McpTransport): string {
@@ -133,17 +144,18 @@ function nameServer(transport: McpTransport): string {
   return isHttpUrl(transport.url) ? showUrl(transport.url) : 'url';
 }
 
-/** What is refused is not shown: it may be a secret. */
+/** Errors never quote the invalid URL or header value: either may contain a secret. */
 function checkHttpServer(name: string, { url, headers = {} }: HttpServer): void {
   if (!isHttpUrl(url)) refuse(name, 'expected `url` to be an http or https URL.');
   const { username, password } = new URL(url);
-  if (username !== '' || password !== '')
+  if (username !== '' || password !== '') {
     refuse(name, 'expected a `url` without credentials. Use `headers`.');
+  }
   for (const [header, value] of Object.entries(headers)) {
     try {
       new Headers([[header, value]]);
     } catch {
-      refuse(name, `the header ${JSON.stringify(header)} cannot be sent: its name or value is not legal.`);
+      refuse(name, `the header ${JSON.stringify(header)} cannot be sent: its name or value is invalid.`);
     }
   }
 }
@@ -165,10 +177,10 @@ async function fetchTools({ ask, explain }: Session, timeout: number) {
 }
 
 function refuseTooMany(server: string, count: number): void {
-  if (count <= MOST_TOOLS) return;
+  if (count <= MAX_TOOLS) return;
   throw new EngineError(
     'tool-source-failed',
-    `the MCP server "${server}" lists ${count} tools; at most ${MOST_TOOLS} are taken.`,
+    `the MCP server "${server}" lists ${count} tools; the limit is ${MAX_TOOLS}.`,
   );
 }
 
@@ -179,10 +191,10 @@ function refuseUnknown(
 ): void {
   const unknown = [...overrides.keys()].filter(name => !known.includes(name));
   if (unknown.length === 0) return;
-  const list = known.length === 0 ? 'no tools at all' : known.map(name => `"${name}"`).join(', ');
+  const list = known.length === 0 ? 'no tools' : known.map(name => `"${name}"`).join(', ');
   refuse(
     server,
-    `\`tools\` names ${unknown.map(name => `"${name}"`).join(', ')}, but the server has ${list}. Use one of its names.`,
+    `\`tools\` names ${unknown.map(name => `"${name}"`).join(', ')}, but the server has ${list}.`,
   );
 }
 

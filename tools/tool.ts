@@ -1,6 +1,10 @@
+/**
+ * `tool()`: a tool from a schema and a function. Tools of MCP servers come from `mcp()` in mcp.ts; both
+ * return the `Tool` of protocol/tool.ts. The other files of this folder check and name tools.
+ */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { EngineError } from '../protocol/error.ts';
-import type { JsonObject } from '../protocol/json.ts';
+import { given, type JsonObject } from '../protocol/json.ts';
 import type {
   CallView,
   Reconciliation,
@@ -23,48 +27,49 @@ export type ToolOptions<Input extends StandardSchemaV1, Output extends StandardS
   name: string;
   /** What the tool does and when to use it, for the model. */
   description: string;
-  /** Any Standard Schema of an object. Its output types `run`, `approval` and `reconcile`. */
+  /** Any Standard Schema of an object. Its output type is the input of `run`, `approval` and `reconcile`. */
   input: Input;
-  /** The JSON Schema the model sees, when `input` cannot give it or should not. */
+  /** The JSON Schema that the model receives, instead of the one that `input` generates. */
   inputSchema?: JsonObject;
-  /** Passed to providers that can hold the model to the schema. */
+  /** Passed to providers that can enforce the schema on the model's arguments. */
   strict?: boolean;
-  /** Checks what `run` returns; its output becomes the result. */
+  /** Validates the return value of `run`; the schema's output becomes the result. */
   output?: Output;
   /**
-   * What a second execution would do. Default `once`: it must not happen twice. A read that costs money is
-   * `idempotent`: a `none` call may run without leaving a trace.
+   * Whether a second execution is safe. Default `once`: the call must not run twice. Declare a read that
+   * costs money as `idempotent`: a `none` call may run without a trace in the journal.
    */
   sideEffect?: SideEffect;
-  /** Default `false`: no call needs a person. */
+  /** Whether calls need a person's approval. Default `false`. */
   approval?: ApprovalRule<Out<Input>>;
-  /** How long one attempt may take. */
+  /** The time limit of one attempt in ms. Default: none. */
   timeoutMs?: number;
   /**
-   * The longest result that is kept in the journal, in bytes of its JSON. Of a longer one the model reads the
-   * head and the tail, and the whole is kept beside the journal. Default: the agent's, which is 1 MiB.
+   * The largest result that the journal stores in full, in bytes of its JSON. For a larger one the journal and
+   * the model get the head and the tail, and the store keeps the full result as a blob. Default: the
+   * agent's limit, which is 1 MiB by default.
    */
   maxResultBytes?: number;
-  /** Attempts after the first; refused for `once`. Default 0. */
+  /** The number of attempts after the first. Must be 0 for `once`. Default 0. */
   retries?: number;
-  /** Finds out whether an interrupted `once` call happened. */
+  /** Finds out whether an interrupted `once` call took effect. */
   reconcile?: (
     call: CallView<Out<Input>>,
     context: ToolCallContext,
   ) => Reconciliation | Promise<Reconciliation>;
-  /** Without it the client executes the tool: its calls wait for a result from outside. */
+  /** Runs the tool. Without it this is a client tool: each call waits for its result from the caller. */
   run?: (input: Out<Input>, context: ToolCallContext) => In<Output> | Promise<In<Output>>;
 };
 
 /**
- * A tool from a schema and a function. The JSON Schema is built here, once. Of the tool made, `approval`
- * takes the call's JSON and validates it itself; `run` and `reconcile` take the value `validate` gave.
- * Throws an `EngineError` `agent-invalid` for whatever cannot work: name, schema, retries on `once`, timeout.
+ * Creates a tool from a schema and a function. On the returned `Tool`, `approval` takes the call's raw JSON and
+ * validates it; `run` and `reconcile` take the value that `validate` returned.
+ * Throws an `EngineError` `agent-invalid` for an invalid name, schema, timeout, or retries on a `once` tool.
  *
  * @example
  * tool({
  *   name: 'refund',
- *   description: 'Pays an order back.',
+ *   description: 'Refunds an order.',
  *   input: z.object({ orderId: z.string(), cents: z.int().positive() }),
  *   approval: call => call.input.cents > 5000,
  *   run: ({ orderId, cents }, { key }) => payments.refund(orderId, cents, { idempotencyKey: key }),
@@ -81,7 +86,7 @@ export function tool<
     throw new EngineError(
       'agent-invalid',
       `tool "${name}": expected \`input\` to be a Standard Schema (zod, valibot, arktype, …). ` +
-        'For a bare JSON Schema, give a schema that accepts it as `input` and the JSON Schema as `inputSchema`.',
+        'For a plain JSON Schema, pass a permissive schema as `input` and the JSON Schema as `inputSchema`.',
     );
   }
   return {
@@ -91,14 +96,16 @@ export function tool<
       of: `tool "${name}"`,
       option: 'inputSchema',
       schema: input,
-      ...(options.inputSchema && { given: options.inputSchema }),
+      given: options.inputSchema,
     }),
     sideEffect,
     retries,
-    ...(options.strict === undefined ? {} : { strict: options.strict }),
-    ...(timeoutMs === undefined ? {} : { timeoutMs }),
-    ...(maxResultBytes === undefined ? {} : { maxResultBytes }),
-    ...(typeof approval === 'function' ? {} : { fixedApproval: approval }),
+    ...given({
+      strict: options.strict,
+      timeoutMs,
+      maxResultBytes,
+      fixedApproval: typeof approval === 'function' ? undefined : approval,
+    }),
     validate: value => validateWith(input, value),
     approval: call => {
       if (typeof approval !== 'function') return approval;
@@ -124,7 +131,7 @@ async function approveTyped<Input extends StandardSchemaV1>(
 ) {
   const validation = await validateWith(schema, call.input);
   if (!validation.valid) {
-    throw new EngineError('input-invalid', `the input of "${call.name}" is not valid: ${validation.message}`);
+    throw new EngineError('input-invalid', `the input of "${call.name}" is invalid: ${validation.message}`);
   }
   return applyApprovalRule(rule, { ...call, input: validation.value as Out<Input> });
 }
@@ -133,6 +140,6 @@ async function checkOutput(name: string, schema: StandardSchemaV1, returned: unk
   const validation: Validation = await validateWith(schema, returned);
   if (validation.valid) return validation.value;
   throw new Error(
-    `"${name}" has run, but what it returned is not what its output schema says: ${validation.message}`,
+    `"${name}" ran, but its return value does not match its output schema: ${validation.message}`,
   );
 }

@@ -5,9 +5,9 @@ import type { Validation } from '../protocol/tool.ts';
 const SHOWN_ISSUES = 10;
 
 /**
- * What any Standard Schema says of a value: its output, or a message that lists the issues with their
- * paths (`items[0].sku: expected string, received undefined`). Never throws or rejects: a schema that
- * does gives an invalid result with its message. Synchronous when the schema is.
+ * Validates a value with any Standard Schema. Returns the schema's output, or a message that lists the issues
+ * with their paths (`items[0].sku: expected string, received undefined`). Never throws or rejects: if the
+ * schema itself throws, the result is invalid. Synchronous if the schema is.
  */
 export function validateWith(schema: StandardSchemaV1, value: unknown): Validation | Promise<Validation> {
   try {
@@ -26,11 +26,11 @@ function toValidation(result: StandardSchemaV1.Result<unknown>): Validation {
 }
 
 function toFailure(error: unknown): Validation {
-  return { valid: false, message: `the schema could not check the value: ${messageOf(error)}` };
+  return { valid: false, message: `the schema failed to validate the value: ${messageOf(error)}` };
 }
 
 function describeIssues(issues: readonly StandardSchemaV1.Issue[]): string {
-  if (issues.length === 0) return 'not valid; the schema does not say why';
+  if (issues.length === 0) return 'invalid; the schema gives no reason';
   const lines = issues.slice(0, SHOWN_ISSUES).map(describeIssue);
   if (issues.length > SHOWN_ISSUES) lines.push(`and ${issues.length - SHOWN_ISSUES} more`);
   return lines.join('; ');

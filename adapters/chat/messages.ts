@@ -13,7 +13,7 @@ import { WireCallIds } from './wire-call-ids.ts';
  * exactly one result for each of its calls, in the transcript's order. Control items, calls that the provider
  * ran itself, other providers' opaque data, and results without a call are omitted.
  */
-export function messagesOf(transcript: readonly Item[], dialect: ChatDialect, model: string): JsonObject[] {
+function messagesOf(transcript: readonly Item[], dialect: ChatDialect, model: string): JsonObject[] {
   const ids = new WireCallIds(transcript, dialect.callIds);
   const results = new Results(transcript);
   const messages: JsonObject[] = [];

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openaiResponses } from '../../adapters/openai-responses.ts';
+import { given } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { SideEffect } from '../../protocol/tool.ts';
 import { sqlite } from '../../stores/sqlite.ts';
@@ -20,8 +21,8 @@ import {
 } from './measure-tool.ts';
 
 /**
- * The engine as an app has it, with every default but its limits; on disk in a folder of its own. The tool has no side
- * effects, and says so unless told otherwise.
+ * Opens Agentchart with default options except its limits; SQLite uses a temporary folder. The tool is declared as
+ * `none` unless `sideEffect` is set.
  */
 export function openAgentchart(
   fetch: typeof globalThis.fetch,
@@ -64,7 +65,7 @@ export function openAgentchart(
     converse() {
       let last: string | undefined;
       return async message => {
-        const options = { stream: false, ...(last === undefined ? {} : { continues: last }) };
+        const options = { stream: false, ...given({ continues: last }) };
         const run = await agent.start(message, options);
         last = run.id;
         return textOf(await run.settled());
@@ -87,5 +88,5 @@ function openStore(kind: 'memory' | 'sqlite'): { store: Store; discard(): void }
 
 function textOf(settled: Settled): string {
   if (settled.status === 'finished') return settled.text;
-  throw new Error(`Expected the run to finish, it is ${JSON.stringify(settled)}`);
+  throw new Error(`Expected a finished run, got ${JSON.stringify(settled)}`);
 }

@@ -4,8 +4,8 @@ import { makeCall, makeResult, type StepContender } from './step-contender.ts';
 type Message = { role: string; [member: string]: unknown };
 
 /**
- * A loop that keeps its whole state after each step, as engines do that checkpoint: one row a run, replaced,
- * in the same SQLite with the same durability.
+ * Opens a loop that stores its full state after each step, as checkpointing engines do: one row per run, in SQLite
+ * with the same durability settings.
  */
 export function openCheckpointLoop(file: string): StepContender {
   const database = new DatabaseSync(file);

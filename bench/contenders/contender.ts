@@ -1,31 +1,31 @@
 import type { StandIn } from '../provider.ts';
 
-/** An agent loop to be measured. All but the peers send the provider the same requests. */
+/** An agent loop to measure. All except the peers send the same requests to the provider. */
 export interface Contender {
-  /** One run, not streamed, from a message to the final text. */
+  /** Runs the agent without streaming; resolves to the final text. */
   run(message: string): Promise<string>;
-  /** One run, streamed; `onDelta` is called for each piece of text as it comes. */
+  /** Runs the agent with streaming; calls `onDelta` for each piece of text. */
   read(message: string, onDelta: () => void): Promise<string>;
-  /** A conversation: each call is a run that goes on from the one before. */
+  /** Starts a conversation: each call of the function is a run that continues the previous one. */
   converse(): (message: string) => Promise<string>;
-  /** How often the tool was executed so far. */
+  /** The number of tool executions so far. */
   executions(): number;
   close(): Promise<void>;
 }
 
-export const HAND_LOOP = 'hand-written loop';
+const HAND_LOOP = 'hand-written loop';
 export const MEMORY = 'agentchart, memory';
 export const SQLITE = 'agentchart, sqlite';
-/** With a tool that must not run twice: its start waits for the disk. */
+/** With a `once` tool: each start is on disk before the tool runs. */
 export const SQLITE_ONCE = 'agentchart, sqlite, once';
 export const CONTENDERS = [HAND_LOOP, MEMORY, SQLITE] as const;
 
 export const AI_SDK = 'AI SDK 7';
-export const LANGGRAPH = 'LangGraph.js';
-/** Other projects' loops, at `bench/peers`. They ask the same model the same things, in requests of their own form. */
+const LANGGRAPH = 'LangGraph.js';
+/** The loops of other projects in `bench/peers`. They make the same model calls in their own request format. */
 export const PEERS = [AI_SDK, LANGGRAPH] as const;
 
-/** Loads the contender alone: a process that measures one has nothing of the others in memory. */
+/** Opens a contender. Imports only its module, so that the others use no memory in this process. */
 export async function openContender(name: string, provider: StandIn): Promise<Contender> {
   switch (name) {
     case HAND_LOOP:
@@ -45,21 +45,19 @@ export async function openContender(name: string, provider: StandIn): Promise<Co
       return (await import('../peers/langgraph.js')).openLangGraph(provider.fetch);
     default:
       throw new Error(
-        `There is no contender "${name}". They are: ${[...CONTENDERS, SQLITE_ONCE, ...PEERS].join('; ')}.`,
+        `Unknown contender "${name}". Expected one of: ${[...CONTENDERS, SQLITE_ONCE, ...PEERS].join('; ')}.`,
       );
   }
 }
 
-/** Throws when a run did not say what it had to. */
+/** Throws an `Error` if a run's text differs from the expected one. */
 export function expectText(found: string, expected: string): void {
   if (found === expected) return;
-  throw new Error(
-    `Expected the run to end with "${expected.slice(0, 80)}", it ended with "${found.slice(0, 80)}".`,
-  );
+  throw new Error(`Expected the final text "${expected.slice(0, 80)}", got "${found.slice(0, 80)}".`);
 }
 
-/** Throws when tools were not executed as often as the model asked. */
+/** Throws an `Error` if the number of tool executions differs from the expected one. */
 export function expectExecutions(contender: Contender, expected: number): void {
   const found = contender.executions();
-  if (found !== expected) throw new Error(`Expected ${expected} executions of the tool, found ${found}.`);
+  if (found !== expected) throw new Error(`Expected ${expected} tool executions, got ${found}.`);
 }

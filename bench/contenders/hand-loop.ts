@@ -17,7 +17,7 @@ const TOOLS: FunctionTool[] = [
   { type: 'function', name: TOOL_NAME, description: TOOL_DESCRIPTION, parameters: PARAMETERS, strict: false },
 ];
 
-/** What one writes by hand: the official client, a loop, parsed and validated arguments, nothing kept. */
+/** Opens a hand-written loop: the official client, parsed and validated arguments, nothing stored. */
 export function openHandLoop(fetch: typeof globalThis.fetch): Contender {
   const client = new OpenAI({ apiKey: API_KEY, baseURL: BASE_URL, maxRetries: 0, fetch });
   const settings = {
@@ -76,7 +76,7 @@ export function openHandLoop(fetch: typeof globalThis.fetch): Contender {
   };
 }
 
-/** An answer as the API takes it back where it does not keep responses: without an id. */
+/** Returns an answer as input for the next request with `store: false`: without an id. */
 function answer(text: string): ResponseInputItem {
   return { role: 'assistant', content: [{ type: 'output_text', text }] } as ResponseInputItem;
 }

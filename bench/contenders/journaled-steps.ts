@@ -8,7 +8,7 @@ import { createAgent, tool } from '../../tools/agent/index.ts';
 import { inputSchema } from './measure-tool.ts';
 import { makeCall, makeResult, type StepContender } from './step-contender.ts';
 
-/** The engine with every default but its limits. */
+/** Opens Agentchart with default options except its limits, and counts the bytes passed to the store. */
 export function openJournaledSteps(file: string): StepContender {
   const store = sqlite(file);
   let bytes = 0;
@@ -51,7 +51,7 @@ export function openJournaledSteps(file: string): StepContender {
       await agent.close();
     },
     handedBytes: () => bytes,
-    /** As if the process had died right before it ended: a fifth of the journal is behind the snapshot. */
+    /** As after a crash right before the end: a fifth of the journal follows the snapshot. */
     async resume() {
       const [snapshot] = snapshots.slice(-2);
       const { state } = await loadRun({ ...bindAll(store), loadSnapshot: async () => snapshot }, 'run_steps');
@@ -107,7 +107,7 @@ function finalTurn(): ModelTurn {
   return { ...REST, text, toolCalls: [], finishReason: 'stop', items: [message] };
 }
 
-/** The store's methods as functions of their own. */
+/** Returns the store with bound methods. */
 function bindAll(store: Store): Store {
   return {
     create: store.create.bind(store),

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 
-/** The agent every contender plays: its model, its instructions and its one tool. */
+/** The agent of every contender: its model, its instructions and its tool. */
 
 export const MODEL = 'gpt-4.1';
 export const BASE_URL = 'http://stand-in.invalid/v1';
@@ -19,6 +19,7 @@ export const PARAMETERS = {
   additionalProperties: false,
 };
 
+/** The tool's function. */
 export async function measurePoint({ point, unit }: z.infer<typeof inputSchema>) {
   return { point, length: point * 2, unit };
 }

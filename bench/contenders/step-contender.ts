@@ -1,18 +1,19 @@
-/** An engine that keeps a long run on disk. Model and tool are the same for all, and answer at once. */
+/** An engine that stores a long run on disk. Model and tool are the same for all, and respond immediately. */
 export interface StepContender {
-  /** A run of so many rounds of one call; `onStep` at the beginning of each, and at the end. */
+  /** Runs `steps` rounds of one call. Calls `onStep` at the start of each round, and at the end. */
   run(steps: number, onStep: (step: number) => void): Promise<void>;
-  /** What was given to be written so far: characters of JSON, which is ASCII here. */
+  /** The bytes of JSON passed to the store so far. */
   handedBytes(): number;
-  /** Opens the run as a new process would that takes it over in the middle; gives how many messages it has. */
+  /** Opens the run as a new process would. Resolves to its number of messages. */
   resume(): Promise<number>;
   close(): Promise<void>;
 }
 
-export const CHECKPOINTS = 'whole state a step';
-export const JOURNAL = 'agentchart, sqlite';
+const CHECKPOINTS = 'whole state a step';
+const JOURNAL = 'agentchart, sqlite';
 export const STEP_CONTENDERS = [CHECKPOINTS, JOURNAL] as const;
 
+/** Opens a contender on a database file. Throws an `Error` for an unknown name. */
 export async function openStepContender(name: string, file: string): Promise<StepContender> {
   switch (name) {
     case CHECKPOINTS:
@@ -20,10 +21,11 @@ export async function openStepContender(name: string, file: string): Promise<Ste
     case JOURNAL:
       return (await import('./journaled-steps.ts')).openJournaledSteps(file);
     default:
-      throw new Error(`There is no contender "${name}". They are: ${STEP_CONTENDERS.join('; ')}.`);
+      throw new Error(`Unknown contender "${name}". Expected one of: ${STEP_CONTENDERS.join('; ')}.`);
   }
 }
 
+/** Returns the call of a step. */
 export function makeCall(step: number) {
   return {
     callId: `call_${step}`,
@@ -32,11 +34,12 @@ export function makeCall(step: number) {
   };
 }
 
+/** Returns the result of a step's call. */
 export async function makeResult(step: number): Promise<string> {
   return textOf(step + 0.5, 600);
 }
 
-/** Text of so many characters that differs from step to step: a store does not get away with unchanged pages. */
+/** Returns a text that differs in each step, so that a store cannot skip unchanged pages. */
 function textOf(seed: number, length: number): string {
   let text = '';
   for (let value = seed * 7919 + 1; text.length < length; value = (value * 48_271) % 2_147_483_647)

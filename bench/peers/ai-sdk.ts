@@ -12,7 +12,7 @@ import {
   TOOL_NAME,
 } from '../contenders/measure-tool.ts';
 
-/** Vercel's AI SDK as its documentation has a loop with tools: nothing is kept, nothing is repeated. */
+/** Opens Vercel's AI SDK with a loop from its documentation: no storage, no retries. */
 export function openAiSdk(fetch: typeof globalThis.fetch): Contender {
   const provider = createOpenAI({ apiKey: API_KEY, baseURL: BASE_URL, fetch });
   let executions = 0;

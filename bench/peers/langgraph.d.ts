@@ -1,4 +1,4 @@
 import type { Contender } from '../contenders/contender.ts';
 
-/** LangGraph.js with its prebuilt agent and no checkpointer. JavaScript: its types are not installed with ours. */
+/** Opens LangGraph.js with its prebuilt agent and no checkpointer. In JavaScript, because its types are not installed. */
 export function openLangGraph(fetch: typeof globalThis.fetch): Contender;

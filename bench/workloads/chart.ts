@@ -34,7 +34,7 @@ const CONTENDERS: Readonly<Record<string, Next>> = {
   'the chart, compiled': (state, event) => compiled.next(state, event).state,
 };
 
-/** What the chart's own steps cost: rounds of one call that is made, started and settled. */
+/** The cost of the chart's steps: rounds of one call that is made, started and settled. */
 export const chart: Workload = {
   name: 'chart',
   title: `The chart alone: ${ROUNDS} rounds of one call, three events each`,
@@ -46,7 +46,7 @@ export const chart: Workload = {
   ],
   async measure(name) {
     const next = CONTENDERS[name];
-    if (next === undefined) throw new Error(`There is no contender "${name}".`);
+    if (next === undefined) throw new Error(`Unknown contender "${name}".`);
     const { state: begun } = initial(STARTED);
     const events = makeEvents(begun);
     const play = async (runs: number) => {
@@ -83,16 +83,16 @@ const STARTED: RunStarted = {
   stream: true,
 };
 
-/** All rounds of a run, and its answer. */
+/** The events of all rounds of a run, and its answer. */
 function makeEvents(begun: ChartState): ChartEvent[] {
-  const told = Array.from({ length: ROUNDS }, (_, round) => makeCall(`call_${round}`)).flatMap(call => [
+  const rounds = Array.from({ length: ROUNDS }, (_, round) => makeCall(`call_${round}`)).flatMap(call => [
     calling(call),
     starting(call.callId),
     settling(call.callId),
   ]);
   const events: ChartEvent[] = [];
   let state = begun;
-  for (const one of [...told, answering('The points are measured.')]) {
+  for (const one of [...rounds, answering('The points are measured.')]) {
     const event = stamp(state.context, one);
     events.push(event);
     state = compiled.next(state, event).state;

@@ -11,14 +11,14 @@ import { fitExponent, median } from '../statistics.ts';
 import type { Metrics, Workload } from '../workload.ts';
 
 const RUNS = 200;
-/** Runs whose median stands for the one in their middle. */
+/** The number of runs whose median is reported for the run in their middle. */
 const WINDOW = 11;
 const PLACES = [10, 50, 100, 195] as const;
 
-/** A long conversation: what a run costs when many came before it. Each is a message, a tool and an answer. */
+/** A long conversation: the cost of a run after many earlier ones. Each run is a message, a tool call and an answer. */
 export const conversation: Workload = {
   name: 'conversation',
-  title: `A conversation of ${RUNS} runs, each continuing the one before (wall ms of a run)`,
+  title: `A conversation of ${RUNS} runs, each continuing the one before (wall ms per run)`,
   contenders: CONTENDERS,
   peers: PEERS,
   repetitions: 2,
@@ -45,7 +45,7 @@ export const conversation: Workload = {
   },
 };
 
-/** How long each run of a conversation took, in ms. */
+/** Returns the duration of each run of a conversation in ms. */
 async function talk(contender: Contender, runs: number): Promise<number[]> {
   const say = contender.converse();
   const times: number[] = [];

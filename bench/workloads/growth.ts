@@ -15,10 +15,10 @@ const ROUNDS = [25, 50, 100, 200] as const;
 const WARM_UP_ROUNDS = 800;
 const RUNS = 2;
 
-/** Long runs: how the cost of a run grows with its rounds, when each sends the whole history. */
+/** Long runs: how the cost grows with the number of rounds, when each round sends the full history. */
 export const growth: Workload = {
   name: 'growth',
-  title: 'Long runs, 1 tool a round (CPU ms a run; exponent 1 is linear)',
+  title: 'Long runs, 1 tool per round (CPU ms per run; exponent 1 is linear)',
   contenders: CONTENDERS,
   peers: PEERS,
   repetitions: 2,

@@ -8,10 +8,10 @@ import type { Workload } from '../workload.ts';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const BARE = 'bare node';
 
-/** What it costs to have a package: a fresh process that imports it and ends. Ours is the built one. */
+/** The cost of importing a package in a new process. Agentchart is measured as built. */
 export const importing: Workload = {
   name: 'import',
-  title: 'Import (a process that imports one package and ends)',
+  title: 'Import (a new process that imports one package and exits)',
   contenders: [BARE, 'xstate', 'zod', 'openai', 'agentchart/machine', 'agentchart'],
   repetitions: 4,
   columns: [
@@ -44,7 +44,7 @@ const reportSchema = z.object({
   rssMb: z.number(),
 });
 
-/** A module that reports what `source` took. Plain JavaScript: stripping types is no part of an import. */
+/** Returns a module that measures `source`. In JavaScript, so that stripping types is not measured. */
 function measuring(source: string): string {
   return `
     const cpu = process.cpuUsage(), rss = process.memoryUsage.rss(), begun = performance.now();
@@ -57,7 +57,7 @@ function measuring(source: string): string {
   `;
 }
 
-/** The package is measured as it ships. */
+/** Builds the package if a source file is newer than the build. */
 function buildIfStale(): void {
   const built = newest(join(ROOT, 'dist'), '.js');
   const folders = [
@@ -74,13 +74,13 @@ function buildIfStale(): void {
   ];
   const sources = folders.map(folder => newest(join(ROOT, folder), '.ts'));
   if (built > Math.max(...sources, statSync(join(ROOT, 'build.ts')).mtimeMs)) return;
-  process.stderr.write('building the package\n');
+  process.stderr.write('Building the package.\n');
   const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm';
   const build = spawnSync(npm, ['run', '-s', 'build'], { cwd: ROOT, encoding: 'utf8' });
   if (build.status !== 0) throw new Error(`npm run build failed:\n${build.stdout}${build.stderr}`);
 }
 
-/** When the latest of a folder's files was written, ms since the epoch; 0 without one. */
+/** Returns the latest modification time of a folder's files, in ms since the epoch; 0 without files. */
 function newest(folder: string, ending: string): number {
   if (!existsSync(folder)) return 0;
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(name =>

@@ -16,7 +16,7 @@ const WARM_UP = 100;
 const ROUNDS = 2;
 const CALL_MS = 50;
 
-/** Many runs at once in one process, each waiting for its model most of the time. */
+/** Many concurrent runs in one process, each waiting for its model most of the time. */
 export const inFlight: Workload = {
   name: 'in-flight',
   title: `${RUNS} runs in flight, ${ROUNDS + 1} model calls of ${CALL_MS} ms each (ideal ${(ROUNDS + 1) * CALL_MS} ms)`,

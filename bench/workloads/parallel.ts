@@ -10,7 +10,7 @@ import { answerRounds, finalText, StandIn } from '../provider.ts';
 import { repeat, time } from '../stopwatch.ts';
 import type { Metrics, Workload } from '../workload.ts';
 
-/** `warmUp` runs come first: a server that makes such runs has made many. */
+/** `warmUp` runs are not measured: a server is warm. */
 type Shape = { metric: string; rounds: number; parallel: number; warmUp: number; runs: number };
 
 const SHAPES: readonly Shape[] = [
@@ -19,10 +19,10 @@ const SHAPES: readonly Shape[] = [
   { metric: '1x256', rounds: 1, parallel: 256, warmUp: 60, runs: 15 },
 ];
 
-/** Many tools at once: what a run costs, and whether a call costs more the more there are. */
+/** Parallel tool calls: the cost of a run, and how the cost per call grows with their number. */
 export const parallel: Workload = {
   name: 'parallel',
-  title: 'Parallel tools (ms of CPU and of wall time for a whole run)',
+  title: 'Parallel tools (CPU and wall ms per run)',
   contenders: CONTENDERS,
   peers: PEERS,
   repetitions: 3,

@@ -7,21 +7,21 @@ import type { Metrics, Workload } from '../workload.ts';
 
 const STEPS = 2_000;
 const MARKS = [200, 500, 1_000, 2_000] as const;
-/** Steps before a mark whose times are taken. */
+/** The number of steps before a mark whose median is reported. */
 const SPAN = 100;
 const RESUMES = 5;
 const MB = 1_000_000;
 
-/** One long run on disk: what a step writes and takes as the run grows, and what taking it over takes. */
+/** One long run on disk: the bytes and the time per step as the run grows, and the time to resume it. */
 export const steps: Workload = {
   name: 'steps',
-  title: `One run of ${STEPS.toLocaleString('en-US')} steps on disk (wall ms a step; MB in all)`,
+  title: `One run of ${STEPS.toLocaleString('en-US')} steps on disk (wall ms per step; MB in total)`,
   contenders: STEP_CONTENDERS,
   repetitions: 1,
   columns: [
     ...MARKS.map(mark => ({ label: `step ${mark}`, metric: `${mark} ms`, digits: 2 })),
     { label: 'MB to store', metric: 'handed', digits: 1 },
-    { label: 'kB a step, early', metric: 'earlyKb', digits: 1 },
+    { label: 'kB/step, early', metric: 'earlyKb', digits: 1 },
     { label: 'late', metric: 'lateKb', digits: 1 },
     { label: 'MB written', metric: 'written', digits: 1 },
     { label: 'MB file', metric: 'file', digits: 1 },
@@ -54,7 +54,7 @@ export const steps: Workload = {
       const start = performance.now();
       const messages = await contender.resume();
       resumes.push(performance.now() - start);
-      if (messages < 2 * STEPS) throw new Error(`Expected ${2 * STEPS} messages, found ${messages}.`);
+      if (messages < 2 * STEPS) throw new Error(`Expected ${2 * STEPS} messages, got ${messages}.`);
     }
     metrics.resumeMs = median(resumes);
     await contender.close();
@@ -67,7 +67,7 @@ function sizeOf(file: string): number {
   return statSync(file, { throwIfNoEntry: false })?.size ?? 0;
 }
 
-/** Bytes this process has written so far; `null` where the platform does not say. */
+/** Returns the bytes that this process has written so far; `null` if the platform does not report it. */
 function readWritten(): number | null {
   try {
     return Number(/^wchar: (\d+)$/m.exec(readFileSync('/proc/self/io', 'utf8'))?.[1] ?? Number.NaN);

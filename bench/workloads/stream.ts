@@ -16,7 +16,7 @@ const STREAMS = 2;
 const SHORT = 200;
 const SHORT_STREAMS = 60;
 
-/** A long streamed answer, as the reader gets it, and how long its first piece takes. */
+/** A long streamed answer: the throughput for the reader, and the time to the first delta. */
 export const stream: Workload = {
   name: 'stream',
   title: `${CHUNKS.toLocaleString('en-US')} streamed chunks; the first delta of a run of ${SHORT}`,

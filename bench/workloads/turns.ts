@@ -15,14 +15,14 @@ import type { Workload } from '../workload.ts';
 
 const ROUNDS = 20;
 const CALLS = ROUNDS + 1;
-/** Until the compiler has settled: a server makes turns all day. */
+/** The number of runs until the JIT compiler has settled, as on a server. */
 const WARM_UP = 60;
 const RUNS = 30;
 
-/** What a turn costs: the loop's own work around a model that answers at once. */
+/** The cost of a turn: the loop's own work around a model that responds immediately. */
 export const turns: Workload = {
   name: 'turns',
-  title: `${ROUNDS} rounds × 1 tool, ${CALLS} model calls a run (whole history sent each time)`,
+  title: `${ROUNDS} rounds × 1 tool, ${CALLS} model calls per run (full history sent each time)`,
   contenders: [...CONTENDERS, SQLITE_ONCE],
   peers: PEERS,
   repetitions: 5,

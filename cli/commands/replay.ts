@@ -117,9 +117,7 @@ function makeFact(output: Output) {
  * Reads a file written by `agentchart export`: a JSON document, then one JSON line for each part of its large
  * results. Holds one large result in memory at a time. Throws `input-invalid`.
  */
-export async function readExportFile(
-  file: string,
-): Promise<{ exported: UncheckedExport; blobs: ExportedBlobs }> {
+async function readExportFile(file: string): Promise<{ exported: UncheckedExport; blobs: ExportedBlobs }> {
   const document: string[] = [];
   const blobs = new ExportedBlobs();
   let exported: UncheckedExport | undefined;

@@ -1,18 +1,9 @@
 import type { RunHappening } from '../../engine/run/run.ts';
-import type { Settled } from '../../engine/run/settled.ts';
 import type { ChartState } from '../../machines/step.ts';
 import { filterText } from '../../text/text-filter.ts';
 import type { Agent } from '../../tools/agent/agent.ts';
 import type { Output } from './output.ts';
-import { TerminalView } from './terminal-view.ts';
-
-/** Shows a run while a command drives or follows it. */
-export interface View {
-  /** Shows a journal entry (in order) or a delta. */
-  take(happening: RunHappening): void;
-  /** Shows how the run ended. Waiting runs are shown by the caller. */
-  end(settled: Exclude<Settled, { status: 'waiting' }>): void;
-}
+import { TerminalView, type View } from './terminal-view.ts';
 
 type ViewOptions = {
   output: Output;

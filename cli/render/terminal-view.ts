@@ -27,6 +27,14 @@ type TerminalViewOptions = {
   showText(text: string): string;
 };
 
+/** Shows a run while a command drives or follows it. */
+export interface View {
+  /** Shows a journal entry (in order) or a delta. */
+  take(happening: RunHappening): void;
+  /** Shows how the run ended. Waiting runs are shown by the caller. */
+  end(settled: Exclude<Settled, { status: 'waiting' }>): void;
+}
+
 /**
  * Prints a run as text: each state with the reason for entering it, tool calls with input and result, and the
  * model's text. With `output.isLive` text is streamed, otherwise printed when its turn is complete.

@@ -44,7 +44,7 @@ export type RejectOptions = CallOptions & { reason?: string; digest?: string; st
 /** Options of `run.answer`. `output`: the call's result, JSON. `digest` as in `ApproveOptions`. */
 export type AnswerOptions = CallOptions & { output: unknown; isError?: boolean; digest?: string };
 /** `force`: retry even if an earlier attempt of the call may still act. */
-export type Retry = { retry: true; force?: boolean };
+type Retry = { retry: true; force?: boolean };
 /** How `run.resolve` settles a call in doubt: run it again, or record that it happened or failed. */
 export type Resolution = CallOptions & (Retry | { happened: true; output: unknown } | { failed: string });
 

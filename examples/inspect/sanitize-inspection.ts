@@ -1,68 +1,46 @@
 import type { StatelyInspectionEvent } from '@xstate/inspect';
+import { given } from '../../protocol/json.ts';
 
 /**
- * What of a run an inspector may see: types, ids, states, counters and names. Texts, inputs, outputs,
- * arguments, opaque data, idempotency keys, digests, reasons and people's names stay in the process.
+ * Sanitizes what an inspector receives. It may see types, ids, states, counters and names, but no texts, inputs,
+ * outputs, arguments, opaque data, idempotency keys, digests, reasons or people's names.
  *
- * What is kept is listed; anything else, what later versions add too, is dropped.
+ * An allowlist: members that are not listed are dropped, including those that later versions add.
  */
 
 type Json = Record<string, unknown>;
 
-/** Members whose text is of a fixed vocabulary, an id, or a name. */
-const WORDS: ReadonlySet<string> = new Set([
-  ...[
-    'type',
-    'id',
-    'runId',
-    'callId',
-    'childRunId',
-    'continues',
-    'name',
-    'provider',
-    'model',
-    'role',
-    'kind',
-  ],
-  ...['status', 'finishReason', 'code', 'sideEffect', 'executedBy', 'closing', 'finalAnswer', 'onLimit'],
-]);
+/** Members that are kept if they are strings: fixed vocabularies, ids and names. */
+const WORDS: ReadonlySet<string> = new Set(
+  `type id runId callId childRunId continues name provider model role kind status finishReason code
+  sideEffect executedBy closing finalAnswer onLimit`.split(/\s+/),
+);
 
-/** Members that are kept where they are numbers, booleans or null. */
-const COUNTERS: ReadonlySet<string> = new Set([
-  ...['at', 'now', 'startedAt', 'generation', 'number', 'attempt', 'attempts', 'model', 'final', 'shown'],
-  ...['calls', 'draft', 'open', 'batch', 'turns', 'toolCalls', 'deniedCalls', 'tokens', 'cost', 'activeMs'],
-  ...[
-    'activeSince',
-    'paused',
-    'steps',
-    'finishersDone',
-    'rejections',
-    'sentBack',
-    'timer',
-    'until',
-    'stream',
-  ],
-  ...['inputTokens', 'outputTokens', 'cachedInputTokens', 'cacheWriteTokens', 'reasoningTokens'],
-  ...['retryable', 'retryAt', 'status', 'isError', 'gate', 'reconcilable', 'edited', 'expiresAt', 'sticky'],
-]);
+/** Members that are kept if they are numbers, booleans or null. */
+const COUNTERS: ReadonlySet<string> = new Set(
+  `at now startedAt generation number attempt attempts model final shown calls draft open batch turns
+  toolCalls deniedCalls tokens cost activeMs activeSince paused steps finishersDone rejections sentBack
+  timer until stream inputTokens outputTokens cachedInputTokens cacheWriteTokens reasoningTokens
+  retryable retryAt status isError gate reconcilable edited expiresAt sticky`.split(/\s+/),
+);
 
-/** Members that are looked into. */
-const CONTAINERS: ReadonlySet<string> = new Set([
-  ...['agent', 'config', 'models', 'limits', 'turn', 'lastTurn', 'usage', 'next', 'failure', 'error'],
-  ...['calls', 'transcript', 'inbox', 'items', 'decision', 'resolution'],
-]);
+/** Objects and arrays whose members are sanitized in turn; others are dropped. */
+const CONTAINERS: ReadonlySet<string> = new Set(
+  `agent config models limits turn lastTurn usage next failure error calls transcript inbox items
+  decision resolution`.split(/\s+/),
+);
 
-/** For the inspector's `sanitizeContext`. */
+/** The inspector's option `sanitizeContext`. */
 export function sanitizeContext(context: unknown): Json {
   return keepListed(context);
 }
 
-/** For the inspector's `sanitizeEvent`: the event an actor is started with carries its input, so its name is all of it. */
+/** The inspector's option `sanitizeEvent`. XState's own events carry the actor's input, so only their type is kept. */
 export function sanitizeEvent(event: { type: string }): { type: string } {
   return event.type.startsWith('xstate.') ? { type: event.type } : { ...keepListed(event), type: event.type };
 }
 
-/** For the inspector's `serialize`: the two others do not see an actor's input, output and error. */
+/** The inspector's option `serialize`. Removes an actor's input, output and error, which the other two options do not see. */
 export function sanitizeMessage(message: StatelyInspectionEvent): StatelyInspectionEvent {
   switch (message.type) {
     case '@xstate.actor':
@@ -78,8 +56,7 @@ function keepPlace<Snapshot extends object>(snapshot: Snapshot): Snapshot {
   const { status, value, context } = snapshot as Json;
   return {
     status,
-    ...(value === undefined ? {} : { value }),
-    ...(context === undefined ? {} : { context: keepListed(context) }),
+    ...given({ value, context: context === undefined ? undefined : keepListed(context) }),
   } as Json as Snapshot;
 }
 
@@ -99,7 +76,7 @@ function keepMember(name: string, member: unknown): unknown {
   return COUNTERS.has(name) ? member : undefined;
 }
 
-/** Of a list of ids only its length is kept. */
+/** Entries that are not objects, such as ids, become `null`. */
 function keepEntry(entry: unknown): Json | null {
   return isObject(entry) ? keepListed(entry) : null;
 }

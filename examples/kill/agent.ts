@@ -5,7 +5,7 @@ import type { Pace } from './setup.ts';
 import { modelScript } from './story.ts';
 import { refund, refundInput } from './workers/refund.ts';
 
-/** The right side: the refund as a tool of an agent. What it must not do twice it says, and no more. */
+/** The right side: the refund as a tool of an agent, declared as `once`. */
 export function makeRefundAgent({
   store,
   ledger,
@@ -22,7 +22,7 @@ export function makeRefundAgent({
     tools: [
       tool({
         name: 'refund',
-        description: 'Pays an order back.',
+        description: 'Refunds an order.',
         input: refundInput,
         sideEffect: 'once',
         approval: true,

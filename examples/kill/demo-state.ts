@@ -1,17 +1,17 @@
 export type Side = 'plain' | 'chart';
 
-/** What was paid, from the file itself: `refund order-1042 $99.00`, a line for each payment. */
+/** The payments in a ledger file, one line each: `refund order-1042 $99.00`. */
 export type Ledger = { lines: string[]; cents: number };
 
 export type ProcessState =
   | { is: 'starting' | 'running'; pid: number }
-  /** `pid` was its last. */
+  /** `pid` is the killed process's. */
   | { is: 'killed'; pid: number }
-  /** It ended by itself with an error: it is not started again. */
+  /** The process ended with an error and is not restarted. */
   | { is: 'broken'; message: string }
   | { is: 'off' };
 
-/** Where the plain loop stands. `said`: what the model said last, so far; `recorded`: how many steps are on record. */
+/** The progress of the plain loop. `said` is the model's latest text so far; `recorded` is the number of recorded steps. */
 export type LoopState = {
   at: 'model' | 'askPerson' | 'refund' | 'finished';
   said: string;
@@ -25,8 +25,8 @@ export type RoundState = {
   chart: SideState & { runId: string | null };
 };
 
-/** All that the page shows, but for the run itself, which it follows by the runs API. */
+/** Everything the page shows except the run itself, which it follows through the runs API. */
 export type DemoState = RoundState & { round: number };
 
-/** The order both sides pay back. */
+/** The order that both sides refund. */
 export const ORDER = { orderId: 'order-1042', cents: 9_900 };

@@ -6,13 +6,13 @@ import { Round, type RoundOptions } from './round.ts';
 import { DEMO_PACE } from './setup.ts';
 
 export type DemoOptions = Partial<Pick<RoundOptions, 'restartMs' | 'paceOf'>> & {
-  /** Leave the files there. */
+  /** Whether to keep the files after `close`. */
   keep?: boolean;
 };
 
 const RESTART_MS = 1_100;
 
-/** Rounds, one after another, in a folder of their own; `close` ends all processes. */
+/** Runs rounds, one at a time, in a temporary folder. */
 export class Demo {
   readonly folder = mkdtempSync(join(tmpdir(), 'agentchart-kill-'));
   readonly #options: DemoOptions;
@@ -27,21 +27,23 @@ export class Demo {
     this.#round = this.#open();
   }
 
+  /** The state of the current round. */
   get state(): DemoState {
     return { round: this.#number, ...this.#round.state };
   }
 
+  /** The current round. */
   get round(): Round {
     return this.#round;
   }
 
-  /** Calls `notify` after every change; gives what ends it. */
+  /** Calls `notify` after every change. Returns a function that stops it. */
   watch(notify: () => void): () => void {
     this.#watchers.add(notify);
     return () => this.#watchers.delete(notify);
   }
 
-  /** Settles once `holds` does; rejects when a process has ended by itself, and with what `holds` throws. */
+  /** Resolves once `holds` returns true. Rejects if a process ended with an error, or `holds` throws. */
   async until(holds: (state: DemoState) => boolean): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const end = this.watch(() => {
@@ -57,11 +59,12 @@ export class Demo {
     await promise.finally(end);
   }
 
+  /** Kills the processes of the given sides. */
   kill(sides: readonly Side[]): void {
     for (const side of sides) this.#round.kill(side);
   }
 
-  /** Ends this round and begins the next. */
+  /** Ends the current round and starts the next. */
   again(): Promise<void> {
     this.#changing = this.#changing.then(async () => {
       await this.#round.end();
@@ -73,6 +76,7 @@ export class Demo {
     return this.#changing;
   }
 
+  /** Ends all processes and removes the files, unless `keep` is set. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#changing;

@@ -5,7 +5,7 @@ import { type DemoState, type Ledger, ORDER } from './demo-state.ts';
 import { formatDollars } from './format-dollars.ts';
 import type { Pace } from './setup.ts';
 
-/** The reply of the first payment never comes: both processes are killed while they wait for it. */
+/** The first payment gets no reply in time: both processes are killed while they wait for it. */
 const UNTIL_KILLED: Pace = { model: 200, before: 50, reply: 600_000 };
 const QUICK: Pace = { model: 100, before: 20, reply: 50 };
 const LOOK_MS = 30;
@@ -17,8 +17,8 @@ const viewSchema = z.object({
 type View = z.infer<typeof viewSchema>;
 
 /**
- * Plays the worst instant without a person: both sides are killed when the money has moved and nobody knows.
- * Gives the exit code: 0 when the plain loop paid twice and the chart did not.
+ * Plays the worst case without a person: both processes are killed after the payment, before its reply.
+ * Resolves to the exit code: 0 if the plain loop paid twice and the chart once.
  */
 export async function playOnce(say: (line: string) => void, { keep }: { keep: boolean }): Promise<number> {
   const demo = new Demo({ keep, restartMs: 100, paceOf: start => (start === 0 ? UNTIL_KILLED : QUICK) });
@@ -35,16 +35,16 @@ export async function playOnce(say: (line: string) => void, { keep }: { keep: bo
 
 async function play(demo: Demo, say: (line: string) => void): Promise<number> {
   await demo.until(({ plain, chart }) => plain.loop?.at === 'askPerson' && chart.runId !== null);
-  await tellChart(demo, 'approve', view => openCall(view, 'gated'));
+  await sendToChart(demo, 'approve', view => openCall(view, 'gated'));
   demo.round.approvePlain();
-  say(`Both sides asked for a refund of ${formatDollars(ORDER.cents)}, and both were told yes.`);
+  say(`Both sides asked to refund ${formatDollars(ORDER.cents)}, and both were approved.`);
 
   await demo.until(({ plain, chart }) => plain.ledger.lines.length === 1 && chart.ledger.lines.length === 1);
   const { plain, chart } = demo.state;
-  say('The money moved on both sides. kill -9, before the reply is here:');
+  say('Both sides have paid. kill -9 before the reply arrives:');
   demo.kill(['plain', 'chart']);
   await demo.until(state => state.plain.kills === 1 && state.chart.kills === 1);
-  say(`  ${nameOf(plain)} and ${nameOf(chart)} ended by SIGKILL; new processes go on.`);
+  say(`  ${nameOf(plain)} and ${nameOf(chart)} were ended by SIGKILL; new processes continue.`);
 
   await demo.until(state => state.plain.loop?.at === 'finished');
   const view = await look(demo, ({ state }) => state === 'resting.inDoubt' || state === 'finished');
@@ -61,14 +61,14 @@ async function play(demo: Demo, say: (line: string) => void): Promise<number> {
 
   const after = demo.state.chart.ledger;
   const holds = ended.plain.ledger.lines.length === 2 && after.lines.length === 1;
-  say(holds ? 'The plain loop paid twice, agentchart once.' : 'This is not what was to be shown.');
+  say(holds ? 'The plain loop paid twice, agentchart once.' : 'Unexpected result: see the ledgers above.');
   return holds ? 0 : 1;
 }
 
 async function answerFromLedger(demo: Demo, say: (line: string) => void): Promise<void> {
   const paid = demo.state.chart.ledger.lines.length > 0;
-  say(`The ledger says ${paid ? 'it happened' : 'it did not'}, and so the run is told:`);
-  await tellChart(
+  say(`The ledger ${paid ? 'has the payment' : 'has no payment'}; the doubt is resolved accordingly:`);
+  await sendToChart(
     demo,
     'resolve',
     view => openCall(view, 'doubted'),
@@ -82,8 +82,8 @@ function openCall({ calls }: View, status: string): string | undefined {
   return calls.find(call => call.status === status)?.callId;
 }
 
-/** Waits for the call that is to be told about, and tells. */
-async function tellChart(
+/** Waits for the call that `find` returns, and sends a command about it. */
+async function sendToChart(
   demo: Demo,
   command: string,
   find: (view: View) => string | undefined,
@@ -98,7 +98,7 @@ async function tellChart(
   if (!answer.ok) throw new Error(`${command} was refused: ${await answer.text()}`);
 }
 
-/** Looks at the run until `holds`, whichever process serves it. */
+/** Polls the run until `holds` returns true, across restarts of its process. */
 async function look(demo: Demo, holds: (view: View) => boolean): Promise<View> {
   for (;;) {
     const answer = await fetch(await addressOf(demo)).catch(() => null);
@@ -110,7 +110,7 @@ async function look(demo: Demo, holds: (view: View) => boolean): Promise<View> {
 
 async function addressOf(demo: Demo, command = ''): Promise<string> {
   const origin = await demo.round.findChart(60_000);
-  if (origin === null) throw new Error('The process of the chart does not come back.');
+  if (origin === null) throw new Error('The process of the chart did not restart.');
   return `${origin}/runs/${demo.state.chart.runId}${command === '' ? '' : `/${command}`}`;
 }
 

@@ -10,7 +10,7 @@ import { readLedger } from './workers/ledger.ts';
 export type RoundOptions = {
   folder: string;
   restartMs: number;
-  /** How fast a side's process goes that is started for the time with this number, from 0. */
+  /** The pace of a side's process, by the number of its start, from 0. */
   paceOf(start: number, side: Side): Pace;
   onChange(): void;
 };
@@ -18,10 +18,10 @@ export type RoundOptions = {
 const LOOK_MS = 25;
 
 /**
- * One refund on both sides: a process each, files in a folder of their own.
+ * One refund on both sides: one process each, with their files in one folder.
  *
- * R1 The sides begin together, once both processes are there for the first time.
- * R2 A ledger is what its file says, read again and again; nobody reports a payment.
+ * R1 The sides start together, once both processes are running for the first time.
+ * R2 The ledgers are polled from their files; processes do not report payments.
  */
 export class Round {
   readonly folder: string;
@@ -30,12 +30,12 @@ export class Round {
   readonly #looking: ReturnType<typeof setInterval>;
   #ledgers: Record<Side, Ledger> = { plain: { lines: [], cents: 0 }, chart: { lines: [], cents: 0 } };
   #loop: LoopState | null = null;
-  /** Whether the process that told of the loop is still the one there is. */
+  /** Whether the process that reported `#loop` is still running. */
   #isLoopHere = false;
   #runId: string | null = null;
   #port: number | null = null;
   #hasBegun = false;
-  #isYesOwed = false;
+  #isApprovalPending = false;
 
   constructor(options: RoundOptions) {
     this.folder = options.folder;
@@ -46,6 +46,7 @@ export class Round {
     for (const side of Object.values(this.#processes)) side.start();
   }
 
+  /** The processes, ledgers and progress of both sides. */
   get state(): RoundState {
     const loop = this.#loop;
     return {
@@ -54,17 +55,18 @@ export class Round {
     };
   }
 
+  /** Kills the side's process. Returns `false` if none is running. */
   kill(side: Side): boolean {
     return this.#processes[side].kill();
   }
 
-  /** Says yes to the plain loop, if it asks; one whose process is away hears it when it asks again. */
+  /** Approves the plain loop's request, if it asks. If its process is restarting, approves when it asks again. */
   approvePlain(): void {
     if (this.#loop?.at !== 'askPerson') return;
-    this.#isYesOwed = !this.#isLoopHere || !this.#processes.plain.tell('approve');
+    this.#isApprovalPending = !this.#isLoopHere || !this.#processes.plain.tell('approve');
   }
 
-  /** Where the runs API is; waits for a process that is being started again. `null`: it did not come. */
+  /** Returns the origin of the runs API. Waits up to `waitMs` for a restarting process, then returns `null`. */
   async findChart(waitMs: number): Promise<string | null> {
     const until = performance.now() + waitMs;
     while (this.#port === null) {
@@ -74,6 +76,7 @@ export class Round {
     return `http://127.0.0.1:${this.#port}`;
   }
 
+  /** Ends both processes. */
   async end(): Promise<void> {
     clearInterval(this.#looking);
     await Promise.all(Object.values(this.#processes).map(side => side.end()));
@@ -107,7 +110,7 @@ export class Round {
       case 'plain':
         this.#loop = { at: report.at, said: report.said, recorded: report.recorded };
         this.#isLoopHere = true;
-        if (this.#isYesOwed) this.approvePlain();
+        if (this.#isApprovalPending) this.approvePlain();
         break;
     }
     this.#options.onChange();

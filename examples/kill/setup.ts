@@ -2,12 +2,12 @@ import * as z from 'zod';
 
 const ms = z.number().int().nonnegative();
 
-/** How long things take, in ms, so that a person can hit any instant. */
-export const paceSchema = z.strictObject({
+/** Delays in ms, long enough for a person to kill the processes at any point. */
+const paceSchema = z.strictObject({
   model: ms,
-  /** In the tool, before the money moves. */
+  /** In the tool, before the payment. */
   before: ms,
-  /** In the tool, after the money moved and before its reply is here. */
+  /** In the tool, between the payment and its reply. */
   reply: ms,
 });
 export type Pace = z.infer<typeof paceSchema>;
@@ -16,16 +16,17 @@ export const DEMO_PACE: Pace = { model: 1_600, before: 900, reply: 2_500 };
 
 const setupSchema = z.strictObject({ folder: z.string(), pace: paceSchema });
 
-/** What a worker process is told when it starts: the folder with its files, and how fast it goes. */
-export type Setup = z.infer<typeof setupSchema>;
+/** The options of a worker process: the folder for its files, and its pace. */
+type Setup = z.infer<typeof setupSchema>;
 
 const VARIABLE = 'KILL_DEMO';
 
+/** Returns the environment variables that pass the options to a worker process. */
 export function setupVariables(setup: Setup): Record<string, string> {
   return { [VARIABLE]: JSON.stringify(setup) };
 }
 
-/** Throws where the process was not started by the demonstration. */
+/** Reads the options of this worker process. Throws if the demo did not start it. */
 export function readSetup(): Setup {
   return setupSchema.parse(JSON.parse(process.env[VARIABLE] ?? 'null'));
 }

@@ -1,6 +1,6 @@
 /**
- * `npm run demo:kill [-- [--port PORT] [--once] [--keep]]`: a refund on a plain loop and on the chart, side by
- * side, and a button that kills their processes.
+ * `npm run demo:kill [-- [--port PORT] [--once] [--keep]]`: the same refund on a plain loop and on the chart, side
+ * by side, with a button that kills both processes.
  */
 import { parseArgs } from 'node:util';
 import { messageOf } from '../../protocol/error.ts';
@@ -9,28 +9,29 @@ import { playOnce } from './play-once.ts';
 import { serveDemo } from './server/serve-demo.ts';
 
 const USAGE = `npm run demo:kill [-- [--port PORT] [--once] [--keep]]
-  --port PORT  where the page is (default: a free port)
-  --once       no page: play the worst instant, print both ledgers and end; so too without a terminal
-  --keep       leave the ledgers and the journal where they are
-Exit codes: 0; with --once 1 where the plain loop did not pay twice or the chart did; 2 bad usage.`;
+  --port PORT  the port of the page (default: a free port)
+  --once       no page: play the worst case, print both ledgers and exit (default without a terminal)
+  --keep       keep the ledgers and the journal
+Exit codes: 0 success; 1 failure, with --once also if the plain loop did not pay twice or the chart did;
+2 invalid arguments.`;
 
-type Asked = { port: number; once: boolean; keep: boolean };
+type Options = { port: number; once: boolean; keep: boolean };
 
 process.stdout.on('error', () => process.exit(0));
 process.exitCode = await start();
 
 async function start(): Promise<number> {
-  const asked = readArguments();
-  if (typeof asked === 'string') return complain(asked, 2);
+  const options = readArguments();
+  if (typeof options === 'string') return complain(options, 2);
   try {
-    if (asked.once) return await playOnce(say, asked);
-    return await serve(asked);
+    if (options.once) return await playOnce(say, options);
+    return await serve(options);
   } catch (error) {
     return complain(messageOf(error), 1);
   }
 }
 
-function readArguments(): Asked | string {
+function readArguments(): Options | string {
   try {
     const { values } = parseArgs({
       options: {
@@ -43,23 +44,23 @@ function readArguments(): Asked | string {
     if (values.help === true) return USAGE;
     const port = Number(values.port);
     const isPort = /^\d+$/.test(values.port) && port <= 65_535;
-    return isPort ? { ...values, port } : `--port takes a number from 0 to 65535.\n${USAGE}`;
+    return isPort
+      ? { ...values, port }
+      : `Expected --port to be a number from 0 to 65535, got "${values.port}".\n${USAGE}`;
   } catch (error) {
     return `${messageOf(error)}\n${USAGE}`;
   }
 }
 
-async function serve({ port, keep }: Asked): Promise<number> {
+async function serve({ port, keep }: Options): Promise<number> {
   const demo = new Demo({ keep });
   try {
     const page = await serveDemo(demo, port);
     say(`Open ${page.url}`);
-    say(
-      'Approve the refund on both sides, and kill their processes whenever you like: kill -9, as often as you like.',
-    );
-    say('The worst instant: the ledger has its line, and the tool waits for its reply.');
-    say(`Ledgers and journal: ${demo.folder}${keep ? '' : ' (gone when you leave; --keep leaves them)'}`);
-    say('Ctrl-C ends everything.');
+    say('Approve the refund on both sides, and kill -9 their processes at any time, as often as you like.');
+    say('The worst moment: the payment is in the ledger, and the tool still waits for its reply.');
+    say(`Ledgers and journal: ${demo.folder}${keep ? '' : ' (deleted on exit; --keep keeps them)'}`);
+    say('Ctrl-C to exit.');
     await untilInterrupted();
     await page.close();
   } finally {

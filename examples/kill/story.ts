@@ -2,10 +2,10 @@ import type { ScriptedTurn } from '../../adapters/scripted/scripted-turns.ts';
 import { userMessage } from '../../protocol/message.ts';
 import { ORDER } from './demo-state.ts';
 
-/** What both sides are asked. */
+/** The message that both sides receive. */
 export const REQUEST = userMessage(`${ORDER.orderId} arrived broken. Please pay the customer back.`);
 
-/** What the model says on both: nothing differs between them but the loop. `modelMs`: how long a model call takes, in ms. */
+/** Returns the model's turns, the same on both sides. `modelMs` is the duration of a model call in ms. */
 export function modelScript(modelMs: number): ScriptedTurn[] {
   return [
     {

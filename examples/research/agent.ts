@@ -3,5 +3,5 @@ import { modelFromEnv } from '../../adapters/model-from-env.ts';
 import { makeResearcher } from './researcher.ts';
 import { standInModel } from './stand-in-model.ts';
 
-/** For the `agentchart` command: `agentchart run --agent examples/research/agent.ts "a question"`. */
+/** The agent module for the command line: `agentchart run --agent examples/research/agent.ts "a question"`. */
 export default makeResearcher(process.env.AGENTCHART_MODEL === undefined ? standInModel() : modelFromEnv());

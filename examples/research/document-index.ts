@@ -4,20 +4,21 @@ import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
 import { readSections, type Section } from './read-sections.ts';
 
-/** `excerpt` is where the words of the query stand closest together. */
-export type Hit = { id: string; title: string; excerpt: string };
+/** `excerpt` is the part with the most words of the query. */
+type Hit = { id: string; title: string; excerpt: string };
 
 export type DocumentIndex = {
   size: number;
-  /** Documents with any of the words of `query`, the best first. */
+  /** Finds documents with any word of `query`, the best first. */
   search(query: string, limit: number): Hit[];
+  /** Returns a document by its id. */
   read(id: string): Section | undefined;
 };
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const OWN = 'examples/research/documents';
 
-/** This project's README and docs, and the texts in `documents/`. */
+/** Reads this project's README and docs, and the texts in `documents/`. */
 export function readDocuments(): Section[] {
   const paths = ['README.md', ...listMarkdown('docs'), ...listMarkdown(OWN)];
   return paths.flatMap(path => readSections(path, readFileSync(join(ROOT, path), 'utf8')));
@@ -28,7 +29,7 @@ function listMarkdown(folder: string): string[] {
   return names.toSorted().map(name => `${folder}/${name}`);
 }
 
-/** A full-text index in memory (SQLite's FTS5): words are stemmed, titles count four times as much as texts. */
+/** Creates an in-memory full-text index (SQLite's FTS5). Words are stemmed; titles have four times the weight of texts. */
 export function indexDocuments(documents: readonly Section[]): DocumentIndex {
   const database = new DatabaseSync(':memory:');
   database.exec(
@@ -56,7 +57,7 @@ export function indexDocuments(documents: readonly Section[]): DocumentIndex {
   };
 }
 
-/** FTS5 has a query language of its own; quoted, a word is nothing but a word. */
+/** Returns an FTS5 query for any word of the text. The words are quoted, so that none is an operator. */
 function anyWordOf(query: string): string {
   const words = query.match(/[\p{L}\p{N}]+/gu) ?? [];
   return words.map(word => `"${word}"`).join(' OR ');

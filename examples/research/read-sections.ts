@@ -1,14 +1,14 @@
 import { createAnchorNamer, readHeadingText } from '../steward/heading-anchors.ts';
 
-/** A document to search and to cite: `id` is its path, with the anchor of its heading behind a `#`. */
+/** A document to search and cite. `id` is its path, followed by `#` and the anchor of its heading. */
 export type Section = { id: string; title: string; text: string };
 
 const HEADING = /^(#{1,6})[ \t]+(.+?)[ \t]*#*$/;
-/** A longer line is no heading. */
-const LONGEST_HEADING = 1_000;
+/** In characters. A longer line is not a heading. */
+const MAX_HEADING = 1_000;
 const FENCE = /^\s*(```|~~~)/;
 
-/** A Markdown file in sections, cut at its headings of level 2; a section that is only a heading is left out. */
+/** Splits a Markdown file into sections at its headings of level 2. Sections without text are left out. */
 export function readSections(path: string, markdown: string): Section[] {
   const nameAnchor = createAnchorNamer();
   let title = path;
@@ -20,7 +20,7 @@ export function readSections(path: string, markdown: string): Section[] {
     if (mark !== undefined && (fence === undefined || fence === mark))
       fence = fence === undefined ? mark : undefined;
     const [, level = '', words = ''] =
-      (fence === undefined && line.length <= LONGEST_HEADING && HEADING.exec(line)) || [];
+      (fence === undefined && line.length <= MAX_HEADING && HEADING.exec(line)) || [];
     const heading = readHeadingText(words);
     const anchor = level === '' ? '' : nameAnchor(heading);
     if (level === '#') {

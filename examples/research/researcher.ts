@@ -14,12 +14,12 @@ Search with several short queries at once, then read what looks promising, sever
 Cite what you have read with its id right behind what it supports, as in [doc:README.md#models]. A document that you have only seen in a search cannot be cited.
 Notes to yourself go into an HTML comment; readers do not see it. When the documents do not answer the question, say so.`;
 
-/** What of the history a request may carry, in tokens: room for some twenty documents. */
+/** The maximum history of a request, in tokens: about twenty documents. */
 const HISTORY_TOKENS = 60_000;
 
 const trim = fitTokens(HISTORY_TOKENS);
 
-/** Looks something up before it says anything, and answers in a call of its own, without tools. */
+/** Creates an agent that must search before it answers, and writes its answer in a separate call without tools. */
 export function makeResearcher(model: ModelAdapter) {
   return createAgent({
     name: 'researcher',

@@ -13,8 +13,8 @@ import { citations } from './tools.ts';
 type Turn = Extract<RunHappening, { type: 'turn.completed' }>;
 
 /**
- * Shows a run as it goes: each round of calls on a line, and the text as it comes, its markers as the
- * numbers they will have. `text` is what was shown of the answer.
+ * Prints a run while it happens: each round of calls on a line, and the text as it streams, with citation markers
+ * replaced by their numbers. `text` is the part of the answer printed so far.
  */
 export class ResearchView {
   readonly #run: Run;
@@ -25,6 +25,7 @@ export class ResearchView {
     this.#run = run;
   }
 
+  /** Prints one event of the run. */
   take(happening: RunHappening): void {
     switch (happening.type) {
       case 'text.delta':
@@ -33,7 +34,7 @@ export class ResearchView {
       case 'text.discarded':
         this.#filter = null;
         this.text = '';
-        return note('the model failed in the middle; it begins again');
+        return note('The model call failed; retrying.');
       case 'turn.completed':
         this.#show(this.#filter?.end() ?? '');
         this.#filter = null;
@@ -43,7 +44,7 @@ export class ResearchView {
     }
   }
 
-  /** What the answer has that was not shown yet: all of it where nothing was streamed. */
+  /** Prints the rest of the answer, or all of it if nothing was streamed. */
   finish(answer: string): void {
     if (answer.startsWith(this.text)) this.#show(answer.slice(this.text.length));
     else process.stdout.write(`\n\n${showSafely(answer, { lines: true })}`);
@@ -57,7 +58,7 @@ export class ResearchView {
   }
 }
 
-/** A line about what goes on, rather than of the answer. */
+/** Prints a status line. */
 export function note(line: string): void {
   process.stdout.write(`${styleText('dim', `· ${showSafely(line)}`)}\n`);
 }
@@ -65,12 +66,7 @@ export function note(line: string): void {
 function noteCalls({ calls }: Turn): void {
   for (const name of new Set(calls.map(call => call.name))) {
     const inputs = calls.filter(call => call.name === name).map(({ input }) => describeInput(input));
-    note(
-      `${name} ${inputs.length > 1 ? `×${inputs.length}, at once` : ''}: ${inputs.join(', ')}`.replace(
-        ' :',
-        ':',
-      ),
-    );
+    note(`${name}${inputs.length > 1 ? ` ×${inputs.length}, in parallel` : ''}: ${inputs.join(', ')}`);
   }
 }
 

@@ -7,23 +7,23 @@ type Stems = { own: ReadonlySet<string>; context: ReadonlySet<string> };
 type Passage = Stems & { id: string; title: string; text: string; score: number };
 
 const PASSAGES = 4;
-const LONGEST = 420;
-const SHORTEST = 30;
+const MAX_LENGTH = 420;
+const MIN_LENGTH = 30;
 const ENTRY = /^(?:[-*]|\d+\.) /;
-const WHO = 'I am a stand-in for a model: fixed rules that pick passages by their words, no language model.';
+const WHO = 'I am a stand-in: fixed rules that select passages by their words, no language model.';
 const INVENTED = 'examples/research/documents/atlantis.md';
 
 /**
- * The answer, in what was read: the passages that have most of the question's words, each with its marker,
- * and in an HTML comment how they were chosen. `invent`: with a citation of something that was not read.
+ * Writes the answer: the passages that were read and have most of the question's words, each with a citation
+ * marker, and an HTML comment about the selection. `invent` adds a citation of a document that was not read.
  */
 export function composeAnswer(research: Research, { invent = false } = {}): string {
   const passages = choosePassages(research.read, contentWords(research.question));
   const [first, ...others] = passages.map(({ title, text, id }) => `${title}: “${text}” [doc:${id}]`);
   if (first === undefined) return `${describeSearch(research)}\n\n${WHO}`;
   const missing = missingWords(research).map(word => `“${word}”`);
-  const gap = missing.length === 0 ? '' : `Nothing I read has the word ${missing.join(' or ')}.`;
-  const rumour = invent ? `It is also told on Atlantis [doc:${INVENTED}].` : '';
+  const gap = missing.length === 0 ? '' : `No document that I read contains ${missing.join(' or ')}.`;
+  const rumour = invent ? `See also Atlantis [doc:${INVENTED}].` : '';
   const parts = [first + describeChoice(research, passages), ...others, rumour, gap, WHO];
   return parts.filter(part => part !== '').join('\n\n');
 }
@@ -39,14 +39,15 @@ function describeChoice({ read }: Research, passages: readonly Passage[]): strin
 }
 
 /**
- * The passage with most of the words, then the one with most of those that are still missing, and so on
- * while that is something. A word counts the more, the fewer passages have it, and by half where only the title or the line before a
- * list has it.
+ * Chooses the passage with most of the words, then the one with most of the words still missing, and so on. A word
+ * weighs more if fewer passages have it, and half if only the title or the line before a list has it.
  */
 function choosePassages(read: readonly Section[], words: readonly string[]): Passage[] {
   const passages = read.flatMap(({ id, title, text }) =>
     splitPassages(text).map(({ own, lead }) => ({
-      ...{ id, title, text: own },
+      id,
+      title,
+      text: own,
       own: stemsIn(own),
       context: stemsIn(`${title} ${lead}`),
     })),
@@ -69,15 +70,17 @@ function choosePassages(read: readonly Section[], words: readonly string[]): Pas
 
   function weigh({ own, context }: Stems): number {
     let score = 0;
-    for (const [stem, weight] of weights)
-      score += own.has(stem) ? weight : context.has(stem) ? weight / 2 : 0;
+    for (const [stem, weight] of weights) {
+      if (own.has(stem)) score += weight;
+      else if (context.has(stem)) score += weight / 2;
+    }
     return score;
   }
 }
 
 /**
- * Paragraphs and list entries, long ones by sentence; what is code, table or picture is left out. `lead` is
- * the line, ending in a colon, that a list entry comes after.
+ * Splits Markdown into paragraphs and list entries, and long ones into sentences. Leaves out code, tables and
+ * images. `lead` is the line ending in a colon that precedes a list entry.
  */
 function splitPassages(markdown: string): { own: string; lead: string }[] {
   const prose = markdown.replace(/<!--[\s\S]*?(?:-->|$)/g, '').replace(/^(```|~~~)[\s\S]*?^\1.*$/gm, '');
@@ -88,8 +91,8 @@ function splitPassages(markdown: string): { own: string; lead: string }[] {
     if (own.endsWith(':')) lead = own;
     else if (!ENTRY.test(text)) lead = '';
     if (own.endsWith(':') || /^(?:\||!\[|<)/.test(text)) return [];
-    const pieces = own.length > LONGEST ? splitSentences(own) : [own];
-    return pieces.filter(piece => piece.length >= SHORTEST).map(piece => ({ own: piece, lead }));
+    const pieces = own.length > MAX_LENGTH ? splitSentences(own) : [own];
+    return pieces.filter(piece => piece.length >= MIN_LENGTH).map(piece => ({ own: piece, lead }));
   });
 }
 

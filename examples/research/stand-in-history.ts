@@ -3,9 +3,9 @@ import type { Item } from '../../tools/agent/index.ts';
 import type { Section } from './read-sections.ts';
 
 /** One query with the ids it found, the best first. */
-export type Searched = { query: string; ids: string[] };
+type Searched = { query: string; ids: string[] };
 
-/** What the stand-in knows of the question at hand: the tools' results since it was asked. */
+/** What the stand-in knows about the current question: the tool results since it was asked. */
 export type Research = { question: string; searched: Searched[]; read: Section[]; tried: string[] };
 
 const querySchema = z.object({ query: z.string() });
@@ -13,7 +13,7 @@ const idSchema = z.object({ id: z.string() });
 const hitsSchema = z.array(idSchema);
 const sectionSchema = z.object({ id: z.string(), title: z.string(), text: z.string() });
 
-/** Reads a transcript; what does not look like a call or result of `search` or `read` is passed over. */
+/** Reads a transcript. Ignores everything except calls and results of `search` and `read`. */
 export function readResearch(transcript: readonly Item[]): Research {
   const asked = transcript.findLastIndex(item => item.type === 'message' && item.role === 'user');
   const research: Research = { question: textOf(transcript[asked]), searched: [], read: [], tried: [] };

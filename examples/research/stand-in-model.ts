@@ -13,15 +13,15 @@ import { readResearch } from './stand-in-history.ts';
 import { planCalls } from './stand-in-plan.ts';
 
 export type StandInOptions = {
-  /** Cite something that was not read, too. */
+  /** Whether to also cite a document that was not read. */
   invent?: boolean;
-  /** How long to wait before each piece of a stream, in ms. Default 0. */
+  /** The delay before each piece of a stream in ms. Default 0. */
   paceMs?: number;
 };
 
 /**
- * A researcher's model that is no model: rules over the tools' results in the request. What it does next
- * follows from the transcript alone. It needs no key and no network.
+ * Returns a stand-in for the researcher's model: fixed rules over the tool results in the request. The next turn
+ * follows from the transcript alone. Needs no key and no network.
  */
 export function standInModel({ invent = false, paceMs = 0 }: StandInOptions = {}): ModelAdapter {
   return {
@@ -47,9 +47,9 @@ function makeTurn({ transcript, toolChoice, tools }: ModelRequest, invent: boole
   const before = transcript.filter(({ type }) => type === 'tool_call').length;
   const toolCalls = planned.map((call, index) => toolCallFrom({ ...call, id: `call_${before + index + 1}` }));
   const text = toolCalls.length > 0 ? '' : composeAnswer(research, { invent });
-  const said: Item[] =
+  const messages: Item[] =
     text === '' ? [] : [{ type: 'message', role: 'assistant', content: [{ type: 'text', text }] }];
-  const called = toolCalls.map(
+  const requests = toolCalls.map(
     ({ callId, name, arguments: written }): Item => ({ type: 'tool_call', callId, name, arguments: written }),
   );
   return {
@@ -59,7 +59,7 @@ function makeTurn({ transcript, toolChoice, tools }: ModelRequest, invent: boole
     finishReason: toolCalls.length > 0 ? 'tool_calls' : 'stop',
     usage: null,
     model: 'rules',
-    items: [...said, ...called],
+    items: [...messages, ...requests],
   };
 }
 

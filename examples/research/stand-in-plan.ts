@@ -8,9 +8,8 @@ const READS = 3;
 const MORE_READS = 2;
 
 /**
- * The calls of the next round; none when there is nothing more to look for. All of the question's words are
- * searched at once, together and alone; then the best hits are read; then, where a word of the question is
- * in nothing that was read, the best hits for that word.
+ * Plans the calls of the next round: first searches for the question's words, together and separately; then reads of
+ * the best hits; then reads for words of the question that no document so far contains. Empty when done.
  */
 export function planCalls(research: Research): PlannedCall[] {
   const { question, searched, tried } = research;
@@ -25,7 +24,7 @@ export function planCalls(research: Research): PlannedCall[] {
   return tried.length >= READS + 1 ? [] : reads(unread.slice(0, MORE_READS));
 }
 
-/** The words of the question that are in nothing that was read. */
+/** Returns the words of the question that no document read so far contains. */
 export function missingWords({ question, read }: Research): string[] {
   const known = stemsIn(read.map(({ title, text }) => `${title} ${text}`).join(' '));
   return contentWords(question).filter(word => !known.has(stemOf(word)));
@@ -42,7 +41,7 @@ function reads(ids: readonly string[]): PlannedCall[] {
   return ids.map(id => ({ name: 'read', arguments: { id } }));
 }
 
-/** Ids found, the best first: a place counts by its rank, and three times over in the search with all words. */
+/** Returns the found ids, the best first. Scores by rank; the search with all words counts three times. */
 function rankHits({ searched }: Research): string[] {
   const scores = new Map<string, number>();
   for (const { query, ids } of searched) {

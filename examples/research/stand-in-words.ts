@@ -1,4 +1,4 @@
-/** English words that say nothing about what a text is about. */
+/** English words that do not indicate a topic. */
 const FUNCTION_WORDS = new Set(
   `a about after again all also am an and any are as at be been before being but by can could did do does doing
   done down for from get give given had has have having he her him his how i if in into is it its just let like
@@ -10,20 +10,20 @@ const FUNCTION_WORDS = new Set(
   ),
 );
 
-/** The words of a text that carry its meaning, in small letters, each once, in their order. */
+/** Returns the distinct content words of a text in lower case, in their order. */
 export function contentWords(text: string): string[] {
   const words = text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
   return [...new Set(words)].filter(word => word.length > 1 && !FUNCTION_WORDS.has(word));
 }
 
-/** What is left of an English word without its usual endings: enough to tell that "runs" is "run". */
+/** Removes common endings of an English word, so that "runs" equals "run". */
 export function stemOf(word: string): string {
   if (word.length < 4) return word;
   const bare = word.replace(/(?:ies|ied|y)$/, 'i').replace(/(?:ing|ed|es|s)$/, '');
   return (bare.length < 3 ? word : bare).replace(/(.)\1$/, '$1').replace(/e$/, '');
 }
 
-/** The stems of all words of a text. */
+/** Returns the stems of all words of a text. */
 export function stemsIn(text: string): Set<string> {
   return new Set((text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []).map(stemOf));
 }

@@ -1,6 +1,6 @@
 /**
- * `npm run example:research [-- [QUESTION] [--no-stream | --json] [--invent]]`: an agent that answers from a
- * folder of documents and cites what it has read.
+ * `npm run example:research [-- [QUESTION] [--no-stream | --json] [--invent]]`: an agent that answers from a folder
+ * of documents and cites what it read.
  */
 import { parseArgs } from 'node:util';
 // In a project of your own: from 'agentchart' and 'agentchart/adapters/model-from-env'.
@@ -19,25 +19,25 @@ const USAGE = `npm run example:research [-- [QUESTION] [--no-stream | --json] [-
   QUESTION     default: "${DEFAULT_QUESTION}"
   --no-stream  show the answer when it is complete
   --json       print one JSON object instead: question, model, status, turns, text, read
-  --invent     let the stand-in cite a document that it has not read, too
-With AGENTCHART_MODEL set (such as openai:gpt-5-mini) that model does the work.`;
+  --invent     let the stand-in also cite a document that it did not read
+Set AGENTCHART_MODEL to use a real model, for example openai:gpt-5-mini.`;
 
-type Asked = { question: string; stream: boolean; json: boolean; invent: boolean };
+type Options = { question: string; stream: boolean; json: boolean; invent: boolean };
 
 process.exitCode = await start();
 
 async function start(): Promise<number> {
-  const asked = readArguments();
-  if (typeof asked === 'string') return complain(asked);
-  if (asked === null) return say(USAGE);
+  const options = readArguments();
+  if (typeof options === 'string') return complain(options);
+  if (options === null) return say(USAGE);
   try {
-    return await research(asked);
+    return await research(options);
   } catch (error) {
     return complain(messageOf(error));
   }
 }
 
-function readArguments(): Asked | string | null {
+function readArguments(): Options | string | null {
   try {
     const { values, positionals } = parseArgs({
       allowPositionals: true,
@@ -58,7 +58,7 @@ function readArguments(): Asked | string | null {
   }
 }
 
-async function research({ question, stream, json, invent }: Asked): Promise<number> {
+async function research({ question, stream, json, invent }: Options): Promise<number> {
   const named = process.env.AGENTCHART_MODEL;
   const paceMs = process.stdout.isTTY === true && stream ? PACE_MS : 0;
   const model = named === undefined ? standInModel({ invent, paceMs }) : modelFromEnv(named);
@@ -83,8 +83,8 @@ function introduce(question: string, named: string | undefined): void {
   note(`Question: ${question}`);
   note("Documents: this project's README and docs, and examples/research/documents");
   if (named !== undefined) return note(`Model: ${named} (from AGENTCHART_MODEL)`);
-  note('Model: none is set, so a stand-in plays its part: rules, not a language model.');
-  note('       For a real one: AGENTCHART_MODEL=openai:gpt-5-mini OPENAI_API_KEY=…');
+  note('Model: AGENTCHART_MODEL is not set; using a stand-in (fixed rules, not a language model).');
+  note('       For a real model, set AGENTCHART_MODEL=openai:gpt-5-mini and OPENAI_API_KEY=…');
 }
 
 function describeEnd(settled: Settled) {

@@ -1,9 +1,10 @@
+/** The texts of the stand-in: one sentence before each round of calls, and its answers. */
 import { type DocumentFile, FINDING_KINDS, type Finding, REPORT_NAME } from '../steward/check-documents.ts';
 import { codeSpan } from '../steward/code-span.ts';
 import { readBlocks } from '../steward/markdown-blocks.ts';
 import { countDocuments, countFindings, nameKind, type UnreadFile } from '../steward/write-report.ts';
 
-/** What the stand-in has found out about a folder; `unheard` are messages that came while it worked. */
+/** What the stand-in knows about a folder. `unheard` are messages that arrived while it worked. */
 export type Work = {
   root: string;
   files: DocumentFile[];
@@ -12,30 +13,34 @@ export type Work = {
   unheard: string[];
 };
 
-const WHO = 'This was a stand-in for a model: fixed rules over what the tools gave back, no language model.';
+const WHO = 'This answer is from a stand-in: fixed rules over the tool results, no language model.';
 const QUOTES = 3;
 
+/** Announces the listing of the folder. */
 export function announceListing(root: string): string {
-  return `I begin with a listing of ${root}.`;
+  return `I will list ${root}.`;
 }
 
+/** Announces the listing of sub-folders. */
 export function announceFolders(folders: readonly string[]): string {
-  return `I go on with ${folders.length === 1 ? 'the folder' : 'the folders'} ${folders.join(', ')}.`;
+  return `Next I will list the ${folders.length === 1 ? 'folder' : 'folders'} ${folders.join(', ')}.`;
 }
 
+/** Announces reading `now` of `all` documents, of which `left` are unread. */
 export function announceReading(all: number, now: number, left: number): string {
   if (now === all)
-    return `The folder holds ${countDocuments(all)}; I read ${all === 1 ? 'it' : 'them all at once'}.`;
+    return `The folder holds ${countDocuments(all)}; I will read ${all === 1 ? 'it' : 'all of them at once'}.`;
   return left === all
-    ? `The folder holds ${countDocuments(all)}; I read the first ${now}.`
-    : `I read the next ${now} of ${all}.`;
+    ? `The folder holds ${countDocuments(all)}; I will read the first ${now}.`
+    : `I will read the next ${now} of ${all}.`;
 }
 
+/** Announces the proposed report. */
 export function announceReport({ files, findings }: Work): string {
-  return `I read ${countDocuments(files.length)} and have ${countFindings(findings)}. I ask to write ${REPORT_NAME}.`;
+  return `I read ${countDocuments(files.length)} and have ${countFindings(findings)}. I will ask to write ${REPORT_NAME}.`;
 }
 
-/** The answer after the report was written to `place`. */
+/** The answer after the report was written to the path `place`. */
 export function summarise(work: Work, place: string): string {
   return join([
     describeReading(work),
@@ -46,32 +51,34 @@ export function summarise(work: Work, place: string): string {
   ]);
 }
 
-/** The answer after a write that did not report success; `reply` is what came instead. */
+/** The answer after a write that failed or was rejected; `reply` is the tool's result. */
 export function reportRefused(work: Work, reply: string): string {
   const refused = `${REPORT_NAME} was not written. The answer to my request was: ${codeSpan(reply)}`;
   return join([refused, describeReading(work), describeFindings(work), ...ending(work)]);
 }
 
-/** The answer when there is no tool to write with, or tools are off. */
+/** The answer if there is no tool for writing, or tools are disabled. */
 export function reportUnwritable(work: Work): string {
-  const note = `${REPORT_NAME} was not written: I had no write_file tool to use.`;
+  const note = `${REPORT_NAME} was not written: the write_file tool was not available.`;
   return join([note, describeReading(work), quote(work), describeFindings(work), ...ending(work)]);
 }
 
-/** The answer when `left` documents are unread and cannot be read any more. */
+/** The answer if `left` documents remain unread and cannot be read. */
 export function stopEarly(work: Work, left: number, toolsOff: boolean): string {
-  const why = toolsOff ? 'tools are off' : 'I have no tool named read_text_file or read_file';
+  const why = toolsOff ? 'tools are disabled' : 'I have no tool named read_text_file or read_file';
   const stopped = `I had to stop early: ${countDocuments(left)} in ${work.root} unread, because ${why}.`;
   if (work.files.length === 0) return join([stopped, ...ending(work)]);
   const caution = 'Links and headings of unread documents could not be checked, and no report was written.';
   return join([stopped, describeReading(work), describeFindings(work), caution, ...ending(work)]);
 }
 
+/** The answer if the folder has no Markdown document. */
 export function findNothing(root: string, failures: readonly UnreadFile[]): string {
   const note = `There is no Markdown document in ${root}, so there was nothing to check and no report to write.`;
   return join([note, describeUnread(failures), WHO]);
 }
 
+/** The answer if the folder cannot be listed. */
 export function failListing(root: string, reply: string): string {
   return join([
     `I could not list ${root}, so I checked nothing. The tool said: ${codeSpan(reply.trim())}`,
@@ -79,22 +86,24 @@ export function failListing(root: string, reply: string): string {
   ]);
 }
 
+/** The answer if a required tool is missing. */
 export function missTool(purpose: string, names: string): string {
-  return join([`I cannot ${purpose}: I need a tool named ${names}, and have none to use.`, WHO]);
+  return join([`I cannot ${purpose}: I need a tool named ${names}.`, WHO]);
 }
 
+/** The answer if no folder is named. */
 export function missFolder(): string {
   return join([
-    'I do not know which folder to look after. Write, for example: The folder is /home/me/handbook.',
+    'I do not know which folder to check. Write, for example: The folder is /home/me/handbook.',
     WHO,
   ]);
 }
 
-/** The answer to a message that the rules have nothing for. */
+/** The answer to a message that the rules do not cover. */
 export function explainMyself(message: string): string {
   return join([
-    `You wrote ${codeSpan(shorten(message))}. I cannot answer that: I am a stand-in for a model, a program with fixed rules and no language model behind it.`,
-    'I can list the folder, read its documents, check their links and headings, and propose a report. Write “check again” and I do it all anew. For a conversation, use a real model.',
+    `You wrote ${codeSpan(shorten(message))}. I cannot answer that: I am a stand-in for a model, a program with fixed rules.`,
+    'I can list the folder, read its documents, check their links and headings, and propose a report. Write “check again” to repeat that. For a conversation, use a real model.',
   ]);
 }
 
@@ -128,14 +137,14 @@ function describeFindings({ findings }: Work): string {
   return join([`I have ${countFindings(findings)}.`, ...kinds]);
 }
 
-/** Sentences word for word, one each of the first documents that have one without any markup. */
+/** Quotes one sentence without markup from each of the first documents that have one. */
 function quote({ files }: Work): string {
   const quotes = files
     .map(({ path, text }) => ({ path, sentence: firstSentence(text) }))
     .filter(({ sentence }) => sentence !== undefined)
     .slice(0, QUOTES)
     .map(({ path, sentence }) => `> ${sentence}\n> (${path})`);
-  return quotes.length === 0 ? '' : join(['In their own words:', ...quotes]);
+  return quotes.length === 0 ? '' : join(['Quotes from the documents:', ...quotes]);
 }
 
 function firstSentence(text: string): string | undefined {
@@ -150,7 +159,7 @@ function firstSentence(text: string): string | undefined {
 
 function ending({ unheard }: Work): string[] {
   const notes = unheard.map(
-    message => `While I worked you wrote ${codeSpan(shorten(message))}; my rules have nothing for that.`,
+    message => `While I worked, you wrote ${codeSpan(shorten(message))}; my rules do not cover that.`,
   );
   return [...notes, WHO];
 }

@@ -1,7 +1,7 @@
 import type { ResponsesRequest } from './request.ts';
 
-export type OutputText = { type: 'output_text'; annotations: never[]; logprobs: never[]; text: string };
-export type OutputMessage = {
+type OutputText = { type: 'output_text'; annotations: never[]; logprobs: never[]; text: string };
+type OutputMessage = {
   id: string;
   type: 'message';
   status: 'in_progress' | 'completed';
@@ -9,7 +9,7 @@ export type OutputMessage = {
   phase: 'commentary' | 'final_answer';
   content: OutputText[];
 };
-export type OutputCall = {
+type OutputCall = {
   id: string;
   type: 'function_call';
   status: 'in_progress' | 'completed';
@@ -19,7 +19,7 @@ export type OutputCall = {
 };
 export type OutputItem = OutputMessage | OutputCall;
 
-export type ResponseUsage = {
+type ResponseUsage = {
   input_tokens: number;
   input_tokens_details: { cached_tokens: number };
   output_tokens: number;
@@ -27,11 +27,12 @@ export type ResponseUsage = {
   total_tokens: number;
 };
 
-/** A whole response: what `POST /v1/responses` gives without `stream`. */
+/** A complete response: the body of `POST /v1/responses` without `stream`. */
 export type CompletedResponse = ReturnType<typeof completeResponse>;
 
-export type StreamEvent = { type: string; sequence_number: number; [field: string]: unknown };
+type StreamEvent = { type: string; sequence_number: number; [field: string]: unknown };
 
+/** Returns the complete response to a request. */
 export function completeResponse(
   request: ResponsesRequest,
   made: { id: string; createdAt: number; output: OutputItem[]; usage: ResponseUsage },
@@ -67,7 +68,7 @@ export function completeResponse(
   };
 }
 
-/** The events that stream a response, in OpenAI's order, each item's after the other's. */
+/** Returns the events of a streamed response, in OpenAI's order, one item after the other. */
 export function* listEvents(response: CompletedResponse): Generator<StreamEvent> {
   let sequence = 0;
   const event = (type: string, fields: Record<string, unknown>): StreamEvent => ({

@@ -1,11 +1,11 @@
 import type { InputItem } from './request.ts';
 
-/** What a tool gave back. `failed` is a guess from the text, the wire has no field for it. */
-export type ToolOutcome = { text: string; failed: boolean };
+/** The result of a tool. `failed` is guessed from the text: the wire format has no field for it. */
+type ToolOutcome = { text: string; failed: boolean };
 
-/** One call of the history with its outcome. `name` is without a server's prefix where it is a known tool. */
+/** A call with its outcome. The `name` of a known tool has no server prefix. */
 export type PastCall = { type: 'call'; name: string; input: Record<string, unknown>; outcome: ToolOutcome };
-export type PastMessage = { type: 'user' | 'assistant' | 'instructions'; text: string };
+type PastMessage = { type: 'user' | 'assistant' | 'instructions'; text: string };
 export type HistoryEntry = PastCall | PastMessage;
 
 const KNOWN_TOOLS = [
@@ -19,22 +19,23 @@ const KNOWN_TOOLS = [
 export type KnownTool = (typeof KNOWN_TOOLS)[number];
 
 /**
- * How the loop and the MCP filesystem server word a failure. What is only a line of prose elsewhere
- * (`ENOENT: …`) has to be the whole text.
+ * The texts of failures from the agent loop and the MCP filesystem server. Those that could also start a document
+ * (`ENOENT: …`) must be the whole text.
  */
 const FAILURE =
   /^(?:Not run: |MCP error -?\d|Error: |(?:E[A-Z]{3,}: |Access denied - |Parent directory does not exist|Ambiguous Unicode path).*$|.{0,200}\btimed out\b.{0,200}$)/;
 
-/** Which of the file tools a name means, with or without the prefix of the server it comes from. */
+/** Returns the file tool that a name refers to, with or without the prefix of its server. */
 export function knownTool(name: string): KnownTool | undefined {
   return KNOWN_TOOLS.find(known => name === known || new RegExp(`[_./:-]${known}$`).test(name));
 }
 
+/** Returns a predicate for calls of the tool. */
 export function isCallOf(tool: KnownTool) {
   return (entry: HistoryEntry): entry is PastCall => entry.type === 'call' && entry.name === tool;
 }
 
-/** The transcript as the rules read it: messages as text, and each call with its outcome, at the call's place. */
+/** Converts a transcript for the rules: messages as text, and each call with its outcome, in the order of calls. */
 export function readHistory(items: readonly InputItem[]): HistoryEntry[] {
   const outcomes = new Map<string, ToolOutcome>();
   for (const item of items) {
@@ -54,8 +55,8 @@ export function readHistory(items: readonly InputItem[]): HistoryEntry[] {
   });
 }
 
-/** Reads a tool's output as plain text, as MCP content blocks, or as an MCP result with `content`. */
-export function readOutcome(output: string): ToolOutcome {
+/** Reads a tool's output: plain text, MCP content blocks, or an MCP result with `content`. */
+function readOutcome(output: string): ToolOutcome {
   const parsed = /^\s*[[{]/.test(output) ? parseJson(output) : undefined;
   if (isBlocks(parsed)) return guess(joinBlocks(parsed));
   if (isObject(parsed)) {

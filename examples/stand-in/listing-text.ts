@@ -8,11 +8,12 @@ const entrySchema: z.ZodType<TreeEntry> = z.object({
   children: z.lazy(() => z.array(entrySchema)).optional(),
 });
 
+/** Whether the path has a Markdown extension. */
 export function isMarkdown(path: string): boolean {
   return /\.(?:md|markdown)$/i.test(path);
 }
 
-/** The paths in what `directory_tree` gives, folders among them; null when it is something else. */
+/** Returns all paths in a result of `directory_tree`, including folders; null if it cannot be parsed. */
 export function readTree(text: string): string[] | null {
   try {
     const entries = z.array(entrySchema).safeParse(JSON.parse(text));
@@ -22,7 +23,7 @@ export function readTree(text: string): string[] | null {
   }
 }
 
-/** The paths in what `list_directory` gives for `folder`: lines such as `[FILE] a.md`. */
+/** Returns the paths in a result of `list_directory` for `folder`: lines such as `[FILE] a.md`. */
 export function readFolderList(text: string, folder: string): { files: string[]; folders: string[] } {
   const prefix = folder === '' ? '' : `${folder}/`;
   const named = (mark: string) =>

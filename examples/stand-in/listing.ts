@@ -5,14 +5,14 @@ import { readFolderList, readTree } from './listing-text.ts';
 import { joinPath, relativePath } from './paths.ts';
 import { answer, BATCH, type PlannedTurn } from './turn.ts';
 
-const PASSED_OVER = ['node_modules', '.git'];
+const SKIPPED = ['node_modules', '.git'];
 
-/** Either all that is in the folder, by relative path, or the turn that finds out more, or gives up. */
-export type Listing =
+/** All relative paths in the folder, or the next turn: it lists more, or reports a failure. */
+type Listing =
   | { type: 'turn'; turn: PlannedTurn }
   | { type: 'listed'; paths: string[]; failures: UnreadFile[] };
 
-/** The next step of listing `root`: by one `directory_tree`, or folder by folder with `list_directory`. */
+/** Returns the next step of listing `root`: with one `directory_tree`, or folder by folder with `list_directory`. */
 export function listFolder(
   root: string,
   calls: readonly PastCall[],
@@ -27,7 +27,7 @@ export function listFolder(
   const byTree = use('directory_tree');
   const listed = calls.filter(isCallOf('list_directory'));
   if (byTree && listed.length === 0) {
-    const input = { path: root, excludePatterns: PASSED_OVER };
+    const input = { path: root, excludePatterns: SKIPPED };
     return { type: 'turn', turn: { text: say.announceListing(root), calls: [{ name: byTree, input }] } };
   }
 
@@ -45,9 +45,7 @@ export function listFolder(
     else {
       const entries = readFolderList(outcome.text, folder);
       paths.push(...entries.files, ...entries.folders);
-      folders.push(
-        ...entries.folders.filter(path => !PASSED_OVER.some(name => `/${path}`.endsWith(`/${name}`))),
-      );
+      folders.push(...entries.folders.filter(path => !SKIPPED.some(name => `/${path}`.endsWith(`/${name}`))));
     }
   }
   if (missing.length === 0) return { type: 'listed', paths, failures };
@@ -55,6 +53,6 @@ export function listFolder(
   if (name === undefined) return stop(say.missTool('list the folder', 'directory_tree or list_directory'));
   const next = missing.slice(0, BATCH);
   const text = top ? say.announceFolders(next) : say.announceListing(root);
-  const asked = next.map(folder => ({ name, input: { path: joinPath(root, folder) } }));
-  return { type: 'turn', turn: { text, calls: asked } };
+  const listings = next.map(folder => ({ name, input: { path: joinPath(root, folder) } }));
+  return { type: 'turn', turn: { text, calls: listings } };
 }

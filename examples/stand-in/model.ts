@@ -7,16 +7,16 @@ import { invalid, type RequestProblem } from './request.ts';
 import { createResponder } from './responder.ts';
 
 export type StandInOptions = {
-  /** 0, the default, takes a free one. */
+  /** The port; 0, the default, uses a free one. */
   port?: number;
-  /** How long to wait before each piece of a stream, in ms; 8 by default, so that a person sees it come. */
+  /** The delay before each piece of a stream in ms, so that streaming is visible. Default 8. */
   paceMs?: number;
   now?: () => number;
-  /** Gives an id that begins with `prefix` and was not given before. */
+  /** Returns a new id that starts with `prefix`. */
   newId?: (prefix: string) => string;
 };
 
-/** `url` is a base URL for an OpenAI client, it ends with /v1; `close` ends open streams too. */
+/** `url` is the base URL for an OpenAI client and ends with /v1. `close` also ends open streams. */
 export type StandInModel = { url: string; close(): Promise<void> };
 
 type Reply = { status: number; body: unknown };
@@ -24,13 +24,13 @@ type Reply = { status: number; body: unknown };
 const MAX_BODY_BYTES = 32 * 1024 * 1024;
 
 /**
- * Starts a documentation steward's model that is no model: rules behind `POST /v1/responses` on 127.0.0.1,
- * in OpenAI's wire format, streamed or not. It computes every call, report and answer from the tool results
- * in the request (see stand-in-rules.ts), needs no network and calls itself `stand-in`, whatever `model` asks for.
+ * Starts the stand-in with OpenAI's Responses API only: `POST /v1/responses` on 127.0.0.1, streamed or not. Fixed
+ * rules (rules.ts) compute every call, report and answer from the tool results in the request. The model's name is
+ * always `stand-in`.
  *
- * Responses are remembered until it closes, the last 1000 of them, so `previous_response_id` works; `store: false`
- * forgets. Any bearer token will do. `usage` is counted from the lengths of texts, four characters a token:
- * plausible, not true. `max_output_tokens`, `temperature` and `top_p` are echoed and change nothing.
+ * Keeps the last 1000 responses for `previous_response_id`, except with `store: false`. Accepts any bearer token.
+ * `usage` is an estimate: four characters per token. `max_output_tokens`, `temperature` and `top_p` are echoed and
+ * have no effect.
  */
 export async function startStandInModel(options: StandInOptions = {}): Promise<StandInModel> {
   const { port = 0, paceMs = 8, now = Date.now } = options;
@@ -47,12 +47,11 @@ export async function startStandInModel(options: StandInOptions = {}): Promise<S
   async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { pathname } = new URL(request.url ?? '/', 'http://stand-in');
     if (request.method !== 'POST' || pathname !== '/v1/responses') {
-      const message = `Unknown request: ${request.method} ${pathname}. The stand-in has POST /v1/responses only.`;
+      const message = `Unknown request: ${request.method} ${pathname}. The stand-in supports only POST /v1/responses.`;
       return sendProblem(response, 404, invalid(message, null, 'unknown_url'));
     }
     if (!/^Bearer \S+$/i.test(request.headers.authorization ?? '')) {
-      const message =
-        'Expected an Authorization header with a bearer token; any token will do for the stand-in.';
+      const message = 'Expected an Authorization header with a bearer token. The stand-in accepts any token.';
       return sendProblem(response, 401, invalid(message, null, 'invalid_api_key'));
     }
     const text = await readBody(request);

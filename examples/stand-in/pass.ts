@@ -1,8 +1,8 @@
 import type { HistoryEntry } from './history.ts';
 
 /**
- * The part of the history that counts. A pass begins anew with a message that asks for a check after an
- * answer was given or a report was settled. `talksAfterwards` is a later message that asks for none.
+ * Returns the current pass of the history. A message that asks for a check starts a new pass, after an answer or a
+ * decision about the report. `talksAfterwards` is a later message that does not ask for a check.
  */
 export function findPass(history: readonly HistoryEntry[]) {
   let start = 0;

@@ -22,9 +22,9 @@ const outputSchema = z.object({
   output: content,
   status: z.string().nullish(),
 });
-const understood = { message: messageSchema, function_call: callSchema, function_call_output: outputSchema };
+const itemSchemas = { message: messageSchema, function_call: callSchema, function_call_output: outputSchema };
 
-/** The items the stand-in understands; others, such as reasoning, are accepted and passed over. */
+/** The input items that the stand-in reads. Others, such as reasoning, are accepted and ignored. */
 export type InputItem = z.infer<typeof messageSchema | typeof callSchema | typeof outputSchema>;
 
 const itemSchema = z
@@ -35,8 +35,8 @@ const itemSchema = z
       context.addIssue({ code: 'custom', path: ['type'], message: 'expected an item with a type' });
       return z.NEVER;
     }
-    if (!Object.hasOwn(understood, type)) return { type: 'other' };
-    const parsed = understood[type as keyof typeof understood].safeParse({ ...item, type });
+    if (!Object.hasOwn(itemSchemas, type)) return { type: 'other' };
+    const parsed = itemSchemas[type as keyof typeof itemSchemas].safeParse({ ...item, type });
     if (parsed.success) return parsed.data;
     for (const { path, message } of parsed.error.issues) {
       context.addIssue({ code: 'custom', path: [...path], message });
@@ -54,8 +54,8 @@ const toolChoiceSchema = z.union([
   }),
 ]);
 
-/** The body of `POST /v1/responses`, as far as the stand-in acts on it or echoes it. */
-export const requestSchema = z.looseObject({
+/** The members of a `POST /v1/responses` body that the stand-in reads or echoes. */
+const requestSchema = z.looseObject({
   model: z.string().min(1),
   input: z.union([z.string(), z.array(z.unknown())]).default([]),
   instructions: z.string().nullish(),
@@ -78,17 +78,17 @@ export const requestSchema = z.looseObject({
   text: z
     .looseObject({
       format: z
-        .looseObject({ type: z.literal('text', { error: 'the stand-in answers in plain text only' }) })
+        .looseObject({ type: z.literal('text', { error: 'the stand-in supports only plain text' }) })
         .optional(),
     })
     .nullish(),
 });
 export type ResponsesRequest = z.infer<typeof requestSchema>;
 
-/** What is wrong with a request, in the fields of OpenAI's error envelope. */
+/** A problem of a request, with the fields of OpenAI's error envelope. */
 export type RequestProblem = { message: string; param: string | null; code: string | null };
 
-/** Validates a body and its input items; the problem names the first wrong field as `input[0].call_id`. */
+/** Validates a body and its input items. The problem names the first invalid field, such as `input[0].call_id`. */
 export function parseRequest(
   body: unknown,
 ): { ok: true; request: ResponsesRequest; items: InputItem[] } | { ok: false; problem: RequestProblem } {
@@ -103,7 +103,7 @@ export function parseRequest(
   return { ok: true, request: parsed.data, items: items.data.filter(item => item.type !== 'other') };
 }
 
-/** A call without its output, or an output without its call: OpenAI refuses both. */
+/** Finds a call without an output, or an output without a call. OpenAI refuses both. */
 export function findUnpaired(items: readonly InputItem[]): RequestProblem | null {
   const calls = new Set<string>();
   const outputs = new Set<string>();
@@ -119,6 +119,7 @@ export function findUnpaired(items: readonly InputItem[]): RequestProblem | null
   return open === undefined ? null : invalid(`No tool output found for function call ${open}.`, 'input');
 }
 
+/** Creates a problem. */
 export function invalid(message: string, param: string | null, code: string | null = null): RequestProblem {
   return { message, param, code };
 }

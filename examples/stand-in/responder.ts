@@ -13,14 +13,14 @@ import type { PlannedTurn } from './turn.ts';
 
 type Stored = { previousId: string | null; items: InputItem[] };
 
-/** `remember` makes the response usable as a `previous_response_id`, unless the request said `store: false`. */
-export type Answered =
+/** `remember` stores the response for `previous_response_id`, unless the request has `store: false`. */
+type Answered =
   | { problem: RequestProblem }
   | { streamed: boolean; response: CompletedResponse; remember: () => void };
 
 const MAX_STORED = 1000;
 
-/** Answers bodies of `POST /v1/responses`, with the history of the responses it remembers. */
+/** Returns a function that answers bodies of `POST /v1/responses`, with the history of stored responses. */
 export function createResponder(host: {
   now: () => number;
   newId: (prefix: string) => string;
@@ -53,7 +53,7 @@ export function createResponder(host: {
     });
     if (forced && turn.calls.length === 0) {
       const message =
-        "The stand-in follows fixed rules and has no such call to make now. Send tool_choice 'auto'.";
+        "The stand-in follows fixed rules and cannot make the required call now. Use tool_choice 'auto'.";
       return { problem: invalid(message, 'tool_choice', 'unsupported_value') };
     }
     const calls = request.parallel_tool_calls === false ? turn.calls.slice(0, 1) : turn.calls;

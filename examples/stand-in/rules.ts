@@ -9,8 +9,8 @@ import { findPass } from './pass.ts';
 import { joinPath, relativePath, trimSlash } from './paths.ts';
 import { answer, BATCH, type PlannedTurn } from './turn.ts';
 
-/** What a model is asked: `tools` are the names it may call, none when tools are off. */
-export type Question = {
+/** A request to the model. `tools` are the names of the tools it may call. */
+type Question = {
   instructions: string;
   history: readonly HistoryEntry[];
   tools: readonly string[];
@@ -18,9 +18,9 @@ export type Question = {
 };
 
 /**
- * The next turn, from the transcript alone: list the folder, read every document, propose the report,
- * answer. A later message that asks for a check begins again, reading everything anew; any other gets to
- * know whom it talks to.
+ * Decides the next turn from the transcript alone: list the folder, read every document, propose the report, answer.
+ * A later message that asks for a check starts again from the beginning; the answer to any other message explains
+ * that this is a stand-in.
  */
 export function decideTurn({ instructions, history, tools, toolsOff }: Question): PlannedTurn {
   const pass = findPass(history);
@@ -32,7 +32,7 @@ export function decideTurn({ instructions, history, tools, toolsOff }: Question)
     const ask = use('list_allowed_directories');
     if (ask && !history.some(isCallOf('list_allowed_directories'))) {
       return {
-        text: 'Nobody named a folder; I ask which one I may look into.',
+        text: 'The request does not name a folder. I will ask which folders I may read.',
         calls: [{ name: ask, input: {} }],
       };
     }
@@ -93,8 +93,8 @@ function findRoot(instructions: string, history: readonly HistoryEntry[]): strin
   const texts = history.flatMap(entry =>
     entry.type === 'instructions' || entry.type === 'user' ? [entry.text] : [],
   );
-  const said = [instructions, ...texts].map(readFolder).find(folder => folder !== null);
-  if (said) return trimSlash(said);
+  const named = [instructions, ...texts].map(readFolder).find(folder => folder !== null);
+  if (named) return trimSlash(named);
   const listed = history.find(isCallOf('directory_tree')) ?? history.find(isCallOf('list_directory'));
   if (typeof listed?.input.path === 'string') return trimSlash(listed.input.path);
   const allowed = history.find(isCallOf('list_allowed_directories'));

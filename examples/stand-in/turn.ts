@@ -1,11 +1,12 @@
-export type PlannedCall = { name: string; input: Record<string, string | string[]> };
+type PlannedCall = { name: string; input: Record<string, string | string[]> };
 
-/** What the stand-in says and then calls; without calls, the text is its answer. */
+/** The text and the calls of a turn; without calls, the text is the answer. */
 export type PlannedTurn = { text: string; calls: PlannedCall[] };
 
-/** The most calls of one turn. */
+/** The maximum of calls in one turn. */
 export const BATCH = 40;
 
+/** Returns a turn that ends the run with an answer. */
 export function answer(text: string): PlannedTurn {
   return { text, calls: [] };
 }

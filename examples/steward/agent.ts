@@ -9,7 +9,7 @@ import { dieAfter } from './die-after.ts';
 import { stewardInstructions } from './instructions.ts';
 import { relativePaths } from './relative-paths.ts';
 
-/** The folder it looks after; `npm start` sets it. */
+/** The folder to check. `npm start` sets the variable. */
 const root = resolve(process.env.STEWARD_FOLDER ?? '.agentchart/steward/documents');
 
 const server = createRequire(import.meta.url).resolve(
@@ -56,7 +56,7 @@ function hide(...names: string[]) {
   return Object.fromEntries(names.map(name => [name, { hidden: true }] as const));
 }
 
-/** For `npm start -- --crash`: the process dies when the write has happened and nothing of it is journaled. */
+/** For `npm start -- --crash`: kills the process after the write, before its result is in the journal. */
 const tools = process.env.STEWARD_CRASH === 'after-write' ? dieAfter(files, 'write_file') : files;
 
 export default createAgent({

@@ -9,10 +9,10 @@ export type DocumentFile = { path: string; text: string };
 export const FINDING_KINDS = ['broken-link', 'dead-anchor', 'missing-title', 'duplicated-heading'] as const;
 export type FindingKind = (typeof FINDING_KINDS)[number];
 
-/** `line` counts from 1; `message` is one clause of Markdown; what it quotes from the document is code. */
+/** `line` counts from 1. `message` is one clause of Markdown that quotes the document as code. */
 export type Finding = { path: string; line: number; kind: FindingKind; message: string };
 
-/** The report the steward writes, at the top of its folder; never checked itself. */
+/** The steward's report at the top of its folder. It is not checked itself. */
 export const REPORT_NAME = 'REPORT.md';
 
 type Heading = { text: string; line: number; level: number };
@@ -27,9 +27,9 @@ type Outline = {
 };
 
 /**
- * Checks Markdown files against each other. `paths` are all files and folders known to be there, of any
- * type; what a link leads to exists only if it is among them, or holds one of them. Links with a scheme
- * (`https:`, `mailto:`) are not followed. Gives the findings by path, then line.
+ * Checks the links and headings of Markdown files. `paths` lists all existing files and folders of any type: the
+ * target of a link exists if it is in the list, or is a folder that contains an entry. Links with a scheme
+ * (`https:`, `mailto:`) are not checked. Returns the findings sorted by path, then line.
  */
 export function checkDocuments(files: readonly DocumentFile[], paths: readonly string[] = []): Finding[] {
   const checked = files.filter(file => file.path !== REPORT_NAME);
@@ -179,6 +179,8 @@ function decode(text: string): string {
   }
 }
 
+/** Compares two strings by code units, for `sort`. */
 export function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
 }

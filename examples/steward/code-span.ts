@@ -1,4 +1,4 @@
-/** Text as Markdown code on one line, whatever backticks it holds. */
+/** Returns the text as a Markdown code span on one line; the text may contain backticks. */
 export function codeSpan(text: string): string {
   const line = joinLines(text.split(/[\r\n]+/));
   const longest = (line.match(/`+/g) ?? []).reduce((most, run) => Math.max(most, run.length), 0);
@@ -7,7 +7,7 @@ export function codeSpan(text: string): string {
   return `${mark}${pad}${line}${pad}${mark}`;
 }
 
-/** With one space for each break and the blanks around it. */
+/** Replaces each line break, with the blanks around it, by one space. */
 function joinLines(lines: string[]): string {
   const last = lines.length - 1;
   return lines

@@ -1,6 +1,6 @@
 import type { Tool, ToolSource } from '../../tools/agent/index.ts';
 
-/** The same tools, but the process kills itself (SIGKILL) as soon as `name` has done its work. */
+/** Wraps a tool source so that the process kills itself (SIGKILL) as soon as the tool `name` has run. */
 export function dieAfter(source: ToolSource, name: string): ToolSource {
   return {
     connect: async () => (await source.connect()).map(tool => (tool.name === name ? deadly(tool) : tool)),

@@ -1,19 +1,19 @@
 const ENTITIES: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', nbsp: '\u00A0' };
 
-/** Longer headings are no headings; of them no more is read. */
-const LONGEST_HEADING = 1_000;
+/** In characters. The rest of a longer heading is ignored. */
+const MAX_HEADING = 1_000;
 
-/** What a reader sees of a heading: link texts, code without its marks, no emphasis, no HTML, no images. */
+/** Returns the visible text of a heading: link texts, code without backticks, no emphasis, HTML or images. */
 export function readHeadingText(markdown: string): string {
   return markdown
-    .slice(0, LONGEST_HEADING)
+    .slice(0, MAX_HEADING)
     .split(/(`+[^`]+`+)/)
     .map((piece, index) => (index % 2 === 1 ? piece.replace(/^`+ ?| ?`+$/g, '') : stripInline(piece)))
     .join('')
     .trim();
 }
 
-/** Gives the anchors of one document's headings as GitHub does: in order, a repeated one with -1, -2, … */
+/** Returns a function that names the anchors of one document's headings in order, as GitHub does: repeated ones get -1, -2, … */
 export function createAnchorNamer(): (heading: string) => string {
   const taken = new Map<string, number>();
   return heading => {
@@ -45,5 +45,5 @@ function stripInline(markdown: string): string {
     .replace(/(?<![\p{L}\p{N}\\])(_{1,3})(?=\S)(.+?)(?<=[^\s\\])\1(?![\p{L}\p{N}])/gu, '$2')
     .replace(/(?<!\\)\*+/g, '')
     .replace(/\\([!-/:-@[-`{-~])/g, '$1')
-    .replace(/&(amp|lt|gt|quot|nbsp);/g, (whole, name: string) => ENTITIES[name] ?? whole);
+    .replace(/&(amp|lt|gt|quot|nbsp);/g, (entity, name: string) => ENTITIES[name] ?? entity);
 }

@@ -1,16 +1,16 @@
 import { sqlite } from '../../stores/sqlite.ts';
 import { createAgent, type RunRecord } from '../../tools/agent/index.ts';
 
-/** The run that was started last. */
+/** Returns the run that was started last. Throws if the store has none. */
 export async function findRun(db: string): Promise<RunRecord> {
   const store = sqlite(db);
   const [record] = await store.list({ limit: 1 });
   await store.close();
-  if (record === undefined) throw new Error(`${db} holds no run.`);
+  if (record === undefined) throw new Error(`${db} contains no run.`);
   return record;
 }
 
-/** The call the last run asks a person about. */
+/** Returns the call of the latest run that awaits approval. Throws if there is none. */
 export async function findOpenCall(db: string): Promise<{ runId: string; callId: string }> {
   const { runId, agent } = await findRun(db);
   const store = sqlite(db);
@@ -18,20 +18,20 @@ export async function findOpenCall(db: string): Promise<{ runId: string; callId:
   const settled = await run.settled();
   await store.close();
   const call = settled.status === 'waiting' ? settled.approvals[0] : undefined;
-  if (call === undefined) throw new Error(`Run ${runId} waits for no approval.`);
+  if (call === undefined) throw new Error(`Run ${runId} is not waiting for approval.`);
   return { runId, callId: call.callId };
 }
 
-/** What the journal says of the write: its events after the decision, by sequence number. */
+/** Lists the journal's events of the approved write, with their sequence numbers. */
 export async function describeWrite(db: string, runId: string): Promise<string> {
   const store = sqlite(db);
   const journal = await store.read(runId);
   await store.close();
   const decided = journal.find(({ event }) => event.type === 'approval.decided');
-  if (decided?.event.type !== 'approval.decided') return 'the write was not decided on';
+  if (decided?.event.type !== 'approval.decided') return 'no decision about the write';
   const { callId } = decided.event;
-  const told = journal.filter(({ event }) => 'callId' in event && event.callId === callId);
-  const events = told.map(({ seq, event }) => `${seq} ${event.type}`).join(', ');
-  const settled = told.some(({ event }) => event.type === 'tool.settled');
-  return settled ? events : `${events}, and no tool.settled`;
+  const entries = journal.filter(({ event }) => 'callId' in event && event.callId === callId);
+  const events = entries.map(({ seq, event }) => `${seq} ${event.type}`).join(', ');
+  const settled = entries.some(({ event }) => event.type === 'tool.settled');
+  return settled ? events : `${events}, but no tool.settled`;
 }

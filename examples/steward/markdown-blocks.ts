@@ -1,10 +1,10 @@
-/** A heading or a run of prose, without quote and list marks. `line` counts from 1. */
-export type MarkdownBlock =
+/** A heading or a paragraph, without quote and list markers. `line` counts from 1. */
+type MarkdownBlock =
   | { type: 'heading'; level: number; text: string; line: number }
   | { type: 'prose'; text: string; line: number };
 
-/** `hasFrontMatterTitle`: the YAML between two `---` at the top has a `title`. */
-export type MarkdownDocument = { blocks: MarkdownBlock[]; lines: number; hasFrontMatterTitle: boolean };
+/** `hasFrontMatterTitle`: whether the YAML between two `---` at the top has a `title`. */
+type MarkdownDocument = { blocks: MarkdownBlock[]; lines: number; hasFrontMatterTitle: boolean };
 
 type Fence = { mark: string; indent: number; quotes: number };
 
@@ -18,17 +18,17 @@ const SKIPPED_HTML: [start: RegExp, end: RegExp][] = [
   [/^<(?:pre|script|style|textarea)\b/i, /<\/(?:pre|script|style|textarea)>/i],
 ];
 
-/** Of a longer line no more is read: it was not written by a person. */
-const LONGEST_LINE = 10_000;
-/** What may be a heading or the edge of a block of code, and what may be a rule; longer lines are prose. */
-const LONGEST_MARK = 2_000;
-const LONGEST_RULE = 500;
-/** Lists in one another, on one line. */
-const MOST_MARKERS = 100;
+/** In characters. The rest of a longer line is ignored. */
+const MAX_LINE = 10_000;
+/** The longest heading or code fence, and the longest thematic break; longer lines are prose. */
+const MAX_MARK = 2_000;
+const MAX_RULE = 500;
+/** The maximum of nested list markers on one line. */
+const MAX_MARKERS = 100;
 
 /**
- * Reads a Markdown text as GitHub does, as far as links and headings need it: front matter, fenced and
- * indented code, HTML comments and `<pre>` are left out; both heading forms, lists and quotes are known.
+ * Parses Markdown as GitHub does, as far as needed for links and headings: skips front matter, fenced and
+ * indented code, HTML comments and `<pre>`; supports both heading forms, lists and quotes.
  */
 export function readBlocks(text: string): MarkdownDocument {
   const lines = text.replace(/^\uFEFF/, '').split(/\r\n|\n|\r/);
@@ -47,7 +47,7 @@ export function readBlocks(text: string): MarkdownDocument {
 
   for (const [index, line] of lines.entries()) {
     if (index < body) continue;
-    const quoted = stripQuotes(line.slice(0, LONGEST_LINE), fence?.quotes);
+    const quoted = stripQuotes(line.slice(0, MAX_LINE), fence?.quotes);
     let rest = quoted.rest;
     if (fence && quoted.quotes === fence.quotes) {
       if (closes(fence, rest)) fence = null;
@@ -69,7 +69,7 @@ export function readBlocks(text: string): MarkdownDocument {
     if (prose === null && indentOf(rest) >= (itemIndent ?? 0) + 4) continue;
 
     let inItem = false;
-    for (let markers = 0; markers < MOST_MARKERS; markers += 1) {
+    for (let markers = 0; markers < MAX_MARKERS; markers += 1) {
       const marker = isRule(rest.trim()) ? null : MARKER.exec(rest);
       if (marker === null) break;
       flush();
@@ -81,7 +81,7 @@ export function readBlocks(text: string): MarkdownDocument {
     const content = rest.trim();
     if (content === '') continue;
 
-    const isShort = content.length <= LONGEST_MARK;
+    const isShort = content.length <= MAX_MARK;
     const opening = isShort ? FENCE.exec(content) : null;
     if (opening && (itemIndent !== null || indentOf(rest) < 4)) {
       flush();
@@ -120,7 +120,7 @@ export function readBlocks(text: string): MarkdownDocument {
 }
 
 function isRule(content: string): boolean {
-  return content.length <= LONGEST_RULE && RULE.test(content);
+  return content.length <= MAX_RULE && RULE.test(content);
 }
 
 function countLines(lines: string[]): number {

@@ -4,7 +4,7 @@ export type MarkdownLink = { target: string; line: number };
 /** `[text][label]` or `[label][]`, which need a definition; a label is normalised. */
 export type ReferenceUse = { label: string; line: number };
 
-export type InlineContent = { links: MarkdownLink[]; uses: ReferenceUse[]; anchors: string[] };
+type InlineContent = { links: MarkdownLink[]; uses: ReferenceUse[]; anchors: string[] };
 
 const TITLE = String.raw`(?:"(?:[^"\\]|\\[\s\S])*"|'(?:[^'\\]|\\[\s\S])*'|\((?:[^()\\]|\\[\s\S])*\))`;
 const ANGLED = String.raw`<((?:[^<>\n\\]|\\.)*)>`;
@@ -22,10 +22,10 @@ const AUTOLINK = /<(?:[A-Za-z][A-Za-z0-9+.-]*:[^\s<>]*|[^\s<>@]+@[^\s<>]+)>/y;
 const TAG = /<([A-Za-z][A-Za-z0-9-]*)((?:[^<>"']|"[^"]*"|'[^']*')*)>/y;
 const ATTRIBUTE = /(?<=\s)(href|src|id|name)\s*=\s*(?:"([^"]*)"|'([^']*)')/gi;
 
-/** A paragraph of more characters is read no further: marks that are never closed are looked for to its end. */
-const LONGEST_PARAGRAPH = 20_000;
+/** In characters. The rest of a longer paragraph is ignored: unclosed marks are searched to its end. */
+const MAX_PARAGRAPH = 20_000;
 
-/** Takes the link definitions off the beginning of a paragraph; footnotes are not link definitions. */
+/** Splits the link definitions from the beginning of a paragraph. Footnotes are not link definitions. */
 export function takeDefinitions(
   text: string,
   line: number,
@@ -35,19 +35,19 @@ export function takeDefinitions(
   let rest = text;
   let at = line;
   for (let found = DEFINITION.exec(rest); found; found = DEFINITION.exec(rest)) {
-    const [whole, label = '', angled, bare] = found;
+    const [definition, label = '', angled, bare] = found;
     if (label.startsWith('^')) break;
     labels.push(normaliseLabel(label));
     links.push({ target: unescapeMarkdown(angled ?? bare ?? ''), line: at });
-    rest = rest.slice(whole.length);
-    at += whole.split('\n').length - 1;
+    rest = rest.slice(definition.length);
+    at += definition.split('\n').length - 1;
   }
   return { labels, links, rest, line: at };
 }
 
-/** Finds what links in a piece of prose that begins on `line`; code spans, comments and escapes do not count. */
+/** Finds the links and anchors in a paragraph that starts on `line`. Ignores code spans, comments and escapes. */
 export function readInline(paragraph: string, line: number): InlineContent {
-  const text = paragraph.slice(0, LONGEST_PARAGRAPH);
+  const text = paragraph.slice(0, MAX_PARAGRAPH);
   const found: InlineContent = { links: [], uses: [], anchors: [] };
   const open: number[] = [];
   const lineAt = (offset: number) => line + text.slice(0, offset).split('\n').length - 1;

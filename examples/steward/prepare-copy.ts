@@ -4,7 +4,7 @@ import { formatPath } from '../../cli/render/format-path.ts';
 
 const LEFT_OUT = new Set(['node_modules', '.git', '.agentchart']);
 
-/** A fresh copy of `folder` below `home`, so that the original is never touched. Gives the copy's path. */
+/** Copies `folder` into `home`, replacing an earlier copy. Returns the copy's path. Throws if the two overlap. */
 export function prepareCopy(folder: string, home: string): string {
   const source = resolve(folder);
   if (!existsSync(source) || !statSync(source).isDirectory()) {
@@ -15,7 +15,7 @@ export function prepareCopy(folder: string, home: string): string {
   const copy = join(home, basename(source) || 'documents');
   if (!relative(source, copy).startsWith('..') && !relative(copy, source).startsWith('..')) {
     throw new Error(
-      `${formatPath(source)} and its copy ${formatPath(copy)} would be the same folder. Start from somewhere else.`,
+      `${formatPath(source)} and its copy ${formatPath(copy)} overlap. Run npm start from another folder.`,
     );
   }
   rmSync(copy, { recursive: true, force: true });

@@ -7,7 +7,7 @@ export type CommandEnd = { pid: number; code: number | null; signal: NodeJS.Sign
 /** The `agentchart` command of this checkout. */
 export const COMMAND = join(dirname(fileURLToPath(import.meta.url)), '../../cli/main.ts');
 
-/** Runs `agentchart ARGS` as a process of its own, on this terminal, and tells how it ended. */
+/** Runs `agentchart ARGS` in its own process on this terminal. Resolves to its exit code or signal. */
 export async function runCommand(args: readonly string[], env: Record<string, string>): Promise<CommandEnd> {
   const child = spawn(process.execPath, [COMMAND, ...args], {
     stdio: 'inherit',

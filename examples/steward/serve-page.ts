@@ -2,10 +2,10 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { COMMAND } from './run-command.ts';
 
-/** The runs API and its page, served by a process of its own; `ended` settles when that process has. */
-export type ServedPage = { url: string; ended: Promise<void>; stop(): void };
+/** A process that serves the runs API and its page. `ended` resolves when the process has ended. */
+type ServedPage = { url: string; ended: Promise<void>; stop(): void };
 
-/** Serves on port 4100, or on a free one where that is taken; `null` when neither can be had. */
+/** Serves on port 4100, or on a free port if it is taken. Resolves to `null` if both fail. */
 export async function servePage(
   args: readonly string[],
   env: Record<string, string>,
@@ -19,7 +19,7 @@ async function serveOn(
   env: Record<string, string>,
 ): Promise<ServedPage | null> {
   const child = spawn(process.execPath, [COMMAND, 'serve', ...args, '--port', port], {
-    // Ctrl-C on the terminal is for the run that is shown there.
+    // Ctrl-C on the terminal interrupts the run, not this process.
     detached: true,
     stdio: ['ignore', 'ignore', 'pipe'],
     env: { ...process.env, ...env },

@@ -1,6 +1,6 @@
 /**
- * `npm start [-- [FOLDER] [--yes | --crash]]`: a documentation steward at work on a copy of FOLDER.
- * Everything it does it does through the `agentchart` command, one process after another, and says which.
+ * `npm start [-- [FOLDER] [--yes | --crash]]`: a documentation steward checks a copy of FOLDER.
+ * Runs the `agentchart` command, one process after another, and prints each command line.
  */
 import { existsSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -17,31 +17,31 @@ import { type CommandEnd, runCommand } from './run-command.ts';
 import { servePage } from './serve-page.ts';
 
 const KEY = 'stand-in-needs-none';
-/** Before each piece of a stream, so that a person sees it come, in ms. */
+/** The delay before each piece of a stream in ms, so that streaming is visible. */
 const PACE_MS = 8;
 const HERE = dirname(fileURLToPath(import.meta.url));
 const USAGE = `npm start [-- [FOLDER] [--yes | --crash]]
-  FOLDER    the Markdown files to look after (default: the example's); a copy of it is worked on
-  --yes     approve the report in the same process
-  --crash   approve it, kill the process right after the write, and resume in a new one
-With AGENTCHART_MODEL set (such as openai:gpt-5-mini) that model does the work;
-with PROVIDER:stand-in the stand-in does, in that provider's wire format.`;
+  FOLDER    the folder of Markdown files to check (default: the example's documents); the steward works on a copy
+  --yes     approve the report automatically
+  --crash   approve the report, kill the process right after the write, and resume in a new process
+Set AGENTCHART_MODEL to use a real model (for example openai:gpt-5-mini), or to PROVIDER:stand-in to run
+the stand-in with that provider's wire format.`;
 
 const agent = ['--agent', formatPath(join(HERE, 'agent.ts'))];
 
 type Work = { folder: string; db: string; env: Record<string, string> };
 
-// Whoever reads only the head of the output has seen enough.
+// The reader closed the pipe, as `npm start | head` does.
 process.stdout.on('error', () => process.exit(0));
 process.exitCode = await start();
 
 async function start(): Promise<number> {
-  const asked = readArguments();
-  if (typeof asked === 'string') return complain(asked, 2);
+  const options = readArguments();
+  if (typeof options === 'string') return complain(options, 2);
   const home = resolve('.agentchart/steward');
   let folder: string;
   try {
-    folder = prepareCopy(asked.folder, home);
+    folder = prepareCopy(options.folder, home);
   } catch (error) {
     return complain(error instanceof Error ? error.message : String(error), 2);
   }
@@ -54,8 +54,8 @@ async function start(): Promise<number> {
       db: formatPath(join(home, 'runs.db')),
       env: { ...standIn?.env, STEWARD_FOLDER: folder },
     };
-    if (asked.crash) return await workAndCrash(work);
-    if (asked.yes) return await workInOneProcess(work, ['--yes']);
+    if (options.crash) return await workAndCrash(work);
+    if (options.yes) return await workInOneProcess(work, ['--yes']);
     if (process.stdin.isTTY === true) return await workOnTerminal(work);
     return await workInTwoProcesses(work);
   } finally {
@@ -83,7 +83,7 @@ function readArguments(): { folder: string; yes: boolean; crash: boolean } | str
 
 type StandingIn = { url: string; wire: string; env: Record<string, string>; close(): Promise<void> };
 
-/** Nobody needs a key: without a model a stand-in plays its part, and as PROVIDER:stand-in in that provider's words. */
+/** Starts the stand-in if no model is set, or if the model is PROVIDER:stand-in. Needs no key. */
 async function startStandInFor(model: string | undefined): Promise<StandingIn | undefined> {
   if (model === undefined) {
     const { url, close } = await startStandInModel();
@@ -101,47 +101,44 @@ async function startStandInFor(model: string | undefined): Promise<StandingIn | 
 
 function introduce(folder: string, model: string | undefined, standIn: StandingIn | undefined): void {
   say(
-    'A documentation steward reads a folder of Markdown files, checks them, and asks before it writes a report.',
+    'A documentation steward checks a folder of Markdown files and asks for approval before it writes a report.',
   );
-  say(`Folder: ${formatPath(folder)} (a copy; the original is not touched)`);
+  say(`Folder: ${formatPath(folder)} (a copy; the original stays unchanged)`);
   say('Tools: the MCP filesystem server, over stdio');
   if (standIn === undefined) return say(`Model: ${model} (from AGENTCHART_MODEL)`);
-  const why = model === undefined ? 'none is set, so a' : 'a';
-  say(`Model: ${why} stand-in plays its part at ${standIn.url}: rules, not a language model,`);
-  say(
-    `       in the wire format of ${standIn.wire}. For a real one: AGENTCHART_MODEL=openai:gpt-5-mini OPENAI_API_KEY=…`,
-  );
+  const reason = model === undefined ? 'AGENTCHART_MODEL is not set; using a' : 'a';
+  say(`Model: ${reason} stand-in at ${standIn.url} (fixed rules, not a language model),`);
+  say(`       in the wire format of ${standIn.wire}.`);
+  say('       For a real model, set AGENTCHART_MODEL=openai:gpt-5-mini and OPENAI_API_KEY=…');
 }
 
 async function workInOneProcess(work: Work, options: string[] = []): Promise<number> {
   return finish(work, await agentchart(work, ['run', ...agent, ...options, STEWARD_TASK]));
 }
 
-/** The run is shown and asked about on the terminal and on a page at once; whoever decides first decides. */
+/** Shows the run and asks for approval on the terminal and on a page. The first decision counts. */
 async function workOnTerminal(work: Work): Promise<number> {
   const page = await servePage([...agent, '--db', work.db], work.env);
   if (page === null) return await workInOneProcess(work);
-  say(`Watch it, and approve there or here: ${page.url}`);
+  say(`Watch the run and approve there or here: ${page.url}`);
   const code = await workInOneProcess(work);
-  say(`The page stays at ${page.url} until Ctrl-C.`);
+  say(`The page stays available at ${page.url} until Ctrl-C.`);
   process.once('SIGINT', page.stop);
   await page.ended;
   return code;
 }
 
-/** Without a terminal nobody can be asked: the first process rests, and a second one plays the person. */
+/** Without a terminal: the first process ends while the run awaits approval, and a second process approves. */
 async function workInTwoProcesses(work: Work): Promise<number> {
   const first = await agentchart(work, ['run', ...agent, STEWARD_TASK]);
   if (first.code !== 3) return finish(work, first);
   const { runId, callId } = await findOpenCall(work.db);
-  say(
-    `Process ${first.pid} has ended; the run rests in ${work.db}. There is no terminal to ask on, so a second`,
-  );
-  say('process says yes in your place:');
+  say(`Process ${first.pid} has ended. The run is stored in ${work.db} and waits for approval.`);
+  say('There is no terminal to ask on, so a second process approves on your behalf:');
   return finish(work, await agentchart(work, ['approve', runId, callId, '--by', 'npm start']));
 }
 
-/** The worst moment to die: the write has happened, and nothing on disk says so but the file itself. */
+/** Kills the process at the worst moment: the file is written, but the journal does not have the result. */
 async function workAndCrash(work: Work): Promise<number> {
   const crashing = { ...work, env: { ...work.env, STEWARD_CRASH: 'after-write' } };
   const first = await agentchart(crashing, ['run', ...agent, '--yes', STEWARD_TASK]);
@@ -149,12 +146,14 @@ async function workAndCrash(work: Work): Promise<number> {
   const report = formatPath(join(work.folder, 'REPORT.md'));
   const written = statSync(report).mtimeMs;
   const { runId, seq } = await findRun(work.db);
-  say(`Process ${first.pid} was ended by ${first.signal}, after the write and before it was journaled.`);
-  say(`The journal ends at ${seq}: ${await describeWrite(work.db, runId)}.`);
+  say(
+    `Process ${first.pid} was killed by ${first.signal} after the write, before the journal had its result.`,
+  );
+  say(`The journal ends at entry ${seq}: ${await describeWrite(work.db, runId)}.`);
   say(`${report} was written at ${new Date(written).toISOString()}. A new process resumes the run:`);
   const second = await agentchart(work, ['resume', runId]);
   say(
-    `Process ${second.pid} asked the tool's reconcile instead of writing again: ${await describeWrite(work.db, runId)}.`,
+    `Process ${second.pid} called the tool's reconcile instead of writing again: ${await describeWrite(work.db, runId)}.`,
   );
   const now = statSync(report).mtimeMs;
   say(

@@ -8,7 +8,7 @@ import {
 import { codeSpan } from './code-span.ts';
 import { readBlocks } from './markdown-blocks.ts';
 
-/** A document that could not be read, and what the tool said about it. */
+/** A document that could not be read, and the tool's error. */
 export type UnreadFile = { path: string; reason: string };
 
 const KIND_NAMES: Record<FindingKind, [one: string, many: string]> = {
@@ -18,7 +18,7 @@ const KIND_NAMES: Record<FindingKind, [one: string, many: string]> = {
   'duplicated-heading': ['duplicated heading', 'duplicated headings'],
 };
 
-/** The findings as a Markdown document. The same files and findings give the same text, in any order of `files`. */
+/** Returns the findings as a Markdown document, independent of the order of `files`. */
 export function writeReport(
   files: readonly DocumentFile[],
   findings: readonly Finding[],
@@ -47,12 +47,12 @@ export function writeReport(
   return `${sections.join('\n\n')}\n`;
 }
 
-/** One finding as a list entry, without its path. */
-export function writeFinding(finding: Finding): string {
+/** Returns one finding as a list entry, without its path. */
+function writeFinding(finding: Finding): string {
   return `- line ${finding.line}, ${nameKind(finding.kind, 1)}: ${finding.message}`;
 }
 
-/** Such as `3 findings (2 broken links, 1 missing title)`. */
+/** Returns a summary such as `3 findings (2 broken links, 1 missing title)`. */
 export function countFindings(findings: readonly Finding[]): string {
   if (findings.length === 0) return 'no findings';
   const kinds = FINDING_KINDS.map(kind => ({ kind, count: findings.filter(one => one.kind === kind).length }))
@@ -61,10 +61,12 @@ export function countFindings(findings: readonly Finding[]): string {
   return `${findings.length} ${findings.length === 1 ? 'finding' : 'findings'} (${kinds.join(', ')})`;
 }
 
+/** Returns `1 document` or `N documents`. */
 export function countDocuments(count: number): string {
   return `${count} ${count === 1 ? 'document' : 'documents'}`;
 }
 
+/** Returns the name of a kind of finding, singular or plural. */
 export function nameKind(kind: FindingKind, count: number): string {
   return KIND_NAMES[kind][count === 1 ? 0 : 1];
 }

@@ -8,7 +8,7 @@ import type { Outside } from './outside.ts';
 import type { CrashPoint } from './scenario.ts';
 
 /** What a person does about a call that asks. `send` says something else instead, which refuses the call. */
-export type Decision =
+type Decision =
   | { type: 'approve'; input?: JsonObject; sticky?: boolean }
   | { type: 'reject'; reason: string }
   | { type: 'answer'; output: JsonValue }

@@ -8,7 +8,7 @@ const example = fileURLToPath(new URL('../../examples/actor.ts', import.meta.url
 test('an actor rests in one process, and another goes on from its JSON', async () => {
   const { stdout } = await promisify(execFile)(process.execPath, [example]);
   const [first, second, third] = stdout.trim().split('\n');
-  expect(first).toMatch(/^process \d+: resting in {"resting":"awaitingApproval"}, snapshot kept$/);
+  expect(first).toMatch(/^process \d+: resting in {"resting":"awaitingApproval"}, snapshot saved$/);
   expect(second).toMatch(/^process \d+: approving publish {"page":"home"}$/);
   expect(third).toMatch(/^process \d+: "finished": The home page is live\.$/);
   const pids = [first, second, third].map(line => /\d+/.exec(line ?? '')?.[0]);

@@ -230,7 +230,7 @@ test("XState's own inspect sees the live host: actors, events, snapshots and mic
 test('the example sends its run to the address it is given, and ends', async () => {
   const { url, frames } = await receive();
   const { stdout } = await promisify(execFile)(process.execPath, [example, url]);
-  expect(stdout).toContain('The run is over: "finished"');
+  expect(stdout).toContain('The run ended: "finished"');
   const parsed = frames.map(parseFrame);
   expect(new Set(parsed.map(({ type }) => type))).toEqual(
     new Set(['@xstate.actor', '@xstate.event', '@xstate.snapshot']),

@@ -42,9 +42,9 @@ describe.concurrent('npm run example:research', () => {
     const [streamed, whole] = await Promise.all([runStart([QUESTION]), runStart(['--no-stream', QUESTION])]);
     for (const { code, stdout, stderr } of [streamed, whole]) {
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-      expect(stdout).toContain('a stand-in plays its part: rules, not a language model');
-      expect(stdout).toMatch(/· search ×\d, at once: /);
-      expect(stdout).toMatch(/· read ×\d, at once: /);
+      expect(stdout).toContain('using a stand-in (fixed rules, not a language model)');
+      expect(stdout).toMatch(/· search ×\d, in parallel: /);
+      expect(stdout).toMatch(/· read ×\d, in parallel: /);
       expect(stdout).not.toContain('\u001b');
     }
     const answer = answerIn(streamed.stdout);

@@ -69,8 +69,8 @@ describe.concurrent('npm start', () => {
     const before = readFileSync(join(documents, 'README.md'), 'utf8');
     for (const _ of [1, 2]) {
       const { code, output } = await runStart(cwd);
-      expect(output).toContain('a stand-in plays its part');
-      expect(output).toContain('rules, not a language model');
+      expect(output).toContain('using a stand-in at');
+      expect(output).toContain('fixed rules, not a language model');
       const pids = [...output.matchAll(/\$ agentchart (\w+) .*\(process (\d+)\)/g)];
       expect(pids.map(match => match[1])).toEqual(['run', 'approve']);
       expect(pids[0]?.[2]).not.toBe(pids[1]?.[2]);
@@ -93,12 +93,12 @@ describe.concurrent('npm start', () => {
 
   test('--crash is killed after the write, resumes, and does not write again', async () => {
     const { code, output } = await runStart(makeFolder(), '--crash');
-    expect(output).toMatch(/Process (\d+) was ended by SIGKILL/);
+    expect(output).toMatch(/Process (\d+) was killed by SIGKILL/);
     expect(output).toMatch(
-      /The journal ends at \d+: \d+ approval\.decided, \d+ tool\.started, and no tool\.settled\./,
+      /The journal ends at entry \d+: \d+ approval\.decided, \d+ tool\.started, but no tool\.settled\./,
     );
     expect(output).toMatch(
-      /Process \d+ asked .*: \d+ approval\.decided, \d+ tool\.started, \d+ tool\.interrupted, \d+ tool\.settled\./,
+      /Process \d+ called .*: \d+ approval\.decided, \d+ tool\.started, \d+ tool\.interrupted, \d+ tool\.settled\./,
     );
     expect(output).toMatch(/was last modified at .*: unchanged\./);
     expect(output.match(/tool\.started/g)?.length).toBeLessThanOrEqual(4);
@@ -127,7 +127,7 @@ describe.concurrent('npm start', () => {
     const waiting: unknown = await (await fetch(`${url}/runs?status=waiting`)).json();
     expect(waiting).toMatchObject({ runs: [{ agent: 'documentation-steward', status: 'waiting' }] });
     terminal.type('a\n');
-    await terminal.printed(/The page stays at (\S+)/);
+    await terminal.printed(/The page stays available at (\S+)/);
     const page = await fetch(url, { headers: { accept: 'text/html' } });
     expect([page.status, await page.text()]).toEqual([200, expect.stringContaining('/assets/page.js')]);
     terminal.type('\u0003');

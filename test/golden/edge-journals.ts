@@ -6,7 +6,7 @@ import { abstractState } from '../../tools/explore/abstract-state.ts';
 import type { Environment } from '../../tools/explore/environment/environment.ts';
 import { generateEvents } from '../../tools/explore/events/generate-events.ts';
 import { nameEdge } from '../../tools/explore/name-edge.ts';
-import { beginLedger, followLedger } from '../../tools/explore/reference/follow-reference.ts';
+import { followReference, startReference } from '../../tools/explore/reference/follow-reference.ts';
 import type { ReferenceModel } from '../../tools/explore/reference/reference-model.ts';
 import { makeConfig, makeStarted } from '../support/machines/builders.ts';
 import { WALKS } from '../support/machines/walks.ts';
@@ -41,7 +41,7 @@ export function findEdgeJournals(): EdgeJournal[] {
 function findFirstTaken(started: RunStarted, environment: Environment): Map<string, Place> {
   const taken = new Map<string, Place>();
   const step = chart.initial(started);
-  const first: Place = { state: step.state, ledger: beginLedger(started, step), from: null };
+  const first: Place = { state: step.state, ledger: startReference(started, step), from: null };
   for (const place of walkFrom(first, environment)) {
     for (const event of generateEvents(place.state, environment)) {
       const after = take(place, event);
@@ -72,7 +72,7 @@ function* walkFrom(first: Place, environment: Environment): Generator<Place> {
 function take(place: Place, event: ChartEvent): Place | null {
   const step = chart.next(place.state, event);
   if (!step.handled) return null;
-  return { state: step.state, ledger: followLedger(place.ledger, event, step), from: { place, event } };
+  return { state: step.state, ledger: followReference(place.ledger, event, step), from: { place, event } };
 }
 
 function eventsTo(place: Place): ChartEvent[] {

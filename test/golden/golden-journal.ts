@@ -21,7 +21,7 @@ export type GoldenJournal = {
   end: JsonObject;
 };
 
-export type GoldenEntry = { path: string; hash: string; event: JsonObject };
+type GoldenEntry = { path: string; hash: string; event: JsonObject };
 
 export const MADE = 'by `node test/golden/write-golden.ts`; not to be edited';
 

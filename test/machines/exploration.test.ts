@@ -17,7 +17,7 @@ import { generateEvents } from '../../tools/explore/events/generate-events.ts';
 import { BUILT_IN, type Walk as Exploration, Explorer, type Place } from '../../tools/explore/explorer.ts';
 import { findStuckPlaces } from '../../tools/explore/find-stuck-places.ts';
 import { nameEdge } from '../../tools/explore/name-edge.ts';
-import { followLedger } from '../../tools/explore/reference/follow-reference.ts';
+import { followReference } from '../../tools/explore/reference/follow-reference.ts';
 import { makeConfig, makeStarted } from '../support/machines/builders.ts';
 import { nameEffect, transitionOf } from '../support/machines/reference-step.ts';
 import { WALKS, type Walk } from '../support/machines/walks.ts';
@@ -73,7 +73,7 @@ function walkOver(walk: Walk): Exploration {
         fail(VOCABULARY, runEventSchema.safeParse(event).error?.message ?? null);
       }
       if (merged !== undefined && ++merges % ALIKE_SAMPLE === 0) {
-        const here = { state: step.state, reference: followLedger(before.reference, event, step) };
+        const here = { state: step.state, reference: followReference(before.reference, event, step) };
         fail(ALIKE, differ(waysOn(merged, environment), waysOn(here, environment)));
       }
     },
@@ -116,7 +116,7 @@ function waysOn({ state, reference }: Pick<Place, 'state' | 'reference'>, enviro
     const asked = step.effects.map(effect => (effect.type === 'publish' ? effect.notice.type : effect.type));
     return [
       event.type,
-      abstractState(step.state, followLedger(reference, event, step), 'chart'),
+      abstractState(step.state, followReference(reference, event, step), 'chart'),
       asked.join(),
     ].join(' ');
   });

@@ -11,12 +11,12 @@ import {
   rejecting,
   saying,
   starting,
-  type Told,
+  type UntimedEvent,
 } from '../support/machines/builders.ts';
 
-const PAUSE: Told = { type: 'pause.requested' };
-const STEP: Told = { type: 'step.requested' };
-const UNPAUSE: Told = { type: 'run.unpaused' };
+const PAUSE: UntimedEvent = { type: 'pause.requested' };
+const STEP: UntimedEvent = { type: 'step.requested' };
+const UNPAUSE: UntimedEvent = { type: 'run.unpaused' };
 const unread = (run: ReturnType<typeof begin>) => run.context.inbox.length;
 
 describe('rule 9: messages', () => {

@@ -12,18 +12,18 @@ import {
   saying,
   settling,
   starting,
-  type Told,
+  type UntimedEvent,
 } from '../support/machines/builders.ts';
 
-const receiving = (callId: string, change: { isError?: boolean } = {}): Told => ({
+const receiving = (callId: string, change: { isError?: boolean } = {}): UntimedEvent => ({
   type: 'result.received',
   callId,
   output: `result of ${callId}`,
   isError: false,
   ...change,
 });
-const doubting = (callId: string): Told => ({ type: 'tool.doubted', callId, reason: 'it timed out' });
-const interrupting = (callId: string): Told => ({ type: 'tool.interrupted', callId });
+const doubting = (callId: string): UntimedEvent => ({ type: 'tool.doubted', callId, reason: 'it timed out' });
+const interrupting = (callId: string): UntimedEvent => ({ type: 'tool.interrupted', callId });
 
 describe('rule 6: a mixed round', () => {
   const mixed = () =>
@@ -221,7 +221,7 @@ describe('rule 7: failures are results', () => {
 });
 
 describe('rule 13: sub-agents', () => {
-  const suspending: Told = { type: 'tool.suspended', callId: 'a', childRunId: 'child' };
+  const suspending: UntimedEvent = { type: 'tool.suspended', callId: 'a', childRunId: 'child' };
 
   it('a suspended call lets the batch end, and the run rests with the call naming its run', () => {
     const run = begin().tell(calling(makeCall('a'), makeCall('b')), starting('a'), suspending);

@@ -13,11 +13,11 @@ import {
   makeStarted,
   makeTurn,
   saying,
-  type Told,
+  type UntimedEvent,
 } from '../support/machines/builders.ts';
 
 describe('rule 1: one journal for both modes', () => {
-  const script: Told[] = [
+  const script: UntimedEvent[] = [
     { type: 'text.started' },
     { type: 'calls.started' },
     calling(gated('a')),

@@ -22,7 +22,7 @@ import {
   saying,
   stamp,
   starting,
-  type Told,
+  type UntimedEvent,
 } from '../support/machines/builders.ts';
 
 /** The chart's definition as text; functions are as good as absent. */
@@ -137,7 +137,7 @@ describe('a stored state', () => {
 });
 
 describe('a restored state', () => {
-  const waits: [string, () => ChartRun, Told, string[]][] = [
+  const waits: [string, () => ChartRun, UntimedEvent, string[]][] = [
     ['turn', () => begin(), answering('done'), ['modelTurn']],
     ['executingTools', () => begin().tell(calling(makeCall('a'))), starting('a'), []],
     ['backingOff', () => begin().tell(failing({ retryAt: 9e9 })), { type: 'timer.fired' }, ['timer']],

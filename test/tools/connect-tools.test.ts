@@ -46,11 +46,13 @@ describe('connectTools', () => {
     expect(error).toMatchObject({
       code: 'agent-invalid',
       message: expect.stringMatching(
-        /named "read": one of tools\[0\] \("files"\) and one of tools\[1\] \(a tool source\)/,
+        /named "read": one from tools\[0\] \("files"\) and one from tools\[1\] \(a tool source\)/,
       ),
     });
     expect([files.state, other.state]).toEqual(['closed', 'closed']);
-    await expect(connectTools([named('x'), named('x')])).rejects.toThrow(/tools\[0\] and one of tools\[1\]/);
+    await expect(connectTools([named('x'), named('x')])).rejects.toThrow(
+      /tools\[0\] and one from tools\[1\]/,
+    );
   });
 
   it('closes what is connected when one source fails, and rejects with its error', async () => {

@@ -8,7 +8,7 @@ import type { JsonValue } from '../../protocol/json.ts';
 import { type McpOptions, type McpToolSource, mcp } from '../../tools/mcp.ts';
 import { createContext, findTool, rejectionOf, runTool } from '../support/tools/call-context.ts';
 
-const FIXTURE = join(import.meta.dirname, 'fixture-server.ts');
+const FIXTURE = join(import.meta.dirname, '../support/tools/fixture-server.ts');
 const opened: McpToolSource[] = [];
 const folders: string[] = [];
 
@@ -76,7 +76,7 @@ describe('listing', () => {
 
   it('refuses retries on a tool that nobody said is safe to repeat', async () => {
     await expect(fixture('serve', { tools: { pid: { retries: 1 } } }).connect()).rejects.toThrow(
-      /"pid".*retries is 1/,
+      /"pid".*cannot have retries, got 1/,
     );
   });
 });
@@ -149,13 +149,16 @@ describe('a call that gets no answer', () => {
     const error = await rejectionOf(runTool(await fixture().connect(), 'die'));
     expect(error).toBeInstanceOf(InDoubt);
     if (!(error instanceof InDoubt)) throw error;
-    expect(error.message).toMatch(/"die".*"fixture".*whether it acted is not known/);
+    expect(error.message).toMatch(/"die".*"fixture".*it is unknown whether it acted/);
     expect(error.cause).toMatchObject({ code: 'tool-source-failed', details: { stderr: 'out of memory' } });
   });
 
   it('is a plain error for a tool that may be repeated', async () => {
     const error = await rejectionOf(runTool(await fixture('serve', { trustHints: true }).connect(), 'die'));
-    expect(error).toMatchObject({ name: 'Error', message: expect.stringContaining('not known') });
+    expect(error).toMatchObject({
+      name: 'Error',
+      message: expect.stringContaining('unknown whether it acted'),
+    });
   });
 
   it('is in doubt when its time is over, and the server is told to stop', async () => {

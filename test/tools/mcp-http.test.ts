@@ -141,7 +141,7 @@ describe('a call over HTTP that gets no answer', () => {
     server.breakConnections();
     const error = await calling;
     expect(error).toBeInstanceOf(InDoubt);
-    expect(String(error)).toMatch(/"hold".*"desk".*connection ended before the answer.*not known/);
+    expect(String(error)).toMatch(/"hold".*"desk".*connection ended before the response.*unknown/);
     expect(await runTool(tools, 'echo', { text: 'on' })).toBe('on');
     free(server);
   });
@@ -328,7 +328,7 @@ describe('a server that cannot be connected', () => {
       /"X-Key" cannot be sent/,
     );
     expect(refused({ url: 'https://x', headers: { 'X-Key': `${SECRET}\nX: y` } })).not.toContain(SECRET);
-    expect(refused({ command: 'x', url: 'https://x' })).toMatch(/and not both/);
+    expect(refused({ command: 'x', url: 'https://x' })).toMatch(/, not both/);
     expect(refused({ name: 'x' })).toMatch(/`command`.*`url`/);
   });
 });

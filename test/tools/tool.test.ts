@@ -94,7 +94,7 @@ describe('the tool the engine gets', () => {
       const answer = text === 'undefined' ? undefined : JSON.parse(text);
       const refund = tool({ ...basics, run: () => 'ok', reconcile: () => answer });
       const asked = Promise.resolve(refund.reconcile?.(call({ orderId: 'A-1', cents: 5 }), createContext()));
-      await expect(asked).rejects.toThrow('answered neither');
+      await expect(asked).rejects.toThrow('reconcile of "refund": expected {');
     },
   );
 });
@@ -131,7 +131,7 @@ describe('validation of the input', () => {
     ]) {
       expect(await define(schema(validate)).validate({})).toEqual({
         valid: false,
-        message: 'the schema could not check the value: boom',
+        message: 'the schema failed to validate the value: boom',
       });
     }
   });
@@ -198,11 +198,15 @@ describe('a Standard Schema of any maker', () => {
 
 describe('what cannot work is refused at definition', () => {
   const refused: [string, () => unknown, RegExp][] = [
-    ['retries on a once tool', () => tool({ ...basics, retries: 1 }), /"refund".*"once".*retries is 1/],
+    [
+      'retries on a once tool',
+      () => tool({ ...basics, retries: 1 }),
+      /"refund".*"once" cannot have retries, got 1/,
+    ],
     [
       'fractional retries',
       () => tool({ ...basics, sideEffect: 'none', retries: 0.5 }),
-      /whole number.*got 0\.5/,
+      /expected retries.*got 0\.5/,
     ],
     ['a name with a dot', () => tool({ ...basics, name: 'a.b' }), /letters, digits.*"a\.b"/],
     ['an empty name', () => tool({ ...basics, name: '' }), /got ""/],
@@ -213,7 +217,7 @@ describe('what cannot work is refused at definition', () => {
     [
       'a union at the top',
       () => tool({ ...basics, input: z.union([z.object({}), z.object({})]) }),
-      /type "object" at its top, got one with anyOf and no type.*z\.object/,
+      /type "object" at the top level, got a schema with anyOf and no type.*z\.object/,
     ],
     ['a bare string', () => tool({ ...basics, input: z.string() }), /got type "string"/],
     [
@@ -289,7 +293,7 @@ describe('the output schema', () => {
     const wrong: { total: number } = JSON.parse('{"total":"many"}');
     const sum = tool({ ...basics, output, run: () => wrong });
     await expect(sum.run?.({ orderId: 'A', cents: 3 }, createContext())).rejects.toThrow(
-      '"refund" has run, but what it returned is not what its output schema says: total: expected number, received string',
+      '"refund" ran, but its return value does not match its output schema: total: expected number, received string',
     );
   });
 });

@@ -88,9 +88,6 @@ export class Agent implements SubAgent {
    * const run = await agent.start('Refund order A-1001');
    * for await (const text of run.text()) process.stdout.write(text);
    * const settled = await run.settled();
-   * if (settled.status === 'waiting') {
-   *   for (const { callId, digest } of settled.approvals) await run.approve(callId, { digest, by: 'ada' });
-   * }
    */
   async start(input: string | readonly Item[], options: StartOptions = {}): Promise<Run> {
     const { continues, signal } = options;
@@ -133,22 +130,16 @@ export class Agent implements SubAgent {
     return Run.begin(runOptions, loaded, inherited, { epoch, leasedAt });
   }
 
-  /**
-   * Starts a run and waits until it settles: it finished, failed, was cancelled, or waits for a decision.
-   *
-   * @example
-   * const settled = await agent.run('What is the status of order A-1001?');
-   * if (settled.status === 'finished') console.log(settled.text);
-   */
+  /** Starts a run and waits until it settles: until it has ended, or waits for a decision. See `createAgent`. */
   async run(input: string | readonly Item[], options: StartOptions = {}): Promise<Settled> {
     const run = await this.start(input, options);
     return await run.settled();
   }
 
   /**
-   * Opens a run of the store, of this agent or one of its sub-agents, without driving it. `settled()`,
-   * `resume()` and accepted commands drive it unless another process does. Throws `run-unknown`; `run-foreign`
-   * for a run of another agent; `chart-mismatch` for a run of an incompatible version (see `check`).
+   * Opens a run of this agent or a sub-agent without driving it. `settled()`, `resume()` and accepted commands
+   * drive it unless another process does. Throws `run-unknown`; `run-foreign` for a run of another agent;
+   * `chart-mismatch` for a run of an incompatible version (see `check`).
    *
    * @example
    * const run = await agent.open(runId);
@@ -189,7 +180,7 @@ export class Agent implements SubAgent {
    * const assistant = createAgent({
    *   name: 'assistant',
    *   model,
-   *   tools: [librarian.asTool({ name: 'ask_librarian', description: 'Finds documents. Ask it for sources.' })],
+   *   tools: [librarian.asTool({ name: 'ask_librarian', description: 'Finds sources.' })],
    * });
    */
   asTool(options: AsToolOptions): Tool {
@@ -342,10 +333,6 @@ export function isAgent(value: unknown): value is Agent {
  * Creates an agent. Throws `agent-invalid` for invalid options.
  *
  * @example
- * import { createAgent } from 'agentchart';
- * import { openaiResponses } from 'agentchart/adapters/openai-responses';
- * import { sqlite } from 'agentchart/stores/sqlite';
- *
  * const agent = createAgent({
  *   name: 'refunds',
  *   model: openaiResponses({ model: 'gpt-5-mini' }),

@@ -20,8 +20,7 @@ type RunnableAgent = { name: string; run(input: string, options: { signal: Abort
 
 const task = z.object({ input: z.string() });
 
-// The text is part of the tool's digest in every journal: changing it reports the tool as changed.
-const TASK = 'What is to be done, with everything needed to do it: nothing else is seen.';
+const TASK = 'A self-contained task. The agent sees only this text.';
 
 const taskSchema = {
   type: 'object',

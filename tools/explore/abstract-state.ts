@@ -6,18 +6,18 @@ import { findSpentLimit, mostFailures, type Spending } from './environment/spend
 import type { ReferenceCall, ReferenceModel } from './reference/reference-model.ts';
 
 /**
- * How much of a run two places must have in common to be one.
- * - `chart`: what the chart can still tell apart;
- * - `calls`: also which calls are open, and what became of them;
- * - `history`: also what became of the calls before;
- * - `changed`: what the chart as it is cannot tell apart, and one with other actions or guards could.
+ * What distinguishes two states during a walk.
+ * - `chart`: whatever the chart itself can still distinguish;
+ * - `calls`: also the open calls and their results;
+ * - `history`: also the outcomes of earlier calls;
+ * - `changed`: also what only a chart with changed actions or guards could distinguish.
  */
 export type Detail = 'chart' | 'calls' | 'history' | 'changed';
 
 /**
- * What of a state can still matter, as a key. Left out is what only grows (times, generations, texts,
- * usage, how far a limit is while it is far), what the next turn overwrites before it is read, and of a
- * call what its status has made irrelevant. The reference's part keeps apart what only a defect makes differ.
+ * Returns a key of everything in a state that can affect what follows. Left out: values that only grow (times,
+ * generations, texts, usage, spending far from a limit), values that the next turn overwrites, and members of
+ * a call that its status makes irrelevant. The reference model's part differs only if the chart has a defect.
  */
 export function abstractState(
   state: ChartState,
@@ -26,8 +26,8 @@ export function abstractState(
 ): string {
   const { context } = state;
   const place = statePath(state);
-  const seen = lookBack(context, reference, detail);
-  if (state.status !== 'active') return `${place}|${seen}`;
+  const past = abstractPast(context, reference, detail);
+  if (state.status !== 'active') return `${place}|${past}`;
   if (context.cancelling !== null) return `${place}|cancelling|${context.calls.map(({ status }) => status)}`;
   const inTurn = place.startsWith('turn') || context.failure !== null;
   return [
@@ -46,8 +46,8 @@ export function abstractState(
     context.paused ? context.steps : 'runs',
     [context.finishersDone, context.timer !== null],
     [context.edited && isAnswered(context), context.edited, context.resultsAt !== null],
-    abstractLedger(reference),
-    seen,
+    abstractReference(reference),
+    past,
   ].join('|');
 }
 
@@ -70,15 +70,15 @@ function abstractCall(call: Call, context: Context, detail: Detail): string {
   const status = abstractStatus(call, context);
   if (detail === 'chart') return status;
   if (detail !== 'changed') return `${status} ${nameCall(call)}`;
-  return `${status} ${call.name} ${call.edited === true} ${Math.min(MOST_ALIKE, call.attempt)} ${call.result?.isError}`;
+  return `${status} ${call.name} ${call.edited === true} ${Math.min(MAX_COUNT, call.attempt)} ${call.result?.isError}`;
 }
 
-function lookBack(context: Context, reference: ReferenceModel, detail: Detail): string {
+function abstractPast(context: Context, reference: ReferenceModel, detail: Detail): string {
   if (detail === 'history') return summarize(reference.done);
   return detail === 'changed' ? summarizeForChanged(context, reference) : '';
 }
 
-/** The beginnings of what a run can have behind it, and where the chart's counts are not the events'. */
+/** A bounded summary of the past, and the differences between the chart's counts and the events. */
 function summarizeForChanged(
   { turns, toolCalls, edits, sticky }: Context,
   reference: ReferenceModel,
@@ -89,12 +89,12 @@ function summarizeForChanged(
       [call.gate, approved, starts > 0, result === null, result?.isError].join(),
     ),
   );
-  const most = (count: number) => Math.min(MOST_ALIKE, count);
+  const capped = (count: number) => Math.min(MAX_COUNT, count);
   return [
-    most(spending.turns),
-    most(messages.length),
-    most(edits.length),
-    most(sticky.length),
+    capped(spending.turns),
+    capped(messages.length),
+    capped(edits.length),
+    capped(sticky.length),
     [...ends].sort().join(' '),
     turns - spending.turns,
     toolCalls - spending.toolCalls,
@@ -108,9 +108,14 @@ function nameCall({ name, input, edited, result }: Call): string {
 function abstractStatus(call: Call, { now }: Context): string {
   if (call.status === 'settled') return 'settled';
   const by = call.executedBy === 'client' ? 'client' : riskOf(call);
-  if (call.status !== 'gated') return `${call.status} ${by}`;
-  const expiry = call.expiresAt === undefined ? 'open' : call.expiresAt <= now ? 'expired' : 'expires';
-  return `gated ${call.name} ${by} ${expiry}`;
+  return call.status === 'gated'
+    ? `gated ${call.name} ${by} ${abstractExpiry(call, now)}`
+    : `${call.status} ${by}`;
+}
+
+function abstractExpiry({ expiresAt }: Call, now: number): string {
+  if (expiresAt === undefined) return 'open';
+  return expiresAt <= now ? 'expired' : 'expires';
 }
 
 function riskOf({ sideEffect, reconcilable }: Call): string {
@@ -118,7 +123,7 @@ function riskOf({ sideEffect, reconcilable }: Call): string {
   return reconcilable ? 'reconcilable' : 'once';
 }
 
-/** A limit is near when the next turn can reach it, or a round of two calls can pass it. */
+/** A limit is near when the next turn can reach it, or a round of two calls can exceed it. */
 function abstractSpending(spending: Spending, limits: Limits): string {
   const { turns, toolCalls } = spending;
   const far = (used: number, limit: number, near: number) => Math.max(-2, Math.min(near, limit - used));
@@ -132,8 +137,8 @@ function abstractSpending(spending: Spending, limits: Limits): string {
   ].join();
 }
 
-/** The same for every run the chart leads rightly, once its own part is the same. */
-function abstractLedger({
+/** Without a defect, determined by the chart's own part of the key. */
+function abstractReference({
   calls,
   inbox,
   paused,
@@ -149,19 +154,23 @@ function abstractLedger({
   return `${open} ${inbox.length} ${paused ? steps : ''} ${closing} ${final} ${unfinished} ${shown}`;
 }
 
-/** More of one kind than two is two. */
-const MOST_ALIKE = 2;
+/** Counts are cut here. */
+const MAX_COUNT = 2;
 
-/** What became of the calls of finished rounds, by kind. */
+/** The outcomes of the calls of finished rounds, counted by kind. */
 function summarize(done: readonly ReferenceCall[]): string {
   const kinds = new Map<string, number>();
   for (const { call, input, starts, result } of done) {
-    const outcome = result === null ? 'refused' : result.isError ? 'error' : result.output;
-    const kind = JSON.stringify([call.name, input, starts > 0, outcome]);
-    kinds.set(kind, Math.min(MOST_ALIKE, (kinds.get(kind) ?? 0) + 1));
+    const kind = JSON.stringify([call.name, input, starts > 0, outcomeOf(result)]);
+    kinds.set(kind, Math.min(MAX_COUNT, (kinds.get(kind) ?? 0) + 1));
   }
   return [...kinds]
     .map(([kind, count]) => `${count} ${kind}`)
     .sort()
     .join();
+}
+
+function outcomeOf(result: ReferenceCall['result']) {
+  if (result === null) return 'refused';
+  return result.isError ? 'error' : result.output;
 }

@@ -1,22 +1,22 @@
 import { runConfigOf } from '../../engine/definition.ts';
 import type { RunConfig } from '../../protocol/config.ts';
 import { EngineError } from '../../protocol/error.ts';
-import type { JsonValue } from '../../protocol/json.ts';
+import { given, type JsonValue } from '../../protocol/json.ts';
 import type { Approval, SideEffect, Tool, ToolSource } from '../../protocol/tool.ts';
 import type { Agent } from '../agent/agent.ts';
 import { defineAgent } from '../agent/agent-options.ts';
 import { sampleInputs } from './sample-input.ts';
 
-/** What a tool is called with, and what it gives. `approval`: what its approval function says to that input. */
+/** Sample inputs and outputs of a tool. `approval` is the answer of its approval function to that input. */
 export type ToolSamples = {
   readonly calls?: readonly { readonly input: JsonValue; readonly approval?: Approval }[];
   readonly outputs?: readonly JsonValue[];
 };
 
-/** What the run may be told about a call of a tool before anybody is asked. */
+/** An answer of the tool's approval rule. */
 export type Gate = { gate: boolean; reason?: string; expiresInMs?: number };
 
-/** A tool as far as an exploration needs it: nothing of it is ever run. */
+/** What an exploration needs to know of a tool. None of the tool's functions are called. */
 export type ExploredTool = {
   name: string;
   sideEffect: SideEffect;
@@ -24,7 +24,7 @@ export type ExploredTool = {
   executedBy: 'engine' | 'client';
   isSubAgent: boolean;
   attempts: number;
-  /** `function`: both answers are tried. */
+  /** For `function` both answers are explored. */
   approval: 'never' | 'always' | 'function';
   calls: { input: JsonValue; gates: Gate[] }[];
   outputs: readonly JsonValue[];
@@ -35,17 +35,17 @@ export type ExploredAgent = {
   version?: string;
   config: RunConfig;
   tools: ExploredTool[];
-  /** What is not explored as it is, and why. */
+  /** What is not explored, and why. */
   notes: string[];
 };
 
-export type DescribeOptions = {
-  /** In the place of the tools that the agent's sources would fetch. */
+type DescribeOptions = {
+  /** The tools of the agent's sources. */
   connected?: readonly Tool[];
   samples?: Readonly<Record<string, ToolSamples>>;
 };
 
-/** The agent as data. Calls none of its functions and connects to nothing. */
+/** Describes the agent as data. Calls none of its functions and connects to nothing. */
 export function describeAgent(agent: Agent, { connected, samples = {} }: DescribeOptions): ExploredAgent {
   const definition = defineAgent(agent.options);
   const own = definition.tools.filter(isTool);
@@ -53,7 +53,7 @@ export function describeAgent(agent: Agent, { connected, samples = {} }: Describ
   const notes: string[] = [];
   if (sources > 0 && connected === undefined) {
     notes.push(
-      `${sources === 1 ? 'A tool source is' : `${sources} tool sources are`} left out: what it has is known only once it is connected. \`--connect\`, or \`tools\` in code, brings it in.`,
+      `${sources === 1 ? 'A tool source is' : `${sources} tool sources are`} left out: its tools are known only after connecting. Use \`--connect\`, or \`tools\` in code, to include them.`,
     );
   }
   const tools = [...own, ...(connected ?? [])].filter(
@@ -63,13 +63,13 @@ export function describeAgent(agent: Agent, { connected, samples = {} }: Describ
     if (tools.some(tool => tool.name === name)) continue;
     throw new EngineError(
       'input-invalid',
-      `Expected samples of tools of the agent, and it has no "${name}".`,
+      `samples: expected the name of a tool of the agent, got "${name}".`,
     );
   }
   const explored = tools.map(tool => describeTool(tool, samples[tool.name] ?? {}));
   const asking = explored.filter(({ approval }) => approval === 'function').map(({ name }) => name);
   if (asking.length > 0)
-    notes.push(`Approval functions are not called: both answers are tried for ${asking.join(', ')}.`);
+    notes.push(`Approval functions are not called: both answers are explored for ${asking.join(', ')}.`);
   if (definition.prepareTurn !== undefined)
     notes.push('prepareTurn is not called: every turn may call every tool.');
   const config = runConfigOf(definition);
@@ -77,7 +77,7 @@ export function describeAgent(agent: Agent, { connected, samples = {} }: Describ
   const { name, version } = definition;
   return {
     name,
-    ...(version === undefined ? {} : { version }),
+    ...given({ version }),
     config: { ...config, models },
     tools: explored,
     notes,
@@ -90,9 +90,9 @@ function isTool(entry: Tool | ToolSource): entry is Tool {
 
 function describeTool(tool: Tool, { calls, outputs }: ToolSamples): ExploredTool {
   const { name, sideEffect, retries, fixedApproval } = tool;
-  const given = calls ?? sampleInputs(tool.inputSchema).map(input => ({ input }));
+  const sampleCalls = calls ?? sampleInputs(tool.inputSchema).map(input => ({ input }));
   const isGated = typeof fixedApproval === 'object' ? fixedApproval.required : fixedApproval;
-  const asks = fixedApproval === undefined && given.some(call => !('approval' in call));
+  const asks = fixedApproval === undefined && sampleCalls.some(call => !('approval' in call));
   return {
     name,
     sideEffect,
@@ -101,7 +101,7 @@ function describeTool(tool: Tool, { calls, outputs }: ToolSamples): ExploredTool
     isSubAgent: tool.subAgent !== undefined,
     attempts: sideEffect === 'once' ? 1 : retries + 1,
     approval: asks ? 'function' : isGated === false ? 'never' : 'always',
-    calls: given.map(({ input, ...call }) => ({
+    calls: sampleCalls.map(({ input, ...call }) => ({
       input,
       gates: gatesOf('approval' in call && call.approval !== undefined ? call.approval : fixedApproval),
     })),
@@ -109,7 +109,7 @@ function describeTool(tool: Tool, { calls, outputs }: ToolSamples): ExploredTool
   };
 }
 
-/** A function's answers: no, yes, and yes until some time. */
+/** The possible answers: no, yes, and yes with an expiry for an approval function. */
 function gatesOf(approval: Approval | undefined): Gate[] {
   if (approval === undefined) return [{ gate: false }, { gate: true }, { gate: true, expiresInMs: 60_000 }];
   if (typeof approval === 'boolean') return [{ gate: approval }];

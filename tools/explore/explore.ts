@@ -1,165 +1,178 @@
+/**
+ * `explore()`: a model checker for an agent. `explorer.ts` walks the chart breadth first and checks every step.
+ * `environment/` decides what the model, the tools and people may do; `events/` lists the events to offer in a
+ * state, valid and invalid; `reference/` computes from the events alone what the run should be; `invariants/`
+ * compares the two.
+ */
 import { type AgentMachine, agentMachine } from '../../machines/agent.ts';
 import { chartIdentity } from '../../machines/snapshot.ts';
 import { listEdges } from '../../machines/step.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { JOURNAL_FORMAT, type RunStarted } from '../../protocol/event.ts';
+import { given } from '../../protocol/json.ts';
 import { userMessage } from '../../protocol/message.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import { type Agent, isAgent } from '../agent/agent.ts';
+import type { Detail } from './abstract-state.ts';
 import { describeAgent, type ExploredAgent, type ToolSamples } from './describe-agent.ts';
 import { Drive } from './environment/drive.ts';
 import type { Environment } from './environment/environment.ts';
 import { listKinds, makeEnvironment } from './environment/environments.ts';
 import { START } from './events/make-events.ts';
-import { type Breach, BUILT_IN, Explorer, type Walk } from './explorer.ts';
+import { type Breach, BUILT_IN, Explorer, type Place, type Walk } from './explorer.ts';
 import { findStuckPlaces } from './find-stuck-places.ts';
 import { type Invariants, type NamedInvariant, nameInvariants } from './invariants/invariant.ts';
 import { nameEdge } from './name-edge.ts';
-import { type ExplorationReport, tellBreach } from './report.ts';
+import { type ExplorationReport, reportBreach } from './report.ts';
 
 export type ExploreOptions = {
-  /** The chart with other actions or guards: `agentMachine.provide({ actions, guards })`. */
+  /** The chart with changed actions or guards: `agentMachine.provide({ actions, guards })`. */
   machine?: AgentMachine;
-  /** What must hold at every step, besides what holds of every agent. */
+  /** Your invariants, checked at every step in addition to the built-in ones. */
   invariants?: Invariants;
-  /** Where to stop. Default 12 000. */
+  /** The maximum of states to visit. Default 12,000. */
   maxStates?: number;
-  /** The tools of the agent's sources, connected by the caller: exploring connects to nothing. */
+  /** The tools of the agent's sources. The caller connects them; `explore` connects to nothing. */
   tools?: readonly Tool[];
-  /** What tools are called with and what they give, by name; without, what their schema allows, and `'done'`. */
+  /** Inputs and outputs by tool name. Default: inputs generated from the JSON Schema, and the output `'done'`. */
   samples?: Readonly<Record<string, ToolSamples>>;
-  /** Told now and then how many states there are so far. */
+  /** Called every 250 states with the number of states so far. */
   onProgress?(states: number): void;
 };
 
-export const ENDLESS = 'every run can come to an end without being cancelled';
+const CAN_END = 'every run can end without being cancelled';
 
-const DEFAULT_MOST_STATES = 12_000;
+const DEFAULT_MAX_STATES = 12_000;
 
 /**
- * Walks every path of the chart with this agent's tools, approvals and limits, and checks every step.
- * Executes nothing: no model, tool, approval function or tool server. A breach is told with the shortest
- * path that leads to it, of those walked. Throws `input-invalid` for options it cannot use.
+ * Walks the paths of the chart with this agent's tools, approvals and limits, and checks every step. Executes
+ * nothing: no model, tool, approval function or tool server. Each breach is reported with the shortest path
+ * found to it. Throws an `EngineError` `input-invalid` for invalid options.
+ *
+ * @example
+ * const { breaches } = explore(agent, {
+ *   invariants: {
+ *     'at most 12 turns': ({ context }) => context.turns <= 12,
+ *   },
+ * });
+ * expect(breaches).toEqual([]);
  */
 export function explore(agent: Agent, options: ExploreOptions = {}): ExplorationReport {
-  const { machine = agentMachine, maxStates = DEFAULT_MOST_STATES, onProgress } = options;
-  if (!isAgent(agent)) throw new EngineError('input-invalid', 'Expected an agent, as createAgent makes it.');
+  const { machine = agentMachine, maxStates = DEFAULT_MAX_STATES, onProgress } = options;
+  if (!isAgent(agent)) throw new EngineError('input-invalid', 'Expected an agent created by createAgent.');
   if (!Number.isInteger(maxStates) || maxStates < 1)
-    throw new EngineError(
-      'input-invalid',
-      `Expected maxStates to be a whole number above 0, got ${maxStates}.`,
-    );
+    throw new EngineError('input-invalid', `Expected maxStates to be a positive integer, got ${maxStates}.`);
   if (typeof machine?.transition !== 'function')
     throw new EngineError(
       'input-invalid',
       'Expected machine to be agentMachine.provide({ actions, guards }).',
     );
   const invariants = nameInvariants(options.invariants ?? {});
-  const taken = invariants.find(({ name }) => BUILT_IN.includes(name) || name === ENDLESS);
+  const taken = invariants.find(({ name }) => BUILT_IN.includes(name) || name === CAN_END);
   if (taken !== undefined)
     throw new EngineError(
       'input-invalid',
-      `Expected another name for the invariant "${taken.name}": it is one of every agent.`,
+      `Expected another name for the invariant "${taken.name}": a built-in invariant has this name.`,
     );
   const { tools, samples } = options;
-  const explored = describeAgent(agent, {
-    ...(tools === undefined ? {} : { connected: tools }),
-    ...(samples === undefined ? {} : { samples }),
-  });
+  const explored = describeAgent(agent, given({ connected: tools, samples }));
   const explorer = new Explorer(machine, makeStarted(explored), invariants, {
     onPlace: states => {
       if (states % PROGRESS_STEP === 0) onProgress?.(states);
     },
   });
-  const unfinished = walkOver(explorer, explored, invariants.length > 0, maxStates);
-  if (machine !== agentMachine) unfinished.push(...walkChanged(explorer, explored, maxStates));
+  const unfinished = walkAll(explorer, explored, { hasInvariants: invariants.length > 0, maxStates });
+  if (machine !== agentMachine) unfinished.push(...walkChangedChart(explorer, explored, maxStates));
   return makeReport(explorer, explored, unfinished, { machine, invariants });
 }
 
 const PROGRESS_STEP = 250;
 
-/** How much of the states each walk may use, in the order they are made; what one leaves the next may use. */
-const SHARES = { limits: 0.4, edits: 0.2, rounds: 0.4, histories: 0.5, all: 1 };
+/** One walk: where it starts, what may happen, which states count as equal, and its share of the remaining states. */
+type Plan = {
+  /** Names the walk in the report's notes. */
+  name: string;
+  from?: readonly Place[];
+  environment: Environment;
+  detail: Detail;
+  share: number;
+};
 
-/**
- * Thin ways to every limit and past it; all choices right before the limits; edits; all that tools and
- * approvals can do; for predicates that look back, all ways to have come somewhere; and all choices from
- * the start. Gives back what stopped early.
- */
-function walkOver(
+/** Runs all walks. Returns the names of those that stopped before they were complete. */
+function walkAll(explorer: Explorer, agent: ExploredAgent, options: WalkAllOptions): string[] {
+  const unfinished = new Set<string>();
+  for (const { name, from = [explorer.start], environment, detail, share } of listPlans(
+    explorer,
+    agent,
+    options,
+  )) {
+    const remaining = options.maxStates - explorer.coverage.states;
+    const mostPlaces = Math.max(1, Math.floor(remaining * share));
+    const walk = explorer.walk(from, { environment, detail, mostPlaces });
+    if (walk.isComplete) reportStuckPlace(explorer, walk);
+    else unfinished.add(name);
+  }
+  return [...unfinished];
+}
+
+type WalkAllOptions = { hasInvariants: boolean; maxStates: number };
+
+/** Yields the walks in order. A generator: the later ones depend on what the invariants read during the earlier ones. */
+function* listPlans(
   explorer: Explorer,
   agent: ExploredAgent,
-  hasPredicates: boolean,
-  maxStates: number,
-): string[] {
-  const environment = makeEnvironment(agent, hasPredicates);
-  const detail = hasPredicates ? 'calls' : 'chart';
-  const unfinished: string[] = [];
-  const run = (name: string, share: number, walk: (mostPlaces: number) => Walk): void => {
-    const left = maxStates - explorer.coverage.states;
-    const walked = walk(Math.max(1, Math.floor(left * share)));
-    if (!walked.isComplete) unfinished.push(name);
-    else noteStuck(explorer, walked);
+  { hasInvariants }: WalkAllOptions,
+): Generator<Plan> {
+  const environment = makeEnvironment(agent, hasInvariants);
+  const detail = hasInvariants ? 'calls' : 'chart';
+  const kinds = listKinds(agent);
+  const singles = kinds.map(call => [call]);
+  const pairs = kinds.flatMap((call, index) => (index === 0 || call.gate ? [[call, call]] : []));
+  const narrow: Environment = {
+    ...environment,
+    firstRounds: [...singles, ...pairs],
+    rounds: [...singles, ...pairs],
+    invalidEvents: false,
+    sticky: false,
+    mostUnread: 2,
   };
+  const withEdits: Environment = { ...narrow, firstRounds: singles, rounds: singles, edits: true };
+  const withoutClients: Environment = { ...environment, clientEvents: false };
 
   const drive = new Drive(explorer, agent, environment);
   drive.goDeep();
   drive.tryProbes();
   const near = drive.listPlacesNearLimits();
-  const simple = listKinds(agent).map(call => [call]);
-  const pair = listKinds(agent).flatMap((call, index) => (index === 0 || call.gate ? [[call, call]] : []));
-  const narrow: Environment = {
-    ...environment,
-    firstRounds: [...simple, ...pair],
-    rounds: [...simple, ...pair],
-    unfit: false,
-    sticky: false,
-    mostUnread: 2,
+
+  const pastLimits = { name: 'paths past the limits', detail: 'chart', share: 0.4 } as const;
+  yield { ...pastLimits, from: near, environment: narrow };
+  for (const costly of listCostlyEnvironments(agent, narrow)) yield { ...pastLimits, environment: costly };
+  yield { name: 'edits of the transcript', environment: withEdits, detail: 'chart', share: 0.2 };
+  yield {
+    name: 'everything that tools and approvals can do',
+    environment: withoutClients,
+    detail,
+    share: 0.4,
   };
-  run('the ways past the limits', SHARES.limits, mostPlaces =>
-    explorer.walk(near, { environment: narrow, detail: 'chart', mostPlaces }),
-  );
-  for (const spendthrift of listSpendthrifts(agent, narrow)) {
-    run('the ways past the limits', SHARES.limits, mostPlaces =>
-      explorer.walk([explorer.start], { environment: spendthrift, detail: 'chart', mostPlaces }),
-    );
+  if (hasInvariants && explorer.readsHistory) {
+    yield {
+      name: 'paths that differ by earlier rounds',
+      environment: { ...withoutClients, invalidEvents: false, sticky: false },
+      detail: 'history',
+      share: 0.5,
+    };
   }
-  run('edits of the transcript', SHARES.edits, mostPlaces =>
-    explorer.walk([explorer.start], {
-      environment: { ...narrow, firstRounds: simple, rounds: simple, edits: true },
-      detail: 'chart',
-      mostPlaces,
-    }),
-  );
-  run('all that tools and approvals can do', SHARES.rounds, mostPlaces =>
-    explorer.walk([explorer.start], { environment: { ...environment, people: false }, detail, mostPlaces }),
-  );
-  if (hasPredicates) {
-    // Whether any predicate looks back is known once it was asked: the ways so far have asked.
-    if (explorer.readsHistory) {
-      run('the ways that differ by what was done before', SHARES.histories, mostPlaces =>
-        explorer.walk([explorer.start], {
-          environment: { ...environment, people: false, unfit: false, sticky: false },
-          detail: 'history',
-          mostPlaces,
-        }),
-      );
-    }
-  }
-  run('all choices from the start', SHARES.all, mostPlaces =>
-    explorer.walk([explorer.start], { environment, detail, mostPlaces }),
-  );
-  return [...new Set(unfinished)];
+  yield { name: 'all choices from the start', environment, detail, share: 1 };
 }
 
-/** Of the most states, for each of the two walks that a chart with other actions or guards gets besides. */
+/** The share of `maxStates` for each of the two additional walks of a changed chart. */
 const CHANGED_SHARE = 0.3;
 
 /**
- * What leads to one place in the chart as it is can be two in a changed one: these walks keep apart what such
- * a chart could look at. They are seldom complete.
+ * Walks a chart with changed actions or guards again, with finer states: it could distinguish what the
+ * unchanged chart cannot. These walks are rarely complete.
  */
-function walkChanged(explorer: Explorer, agent: ExploredAgent, maxStates: number): string[] {
+function walkChangedChart(explorer: Explorer, agent: ExploredAgent, maxStates: number): string[] {
   const environment = makeEnvironment(agent, false);
   const kinds = listKinds(agent);
   const gated = kinds.filter(({ gate }) => gate);
@@ -170,22 +183,28 @@ function walkChanged(explorer: Explorer, agent: ExploredAgent, maxStates: number
       [call, call, call],
     ]),
   ];
-  const wide: Environment = { ...environment, firstRounds: rounds, rounds, unfit: false, mostUnread: 2 };
-  const deep: Environment = { ...wide, people: false, sticky: false, endings: ['stop'], cutOff: [] };
-  const walks = [deep, wide].map(one =>
+  const wide: Environment = {
+    ...environment,
+    firstRounds: rounds,
+    rounds,
+    invalidEvents: false,
+    mostUnread: 2,
+  };
+  const deep: Environment = { ...wide, clientEvents: false, sticky: false, endings: ['stop'], cutOff: [] };
+  const walks = [deep, wide].map(variant =>
     explorer.walk([explorer.start], {
-      environment: one,
+      environment: variant,
       detail: 'changed',
       mostPlaces: Math.max(1, Math.floor(maxStates * CHANGED_SHARE)),
     }),
   );
   return walks.every(({ isComplete }) => isComplete)
     ? []
-    : ['the ways that only a changed chart could tell apart'];
+    : ['paths that only a changed chart could distinguish'];
 }
 
-/** Worlds in which one turn uses up a limit that is no count of turns or calls. */
-function listSpendthrifts({ config }: ExploredAgent, environment: Environment): Environment[] {
+/** Environments in which one turn reaches the limit of tokens, cost or active time. */
+function listCostlyEnvironments({ config }: ExploredAgent, environment: Environment): Environment[] {
   const { tokens, cost, activeMs } = config.limits;
   const rest = { outputTokens: 0, cachedInputTokens: null, cacheWriteTokens: null, reasoningTokens: null };
   const environments: Environment[] = [];
@@ -200,19 +219,19 @@ function listSpendthrifts({ config }: ExploredAgent, environment: Environment): 
   return environments;
 }
 
-function noteStuck(explorer: Explorer, walk: Walk): void {
+function reportStuckPlace(explorer: Explorer, walk: Walk): void {
   if (explorer.breaches.size > 0) return;
   const [stuck] = findStuckPlaces(walk).sort((one, other) => one.depth - other.depth);
   if (stuck === undefined) return;
   const { from, depth } = stuck;
   const breach: Breach = {
-    invariant: ENDLESS,
-    message: 'from here on nothing but cancelling ends it',
+    invariant: CAN_END,
+    message: 'from here only cancelling ends the run',
     before: from?.place ?? stuck,
     event: from?.event ?? null,
     depth,
   };
-  explorer.breaches.set(ENDLESS, breach);
+  explorer.breaches.set(CAN_END, breach);
 }
 
 function makeStarted({ name, version, config }: ExploredAgent): RunStarted {
@@ -222,7 +241,7 @@ function makeStarted({ name, version, config }: ExploredAgent): RunStarted {
     runId: 'run_explored',
     format: JOURNAL_FORMAT,
     chart: chartIdentity(),
-    agent: { name, ...(version === undefined ? {} : { version }) },
+    agent: { name, ...given({ version }) },
     config,
     input: [userMessage('begin')],
     stream: true,
@@ -247,12 +266,12 @@ function makeReport(
     crashPoints,
     decisions,
     steps,
-    invariants: [...BUILT_IN, ENDLESS, ...invariants.map(({ name }) => name)],
-    breaches: breaches.map(breach => tellBreach(breach, explorer)),
+    invariants: [...BUILT_IN, CAN_END, ...invariants.map(({ name }) => name)],
+    breaches: breaches.map(breach => reportBreach(breach, explorer)),
     tools: agent.tools.map(({ calls, outputs: _, ...tool }) => ({ ...tool, inputs: calls.length })),
     notes: [
       ...agent.notes,
-      ...unfinished.map(what => `Stopped at the most states it may have: ${what} were not all walked.`),
+      ...unfinished.map(name => `Incomplete: ${name}. The walk stopped at the maximum of states.`),
     ],
   };
 }

@@ -8,26 +8,26 @@ import type { Environment } from './environment/environment.ts';
 import { makeMoment } from './environment/make-moment.ts';
 import { generateEvents } from './events/generate-events.ts';
 import { isEnabled } from './events/is-enabled.ts';
-import type { Property, Taken } from './invariants/built-in-invariant.ts';
-import { findWhatIsNotJson, INTERNAL_INVARIANTS } from './invariants/internal-invariants.ts';
+import type { BuiltInInvariant, CheckedStep } from './invariants/built-in-invariant.ts';
+import { findNonJson, INTERNAL_INVARIANTS } from './invariants/internal-invariants.ts';
 import { findBreach, type NamedInvariant } from './invariants/invariant.ts';
 import { SAFETY_INVARIANTS } from './invariants/safety-invariants.ts';
 import { nameEdge } from './name-edge.ts';
-import { beginLedger, followLedger } from './reference/follow-reference.ts';
+import { followReference, startReference } from './reference/follow-reference.ts';
 import type { ReferenceModel } from './reference/reference-model.ts';
 
 /** A state of the chart and one way that leads to it. */
 export type Place = {
   state: ChartState;
   reference: ReferenceModel;
-  /** Events from the start. */
+  /** The number of events from the start. */
   depth: number;
   from: { place: Place; event: ChartEvent } | null;
-  /** Something was wrong on the way: what the chart promises is still looked at, not how it works. */
+  /** Whether an invariant broke on the way. From here on only the safety invariants are checked. */
   tainted: boolean;
 };
 
-/** One event of a path, the state it leads to, and why the chart went there; `null` where nothing was decided. */
+/** One event of a path, the state it leads to, and the reason of the chart's decision; `null` if it made none. */
 export type PathEntry = { event: RunStarted | ChartEvent; state: string; why: string | null };
 
 export type Breach = {
@@ -38,43 +38,43 @@ export type Breach = {
   depth: number;
 };
 
-export type WalkOptions = { environment: Environment; detail: Detail; mostPlaces: number };
+type WalkOptions = { environment: Environment; detail: Detail; mostPlaces: number };
 
 export type Walk = {
-  /** In the order they were found in, the first of each key. */
+  /** In the order of discovery, one per key. */
   places: readonly Place[];
-  /** Edges between places as pairs of indices, cancellations left out. */
+  /** Edges between places as pairs of indices, without cancellations. */
   moves: readonly [from: number, to: number][];
-  /** Whether every place was walked on from. */
+  /** Whether every place was expanded. */
   isComplete: boolean;
 };
 
-/** What was done so far, over all walks. */
-export type Coverage = {
+/** Counts over all walks. */
+type Coverage = {
   states: number;
-  /** Events that were offered, taken or not. */
+  /** The number of offered events, accepted or not. */
   steps: number;
   crashPoints: number;
   decisions: number;
   edges: ReadonlySet<string>;
 };
 
-export const STRANGE = 'what fits is taken, and what is unknown or out of place is not';
-export const STALE = 'a report of an older start is not listened to';
-export const ENDED = 'a run that has ended takes no event';
-export const UNHANDLED = 'an event that is not taken changes nothing and asks for nothing';
-export const PERSISTED = 'a run that was dropped at any point goes on from its JSON as if it had not been';
-export const JSON_ONLY = 'everything the chart knows is JSON';
-export const THROWING = 'every event is answered: no step throws or goes on for ever';
+const EXACT_EVENTS = 'every valid event is accepted, and every invalid one is ignored';
+const NO_STALE_REPORT = 'a report from an older start is ignored';
+const ENDED = 'a run that has ended accepts no event';
+const NO_SILENT_CHANGE = 'an ignored event changes nothing and has no effects';
+const RESTORABLE = 'a run restored from its JSON at any point continues as if uninterrupted';
+const JSON_ONLY = 'the state of the chart is plain JSON';
+const STEPS_COMPLETE = 'every step completes: none throws or loops forever';
 
-/** What is checked of every run, whatever its agent. */
+/** The names of the built-in invariants. */
 export const BUILT_IN: readonly string[] = [
   ...Object.keys(SAFETY_INVARIANTS),
   ...Object.keys(INTERNAL_INVARIANTS),
-  ...[STRANGE, STALE, ENDED, UNHANDLED, JSON_ONLY, PERSISTED, THROWING],
+  ...[EXACT_EVENTS, NO_STALE_REPORT, ENDED, NO_SILENT_CHANGE, JSON_ONLY, RESTORABLE, STEPS_COMPLETE],
 ];
 
-/** One step in so many is taken again from the run's JSON; those that lead to a new place always are. */
+/** One in this many steps is repeated from the run's JSON; steps that lead to a new place always are. */
 const CRASH_SAMPLE = 5;
 
 export type Watcher = {
@@ -82,7 +82,7 @@ export type Watcher = {
   onPlace?(states: number): void;
 };
 
-/** Walks over what runs can do, and holds every step to what must be. Finds each invariant's shortest breach. */
+/** Walks the states that a run can reach, checks every step, and keeps the shortest breach of each invariant. */
 export class Explorer {
   readonly breaches = new Map<string, Breach>();
   readonly start: Place;
@@ -113,6 +113,7 @@ export class Explorer {
     this.start = this.#begin();
   }
 
+  /** Counts over all walks so far. */
   get coverage(): Coverage {
     return {
       states: this.#states,
@@ -123,12 +124,12 @@ export class Explorer {
     };
   }
 
-  /** Whether a predicate looked at what lies behind: places with another past are not one to it. */
+  /** Whether an invariant has read the transcript or the earlier events, so that places differ by their past. */
   get readsHistory(): boolean {
     return this.#readsHistory;
   }
 
-  /** Breadth first from the places given. Places that share a key are one, walked on from once. */
+  /** Walks breadth first from the places. Places with the same key count as one and are expanded once. */
   walk(from: readonly Place[], { environment, detail, mostPlaces }: WalkOptions): Walk {
     const places: Place[] = [];
     const moves: [number, number][] = [];
@@ -167,27 +168,33 @@ export class Explorer {
     return { places, moves, isComplete: true };
   }
 
-  /** One event: what it leads to, held to everything; `null` when it is not taken. */
+  /** Offers one event and checks the step. Returns where it leads, or `null` if the chart ignores it. */
   take(before: Place, event: ChartEvent): { place: Place; step: Step } | null {
     this.#steps += 1;
-    const fits = isEnabled(event, before.reference, before.state);
+    const enabled = isEnabled(event, before.reference, before.state);
     const known = this.breaches.size;
     const step = this.#step(before, event);
     if (step === null) return null;
-    if (step.handled !== fits && !before.tainted) {
-      const wrong = step.handled ? 'was taken' : 'was not taken';
-      this.#note(nameMisfit(before, event, step), `${event.type} ${wrong}`, before, event);
+    if (step.handled !== enabled && !before.tainted) {
+      const wrong = step.handled ? 'was accepted' : 'was ignored';
+      this.#note(nameMismatch(before, event, step), `${event.type} ${wrong}`, before, event);
     }
     if (!step.handled) {
       const changed = step.state !== before.state || step.effects.length > 0;
-      if (changed) this.#note(UNHANDLED, `${event.type} changed something`, before, event);
+      if (changed)
+        this.#note(
+          NO_SILENT_CHANGE,
+          `${event.type} was ignored, but changed the state or had effects`,
+          before,
+          event,
+        );
       return null;
     }
     if (DECISIONS.has(event.type)) this.#decisions += 1;
     this.#traceEdges(before, event, step);
-    const reference = followLedger(before.reference, event, step);
-    const taken: Taken = { before, event, after: step.state, effects: step.effects, reference };
-    const broken = this.#hold(taken, before, event);
+    const reference = followReference(before.reference, event, step);
+    const checked: CheckedStep = { before, event, after: step.state, effects: step.effects, reference };
+    const broken = this.#check(checked, before, event);
     const { transcript, inbox } = step.state.context;
     const place: Place = {
       state: step.state,
@@ -196,12 +203,12 @@ export class Explorer {
       from: { place: before, event },
       tainted: before.tainted || broken || this.breaches.size > known,
     };
-    this.#holdInvariants(taken, before, place);
+    this.#checkInvariants(checked, before, place);
     return { place, step };
   }
 
-  /** An event that was taken, as a line of a path. A step that throws leads nowhere. */
-  tellStep(before: Place, event: ChartEvent): PathEntry {
+  /** Describes an accepted event as an entry of a path. A step that throws stays in the same state. */
+  describeStep(before: Place, event: ChartEvent): PathEntry {
     try {
       const { state, effects } = this.#stepper.next(before.state, event);
       const whys = effects.flatMap(effect =>
@@ -213,7 +220,7 @@ export class Explorer {
     }
   }
 
-  /** The events that lead to a place, its start left out. */
+  /** Returns the events that lead to a place, without `run.started`. */
   static eventsTo(place: Place): ChartEvent[] {
     const events: ChartEvent[] = [];
     for (let here = place; here.from !== null; here = here.from.place) events.unshift(here.from.event);
@@ -222,11 +229,17 @@ export class Explorer {
 
   #begin(): Place {
     const step = this.#stepper.initial(this.started);
-    const reference = beginLedger(this.started, step);
+    const reference = startReference(this.started, step);
     const start: Place = { state: step.state, reference, depth: 0, from: null, tainted: false };
-    const taken: Taken = { before: null, event: null, after: step.state, effects: step.effects, reference };
-    const broken = this.#hold(taken, start, null);
-    this.#holdInvariants(taken, null, start);
+    const checked: CheckedStep = {
+      before: null,
+      event: null,
+      after: step.state,
+      effects: step.effects,
+      reference,
+    };
+    const broken = this.#check(checked, start, null);
+    this.#checkInvariants(checked, null, start);
     return { ...start, tainted: broken };
   }
 
@@ -234,25 +247,25 @@ export class Explorer {
     try {
       return this.#stepper.next(before.state, event);
     } catch (error) {
-      this.#note(THROWING, messageOf(error), before, event);
+      this.#note(STEPS_COMPLETE, messageOf(error), before, event);
       return null;
     }
   }
 
-  #hold(taken: Taken, before: Place, event: ChartEvent | null): boolean {
+  #check(step: CheckedStep, before: Place, event: ChartEvent | null): boolean {
     let broken = false;
-    const check = ([name, property]: [string, Property]) => {
-      const wrong = property(taken);
+    const check = ([name, invariant]: [string, BuiltInInvariant]) => {
+      const wrong = invariant(step);
       if (wrong === null) return;
       broken = true;
       this.#note(name, wrong, before, event);
     };
-    PROMISES_LIST.forEach(check);
-    if (!before.tainted) WORKINGS_LIST.forEach(check);
+    SAFETY_CHECKS.forEach(check);
+    if (!before.tainted) INTERNAL_CHECKS.forEach(check);
     return broken;
   }
 
-  #holdInvariants({ after, effects, event }: Taken, before: Place | null, place: Place): void {
+  #checkInvariants({ after, effects, event }: CheckedStep, before: Place | null, place: Place): void {
     if (this.#invariants.length === 0) return;
     const moment = makeMoment({
       after,
@@ -285,24 +298,24 @@ export class Explorer {
     for (const edge of this.#stepper.trace(before.state, event).edges) this.#edges.add(nameEdge(edge));
   }
 
-  /** The process ends here: another has the run's JSON, and starts what it waits for. */
+  /** Simulates the end of the process: returns the state restored from JSON, and checks which services it starts. */
   #drop(place: Place): ChartState | null {
     const { state, reference } = place;
     if (state.status !== 'active') return null;
     this.#crashPoints += 1;
-    const strange = findWhatIsNotJson(state.context, 'context');
-    if (strange !== null) {
+    const nonJson = findNonJson(state.context, 'context');
+    if (nonJson !== null) {
       const { place: before, event } = place.from ?? { place, event: null };
-      this.#note(JSON_ONLY, strange, before, event);
+      this.#note(JSON_ONLY, nonJson, before, event);
     }
     try {
       const { restored, services } = dropProcess(state, this.#machine);
-      const [waited, ran] = [JSON.stringify(services), JSON.stringify(reference.running)];
-      if (waited !== ran && !place.tainted)
-        this.#note(PERSISTED, `${ran} ran, and ${waited} is started again`, place, null);
+      const [restarted, running] = [JSON.stringify(services), JSON.stringify(reference.running)];
+      if (restarted !== running && !place.tainted)
+        this.#note(RESTORABLE, `running: ${running}; started after the restart: ${restarted}`, place, null);
       return restored;
     } catch (error) {
-      this.#note(PERSISTED, messageOf(error), place, null);
+      this.#note(RESTORABLE, messageOf(error), place, null);
       return null;
     }
   }
@@ -310,25 +323,27 @@ export class Explorer {
   #compare(before: Place, restored: ChartState, event: ChartEvent, step: Step): void {
     try {
       const wrong = compareSteps(step, this.#stepper.next(restored, event));
-      if (wrong !== null) this.#note(PERSISTED, wrong, before, event);
+      if (wrong !== null) this.#note(RESTORABLE, wrong, before, event);
     } catch (error) {
-      this.#note(PERSISTED, messageOf(error), before, event);
+      this.#note(RESTORABLE, messageOf(error), before, event);
     }
   }
 }
 
-const PROMISES_LIST = Object.entries(SAFETY_INVARIANTS);
-const WORKINGS_LIST = Object.entries(INTERNAL_INVARIANTS);
+const SAFETY_CHECKS = Object.entries(SAFETY_INVARIANTS);
+const INTERNAL_CHECKS = Object.entries(INTERNAL_INVARIANTS);
 
-/** What people and clients say about a call. */
+/** Decisions of people and results of clients. */
 const DECISIONS: ReadonlySet<ChartEvent['type']> = new Set([
   'approval.decided',
   'result.received',
   'doubt.resolved',
 ]);
 
-function nameMisfit({ state, reference }: Place, event: ChartEvent, { handled }: Step): string {
+function nameMismatch({ state, reference }: Place, event: ChartEvent, { handled }: Step): string {
   if (state.status !== 'active') return ENDED;
   const current = Object.values(reference.running).map(({ generation }) => generation);
-  return handled && 'generation' in event && !current.includes(event.generation) ? STALE : STRANGE;
+  return handled && 'generation' in event && !current.includes(event.generation)
+    ? NO_STALE_REPORT
+    : EXACT_EVENTS;
 }

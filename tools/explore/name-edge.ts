@@ -1,6 +1,6 @@
 import type { Edge } from '../../machines/step.ts';
 
-/** `source, event [guard with its params] -> target`, or what it does instead of moving. */
+/** Returns `source, event [guard] -> target`; an edge without a target has its actions in parentheses. */
 export function nameEdge({ from, event, guard, to, actions }: Edge): string {
   const target = to.length === 0 ? `(${actions.join()})` : to.join();
   return `${from || '(any)'}, ${event || 'always'}${nameGuard(guard)} -> ${target}`;

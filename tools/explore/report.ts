@@ -2,44 +2,49 @@ import { statePath } from '../../machines/step.ts';
 import type { ExploredTool } from './describe-agent.ts';
 import type { Breach, Explorer, PathEntry, Place } from './explorer.ts';
 
+/** An invariant that does not hold, with the path that breaks it. */
 export type BreachReport = {
   invariant: string;
   message: string;
-  /** From the start; the last entry is where it breaks. */
+  /** From the start of the run to the step that breaks the invariant. */
   path: PathEntry[];
 };
 
 export type ExplorationReport = {
   agent: string;
-  /** Every place there is was walked on from: nothing was left out but what `notes` say. */
+  /** Whether every walk visited all of its states. `notes` say what was left out by design. */
   complete: boolean;
-  /** Different states, counted once for each walk that came to them. */
+  /** The number of distinct states, counted once per walk. */
   states: number;
-  /** Edges of the chart, by name; an agent without finishers or approvals has no way to some. */
+  /** Edges of the chart, by name. Some are unreachable for an agent without finishers or approvals. */
   edges: { taken: number; total: number; missing: string[] };
-  /** States at which the process was dropped and the run went on from its JSON in another. */
+  /** The number of states at which the run was restored from its JSON, as after a crash. */
   crashPoints: number;
-  /** What people and clients said about a call, and the chart took. */
+  /** The number of accepted decisions and client results. */
   decisions: number;
-  /** Events that were offered, taken or not. */
+  /** The number of offered events, accepted or not. */
   steps: number;
-  /** What was checked at every step. */
+  /** The names of all invariants, checked at every step. */
   invariants: string[];
-  /** Each invariant that breaks, once, with the shortest path to it; the shortest first. */
+  /** The broken invariants, each with the shortest path found; the shortest path first. */
   breaches: BreachReport[];
   tools: (Omit<ExploredTool, 'calls' | 'outputs'> & { inputs: number })[];
-  /** What is not explored as it is, and why. */
+  /** What was not explored, and why. */
   notes: string[];
 };
 
-export function tellBreach({ invariant, message, before, event }: Breach, explorer: Explorer): BreachReport {
-  const path = listPlaces(before).map((place): PathEntry => tellStep(explorer, place));
-  if (event !== null) path.push(explorer.tellStep(before, event));
+/** Returns the breach with its path from the start of the run. */
+export function reportBreach(
+  { invariant, message, before, event }: Breach,
+  explorer: Explorer,
+): BreachReport {
+  const path = listPlaces(before).map((place): PathEntry => describeStep(explorer, place));
+  if (event !== null) path.push(explorer.describeStep(before, event));
   return { invariant, message, path };
 }
 
-function tellStep(explorer: Explorer, place: Place): PathEntry {
-  if (place.from !== null) return explorer.tellStep(place.from.place, place.from.event);
+function describeStep(explorer: Explorer, place: Place): PathEntry {
+  if (place.from !== null) return explorer.describeStep(place.from.place, place.from.event);
   return {
     event: explorer.started,
     state: statePath(place.state),

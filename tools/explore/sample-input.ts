@@ -1,23 +1,23 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 
-/** Inputs tried for one tool; the first has every property at its simplest. */
-const MOST_INPUTS = 8;
-const DEEPEST = 6;
+/** The maximum of inputs for one tool. */
+const MAX_INPUTS = 8;
+const MAX_DEPTH = 6;
 const LARGE = 1_000_000;
 
 /**
- * Inputs a JSON Schema allows: one at its simplest, then one for each other value that is worth a try,
- * such as a large number, the next word of an enum, the other boolean. What a `pattern` or a refinement
- * asks for is not known to it.
+ * Returns up to 8 inputs that a JSON Schema allows: the simplest one first, then one for each other interesting
+ * value, such as a large number, the next member of an enum, the other boolean. Ignores `pattern` and
+ * refinements.
  */
 export function sampleInputs(schema: JsonObject): JsonValue[] {
   const [simplest = {}, ...others] = sample(schema, schema, 0);
-  return [simplest, ...others].slice(0, MOST_INPUTS);
+  return [simplest, ...others].slice(0, MAX_INPUTS);
 }
 
-function sample(given: JsonValue | undefined, root: JsonObject, depth: number): JsonValue[] {
-  const schema = resolve(given, root);
-  if (depth > DEEPEST || schema === null) return [{}];
+function sample(place: JsonValue | undefined, root: JsonObject, depth: number): JsonValue[] {
+  const schema = resolve(place, root);
+  if (depth > MAX_DEPTH || schema === null) return [{}];
   if ('const' in schema) return [schema.const ?? null];
   if (Array.isArray(schema.enum) && schema.enum.length > 0) return schema.enum;
   const choices = schema.anyOf ?? schema.oneOf;
@@ -86,10 +86,10 @@ function sampleText({ format, minLength }: JsonObject): string {
   return text.padEnd(numberOf(minLength) ?? 0, 'x');
 }
 
-function resolve(given: JsonValue | undefined, root: JsonObject): JsonObject | null {
-  if (!isJsonObject(given)) return null;
-  const { $ref } = given;
-  if (typeof $ref !== 'string') return given;
+function resolve(schema: JsonValue | undefined, root: JsonObject): JsonObject | null {
+  if (!isJsonObject(schema)) return null;
+  const { $ref } = schema;
+  if (typeof $ref !== 'string') return schema;
   const found = $ref
     .replace(/^#\/?/, '')
     .split('/')

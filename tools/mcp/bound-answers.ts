@@ -1,11 +1,11 @@
-/** The longest message of an MCP server that is read, in bytes: a result, or a list of tools. */
+/** The largest message that is accepted from an MCP server, in bytes: a result, or a list of tools. */
 export const LARGEST_MESSAGE_BYTES = 16 * 1024 * 1024;
 
 type Fetch = (input: string | URL, init?: RequestInit) => Promise<Response>;
 
 /**
- * A `fetch` whose answers fail with an `Error` as soon as one message in them is larger than `maxBytes`. In an
- * event stream each event is a message; any other body is one.
+ * Wraps `fetch` so that reading a response body fails with an `Error` once one message exceeds `maxBytes`. In an
+ * event stream each event is one message; any other body is one message.
  */
 export function boundAnswers(fetch: Fetch, maxBytes: number): Fetch {
   return async (input, init) => {
@@ -13,24 +13,25 @@ export function boundAnswers(fetch: Fetch, maxBytes: number): Fetch {
     if (response.body === null) return response;
     const isStream = /^text\/event-stream\b/i.test(response.headers.get('content-type') ?? '');
     const size = isStream ? new EventSize() : new BodySize();
-    const bounded = response.body.pipeThrough(
+    const body = response.body.pipeThrough(
       new TransformStream<Uint8Array, Uint8Array>({
         transform(chunk, controller) {
           if (size.add(chunk) > maxBytes)
-            throw new Error(`it sent a message of more than ${maxBytes} bytes, which is not read`);
+            throw new Error(`it sent a message of more than ${maxBytes} bytes, which is the limit`);
           controller.enqueue(chunk);
         },
       }),
     );
     const { status, statusText, headers } = response;
-    const answer = new Response(bounded, { status, statusText, headers });
-    Object.defineProperty(answer, 'url', { value: response.url });
-    return answer;
+    const bounded = new Response(body, { status, statusText, headers });
+    Object.defineProperty(bounded, 'url', { value: response.url });
+    return bounded;
   };
 }
 
-/** How much of one message has come. */
+/** Counts the bytes of the message being received. */
 interface MessageSize {
+  /** Counts a chunk; returns the size in bytes of the largest message that the chunk belongs to. */
   add(chunk: Uint8Array): number;
 }
 
@@ -45,12 +46,11 @@ class BodySize implements MessageSize {
 
 const [LF, CR] = [10, 13];
 
-/** An event ends with an empty line. */
+/** The size of one server-sent event: an event ends with an empty line. */
 class EventSize implements MessageSize {
   #bytes = 0;
   #line = 0;
 
-  /** The largest the event was that is going on, or that ended in this chunk. */
   add(chunk: Uint8Array): number {
     let largest = 0;
     for (const byte of chunk) {

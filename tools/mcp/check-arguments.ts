@@ -1,8 +1,8 @@
-import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
+import { given, isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import type { Validation } from '../../protocol/tool.ts';
 import { type CompilePattern, checkSchema } from './check-schema.ts';
 
-/** The dialects that are known, by their `$schema` without scheme and `#`. */
+/** The supported dialects: values of `$schema` without scheme and trailing `#`. */
 const DIALECTS: ReadonlySet<string> = new Set([
   'json-schema.org/draft/2020-12/schema',
   'json-schema.org/draft/2019-09/schema',
@@ -11,10 +11,10 @@ const DIALECTS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Checks arguments against the schema an MCP server gave; see `checkSchema`. Without a schema, which was
- * nested too deep or too long to be taken, only "is an object" is checked. A schema of an unknown dialect
- * leaves all but "is an object" to the server. What of a known one is left to it, such as a pattern that
- * has no linear form, is named in the validation.
+ * Returns a check of a call's arguments against the schema of an MCP server (see `checkSchema`). Arguments must
+ * always be an object. Nothing else is checked if `schema` is `undefined` (the server's schema was too deep or
+ * too long) or has an unknown dialect. The parts of a schema that cannot be checked, such as a pattern without
+ * a linear form, are named in the validation's `unchecked`.
  */
 export function createArgumentsCheck(
   schema: JsonObject | undefined,
@@ -28,8 +28,9 @@ export function createArgumentsCheck(
     preparing ??= usesPatterns ? preparePatterns() : Promise.resolve(() => null);
     const { problems, unchecked } = checkSchema(schema, input, await preparing);
     const note = unchecked.length === 0 ? undefined : describeUnchecked(unchecked);
-    if (problems.length === 0) return { valid: true, value: input, ...(note && { unchecked: note }) };
-    return { valid: false, message: [problems.join(', '), ...(note ? [note] : [])].join('. ') };
+    if (problems.length === 0) return { valid: true, value: input, ...given({ unchecked: note }) };
+    const message = problems.join(', ');
+    return { valid: false, message: note ? `${message}. ${note}` : message };
   };
 }
 
@@ -39,17 +40,17 @@ function hasKnownDialect({ $schema }: JsonObject): boolean {
   return DIALECTS.has(bare.startsWith('https://') ? bare.slice(8) : bare.slice('http://'.length));
 }
 
-/** Loads the engine for patterns. */
+/** Loads the pattern engine, which few schemas need. */
 async function preparePatterns(): Promise<CompilePattern> {
   const { LinearPatterns } = await import('./linear-patterns.ts');
   const patterns = new LinearPatterns();
   return pattern => patterns.get(pattern);
 }
 
-const SHOWN = 5;
-const TOO_LARGE = describeUnchecked(['all of it: its schema is nested too deep or too long']);
+const MAX_SHOWN = 5;
+const TOO_LARGE = describeUnchecked(['all arguments (the schema is too deep or too long)']);
 
 function describeUnchecked(unchecked: readonly string[]): string {
-  const more = unchecked.length > SHOWN ? ` and ${unchecked.length - SHOWN} more` : '';
-  return `Not checked before the call, but left to the server: ${unchecked.slice(0, SHOWN).join(', ')}${more}.`;
+  const more = unchecked.length > MAX_SHOWN ? ` and ${unchecked.length - MAX_SHOWN} more` : '';
+  return `Not checked before the call, but left to the server: ${unchecked.slice(0, MAX_SHOWN).join(', ')}${more}.`;
 }

@@ -2,27 +2,28 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/js
 
 const SHOWN_PROBLEMS = 10;
 const SHOWN_CHARACTERS = 200;
-/** What a division of decimal numbers may be off by: 0.3 is a multiple of 0.1. */
+/** Tolerance for dividing decimal numbers: 0.3 counts as a multiple of 0.1. */
 const ROUNDING = 1e-9;
 
-/** What was found of one value at `path` (`.items.0.name`; empty at the top). */
+/** The problems of the value at `path` (`.items.0.name`; empty at the top level). */
 export class Finding {
   readonly path: string;
   readonly #problems: string[] = [];
   #failures = 0;
-  /** Everything in it could be looked at. */
+  /** Whether every part of the value could be checked. */
   sure = true;
 
   constructor(path: string) {
     this.path = path;
   }
 
-  /** `undefined` when what could be looked at is right, and something could not. */
+  /** `undefined` when no problem was found, but some part could not be checked. */
   get verdict(): boolean | undefined {
     if (this.#failures > 0) return false;
     return this.sure ? true : undefined;
   }
 
+  /** Records a problem. Only the first ones are kept; the others are counted. */
   fail(problem: string): void {
     this.#failures += 1;
     if (this.#problems.length >= SHOWN_PROBLEMS) return;
@@ -30,26 +31,27 @@ export class Finding {
     this.#problems.push(place === '' ? problem : `${place}: ${problem}`);
   }
 
-  /** Takes over what was found of a part of the value. */
+  /** Adds the problems of a part of the value. */
   join(part: Finding): void {
     this.sure &&= part.sure;
     this.#failures += part.#failures;
     this.#problems.push(...part.#problems.slice(0, SHOWN_PROBLEMS - this.#problems.length));
   }
 
+  /** The problems for a message, with the number of those that were not kept. */
   shown(): string[] {
     const more = this.#failures - this.#problems.length;
     return more > 0 ? [...this.#problems, `and ${more} more`] : this.#problems;
   }
 }
 
-/** A value of a schema as a message quotes it. */
+/** Formats a value of a schema for a message, cut to a bounded length. */
 export function show(value: JsonValue | undefined): string {
   const text = JSON.stringify(value) ?? 'nothing';
   return text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}…` : text;
 }
 
-/** Whether the value is of the type; an unknown type fits everything. */
+/** Whether the value has the type; every value has an unknown type. */
 function fitsType(type: JsonValue, value: JsonValue): boolean {
   switch (type) {
     case 'null':
@@ -69,7 +71,7 @@ function fitsType(type: JsonValue, value: JsonValue): boolean {
   }
 }
 
-/** What `type` allows: one type, or any of several. */
+/** Checks the keyword `type`: one type, or a list of alternatives. */
 export function checkType({ type }: JsonObject, value: JsonValue, found: Finding): void {
   if (type === undefined) return;
   const types = Array.isArray(type) ? type : [type];
@@ -77,6 +79,7 @@ export function checkType({ type }: JsonObject, value: JsonValue, found: Finding
   found.fail(`must be ${types.filter(name => typeof name === 'string').join(',')}`);
 }
 
+/** Checks the keywords for numbers: bounds and `multipleOf`. */
 export function checkNumber(schema: JsonObject, value: number, found: Finding): void {
   const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema;
   if (typeof minimum === 'number' && value < minimum) found.fail(`must be >= ${minimum}`);

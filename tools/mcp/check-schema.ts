@@ -8,31 +8,33 @@ import {
 import { checkNumber, checkType, Finding, show } from './check-scalar.ts';
 import type { LinearPattern } from './linear-patterns.ts';
 
-/** What of a value is wrong, and what of its schema could not be looked at. */
-export type Checked = { problems: readonly string[]; unchecked: readonly string[] };
+/** The problems of a value, and the parts of its schema that could not be checked. */
+type Checked = { problems: readonly string[]; unchecked: readonly string[] };
 
+/** Returns `null` for a pattern that cannot be run in linear time. */
 export type CompilePattern = (pattern: string) => LinearPattern | null;
 
-/** Steps of one check: a schema or a member met, or some characters. A schema can ask for any number of them. */
-const MOST_WORK = 200_000;
+/** The limit of steps per check. Each schema and member visited is a step; see also `CHARACTERS_PER_STEP`. */
+const MAX_WORK = 200_000;
 
-/** So many characters, each by the size of its pattern, are one step. */
+/** Reading this many characters counts as one step; characters matched by a pattern count times its size. */
 const CHARACTERS_PER_STEP = 16;
 
-/** Schemas inside schemas, and references from one to the next: room for both a deep schema and a deep value. */
-const DEEPEST_CHECK = 2 * DEEPEST_JSON + 100;
+/** The limit of nested schemas and references: enough for a schema and a value of the maximum depth. */
+const MAX_DEPTH = 2 * DEEPEST_JSON + 100;
 
-/** Keywords that narrow a value and are left to the server. */
-const LEFT_OUT = ['unevaluatedProperties', 'unevaluatedItems', '$dynamicRef', '$recursiveRef'] as const;
+/** Keywords that restrict a value and are not supported here: the server checks them. */
+const UNSUPPORTED = ['unevaluatedProperties', 'unevaluatedItems', '$dynamicRef', '$recursiveRef'] as const;
 
-class GivenUp extends Error {}
+class Abandoned extends Error {}
 
 /**
- * Holds a value to a JSON Schema from outside (2020-12, 2019-09, draft-07 and draft-06; `format` only
- * describes). No code is made of the schema, its patterns run in linear time, and the work is counted.
+ * Validates a value against an untrusted JSON Schema (2020-12, 2019-09, draft-07 and draft-06; `format` is not
+ * checked). The schema is interpreted, never compiled to code; patterns run in linear time; work is limited.
  *
- * 1. Only what is surely wrong is a problem: a part that cannot be looked at makes whatever contains it unsure.
- * 2. A check that would need more than `MOST_WORK` steps or `DEEPEST_CHECK` levels is given up as a whole.
+ * 1. Only certain violations are problems. A part that cannot be checked makes every verdict that depends on it
+ *    unknown (`undefined`), and an unknown verdict is not a problem.
+ * 2. A check that needs more than `MAX_WORK` steps or `MAX_DEPTH` levels is abandoned: it reports no problems.
  */
 export function checkSchema(root: JsonObject, value: JsonValue, compile: CompilePattern): Checked {
   const checker = new SchemaChecker(root, compile);
@@ -40,7 +42,7 @@ export function checkSchema(root: JsonObject, value: JsonValue, compile: Compile
     const found = checker.check(root, value);
     return { problems: found.shown(), unchecked: [...checker.unchecked] };
   } catch (error) {
-    if (error instanceof GivenUp) return { problems: [], unchecked: [error.message] };
+    if (error instanceof Abandoned) return { problems: [], unchecked: [error.message] };
     throw error;
   }
 }
@@ -49,7 +51,7 @@ class SchemaChecker {
   readonly unchecked = new Set<string>();
   readonly #root: JsonObject;
   readonly #compile: CompilePattern;
-  #left = MOST_WORK;
+  #left = MAX_WORK;
   #depth = 0;
 
   constructor(root: JsonObject, compile: CompilePattern) {
@@ -59,12 +61,13 @@ class SchemaChecker {
 
   check(schema: JsonValue | undefined, value: JsonValue, path = ''): Finding {
     const found = new Finding(path);
-    if (schema === false) found.fail('must not be there');
+    if (schema === false) found.fail('must not be present');
     if (!isJsonObject(schema)) return found;
     this.#spend(1 + Object.keys(schema).length);
-    if (this.#depth === DEEPEST_CHECK) throw new GivenUp('all of it: its schema leads back to itself');
+    if (this.#depth === MAX_DEPTH)
+      throw new Abandoned('all arguments (the schema refers to itself without end)');
     this.#depth += 1;
-    for (const keyword of LEFT_OUT) if (has(schema, keyword)) this.#leaveOut(found, keyword);
+    for (const keyword of UNSUPPORTED) if (has(schema, keyword)) this.#leaveOut(found, keyword);
     this.#checkReference(schema, value, found);
     this.#checkValue(schema, value, found);
     if (typeof value === 'number') checkNumber(schema, value, found);
@@ -83,7 +86,7 @@ class SchemaChecker {
     else found.join(this.check(target, value, found.path));
   }
 
-  /** What `#` and `#/a/b` name; `undefined` for every other reference. */
+  /** Resolves `#` and `#/a/b`; `undefined` for every other reference and for a missing target. */
   #resolve(reference: string): JsonValue | undefined {
     this.#spendText(reference.length);
     if (reference !== '#' && !reference.startsWith('#/')) return undefined;
@@ -132,12 +135,14 @@ class SchemaChecker {
     if (uniqueItems === true && !this.#areUnique(list)) found.fail('must NOT have duplicate items');
     if (contains === undefined) return;
     const verdicts = list.map(item => this.check(contains, item, found.path).verdict);
-    const surely = verdicts.filter(verdict => verdict === true).length;
-    const perhaps = verdicts.filter(verdict => verdict === undefined).length;
+    const certain = verdicts.filter(verdict => verdict === true).length;
+    const possible = certain + verdicts.filter(verdict => verdict === undefined).length;
     const least = Number(schema.minContains ?? 1);
     const most = Number(schema.maxContains ?? Number.POSITIVE_INFINITY);
-    if (surely + perhaps < least || surely > most) found.fail('must contain as many valid items as it says');
-    else if (surely < least || surely + perhaps > most) found.sure = false;
+    if (possible < least || certain > most) {
+      const range = Number.isFinite(most) ? `${least} to ${most}` : `at least ${least}`;
+      found.fail(`must contain ${range} items that match the schema in contains`);
+    } else if (certain < least || possible > most) found.sure = false;
   }
 
   #checkObject(schema: JsonObject, object: JsonObject, found: Finding): void {
@@ -157,12 +162,13 @@ class SchemaChecker {
       const value = object[name] ?? null;
       const path = `${found.path}.${name}`;
       if (schema.propertyNames !== undefined) found.join(this.check(schema.propertyNames, name, path));
+      /** Whether `properties` or `patternProperties` cover the name; `undefined` where a pattern cannot tell. */
       let known: boolean | undefined = has(properties, name);
       if (known) found.join(this.check(properties[name], value, path));
       for (const [pattern, place] of patterns) {
         const matches = this.#matches(pattern, name, found);
         if (matches) found.join(this.check(place, value, path));
-        known = known || matches === true ? true : matches === undefined ? undefined : known;
+        if (known !== true && matches !== false) known = matches;
       }
       const { additionalProperties: others } = schema;
       if (known !== false || others === undefined) continue;
@@ -190,9 +196,9 @@ class SchemaChecker {
     }
     if (Array.isArray(schema.oneOf)) {
       const verdicts = schema.oneOf.map(verdict);
-      const surely = verdicts.filter(each => each === true).length;
+      const certain = verdicts.filter(each => each === true).length;
       const isUnsure = verdicts.includes(undefined);
-      if (surely > 1 || (surely === 0 && !isUnsure)) found.fail('must match exactly one schema in oneOf');
+      if (certain > 1 || (certain === 0 && !isUnsure)) found.fail('must match exactly one schema in oneOf');
       else if (isUnsure) found.sure = false;
     }
     if (schema.not !== undefined) {
@@ -206,7 +212,7 @@ class SchemaChecker {
     else found.join(this.check(condition ? schema.then : schema.else, value, found.path));
   }
 
-  /** `undefined` where the pattern is not run. */
+  /** `undefined` when the pattern cannot be run. */
   #matches(pattern: string, text: string, found: Finding): boolean | undefined {
     const program = this.#compile(pattern);
     if (program !== null) {
@@ -248,7 +254,7 @@ class SchemaChecker {
 
   #spend(steps: number): void {
     this.#left -= steps;
-    if (this.#left < 0) throw new GivenUp('all of it: its schema asks for too much work');
+    if (this.#left < 0) throw new Abandoned('all arguments (the schema needs too much work)');
   }
 }
 

@@ -1,15 +1,15 @@
 import type { JSONRPCMessage, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 
-/** The `data` of the error that answers a request whose answer can no longer come. */
-export const CONNECTION_LOST = 'agentchart: the connection ended before the answer came';
+/** The `data` of the error response to a request whose connection was lost. */
+export const CONNECTION_LOST = 'agentchart: the connection ended before the response arrived';
 
 /**
- * Makes every request of the transport end. Without this the client waits until its time is over when
- * the stream of an answer ends without one, and keeps the stream of a cancelled request open.
+ * Patches the transport so that every request ends. Unpatched, the client waits for its timeout when a response
+ * stream ends without a response, and keeps the stream of a cancelled request open.
  *
- * 1. A request whose stream ends, and is not resumed, is answered with an error whose `data` is `CONNECTION_LOST`.
- * 2. A cancelled request's stream is closed once the server was told.
- * 3. What is held for a request is dropped with its answer.
+ * 1. When a request's stream ends and is not resumed, the client receives an error with `data: CONNECTION_LOST`.
+ * 2. The stream of a cancelled request is closed once the cancellation has been sent.
+ * 3. Nothing is kept for a request after its response.
  */
 export function endRequests(transport: StreamableHTTPClientTransport): void {
   const send = transport.send.bind(transport);

@@ -3,46 +3,47 @@ import { CONNECTION_LOST } from './end-requests.ts';
 import { showText } from './redact-secrets.ts';
 import type { Fate } from './session.ts';
 
-const SHOWN = 300;
-const NOT_REACHED = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|ENETUNREACH|EHOSTUNREACH|UND_ERR_CONNECT_TIMEOUT)$/;
-const MAY_HAVE_BEGUN = 408;
+const MAX_SHOWN = 300;
+const CONNECT_ERROR = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|ENETUNREACH|EHOSTUNREACH|UND_ERR_CONNECT_TIMEOUT)$/;
+const REQUEST_TIMEOUT = 408;
 
 /**
- * What a failed HTTP request says of the server. By HTTP a 3xx or 4xx answer is one to a request that was
- * not carried out; 408 comes from in between. By the protocol a lost session is answered with 404; older
- * servers say 400 and name the session.
+ * Returns whether a failed HTTP request may have taken effect. A 3xx or 4xx response means that it was not
+ * carried out, except for 408, which a proxy may send. A server answers 404 when it has lost the session
+ * (https://modelcontextprotocol.io/specification/2025-06-18/basic/transports#session-management);
+ * older servers answer 400 and name the session.
  */
 export function fateOfHttpFailure(error: unknown, hadSession: boolean): Fate {
-  const { status, text } = readAnswer(error);
+  const { status, text } = readResponse(error);
   if (status === null) return isNotReached(error) || isScopeMissing(error) ? 'not-done' : 'unknown';
-  if (status < 300 || status >= 500 || status === MAY_HAVE_BEGUN) return 'unknown';
+  if (status < 300 || status >= 500 || status === REQUEST_TIMEOUT) return 'unknown';
   const isLost = status === 404 || (status === 400 && /session|not initialized/i.test(text));
   return hadSession && isLost ? 'session-lost' : 'not-done';
 }
 
-/** A short reason, without the URL; what the server wrote is redacted and shortened. */
+/** Returns a short reason without the URL; text from the server is redacted and shortened. */
 export function describeHttpFailure(error: unknown, redact: (text: string) => string): string {
   const shorten = (text: string) =>
-    showText(text, SHOWN, line => redact(line).replaceAll(/\s+/g, ' ').trim());
-  const { status, text } = readAnswer(error);
+    showText(text, MAX_SHOWN, line => redact(line).replaceAll(/\s+/g, ' ').trim());
+  const { status, text } = readResponse(error);
   if (status !== null) {
     const advice = status === 401 || status === 403 ? '; check `headers`' : '';
-    const said = shorten(status < 400 ? messageOf(error) : text);
-    return `it answered ${status}${said === '' ? '' : ` (${said})`}${advice}`;
+    const detail = shorten(status < 400 ? messageOf(error) : text);
+    return `it answered ${status}${detail === '' ? '' : ` (${detail})`}${advice}`;
   }
-  if (isLost(error)) return 'the connection ended before the answer came';
+  if (isLost(error)) return 'the connection ended before the response arrived';
   const cause = error instanceof Error && error.cause !== undefined ? firstOf(error.cause) : null;
   if (cause === null) return shorten(messageOf(error));
-  const what = isNotReached(error) ? 'it cannot be reached' : 'the connection failed';
-  return `${what}: ${shorten(cause.message || String(readCode(cause)))}`;
+  const failure = isNotReached(error) ? 'it cannot be reached' : 'the connection failed';
+  return `${failure}: ${shorten(cause.message || String(readCode(cause)))}`;
 }
 
-/** Whether the answer was made up here, because none can come any more. */
+/** Whether this is the error that `endRequests` creates for a lost connection. */
 export function isLost(error: unknown): boolean {
   return isRecord(error) && error.data === CONNECTION_LOST;
 }
 
-function readAnswer(error: unknown): { status: number | null; text: string } {
+function readResponse(error: unknown): { status: number | null; text: string } {
   const data = isRecord(error) && isRecord(error.data) ? error.data : {};
   const { status, text } = data;
   return {
@@ -51,20 +52,20 @@ function readAnswer(error: unknown): { status: number | null; text: string } {
   };
 }
 
-/** Nothing was sent: there was no connection. */
+/** Whether the connection could not be established, so that nothing was sent. */
 function isNotReached(error: unknown): boolean {
   if (!(error instanceof Error) || error.cause === undefined) return false;
   const cause = firstOf(error.cause);
   if (cause === null) return false;
   const syscall = 'syscall' in cause ? cause.syscall : undefined;
-  return syscall === 'connect' || NOT_REACHED.test(String(readCode(cause)));
+  return syscall === 'connect' || CONNECT_ERROR.test(String(readCode(cause)));
 }
 
 function isScopeMissing(error: unknown): boolean {
   return error instanceof Error && 'requiredScope' in error;
 }
 
-/** Of several addresses that were tried, the first one's failure. */
+/** The cause as an `Error`; the first failure if several addresses were tried. */
 function firstOf(cause: unknown): Error | null {
   if (cause instanceof AggregateError && cause.errors[0] instanceof Error) return cause.errors[0];
   return cause instanceof Error ? cause : null;

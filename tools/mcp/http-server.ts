@@ -5,19 +5,22 @@ import { describeHttpFailure, fateOfHttpFailure, isLost } from './http-failure.t
 import { redactText } from './redact-secrets.ts';
 import { CLIENT_INFO, type Fate, type Start, startSession } from './session.ts';
 
-/** An MCP server that is spoken to over Streamable HTTP. */
+/** An MCP server that is reached over Streamable HTTP. */
 export type HttpServer = {
-  /** http or https, without credentials: those belong in `headers`. */
+  /** http or https, without credentials; use `headers` for those. */
   url: string;
-  /** Sent with every request, and never to another origin. */
+  /** Sent with every request, but never to another origin. */
   headers?: Readonly<Record<string, string>>;
-  /** Instead of the global `fetch`. */
+  /** Used instead of the global `fetch`. */
   fetch?: (input: string | URL, init?: RequestInit) => Promise<Response>;
 };
 
-const LEAVING_MS = 1_000;
+const TERMINATE_MS = 1_000;
 
-/** Begins a session. A redirect is followed within the origin only. Errors name the URL without its query. */
+/**
+ * Opens a session with the server. Redirects are followed within the origin only. Errors show the URL without
+ * its query. Waits up to 1 s for the server to end the session on close.
+ */
 export async function openHttp(name: string, server: HttpServer, timeoutMs: number): Promise<Start> {
   const { Client, ProtocolError, StreamableHTTPClientTransport } = await import(
     '@modelcontextprotocol/client'
@@ -29,7 +32,7 @@ export async function openHttp(name: string, server: HttpServer, timeoutMs: numb
     fetch: boundAnswers((input, init) => (fetch ?? globalThis.fetch)(input, init), LARGEST_MESSAGE_BYTES),
   });
   endRequests(transport);
-  const shown = showUrl(server.url);
+  const shownUrl = showUrl(server.url);
   const secrets = {
     ...listSecrets(headers),
     query: url.search.slice(1),
@@ -39,17 +42,17 @@ export async function openHttp(name: string, server: HttpServer, timeoutMs: numb
 
   const reasonOf = (cause: unknown) => describeHttpFailure(cause, redact);
 
-  /** Without a `cause`: what the transport throws holds the server's words as they came. */
+  /** Sets no `cause`: errors of the transport contain the server's text unredacted. */
   function explain(cause: unknown): EngineError {
-    const message = `the MCP server "${name}" at ${shown} failed: ${reasonOf(cause)}.`;
-    return new EngineError('tool-source-failed', message, { url: shown });
+    const message = `the MCP server "${name}" at ${shownUrl} failed: ${reasonOf(cause)}.`;
+    return new EngineError('tool-source-failed', message, { url: shownUrl });
   }
 
   async function leave(): Promise<void> {
-    const left = transport.terminateSession().catch(() => {});
-    const { promise: late, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, LEAVING_MS);
-    await Promise.race([left, late]);
+    const terminated = transport.terminateSession().catch(() => {});
+    const { promise: timedOut, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, TERMINATE_MS);
+    await Promise.race([terminated, timedOut]);
     clearTimeout(timer);
   }
 
@@ -58,17 +61,17 @@ export async function openHttp(name: string, server: HttpServer, timeoutMs: numb
     return fateOfHttpFailure(error, transport.sessionId !== undefined);
   }
 
-  const line = { transport, reasonOf, explain, redact, fateOf, leave };
-  return startSession(new Client(CLIENT_INFO), line, timeoutMs);
+  const connector = { transport, reasonOf, explain, redact, fateOf, leave };
+  return startSession(new Client(CLIENT_INFO), connector, timeoutMs);
 }
 
-/** The URL as it may be shown: without credentials, query and fragment. */
+/** Returns the URL without credentials, query and fragment, safe to show. */
 export function showUrl(url: string): string {
   const { origin, pathname } = new URL(url);
   return `${origin}${pathname}`;
 }
 
-/** A header's value, and what follows its scheme, such as the token of `Bearer TOKEN`. */
+/** Each header's value, and the part after its scheme, such as the token in `Bearer TOKEN`. */
 function listSecrets(headers: Readonly<Record<string, string>>): Record<string, string> {
   const entries = Object.entries(headers);
   return Object.fromEntries(

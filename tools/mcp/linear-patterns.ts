@@ -1,23 +1,23 @@
 import { RE2JS } from 're2js';
 
-/** A schema's `pattern`, as it is run here. `work`: about how much one character of a text costs. */
+/** A compiled `pattern`. `work` is the approximate cost per character of text. */
 export type LinearPattern = { work: number; matches(text: string): boolean };
 
-/** Of a pattern no more is compiled, in characters. */
-const LONGEST = 500;
+/** The maximum length of a pattern, in characters. */
+const MAX_LENGTH = 500;
 
-/** How large the program of a pattern may become: its length times all its counted repetitions. */
-const LARGEST = 20_000;
+/** The maximum size of a pattern: its length times the sum of its counted repetitions. */
+const MAX_SIZE = 20_000;
 
-/** How large all programs of a schema may become together. */
-const LARGEST_TOGETHER = 60_000;
+/** The maximum total size of the patterns of one schema. */
+const MAX_TOTAL_SIZE = 60_000;
 
-/** The patterns of one schema, each compiled once. What goes beyond `LARGEST_TOGETHER` is not run. */
+/** The patterns of one schema, each compiled once. Patterns beyond `MAX_TOTAL_SIZE` are not compiled. */
 export class LinearPatterns {
   readonly #compiled = new Map<string, LinearPattern | null>();
-  #left = LARGEST_TOGETHER;
+  #left = MAX_TOTAL_SIZE;
 
-  /** `null` for a pattern that is not run; see `compileLinear`. */
+  /** Returns the compiled pattern, or `null` if it cannot be run; see `compileLinear`. */
   get(pattern: string): LinearPattern | null {
     const known = this.#compiled.get(pattern);
     if (known !== undefined) return known;
@@ -29,13 +29,13 @@ export class LinearPatterns {
 }
 
 /**
- * A pattern from outside, as a program that reads a text once (RE2), never as a `RegExp`, which can take
- * longer than anybody waits: `^(a+)+$` needs 2^n steps for n letters. `null` for a pattern with what such a
- * program does not have (lookaround, backreferences, repetitions above 1,000), for one that is not valid,
- * and for one that is too long or repeats too much. `\s`, `\w`, `\d` and `\b` mean ASCII.
+ * Compiles an untrusted pattern to an RE2 program, which runs in linear time. A `RegExp` can need exponential
+ * time: `^(a+)+$` takes 2^n steps for n letters. Returns `null` for a pattern that RE2 does not support
+ * (lookaround, backreferences, repetitions above 1,000), an invalid one, and one that exceeds the size limits.
+ * `\s`, `\w`, `\d` and `\b` match ASCII only.
  */
 function compileLinear(pattern: string): LinearPattern | null {
-  if (pattern.length > LONGEST || sizeOf(pattern) > LARGEST) return null;
+  if (pattern.length > MAX_LENGTH || sizeOf(pattern) > MAX_SIZE) return null;
   try {
     const program = RE2JS.compile(RE2JS.translateRegExp(pattern));
     return { work: program.programSize(), matches: text => program.test(text) };
@@ -45,7 +45,7 @@ function compileLinear(pattern: string): LinearPattern | null {
 }
 
 function sizeOf(pattern: string): number {
-  if (pattern.length > LONGEST) return 0;
+  if (pattern.length > MAX_LENGTH) return 0;
   let repetitions = 1;
   for (const [, least = '', most = ''] of pattern.matchAll(/\{(\d{1,9})(?:,(\d{0,9}))?\}/g)) {
     repetitions += Math.max(Number(least), Number(most));

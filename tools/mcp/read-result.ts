@@ -3,11 +3,12 @@ import { messageOf } from '../../protocol/error.ts';
 import { type JsonValue, toBoundedJson } from '../../protocol/json.ts';
 
 /**
- * What the engine records of an MCP result. Only text: the texts, one after the other on their own lines.
- * Anything else among it (images, audio, resources): the parts as the server sent them. No parts at all:
- * `structuredContent`, or an empty text. Where both are there, the parts win: they are what the server
- * wrote for a model, and by the protocol they say the same.
- * Throws an `Error` with the text, redacted, when the result says `isError`.
+ * Returns the part of an MCP result that the engine records:
+ * - text parts only: the texts, joined by newlines;
+ * - other parts too (images, audio, resources): all parts as the server sent them;
+ * - no parts: `structuredContent`, or an empty text.
+ * If a result has both, the parts are used: the server wrote them for a model, and the protocol requires both
+ * to agree. Throws an `Error` with the redacted text when the result has `isError`.
  */
 export function readResult(
   name: string,
@@ -15,17 +16,17 @@ export function readResult(
   redact: (text: string) => string,
 ): JsonValue {
   const { content, structuredContent, isError } = result;
-  if (isError) throw new Error(redact(readText(name, content)) || `"${name}" failed and did not say why`);
+  if (isError) throw new Error(redact(readText(name, content)) || `"${name}" failed without a message`);
   if (content.length === 0 && structuredContent !== undefined) return copy(name, structuredContent);
   return content.every(part => part.type === 'text') ? readText(name, content) : copy(name, content);
 }
 
-/** Rejects what is nested too deep, in words for the model. */
+/** Throws an `Error` with a message for the model if the value is nested too deep. */
 function copy(name: string, value: unknown): JsonValue {
   try {
     return toBoundedJson(value);
   } catch (error) {
-    throw new Error(`"${name}" has run, but its result cannot be recorded: ${messageOf(error)}`);
+    throw new Error(`"${name}" ran, but its result cannot be recorded: ${messageOf(error)}`);
   }
 }
 

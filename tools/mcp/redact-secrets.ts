@@ -1,8 +1,8 @@
-const SHORTEST_SECRET = 6;
+const MIN_SECRET_LENGTH = 6;
 const FLAG = /^(--?[\w-]+)(=.*)?$/s;
 const SECRET_NAME = /key|token|secret|password|passwd|auth/i;
 
-/** The command line as it may be shown: credentials in URLs and the values of flags such as `--api-key` are masked. */
+/** Returns the command line with credentials in URLs and the values of flags such as `--api-key` masked. */
 export function showCommand(command: string, args: readonly string[]): string {
   const shown = args.map((arg, index) => {
     const flag = secretFlag(arg);
@@ -19,23 +19,23 @@ function secretFlag(arg: string): RegExpExecArray | null {
   return flag && SECRET_NAME.test(flag[1] ?? '') ? flag : null;
 }
 
-/** Of a longer text no more is read: what is shown of one is far less. */
-const LONGEST_READ = 100_000;
+/** The maximum length of text that is searched for secrets, in characters; much less of it is shown. */
+const MAX_READ = 100_000;
 
-/** The beginning of a server's text as an error may show it: masked by `redact` before it is cut to `length` characters. */
+/** Returns the beginning of a server's text for an error: masked by `redact`, then cut to `length` characters. */
 export function showText(text: string, length: number, redact: (text: string) => string): string {
-  const shown = redact(text.slice(0, LONGEST_READ));
+  const shown = redact(text.slice(0, MAX_READ));
   return shown.length > length ? `${shown.slice(0, length)}…` : shown;
 }
 
-/** The text with whatever stands in `env`'s values, and credentials in URLs, masked. */
+/** Masks the values of `env` (of 6 characters or more) and credentials in URLs. */
 export function redactText(text: string, env: Readonly<Record<string, string>>): string {
-  const secrets = Object.values(env).filter(value => value.length >= SHORTEST_SECRET);
+  const secrets = Object.values(env).filter(value => value.length >= MIN_SECRET_LENGTH);
   secrets.sort((a, b) => b.length - a.length);
   return maskUrlCredentials(secrets.reduce((redacted, secret) => redacted.replaceAll(secret, '***'), text));
 }
 
-/** Begins at the "://": what stands before it may be as long as the text, and would be read again and again. */
+/** The pattern starts at "://" to stay linear: a leading scheme would be rescanned from every character. */
 function maskUrlCredentials(text: string): string {
   return text.replace(/:\/\/[^\s/@]+@/g, '://***@');
 }

@@ -2,21 +2,23 @@ import type { Session, Start } from './session.ts';
 
 /**
  * The connection to one MCP server.
- * 1. One process or session at most is starting or serving; all callers share it.
- * 2. One that ended is replaced when somebody asks for a session again, once for each asking.
- * 3. A session that was lost is replaced once for all who lost it, and ends when their calls have.
- * 4. After `close` nothing is started by `session` or `renew`, only by `open`.
- * 5. `close` ends the process or session and what waits for it, also while it is starting.
+ * 1. At most one process or session is starting or serving; all callers share it.
+ * 2. After it has ended, the next `open` or `session` starts another; there are no automatic retries.
+ * 3. A lost session is replaced once for all its callers, and closed when their calls have ended.
+ * 4. After `close` only `open` starts the server; `session` and `renew` reject.
+ * 5. `close` ends the process or session and rejects its pending calls, even while it is starting.
  */
 export type ServerConnection = {
+  /** Returns the current session; starts the server if necessary, also after `close`. */
   open(): Promise<Session>;
-  /** The session there is, or a new one when the server has ended. Rejects once closed. */
+  /** Returns the current session, or a new one if the server has ended. Rejects after `close`. */
   session(): Promise<Session>;
-  /** A session in place of one the server has lost; a newer one if somebody has it already. */
+  /** Replaces a session that the server has lost. Returns the newer session if it was already replaced. */
   renew(lost: Session): Promise<Session>;
   close(): Promise<void>;
 };
 
+/** Creates a connection that calls `startServer` when a session is needed. Connects nothing itself. */
 export function createServerConnection(name: string, startServer: () => Promise<Start>): ServerConnection {
   let current: Promise<Start> | null = null;
   const retired = new Set<Start>();

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Tool as McpTool, Progress } from '@modelcontextprotocol/client';
 import { InDoubt } from '../../protocol/error.ts';
-import { isJsonObject, type JsonObject, type JsonValue, toBoundedText } from '../../protocol/json.ts';
+import { given, isJsonObject, type JsonObject, type JsonValue, toBoundedText } from '../../protocol/json.ts';
 import type {
   CallView,
   Reconciliation,
@@ -18,54 +18,55 @@ import { readResult } from './read-result.ts';
 import type { ServerConnection } from './server-connection.ts';
 import type { Session } from './session.ts';
 
-/** What the application knows of a server's tool, and the server's own words do not bind. */
+/** The application's settings for a server's tool. They take precedence over what the server declares. */
 export type McpToolOverride = {
   sideEffect?: SideEffect;
   approval?: ApprovalRule<JsonValue>;
   reconcile?: (call: CallView<unknown>, context: ToolCallContext) => Reconciliation | Promise<Reconciliation>;
-  /** The model is not told of the tool, and it cannot be called. */
+  /** Hides the tool from the model; it cannot be called. */
   hidden?: boolean;
-  /** How long one attempt may take, progress or not; instead of the server's `timeoutMs`. */
+  /** Time limit of one attempt in ms, regardless of progress; replaces the server's `timeoutMs`. */
   timeoutMs?: number;
   retries?: number;
-  /** How long a result may be in the journal, in bytes of its JSON; instead of the agent's limit. */
+  /** The largest result that the journal stores in full, in bytes of its JSON; replaces the agent's limit. */
   maxResultBytes?: number;
   description?: string;
 };
 
-export type ServerToolOptions = {
+type ServerToolOptions = {
   connection: ServerConnection;
   server: string;
   prefix: string;
   trustHints: boolean;
-  /** How long the server may be silent during a call; progress starts it anew. */
+  /** How long the server may be silent during a call, in ms; each progress notification restarts the timer. */
   silenceMs: number;
-  /** How long a call may take in all, progress or not, where the tool has no time of its own. */
+  /** Time limit of a call in ms, regardless of progress, unless the tool has its own `timeoutMs`. */
   totalMs: number;
   override: McpToolOverride;
 };
 
-/** In characters: what every provider takes. */
-const LONGEST_NAME = 64;
-const DIGEST = 8;
+/** In characters; accepted by every provider. */
+const MAX_NAME_LENGTH = 64;
+const DIGEST_LENGTH = 8;
 
-function nameFor(prefix: string, own: string): string {
-  const name = prefix + own.replaceAll(/[^a-zA-Z0-9_-]/g, '_');
-  if (name.length <= LONGEST_NAME) return name;
-  const digest = createHash('sha256').update(own).digest('hex').slice(0, DIGEST);
-  return `${name.slice(0, LONGEST_NAME - DIGEST - 1)}_${digest}`;
+function nameFor(prefix: string, serverName: string): string {
+  const name = prefix + serverName.replaceAll(/[^a-zA-Z0-9_-]/g, '_');
+  if (name.length <= MAX_NAME_LENGTH) return name;
+  const digest = createHash('sha256').update(serverName).digest('hex').slice(0, DIGEST_LENGTH);
+  return `${name.slice(0, MAX_NAME_LENGTH - DIGEST_LENGTH - 1)}_${digest}`;
 }
 
 /**
- * One of an MCP server's tools as the engine runs it. Characters a provider would not take in its name
- * become `_`, and a name that is too long ends in a digest of the whole one instead. Throws an `EngineError`
- * `agent-invalid` when the override cannot work.
+ * Returns the `Tool` for one tool of an MCP server. Characters that providers do not accept in names become
+ * `_`; a name that is too long is cut and ends in a digest of the server's name for it. Throws an `EngineError`
+ * `agent-invalid` for an invalid override.
  *
- * `run` rejects with an `Error` when the server says so: an `isError` result, a JSON-RPC error. When it
- * cannot know whether the server acted (the connection ended, the time was over, the answer is not a
- * result), it rejects with `InDoubt` if the tool is `once`, else with an `Error`: nothing is lost by
- * doing it again. An `EngineError` `tool-source-failed` says that the server was not reached or refused the
- * request, and did nothing. A call whose session the server has lost is made once more in a new one.
+ * `run` rejects with:
+ * - an `Error` when the server reports a failure: an `isError` result or a JSON-RPC error;
+ * - `InDoubt` (for a tool that is not `once`: an `Error`) when the server may have acted: the connection ended,
+ *   the time limit was reached, or the response is not a result;
+ * - an `EngineError` `tool-source-failed` when the server was not reached or refused the request.
+ * If the server has lost the session, the call is repeated once in a new session.
  */
 export function createServerTool(described: McpTool, options: ServerToolOptions): Tool {
   const { override, connection, server } = options;
@@ -78,25 +79,25 @@ export function createServerTool(described: McpTool, options: ServerToolOptions)
     let session = await connection.session();
     for (let isFirst = true; ; isFirst = false) {
       context.signal.throwIfAborted();
-      const [answer] = await Promise.allSettled([callWithin(session, input, context)]);
-      if (answer.status === 'fulfilled') return readResult(name, answer.value, session.redact);
-      const { reason: error } = answer;
+      const [outcome] = await Promise.allSettled([callWithin(session, input, context)]);
+      if (outcome.status === 'fulfilled') return readResult(name, outcome.value, session.redact);
+      const { reason: error } = outcome;
       if (!isFirst || session.fateOf(error) !== 'session-lost') throw describe(error, session);
       session = await connection.renew(session);
     }
   }
 
-  /** The signal's reason is what the client then says went wrong. */
+  /** Applies the total time limit. The client uses the reason of the signal as its error message. */
   async function callWithin(session: Session, input: unknown, context: ToolCallContext) {
     if (timeoutMs !== undefined) return callServer(session, input, context);
-    const late = new AbortController();
+    const expired = new AbortController();
     const { totalMs } = options;
     const timer = setTimeout(
-      () => late.abort(`it had not answered after ${totalMs} ms in all; totalTimeoutMs is the limit`),
+      () => expired.abort(`no response within ${totalMs} ms (totalTimeoutMs)`),
       totalMs,
     );
     try {
-      const signal = AbortSignal.any([context.signal, late.signal]);
+      const signal = AbortSignal.any([context.signal, expired.signal]);
       return await callServer(session, input, { ...context, signal });
     } finally {
       clearTimeout(timer);
@@ -105,14 +106,14 @@ export function createServerTool(described: McpTool, options: ServerToolOptions)
 
   function callServer(session: Session, input: unknown, context: ToolCallContext) {
     const params = { name: described.name, arguments: isJsonObject(input) ? input : {} };
-    const asking = {
+    const requestOptions = {
       signal: context.signal,
       timeout: timeoutMs ?? options.silenceMs,
       resetTimeoutOnProgress: true,
       onprogress: (progress: Progress) => context.progress(JSON.parse(textOrNull(progress))),
       toolDefinition: { name: described.name, inputSchema: described.inputSchema },
     };
-    return session.ask(client => client.callTool(params, asking));
+    return session.ask(client => client.callTool(params, requestOptions));
   }
 
   function describe(error: unknown, { fateOf, reasonOf, explain }: Session): Error {
@@ -124,8 +125,8 @@ export function createServerTool(described: McpTool, options: ServerToolOptions)
         return explain(error);
       case 'unknown': {
         const message =
-          `"${name}": the MCP server "${server}" was called and gave no result (${reasonOf(error)}): ` +
-          'whether it acted is not known.';
+          `"${name}": the MCP server "${server}" was called and returned no result (${reasonOf(error)}): ` +
+          'it is unknown whether it acted.';
         const cause = explain(error);
         return sideEffect === 'once' ? new InDoubt(message, { cause }) : new Error(message, { cause });
       }
@@ -142,10 +143,12 @@ export function createServerTool(described: McpTool, options: ServerToolOptions)
     sideEffect,
     retries,
     origin: { label: server, tool: copyTool(described, schema) },
-    ...(timeoutMs === undefined ? {} : { timeoutMs }),
-    ...(maxResultBytes === undefined ? {} : { maxResultBytes }),
+    ...given({
+      timeoutMs,
+      maxResultBytes,
+      fixedApproval: typeof approval === 'function' ? undefined : approval,
+    }),
     validate: createArgumentsCheck(copied),
-    ...(typeof approval === 'function' ? {} : { fixedApproval: approval }),
     approval: call => applyApprovalRule(approval, call),
     run,
     ...(reconcile && {
@@ -161,33 +164,31 @@ function readHints({ annotations }: McpTool, trusted: boolean): SideEffect {
   return annotations?.idempotentHint ? 'idempotent' : 'once';
 }
 
-/** Of a description and of a schema no more is passed on, in characters. */
-const LONGEST_DESCRIPTION = 50_000;
-const LONGEST_SCHEMA = 500_000;
+/** In characters. A longer description is cut; a longer schema is replaced by `{ type: 'object' }`. */
+const MAX_DESCRIPTION = 50_000;
+const MAX_SCHEMA = 500_000;
 
 function copyTool({ name, description, annotations }: McpTool, inputSchema: JsonObject): ToolOrigin['tool'] {
   return {
     name,
-    ...(description === undefined ? {} : { description: cut(description) }),
+    ...given({ description: description === undefined ? undefined : cut(description) }),
     inputSchema,
-    ...(annotations === undefined ? {} : { annotations: copySchema(annotations) ?? {} }),
+    ...given({ annotations: annotations && (copySchema(annotations) ?? {}) }),
   };
 }
 
 function cut(description: string): string {
-  return description.length > LONGEST_DESCRIPTION
-    ? `${description.slice(0, LONGEST_DESCRIPTION)}…`
-    : description;
+  return description.length > MAX_DESCRIPTION ? `${description.slice(0, MAX_DESCRIPTION)}…` : description;
 }
 
-/** `undefined` for a schema that is nested too deep or very long: no provider, digest or page could take it. */
+/** Copies a schema as JSON; `undefined` if it is nested too deep or longer than `MAX_SCHEMA`. */
 function copySchema(value: unknown): JsonObject | undefined {
   const text = textOrNull(value);
-  const copy: JsonValue = text.length > LONGEST_SCHEMA ? null : JSON.parse(text);
+  const copy: JsonValue = text.length > MAX_SCHEMA ? null : JSON.parse(text);
   return isJsonObject(copy) ? copy : undefined;
 }
 
-/** Progress and schemas that cannot be carried are left out: they must not end the call or the listing. */
+/** The value as JSON text; `null` if it is not JSON or nested too deep. That must not fail a call or a listing. */
 function textOrNull(value: unknown): string {
   try {
     return toBoundedText(value);

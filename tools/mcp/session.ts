@@ -3,44 +3,44 @@ import type { EngineError } from '../../protocol/error.ts';
 import { cutDeep, type JsonObject } from '../../protocol/json.ts';
 
 /**
- * What a failed request says of the server: `answered`: the error is its answer; `not-done`: it did
- * nothing; `session-lost`: it did nothing, and would in a new session; `unknown`: it may have acted.
+ * Whether a failed request may have taken effect. `answered`: the server responded with the error; `not-done`:
+ * the server did nothing; `session-lost`: it did nothing, and a new session may help; `unknown`: it may have acted.
  */
 export type Fate = 'answered' | 'not-done' | 'session-lost' | 'unknown';
 
 export type Session = {
-  /** One request, or several. While any is made the session is kept open, also when nobody else gets it. */
+  /** Makes one or several requests. Keeps the session open meanwhile, even if it has been replaced. */
   ask<Answer>(request: (client: Client) => Promise<Answer>): Promise<Answer>;
-  /** Why the server failed, in a few words. None of these has a secret in it. */
+  /** A short reason for the failure, without secrets. */
   reasonOf(cause: unknown): string;
-  /** The same with how the server is reached. */
+  /** An error with the reason and the command or URL of the server, without secrets. */
   explain(cause: unknown): EngineError;
-  /** A text of the server's with the secrets it was given masked. */
+  /** Masks the server's configured secrets in a text. */
   redact(text: string): string;
   fateOf(error: unknown): Fate;
 };
 
-/** A server that is starting or serving. */
+/** A connection that is starting or open. */
 export type Start = {
   ready: Promise<Session>;
-  /** Resolves when the connection has ended, whoever ended it. */
+  /** Resolves when the connection has ended, from either side. */
   ended: Promise<void>;
-  /** Ends the connection once what is asked there is answered. */
+  /** Closes the connection once its pending requests have ended. */
   retire(): void;
   close(): Promise<void>;
 };
 
-/** How a server is reached: what differs between a process and a URL. */
-export type Line = Omit<Session, 'ask'> & {
+/** The parts of a session that differ between stdio and HTTP. */
+type Connector = Omit<Session, 'ask'> & {
   transport: Transport;
-  /** Said to the server before the connection is closed. */
+  /** Called before the connection is closed, to end the session on the server. */
   leave?(): Promise<void>;
 };
 
-/** What the server is told of its client. `version` is this package's. */
+/** Sent to the server when connecting. `version` is this package's. */
 export const CLIENT_INFO = { name: 'agentchart', version: '0.1.0' };
 
-/** Before the client reads a message: it reads schemas and results level by level, and would run out of stack. */
+/** Cuts deep results before the client reads them: its recursive schema checks would overflow the stack. */
 function cutMessages(transport: Transport): void {
   const { onmessage } = transport;
   transport.onmessage = (message, extra) => {
@@ -49,48 +49,48 @@ function cutMessages(transport: Transport): void {
   };
 }
 
-/** Greets the server. `ready` rejects with what `explain` makes of the failure; the whole greeting may take `timeoutMs`. */
-export function startSession(client: Client, line: Line, timeoutMs: number): Start {
-  const { transport, leave, ...words } = line;
+/** Connects the client within `timeoutMs`. On failure `ready` rejects with the error from `explain`. */
+export function startSession(client: Client, connector: Connector, timeoutMs: number): Start {
+  const { transport, leave, ...describing } = connector;
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
-  let asked = 0;
+  let pending = 0;
   let isRetired = false;
   client.onclose = end;
   cutMessages(transport);
 
   async function ask<Answer>(request: (client: Client) => Promise<Answer>): Promise<Answer> {
-    asked += 1;
+    pending += 1;
     try {
       return await request(client);
     } finally {
-      asked -= 1;
+      pending -= 1;
       closeIfRetired();
     }
   }
 
   function closeIfRetired(): void {
-    if (isRetired && asked === 0) client.close().catch(() => {});
+    if (isRetired && pending === 0) client.close().catch(() => {});
   }
 
-  async function greet(): Promise<Session> {
-    const late = Promise.withResolvers<never>();
+  async function connect(): Promise<Session> {
+    const timedOut = Promise.withResolvers<never>();
     const timer = setTimeout(() => {
-      late.reject(new Error(`connecting timed out after ${timeoutMs} ms`));
+      timedOut.reject(new Error(`connecting timed out after ${timeoutMs} ms`));
     }, timeoutMs);
     try {
-      await Promise.race([late.promise, client.connect(transport, { timeout: timeoutMs })]);
-      return { ask, ...words };
+      await Promise.race([timedOut.promise, client.connect(transport, { timeout: timeoutMs })]);
+      return { ask, ...describing };
     } catch (error) {
       end();
       client.close().catch(() => {});
-      throw words.explain(error);
+      throw describing.explain(error);
     } finally {
       clearTimeout(timer);
     }
   }
 
   return {
-    ready: greet(),
+    ready: connect(),
     ended,
     retire() {
       isRetired = true;

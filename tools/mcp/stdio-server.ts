@@ -1,26 +1,27 @@
 import type { Stream } from 'node:stream';
 import { EngineError, messageOf } from '../../protocol/error.ts';
+import { given } from '../../protocol/json.ts';
 import { LARGEST_MESSAGE_BYTES } from './bound-answers.ts';
 import { redactText, showCommand, showText } from './redact-secrets.ts';
 import { CLIENT_INFO, type Start, startSession } from './session.ts';
 
-/** An MCP server that is started as a process and spoken to over its stdin and stdout. */
+/** An MCP server that is started as a process and reached over its stdin and stdout. */
 export type StdioServer = {
   command: string;
   args?: readonly string[];
-  /** Added to the few variables the MCP client inherits (PATH, HOME, …); nothing else is passed on. */
+  /** Added to the few variables that the MCP client passes on (PATH, HOME, …); no others are inherited. */
   env?: Readonly<Record<string, string>>;
   cwd?: string;
 };
 
-/** Of what the server says went wrong, in characters. */
-const SHOWN = 4_000;
+/** The maximum length of the server's error text, in characters. */
+const MAX_SHOWN = 4_000;
 const STDERR_SHOWN = 4096;
-/** More than is shown, so that a secret at the edge is still whole when it is masked. */
+/** More than is shown, so that a secret at the cut is complete when it is masked. */
 const STDERR_BYTES_KEPT = 2 * STDERR_SHOWN;
 const STDERR_LINES_SHOWN = 8;
 
-/** Starts the process. Its stderr is kept for errors, not shown. */
+/** Starts the process and connects to it. Its stderr is not printed; the end of it is part of error messages. */
 export async function startProcess(name: string, server: StdioServer, timeoutMs: number): Promise<Start> {
   const [{ Client, ProtocolError, SdkError, SdkErrorCode }, { StdioClientTransport }] = await Promise.all([
     import('@modelcontextprotocol/client'),
@@ -31,7 +32,7 @@ export async function startProcess(name: string, server: StdioServer, timeoutMs:
     command,
     args: [...args],
     env: { ...env },
-    ...(cwd === undefined ? {} : { cwd }),
+    ...given({ cwd }),
     stderr: 'pipe',
     maxBufferSize: LARGEST_MESSAGE_BYTES,
   });
@@ -40,23 +41,23 @@ export async function startProcess(name: string, server: StdioServer, timeoutMs:
 
   function reasonOf(cause: unknown): string {
     const wasClosed = SdkError.isInstance(cause) && cause.code === SdkErrorCode.ConnectionClosed;
-    return wasClosed ? 'it ended before it answered' : showText(messageOf(cause), SHOWN, redact);
+    return wasClosed ? 'it ended before it answered' : showText(messageOf(cause), MAX_SHOWN, redact);
   }
 
   function explain(cause: unknown): EngineError {
     const stderr = redact(readStderr()).slice(-STDERR_SHOWN).trim();
-    const shown = redact(showCommand(command, args));
+    const shownCommand = redact(showCommand(command, args));
     return new EngineError(
       'tool-source-failed',
-      `the MCP server "${name}" failed: ${reasonOf(cause)}. It is started with: ${shown}\n${describeStderr(stderr)}`,
-      { command: shown, stderr },
+      `the MCP server "${name}" failed: ${reasonOf(cause)}. Its command: ${shownCommand}\n${describeStderr(stderr)}`,
+      { command: shownCommand, stderr },
       { cause },
     );
   }
 
   const fateOf = (error: unknown) => (ProtocolError.isInstance(error) ? 'answered' : 'unknown');
-  const line = { transport, reasonOf, explain, redact, fateOf } as const;
-  return startSession(new Client(CLIENT_INFO), line, timeoutMs);
+  const connector = { transport, reasonOf, explain, redact, fateOf } as const;
+  return startSession(new Client(CLIENT_INFO), connector, timeoutMs);
 }
 
 function keepTail(stream: Stream | null): () => string {

@@ -1,4 +1,9 @@
-/** `agentchart/testing`: what an adapter or a store of one's own must pass, and servers to replay recordings with. */
+/**
+ * `agentchart/testing`: support for tests of agents, adapters and stores.
+ * - agents: `ManualHost` (a manual clock), `explore` (every path of the chart), `playRun` (a recorded run);
+ * - adapters and stores: `adapterChecks` and `storeChecks`, the conformance suites;
+ * - `replayFetch` and `startReplayServer`: recorded HTTP responses.
+ */
 export {
   type AdapterCheck,
   type AdapterUnderTest,
@@ -25,4 +30,5 @@ export { type ExploreOptions, explore } from '../explore/explore.ts';
 export type { PathEntry } from '../explore/explorer.ts';
 export type { Invariant, Invariants, Moment } from '../explore/invariants/invariant.ts';
 export type { BreachReport, ExplorationReport } from '../explore/report.ts';
+export { ManualHost, type ManualHostOptions } from './manual-host.ts';
 export { playRun } from './play/play-run.ts';

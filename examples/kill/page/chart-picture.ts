@@ -5,9 +5,9 @@ import { SKETCH_ARROWS, SKETCH_BOXES, SKETCH_SIZE, type SketchArrow } from './ch
 const APART = 9;
 const HEAD = 7;
 
-export type ChartPicture = { element: SVGSVGElement; update(model: RunModel | null): void };
+type ChartPicture = { element: SVGSVGElement; update(model: RunModel | null): void };
 
-/** The chart with the state the run is in lit, and the arrows it took last. */
+/** Draws the chart and highlights the current state and the edges taken last. */
 export function makeChartPicture(): ChartPicture {
   const { width, height } = SKETCH_SIZE;
   const element = draw('svg', { class: 'chart', viewBox: `0 0 ${width} ${height}`, role: 'img' });

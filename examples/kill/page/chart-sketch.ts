@@ -1,11 +1,11 @@
-export type SketchBox = { x: number; y: number; width: number; height: number; frame?: true };
+type SketchBox = { x: number; y: number; width: number; height: number; frame?: true };
 
-/** Between `deciding` and the states that go with one arrow: a way out to them, and mostly one back. */
+/** An arrow between `deciding` and the states it stands for; with `back`, also one in the other direction. */
 export type SketchArrow = { x: number; from: number; to: number; states: readonly string[]; back: boolean };
 
 export const SKETCH_SIZE = { width: 552, height: 318 };
 
-/** The chart across instead of down: where each of its states stands, by id. A test holds it to the machine. */
+/** The chart in landscape format: the box of each state, by id. A test compares the ids with the machine. */
 export const SKETCH_BOXES: Readonly<Record<string, SketchBox>> = {
   turn: { x: 2, y: 2, width: 176, height: 106, frame: true },
   'turn.planning': { x: 12, y: 32, width: 156, height: 30 },
@@ -33,7 +33,9 @@ export const SKETCH_ARROWS: readonly SketchArrow[] = [
   { x: 396, ...ABOVE, states: ['backingOff'], back: true },
   { x: 504, ...ABOVE, states: ['finishing'], back: true },
   {
-    ...{ x: 204, ...BELOW, back: true },
+    x: 204,
+    ...BELOW,
+    back: true,
     states: [
       'resting',
       'resting.awaitingApproval',

@@ -1,10 +1,13 @@
 import { h } from '../../../visualizer/page/render/element.ts';
 
-export type DeskOptions = { approve(): void; kill(): void; again(): void };
+/** By the number of sides that ask for approval. */
+const ASKING = ['', 'One side asks', 'Both sides ask'];
 
-export type Desk = { element: HTMLElement; update(desk: { asking: number; kills: number }): void };
+type DeskOptions = { approve(): void; kill(): void; again(): void };
 
-/** What the person at the page can do. */
+type Desk = { element: HTMLElement; update(desk: { asking: number; kills: number }): void };
+
+/** Creates the controls: approve, kill both processes, run again. */
 export function makeDesk({ approve, kill, again }: DeskOptions): Desk {
   const yes = h('button', { type: 'button', class: 'approve', onclick: approve }, 'Approve');
   const asked = h('p', { class: 'asked', 'aria-live': 'polite' });
@@ -26,7 +29,7 @@ export function makeDesk({ approve, kill, again }: DeskOptions): Desk {
     element,
     update({ asking, kills }) {
       yes.setAttribute('aria-disabled', String(asking === 0));
-      asked.textContent = asking === 0 ? '' : asking === 1 ? 'One side asks' : 'Both sides ask';
+      asked.textContent = ASKING[asking] ?? '';
       element.classList.toggle('asks', asking > 0);
       count.textContent = String(kills);
       noun.textContent = kills === 1 ? 'process killed' : 'processes killed';

@@ -2,13 +2,13 @@ import { fill, h } from '../../../visualizer/page/render/element.ts';
 import type { RunModel } from '../../../visualizer/page/run-model.ts';
 import { type DemoState, ORDER } from '../demo-state.ts';
 
-export type DoubtQuestion = {
+type DoubtQuestion = {
   element: HTMLElement;
   update(model: RunModel | null, chart: DemoState['chart']): void;
 };
 
 /** Sends a command of the run. */
-export type TellRun = (command: string, body?: object) => void;
+type TellRun = (command: string, body?: object) => void;
 
 const QUARANTINED = 'Several processes in a row died while driving it, without progress';
 
@@ -22,7 +22,7 @@ export function makeDoubtQuestion(tell: TellRun): DoubtQuestion {
   const again = (callId: string): void => tell('resolve', { callId, retry: true });
 
   const ask = (callId: string): HTMLElement[] => [
-    h('p', {}, 'Its process died inside this call. Was it paid?'),
+    h('p', {}, 'Its process died during this call. Was the refund paid?'),
     h(
       'p',
       { class: 'answers' },

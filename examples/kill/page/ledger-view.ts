@@ -6,18 +6,18 @@ export type Judgement = { is: 'good' | 'bad' | 'asks' | 'open'; text: string };
 
 export type LedgerView = { element: HTMLElement; update(side: SideState, judgement: Judgement): void };
 
-/** A side's ledger as its file has it. */
+/** Creates the view of a side's ledger file. */
 export function makeLedgerView(): LedgerView {
   const file = h('h3', {});
   const lines = h('ol', { class: 'lines' });
   const total = h('strong', { class: 'total' });
-  const said = h('span', { class: 'verdict' });
+  const verdict = h('span', { class: 'verdict' });
   const element = h(
     'section',
     { class: 'ledger' },
     file,
     lines,
-    h('p', { class: 'sum', role: 'status' }, total, ' ', said),
+    h('p', { class: 'sum', role: 'status' }, total, ' ', verdict),
   );
   return {
     element,
@@ -30,14 +30,16 @@ export function makeLedgerView(): LedgerView {
           : ledger.lines.map(line => h('li', {}, line)),
       );
       total.textContent = formatDollars(ledger.cents);
-      said.textContent = judgement.text;
+      verdict.textContent = judgement.text;
       element.dataset.is = judgement.is;
     },
   };
 }
 
-/** What a number of payments is called, where one was due. */
+const TIMES: Readonly<Record<number, string>> = { 1: 'paid once', 2: 'paid twice' };
+
+/** Describes how often the order was paid. */
 export function countPayments(cents: number): string {
   const times = Math.round(cents / ORDER.cents);
-  return times === 1 ? 'paid once' : times === 2 ? 'paid twice' : `paid ${times} times`;
+  return TIMES[times] ?? `paid ${times} times`;
 }

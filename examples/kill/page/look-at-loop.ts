@@ -11,11 +11,11 @@ const AT = {
   finished: 'finished',
 } as const;
 
-/** What the page says of the plain loop. */
+/** Returns what the page shows of the plain loop. */
 export function lookAtLoop({ loop, ledger }: DemoState['plain']): SideLook {
   const hasEnded = loop?.at === 'finished';
   return {
-    at: loop === null ? 'not begun' : AT[loop.at],
+    at: loop === null ? 'not started' : AT[loop.at],
     said: loop?.said ?? '',
     record: STEPS.slice(0, loop?.recorded ?? 0).map(step => `${step} ✓`),
     judgement: judge(ledger.cents, ledger.lines.length, hasEnded),

@@ -5,11 +5,11 @@ import type { SideLook } from './side-panel.ts';
 
 const SHOWN_ENTRIES = 3;
 
-/** What the page says of the run. */
+/** Returns what the page shows of the run. */
 export function lookAtRun(model: RunModel | null, { ledger }: DemoState['chart']): SideLook {
   const path = model?.path ?? '';
   return {
-    at: path === '' ? 'not begun' : path,
+    at: path === '' ? 'not started' : path,
     said: lastSaid(model),
     record: (model?.entries ?? []).slice(-SHOWN_ENTRIES).map(({ event }) => event.type),
     judgement: judge(path, ledger.cents, ledger.lines.length),
@@ -23,7 +23,11 @@ function lastSaid(model: RunModel | null): string {
 
 function judge(path: string, cents: number, payments: number): Judgement {
   if (path === 'resting.inDoubt') return { is: 'asks', text: 'in doubt: it asks' };
-  if (payments > 1) return { is: 'bad', text: `${countPayments(cents)}: told that the first was none` };
+  if (payments > 1)
+    return {
+      is: 'bad',
+      text: `${countPayments(cents)}: a person said that the first payment did not happen`,
+    };
   if (payments === 1) return { is: path === 'finished' ? 'good' : 'open', text: countPayments(cents) };
   return { is: 'open', text: '' };
 }

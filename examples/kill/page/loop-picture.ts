@@ -1,12 +1,12 @@
 import { h } from '../../../visualizer/page/render/element.ts';
 import type { DemoState } from '../demo-state.ts';
 
-/** The lines of plain-loop.ts that run; put in when the page is built. */
+/** The source of plain-loop.ts, inserted when the page is built. */
 declare const LOOP_SOURCE: string;
 
-export type LoopPicture = { element: HTMLElement; update(plain: DemoState['plain']): void };
+type LoopPicture = { element: HTMLElement; update(plain: DemoState['plain']): void };
 
-/** The plain loop's own source, with the line it is at lit. */
+/** Shows the source of the plain loop and highlights the current line. */
 export function makeLoopPicture(): LoopPicture {
   const lines = LOOP_SOURCE.split('\n').map(line => ({
     line,

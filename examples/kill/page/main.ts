@@ -17,14 +17,14 @@ let look = (): void => {};
 let scheduled = false;
 
 const problem = h('p', { class: 'problem', role: 'alert' });
-const wholePage = h('a', { hidden: true }, 'The run’s own page');
+const runLink = h('a', { hidden: true }, 'The run’s own page');
 const loop = makeLoopPicture();
 const chart = makeChartPicture();
 const question = makeDoubtQuestion((command, body) => void send(submitCommands(command, body)));
-const unasked = h(
+const repeatNote = h(
   'p',
   { class: 'told', hidden: true },
-  'No record that refund(call) had begun: it ran again.',
+  'There was no record that refund(call) had started, so it ran again.',
 );
 const plainPanel = makeSidePanel({
   side: 'plain',
@@ -32,7 +32,7 @@ const plainPanel = makeSidePanel({
   claim: 'acts, then records',
   recordName: 'On record',
   picture: loop.element,
-  question: unasked,
+  question: repeatNote,
   kill: () => kill(['plain']),
 });
 const chartPanel = makeSidePanel({
@@ -51,7 +51,7 @@ const desk = makeDesk({
 });
 
 document.body.append(
-  h('header', { class: 'top' }, h('h1', {}, 'A $99 refund. Kill it whenever you like.'), problem, wholePage),
+  h('header', { class: 'top' }, h('h1', {}, 'A $99 refund. Kill it at any time.'), problem, runLink),
   h('main', {}, plainPanel.element, desk.element, chartPanel.element),
 );
 const source = new EventSource('/demo/state');
@@ -69,8 +69,8 @@ function follow(runId: string | null): void {
   if (runId === (model?.runId ?? null)) return;
   model = runId === null ? null : new RunModel(runId, drawSoon);
   look = model === null ? () => {} : followRun(model, () => {}).look;
-  wholePage.hidden = runId === null;
-  if (runId !== null) wholePage.href = `/runs/${encodeURIComponent(runId)}`;
+  runLink.hidden = runId === null;
+  if (runId !== null) runLink.href = `/runs/${encodeURIComponent(runId)}`;
 }
 
 function drawSoon(): void {
@@ -84,7 +84,7 @@ function draw(): void {
   if (state === null) return;
   const { plain, chart: ours } = state;
   loop.update(plain);
-  unasked.hidden = plain.ledger.lines.length < 2;
+  repeatNote.hidden = plain.ledger.lines.length < 2;
   chart.update(model);
   question.update(model, ours);
   plainPanel.update(plain, lookAtLoop(plain));
@@ -101,7 +101,7 @@ function gatedCall(): string | undefined {
   return model?.fold.context?.calls.find(({ status }) => status === 'gated')?.callId;
 }
 
-/** Yes to both sides at once. */
+/** Approves both sides. */
 function approve(): void {
   const callId = gatedCall();
   if (asksPlain()) void send(request('/demo/approve-plain', {}));

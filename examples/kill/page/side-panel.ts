@@ -3,35 +3,35 @@ import type { ProcessState, Side, SideState } from '../demo-state.ts';
 import { type Judgement, type LedgerView, makeLedgerView } from './ledger-view.ts';
 
 export type SideLook = {
-  /** Where it is, in its own words: a line of the loop, a state of the chart. */
+  /** The current line of the loop, or the current state of the chart. */
   at: string;
   said: string;
-  /** What it knows of itself after a crash, oldest first. */
+  /** What it has recorded, oldest first. */
   record: readonly string[];
   judgement: Judgement;
 };
 
-export type SidePanel = { element: HTMLElement; update(side: SideState, look: SideLook): void };
+type SidePanel = { element: HTMLElement; update(side: SideState, look: SideLook): void };
 
-export type SidePanelOptions = {
+type SidePanelOptions = {
   side: Side;
   title: string;
   claim: string;
   recordName: string;
   picture: Element;
-  /** Stands below what it says: what it asks a person. */
+  /** Shown below the model's text: a question for the person. */
   question: HTMLElement;
   kill(): void;
 };
 
-/** A side: its picture, where it is, what it says, what it has on record, and its ledger. */
+/** Creates the panel of one side: its picture, current step, text, record and ledger. */
 export function makeSidePanel(options: SidePanelOptions): SidePanel {
   const { side, title, claim, recordName, picture, question, kill } = options;
   const process = h('span', { class: 'process' });
   const only = h('button', { type: 'button', class: 'kill-one', onclick: kill }, 'kill -9');
   only.setAttribute('aria-label', `kill -9: ${title} only`);
   const at = h('strong', { class: 'at' });
-  const said = h('p', { class: 'said' });
+  const text = h('p', { class: 'said' });
   const record = h('ol', { class: 'record', 'aria-label': recordName });
   const ledger: LedgerView = makeLedgerView();
   const element = h(
@@ -47,7 +47,7 @@ export function makeSidePanel(options: SidePanelOptions): SidePanel {
     h('p', { class: 'now' }, at),
     h('div', { class: 'picture' }, picture),
     h('div', { class: 'known' }, h('h3', {}, recordName), record),
-    h('div', { class: 'talk' }, said, question),
+    h('div', { class: 'talk' }, text, question),
     ledger.element,
   );
   return {
@@ -56,7 +56,7 @@ export function makeSidePanel(options: SidePanelOptions): SidePanel {
       element.dataset.process = state.process.is;
       process.textContent = describeProcess(state.process);
       at.textContent = look.at;
-      said.textContent = look.said;
+      text.textContent = look.said;
       fill(record, look.record, () => look.record.map(entry => h('li', {}, entry)));
       ledger.update(state, look.judgement);
     },
@@ -66,7 +66,7 @@ export function makeSidePanel(options: SidePanelOptions): SidePanel {
 function describeProcess(state: ProcessState): string {
   switch (state.is) {
     case 'starting':
-      return `pid ${state.pid} starts`;
+      return `pid ${state.pid} starting`;
     case 'running':
       return `pid ${state.pid}`;
     case 'killed':

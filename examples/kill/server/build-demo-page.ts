@@ -8,7 +8,7 @@ const HERE = fileURLToPath(new URL('..', import.meta.url));
 const BEGIN = '// The page shows from here\n';
 const END = '  // to here';
 
-/** The page from its sources: one script and one style sheet, nothing from elsewhere. Takes esbuild. */
+/** Builds the page with esbuild: one script and one style sheet, no external resources. */
 export async function buildDemoPage(): Promise<DemoPage> {
   const read = (file: string) => readFile(`${HERE}${file}`, 'utf8');
   const [html, css, loop] = await Promise.all(
@@ -16,14 +16,20 @@ export async function buildDemoPage(): Promise<DemoPage> {
   );
   const { outputFiles } = await build({
     entryPoints: [`${HERE}page/main.ts`],
-    ...{ bundle: true, write: false, minify: true, format: 'iife', platform: 'browser', target: 'es2023' },
-    ...{ legalComments: 'none', logLevel: 'silent' },
+    bundle: true,
+    write: false,
+    minify: true,
+    format: 'iife',
+    platform: 'browser',
+    target: 'es2023',
+    legalComments: 'none',
+    logLevel: 'silent',
     define: { LOOP_SOURCE: JSON.stringify(excerptLoop(loop ?? '')) },
   });
   return { html: html ?? '', css: css ?? '', js: outputFiles[0]?.text ?? '' };
 }
 
-/** The lines of the plain loop that the page shows, as they run. */
+/** Returns the lines of the plain loop that the page shows. */
 function excerptLoop(source: string): string {
   const shown = source.split(BEGIN)[1]?.split(END)[0] ?? '';
   return shown.replaceAll(/^ {2}/gm, '').trim();

@@ -2,33 +2,34 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { ApiError } from '../../../server/error-envelope.ts';
 import type { Round } from '../round.ts';
 
-/** How long a request waits for a process that is being started again, in ms. */
-const PATIENCE_MS = 10_000;
+/** How long a request waits for a restarting process, in ms. */
+const RESTART_TIMEOUT_MS = 10_000;
 
-/** Between a kill and the next try, in ms. */
-const AGAIN_MS = 20;
+/** The delay before a request is retried, in ms. */
+const RETRY_MS = 20;
 
-const COME_BACK = new TextEncoder().encode('retry: 100\n\n');
+/** Tells an EventSource to reconnect after 100 ms. */
+const RECONNECT = new TextEncoder().encode('retry: 100\n\n');
 
-const TAKEN_ALONG = ['accept', 'content-type', 'last-event-id'];
+const FORWARDED_HEADERS = ['accept', 'content-type', 'last-event-id'];
 
 /**
- * Asks the runs API of the process there is now, or of the next one. What only reads is asked again when the
- * process is killed before it has answered, and a stream of events ends. Throws an `ApiError` for what was
- * told to a process that is killed, and where none comes.
+ * Forwards a request to the runs API of the current process, or of the next one while it restarts. A GET is
+ * retried when the process is killed before it responds; a stream of events ends. Throws an `ApiError`
+ * `shutting-down` for any other request whose process is killed, and when no process starts.
  */
 export async function forwardRequest(request: Request, round: Round): Promise<Response> {
   const { method, signal } = request;
   const body = method === 'GET' ? null : await request.text();
   for (;;) {
-    const origin = await round.findChart(PATIENCE_MS);
-    if (origin === null) throw gone('does not come back');
+    const origin = await round.findChart(RESTART_TIMEOUT_MS);
+    if (origin === null) throw gone('did not restart');
     try {
       return await ask(request, origin, body);
     } catch {
       if (method !== 'GET' || signal.aborted)
-        throw gone('was killed before it answered; look at the run before you say it again');
-      await delay(AGAIN_MS);
+        throw gone('was killed before it responded; check the run before you repeat the command');
+      await delay(RETRY_MS);
     }
   }
 }
@@ -36,13 +37,16 @@ export async function forwardRequest(request: Request, round: Round): Promise<Re
 async function ask(request: Request, origin: string, body: string | null): Promise<Response> {
   const { pathname, search } = new URL(request.url);
   const headers = new Headers();
-  for (const name of TAKEN_ALONG) {
+  for (const name of FORWARDED_HEADERS) {
     const value = request.headers.get(name);
     if (value !== null) headers.set(name, value);
   }
   const { method, signal } = request;
   const answer = await fetch(`${origin}${pathname}${search}`, {
-    ...{ method, headers, body, signal },
+    method,
+    headers,
+    body,
+    signal,
     redirect: 'error',
   });
   const type = answer.headers.get('content-type') ?? '';
@@ -53,13 +57,13 @@ async function ask(request: Request, origin: string, body: string | null): Promi
   });
 }
 
-/** The same, that ends where the other breaks off: its reader comes back for the rest, and soon. */
+/** Returns the stream, but ends it without an error when its source fails, so that the reader reconnects. */
 function endQuietly(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
   const reader = body.getReader();
   return new ReadableStream({
     async pull(controller) {
       const { done, value } = await reader.read().catch(() => ({ done: true, value: undefined }));
-      controller.enqueue(value ?? COME_BACK);
+      controller.enqueue(value ?? RECONNECT);
       if (done) controller.close();
     },
     cancel: reason => reader.cancel(reason).catch(() => {}),

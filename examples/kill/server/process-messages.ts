@@ -1,37 +1,36 @@
 import * as z from 'zod';
 
-/** Where the plain loop stands: a `LoopState`. */
-export const plainReportSchema = z.strictObject({
+/** The progress of the plain loop: a `LoopState`. */
+const plainReportSchema = z.strictObject({
   type: z.literal('plain'),
   at: z.enum(['model', 'askPerson', 'refund', 'finished']),
   said: z.string(),
   recorded: z.number().int(),
 });
-export type PlainReport = z.infer<typeof plainReportSchema>;
 
-/** What a worker process tells the one that started it. */
+/** A message from a worker process to the demo. */
 export const reportSchema = z.discriminatedUnion('type', [
-  /** `port`: of its runs API, where it has one. */
+  /** `port` is that of its runs API, if it has one. */
   z.strictObject({ type: z.literal('ready'), port: z.exactOptional(z.number().int()) }),
   z.strictObject({ type: z.literal('run'), runId: z.string() }),
   plainReportSchema,
 ]);
 export type Report = z.infer<typeof reportSchema>;
 
-/** What it is told. */
+/** A message from the demo to a worker process. */
 export type Order = 'begin' | 'approve';
 
-/** To the process that started this one. */
+/** Sends a message to the demo's process. */
 export function report(message: Report): void {
   process.send?.(message);
 }
 
-/** The orders as they come; each is taken once. Without the process that started it, this one ends. */
+/** Receives orders; each is returned once. Exits this process when the demo's process has ended. */
 export function readOrders(): { next(order: Order): Promise<void> } {
-  const come: unknown[] = [];
+  const received: unknown[] = [];
   let look = () => {};
   process.on('message', message => {
-    come.push(message);
+    received.push(message);
     look();
   });
   process.on('disconnect', () => process.exit());
@@ -39,9 +38,9 @@ export function readOrders(): { next(order: Order): Promise<void> } {
     next: order =>
       new Promise(resolve => {
         look = () => {
-          const place = come.indexOf(order);
+          const place = received.indexOf(order);
           if (place < 0) return;
-          come.splice(place, 1);
+          received.splice(place, 1);
           look = () => {};
           resolve();
         };

@@ -12,8 +12,8 @@ import { buildDemoPage, type DemoPage } from './build-demo-page.ts';
 import { forwardRequest } from './forward-request.ts';
 
 const HOST = '127.0.0.1';
-/** Changes within this time are told together, in ms. */
-const TOGETHER_MS = 30;
+/** Changes within this time are sent together, in ms. */
+const BATCH_MS = 30;
 
 const killBody = z.strictObject({
   sides: z
@@ -25,7 +25,7 @@ const noBody = z.strictObject({});
 
 export type ServedDemo = { url: string; close(): Promise<void> };
 
-/** The page, what it asks for, and behind `/runs` the product's page and the runs API of whichever process has it. */
+/** Serves the demo's page and API, and under `/runs` the run's page and the runs API of the current process. */
 export async function serveDemo(demo: Demo, port: number): Promise<ServedDemo> {
   const app = makeApp(demo, await buildDemoPage());
   return await new Promise((resolve, reject) => {
@@ -66,7 +66,7 @@ function makeApp(demo: Demo, page: DemoPage): Hono {
         if (!changed) await new Promise<void>(resolve => (wake = resolve));
         changed = false;
         if (!stream.aborted) await stream.writeSSE({ data: JSON.stringify(demo.state) });
-        await stream.sleep(TOGETHER_MS);
+        await stream.sleep(BATCH_MS);
       }
     }),
   );

@@ -3,22 +3,22 @@ import { fileURLToPath } from 'node:url';
 import type { ProcessState } from '../demo-state.ts';
 import { type Order, type Report, reportSchema } from './process-messages.ts';
 
-export type WorkerProcessOptions = {
-  /** The module it runs, seen from this folder. */
+type WorkerProcessOptions = {
+  /** The module to run, relative to this folder. */
   module: string;
-  /** How long a killed process stays away, in ms. */
+  /** The delay before a killed process is restarted, in ms. */
   restartMs: number;
-  /** Environment of the start with this number, from 0. */
+  /** The environment, by the number of the start, from 0. */
   environment(start: number): Record<string, string>;
   onReport(report: Report): void;
   onChange(): void;
 };
 
 /**
- * A process that is killed and comes back.
+ * A process that is restarted after it was killed.
  *
- * W1 There is at most one at a time, and the next is started only once the last has ended.
- * W2 Whoever killed it, the operating system tells so: a kill is counted when the process has ended of it.
+ * W1 At most one process runs at a time: the next is started once the previous one has exited.
+ * W2 Kills are counted when the process has exited by a signal, regardless of who sent it.
  */
 export class WorkerProcess {
   readonly #options: WorkerProcessOptions;
@@ -33,15 +33,17 @@ export class WorkerProcess {
     this.#options = options;
   }
 
+  /** The state of the current process. */
   get state(): ProcessState {
     return this.#state;
   }
 
-  /** How often it was killed. */
+  /** The number of kills so far. */
   get kills(): number {
     return this.#kills;
   }
 
+  /** Starts the process. */
   start(): void {
     const { module, environment, onReport } = this.#options;
     const child = spawn(process.execPath, [fileURLToPath(new URL(module, import.meta.url))], {
@@ -57,24 +59,24 @@ export class WorkerProcess {
     });
     child.on('error', error => this.#leave(error.message));
     child.on('exit', (code, signal) =>
-      this.#leave(signal === null ? `It ended by itself, with code ${code}.` : null),
+      this.#leave(signal === null ? `The process exited with code ${code}.` : null),
     );
     this.#set({ is: 'starting', pid: child.pid ?? 0 });
   }
 
-  /** SIGKILL, whatever it is doing. `false`: there is none to kill. */
+  /** Sends SIGKILL. Returns `false` if there is no process. */
   kill(): boolean {
     return this.#child?.kill('SIGKILL') ?? false;
   }
 
-  /** `false`: there is none to tell. */
+  /** Sends an order. Returns `false` if the process is not running. */
   tell(order: Order): boolean {
     if (this.#state.is !== 'running') return false;
     this.#child?.send(order, () => {});
     return true;
   }
 
-  /** Ends it for good. */
+  /** Ends the process without a restart. */
   async end(): Promise<void> {
     this.#isEnding = true;
     clearTimeout(this.#again);

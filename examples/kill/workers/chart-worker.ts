@@ -1,4 +1,4 @@
-/** The right side's process: an agent and the runs API over an SQLite store. Started, killed and started again. */
+/** The process of the right side: an agent and the runs API over a SQLite store. */
 import { join } from 'node:path';
 import { createRunsApp } from '../../../server/app.ts';
 import { serveRuns } from '../../../server/serve.ts';
@@ -30,6 +30,6 @@ async function begin(): Promise<{ runId: string }> {
   const body = JSON.stringify({ agent: agent.name, input: [REQUEST], stream: true });
   const headers = { host: HOST, 'content-type': 'application/json' };
   const answer = await app.request('/runs', { method: 'POST', headers, body });
-  if (!answer.ok) throw new Error(`The run did not begin: ${await answer.text()}`);
+  if (!answer.ok) throw new Error(`The run did not start: ${await answer.text()}`);
   return (await answer.json()) as { runId: string };
 }

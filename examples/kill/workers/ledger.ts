@@ -4,6 +4,7 @@ import { formatDollars } from '../format-dollars.ts';
 
 const LINE = /^refund order-\d+ \$(\d+)\.(\d\d)$/;
 
+/** Reads a ledger file; a missing file is empty. */
 export function readLedger(file: string): Ledger {
   const lines = readText(file)
     .split('\n')
@@ -11,7 +12,7 @@ export function readLedger(file: string): Ledger {
   return { lines, cents: lines.reduce((sum, line) => sum + centsOf(line), 0) };
 }
 
-/** One write, so that no kill leaves half a line. */
+/** Appends a payment in one write, so that a kill cannot leave a partial line. */
 export function payOut(file: string, { orderId, cents }: { orderId: string; cents: number }): void {
   appendFileSync(file, `refund ${orderId} ${formatDollars(cents)}\n`);
 }

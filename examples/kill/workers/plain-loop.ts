@@ -2,16 +2,16 @@ import type { Item } from '../../../protocol/item.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
 import type { ModelTurn, ToolCall } from '../../../protocol/turn.ts';
 
-export type PlainLoop = {
+type PlainLoop = {
   transcript: Item[];
   model(transcript: readonly Item[]): Promise<ModelTurn>;
   askPerson(call: ToolCall): Promise<{ approved: true }>;
   refund(call: ToolCall): Promise<JsonValue>;
-  /** Does it, then records what came of it; what is on record already is not done again. */
+  /** Runs `act` and records its result. A step that is already recorded is not run again. */
   step<Result>(act: () => Promise<Result>): Promise<Result>;
 };
 
-/** The left side: an agent loop as it is mostly written, with a record after every step. */
+/** The left side: a typical agent loop that records every step after it ran. */
 export async function plainLoop({ transcript, model, askPerson, refund, step }: PlainLoop): Promise<string> {
   // The page shows from here
   for (;;) {

@@ -2,8 +2,8 @@ import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import type { JsonValue } from '../../../protocol/json.ts';
 
 /**
- * What the plain loop has done, in a file: after every step its result is added, and a process that starts
- * takes from it what is there and does the rest. What a step did before it was recorded is not known.
+ * The file in which the plain loop records the result of each step after it ran. A new process takes the recorded
+ * results and runs the remaining steps. A step that was killed before it was recorded leaves no trace.
  */
 export class PlainRecord {
   readonly #file: string;
@@ -15,11 +15,12 @@ export class PlainRecord {
     this.#results = readResults(file);
   }
 
-  /** How many steps are on record. */
+  /** The number of recorded steps. */
   get length(): number {
     return this.#results.length;
   }
 
+  /** Returns the recorded result of the next step, or runs it and records its result. */
   readonly step = async <Result>(act: () => Promise<Result>): Promise<Result> => {
     const at = this.#at++;
     if (at < this.#results.length) return this.#results[at] as Result;
@@ -29,7 +30,7 @@ export class PlainRecord {
     return result;
   };
 
-  /** Whole or not at all. */
+  /** Replaces the file atomically. */
   #write(): void {
     writeFileSync(`${this.#file}.new`, JSON.stringify(this.#results));
     renameSync(`${this.#file}.new`, this.#file);

@@ -1,4 +1,4 @@
-/** The left side's process: started, killed and started again by the demonstration. */
+/** The process of the left side: the plain loop with a recorded model and its record file. */
 import { join } from 'node:path';
 import { scripted } from '../../../adapters/scripted.ts';
 import type { Item } from '../../../protocol/item.ts';
@@ -24,12 +24,12 @@ const answer = await plainLoop({
   transcript: conversation,
   model,
   askPerson: async () => {
-    tell('askPerson');
+    reportStep('askPerson');
     await orders.next('approve');
     return { approved: true };
   },
   refund: async (call: ToolCall) => {
-    tell('refund');
+    reportStep('refund');
     return await refund(refundInput.parse(call.input), { ledger, pace });
   },
   step: record.step,
@@ -38,22 +38,22 @@ report({ type: 'plain', at: 'finished', said: answer, recorded: record.length })
 
 async function model(transcript: readonly Item[]) {
   const request = { transcript: [...transcript], tools: [], toolChoice: 'auto', settings: {} } as const;
-  let said = '';
-  tell('model', said);
+  let text = '';
+  reportStep('model', text);
   for await (const delta of adapter.stream(request, { signal: new AbortController().signal })) {
     if (delta.type === 'turn') return delta.turn;
     if (delta.type !== 'text') continue;
-    said += delta.text;
-    tell('model', said);
+    text += delta.text;
+    reportStep('model', text);
   }
   throw new Error('The model ended without a turn.');
 }
 
-function tell(at: 'model' | 'askPerson' | 'refund', said = lastSaid()): void {
+function reportStep(at: 'model' | 'askPerson' | 'refund', said = lastText()): void {
   report({ type: 'plain', at, said, recorded: record.length });
 }
 
-function lastSaid(): string {
+function lastText(): string {
   const last = conversation.findLast(item => item.type === 'message' && item.role === 'assistant');
   return last === undefined ? '' : textOf(last);
 }

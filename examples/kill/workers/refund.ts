@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import * as z from 'zod';
+import { given } from '../../../protocol/json.ts';
 import type { Pace } from '../setup.ts';
 import { payOut } from './ledger.ts';
 
@@ -7,16 +8,16 @@ export const refundInput = z.strictObject({
   orderId: z.string().regex(/^order-\d+$/),
   cents: z.number().int().positive(),
 });
-export type RefundInput = z.infer<typeof refundInput>;
+type RefundInput = z.infer<typeof refundInput>;
 
-/** The tool of both sides: the money moves in the middle, and its reply comes later. */
+/** The tool of both sides. It pays after `pace.before` ms and replies after another `pace.reply` ms. */
 export async function refund(
   input: RefundInput,
   { ledger, pace, signal }: { ledger: string; pace: Pace; signal?: AbortSignal },
 ): Promise<{ orderId: string; refundedCents: number }> {
-  const until = signal === undefined ? {} : { signal };
-  await delay(pace.before, undefined, until);
+  const options = given({ signal });
+  await delay(pace.before, undefined, options);
   payOut(ledger, input);
-  await delay(pace.reply, undefined, until);
+  await delay(pace.reply, undefined, options);
   return { orderId: input.orderId, refundedCents: input.cents };
 }

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../../protocol/json.ts';
 import { cut, type Encoder, event, interleave, type Random, type WrittenTurn } from './turn.ts';
 
-/** Anthropic's Messages API. Now and then a block begins with its text, or with all of its input. */
+/** Anthropic's Messages API. At random, a block starts with text or with its full input. */
 export const anthropicMessages: Encoder = {
   contentType: 'text/event-stream',
   whole: turn => ({ ...messageOf(turn), content: blocksOf(turn), ...endOf(turn), usage: usageOf(turn) }),
@@ -21,7 +21,7 @@ function endOf({ finish, calls }: WrittenTurn): JsonObject {
   return { stop_reason: ends[finish], stop_sequence: null };
 }
 
-/** Its input leaves out what was cached; how much of the output is reasoning it does not say. */
+/** `input_tokens` excludes cached tokens; reasoning tokens are not reported. */
 function usageOf({ usage }: WrittenTurn): JsonObject {
   if (usage === null) return {};
   return {

@@ -10,21 +10,21 @@ import {
   type WrittenTurn,
 } from './turn.ts';
 
-/** What tells the servers of the Chat Completions API apart. */
+/** The differences between servers of the Chat Completions API. */
 export type ChatStyle = {
-  /** Where a fragment stands: counted from 0 or from 1, 0 for all, or not said. */
+  /** The `index` of a call's fragments: counted from 0 or 1, always 0, or missing. */
   indexes: 'from-0' | 'from-1' | 'all-0' | 'none';
-  /** Whether the id comes with the first fragment only or with each. */
+  /** Whether the id is in the first fragment only, or in each. */
   ids: 'first' | 'each';
-  /** Whether a call comes in one fragment. */
+  /** Whether a call is sent as one fragment. */
   wholeCalls: boolean;
-  /** The field that reasoning comes in; `content`: as a part of the content. */
+  /** The field for reasoning; `content`: a part of the content. */
   reasoning: 'reasoning_content' | 'reasoning' | 'reasoning_details' | 'content';
   /** Whether the finish reason is `stop` although there are calls. */
   stopWithCalls: boolean;
-  /** Where usage comes: beside the finish reason, behind it without choices, or there in `x_groq`. */
+  /** Where usage is sent: with the finish reason, in a later chunk without choices, or in `x_groq`. */
   usage: 'beside' | 'behind' | 'x_groq';
-  /** Whether output tokens leave out those of reasoning. */
+  /** Whether the output tokens exclude reasoning tokens. */
   outputWithoutReasoning: boolean;
   done: boolean;
 };
@@ -40,7 +40,7 @@ const OPENAI: ChatStyle = {
   done: true,
 };
 
-/** The Chat Completions API in the style of one of its servers. */
+/** Returns an encoder for the Chat Completions API in the style of one server. */
 export function chat(style: Partial<ChatStyle> = {}): Encoder {
   const full = { ...OPENAI, ...style };
   return {
@@ -68,8 +68,8 @@ function contentOf({ reasoning, text }: WrittenTurn, style: ChatStyle): JsonObje
   if (style.reasoning !== 'content') {
     return { content: text === '' ? null : text, ...reasoningOf(reasoning, style) };
   }
-  const said = text === '' ? [] : [{ type: 'text', text }];
-  return { content: [thinking(reasoning), ...said] };
+  const texts = text === '' ? [] : [{ type: 'text', text }];
+  return { content: [thinking(reasoning), ...texts] };
 }
 
 function reasoningOf(text: string, style: ChatStyle): JsonObject {
@@ -110,7 +110,7 @@ function streamOf(turn: WrittenTurn, style: ChatStyle, random: Random): string[]
   return style.done ? [...events, 'data: [DONE]\n\n'] : events;
 }
 
-/** Some neighbours in one delta: text with a call, or fragments of several calls. */
+/** Joins some adjacent deltas: text with a call, or fragments of several calls. */
 function joined(deltas: readonly JsonObject[], random: Random): JsonObject[] {
   const all: JsonObject[] = [];
   for (const delta of deltas) {
@@ -123,11 +123,11 @@ function joined(deltas: readonly JsonObject[], random: Random): JsonObject[] {
   return all;
 }
 
-/** Fragments interleave where each says which call it is a part of. */
+/** Interleaves fragments if each identifies its call. */
 function callDeltas({ calls }: WrittenTurn, style: ChatStyle, random: Random): JsonObject[] {
   const lanes = calls.map((call, position) => laneOf(call, position, style, random));
-  const told = style.ids === 'each' || style.indexes === 'from-0' || style.indexes === 'from-1';
-  return told ? interleave(lanes, random) : lanes.flat();
+  const isIdentified = style.ids === 'each' || style.indexes === 'from-0' || style.indexes === 'from-1';
+  return isIdentified ? interleave(lanes, random) : lanes.flat();
 }
 
 function laneOf(call: WrittenCall, position: number, style: ChatStyle, random: Random): JsonObject[] {

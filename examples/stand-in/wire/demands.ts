@@ -2,8 +2,8 @@ import { nonEmpty, objectOf, objectsOf } from '../../../adapters/turn/json-acces
 import type { JsonObject, JsonValue } from '../../../protocol/json.ts';
 
 /**
- * What is wrong with how a request gives back what the provider said before, in the words of the one
- * that refuses it; `undefined` when nothing is. `provider` is the first part of the path.
+ * Returns the provider's error for a request that does not return data the provider requires from earlier turns, or
+ * `undefined`. `provider` is the first part of the path.
  */
 export function missingFrom(body: JsonObject, provider: string): string | undefined {
   const messages = objectsOf(body.messages);
@@ -14,7 +14,7 @@ export function missingFrom(body: JsonObject, provider: string): string | undefi
       const wrong = ids.find(id => !/^[A-Za-z0-9]{9}$/.test(nonEmpty(id) ?? ''));
       return wrong === undefined
         ? undefined
-        : `Tool call id was ${wrong}: nine letters and digits are wanted.`;
+        : `Tool call id was ${wrong} but must be a-z, A-Z, 0-9, with a length of 9.`;
     }
     case 'deepseek':
       return calling.every(message => typeof message.reasoning_content === 'string')
@@ -43,7 +43,7 @@ function hasThinkingFirst({ content }: JsonObject): boolean {
   return blocks[0]?.type === 'thinking' && blocks[0].signature === 'c2ln';
 }
 
-/** The one it gave, and the one that stands for calls of another maker. */
+/** The stand-in's own signature, and the one for calls that another model made. */
 const SIGNATURES: ReadonlySet<JsonValue | undefined> = new Set(['c2ln', 'skip_thought_signature_validator']);
 
 function isSigned({ parts }: JsonObject): boolean {

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../../protocol/json.ts';
 import { cut, type Encoder, event, type Random, type WrittenTurn } from './turn.ts';
 
-/** Gemini's generateContent. Calls come whole; the first carries the signature. */
+/** Gemini's generateContent. Calls are sent complete; the first has the signature. */
 export const geminiContent: Encoder = {
   contentType: 'text/event-stream',
   whole: turn => chunkOf(turn, partsOf(turn), true),
@@ -31,7 +31,7 @@ function chunkOf(turn: WrittenTurn, parts: JsonObject[], last: boolean): JsonObj
   };
 }
 
-/** Its output leaves out reasoning. */
+/** `candidatesTokenCount` excludes reasoning tokens. */
 function usageOf(usage: NonNullable<WrittenTurn['usage']>): JsonObject {
   return {
     promptTokenCount: usage.input,
@@ -42,7 +42,7 @@ function usageOf(usage: NonNullable<WrittenTurn['usage']>): JsonObject {
   };
 }
 
-/** The finish reason comes with the last part or behind it. */
+/** The finish reason is sent with the last part or after it. */
 function streamOf(turn: WrittenTurn, random: Random): JsonObject[] {
   const parts = partsOf(turn).flatMap(part =>
     typeof part.text === 'string' ? cut(part.text, random).map(text => ({ ...part, text })) : [part],

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../../protocol/json.ts';
 import { cut, type Encoder, type Random, type WrittenCall, type WrittenTurn } from './turn.ts';
 
-/** Ollama's /api/chat. Calls come whole, without ids; the end is `stop` all the same. */
+/** Ollama's /api/chat. Calls are sent complete, without ids; the finish reason is `stop` even with calls. */
 export const ollamaChat: Encoder = {
   contentType: 'application/x-ndjson',
   whole: turn => lineOf(turn, messageOf(turn), true),
@@ -31,7 +31,7 @@ function lineOf({ model, finish, usage }: WrittenTurn, message: JsonObject, done
   };
 }
 
-/** The last message may come with the end, and neighbouring calls in one line. */
+/** The last message may be in the final line, and adjacent calls may share a line. */
 function streamOf(turn: WrittenTurn, random: Random): JsonObject[] {
   const groups: WrittenCall[][] = [];
   for (const call of turn.calls) {

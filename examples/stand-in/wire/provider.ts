@@ -1,7 +1,17 @@
+/**
+ * The stand-in: a model provider on 127.0.0.1 that needs no key, for demos and tests. Its "model" is a set of
+ * fixed rules that play the documentation steward of `npm start`.
+ *
+ * - `rules.ts` decides the next turn from the transcript; `answers.ts` writes its texts; `history.ts`, `listing.ts`,
+ *   `pass.ts` and `paths.ts` read the transcript and the tools' results.
+ * - `responder.ts`, `request.ts` and `events.ts` implement OpenAI's Responses API; `model.ts` serves that API alone,
+ *   strictly validated.
+ * - `wire/` adds the wire formats of the other providers: this file serves all of them.
+ */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { JsonObject, JsonValue } from '../../../protocol/json.ts';
+import { given, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
 import { listEvents } from '../events.ts';
 import { readHistory } from '../history.ts';
 import { findUnpaired } from '../request.ts';
@@ -23,9 +33,9 @@ import {
 import { type Encoder, event, seeded, type WrittenTurn } from './turn.ts';
 
 export type StandIn = AsyncDisposable & {
-  /** Below `root`, anything may stand ahead of a provider's own path, such as `/azure/openai/v1`. */
+  /** The origin. A provider's own path may have any prefix, such as `/azure/openai/v1`. */
   root: string;
-  /** The paths that were called, and the bodies. */
+  /** The requests so far. */
   requests: { path: string; body: JsonObject }[];
 };
 
@@ -33,11 +43,11 @@ type Dialect = {
   read: (body: JsonObject) => StandInRequest;
   encoder: (path: string) => Encoder;
   streams: (path: string, body: JsonObject) => boolean;
-  /** The ids its calls have; absent where they have none. */
+  /** Creates the id of a call; absent if the dialect has none. */
   newId?: (count: number) => string;
 };
 
-const asked = (_: string, { stream }: JsonObject) => stream === true;
+const isStreamRequested = (_: string, { stream }: JsonObject) => stream === true;
 
 const DIALECTS: [path: RegExp, dialect: Dialect][] = [
   [
@@ -45,7 +55,7 @@ const DIALECTS: [path: RegExp, dialect: Dialect][] = [
     {
       read: readChat,
       encoder: path => chat(CHAT_STYLES[path.split('/')[1] ?? ''] ?? {}),
-      streams: asked,
+      streams: isStreamRequested,
       newId: count => `call${String(count).padStart(5, '0')}`,
     },
   ],
@@ -54,7 +64,7 @@ const DIALECTS: [path: RegExp, dialect: Dialect][] = [
     {
       read: readAnthropic,
       encoder: () => anthropicMessages,
-      streams: asked,
+      streams: isStreamRequested,
       newId: count => `toolu_${count}`,
     },
   ],
@@ -68,7 +78,7 @@ const DIALECTS: [path: RegExp, dialect: Dialect][] = [
   ],
 ];
 
-/** How the servers of Chat Completions write, by the first part of the path. */
+/** The variants of Chat Completions, by the first part of the path. */
 const CHAT_STYLES: Readonly<Record<string, Partial<ChatStyle>>> = {
   groq: { reasoning: 'reasoning', wholeCalls: true, usage: 'x_groq' },
   mistral: { reasoning: 'content', wholeCalls: true, usage: 'beside' },
@@ -78,10 +88,14 @@ const CHAT_STYLES: Readonly<Record<string, Partial<ChatStyle>>> = {
 };
 
 /**
- * A provider of every dialect on 127.0.0.1, whose model follows the rules of `npm start`'s stand-in: each
- * turn comes from the history of its request alone. Like the providers it refuses a request without a
- * key, a history in which a call has no result or a result no call, and one that lacks what the provider
- * wants back (see demands.ts). A turn is streamed in the same pieces each time, `paceMs` apart.
+ * Starts the stand-in with the wire formats of all providers. Each turn follows from the request's history alone.
+ * Like the real providers, it refuses a request without a key header, a call without a result or a result without a
+ * call, and a history that lacks data the provider requires back (see demands.ts). A turn is streamed in the same
+ * pieces each time, `paceMs` ms apart.
+ *
+ * @example
+ * await using standIn = await startStandIn();
+ * const model = anthropic({ model: 'stand-in', apiKey: 'any', baseURL: `${standIn.root}/anthropic` });
  */
 export async function startStandIn({ paceMs = 0 }: { paceMs?: number } = {}): Promise<StandIn> {
   const requests: StandIn['requests'] = [];
@@ -92,10 +106,10 @@ export async function startStandIn({ paceMs = 0 }: { paceMs?: number } = {}): Pr
     const body = parseBody(await textOf(request));
     const path = (request.url ?? '').replace(/\?.*/, '');
     requests.push({ path, body });
-    if (!hasKey(request, path)) return send(response, 401, { error: { message: 'there is no key' } });
+    if (!hasKey(request, path)) return send(response, 401, { error: { message: 'missing API key' } });
     if (path.endsWith('/responses')) return respond(response, body);
     const [, dialect] = DIALECTS.find(([pattern]) => pattern.test(path)) ?? [];
-    if (dialect === undefined) return send(response, 404, { error: { message: `no such path: ${path}` } });
+    if (dialect === undefined) return send(response, 404, { error: { message: `unknown path: ${path}` } });
     const read = dialect.read(body);
     const problem = findUnpaired(read.items)?.message ?? missingFrom(body, path.split('/')[1] ?? '');
     if (problem !== undefined) return send(response, 400, { error: { message: problem } });
@@ -127,7 +141,7 @@ export async function startStandIn({ paceMs = 0 }: { paceMs?: number } = {}): Pr
   };
 }
 
-/** Reasoning comes along with every turn, so that it has to be sent back, or left out, as the provider wants it. */
+/** Every turn has reasoning, so that clients must return or omit it as the provider requires. */
 function writtenTurn(request: StandInRequest, newId: () => string | undefined): WrittenTurn {
   const { text, calls } = decideTurn({ ...request, history: readHistory(request.items) });
   return {
@@ -136,7 +150,7 @@ function writtenTurn(request: StandInRequest, newId: () => string | undefined): 
     text,
     calls: calls.map(({ name, input }) => {
       const id = newId();
-      return { ...(id === undefined ? {} : { id }), name, arguments: JSON.stringify(input) };
+      return { ...given({ id }), name, arguments: JSON.stringify(input) };
     }),
     finish: 'stop',
     usage: { input: 100, output: 20, cached: 0, reasoning: 5 },

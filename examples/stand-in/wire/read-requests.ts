@@ -9,7 +9,7 @@ import {
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
 import type { InputItem } from '../request.ts';
 
-/** A request of any dialect, in the words of the stand-in's rules. */
+/** A request of any provider, as input of the stand-in's rules. */
 export type StandInRequest = {
   instructions: string;
   items: InputItem[];
@@ -17,33 +17,35 @@ export type StandInRequest = {
   toolsOff: boolean;
 };
 
+/** Reads a request of the Chat Completions API. */
 export function readChat(body: JsonObject): StandInRequest {
   const items: InputItem[] = [];
   const instructions: string[] = [];
   for (const message of objectsOf(body.messages)) {
     const text = textOf(message.content);
     if (message.role === 'system' || message.role === 'developer') instructions.push(text);
-    else if (message.role === 'tool') items.push(output(textIn(message.tool_call_id), text));
-    else items.push(...said(message, text));
+    else if (message.role === 'tool') items.push(outputItem(textIn(message.tool_call_id), text));
+    else items.push(...messagesOf(message, text));
     for (const call of objectsOf(message.tool_calls)) {
       const { name, arguments: written } = objectOf(call.function);
-      items.push(called(textIn(call.id), textIn(name), textIn(written)));
+      items.push(callItem(textIn(call.id), textIn(name), textIn(written)));
     }
   }
   const tools = objectsOf(body.tools).map(tool => textIn(objectOf(tool.function).name));
   return { instructions: instructions.join('\n'), items, tools, toolsOff: body.tool_choice === 'none' };
 }
 
+/** Reads a request of Anthropic's Messages API. */
 export function readAnthropic(body: JsonObject): StandInRequest {
   const items: InputItem[] = [];
   for (const message of objectsOf(body.messages)) {
-    items.push(...said(message, textOf(message.content)));
+    items.push(...messagesOf(message, textOf(message.content)));
     for (const block of objectsOf(message.content)) {
       if (block.type === 'tool_use') {
-        items.push(called(textIn(block.id), textIn(block.name), JSON.stringify(block.input)));
+        items.push(callItem(textIn(block.id), textIn(block.name), JSON.stringify(block.input)));
       }
       if (block.type === 'tool_result') {
-        items.push(output(textIn(block.tool_use_id), textOf(block.content), block.is_error === true));
+        items.push(outputItem(textIn(block.tool_use_id), textOf(block.content), block.is_error === true));
       }
     }
   }
@@ -55,22 +57,23 @@ export function readAnthropic(body: JsonObject): StandInRequest {
   };
 }
 
+/** Reads a request of Gemini's generateContent. */
 export function readGemini(body: JsonObject): StandInRequest {
   const calls = new CallsInOrder();
   const items: InputItem[] = [];
   for (const content of objectsOf(body.contents)) {
     const parts = objectsOf(content.parts);
     const role = content.role === 'model' ? 'assistant' : content.role;
-    items.push(...said({ role: role ?? '' }, textOf(parts.filter(part => part.thought !== true))));
+    items.push(...messagesOf({ role: role ?? '' }, textOf(parts.filter(part => part.thought !== true))));
     for (const part of parts) {
       const call = objectOf(part.functionCall);
       if (part.functionCall) {
-        items.push(called(calls.open(textIn(call.name)), textIn(call.name), JSON.stringify(call.args)));
+        items.push(callItem(calls.open(textIn(call.name)), textIn(call.name), JSON.stringify(call.args)));
       }
       if (part.functionResponse) {
         const { name, response } = objectOf(part.functionResponse);
         const { result, error } = objectOf(response);
-        items.push(output(calls.close(textIn(name)), asText(result ?? error), error !== undefined));
+        items.push(outputItem(calls.close(textIn(name)), asText(result ?? error), error !== undefined));
       }
     }
   }
@@ -85,6 +88,7 @@ export function readGemini(body: JsonObject): StandInRequest {
   };
 }
 
+/** Reads a request of Ollama's /api/chat. */
 export function readOllama(body: JsonObject): StandInRequest {
   const calls = new CallsInOrder();
   const items: InputItem[] = [];
@@ -92,19 +96,19 @@ export function readOllama(body: JsonObject): StandInRequest {
   for (const message of objectsOf(body.messages)) {
     const text = textIn(message.content);
     if (message.role === 'system') instructions.push(text);
-    else if (message.role === 'tool') items.push(output(calls.close(textIn(message.tool_name)), text));
-    else items.push(...said(message, text));
+    else if (message.role === 'tool') items.push(outputItem(calls.close(textIn(message.tool_name)), text));
+    else items.push(...messagesOf(message, text));
     for (const call of objectsOf(message.tool_calls)) {
       const { name, arguments: input } = objectOf(call.function);
       if (!isJsonObject(input)) continue;
-      items.push(called(calls.open(textIn(name)), textIn(name), JSON.stringify(input)));
+      items.push(callItem(calls.open(textIn(name)), textIn(name), JSON.stringify(input)));
     }
   }
   const tools = objectsOf(body.tools).map(tool => textIn(objectOf(tool.function).name));
   return { instructions: instructions.join('\n'), items, tools, toolsOff: false };
 }
 
-/** Calls without ids: a result belongs to the first open call of its name. */
+/** Gives ids to calls without ids. A result belongs to the first open call with its name. */
 class CallsInOrder {
   readonly #open: { id: string; name: string }[] = [];
   #count = 0;
@@ -121,20 +125,20 @@ class CallsInOrder {
   }
 }
 
-function said({ role }: JsonObject, text: string): InputItem[] {
+function messagesOf({ role }: JsonObject, text: string): InputItem[] {
   if (text === '' || (role !== 'user' && role !== 'assistant')) return [];
   return [{ type: 'message', role, content: text }];
 }
 
-function called(call_id: string, name: string, written: string): InputItem {
+function callItem(call_id: string, name: string, written: string): InputItem {
   return { type: 'function_call', call_id, name, arguments: written };
 }
 
-function output(call_id: string, text: string, failed = false): InputItem {
+function outputItem(call_id: string, text: string, failed = false): InputItem {
   return { type: 'function_call_output', call_id, output: text, ...(failed ? { status: 'incomplete' } : {}) };
 }
 
-/** Content as text, or as parts of which those with text count. */
+/** Returns content as text; of a list of parts, the texts. */
 function textOf(content: JsonValue | undefined): string {
   if (typeof content === 'string') return content;
   return arrayOf(content)
@@ -146,6 +150,7 @@ function asText(value: JsonValue | undefined): string {
   return typeof value === 'string' ? value : JSON.stringify(value ?? null);
 }
 
+/** Parses a request body; anything but a JSON object becomes an empty object. */
 export function parseBody(text: string): JsonObject {
   return objectOf(jsonIn(text));
 }

@@ -2,18 +2,18 @@ import { objectsOf, textIn } from '../../../adapters/turn/json-access.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
 import { cut, type Encoder, event, interleave, type Random, type WrittenTurn } from './turn.ts';
 
-export type ResponsesStyle = {
-  /** How an event says which item it is about. */
+type ResponsesStyle = {
+  /** How an event identifies its item. */
   correlation: 'index' | 'item' | 'rotating';
-  /** Whether the response at the end repeats the output. */
+  /** Whether the final response repeats the output. */
   output: boolean;
-  /** Whether items are said to be finished. */
+  /** Whether an event reports each finished item. */
   finished: boolean;
 };
 
 const OPENAI: ResponsesStyle = { correlation: 'index', output: true, finished: true };
 
-/** The Responses API. Proxies that give every event another item id are `rotating`. */
+/** The Responses API. `rotating` imitates proxies that give every event another item id. */
 export function responses(style: Partial<ResponsesStyle> = {}): Encoder {
   return {
     contentType: 'text/event-stream',
@@ -87,7 +87,7 @@ function streamOf(turn: WrittenTurn, style: ResponsesStyle, random: Random): Jso
   ];
 }
 
-/** The events of one item. */
+/** Returns the events of one item. */
 function laneOf(
   item: JsonObject,
   output_index: number,

@@ -4,31 +4,31 @@ import type { FinishReason } from '../../../protocol/turn.ts';
 /** A call as a model makes it. `arguments` is the JSON text of an object. */
 export type WrittenCall = { id?: string; name: string; arguments: string };
 
-/** What a model said in one turn, in no provider's words. */
+/** One turn of a model, independent of the provider. */
 export type WrittenTurn = {
   model: string;
   reasoning: string;
   text: string;
   calls: readonly WrittenCall[];
-  /** Why it ended; `stop` is `tool_calls` where there are calls. */
+  /** The finish reason; `stop` becomes `tool_calls` if there are calls. */
   finish: 'stop' | 'length' | 'content_filter';
-  /** `input` and `output` are totals, the others parts of them. */
+  /** In tokens. `cached` is part of `input`, `reasoning` part of `output`. */
   usage: { input: number; output: number; cached: number; reasoning: number } | null;
-  /** The words of a web search that the provider ran before its text. */
+  /** The query of a web search that the provider ran before its text. */
   searched?: string;
 };
 
-/** A turn on the wire: the whole body, and the blocks of the stream (SSE events or NDJSON lines) joined into its bytes. */
+/** Encodes a turn as a response body (`whole`), or as the blocks of a stream: SSE events or NDJSON lines. */
 export type Encoder = {
   contentType: 'text/event-stream' | 'application/x-ndjson';
   whole(turn: WrittenTurn): JsonObject;
   stream(turn: WrittenTurn, random: Random): string[];
 };
 
-/** Numbers from 0 to below 1. */
+/** Returns a number from 0 up to but not including 1. */
 export type Random = () => number;
 
-/** The same numbers for the same seed (mulberry32). */
+/** Returns a deterministic generator for the seed (mulberry32). */
 export function seeded(seed: number): Random {
   let state = seed | 0;
   return () => {
@@ -39,14 +39,14 @@ export function seeded(seed: number): Random {
   };
 }
 
-/** The text in up to five pieces that are not empty; none for no text. */
+/** Cuts a text into up to five non-empty pieces. */
 export function cut(text: string, random: Random): string[] {
   const ends = Array.from({ length: Math.floor(random() * 5) }, () => Math.floor(random() * text.length));
   const places = [0, ...ends.sort((a, b) => a - b), text.length];
   return places.slice(1).flatMap((end, at) => text.slice(places[at], end) || []);
 }
 
-/** All lanes in one, each in its order; no lane begins before the one ahead of it has begun. */
+/** Interleaves the lanes at random. Keeps the order within each lane, and the order in which lanes start. */
 export function interleave<Entry>(lanes: readonly (readonly Entry[])[], random: Random): Entry[] {
   const rest = lanes.map(lane => [...lane]).filter(lane => lane.length > 0);
   const merged: Entry[] = [];
@@ -61,11 +61,12 @@ export function interleave<Entry>(lanes: readonly (readonly Entry[])[], random: 
   return merged;
 }
 
-/** An SSE event of JSON data. */
+/** Formats a server-sent event with JSON data. */
 export function event(data: JsonObject, name = ''): string {
   return `${name === '' ? '' : `event: ${name}\n`}data: ${JSON.stringify(data)}\n\n`;
 }
 
+/** Returns the finish reason that an adapter must report for the turn. */
 export function finishReasonOf(turn: WrittenTurn): FinishReason {
   return turn.finish === 'stop' && turn.calls.length > 0 ? 'tool_calls' : turn.finish;
 }

@@ -1,11 +1,12 @@
-/** Where the stand-in provider is asked for each name that AGENTCHART_MODEL takes, and which variables say so. */
-export type Way = {
-  /** The path ahead of the API's own. */
+/** The stand-in's path for a provider, and the prefix of the provider's environment variables. */
+type Way = {
+  /** The path before the API's own path. */
   path: string;
-  /** What its variables begin with. */
+  /** The prefix of its environment variables. */
   variables: string;
 };
 
+/** By provider name, as in AGENTCHART_MODEL. */
 export const WAYS: Readonly<Record<string, Way>> = {
   openai: { path: '/openai/v1', variables: 'OPENAI' },
   'openai-responses': { path: '/openai/v1', variables: 'OPENAI' },
@@ -22,10 +23,10 @@ export const WAYS: Readonly<Record<string, Way>> = {
   cerebras: { path: '/cerebras/v1', variables: 'CEREBRAS' },
 };
 
-/** The environment in which agents find the stand-in at `root` where they look for the provider `name`. */
+/** Returns the environment variables that direct an agent's provider `name` to the stand-in at `root`. */
 export function environmentOf(name: string, root: string): Record<string, string> {
   const way = WAYS[name];
-  if (way === undefined) throw new RangeError(`The stand-in has no way for the provider "${name}".`);
+  if (way === undefined) throw new RangeError(`The stand-in does not support the provider "${name}".`);
   return {
     AGENTCHART_MODEL: `${name}:stand-in`,
     [`${way.variables}_BASE_URL`]: root + way.path,

@@ -247,7 +247,7 @@ function assertChoice(
 }
 
 /** Formats a path as OpenAI does: `tools[0].name`. */
-export function placeOf(path: readonly PropertyKey[], within = ''): string {
+function placeOf(path: readonly PropertyKey[], within = ''): string {
   let place = within;
   for (const key of path) {
     place += typeof key === 'number' ? `[${key}]` : place === '' ? String(key) : `.${String(key)}`;

@@ -48,7 +48,6 @@ const responseSpec = z.object({
 });
 export type ResponseSpec = z.infer<typeof responseSpec>;
 export type Exposed = ResponseSpec['exposed'];
-export type Decision = ResponseSpec['decisions'][number];
 
 /** A note in a run's journal: a further response starts, or one is deleted. */
 const note = z.discriminatedUnion('type', [

@@ -1,7 +1,7 @@
 import type { Finding } from './finding.ts';
 
 /** What a case works with: a folder of its own, and a seed for what it makes up. */
-export type CaseWorld = { folder: string; seed: number };
+type CaseWorld = { folder: string; seed: number };
 
 /** One attack, in a process of its own. It resolves with what it found; what it throws is a finding too. */
 export type AttackCase = {

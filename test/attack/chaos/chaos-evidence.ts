@@ -43,7 +43,7 @@ export function checkEvidence(evidence: Evidence): Finding[] {
 }
 
 /** Acknowledged, and not in the journal as often as it must be. */
-export function findLost({ told, runs }: Evidence): Finding[] {
+function findLost({ told, runs }: Evidence): Finding[] {
   const byId = new Map(runs.map(run => [run.runId, run]));
   return told.flatMap(line => {
     const run = byId.get(line.runId);
@@ -77,7 +77,7 @@ function isInJournal(told: Told, events: readonly RunEvent[]): boolean {
 }
 
 /** Calls of `once` tools that acted twice under one key, where no person forced a retry. */
-export function findDoubles({ acts, runs, once }: Evidence): Finding[] {
+function findDoubles({ acts, runs, once }: Evidence): Finding[] {
   const byKey = new Map<string, Act[]>();
   for (const act of acts) {
     if (!once.has(act.tool)) continue;
@@ -113,7 +113,7 @@ function findContradicted({ acts, runs }: Evidence): Finding[] {
 }
 
 /** Runs that neither ended nor have anybody to wait for, once all that was asked has been answered. */
-export function findStranded({ runs }: Evidence): Finding[] {
+function findStranded({ runs }: Evidence): Finding[] {
   return runs.flatMap(({ runId, status, events, stands }) => {
     if (status !== 'running' && status !== 'waiting') return [];
     return [

@@ -97,7 +97,7 @@ describe('an agent with an output schema', () => {
   });
 
   test.each([
-    ['a list', z.array(z.string()), 'type "object" at its top'],
+    ['a list', z.array(z.string()), 'type "object" at the top level'],
     ['no schema', {} as typeof verdict, 'must be a Standard Schema'],
   ])('of %s is refused when the agent is made', (_, output, message) => {
     expect(() => makeAgent([], { output })).toThrow(

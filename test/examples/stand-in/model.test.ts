@@ -156,13 +156,6 @@ describe('what it finds in the folder decides what it does', () => {
     expect(lastText(turns)).toContain('no Markdown document');
   });
 
-  test('an empty folder and an empty document are no trouble', async () => {
-    expect(lastText(await open(new Map()).say(STEWARD_TASK))).toContain('no Markdown document');
-    const files = new Map([['empty.md', '']]);
-    await open(files).say(STEWARD_TASK);
-    expect(files.get('REPORT.md')).toContain('1 finding (1 missing title)');
-  });
-
   test('a folder that cannot be listed ends the work with the reason', async () => {
     const reason = `ENOENT: no such file or directory, scandir '${ROOT}'`;
     const turns = await open(new Map(), { execute: () => reason }).say(STEWARD_TASK);
@@ -178,18 +171,6 @@ describe('what it finds in the folder decides what it does', () => {
     ]);
     await open(files).say(STEWARD_TASK);
     expect(files.get('REPORT.md')).toContain('3 documents checked: no findings.');
-  });
-
-  test('results as MCP content blocks or whole MCP results are read as their text', async () => {
-    const files = new Map([['a.md', '# A\n\n[x](x.md)\n']]);
-    const folder = memoryFolder(ROOT, files);
-    await open(files, {
-      execute: async (name, input) => {
-        const content = [{ type: 'text', text: await folder(name, input) }];
-        return JSON.stringify(name === 'directory_tree' ? { content } : content);
-      },
-    }).say(STEWARD_TASK);
-    expect(files.get('REPORT.md')).toContain('1 document checked: 1 finding (1 broken link)');
   });
 });
 

@@ -71,7 +71,7 @@ export function answering(answers: readonly Response[], options: Options = {}) {
 
 export const jsonReply = (body: JsonObject, status = 200, headers: Record<string, string> = {}) =>
   new Response(JSON.stringify(body), { status, headers: { 'content-type': 'application/json', ...headers } });
-export const streamReply = (...events: JsonObject[]) =>
+const streamReply = (...events: JsonObject[]) =>
   new Response(typedEvents(events), { headers: { 'content-type': 'text/event-stream' } });
 
 /** The body that the request becomes. */

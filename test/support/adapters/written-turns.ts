@@ -11,7 +11,7 @@ export type Sayable = {
   search?: boolean;
 };
 
-export const NAMES = ['lookup_order', 'refund', 'read-file', 'a'];
+const NAMES = ['lookup_order', 'refund', 'read-file', 'a'];
 
 const text = fc.string({ unit: 'binary', maxLength: 24 });
 const member = fc.string({ maxLength: 6 }).filter(key => key !== '__proto__');

@@ -58,7 +58,7 @@ export type DrillPlan = {
 };
 
 /** What somebody was told is accepted. */
-export type Accepted = { type: 'approve' | 'reject' | 'answer' | 'send'; callId: string; by: string };
+type Accepted = { type: 'approve' | 'reject' | 'answer' | 'send'; callId: string; by: string };
 
 export type Drilled = {
   settled: Settled;

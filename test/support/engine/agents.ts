@@ -8,7 +8,7 @@ import { type ToolOptions, tool } from '../../../tools/tool.ts';
 
 type Options = Partial<ToolOptions<typeof anything, z.ZodType>>;
 
-export const anything = z.looseObject({});
+const anything = z.looseObject({});
 
 /** A tool that takes any object; without `run` in the options it gives back its name. */
 export function makeTool(name: string, options: Options = {}): Tool {

@@ -25,7 +25,7 @@ const LARGE = 5;
 const NEVER = new Promise<never>(() => {});
 
 /** How often each call acted outside, and with which keys. */
-export type Environment = Map<string, { tool: string; keys: string[] }>;
+type Environment = Map<string, { tool: string; keys: string[] }>;
 
 export type Drill = {
   settled: Settled;

@@ -11,7 +11,7 @@ import { stewardInstructions } from '../../../examples/steward/instructions.ts';
 /** Runs one tool call and gives what the model is told. */
 export type Execute = (name: string, input: Record<string, string>) => string | Promise<string>;
 
-export type Call = { name: string; input: Record<string, string>; output: string };
+type Call = { name: string; input: Record<string, string>; output: string };
 export type Turn = { text: string; calls: Call[]; response: Response; events: ResponseStreamEvent[] };
 
 export type SessionOptions = {

@@ -3,7 +3,7 @@ import { EngineError } from '../../../protocol/error.ts';
 import type { Store } from '../../../protocol/store.ts';
 
 /** The methods that can be made to fail; `close` is left alone. */
-export const METHODS = [
+const METHODS = [
   'create',
   'adopt',
   'append',
@@ -37,13 +37,13 @@ export const FAULT_KINDS = [
   'reply-lost',
   'outage',
 ] as const;
-export type FaultKind = (typeof FAULT_KINDS)[number];
+type FaultKind = (typeof FAULT_KINDS)[number];
 
 /** The n-th call of `method`, counted from 1, goes wrong as `kind` says. */
 export type Fault = { method: Method; nth: number; kind: FaultKind };
 
 /** How long a lost reply is waited for, in ms: longer than the lease of a drill. */
-export const REPLY_TIMEOUT_MS = 3000;
+const REPLY_TIMEOUT_MS = 3000;
 
 const ERRORS: Readonly<Record<FaultKind, () => EngineError>> = {
   'fails-before': () => new EngineError('store-unavailable', 'The store cannot be written. Try again.'),

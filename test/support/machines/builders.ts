@@ -2,21 +2,15 @@ import type { Context } from '../../../machines/context.ts';
 import { type ChartState, initial, next, type Step } from '../../../machines/step.ts';
 import type { Limits, RunConfig } from '../../../protocol/config.ts';
 import type { Effect, NextAction, ServiceName } from '../../../protocol/effect.ts';
-import {
-  JOURNAL_FORMAT,
-  type QualifiedCall,
-  type ReportEvent,
-  type RunStarted,
-} from '../../../protocol/event.ts';
+import { JOURNAL_FORMAT, type QualifiedCall, type RunStarted } from '../../../protocol/event.ts';
 import type { ToolResultItem } from '../../../protocol/item.ts';
 import { textOf, userMessage } from '../../../protocol/message.ts';
 import {
-  REPORTS,
   START,
   settling,
   stamp,
   starting,
-  type Told,
+  type UntimedEvent,
 } from '../../../tools/explore/events/make-events.ts';
 
 export {
@@ -29,13 +23,8 @@ export {
   settling,
   stamp,
   starting,
-  type Told,
-  type TurnChange,
+  type UntimedEvent,
 } from '../../../tools/explore/events/make-events.ts';
-
-export function isReport(event: { type: string }): event is ReportEvent {
-  return REPORTS.has(event.type);
-}
 
 export type ConfigChange = Partial<Omit<RunConfig, 'limits'>> & { limits?: Partial<Limits> };
 
@@ -90,7 +79,10 @@ export const gated = (callId: string, change: Partial<QualifiedCall> = {}) =>
 export const forClient = (callId: string, change: Partial<QualifiedCall> = {}) =>
   makeCall(callId, { name: 'ask', executedBy: 'client', ...change });
 
-export const approving = (callId: string, change: { sticky?: boolean; digest?: string } = {}): Told => ({
+export const approving = (
+  callId: string,
+  change: { sticky?: boolean; digest?: string } = {},
+): UntimedEvent => ({
   type: 'approval.decided',
   callId,
   digest: `digest of ${callId}`,
@@ -101,7 +93,7 @@ export const approving = (callId: string, change: { sticky?: boolean; digest?: s
 export const rejecting = (
   callId: string,
   { reason, ...change }: { reason?: string; sticky?: boolean } = {},
-): Told => ({
+): UntimedEvent => ({
   type: 'approval.decided',
   callId,
   digest: `digest of ${callId}`,
@@ -163,7 +155,7 @@ export class ChartRun {
   }
 
   /** Offers events one by one and gives back the last step; they may be refused. */
-  offer(...told: Told[]): Step {
+  offer(...told: UntimedEvent[]): Step {
     let step: Step = { state: this.state, effects: [], handled: false };
     for (const one of told) {
       step = next(this.state, stamp(this.context, one));
@@ -174,7 +166,7 @@ export class ChartRun {
   }
 
   /** What happened, in order; throws when the chart does not take one of them. */
-  tell(...told: Told[]): this {
+  tell(...told: UntimedEvent[]): this {
     for (const one of told) {
       if (!this.offer(one).handled) throw new Error(`${one.type} was not taken in ${this.place}`);
     }
@@ -191,7 +183,7 @@ export function begin(change: ConfigChange = {}): ChartRun {
   return new ChartRun(makeStarted(makeConfig(change)));
 }
 
-export function placeOf({ value }: ChartState): string {
+function placeOf({ value }: ChartState): string {
   if (typeof value === 'string') return value;
   return Object.entries(value)
     .map(([outer, inner]) => `${outer}.${String(inner)}`)

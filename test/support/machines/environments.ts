@@ -46,8 +46,8 @@ export function makeEnvironment({
     suspends: () => true,
     sticky,
     edits,
-    people: true,
-    unfit: true,
+    clientEvents: true,
+    invalidEvents: true,
   };
 }
 

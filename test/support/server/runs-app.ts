@@ -10,7 +10,7 @@ import type { ErrorEnvelope } from '../../../server/error-envelope.ts';
 import { memory } from '../../../stores/memory.ts';
 import { type Agent, createAgent, InDoubt, tool } from '../../../tools/agent/index.ts';
 
-export const ORIGIN = 'http://127.0.0.1:4100';
+const ORIGIN = 'http://127.0.0.1:4100';
 
 export const REFUND: ScriptedTurn = {
   toolCalls: [{ name: 'refund', arguments: { orderId: 'A-1', cents: 4200 } }],
@@ -30,7 +30,7 @@ export async function until<Value>(
   }
 }
 
-export function makeTools() {
+function makeTools() {
   let charged = false;
   return [
     tool({

@@ -6,7 +6,7 @@ import type { Tool } from '../../../protocol/tool.ts';
 import { type Agent, createAgent, memory, type Store, tool } from '../../../tools/agent/index.ts';
 
 /** Holds a scripted model's pauses: all of them pass, until it is closed. */
-export class Gate {
+class Gate {
   #permits = Infinity;
   #waiting: (() => void)[] = [];
 
@@ -87,7 +87,7 @@ const hostile = tool({
   run: () => ({ ...HOSTILE, big: 'x'.repeat(1_000_000) }),
 });
 
-export const REFUND_TURNS: readonly ScriptedTurn[] = [
+const REFUND_TURNS: readonly ScriptedTurn[] = [
   {
     reasoning: 'The refund needs the order and the policy. Both can be looked up at the same time.',
     text: 'I will look up the order and what our policy says.',

@@ -47,20 +47,20 @@ const mapCalls = (context: Context, map: (call: Call) => Call): Context => ({
   calls: context.calls.map(map),
 });
 
-const LET_THROUGH = 'a call that needs approval is never let through before somebody approved it';
+const LET_THROUGH = 'a call that needs approval never proceeds without one';
 const ONE_RESULT =
-  'every call has exactly one result, the one that was reported, in call order, before the next model call and at the end';
-const NO_MESSAGE_LOST = 'no message is lost or doubled: it is in the transcript or waits to be read';
-const WITHIN_LIMITS = 'no limit is passed but by the one closing call';
-const NEVER_TWICE =
-  'a call that must not happen twice is started twice only where somebody said it did not happen';
-const AHEAD = 'a call that runs with nothing on disk may run again, unchanged, and nobody had to allow it';
-const IN_DOUBT = 'an interrupted call that must not happen twice is asked about or in doubt';
-const DECIDED_ONCE = 'a decision counts once: for the open call, as it was seen, before it expires';
-const PAUSE_HOLDS = 'a run that is paused spends nothing but the steps it was given';
-const STALE = 'a report of an older start is not listened to';
-const STRANGE = 'what fits is taken, and what is unknown or out of place is not';
-const ANSWERED = 'every event is answered: no step throws or goes on for ever';
+  'every call has exactly one result, as reported, in call order, before the next model call and at the end';
+const NO_MESSAGE_LOST = 'no message is lost or duplicated: it is in the transcript or in the inbox';
+const WITHIN_LIMITS = 'no limit is exceeded, except by one closing call';
+const NEVER_TWICE = 'a once call is started again only if it is known not to have happened';
+const AHEAD = 'a call that may run before its start is on disk is repeatable, unedited and needs no approval';
+const IN_DOUBT = 'an interrupted once call is reconciled or in doubt';
+const DECIDED_ONCE =
+  'a decision counts once: for an open call, with the digest that was seen, before it expires';
+const PAUSE_HOLDS = 'a paused run starts only what its requested steps allow';
+const STALE = 'a report from an older start is ignored';
+const STRANGE = 'every valid event is accepted, and every invalid one is ignored';
+const ANSWERED = 'every step completes: none throws or loops forever';
 
 type Planted = { name: string; machine: AgentMachine; breaks: string; within?: number; maxStates?: number };
 
@@ -334,7 +334,7 @@ const PLANTED: readonly Planted[] = [
       ...fold(context, event),
       failures: new Map() as unknown as Context['failures'],
     })),
-    breaks: 'everything the chart knows is JSON',
+    breaks: 'the state of the chart is plain JSON',
   },
   {
     name: 'what was decided is not told',
@@ -344,13 +344,13 @@ const PLANTED: readonly Planted[] = [
   {
     name: 'text of a failed attempt is left standing',
     machine: withActions({ discardText: () => {} }),
-    breaks: 'what a reader saw of an attempt that came to nothing is taken back before anything follows',
+    breaks: 'text shown by a failed attempt is discarded before the run continues',
     within: 3,
   },
   {
     name: 'nobody watches over what expires',
     machine: withActions({ startExpiryTimer: () => {} }),
-    breaks: 'every service is stopped once, and what runs is what the state waits for',
+    breaks: 'every service is stopped once, and the running services are those the state waits for',
     within: 2,
   },
   {

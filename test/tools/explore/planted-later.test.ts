@@ -51,8 +51,8 @@ const lettingThroughAfter = (happened: (before: Context) => boolean) =>
     return event.type === 'turn.completed' && happened(context) ? letThrough(after, () => true) : after;
   });
 
-const LET_THROUGH = /needs approval is never let through/;
-const AS_PROPOSED = /runs as it was proposed/;
+const LET_THROUGH = /needs approval never proceeds without one/;
+const AS_PROPOSED = /runs with its proposed input/;
 const ONE_RESULT = /exactly one result/;
 const MESSAGES = /no message is lost/;
 

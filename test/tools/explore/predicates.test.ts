@@ -168,7 +168,7 @@ describe('a predicate of the user', () => {
       { name: 'one', holds: () => true },
     ];
     expect(() => explore(agentWith({}), { invariants: twice })).toThrow(EngineError);
-    const taken = 'every event is answered: no step throws or goes on for ever';
+    const taken = 'every step completes: none throws or loops forever';
     expect(() => explore(agentWith({}), { invariants: { [taken]: () => true } })).toThrow(/another name/);
   });
 });
@@ -178,7 +178,7 @@ describe('what an exploration says of itself', () => {
     const report = explore(agentWith({ tools: [plain('lookup'), makeRefund(true)] }), { maxStates: 200 });
     expect(report.complete).toBe(false);
     expect(report.states).toBeLessThanOrEqual(210);
-    expect(report.notes.join()).toMatch(/not all walked/);
+    expect(report.notes.join()).toMatch(/stopped at the maximum of states/);
   });
 
   it('a small agent is walked over completely, edges of tools and finishers included', () => {

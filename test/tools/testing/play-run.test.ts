@@ -60,9 +60,15 @@ describe('a recording played again', () => {
       );
       return await playRun(recording).catch(error => error.message);
     };
-    expect(await without('approval.decided')).toMatch(/at event 3 of 4, tool.settled call_0_1, nobody asked/);
-    expect(await without('turn.completed')).toMatch(/at event 1 of 4, tool.settled call_0_0, nobody asked/);
-    expect(await without('tool.settled')).toMatch(/at event 3 of 4, tool.settled call_0_1, nobody asked/);
+    expect(await without('approval.decided')).toMatch(
+      /at event 3 of 4, tool.settled call_0_1: the run has no running call/,
+    );
+    expect(await without('turn.completed')).toMatch(
+      /at event 1 of 4, tool.settled call_0_0: the run has no running call/,
+    );
+    expect(await without('tool.settled')).toMatch(
+      /at event 3 of 4, tool.settled call_0_1: the run has no running call/,
+    );
   });
 
   test('of a run that another store has begun is refused', async () => {

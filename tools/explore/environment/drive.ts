@@ -1,17 +1,16 @@
 import type { Call } from '../../../machines/context.ts';
 import { statePath } from '../../../machines/step.ts';
-import type { ChartEvent } from '../../../protocol/event.ts';
 import type { ExploredAgent } from '../describe-agent.ts';
-import { stamp, starting, type Told } from '../events/make-events.ts';
+import { stamp, starting, type UntimedEvent } from '../events/make-events.ts';
 import { makeCallingTurn } from '../events/turn-reports.ts';
 import type { Explorer, Place } from '../explorer.ts';
 import type { Environment, Round } from './environment.ts';
-import { brokenCalls, listCalls } from './environments.ts';
+import { invalidCalls, listCalls } from './environments.ts';
 
-/** Events of one way: far beyond what any limit lets a run have. */
-const LONGEST = 5_000;
+/** The maximum of events of one path; far more than the usual limits allow. */
+const MAX_EVENTS = 5_000;
 
-/** Thin ways deep into a run. Every step is held to everything, and no other way is taken. */
+/** Follows single paths deep into a run. Every step is checked, but alternatives are not explored. */
 export class Drive {
   readonly #explorer: Explorer;
   readonly #agent: ExploredAgent;
@@ -23,13 +22,13 @@ export class Drive {
     this.#environment = environment;
   }
 
-  /** Places from which one more turn, call or failure reaches a limit. */
+  /** Returns places from which one more turn, call or failure reaches a limit. */
   listPlacesNearLimits(): Place[] {
     const { start } = this.#explorer;
     const { limits } = this.#agent.config;
     const places = [this.#spendTurns(limits.turns - 1)];
     const call = listCalls(this.#agent).find(({ executedBy }) => executedBy === 'engine');
-    if (call !== undefined && limits.toolCalls - 1 < LONGEST) {
+    if (call !== undefined && limits.toolCalls - 1 < MAX_EVENTS) {
       const all = Array.from({ length: Math.max(0, limits.toolCalls - 1) }, () => call);
       if (all.length > 0) places.push(this.#round(start, all));
     }
@@ -37,10 +36,10 @@ export class Drive {
     return places.filter((place, index) => places.indexOf(place) === index);
   }
 
-  /** To the end, or as far as anything goes: one tool over and over, all in turn, and turns without any. */
+  /** Follows paths up to each limit and past it: each tool repeatedly, all tools in turn, turns without a tool. */
   goDeep(): void {
     const { turns } = this.#agent.config.limits;
-    const rounds = Math.min(turns, LONGEST) + 3;
+    const rounds = Math.min(turns, MAX_EVENTS) + 3;
     const byTool = this.#agent.tools.map(tool => listCalls({ ...this.#agent, tools: [tool] }).slice(0, 1));
     const calls = byTool.flat();
     for (const call of calls) this.#repeat(rounds, () => [call]);
@@ -49,16 +48,16 @@ export class Drive {
     this.#fail(rounds);
   }
 
-  /** What is looked at, and not walked on from: more calls at once than the run may make. */
+  /** Checks rounds that are not explored further: more calls at once than the run may make. */
   tryProbes(): void {
     for (const round of this.#environment.probes) this.#callIn(this.#explorer.start, round);
   }
 
-  /** One turn after another that asks for a tool that does not exist: the least that a turn can be. */
+  /** Takes turns that only call an unknown tool: the cheapest turn. */
   #spendTurns(count: number): Place {
-    const [unknown] = brokenCalls(this.#agent);
+    const [unknown] = invalidCalls(this.#agent);
     let place = this.#explorer.start;
-    for (let turn = 0; turn < count && turn < LONGEST && unknown !== undefined; turn += 1) {
+    for (let turn = 0; turn < count && turn < MAX_EVENTS && unknown !== undefined; turn += 1) {
       const after = this.#callIn(place, [{ ...unknown, input: { try: turn } }]);
       if (after === null) return place;
       place = after;
@@ -66,11 +65,11 @@ export class Drive {
     return place;
   }
 
-  /** The same call that cannot run, over and over. */
+  /** Repeats one call that cannot run. */
   #fail(count: number): Place {
-    const [unknown] = brokenCalls(this.#agent);
+    const [unknown] = invalidCalls(this.#agent);
     let place = this.#explorer.start;
-    for (let turn = 0; turn < count && turn < LONGEST && unknown !== undefined; turn += 1) {
+    for (let turn = 0; turn < count && turn < MAX_EVENTS && unknown !== undefined; turn += 1) {
       const after = this.#callIn(place, [unknown]);
       if (after === null) return place;
       place = after;
@@ -87,15 +86,15 @@ export class Drive {
     }
   }
 
-  /** A turn of these calls, and all that it takes until the next one. */
+  /** Takes a turn with these calls, and every event up to the next turn. */
   #round(from: Place, round: Round): Place {
     const called = this.#callIn(from, round);
     if (called === null) return from;
     let place = called;
-    const longest = place.depth + 4 * round.length + 20;
+    const deepest = place.depth + 4 * round.length + 20;
     while (place.state.status === 'active' && !statePath(place.state).startsWith('turn')) {
-      const after = this.#goOn(place);
-      if (after === null || after.depth > longest) return place;
+      const after = this.#advance(place);
+      if (after === null || after.depth > deepest) return place;
       place = after;
     }
     return place;
@@ -104,23 +103,22 @@ export class Drive {
   #callIn(place: Place, round: Round): Place | null {
     const { context } = place.state;
     if (place.state.status !== 'active' || !statePath(place.state).startsWith('turn')) return null;
-    const told: Told = makeCallingTurn(round, context, this.#environment);
-    return this.#take(place, told);
+    return this.#take(place, makeCallingTurn(round, context, this.#environment));
   }
 
-  /** The first thing that leads on: everybody says yes. */
-  #goOn(place: Place): Place | null {
+  /** Takes the first event that advances the run; every call is approved and succeeds. */
+  #advance(place: Place): Place | null {
     const { context } = place.state;
     for (const call of context.calls) {
-      const told = this.#answer(call);
-      const after = told === null ? null : this.#take(place, told);
+      const event = this.#answer(call);
+      const after = event === null ? null : this.#take(place, event);
       if (after !== null) return after;
     }
     if (context.timer !== null) return this.#take(place, { type: 'timer.fired', at: context.timer });
     return statePath(place.state) === 'finishing' ? this.#take(place, { type: 'finishers.completed' }) : null;
   }
 
-  #answer({ callId, name, digest, status, attempt }: Call): Told | null {
+  #answer({ callId, name, digest, status, attempt }: Call): UntimedEvent | null {
     const [output = null] = this.#environment.outputs(name);
     switch (status) {
       case 'gated':
@@ -140,8 +138,7 @@ export class Drive {
     }
   }
 
-  #take(place: Place, told: Told): Place | null {
-    const event: ChartEvent = stamp(place.state.context, told);
-    return this.#explorer.take(place, event)?.place ?? null;
+  #take(place: Place, event: UntimedEvent): Place | null {
+    return this.#explorer.take(place, stamp(place.state.context, event))?.place ?? null;
   }
 }

@@ -4,8 +4,8 @@ import type { ChartState, Step } from '../../../machines/step.ts';
 import type { ServiceInput } from '../../../protocol/effect.ts';
 
 /**
- * The process ends here: another has the run's JSON and nothing else. Gives back the run as that one has it
- * and the services it starts, by id; throws what reading the JSON throws.
+ * Simulates the end of the process: restores the run from its JSON alone. Returns the restored state and the
+ * services to start, by id. Throws whatever reading the JSON throws.
  */
 export function dropProcess(
   state: ChartState,
@@ -18,17 +18,17 @@ export function dropProcess(
   };
 }
 
-/** What differs between two steps that should be equal, or `null`. */
+/** Returns the first difference between two steps, or `null` if they are equal. */
 export function compareSteps(expected: Step, found: Step): string | null {
   const [one, other] = [toText(expected), toText(found)];
-  return one === other ? null : tellDifference(one, other);
+  return one === other ? null : describeDifference(one, other);
 }
 
 function toText({ state: { value, context, status }, effects }: Step): string {
   return JSON.stringify({ value, status, effects, context });
 }
 
-function tellDifference(expected: string, found: string): string {
+function describeDifference(expected: string, found: string): string {
   let at = 0;
   while (expected[at] === found[at]) at += 1;
   const from = Math.max(0, at - 60);

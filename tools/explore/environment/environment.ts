@@ -2,43 +2,47 @@ import type { QualifiedCall } from '../../../protocol/event.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
 import type { FinishReason, Usage } from '../../../protocol/turn.ts';
 
-/** A call the model may make, without what only the moment gives. */
+/** A call that the model may make. Its id, digest and expiry are added when it is made. */
 export type CallTemplate = Omit<QualifiedCall, 'callId' | 'digest' | 'expiresAt'> & { expiresInMs?: number };
 
 /** The calls of one turn. */
 export type Round = readonly CallTemplate[];
 
-/** What the outside may come up with: the model, the tools and the people. */
+/** What the model, the tools and people may do during an exploration. */
 export type Environment = {
-  /** What the first turn may call, and the later ones. */
+  /** The calls of the first turn, and of later turns. */
   firstRounds: readonly Round[];
   rounds: readonly Round[];
-  /** Rounds that are tried at the start and not walked on from. */
+  /** Rounds that are checked at the start and not explored further. */
   probes: readonly Round[];
-  /** The calls that come with every finish reason, with a text before them. */
+  /** The calls that are combined with a text and every finish reason. */
   cutOff: Round;
-  /** Finish reasons of turns that stop without calls. */
+  /** The finish reasons of turns without calls. */
   endings: readonly FinishReason[];
-  /** Whether the first turn may end the run. */
+  /** Whether the first turn may be the answer. */
   mayAnswerAtOnce: boolean;
-  /** What each turn spends. */
+  /** The usage of each turn. */
   usage: Usage | null;
+  /** The duration of each turn in ms. */
   turnMs: number;
+  /** The outputs that a tool may return. */
   outputs(tool: string): readonly JsonValue[];
-  /** An input a person may put in the place of another. */
+  /** The input that replaces a call's input when a person edits it. */
   editedInput(call: QualifiedCall): JsonValue;
-  /** Attempts of one start of a call, the first included. */
+  /** The number of attempts of a call, including the first. */
   attempts(tool: string): number;
+  /** Whether the outcome of the call may be unknown. */
   doubts(call: QualifiedCall): boolean;
+  /** Whether the call may wait for a sub-agent. */
   suspends(call: QualifiedCall): boolean;
-  /** Whether decisions are made for later calls too. */
+  /** Whether decisions may also apply to later calls. */
   sticky: boolean;
-  /** Whether somebody changes the transcript, once a turn, and the parameters. */
+  /** Whether the transcript (once per turn) and the parameters are edited. */
   edits: boolean;
-  /** Whether people write, pause, step and cancel, besides saying what the run asks for. */
-  people: boolean;
-  /** How many unread messages there may be. Default 1. */
+  /** Whether people send messages, pause, step and cancel, in addition to deciding about calls. */
+  clientEvents: boolean;
+  /** The maximum of unread messages. Default 1. */
   mostUnread?: number;
-  /** Whether what must not be taken is offered too: stale, unknown, decided, expired. */
-  unfit: boolean;
+  /** Whether events that must be ignored are offered: stale, unknown, already decided, expired. */
+  invalidEvents: boolean;
 };

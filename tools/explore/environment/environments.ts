@@ -2,7 +2,7 @@ import type { FinishReason } from '../../../protocol/turn.ts';
 import type { ExploredAgent, ExploredTool, Gate } from '../describe-agent.ts';
 import type { CallTemplate, Environment, Round } from './environment.ts';
 
-/** How a turn may end without being cut short by an error, which is no turn. */
+/** The finish reasons of a completed turn. An error is not among them: it fails the turn. */
 const ENDINGS: readonly FinishReason[] = [
   'stop',
   'tool_calls',
@@ -12,16 +12,16 @@ const ENDINGS: readonly FinishReason[] = [
   'unknown',
 ];
 
-/** Rounds of two calls are made of tools of their own kind each, or of every tool where there are few. */
+/** Up to this many tools, rounds of two calls combine every tool; above it, one tool of each kind. */
 const FEW_TOOLS = 5;
 
-/** All that can come to an agent: every call of every tool, two at a time, people, and what must not be taken. */
-export function makeEnvironment(agent: ExploredAgent, tellsToolsApart: boolean): Environment {
+/** Returns the full environment of an agent: every call of every tool, pairs of calls, people, invalid events. */
+export function makeEnvironment(agent: ExploredAgent, distinguishesTools: boolean): Environment {
   const { config } = agent;
   const singles = listCalls(agent).map(call => [call]);
-  const broken = brokenCalls(agent).map(call => [call]);
+  const broken = invalidCalls(agent).map(call => [call]);
   const noTools = config.toolChoice === 'none';
-  const rounds: Round[] = noTools ? [] : [...singles, ...broken, ...listPairs(agent, tellsToolsApart)];
+  const rounds: Round[] = noTools ? [] : [...singles, ...broken, ...listPairs(agent, distinguishesTools)];
   const firstRounds = rounds.filter(round => isForced(round, agent));
   const [cutOff = []] = [...singles, ...broken];
   const tools = new Map(agent.tools.map(tool => [tool.name, tool]));
@@ -44,19 +44,19 @@ export function makeEnvironment(agent: ExploredAgent, tellsToolsApart: boolean):
     suspends: ({ name }) => tools.get(name)?.isSubAgent ?? false,
     sticky: agent.tools.some(({ calls }) => calls.some(({ gates }) => gates.some(({ gate }) => gate))),
     edits: false,
-    people: true,
-    unfit: true,
+    clientEvents: true,
+    invalidEvents: true,
   };
 }
 
-/** Every call of every tool: each input with each answer about its approval. */
+/** Returns every call of every tool: each input with each answer about its approval. */
 export function listCalls({ tools }: ExploredAgent): CallTemplate[] {
   return tools.flatMap(tool =>
     tool.calls.flatMap(({ input, gates }) => gates.map(gate => makeTemplate(tool, input, gate))),
   );
 }
 
-/** One call of each kind the chart tells apart. */
+/** Returns one call of each kind that the chart distinguishes. */
 export function listKinds(agent: ExploredAgent): CallTemplate[] {
   const kinds = new Map<string, CallTemplate>();
   for (const call of listCalls(agent)) {
@@ -71,20 +71,20 @@ export function listKinds(agent: ExploredAgent): CallTemplate[] {
   return [...kinds.values()];
 }
 
-function listPairs(agent: ExploredAgent, tellsToolsApart: boolean): Round[] {
+function listPairs(agent: ExploredAgent, distinguishesTools: boolean): Round[] {
   const ofTools = agent.tools.flatMap(tool => listCalls({ ...agent, tools: [tool] }).slice(0, 1));
   const kinds = listKinds(agent);
-  const all = tellsToolsApart && agent.tools.length <= FEW_TOOLS ? [...kinds, ...ofTools] : kinds;
+  const all = distinguishesTools && agent.tools.length <= FEW_TOOLS ? [...kinds, ...ofTools] : kinds;
   const texts = all.map(call => JSON.stringify(call));
   const calls = all.filter((_, index) => texts.indexOf(texts[index] ?? '') === index);
   const [first] = calls;
-  const broken = brokenCalls(agent).slice(0, 1);
+  const broken = invalidCalls(agent).slice(0, 1);
   const pairs = calls.flatMap((call, index) => calls.slice(index).map(other => [call, other]));
   return first === undefined ? [] : [...pairs, ...broken.map(call => [call, first])];
 }
 
-/** A tool that does not exist, and arguments that are not valid. */
-export function brokenCalls({ tools }: ExploredAgent): CallTemplate[] {
+/** Returns a call of an unknown tool, and a call with invalid arguments. */
+export function invalidCalls({ tools }: ExploredAgent): CallTemplate[] {
   const refused = {
     sideEffect: 'none',
     reconcilable: false,
@@ -104,19 +104,19 @@ export function brokenCalls({ tools }: ExploredAgent): CallTemplate[] {
   ];
 }
 
-/** More calls at once than the whole run may make. */
+/** A round of more calls than the whole run may make. */
 function listProbes(agent: ExploredAgent): Round[] {
   const { toolCalls } = agent.config.limits;
   const call = listCalls(agent).find(({ executedBy }) => executedBy === 'engine');
-  return call === undefined || toolCalls > MOST_AT_ONCE
+  return call === undefined || toolCalls > MAX_CALLS
     ? []
     : [Array.from({ length: toolCalls + 1 }, () => call)];
 }
 
-/** A turn of more calls is not tried. */
-const MOST_AT_ONCE = 1_000;
+/** The maximum of calls in one turn. */
+const MAX_CALLS = 1_000;
 
-/** What the first turn may call where the agent forces a choice. */
+/** Whether the first turn may make the round, if the agent's toolChoice forces a tool. */
 function isForced(round: Round, { config, tools }: ExploredAgent): boolean {
   const { toolChoice } = config;
   if (typeof toolChoice !== 'object' || tools.every(({ name }) => name !== toolChoice.name)) return true;

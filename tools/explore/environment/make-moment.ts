@@ -2,17 +2,17 @@ import type { ChartState } from '../../../machines/step.ts';
 import type { Effect } from '../../../protocol/effect.ts';
 import type { Moment } from '../invariants/invariant.ts';
 
-export type MomentParts = {
+type MomentParts = {
   before: ChartState | null;
   event: Moment['event'];
   after: ChartState;
   effects: readonly Effect[];
   listEvents(): Moment['events'];
-  /** Told when a predicate reads the transcript or the events: it can tell runs apart by their past. */
+  /** Called when an invariant reads the transcript or the events: its answer may then depend on earlier rounds. */
   onLookBack?(): void;
 };
 
-/** A step as predicates see it. */
+/** Returns a step as the argument of the user's invariants. */
 export function makeMoment({ before, event, after, effects, listEvents, onLookBack }: MomentParts): Moment {
   return {
     context: watchReads(after.context, onLookBack),

@@ -1,20 +1,20 @@
 import type { Limits } from '../../../protocol/config.ts';
 import type { Spent } from '../../../protocol/event.ts';
 
-/** What a run has spent, counted from its events. */
+/** What a run has spent, computed from its events. */
 export type Spending = {
   turns: number;
-  /** Of these, the turns of sub-agents. */
+  /** The turns of sub-agents, included in `turns`. */
   fromElsewhere: number;
   toolCalls: number;
-  /** Calls that were refused because `toolCalls` was used up. */
+  /** The calls that were refused because the limit `toolCalls` was reached. */
   denied: number;
   tokens: number;
   cost: number;
   activeMs: number;
-  /** Up to when the running batch's time is counted. */
+  /** Until when the time of the running batch has been counted. */
   activeSince: number | null;
-  /** Failures in a row, by digest. */
+  /** Consecutive failures, by call digest. */
   failures: Readonly<Record<string, number>>;
 };
 
@@ -30,11 +30,13 @@ export const NOTHING_SPENT: Spending = {
   failures: {},
 };
 
+/** Counts the outcome of a call; a success resets the failures of its digest. */
 export function countOutcome(spending: Spending, digest: string, failed: boolean): Spending {
   const { [digest]: before = 0, ...others } = spending.failures;
   return { ...spending, failures: failed ? { ...others, [digest]: before + 1 } : others };
 }
 
+/** Adds what a sub-agent's run spent. */
 export function addSpent(spending: Spending, spent: Spent): Spending {
   const { usage } = spent;
   return {
@@ -48,7 +50,7 @@ export function addSpent(spending: Spending, spent: Spent): Spending {
   };
 }
 
-/** Says which limit is used up, or `null`. `toolCalls` is once a call was refused for it. */
+/** Describes the limit that is reached, or returns `null`. `toolCalls` is reached once a call was refused for it. */
 export function findSpentLimit(spending: Spending, limits: Limits): string | null {
   const counts: [string, number, number | undefined][] = [
     ['turns', spending.turns, limits.turns],
@@ -63,9 +65,12 @@ export function findSpentLimit(spending: Spending, limits: Limits): string | nul
     ['repeatedFailures', mostFailures(spending), limits.repeatedFailures],
   ];
   const reached = counts.find(([, used, limit]) => limit !== undefined && used >= limit);
-  return reached === undefined ? null : `${reached[0]} were ${reached[1]} of ${reached[2]}`;
+  return reached === undefined
+    ? null
+    : `the limit ${reached[0]} was reached (${reached[1]} of ${reached[2]})`;
 }
 
+/** Returns the highest number of consecutive failures of one call. */
 export function mostFailures({ failures }: Spending): number {
   return Object.values(failures).reduce((most, count) => Math.max(most, count), 0);
 }

@@ -5,41 +5,49 @@ import type { JsonValue } from '../../../protocol/json.ts';
 import type { Environment } from '../environment/environment.ts';
 import { listClientEvents, listDecisions, listEdits, QUARANTINED } from './client-events.ts';
 import { listInvalidEvents } from './invalid-events.ts';
-import { answering, failing, settling, stamp, starting, type Told, type ToldOf } from './make-events.ts';
+import {
+  answering,
+  failing,
+  settling,
+  stamp,
+  starting,
+  type UntimedEvent,
+  type UntimedOf,
+} from './make-events.ts';
 import { listTurnReports } from './turn-reports.ts';
 
 /**
- * Every event worth offering in a state; which of them the chart has to take is `isEnabled`'s to say. What people
- * decide makes no difference any more to a run that is being cancelled.
+ * Returns the events to offer in a state; `isEnabled` decides which of them the chart must accept. Decisions are
+ * left out while the run is being cancelled: they have no effect.
  */
 export function generateEvents(state: ChartState, environment: Environment): ChartEvent[] {
   const { context } = state;
   const place = statePath(state);
   const isOpen = context.cancelling === null;
-  const told = [
-    ...(isOpen ? listReports(place, context, environment) : listLastReports(place, context)),
+  const events = [
+    ...(isOpen ? listReports(place, context, environment) : listFinalReports(place, context)),
     ...(isOpen ? context.calls.flatMap(call => listDecisions(context, call, environment)) : []),
-    ...(environment.people ? listClientEvents(context, environment) : []),
+    ...(environment.clientEvents ? listClientEvents(context, environment) : []),
     ...(environment.edits && isOpen ? listEdits(place, context) : []),
-    ...(environment.unfit ? listInvalidEvents(context, place) : []),
+    ...(environment.invalidEvents ? listInvalidEvents(context, place) : []),
   ];
-  return told.map(one => stamp(context, one));
+  return events.map(event => stamp(context, event));
 }
 
-/** What was under way when the run was to be cancelled comes to an end, one way or another. */
-function listLastReports(place: string, { calls }: Context): Told[] {
+/** The outcomes of what was running when the run was cancelled. */
+function listFinalReports(place: string, { calls }: Context): UntimedEvent[] {
   if (place.startsWith('turn')) return [answering('at last'), failing()];
   if (place === 'finishing') return [{ type: 'finishers.completed' }];
   const running = calls.filter(({ status }) => status === 'running' || status === 'reconciling');
-  return running.flatMap(({ callId }): Told[] => [
+  return running.flatMap(({ callId }): UntimedEvent[] => [
     settling(callId),
-    { type: 'tool.doubted', callId, reason: 'who knows' },
+    { type: 'tool.doubted', callId, reason: 'unknown outcome' },
   ]);
 }
 
-const quarantined = ({ people }: Environment): Told[] => (people ? [QUARANTINED] : []);
+const quarantined = ({ clientEvents }: Environment): UntimedEvent[] => (clientEvents ? [QUARANTINED] : []);
 
-function listReports(place: string, context: Context, environment: Environment): Told[] {
+function listReports(place: string, context: Context, environment: Environment): UntimedEvent[] {
   switch (place) {
     case 'turn.planning':
     case 'turn.finalStreaming':
@@ -65,7 +73,7 @@ function listReports(place: string, context: Context, environment: Environment):
   }
 }
 
-function listToolReports({ calls, now }: Context, call: Call, environment: Environment): Told[] {
+function listToolReports({ calls, now }: Context, call: Call, environment: Environment): UntimedEvent[] {
   const { callId, status, attempt, name } = call;
   const isRunning = status === 'running';
   const isActing = isRunning || status === 'reconciling';
@@ -74,19 +82,19 @@ function listToolReports({ calls, now }: Context, call: Call, environment: Envir
   const late = Math.max(0, ...expiries);
   const [output = null] = environment.outputs(name);
   return [
-    ...(status === 'queued' || status === 'reconciling' || mayRetry || (environment.unfit && !isRunning)
+    ...(status === 'queued' ||
+    status === 'reconciling' ||
+    mayRetry ||
+    (environment.invalidEvents && !isRunning)
       ? [starting(callId, attempt + 1)]
       : []),
     ...(isActing ? environment.outputs(name).map(value => settlingWith(callId, value)) : []),
-    ...(isActing
-      ? [settling(callId, 'it broke', true)]
-      : environment.unfit
-        ? [settlingWith(callId, output)]
-        : []),
+    ...(isActing ? [settling(callId, 'it broke', true)] : []),
+    ...(!isActing && environment.invalidEvents ? [settlingWith(callId, output)] : []),
     ...(isActing && environment.doubts(call)
-      ? [{ type: 'tool.doubted', callId, reason: 'who knows' } as const]
+      ? [{ type: 'tool.doubted', callId, reason: 'unknown outcome' } as const]
       : []),
-    ...(isRunning || environment.unfit ? [{ type: 'tool.interrupted', callId } as const] : []),
+    ...(isRunning || environment.invalidEvents ? [{ type: 'tool.interrupted', callId } as const] : []),
     ...(isRunning && environment.suspends(call)
       ? [{ type: 'tool.suspended', callId, childRunId: `child_${callId}` } as const]
       : []),
@@ -94,7 +102,7 @@ function listToolReports({ calls, now }: Context, call: Call, environment: Envir
   ];
 }
 
-const settlingWith = (callId: string, output: JsonValue): ToldOf<'tool.settled'> => ({
+const settlingWith = (callId: string, output: JsonValue): UntimedOf<'tool.settled'> => ({
   type: 'tool.settled',
   callId,
   output,

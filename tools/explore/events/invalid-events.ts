@@ -1,11 +1,14 @@
 import type { Context } from '../../../machines/context.ts';
 import { QUARANTINED, receiving, resolving } from './client-events.ts';
-import { answering, failing, settling, starting, type Told } from './make-events.ts';
+import { answering, failing, settling, starting, type UntimedEvent } from './make-events.ts';
 
-/** Reports out of place or of an older start, and words about calls nobody knows. */
-export function listInvalidEvents({ generation, calls, paused, cancelling }: Context, place: string): Told[] {
+/** Returns reports from an older start or in the wrong state, and decisions about unknown calls. */
+export function listInvalidEvents(
+  { generation, calls, paused, cancelling }: Context,
+  place: string,
+): UntimedEvent[] {
   const callId = calls.find(({ status }) => status === 'running')?.callId ?? calls[0]?.callId ?? 'unknown';
-  const reports: Told[] = [
+  const reports: UntimedEvent[] = [
     { type: 'text.started' },
     answering('stale'),
     failing(),
@@ -31,8 +34,8 @@ export function listInvalidEvents({ generation, calls, paused, cancelling }: Con
   ];
 }
 
-/** A timer's generation is its own, so it cannot be due where none was started. */
-function belongs(type: Told['type'], place: string): boolean {
+/** Whether an event of the type may be valid in the state. A timer can only fire where one was started. */
+function belongs(type: UntimedEvent['type'], place: string): boolean {
   if (type === 'run.quarantined') return /^(turn|executingTools|finishing)/.test(place);
   if (type.startsWith('tool.')) return place === 'executingTools';
   if (type.startsWith('finishers.')) return place === 'finishing';

@@ -1,10 +1,11 @@
+import type { CallStatus } from '../../../machines/context.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import type { ServiceName } from '../../../protocol/effect.ts';
 import type { ChartEvent } from '../../../protocol/event.ts';
 import { find } from '../reference/reference-calls.ts';
-import type { ReferenceCall, ReferenceModel, Stage } from '../reference/reference-model.ts';
+import type { ReferenceCall, ReferenceModel } from '../reference/reference-model.ts';
 
-/** Whether the chart has to take an event; all others it must leave alone. The rules, without the chart's guards. */
+/** Whether the chart must accept the event; it must ignore all others. States the rules independently of the chart's guards. */
 export function isEnabled(
   event: ChartEvent,
   reference: ReferenceModel,
@@ -24,15 +25,15 @@ export function isEnabled(
     case 'run.unpaused':
       return reference.paused;
     case 'approval.decided':
-      return isOpenTo(event, find(reference, event.callId));
+      return isDecidable(event, find(reference, event.callId));
     case 'result.received':
-      return stands(reference, event.callId, 'away');
+      return hasStage(reference, event.callId, 'waiting');
     case 'doubt.resolved':
-      return stands(reference, event.callId, 'doubted');
+      return hasStage(reference, event.callId, 'doubted');
     case 'transcript.edited': {
-      const rests = typeof value === 'object' && 'resting' in value;
+      const isResting = typeof value === 'object' && 'resting' in value;
       const digests = new Map(event.calls.map(({ callId, digest }) => [callId, digest]));
-      return rests && reference.calls.every(entry => isFree(entry) || isKept(entry, digests));
+      return isResting && reference.calls.every(entry => isFree(entry) || isKept(entry, digests));
     }
     case 'run.quarantined':
       return (['modelTurn', 'toolBatch', 'finishers'] as const).some(id => id in reference.running);
@@ -40,25 +41,25 @@ export function isEnabled(
     case 'calls.started':
     case 'turn.completed':
     case 'turn.failed':
-      return comesFrom('modelTurn', event, reference);
+      return isCurrentReport('modelTurn', event, reference);
     case 'tool.started':
-      return reports(event, reference, 'queued', 'running', 'asking');
+      return isReportFor(event, reference, 'queued', 'running', 'reconciling');
     case 'tool.settled':
     case 'tool.doubted':
-      return reports(event, reference, 'running', 'asking');
+      return isReportFor(event, reference, 'running', 'reconciling');
     case 'tool.interrupted':
     case 'tool.suspended':
-      return reports(event, reference, 'running');
+      return isReportFor(event, reference, 'running');
     case 'timer.fired':
-      return comesFrom('timer', event, reference);
+      return isCurrentReport('timer', event, reference);
     case 'finishers.completed':
     case 'finishers.rejected':
-      return comesFrom('finishers', event, reference);
+      return isCurrentReport('finishers', event, reference);
   }
 }
 
-/** The call is undecided, it is the one that was seen, and its time is not over. */
-function isOpenTo(
+/** Whether the call awaits approval, has the digest that was seen, and has not expired. */
+function isDecidable(
   { digest, at }: Extract<ChartEvent, { type: 'approval.decided' }>,
   entry: ReferenceCall | undefined,
 ): boolean {
@@ -67,7 +68,7 @@ function isOpenTo(
   return expiresAt === undefined || at < expiresAt;
 }
 
-function comesFrom(
+function isCurrentReport(
   id: ServiceName,
   { generation }: { generation: number },
   { running }: ReferenceModel,
@@ -75,25 +76,25 @@ function comesFrom(
   return running[id]?.generation === generation;
 }
 
-function reports(
+function isReportFor(
   event: { generation: number; callId: string },
   reference: ReferenceModel,
-  ...stages: readonly Stage[]
+  ...stages: readonly CallStatus[]
 ): boolean {
-  return comesFrom('toolBatch', event, reference) && stands(reference, event.callId, ...stages);
+  return isCurrentReport('toolBatch', event, reference) && hasStage(reference, event.callId, ...stages);
 }
 
-function stands(reference: ReferenceModel, callId: string, ...stages: readonly Stage[]): boolean {
+function hasStage(reference: ReferenceModel, callId: string, ...stages: readonly CallStatus[]): boolean {
   const stage = find(reference, callId)?.stage;
   return stage !== undefined && stages.includes(stage);
 }
 
-/** Nobody has it: not a batch that was left, no client, and it cannot have happened. */
+/** Whether an edit may drop the call: no batch or client has it, and it cannot have happened. */
 function isFree({ stage }: ReferenceCall): boolean {
   return stage === 'ready' || stage === 'gated' || stage === 'settled';
 }
 
 function isKept({ call, stage, digest }: ReferenceCall, digests: ReadonlyMap<string, string>): boolean {
-  const isOwed = stage === 'queued' || stage === 'running' || stage === 'asking';
+  const isOwed = stage === 'queued' || stage === 'running' || stage === 'reconciling';
   return !isOwed && digests.get(call.callId) === digest;
 }

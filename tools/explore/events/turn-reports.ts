@@ -1,18 +1,23 @@
 import { digestCall } from '../../../engine/journal/digest.ts';
 import type { Context } from '../../../machines/context.ts';
 import type { QualifiedCall } from '../../../protocol/event.ts';
+import { given } from '../../../protocol/json.ts';
 import type { Environment, Round } from '../environment/environment.ts';
-import { answering, failing, makeTurn, type Told } from './make-events.ts';
+import { answering, failing, makeTurn, type UntimedEvent } from './make-events.ts';
 
-/** The round's calls as the turn under way would make them. */
-export function makeRound(round: Round, context: Context): QualifiedCall[] {
+/** Returns the calls of a round as the current turn makes them. */
+function makeRound(round: Round, context: Context): QualifiedCall[] {
   return round.map((call, index) => {
-    const suffix = round.length === 1 ? '' : index < 26 ? String.fromCharCode(97 + index) : `_${index}`;
+    const suffix = round.length === 1 ? '' : suffixOf(index);
     return nameCall(call, `${call.name}_${context.turn.number}${suffix}`, context);
   });
 }
 
-/** A call as it gets its id, its digest and the time it expires. */
+function suffixOf(index: number): string {
+  return index < 26 ? String.fromCharCode(97 + index) : `_${index}`;
+}
+
+/** Returns a call with its id, its digest and its expiry. */
 export function nameCall(
   { expiresInMs, ...call }: Round[number],
   callId: string,
@@ -22,12 +27,12 @@ export function nameCall(
     callId,
     ...call,
     digest: digestCall(call.name, call.input),
-    ...(expiresInMs === undefined ? {} : { expiresAt: now + 1 + expiresInMs }),
+    ...given({ expiresAt: expiresInMs === undefined ? undefined : now + 1 + expiresInMs }),
   };
 }
 
-/** A turn's calls and what it spends, as `turn.completed`. */
-export function makeCallingTurn(round: Round, context: Context, environment: Environment): Told {
+/** Returns a `turn.completed` with the calls of a round and the environment's usage. */
+export function makeCallingTurn(round: Round, context: Context, environment: Environment): UntimedEvent {
   return { ...makeTurn({ calls: makeRound(round, context) }), ...spendTurn(context, environment) };
 }
 
@@ -38,18 +43,18 @@ function spendTurn(context: Context, { usage, turnMs }: Environment) {
   return { provider, model, usage, startedAt, continuation: { provider, model, instructions: '', token } };
 }
 
-/** All that a model call may come to. */
-export function listTurnReports(context: Context, environment: Environment): Told[] {
+/** Returns every outcome of a model call. */
+export function listTurnReports(context: Context, environment: Environment): UntimedEvent[] {
   const { now, turns } = context;
   const rounds = turns === 0 ? environment.firstRounds : environment.rounds;
   const startedAt = now + 1 - environment.turnMs;
-  const cutOff = turns === 0 && !environment.mayAnswerAtOnce ? [] : environment.endings;
-  const ways: Told[] = [
+  const mayAnswer = turns > 0 || environment.mayAnswerAtOnce;
+  const reports: UntimedEvent[] = [
     { type: 'text.started' },
     { type: 'calls.started' },
-    ...(turns === 0 && !environment.mayAnswerAtOnce ? [] : [answering('done')]),
+    ...(mayAnswer ? [answering('done')] : []),
     ...rounds.map(round => makeTurn({ calls: makeRound(round, context) })),
-    ...cutOff.map(finishReason => makeTurn({ finishReason })),
+    ...(mayAnswer ? environment.endings.map(finishReason => makeTurn({ finishReason })) : []),
     ...(environment.cutOff.length === 0
       ? []
       : environment.endings.map(finishReason =>
@@ -60,5 +65,5 @@ export function listTurnReports(context: Context, environment: Environment): Tol
     { ...failing({ retryAt: now + 10_000 }), startedAt },
   ];
   const spent = spendTurn(context, environment);
-  return ways.map(told => (told.type === 'turn.completed' ? { ...told, ...spent } : told));
+  return reports.map(event => (event.type === 'turn.completed' ? { ...event, ...spent } : event));
 }

@@ -3,26 +3,27 @@ import type { Effect, ServiceName } from '../../../protocol/effect.ts';
 import type { ChartEvent } from '../../../protocol/event.ts';
 import type { ReferenceModel } from '../reference/reference-model.ts';
 
-/** A step that was taken, or the start of a run, when there is no `before`. */
-export type Taken = {
+/** An accepted event and its step; the start of a run if `before` is `null`. */
+export type CheckedStep = {
   before: { state: ChartState; reference: ReferenceModel } | null;
   event: ChartEvent | null;
   after: ChartState;
   effects: readonly Effect[];
-  /** What has to be after the event. */
+  /** The expected state after the event. */
   reference: ReferenceModel;
 };
 
-/** Says what is wrong with a step, or `null`. */
-export type Property = (taken: Taken) => string | null;
+/** Returns what is wrong with a step, or `null`. */
+export type BuiltInInvariant = (step: CheckedStep) => string | null;
 
-export type Properties = Readonly<Record<string, Property>>;
+export type BuiltInInvariants = Readonly<Record<string, BuiltInInvariant>>;
 
+/** Whether the effects start the service. */
 export function startsService(effects: readonly Effect[], service: ServiceName): boolean {
   return effects.some(effect => effect.type === 'start' && effect.service === service);
 }
 
-/** Equal as JSON. */
+/** Whether two values are equal as JSON. */
 export function isSame(one: unknown, other: unknown): boolean {
   return one === other || JSON.stringify(one) === JSON.stringify(other);
 }

@@ -4,39 +4,42 @@ import type { Effect } from '../../../protocol/effect.ts';
 import { EngineError, messageOf } from '../../../protocol/error.ts';
 import type { ChartEvent, RunStarted } from '../../../protocol/event.ts';
 
-/** A step of a run, as a predicate sees it. */
+/** A step of a run, the argument of every invariant. */
 export type Moment = {
-  /** The run after the event. */
+  /** The context after the event. */
   context: Context;
-  /** The state it is in after the event, as XState has it: `'executingTools'`, `{ resting: 'paused' }`. */
+  /** The XState value after the event: `'executingTools'`, `{ resting: 'paused' }`. */
   value: ChartState['value'];
   event: RunStarted | ChartEvent;
-  /** The run before the event; `null` at its start. */
+  /** The run before the event; `null` for the start. */
   before: { context: Context; value: ChartState['value'] } | null;
-  /** What the chart asked for: services to start and to stop, decisions to publish. */
+  /** The effects of the event: services to start and stop, decisions to publish. */
   effects: readonly Effect[];
   /** All events of the run, this one included. */
   events: readonly (RunStarted | ChartEvent)[];
 };
 
 /**
- * Must hold at every step. `false`, a text (not an empty one) that says what is wrong, and throwing are a breach; anything
- * else is none. A function of its argument alone: the same step is looked at in many runs.
+ * A condition that must hold at every step. Returning `false` or a non-empty message, or throwing, reports a breach;
+ * any other value does not. Must be a pure function: the same step is checked in many runs.
  */
 export type Invariant = (moment: Moment) => boolean | string | undefined | null;
 
-/** By name, or functions that have a name of their own. */
+/** Invariants by name, or a list of named functions. */
 export type Invariants =
   | Readonly<Record<string, Invariant>>
   | readonly (Invariant | { name: string; holds: Invariant })[];
 
 export type NamedInvariant = { name: string; holds: Invariant };
 
-/** Throws `input-invalid` for what is no predicate, and for two of one name. */
+/**
+ * Returns the invariants with their names. Throws an `EngineError` `input-invalid` for one that is not a function
+ * and for a duplicate name.
+ */
 export function nameInvariants(invariants: Invariants): NamedInvariant[] {
   const named = isList(invariants)
-    ? invariants.map((given, index) =>
-        typeof given === 'function' ? { name: given.name || `invariant ${index + 1}`, holds: given } : given,
+    ? invariants.map((entry, index) =>
+        typeof entry === 'function' ? { name: entry.name || `invariant ${index + 1}`, holds: entry } : entry,
       )
     : Object.entries(invariants).map(([name, holds]): NamedInvariant => ({ name, holds }));
   const names = new Set<string>();
@@ -52,19 +55,20 @@ function isList(invariants: Invariants): invariants is readonly (Invariant | Nam
   return Array.isArray(invariants);
 }
 
-/** What a predicate says is wrong, or `null`. */
+/** Evaluates an invariant. Returns the message of its breach, or `null`. */
 export function findBreach({ holds }: NamedInvariant, moment: Moment): string | null {
   try {
     const verdict: unknown = holds(moment);
     if (verdict === false) return 'it does not hold';
-    if (verdict instanceof Promise) return 'the predicate is asynchronous: it has to answer at once';
+    if (verdict instanceof Promise)
+      return 'the invariant is asynchronous; it must return its answer directly';
     return typeof verdict === 'string' && verdict !== '' ? verdict : null;
   } catch (error) {
     return `it threw: ${messageOf(error)}`;
   }
 }
 
-function invalid(what: string): EngineError {
+function invalid(problem: string): EngineError {
   const expected = 'Expected { [name]: ({ context, value, event, before }) => boolean | string | undefined }';
-  return new EngineError('input-invalid', `${expected}, and ${what}.`);
+  return new EngineError('input-invalid', `${expected}, but ${problem}.`);
 }

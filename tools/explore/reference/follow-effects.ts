@@ -2,7 +2,7 @@ import type { Effect, NextAction } from '../../../protocol/effect.ts';
 import { findSpentLimit } from '../environment/spending.ts';
 import type { ReferenceModel } from './reference-model.ts';
 
-/** What runs after these effects, and what must not have been started: beyond a limit, or while paused. */
+/** Applies a step's effects: updates the running services and records invalid starts and stops. */
 export function followEffects(before: ReferenceModel, effects: readonly Effect[]): ReferenceModel {
   let reference = before;
   let decided: NextAction | null = null;
@@ -23,7 +23,7 @@ export function followEffects(before: ReferenceModel, effects: readonly Effect[]
 
 function stopService(reference: ReferenceModel, id: string): ReferenceModel {
   if (!(id in reference.running))
-    return { ...reference, misuse: [...reference.misuse, `${id} was stopped and is not running`] };
+    return { ...reference, misuse: [...reference.misuse, `${id} was stopped and was not running`] };
   const { [id]: _, ...running } = reference.running;
   return { ...reference, running };
 }
@@ -34,37 +34,39 @@ function startService(
   decided: NextAction | null,
 ): ReferenceModel {
   const misuse =
-    id in reference.running ? [...reference.misuse, `${id} was started and is running`] : reference.misuse;
+    id in reference.running
+      ? [...reference.misuse, `${id} was started and was already running`]
+      : reference.misuse;
   const begun = { ...reference, misuse, running: { ...reference.running, [id]: input } };
   switch (service) {
     case 'timer':
       return begun;
     case 'finishers':
-      return spendStep(begun, 'the finishers');
+      return spendStep(begun, 'finishers');
     case 'toolBatch': {
       const calls = begun.calls.map(call =>
         call.stage === 'ready' ? { ...call, stage: 'queued' as const } : call,
       );
       const spending = { ...begun.spending, activeSince: null };
-      return spendStep({ ...begun, calls, spending }, 'a batch of tools');
+      return spendStep({ ...begun, calls, spending }, 'a tool batch');
     }
     case 'modelTurn':
       return beginTurn(spendStep(begun, 'a model call'), decided);
   }
 }
 
-/** Beyond a limit only one call may begin: the closing one. */
+/** Once a limit is reached, only one model call may start: the closing call. */
 function beginTurn(reference: ReferenceModel, decided: NextAction | null): ReferenceModel {
   const { config, spending, closing, unfinished } = reference;
   const isFinal = decided?.type === 'streamFinal';
-  const closes = isFinal && decided.limit !== undefined;
+  const isClosing = isFinal && decided.limit !== undefined;
   const reached = findSpentLimit(spending, config.limits);
   const overruns: string[] = [];
   if (closing === 'over') overruns.push('a model was called after the closing call');
-  else if (reached !== null && !closes) overruns.push(`a model was called, and ${reached}`);
+  else if (reached !== null && !isClosing) overruns.push(`a model was called although ${reached}`);
   else if (reached !== null && config.onLimit === 'stop')
-    overruns.push(`a closing call was made, and ${reached}`);
-  else if (closing === 'begun' && !unfinished) overruns.push('a second closing call was begun');
+    overruns.push(`a closing call was made although ${reached} and onLimit is "stop"`);
+  else if (closing === 'begun' && !unfinished) overruns.push('a second closing call was started');
   return {
     ...reference,
     overruns: [...reference.overruns, ...overruns],
@@ -73,12 +75,13 @@ function beginTurn(reference: ReferenceModel, decided: NextAction | null): Refer
     inbox: [],
     shown: false,
     final: isFinal,
-    closing: closes ? 'begun' : closing,
+    closing: isClosing ? 'begun' : closing,
   };
 }
 
-function spendStep(reference: ReferenceModel, what: string): ReferenceModel {
+/** A paused run spends one requested step per service. */
+function spendStep(reference: ReferenceModel, service: string): ReferenceModel {
   if (!reference.paused) return reference;
   if (reference.steps > 0) return { ...reference, steps: reference.steps - 1 };
-  return { ...reference, unpaid: [...reference.unpaid, what] };
+  return { ...reference, unpaid: [...reference.unpaid, service] };
 }

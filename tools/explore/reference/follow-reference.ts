@@ -1,13 +1,15 @@
 import type { Step } from '../../../machines/step.ts';
 import type { ChartEvent, RunStarted } from '../../../protocol/event.ts';
 import type { Item } from '../../../protocol/item.ts';
+import { given } from '../../../protocol/json.ts';
 import { addSpent, NOTHING_SPENT } from '../environment/spending.ts';
 import { followEffects } from './follow-effects.ts';
 import { followEdit, followTurn } from './follow-turn.ts';
 import { change, closeRound, countFailure, find, refuseCalls, settle } from './reference-calls.ts';
 import type { ReferenceCall, ReferenceModel } from './reference-model.ts';
 
-export function beginLedger(started: RunStarted, step: Step): ReferenceModel {
+/** Returns the reference model of a run that has just started. */
+export function startReference(started: RunStarted, step: Step): ReferenceModel {
   const reference: ReferenceModel = {
     config: started.config,
     now: started.at,
@@ -35,107 +37,98 @@ export function beginLedger(started: RunStarted, step: Step): ReferenceModel {
   return followEffects(reference, step.effects);
 }
 
-/** What has to be after an event that the chart took. */
-export function followLedger(before: ReferenceModel, event: ChartEvent, step: Step): ReferenceModel {
-  const now = { ...before, now: Math.max(before.now, event.at), misuse: [], overruns: [], unpaid: [] };
-  return followEffects(closeRound(followEvent(now, event, step)), step.effects);
-}
-
-function followEvent(reference: ReferenceModel, event: ChartEvent, step: Step): ReferenceModel {
-  switch (event.type) {
-    case 'message.received': {
-      const { inbox, messages } = reference;
-      const received = {
-        ...reference,
-        inbox: [...inbox, ...event.items],
-        messages: [...messages, ...event.items],
-      };
-      return reference.config.onMessage === 'queue' ? received : refuseCalls(received, isGated);
-    }
-    case 'approval.decided':
-      return followDecision(reference, event);
-    case 'result.received':
-      return settle(addSpentBy(reference, event), event.callId, event);
-    case 'doubt.resolved':
-      switch (event.resolution.type) {
-        case 'retry':
-          return change(reference, event.callId, { stage: 'ready', mayStart: true });
-        case 'happened':
-          return settle(reference, event.callId, { output: event.resolution.output, isError: false });
-        case 'failed':
-          return settle(reference, event.callId, { output: event.resolution.reason, isError: true });
-      }
-      break;
-    case 'transcript.edited':
-      return followEdit(reference, event);
-    case 'pause.requested':
-      return { ...reference, paused: true };
-    case 'cancel.requested':
-      return { ...reference, cancelling: true };
-    case 'step.requested':
-      return { ...reference, paused: true, steps: reference.steps + 1 };
-    case 'run.unpaused':
-      return { ...reference, paused: false, steps: 0 };
-    case 'run.quarantined':
-      return { ...reference, paused: true, steps: 0, unfinished: 'modelTurn' in reference.running };
-    case 'turn.completed':
-      return followTurn(reference, event, step);
-    case 'turn.failed': {
-      const activeMs = reference.spending.activeMs + Math.max(0, event.at - event.startedAt);
-      return { ...reference, unfinished: true, spending: { ...reference.spending, activeMs } };
-    }
-    case 'tool.started': {
-      const started = find(reference, event.callId);
-      const since = reference.calls.some(isActing) ? reference.spending.activeSince : event.at;
-      const busy = { ...reference, spending: { ...reference.spending, activeSince: since } };
-      if (started === undefined) return busy;
-      const starts = started.starts + 1;
-      return change(busy, event.callId, { stage: 'running', starts, mayStart: false });
-    }
-    case 'tool.settled': {
-      const digest = find(reference, event.callId)?.digest;
-      const ended = addSpentBy(endActivity(reference, event.at), event);
-      const counted = digest === undefined ? ended : countFailure(ended, digest, event.isError);
-      return settle(counted, event.callId, event);
-    }
-    case 'tool.interrupted': {
-      const spending = { ...reference.spending, activeSince: event.at };
-      return change(
-        { ...reference, spending },
-        event.callId,
-        afterInterruption(find(reference, event.callId)),
-      );
-    }
-    case 'tool.doubted':
-      return change(endActivity(reference, event.at), event.callId, { stage: 'doubted' });
-    case 'tool.suspended':
-      return change(endActivity(reference, event.at), event.callId, { stage: 'away' });
-    case 'timer.fired':
-      return refuseCalls(
-        reference,
-        ({ stage, call }) =>
-          stage === 'gated' && call.expiresAt !== undefined && call.expiresAt <= reference.now,
-      );
-    case 'finishers.rejected': {
-      const { feedback } = event;
-      const message: Item = {
-        type: 'message',
-        role: 'developer',
-        content: [{ type: 'text', text: feedback }],
-      };
-      return { ...reference, transcript: [...reference.transcript, message] };
-    }
-    case 'text.started':
-      return { ...reference, shown: true };
-    case 'params.changed':
-    case 'run.cancelled':
-    case 'calls.started':
-    case 'finishers.completed':
-      return reference;
-  }
+/** Returns the reference model after an event that the chart accepted. */
+export function followReference(before: ReferenceModel, event: ChartEvent, step: Step): ReferenceModel {
+  const current = { ...before, now: Math.max(before.now, event.at), misuse: [], overruns: [], unpaid: [] };
+  const reduce = REDUCERS[event.type] as Reducer<ChartEvent>;
+  return followEffects(closeRound(reduce(current, event, step)), step.effects);
 }
 
 type Of<Type extends ChartEvent['type']> = Extract<ChartEvent, { type: Type }>;
+
+type Reducer<Event> = (reference: ReferenceModel, event: Event, step: Step) => ReferenceModel;
+
+const unchanged = (reference: ReferenceModel) => reference;
+
+/** What each event changes, stated independently of the chart's own fold. */
+const REDUCERS: { readonly [Type in ChartEvent['type']]: Reducer<Of<Type>> } = {
+  'message.received': followMessage,
+  'approval.decided': followDecision,
+  'result.received': (reference, event) => settle(addSpentBy(reference, event), event.callId, event),
+  'doubt.resolved': followResolution,
+  'transcript.edited': followEdit,
+  'params.changed': unchanged,
+  'pause.requested': reference => ({ ...reference, paused: true }),
+  'step.requested': reference => ({ ...reference, paused: true, steps: reference.steps + 1 }),
+  'run.unpaused': reference => ({ ...reference, paused: false, steps: 0 }),
+  'run.quarantined': reference => ({
+    ...reference,
+    paused: true,
+    steps: 0,
+    unfinished: 'modelTurn' in reference.running,
+  }),
+  'cancel.requested': reference => ({ ...reference, cancelling: true }),
+  'run.cancelled': unchanged,
+  'text.started': reference => ({ ...reference, shown: true }),
+  'calls.started': unchanged,
+  'turn.completed': followTurn,
+  'turn.failed': (reference, event) => {
+    const activeMs = reference.spending.activeMs + Math.max(0, event.at - event.startedAt);
+    return { ...reference, unfinished: true, spending: { ...reference.spending, activeMs } };
+  },
+  'tool.started': followStart,
+  'tool.settled': followSettlement,
+  'tool.interrupted': (reference, event) => {
+    const spending = { ...reference.spending, activeSince: event.at };
+    const interrupted = find(reference, event.callId);
+    return change({ ...reference, spending }, event.callId, afterInterruption(interrupted));
+  },
+  'tool.doubted': (reference, { at, callId }) =>
+    change(endActivity(reference, at), callId, { stage: 'doubted' }),
+  'tool.suspended': (reference, { at, callId }) =>
+    change(endActivity(reference, at), callId, { stage: 'waiting' }),
+  'timer.fired': reference => refuseCalls(reference, call => isExpired(call, reference.now)),
+  'finishers.completed': unchanged,
+  'finishers.rejected': (reference, { feedback }) => {
+    const content: Item = { type: 'message', role: 'developer', content: [{ type: 'text', text: feedback }] };
+    return { ...reference, transcript: [...reference.transcript, content] };
+  },
+};
+
+function followMessage(reference: ReferenceModel, { items }: Of<'message.received'>): ReferenceModel {
+  const { inbox, messages, config } = reference;
+  const received = { ...reference, inbox: [...inbox, ...items], messages: [...messages, ...items] };
+  return config.onMessage === 'queue' ? received : refuseCalls(received, ({ stage }) => stage === 'gated');
+}
+
+function followResolution(
+  reference: ReferenceModel,
+  { callId, resolution }: Of<'doubt.resolved'>,
+): ReferenceModel {
+  switch (resolution.type) {
+    case 'retry':
+      return change(reference, callId, { stage: 'ready', mayStart: true });
+    case 'happened':
+      return settle(reference, callId, { output: resolution.output, isError: false });
+    case 'failed':
+      return settle(reference, callId, { output: resolution.reason, isError: true });
+  }
+}
+
+function followStart(reference: ReferenceModel, { at, callId }: Of<'tool.started'>): ReferenceModel {
+  const started = find(reference, callId);
+  const activeSince = reference.calls.some(isActing) ? reference.spending.activeSince : at;
+  const active = { ...reference, spending: { ...reference.spending, activeSince } };
+  if (started === undefined) return active;
+  return change(active, callId, { stage: 'running', starts: started.starts + 1, mayStart: false });
+}
+
+function followSettlement(reference: ReferenceModel, event: Of<'tool.settled'>): ReferenceModel {
+  const digest = find(reference, event.callId)?.digest;
+  const ended = addSpentBy(endActivity(reference, event.at), event);
+  const counted = digest === undefined ? ended : countFailure(ended, digest, event.isError);
+  return settle(counted, event.callId, event);
+}
 
 function followDecision(reference: ReferenceModel, event: Of<'approval.decided'>): ReferenceModel {
   const decided = find(reference, event.callId);
@@ -150,10 +143,9 @@ function followDecision(reference: ReferenceModel, event: Of<'approval.decided'>
   switch (decision.type) {
     case 'approve':
       return change(ruled, event.callId, {
-        stage: executedBy === 'client' ? 'away' : 'ready',
+        stage: executedBy === 'client' ? 'waiting' : 'ready',
         approved: true,
-        ...(decision.input === undefined ? {} : { input: decision.input }),
-        ...(decision.editDigest === undefined ? {} : { digest: decision.editDigest }),
+        ...given({ input: decision.input, digest: decision.editDigest }),
       });
     case 'reject':
       return change(ruled, event.callId, { stage: 'settled', result: null });
@@ -169,13 +161,18 @@ function addSpentBy(
   return spent === undefined ? reference : { ...reference, spending: addSpent(reference.spending, spent) };
 }
 
-const isGated = ({ stage }: ReferenceCall) => stage === 'gated';
-const isActing = ({ stage }: ReferenceCall) => stage === 'running' || stage === 'asking';
+function isActing({ stage }: ReferenceCall): boolean {
+  return stage === 'running' || stage === 'reconciling';
+}
+
+function isExpired({ stage, call }: ReferenceCall, now: number): boolean {
+  return stage === 'gated' && call.expiresAt !== undefined && call.expiresAt <= now;
+}
 
 function afterInterruption(entry: ReferenceCall | undefined): Partial<ReferenceCall> {
   if (entry === undefined) return {};
   if (entry.call.sideEffect !== 'once') return { stage: 'queued', mayStart: true };
-  return { stage: entry.call.reconcilable ? 'asking' : 'doubted' };
+  return { stage: entry.call.reconcilable ? 'reconciling' : 'doubted' };
 }
 
 function endActivity(reference: ReferenceModel, at: number): ReferenceModel {

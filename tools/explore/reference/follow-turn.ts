@@ -1,12 +1,12 @@
 import { costOf } from '../../../machines/limits.ts';
-import type { ChartState, Step } from '../../../machines/step.ts';
+import type { Step } from '../../../machines/step.ts';
 import type { ChartEvent, QualifiedCall } from '../../../protocol/event.ts';
 import { countFailure, find } from './reference-calls.ts';
 import type { ReferenceCall, ReferenceModel } from './reference-model.ts';
 
 type Of<Type extends ChartEvent['type']> = Extract<ChartEvent, { type: Type }>;
 
-/** What a turn leaves: its items, its calls each where the rules put it, and what it cost. */
+/** Applies a completed turn: its items, its calls with their status by the rules, and its cost. */
 export function followTurn(
   reference: ReferenceModel,
   event: Of<'turn.completed'>,
@@ -14,7 +14,7 @@ export function followTurn(
 ): ReferenceModel {
   const { config, spending, final, closing } = reference;
   const { finishReason, calls, usage } = event;
-  const model = config.models[modelIndex(step.state)]?.model ?? '';
+  const model = config.models[step.state.context.turn.model]?.model ?? '';
   const counted: ReferenceModel = {
     ...reference,
     shown: false,
@@ -28,8 +28,8 @@ export function followTurn(
       activeMs: spending.activeMs + Math.max(0, event.at - event.startedAt),
     },
   };
-  const stops = finishReason === 'pause' || finishReason === 'content_filter';
-  if (config.finalAnswer === 'separate' && !final && calls.length === 0 && !stops) return counted;
+  const isStopped = finishReason === 'pause' || finishReason === 'content_filter';
+  if (config.finalAnswer === 'separate' && !final && calls.length === 0 && !isStopped) return counted;
   const read = {
     ...counted,
     transcript: [...counted.transcript, ...event.items],
@@ -39,11 +39,7 @@ export function followTurn(
   return admit(read, calls, final || isCutOff);
 }
 
-function modelIndex({ context }: ChartState): number {
-  return context.turn.model;
-}
-
-/** Which of a turn's calls may run, by the rules: those refused have no say in it any more. */
+/** Decides which of a turn's calls may run. Calls refused for other reasons do not count as tool calls. */
 function admit(
   reference: ReferenceModel,
   calls: readonly QualifiedCall[],
@@ -66,7 +62,7 @@ function admit(
     const rule = reference.sticky.find(({ tool }) => tool === call.name)?.decision;
     if (call.gate && rule === 'reject') return { ...entry, stage: 'settled' };
     if (call.gate && rule === undefined) return { ...entry, stage: 'gated' };
-    return { ...entry, approved: call.gate, stage: call.executedBy === 'client' ? 'away' : 'ready' };
+    return { ...entry, approved: call.gate, stage: call.executedBy === 'client' ? 'waiting' : 'ready' };
   });
   const failed = refusesAll ? [] : calls.filter(({ error }) => error !== undefined);
   const spending = { ...reference.spending, toolCalls, denied };
@@ -74,7 +70,7 @@ function admit(
   return failed.reduce((state, { digest }) => countFailure(state, digest, true), opened);
 }
 
-/** What an edit leaves: its items, and the calls it kept or brought. */
+/** Applies an edit of the transcript: its items, and the calls that it keeps or adds. */
 export function followEdit(reference: ReferenceModel, event: Of<'transcript.edited'>): ReferenceModel {
   const { items, calls, results = [] } = event;
   const ids = new Set(calls.map(({ callId }) => callId));
@@ -88,12 +84,12 @@ export function followEdit(reference: ReferenceModel, event: Of<'transcript.edit
     const known = find(reference, callId);
     return known?.digest === digest ? [known] : [];
   });
-  const there = new Set(items.map(item => JSON.stringify(item)));
+  const present = new Set(items.map(item => JSON.stringify(item)));
   const edited: ReferenceModel = {
     ...reference,
     transcript: items,
     messages: [
-      ...reference.messages.filter(item => there.has(JSON.stringify(item))),
+      ...reference.messages.filter(item => present.has(JSON.stringify(item))),
       ...reference.inbox,
     ].filter((item, index, all) => all.indexOf(item) === index),
     calls: kept,

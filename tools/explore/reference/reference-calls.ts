@@ -1,12 +1,13 @@
+import { given } from '../../../protocol/json.ts';
 import { countOutcome } from '../environment/spending.ts';
 import type { Expected, ReferenceCall, ReferenceModel } from './reference-model.ts';
 
-/** The calls of a reference's round, found and changed. A settled call never changes again. */
-
+/** Returns an open call of the current round by its id. */
 export function find({ calls }: ReferenceModel, callId: string): ReferenceCall | undefined {
   return calls.find(({ call }) => call.callId === callId);
 }
 
+/** Changes a call, unless it is settled. */
 export function change(
   reference: ReferenceModel,
   callId: string,
@@ -18,16 +19,18 @@ export function change(
   return { ...reference, calls };
 }
 
+/** Records the result of a call, unless it is settled. */
 export function settle(
   reference: ReferenceModel,
   callId: string,
   outcome: NonNullable<ReferenceCall['result']>,
 ): ReferenceModel {
   const { output, isError, shown } = outcome;
-  const result = { output, isError, ...(shown === undefined ? {} : { shown }) };
+  const result = { output, isError, ...given({ shown }) };
   return change(reference, callId, { stage: 'settled', result });
 }
 
+/** Settles the matching calls as refused. */
 export function refuseCalls(
   reference: ReferenceModel,
   which: (call: ReferenceCall) => boolean,
@@ -39,11 +42,12 @@ export function refuseCalls(
   return { ...reference, calls };
 }
 
+/** Counts the outcome of a call for the limit of repeated failures. */
 export function countFailure(reference: ReferenceModel, digest: string, failed: boolean): ReferenceModel {
   return { ...reference, spending: countOutcome(reference.spending, digest, failed) };
 }
 
-/** When every call has its result, all of them are in the transcript, in call order. */
+/** Once every call is settled, moves the results to the transcript in call order and ends the round. */
 export function closeRound(reference: ReferenceModel): ReferenceModel {
   const { calls, transcript, resultsAt, done } = reference;
   if (calls.length === 0 || calls.some(({ stage }) => stage !== 'settled')) return reference;
@@ -51,7 +55,7 @@ export function closeRound(reference: ReferenceModel): ReferenceModel {
     const { callId } = call;
     if (result === null) return { refused: callId };
     const { output, isError, shown } = result;
-    return { type: 'tool_result', callId, output, isError, ...(shown === undefined ? {} : { shown }) };
+    return { type: 'tool_result', callId, output, isError, ...given({ shown }) };
   });
   const at = resultsAt ?? transcript.length;
   return {

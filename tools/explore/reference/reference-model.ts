@@ -1,3 +1,4 @@
+import type { CallStatus } from '../../../machines/context.ts';
 import type { RunConfig } from '../../../protocol/config.ts';
 import type { ServiceInput } from '../../../protocol/effect.ts';
 import type { QualifiedCall } from '../../../protocol/event.ts';
@@ -6,63 +7,61 @@ import type { JsonValue } from '../../../protocol/json.ts';
 import type { Spending } from '../environment/spending.ts';
 
 /**
- * What a run has to be by now, from its events alone: the chart is held to it, so none of the chart's
- * guards and actions has a say here. Ledgers are never changed, only followed by others.
+ * The expected state of a run, computed from its events alone. The chart is checked against it, so nothing here
+ * uses the chart's guards and actions. Immutable: each event produces a new model.
  */
 export type ReferenceModel = {
   config: RunConfig;
   now: number;
-  /** Services started and not stopped, by id. */
+  /** The services that were started and not stopped, by id. */
   running: Readonly<Record<string, ServiceInput>>;
-  /** What is wrong with the latest starts and stops; empty when nothing is. */
+  /** Invalid starts and stops in the latest step. */
   misuse: readonly string[];
-  /** What the latest services were started against: a limit, a pause, a call that had to wait. */
+  /** Model calls in the latest step that a limit should have prevented. */
   overruns: readonly string[];
-  /** Services that were started while paused without a step to spend. */
+  /** Services that the latest step started while the run was paused and had no requested step left. */
   unpaid: readonly string[];
   transcript: readonly Expected[];
   inbox: readonly Item[];
-  /** The messages that were taken, as long as they must be there. */
+  /** The accepted messages that must be in the transcript or the inbox. */
   messages: readonly Item[];
   calls: readonly ReferenceCall[];
-  /** Where the results of an edited round go; `null` for the end. */
+  /** The position in the transcript for the results of an edited round; `null` for the end. */
   resultsAt: number | null;
-  /** Of finished rounds, in order. */
+  /** The calls of finished rounds, in order. */
   done: readonly ReferenceCall[];
   sticky: readonly { tool: string; decision: 'approve' | 'reject' }[];
   paused: boolean;
   cancelling: boolean;
   steps: number;
   spending: Spending;
-  /** The turn under way is made with tools off; it goes on after failures. */
+  /** Whether the current turn has its tools disabled. Stays set over failed attempts. */
   final: boolean;
-  /** `begun`: the one closing call was begun; `over`: it has completed. */
+  /** `begun`: the single closing call was started; `over`: it has completed. */
   closing: 'none' | 'begun' | 'over';
-  /** Text of the attempt under way, or of the one that came to nothing, has reached the reader. */
+  /** Whether text of the current or the failed attempt has been shown. */
   shown: boolean;
-  /** The last attempt of the turn did not complete: what begins next goes on with it. */
+  /** Whether the last attempt of the turn did not complete, so that the next one continues it. */
   unfinished: boolean;
   continuation: JsonValue | null;
 };
 
-/** Where the events put a call. */
-export type Stage = 'gated' | 'ready' | 'queued' | 'running' | 'asking' | 'away' | 'doubted' | 'settled';
-
 export type ReferenceCall = {
   call: QualifiedCall;
-  stage: Stage;
-  /** As it runs: a person may have changed it. */
+  /** The status that the events imply. */
+  stage: CallStatus;
+  /** The input it runs with, which may have been edited on approval. */
   input: JsonValue;
   digest: string;
   approved: boolean;
   starts: number;
-  /** Whether one more start would be no second one: nobody started it, or it is known not to have happened. */
+  /** Whether it may be started: it was not started before, or is known not to have happened. */
   mayStart: boolean;
-  /** Why it was refused without running, where the reason is a limit. */
+  /** The limit for which it was refused without running. */
   deniedFor?: 'toolCalls';
-  /** What was reported; `null` for a refusal in the chart's own words. */
+  /** The reported result; `null` for a refusal, whose text is the chart's. */
   result: { output: JsonValue; isError: boolean; shown?: string } | null;
 };
 
-/** An item that must be in the transcript; the output of a refusal is the chart's to word. */
+/** An item that must be in the transcript. The chart chooses the text of a refusal. */
 export type Expected = Item | { refused: string };

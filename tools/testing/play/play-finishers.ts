@@ -7,17 +7,18 @@ import { FINISHER, type Stage } from './stage.ts';
 const BAD_SCHEMA = /^The answer does not follow the schema: ([\s\S]*)\. Answer again\.$/;
 const UNCHECKED = 'The answer could not be checked: ';
 
-/** What the agent's finishers and its output's schema said of each answer, as one of each. */
+/** Returns one finisher and one output schema that repeat the recorded verdicts about each answer. */
 export function playFinishers(
   stage: Stage,
   events: readonly RecordedEvent[],
 ): Pick<AgentOptions, 'finishers' | 'output'> {
   let current: RecordedEvent | undefined;
   const finisher: Finisher = async (_, { signal }) => {
-    current = await stage.ask(FINISHER, signal);
+    current = await stage.request(FINISHER, signal);
     if (current.type === 'finishers.completed')
       return current.text === undefined ? {} : { text: current.text };
-    if (current.type !== 'finishers.rejected') throw new Error(`A finisher has no line in ${current.type}.`);
+    if (current.type !== 'finishers.rejected')
+      throw new Error(`Expected an event of a finisher, got ${current.type}.`);
     return current.code === undefined ? { reject: current.feedback } : {};
   };
   const hasSchema = events.some(

@@ -2,22 +2,23 @@ import { type RecordedEvent, toolsTold } from '../../../engine/replay/record-run
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import { ProviderError } from '../../../protocol/error.ts';
 import type { QualifiedCall } from '../../../protocol/event.ts';
+import { given } from '../../../protocol/json.ts';
 import type { ModelTurn, ToolCall } from '../../../protocol/turn.ts';
 import { MODEL, type Stage } from './stage.ts';
 
 type Completed = Extract<RecordedEvent, { type: 'turn.completed' }>;
 type Failed = Extract<RecordedEvent, { type: 'turn.failed' }>;
 
-/** A model that says what was recorded, item by item, whatever it is asked. */
+/** Returns a model that repeats the recorded turns, regardless of the request. */
 export function playModel(
   stage: Stage,
   { provider, model }: { provider: string; model: string },
 ): ModelAdapter {
   const answer = async (signal: AbortSignal): Promise<ModelTurn> => {
-    const event = await stage.ask(MODEL, signal);
+    const event = await stage.request(MODEL, signal);
     if (event.type === 'turn.failed') throw failureIn(event);
     if (event.type === 'turn.completed') return turnIn(event);
-    throw new Error(`A model has no line in ${event.type}.`);
+    throw new Error(`Expected an event of a model call, got ${event.type}.`);
   };
   return {
     provider,
@@ -49,13 +50,13 @@ function turnIn({ items, calls, text, finishReason, usage, model, continuation }
     usage,
     model,
     items,
-    ...(continuation === undefined ? {} : { continuation: continuation.token }),
+    ...given({ continuation: continuation?.token }),
   };
 }
 
 const INVALID = 'Not run: The arguments are not valid: ';
 
-/** What was found wrong with a call is found wrong again, but for a tool that is not there. */
+/** Returns a call with its recorded error, unless the error was an unknown tool: the run finds that again itself. */
 function callIn({ callId, name, input, error }: QualifiedCall, written: string): ToolCall {
   const call = { callId, name, arguments: written, executedBy: 'engine' } as const;
   const readable = typeof input === 'string' ? {} : { input };

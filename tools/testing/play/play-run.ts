@@ -9,21 +9,25 @@ import {
 import { describeOutcome, type Outcome } from '../../../engine/run/describe-outcome.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
+import { given } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
 import { type Agent, createAgent } from '../../agent/agent.ts';
 import { playFinishers } from './play-finishers.ts';
 import { playModel } from './play-model.ts';
 import { playTool } from './play-tool.ts';
-import { type Said, say } from './say.ts';
-import { FINISHER, MODEL, Stage, speakerOf } from './stage.ts';
+import { type RecordedInput, submitRecorded } from './say.ts';
+import { FINISHER, MODEL, Stage, sourceOf } from './stage.ts';
 import { StageHost } from './stage-host.ts';
 
 /**
- * Plays a recorded run again, those it continues first, in memory and on the recording's own clock: the loop
- * runs, with a model that says what was recorded, tools that give what they gave, and people who say what
- * they said, each when it was said. Resolves to what comes of the last run; rejects, naming the event, when
- * a run takes another way than the recorded one.
+ * Plays a recorded run again, after the runs that it continues. The agent loop runs in memory on the recording's
+ * clock; the model's turns, the tools' results and people's decisions are repeated at their recorded times.
+ * Resolves to the outcome of the last run. Rejects with an `Error` that names the event where a run diverges.
+ *
+ * @example
+ * // `agentchart export RUN --test --out refund.test.ts` writes such a test, with the recording.
+ * expect(await playRun(recording)).toEqual(expected);
  */
 export async function playRun(recording: Recording): Promise<Outcome> {
   const store = memory();
@@ -44,15 +48,15 @@ async function playOne(recorded: RecordedRun, store: Store): Promise<Outcome> {
     try {
       await playEvent({ run, host, stage, event });
       await stage.waitFor(
-        async () => (await played.look()).length > place,
-        () => 'nothing came of it',
+        async () => (await played.read()).length > place,
+        () => 'the run recorded no event',
       );
-      const name = (await played.look())[place];
-      if (name !== nameOf(event)) throw new Error(`the run went on with ${name}`);
+      const name = (await played.read())[place];
+      if (name !== nameOf(event)) throw new Error(`the run recorded ${name} instead`);
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
       throw new Error(
-        `Run ${runId} cannot be played as it was recorded: at event ${place + 1} of ${events.length}, ${nameOf(event)}, ${message}.`,
+        `Run ${runId} diverges from its recording at event ${place + 1} of ${events.length}, ${nameOf(event)}: ${message}.`,
         { cause: error },
       );
     }
@@ -61,13 +65,13 @@ async function playOne(recorded: RecordedRun, store: Store): Promise<Outcome> {
   return describeOutcome((await loadRun(store, runId)).state);
 }
 
-/** What follows from the rest, and is not in a recording. */
+/** Events that follow from the others and are not in a recording. */
 const LEFT_OUT: ReadonlySet<RunEvent['type']> = new Set([
   ...(['run.started', 'run.claimed', 'run.noted', 'run.redacted', 'tool.late'] as const),
   ...(['text.started', 'calls.started', 'tool.started'] as const),
 ]);
 
-/** The names of a run's events, but for those that recordings leave out. */
+/** The names of a played run's events, without those that recordings leave out. */
 class PlayedEvents {
   readonly #store: Store;
   readonly #runId: string;
@@ -79,7 +83,8 @@ class PlayedEvents {
     this.#runId = runId;
   }
 
-  async look(): Promise<readonly string[]> {
+  /** Reads new events and returns the names of all. */
+  async read(): Promise<readonly string[]> {
     for (const { seq, event } of await this.#store.read(this.#runId, this.#seq)) {
       this.#seq = seq;
       if (!LEFT_OUT.has(event.type)) this.#names.push(nameOf(event));
@@ -88,20 +93,22 @@ class PlayedEvents {
   }
 }
 
-type Surroundings = { host: StageHost; stage: Stage; store: Store };
+type Environment = { host: StageHost; stage: Stage; store: Store };
 
-function makeAgent({ started, tools, events }: RecordedRun, { host, stage, store }: Surroundings): Agent {
+function makeAgent({ started, tools, events }: RecordedRun, { host, stage, store }: Environment): Agent {
   const { agent, config } = started;
   const calls = new Map(
     events.flatMap(event => callsOf(event).map(call => [call.callId, { call, at: event.at }] as const)),
   );
   const completed = events.filter(event => event.type === 'turn.completed');
   return createAgent({
-    ...{ name: agent.name, host, store },
+    name: agent.name,
+    host,
+    store,
     model: config.models.map(model => playModel(stage, model)),
     tools: tools.map(tool => playTool(stage, tool, callId => calls.get(callId))),
     prepareTurn: ({ turns }) => {
-      const [names] = (completed[turns]?.calls ?? []).map(toolsTold).filter(told => told !== undefined);
+      const [names] = (completed[turns]?.calls ?? []).map(toolsTold).filter(tools => tools !== undefined);
       return names === undefined ? undefined : { tools: names };
     },
     maxResultBytes: Number.MAX_SAFE_INTEGER,
@@ -112,8 +119,7 @@ function makeAgent({ started, tools, events }: RecordedRun, { host, stage, store
     onLimit: config.onLimit,
     limits: config.limits,
     retry: { attempts: config.attempts, baseMs: 0, maxMs: 0 },
-    ...(agent.version === undefined ? {} : { version: agent.version }),
-    ...(config.prices === undefined ? {} : { prices: config.prices }),
+    ...given({ version: agent.version, prices: config.prices }),
     ...(config.finishers ? playFinishers(stage, events) : {}),
   });
 }
@@ -123,9 +129,7 @@ async function begin(agent: Agent, { started }: RecordedRun): Promise<Run> {
   return await agent.start(input, {
     runId,
     stream,
-    ...(paused === undefined ? {} : { paused }),
-    ...(continues === undefined ? {} : { continues }),
-    ...(config.holdsAtEnd === undefined ? {} : { holdsAtEnd: config.holdsAtEnd }),
+    ...given({ paused, continues, holdsAtEnd: config.holdsAtEnd }),
   });
 }
 
@@ -136,15 +140,15 @@ async function playEvent({ run, host, stage, event }: Moment): Promise<void> {
     case 'turn.completed':
     case 'turn.failed':
       host.moveTo(event.at);
-      return await stage.cue(MODEL, event);
+      return await stage.deliver(MODEL, event);
     case 'tool.settled':
     case 'tool.doubted':
       host.moveTo(event.at);
-      return await stage.cue(speakerOf(event.callId), event);
+      return await stage.deliver(sourceOf(event.callId), event);
     case 'finishers.completed':
     case 'finishers.rejected':
       host.moveTo(event.at);
-      return await stage.cue(FINISHER, event);
+      return await stage.deliver(FINISHER, event);
     case 'timer.fired':
       await stage.rest();
       host.moveTo(Math.max(event.at, run.context.timer ?? event.at));
@@ -152,13 +156,13 @@ async function playEvent({ run, host, stage, event }: Moment): Promise<void> {
     default:
       await stage.rest();
       host.moveTo(event.at);
-      return await hear(run, event);
+      return await submit(run, event);
   }
 }
 
-async function hear(run: Run, event: Said): Promise<void> {
-  const answer = await say(run, event);
-  if (!answer.accepted) throw new Error(`it was refused: ${answer.message}`);
+async function submit(run: Run, event: RecordedInput): Promise<void> {
+  const result = await submitRecorded(run, event);
+  if (!result.accepted) throw new Error(`the command was refused: ${result.message}`);
 }
 
 function nameOf(event: RecordedEvent | RunEvent): string {

@@ -1,13 +1,14 @@
 import type { RecordedTool } from '../../../engine/replay/record-run.ts';
 import { InDoubt } from '../../../protocol/error.ts';
 import type { QualifiedCall } from '../../../protocol/event.ts';
+import { given } from '../../../protocol/json.ts';
 import type { Tool } from '../../../protocol/tool.ts';
-import { type Stage, speakerOf } from './stage.ts';
+import { type Stage, sourceOf } from './stage.ts';
 
-/** What is known of a call by its id, and when it was qualified. */
-export type KnownCall = (callId: string) => { call: QualifiedCall; at: number } | undefined;
+/** Returns a recorded call by its id, and when it was qualified. */
+type KnownCall = (callId: string) => { call: QualifiedCall; at: number } | undefined;
 
-/** A tool that takes any input, and gives each call what it gave then. */
+/** Returns a tool that accepts any input and repeats the recorded outcome of each call. */
 export function playTool(
   stage: Stage,
   { name, sideEffect, executedBy }: RecordedTool,
@@ -27,18 +28,19 @@ export function playTool(
       const { gate, reason, expiresAt } = found.call;
       return {
         required: gate,
-        ...(reason === undefined ? {} : { reason }),
-        ...(expiresAt === undefined ? {} : { expiresInMs: expiresAt - found.at }),
+        ...given({ reason, expiresInMs: expiresAt === undefined ? undefined : expiresAt - found.at }),
       };
     },
-    ...(executedBy === 'client' ? {} : { run: (_, { callId, signal }) => giveResult(stage, callId, signal) }),
+    ...(executedBy === 'client'
+      ? {}
+      : { run: (_, { callId, signal }) => repeatResult(stage, callId, signal) }),
   };
 }
 
-async function giveResult(stage: Stage, callId: string, signal: AbortSignal): Promise<unknown> {
-  const event = await stage.ask(speakerOf(callId), signal);
+async function repeatResult(stage: Stage, callId: string, signal: AbortSignal): Promise<unknown> {
+  const event = await stage.request(sourceOf(callId), signal);
   if (event.type === 'tool.doubted') throw new InDoubt(event.reason);
-  if (event.type !== 'tool.settled') throw new Error(`A tool has no line in ${event.type}.`);
+  if (event.type !== 'tool.settled') throw new Error(`Expected an event of a tool call, got ${event.type}.`);
   if (!event.isError) return event.output;
   throw new Error(typeof event.output === 'string' ? event.output : JSON.stringify(event.output));
 }

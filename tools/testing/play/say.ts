@@ -2,13 +2,15 @@ import type { RecordedEvent } from '../../../engine/replay/record-run.ts';
 import type { CommandResult } from '../../../engine/run/explain-refusal.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import type { InputEvent } from '../../../protocol/event.ts';
+import { given } from '../../../protocol/json.ts';
 
-export type Said = Extract<RecordedEvent, { type: InputEvent['type'] }>;
-type Of<Type extends Said['type']> = Extract<Said, { type: Type }>;
+/** A recorded event that came from a person or a client. */
+export type RecordedInput = Extract<RecordedEvent, { type: InputEvent['type'] }>;
+type Of<Type extends RecordedInput['type']> = Extract<RecordedInput, { type: Type }>;
 
-/** Says to a run what people and clients said to it. */
-export async function say(run: Run, event: Said): Promise<CommandResult> {
-  const by = event.by === undefined ? {} : { by: event.by };
+/** Submits the command that a recorded event came from. */
+export async function submitRecorded(run: Run, event: RecordedInput): Promise<CommandResult> {
+  const by = given({ by: event.by });
   switch (event.type) {
     case 'message.received':
       return await run.send(event.items, by);
@@ -29,25 +31,19 @@ export async function say(run: Run, event: Said): Promise<CommandResult> {
     case 'run.unpaused':
       return await run.unpause(by);
     case 'run.cancelled':
-      return await run.cancel({ ...by, ...(event.reason === undefined ? {} : { reason: event.reason }) });
+      return await run.cancel({ ...by, ...given({ reason: event.reason }) });
   }
 }
 
 type By = { by?: string };
 
 async function decide(run: Run, { callId, decision, sticky }: Of<'approval.decided'>, by: By) {
-  const ruled = { ...by, ...(sticky === undefined ? {} : { sticky }) };
+  const options = { ...by, ...given({ sticky }) };
   switch (decision.type) {
     case 'approve':
-      return await run.approve(callId, {
-        ...ruled,
-        ...(decision.input === undefined ? {} : { input: decision.input }),
-      });
+      return await run.approve(callId, { ...options, ...given({ input: decision.input }) });
     case 'reject':
-      return await run.reject(callId, {
-        ...ruled,
-        ...(decision.reason === undefined ? {} : { reason: decision.reason }),
-      });
+      return await run.reject(callId, { ...options, ...given({ reason: decision.reason }) });
     case 'answer':
       return await run.answer(callId, { output: decision.output, ...by });
   }
@@ -64,7 +60,7 @@ async function resolve(run: Run, { callId, resolution }: Of<'doubt.resolved'>, b
   }
 }
 
-/** An edit that leaves out a failure the run knows is the word to try that call again. */
+/** An edit that drops the result of a known call was a `retry` of that call. */
 async function edit(run: Run, { items, calls, results = [] }: Of<'transcript.edited'>, by: By) {
   const kept = new Set(results.map(({ callId }) => callId));
   const known = run.context.transcript.flatMap(item => (item.type === 'tool_result' ? [item.callId] : []));

@@ -2,7 +2,7 @@ import type { Host } from '../../../engine/driver/host.ts';
 
 type Timer = { at: number; fire(): void };
 
-/** A host whose time is that of a recording: it stands still until it is told how late it is. */
+/** A host with the clock of a recording: it only changes when `moveTo` is called. */
 export class StageHost implements Host {
   readonly leaseMs = Number.MAX_SAFE_INTEGER;
   readonly #timers = new Set<Timer>();
@@ -37,13 +37,13 @@ export class StageHost implements Host {
     return () => this.#timers.delete(timer);
   }
 
-  /** It is `now`, and no timer has noticed yet. */
+  /** Sets the clock without firing timers. */
   moveTo(now: number): void {
     this.#monotonic += Math.max(0, now - this.#now);
     this.#now = now;
   }
 
-  /** Whoever waited for a time that has come goes on. */
+  /** Fires the timers that are due, in order. */
   fireDueTimers(): void {
     const due = [...this.#timers].filter(({ at }) => at <= this.#monotonic).toSorted((a, b) => a.at - b.at);
     for (const timer of due) if (this.#timers.delete(timer)) timer.fire();

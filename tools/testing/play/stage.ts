@@ -1,23 +1,23 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { RecordedEvent } from '../../../engine/replay/record-run.ts';
 
-/** Turns of the event loop after which nothing more happens by itself: nothing of a play waits for the outside. */
+/** Turns of the event loop after which nothing more happens: a played run does no I/O. */
 const IDLE_TURNS = 2_000;
 
-type Question = { answer(event: RecordedEvent): void };
+type Request = { fulfil(event: RecordedEvent): void };
 
 /**
- * Where a run is played: its model, its tools and its finishers ask for their lines here, and get them when
- * their turn has come.
+ * Matches the requests of a played run with its recorded events: the model, the tools and the finishers request
+ * their outcome, and receive it when the recording reaches it.
  */
 export class Stage {
-  readonly #questions = new Map<string, Question>();
+  readonly #requests = new Map<string, Request>();
 
-  /** The recorded line of a speaker; rejects when the run does not want it any more. */
-  ask(speaker: string, signal: AbortSignal): Promise<RecordedEvent> {
+  /** Returns the recorded event for a source (`MODEL`, `FINISHER` or `sourceOf(callId)`). Rejects if `signal` aborts. */
+  request(source: string, signal: AbortSignal): Promise<RecordedEvent> {
     return new Promise((resolve, reject) => {
       const forget = () => {
-        this.#questions.delete(speaker);
+        this.#requests.delete(source);
         signal.removeEventListener('abort', abort);
       };
       const abort = () => {
@@ -26,24 +26,24 @@ export class Stage {
       };
       if (signal.aborted) return reject(signal.reason);
       signal.addEventListener('abort', abort);
-      const answer = (event: RecordedEvent) => {
+      const fulfil = (event: RecordedEvent) => {
         forget();
         resolve(event);
       };
-      this.#questions.set(speaker, { answer });
+      this.#requests.set(source, { fulfil });
     });
   }
 
-  /** Gives a speaker its line once it asks. Throws when it does not. */
-  async cue(speaker: string, event: RecordedEvent): Promise<void> {
+  /** Delivers a recorded event once the source requests it. Throws if it does not. */
+  async deliver(source: string, event: RecordedEvent): Promise<void> {
     await this.waitFor(
-      () => this.#questions.has(speaker),
-      () => `nobody asked for it: there is no ${speaker}`,
+      () => this.#requests.has(source),
+      () => `the run has no ${source}`,
     );
-    this.#questions.get(speaker)?.answer(event);
+    this.#requests.get(source)?.fulfil(event);
   }
 
-  /** Throws with the reason when nothing moves any more. */
+  /** Waits until `holds` returns true. Throws an `Error` with the description if nothing more happens. */
   async waitFor(holds: () => boolean | Promise<boolean>, describe: () => string): Promise<void> {
     for (let turns = 0; turns < IDLE_TURNS; turns += 1) {
       if (await holds()) return;
@@ -52,7 +52,7 @@ export class Stage {
     throw new Error(describe());
   }
 
-  /** Lets everything happen that happens by itself. */
+  /** Runs all pending work. */
   async rest(): Promise<void> {
     for (let turns = 0; turns < 50; turns += 1) await turn();
   }
@@ -61,6 +61,7 @@ export class Stage {
 export const MODEL = 'model call';
 export const FINISHER = 'finisher';
 
-export function speakerOf(callId: string): string {
-  return `call ${callId} under way`;
+/** The source of a tool call's outcome. */
+export function sourceOf(callId: string): string {
+  return `running call ${callId}`;
 }

@@ -33,6 +33,6 @@ export function inputOf(value: JsonValue | undefined): JsonValue {
   }
 }
 
-export function isObject(value: JsonValue | undefined): value is JsonObject {
+function isObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
