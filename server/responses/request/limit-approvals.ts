@@ -1,5 +1,5 @@
 import { given } from '../../../protocol/json.ts';
-import type { Decision } from '../wire/response-spec.ts';
+import type { ResponseSpec } from '../wire/response-spec.ts';
 import type { Verdict } from './plan.ts';
 
 type LimitedApprovals = {
@@ -28,7 +28,7 @@ export function limitApprovals(verdicts: readonly Verdict[], most: number): Limi
 }
 
 /** The decision to journal for a verdict: as the client made it, before the limit. Nothing for a call in doubt. */
-export function decisionOf(verdict: Verdict): Decision[] {
+export function decisionOf(verdict: Verdict): ResponseSpec['decisions'] {
   const { type, callId } = verdict;
   if (type === 'unknown') return [];
   return [type === 'approval' ? { type, callId, approve: verdict.approve } : { type, callId }];

@@ -12,8 +12,9 @@ import type { Delta } from '../../../protocol/effect.ts';
 import type { JournalEntry, RunEvent } from '../../../protocol/event.ts';
 import { CallTools } from '../gateway/call-tools.ts';
 import { asText, CallWriter, type PlacedCall } from './call-writer.ts';
+import { endingFor, publicError } from './response-ending.ts';
 import type { ResponseHead } from './response-object.ts';
-import { hidesTools, OUTCOME_UNKNOWN, RESPONSES, type ResponseSpec } from './response-spec.ts';
+import { OUTCOME_UNKNOWN, RESPONSES, type ResponseSpec } from './response-spec.ts';
 import { ResponseWriter, type WireEvent } from './response-writer.ts';
 import { toolListItem } from './tool-list.ts';
 import { TurnWriter } from './turn-writer.ts';
@@ -260,9 +261,7 @@ export class Translation {
     this.#abandon('The run ended before this call had a result.');
     const { next } = context;
     if (next?.type === 'fail') {
-      const { code, message } = next;
-      const error = { code: wireCode(code), message: this.#publicMessage(code, message) };
-      return this.#writer.end(at, { status: 'failed', error });
+      return this.#writer.end(at, { status: 'failed', error: publicError(next, this.#spec) });
     }
     if (event.type === 'run.cancelled') {
       if (event.by !== RESPONSES) return this.#writer.end(at, { status: 'cancelled' });
@@ -270,7 +269,7 @@ export class Translation {
       return this.#writer.end(at, { status: 'failed', error: { code: 'server_error', message } });
     }
     const reason = next?.type === 'finish' ? next.reason : undefined;
-    this.#writer.end(at, ending(reason ?? (this.#isCut(context) ? 'toolCalls' : undefined)));
+    this.#writer.end(at, endingFor(reason ?? (this.#isCut(context) ? 'toolCalls' : undefined)));
   }
 
   #endAtRest(context: Context, at: number): void {
@@ -280,21 +279,13 @@ export class Translation {
       if (status === 'gated') this.#calls.askApproval(call);
       if (status === 'waiting') this.#calls.handOver(call);
     }
-    if (callsWith(context, 'doubted').length > 0) return this.#writer.end(at, ending('outcome'));
-    this.#writer.end(at, ending(this.#isCut(context) ? 'toolCalls' : undefined));
+    if (callsWith(context, 'doubted').length > 0) return this.#writer.end(at, endingFor('outcome'));
+    this.#writer.end(at, endingFor(this.#isCut(context) ? 'toolCalls' : undefined));
   }
 
   /** Whether calls did not run because of the response's limit. */
   #isCut({ deniedCalls }: Context): boolean {
     return deniedCalls > this.#deniedBefore || this.#spec.overBudget !== undefined;
-  }
-
-  /** Replaces messages that only the operator may see: advice on the server's set-up, and quotes of hidden tools. */
-  #publicMessage(code: string, message: string): string {
-    if (OPERATOR_CODES.has(code))
-      return `The server cannot use the model provider (${code}). See its log for the cause.`;
-    if (!hidesTools(this.#spec.exposed)) return message;
-    return `The response failed (${code}). See the server's log for the cause.`;
   }
 
   #abandon(error: string): void {
@@ -327,47 +318,4 @@ export function resultOf({ calls, transcript }: Context, callId: string): CallRe
   return transcript.findLast(item => item.type === 'tool_result' && item.callId === callId) as
     | CallResult
     | undefined;
-}
-
-/**
- * The end of a response by the reason why it is incomplete. As at OpenAI, the tool call limit leaves it `completed`; any
- * other reason makes it `incomplete`.
- */
-function ending(reason: string | undefined) {
-  switch (reason) {
-    case undefined:
-      return { status: 'completed' } as const;
-    case 'toolCalls':
-      return { status: 'completed', incompleteReason: 'max_tool_calls' } as const;
-    case 'length':
-      return { status: 'incomplete', incompleteReason: 'max_output_tokens' } as const;
-    case 'outcome':
-      return { status: 'incomplete', incompleteReason: 'tool_outcome_unknown' } as const;
-    case 'turns':
-      return { status: 'incomplete', incompleteReason: 'max_turns' } as const;
-    default:
-      return { status: 'incomplete', incompleteReason: reason } as const;
-  }
-}
-
-/** The codes of failures that the operator has to fix. Their messages name addresses and environment variables. */
-const OPERATOR_CODES: ReadonlySet<string> = new Set([
-  'authentication',
-  'permission',
-  'not-found',
-  'network',
-  'redirect-refused',
-]);
-
-function wireCode(code: string): string {
-  switch (code) {
-    case 'rate-limit':
-    case 'quota':
-      return 'rate_limit_exceeded';
-    case 'invalid-request':
-    case 'context-too-long':
-      return 'invalid_prompt';
-    default:
-      return 'server_error';
-  }
 }

@@ -27,6 +27,7 @@ beforeEach(() => {
   vi.stubEnv('OPENAI_API_KEY', 'sk-test');
 });
 afterAll(async () => {
+  vi.unstubAllEnvs();
   await gateway.close();
   await provider.close();
 });
