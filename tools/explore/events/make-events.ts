@@ -13,7 +13,7 @@ type Untimed<Event> = Event extends ChartEvent ? Omit<Event, 'at' | 'generation'
 export type UntimedEvent = Untimed<ChartEvent> & { at?: number; generation?: number };
 
 /** The types of the events that services report. */
-export const REPORTS: ReadonlySet<string> = new Set(
+const REPORTS: ReadonlySet<string> = new Set(
   reportEventSchema.def.options.flatMap(option => option.shape.type.def.values),
 );
 
