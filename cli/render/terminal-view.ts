@@ -42,7 +42,7 @@ export interface View {
  * V1 States are computed from the journal, so a run that another process drives looks the same.
  * V2 Text is printed once. If nothing of a turn was streamed, it is printed when the turn is complete.
  */
-export class TerminalView implements View {
+export class TerminalView {
   readonly #output: Output;
   readonly #showText: (text: string) => string;
   #state: ChartState | null;

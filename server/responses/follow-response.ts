@@ -1,6 +1,6 @@
 import type { Host } from '../../engine/driver/host.ts';
 import type { Run, RunHappening } from '../../engine/run/run.ts';
-import { EngineError, messageOf, setupError } from '../../protocol/error.ts';
+import { messageOf } from '../../protocol/error.ts';
 import type { JournalEntry } from '../../protocol/event.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { ResponseHead } from './wire/response-object.ts';
@@ -16,6 +16,8 @@ export type LiveResponse = {
   events(): AsyncGenerator<WireEvent, void>;
   /** The final response object, after all events. */
   finished(): Promise<JsonObject>;
+  /** See `Translation.retryAfter`. */
+  retryAfter(): number | null;
   /** Ends the events, because the client left. */
   leave(): void;
 };
@@ -45,6 +47,7 @@ export function followResponse(run: Run, head: ResponseHead, options: FollowOpti
       for await (const _event of follow());
       return translation.response;
     },
+    retryAfter: () => translation.retryAfter,
     leave: () => resolve('left'),
   };
 }
@@ -80,11 +83,7 @@ async function* readEvents(
 
   /** Cancels the run and fails the response. Otherwise the run would wait for another process to resume it. */
   async function* giveUp(error: unknown): AsyncGenerator<WireEvent, void> {
-    const known = setupError(error) ?? error;
-    const message =
-      known instanceof EngineError
-        ? known.message
-        : 'The server failed on this response. See its log for the cause.';
+    const message = 'The server failed on this response. See its log for the cause.';
     log(`The response of run ${run.id} failed: ${messageOf(error)}`);
     await cancel(message).catch(() => {});
     yield* translation.fail(host.now(), { code: 'server_error', message });

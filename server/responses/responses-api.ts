@@ -27,9 +27,9 @@ export function createResponsesApi(options: ResponsesServiceOptions): ResponsesA
     answerError(c, thrown) {
       const { status, body, reported } = describeResponsesError(thrown);
       if (!reported) options.log(`${c.req.method} failed: ${thrown.stack ?? thrown.message}`);
-      // OpenAI's clients retry 409 and 5xx by default, which would repeat the request's effects. After a 503 they may:
-      // nothing was done.
-      if (status >= 409 && status !== 503) c.header('x-should-retry', 'false');
+      // OpenAI's clients retry 409 and 5xx by default, which would repeat the request's effects. After a 429 or 503 they
+      // may: nothing was done.
+      if (status >= 409 && status !== 429 && status !== 503) c.header('x-should-retry', 'false');
       if (status === 401) c.header('WWW-Authenticate', 'Bearer');
       if (status === 413) c.header('Connection', 'close');
       return c.json(body, status as ContentfulStatusCode);
@@ -70,15 +70,17 @@ async function respondWhenDone(c: Context<RunsEnv>, live: LiveResponse): Promise
   const response: JsonObject = await live.finished();
   if (response.status !== 'failed') return c.json(response);
   const { code, message } = isJsonObject(response.error) ? response.error : {};
-  c.header('x-should-retry', 'false');
+  const retryAfter = live.retryAfter();
+  if (retryAfter === null) c.header('x-should-retry', 'false');
+  else if (retryAfter > 0) c.header('retry-after', String(retryAfter));
   throw new ResponsesError(typeof message === 'string' ? message : 'The response failed.', {
-    ...httpErrorFor(code),
+    ...httpErrorFor(code, retryAfter !== null),
     code: typeof code === 'string' ? code : 'server_error',
   });
 }
 
-function httpErrorFor(code: unknown): { status: number; type: ErrorType } {
+function httpErrorFor(code: unknown, isRetryable: boolean): { status: number; type: ErrorType } {
   if (code === 'rate_limit_exceeded') return { status: 429, type: 'rate_limit_error' };
   if (code === 'invalid_prompt') return { status: 400, type: 'invalid_request_error' };
-  return { status: 502, type: 'server_error' };
+  return { status: isRetryable ? 503 : 502, type: 'server_error' };
 }

@@ -19,9 +19,10 @@ import { holdCalls } from './gateway/call-tools.ts';
 import type { GatewayConfig } from './gateway/gateway-config.ts';
 import { GatewayModels } from './gateway/gateway-models.ts';
 import { GatewayServers } from './gateway/gateway-servers.ts';
-import { type AgentTools, budgetOf, makeRequestAgent } from './gateway/request-agent.ts';
+import { type AgentTools, budgetOf, makeRequestAgent, mostToolCalls } from './gateway/request-agent.ts';
 import { makeToolset, type Toolset } from './gateway/toolset.ts';
 import { KeyedMutex } from './keyed-mutex.ts';
+import { decisionOf, limitApprovals } from './request/limit-approvals.ts';
 import type { Plan, Verdict } from './request/plan.ts';
 import { assertNotOtherwise } from './request/plan-approvals.ts';
 import { planRequest } from './request/plan-request.ts';
@@ -205,16 +206,17 @@ export class ResponsesService {
     const isStored = this.#library.isStored(known.runId);
     const { runId, state } = forkAt === undefined ? known : await this.#fork(source, known.runId, forkAt);
     const { toolCalls, turns } = state.context;
+    const { limited, overBudget, left } = limitApprovals(verdicts, mostToolCalls(body));
+    const onlyApproves = messages.length === 0 && verdicts.every(({ type }) => type === 'approval');
+    const callsBefore = onlyApproves ? (known.spans.at(-1)?.spec.callsBefore ?? 0) : toolCalls;
     const named = messages.map(item => ({ ...item, id: item.id ?? host.newId('item') }));
     const spec: ResponseSpec = {
       ...this.#describe(body, model, toolset),
-      decisions: verdicts.map(verdict =>
-        verdict.type === 'approval'
-          ? { type: 'approval', callId: verdict.callId, approve: verdict.approve }
-          : { type: 'output', callId: verdict.callId },
-      ),
+      decisions: verdicts.flatMap(decisionOf),
+      ...given({ overBudget }),
       messages: named.map(({ id }) => id),
       turnsBefore: turns,
+      callsBefore,
       openCalls: known.tools.openIn(state.context),
     };
     const held = { ...toolset, tools: holdCalls(toolset.tools, toolset.exposed, known.tools) };
@@ -225,8 +227,8 @@ export class ResponsesService {
     const run = await this.#makeAgent(body, held, spec, source).open(runId);
     await submitCommands(
       run,
-      { verdicts, messages: named, limits: budgetOf(body, { toolCalls, turns }) },
-      async () => assertNotOtherwise(known, verdicts, await readJournal(source, runId)),
+      { verdicts: limited, messages: named, limits: budgetOf(left, { toolCalls, turns, callsBefore }) },
+      async () => assertNotOtherwise(known, limited, await readJournal(source, runId)),
     );
     return this.#follow(run, span, { from: span.from, isStored, close });
   }
@@ -249,15 +251,26 @@ export class ResponsesService {
     head: { id: string; createdAt: number; spec: ResponseSpec },
     { from, isStored, close }: { from: number; isStored: boolean; close(): Promise<void> },
   ): LiveResponse {
+    const { host, log } = this.#options;
     const settled = run.settled();
     settled
-      .then(({ status }) => {
-        if (!isStored && status !== 'waiting') this.#library.forgetUnstored(run.id);
+      .then(settled => {
+        if (!isStored && settled.status !== 'waiting') this.#library.forgetUnstored(run.id);
+        if (settled.status === 'waiting') this.#logDoubts(run.id, settled.doubts);
+        if (settled.status === 'failed')
+          log(`Run ${run.id} failed (${settled.error.code}): ${settled.error.message}`);
       })
       .catch(() => {})
       .finally(() => void close());
-    const { host, log } = this.#options;
     return followResponse(run, head, { host, from, settled, log, cancelWhenLeft: !isStored });
+  }
+
+  /** Logs the calls in doubt with the command that resolves them. Clients do not see runs. */
+  #logDoubts(runId: string, doubts: readonly { callId: string; name: string }[]): void {
+    for (const { callId, name } of doubts)
+      this.#options.log(
+        `Run ${runId}: call ${callId} (${name}) is in doubt. Resolve it with: agentchart resolve ${runId} ${callId}`,
+      );
   }
 
   async #equip(body: CreateBody): Promise<Equipment> {

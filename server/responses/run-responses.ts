@@ -26,8 +26,8 @@ export type RunResponses = {
   entries: readonly JournalEntry[];
   state: ChartState;
   spans: readonly Span[];
-  /** The completed turns, in order. */
-  turns: readonly Turn[];
+  /** The completed turns, in order, each with the number of failed attempts before it. */
+  turns: readonly (Turn & { retries: number })[];
   tools: CallTools;
 };
 
@@ -40,7 +40,8 @@ export function divideJournal(runId: string, entries: readonly JournalEntry[]): 
   if (spec === undefined) return undefined;
   const spans: Span[] = [];
   const deleted = new Set<string>();
-  const turns: Turn[] = [];
+  const turns: (Turn & { retries: number })[] = [];
+  let retries = 0;
   const tools = new CallTools();
   tools.take(first.event);
   let state = beginFold(first.event);
@@ -61,7 +62,11 @@ export function divideJournal(runId: string, entries: readonly JournalEntry[]): 
     state = foldEntry(state, entry, runId);
     const { event, seq } = entry;
     tools.take(event);
-    if (event.type === 'turn.completed') turns.push(event);
+    if (event.type === 'turn.failed' || event.type === 'run.quarantined') retries += 1;
+    if (event.type === 'turn.completed') {
+      turns.push({ ...event, retries });
+      retries = 0;
+    }
     const note = event.type === 'run.noted' && event.by === RESPONSES ? readNote(event.note) : undefined;
     if (note?.type === 'asked') {
       if (current !== null) close(seq - 1);

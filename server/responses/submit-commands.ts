@@ -4,7 +4,7 @@ import type { Item } from '../../protocol/item.ts';
 import { given } from '../../protocol/json.ts';
 import { ResponsesError } from './api-error.ts';
 import type { Verdict } from './request/plan.ts';
-import { RESPONSES } from './wire/response-spec.ts';
+import { OUTCOME_UNKNOWN, RESPONSES } from './wire/response-spec.ts';
 
 const by = RESPONSES;
 
@@ -50,6 +50,7 @@ function pauseAround(commands: readonly RunCommand[]): readonly RunCommand[] {
 
 function describeVerdict(verdict: Verdict): RunCommand {
   const { callId } = verdict;
+  if (verdict.type === 'unknown') return { type: 'resolve', callId, failed: OUTCOME_UNKNOWN, by };
   if (verdict.type === 'output') return { type: 'answer', callId, output: verdict.output, by };
   if (verdict.approve) return { type: 'approve', callId, by };
   return { type: 'reject', callId, by, ...given({ reason: verdict.reason }) };

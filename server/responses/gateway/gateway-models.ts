@@ -5,8 +5,9 @@ import type { OutputFormat } from '../../../protocol/turn.ts';
 import { invalid } from '../api-error.ts';
 
 /**
- * The models that requests may name: an alias or `provider:model`. Any other name goes to the provider of the default
- * model. Requests can use `scripted:` models only through an alias, because scripts are files of this machine.
+ * The models that requests may name. With aliases configured: the aliases. Without: `provider:model`. Any other name goes
+ * to the provider of the default model. Requests can use `scripted:` models only through an alias, because scripts are
+ * files of this machine.
  */
 export class GatewayModels {
   readonly #aliases: Readonly<Record<string, string>>;
@@ -29,8 +30,10 @@ export class GatewayModels {
     const alias = Object.hasOwn(this.#aliases, named) ? this.#aliases[named] : undefined;
     if (alias !== undefined) return alias;
     const [, provider = ''] = /^([a-z-]+):./.exec(named) ?? [];
-    if (provider !== 'scripted' && providerNames().includes(provider)) return named;
-    if (fallback === undefined || provider === 'scripted') throw unknown(named, Object.keys(this.#aliases));
+    const aliases = Object.keys(this.#aliases);
+    const includesProvider = provider !== 'scripted' && providerNames().includes(provider);
+    if (includesProvider && aliases.length === 0) return named;
+    if (includesProvider || fallback === undefined || provider === 'scripted') throw unknown(named, aliases);
     const [, ours = ''] = /^([^:]+):/.exec(fallback) ?? [];
     return ours === 'scripted' ? fallback : `${ours}:${named}`;
   }
@@ -64,10 +67,9 @@ export function withOutput(adapter: ModelAdapter, output: OutputFormat | undefin
 }
 
 function unknown(model: string, aliases: readonly string[]) {
-  const known = aliases.length === 0 ? '' : ` Its aliases are: ${aliases.join(', ')}.`;
-  return invalid(
-    'model',
-    'model_not_found',
-    `This server does not know the model "${model}".${known} Include the provider, as in openai:gpt-5-mini, or start the server with AGENTCHART_MODEL.`,
-  );
+  const advice =
+    aliases.length === 0
+      ? 'Include the provider, as in openai:gpt-5-mini.'
+      : `Its aliases are: ${aliases.join(', ')}.`;
+  return invalid('model', 'model_not_found', `This server does not know the model "${model}". ${advice}`);
 }

@@ -9,13 +9,25 @@ import type { CreateBody } from '../request/request-body.ts';
 import { type Exposed, RESPONSES } from '../wire/response-spec.ts';
 import { withOutput } from './gateway-models.ts';
 
+/** The maximum number of MCP calls between two inputs of the client. An approval is not such an input. */
 const MOST_TOOL_CALLS = 10;
 const MOST_TURNS = 20;
 
-/** The run's limits for a response: what the run has spent so far plus the response's own budget. */
-export function budgetOf(body: CreateBody, spent: { toolCalls: number; turns: number }) {
+/** The maximum number of MCP calls that a response may run, including the ones it approves. */
+export function mostToolCalls({ max_tool_calls: wanted }: CreateBody): number {
+  return Math.min(wanted ?? MOST_TOOL_CALLS, MOST_TOOL_CALLS);
+}
+
+/**
+ * The run's limits for a response: what the run has spent so far plus the response's own budget. `toolCalls` is the
+ * number of further calls that the response may make; `callsBefore` counts the calls before the client's last input.
+ */
+export function budgetOf(
+  toolCalls: number,
+  spent: { toolCalls: number; turns: number; callsBefore: number },
+) {
   return {
-    toolCalls: spent.toolCalls + Math.min(body.max_tool_calls ?? MOST_TOOL_CALLS, MOST_TOOL_CALLS),
+    toolCalls: Math.min(spent.toolCalls + toolCalls, spent.callsBefore + MOST_TOOL_CALLS),
     turns: spent.turns + MOST_TURNS,
   };
 }
@@ -40,7 +52,7 @@ export function makeRequestAgent(options: {
     model: withOutput(model, outputOf(body)),
     tools: toolset.tools,
     settings: settingsOf(body),
-    limits: budgetOf(body, { toolCalls: 0, turns: 0 }),
+    limits: budgetOf(mostToolCalls(body), { toolCalls: 0, turns: 0, callsBefore: 0 }),
     ...given({ instructions: body.instructions ?? undefined, providerOptions }),
     prepareTurn: ({ turns }) => ({
       toolChoice: turns === turnsBefore || choice.first === 'none' ? choice.first : 'auto',

@@ -21,11 +21,11 @@ export function outputsFor({ context }: ChartState, items: readonly Item[]): Ver
   const called = calledIn(items);
   const outputs = new Map<string, Verdict>();
   for (const item of items) {
-    if (item.type !== 'tool_result' || outputs.has(item.callId) || called.has(item.callId)) continue;
+    if (item.type !== 'tool_result' || outputs.has(item.callId)) continue;
     const { callId, output } = item;
     const call = context.calls.find(known => known.callId === callId);
-    if (call?.status !== 'waiting') throw unknownCallError(callId);
-    outputs.set(callId, { type: 'output', callId, output });
+    if (call?.status === 'waiting') outputs.set(callId, { type: 'output', callId, output });
+    else if (!called.has(callId)) throw unknownCallError(callId);
   }
   return [...outputs.values()];
 }

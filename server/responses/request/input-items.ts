@@ -1,24 +1,50 @@
 import type { Item } from '../../../protocol/item.ts';
 import { invalid } from '../api-error.ts';
+import { readItemId } from '../wire/wire-ids.ts';
 import { ItemReader, isReference } from './item-reader.ts';
 import type { WireItem } from './request-body.ts';
 
-/** The stored items of an `item_reference` or a returned output item; `undefined` for an unknown id. */
-type ResolveItem = (id: string) => Promise<readonly Item[] | undefined>;
+/** Finds the stored items of an id in the input. */
+type KnownItems = {
+  /** The items of an `item_reference`; `undefined` for an unknown id. */
+  resolve(id: string): Promise<readonly Item[] | undefined>;
+  /** The stored items of a returned output item; `undefined` for an unknown id. */
+  recognize(id: string): Promise<readonly Item[] | undefined>;
+};
 
 /**
  * Converts input items to transcript items, in order. An output item that the client returns unchanged is replaced by
  * the stored one, which has the opaque data that the provider needs. Throws a `ResponsesError` with the path of an
  * invalid item.
  */
-export async function readInputItems(input: readonly WireItem[], resolve: ResolveItem): Promise<Item[]> {
+export async function readInputItems(input: readonly WireItem[], known: KnownItems): Promise<Item[]> {
   const read: Item[] = [];
+  /** The results of MCP calls of the current turn, which come after its last call. */
+  const results: Item[] = [];
+  let turn: string | undefined;
   for (const [at, wire] of input.entries()) {
     const reader = new ItemReader(wire, `input[${at}]`);
     const own = reader.read();
-    read.push(...(own === 'reference' ? await lookUp(reader, resolve) : await restore(reader, own, resolve)));
+    const items = own === 'reference' ? await lookUp(reader, known) : await restore(reader, own, known);
+    const next = turnOf(wire);
+    if (next === undefined || next !== turn) read.push(...results.splice(0));
+    turn = next;
+    read.push(...items.filter(({ type }) => type !== 'tool_result' || next === undefined));
+    if (next !== undefined) results.push(...items.filter(({ type }) => type === 'tool_result'));
   }
-  return read;
+  return [...read, ...results];
+}
+
+const MADE_BY_MODEL: readonly unknown[] = ['message', 'reasoning', 'function_call', 'mcp_call'];
+
+/**
+ * Identifies the turn of an item; `undefined` for an item of no turn. Providers must see the calls of a turn together.
+ * Adjacent items without ids count as one turn.
+ */
+function turnOf({ id, type, role }: WireItem): string | undefined {
+  if (typeof id !== 'string') return MADE_BY_MODEL.includes(type) && role !== 'user' ? 'unnamed' : undefined;
+  const place = readItemId(id);
+  return place && `${place.runId} ${place.turn}`;
 }
 
 /** The ids of `item_reference` items, and the ids of other items, in input order. */
@@ -32,19 +58,23 @@ export function idsIn(input: readonly WireItem[]): IdsInRequest {
   return ids;
 }
 
-async function lookUp(reader: ItemReader, resolve: ResolveItem): Promise<readonly Item[]> {
+async function lookUp(reader: ItemReader, known: KnownItems): Promise<readonly Item[]> {
   const id = reader.text('id');
-  const items = await resolve(id);
+  const items = await known.resolve(id);
   if (items !== undefined) return items;
   throw invalid(reader.place, 'item_not_found', `Item with id '${id}' not found.`);
 }
 
-/** Restores a returned item. For an `mcp_call`, the stored result counts; other items must be unchanged. */
-async function restore(reader: ItemReader, own: Item[], resolve: ResolveItem): Promise<readonly Item[]> {
+/**
+ * Restores a returned item. For an `mcp_call`, the stored result counts; other items must be unchanged. Throws a
+ * `ResponsesError` for an `mcp_call` whose result is neither stored nor sent.
+ */
+async function restore(reader: ItemReader, own: Item[], known: KnownItems): Promise<readonly Item[]> {
   const { id, type } = reader.wire;
-  if (typeof id !== 'string' || !own.some(keepsBytes)) return own;
-  const stored = await resolve(id);
-  return stored !== undefined && (type === 'mcp_call' || isSame(stored, own)) ? stored : own;
+  const stored = typeof id === 'string' && own.some(keepsBytes) ? await known.recognize(id) : undefined;
+  if (stored !== undefined && (type === 'mcp_call' || isSame(stored, own))) return stored;
+  if (type === 'mcp_call') reader.assertHasResult();
+  return own;
 }
 
 function keepsBytes(item: Item): boolean {

@@ -195,11 +195,11 @@ export class ItemReader {
   /** A call that the gateway ran becomes a call and its result. */
   #mcpCall(): Item[] {
     const { error, output } = this.wire;
-    const callId = this.text('id');
+    const callId = this.text('id', `mcp_${this.place.replaceAll(/\W+/g, '')}`);
     const failed = error != null;
     return [
       {
-        id: callId,
+        ...this.#id(),
         type: 'tool_call',
         callId,
         name: this.text('name'),
@@ -212,6 +212,18 @@ export class ItemReader {
         isError: failed,
       },
     ];
+  }
+
+  /** Throws a `ResponsesError` for an `mcp_call` without an output and an error. */
+  assertHasResult(): void {
+    const { output, error } = this.wire;
+    if (output != null || error != null) return;
+    const param = `${this.place}.output`;
+    throw invalid(
+      param,
+      'missing_required_parameter',
+      `Missing required parameter: '${param}'. Return the output of the tool call, or use 'store: true'.`,
+    );
   }
 
   #id(): { id?: string } {

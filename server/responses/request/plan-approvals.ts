@@ -126,6 +126,8 @@ function repeat({ approval, run, callId }: Located): Plan {
       made.callId === callId && made.type === 'approval' ? [{ span, approve: made.approve }] : [],
     ),
   );
+  const over = decided.find(({ span }) => span.spec.overBudget?.includes(callId));
+  if (over?.approve === approval.approve) return { type: 'repeat', found: { run, span: over.span } };
   const approved = wasApproved(run.entries, callId) ?? decided[0]?.approve ?? false;
   if (approved !== approval.approve) throw alreadyDecided(approval.callId, approved);
   const found = decided.find(({ approve }) => approve === approved);

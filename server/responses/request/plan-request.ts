@@ -10,7 +10,7 @@ import { callsWith } from '../../../machines/calls.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { given } from '../../../protocol/json.ts';
-import { invalid, ResponsesError } from '../api-error.ts';
+import { invalid, type ResponsesError } from '../api-error.ts';
 import type { FoundResponse, ResponseLibrary } from '../response-library.ts';
 import type { RunResponses, Span } from '../run-responses.ts';
 import {
@@ -22,7 +22,7 @@ import {
   outputsFor,
 } from './client-items.ts';
 import { idsIn, readInputItems } from './input-items.ts';
-import type { Plan } from './plan.ts';
+import type { Plan, Verdict } from './plan.ts';
 import { planApprovals } from './plan-approvals.ts';
 import { References } from './references.ts';
 import type { CreateBody } from './request-body.ts';
@@ -31,7 +31,7 @@ import type { CreateBody } from './request-body.ts';
 export async function planRequest(body: CreateBody, library: ResponseLibrary): Promise<Plan> {
   const previous = await findPrevious(body.previous_response_id, library);
   const references = new References(library, previous, idsIn(body.input));
-  const items = await readInputItems(body.input, id => references.resolve(id));
+  const items = await readInputItems(body.input, references);
   const decided = await planApprovals({ items, previous, references });
   if (decided !== undefined) return decided;
   return previous === undefined
@@ -72,23 +72,20 @@ function planAfter(found: FoundResponse, items: readonly Item[]): Plan {
   const state = isLast ? run.state : stateAt(run, span);
   if (hasEnded(state)) return continueEnded(run.runId, state, items);
   if (!isAtRest(state) || state.context.paused) throw inProgress(span.id);
-  if (callsWith(state.context, 'doubted').length > 0) {
-    throw new ResponsesError(
-      `A tool call of the previous response is in doubt. Resolve it in run ${run.runId} before continuing.`,
-      { status: 409, code: 'call_in_doubt', param: 'previous_response_id' },
-    );
-  }
-  const verdicts = outputsFor(state, items);
+  const doubted = callsWith(state.context, 'doubted').map(
+    ({ callId }): Verdict => ({ type: 'unknown', callId }),
+  );
+  const outputs = outputsFor(state, items);
   const missing = callsWith(state.context, 'waiting').find(
-    ({ callId }) => !verdicts.some(verdict => verdict.callId === callId),
+    ({ callId }) => !outputs.some(verdict => verdict.callId === callId),
   );
   if (missing !== undefined) throw missingOutputError(missing.callId);
   const messages = messagesIn(items);
-  if (verdicts.length === 0 && messages.length === 0) throw emptyInputError();
+  if (outputs.length === 0 && messages.length === 0) throw emptyInputError();
   return {
     type: 'continue',
     run,
-    verdicts,
+    verdicts: [...doubted, ...outputs],
     messages,
     ...given({ forkAt: isLast ? undefined : (span.to ?? 1) }),
   };

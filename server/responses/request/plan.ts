@@ -3,10 +3,12 @@ import type { JsonValue } from '../../../protocol/json.ts';
 import type { FoundResponse } from '../response-library.ts';
 import type { RunResponses } from '../run-responses.ts';
 
-/** A request's decision about an open call, or the result of one. */
+/** A request's decision about an open call, the result of one, or the end of a doubt. */
 export type Verdict =
   | { type: 'approval'; callId: string; approve: boolean; reason?: string }
-  | { type: 'output'; callId: string; output: JsonValue };
+  | { type: 'output'; callId: string; output: JsonValue }
+  /** The client continues although the call is in doubt: the model reads that the outcome is unknown. */
+  | { type: 'unknown'; callId: string };
 
 /** What to do for a request. */
 export type Plan =

@@ -18,7 +18,8 @@ export type AskedApproval = { run: RunResponses; callId: string; digest: string;
  * F2 All ids of a request resolve within one chain: that of the previous response, or else that of the newest response
  *    among the request's references and the responses after it in the same chain.
  * F3 Input items are found only with a previous response: clients choose their ids, so others could guess them.
- * F4 Items of deleted responses are never found; references never find items of responses that are not stored.
+ * F4 Items of deleted responses are never found; references never find items of responses that are not stored. While
+ *    such a response waits, items of it that the client returns are recognized.
  */
 export class References {
   readonly #library: ResponseLibrary;
@@ -42,6 +43,16 @@ export class References {
     if (output !== undefined || this.#previous === undefined) return output;
     const input = await chain?.inputNamed(id);
     return input && [input];
+  }
+
+  /** The stored items of a returned output item; `undefined` if there are none. */
+  async recognize(id: string): Promise<readonly Item[] | undefined> {
+    const place = readItemId(id);
+    if (place === undefined || this.#library.isStored(place.runId)) return await this.resolve(id);
+    const run = await this.#load(place.runId);
+    const shown = run && this.#shownIn(run).get(id);
+    const kept = shown?.find(({ span }) => !span.deleted);
+    return run && kept && itemsAt(run, kept.span, place, id);
   }
 
   /** The chain of responses that the request follows; `undefined` if it refers to none. */
@@ -101,6 +112,7 @@ export class References {
   async #resolveOutput(id: string, { place, chain }: { place: ItemPlace; chain: ResponseChain }) {
     if (!this.#library.isStored(place.runId)) return undefined;
     const reach = await chain.reachOf(place.runId);
+    if (reach && isWithdrawn(reach.run, place)) return [];
     const span = reach && this.#spanOf(id, reach);
     return span && itemsAt(reach.run, span, place, id);
   }
@@ -131,6 +143,11 @@ function addTo<Value>(map: Map<string, Value[]>, key: string, value: Value): voi
   const known = map.get(key);
   if (known === undefined) map.set(key, [value]);
   else known.push(value);
+}
+
+/** Whether the item is text of a failed attempt, which is not part of the transcript. */
+function isWithdrawn({ turns }: RunResponses, { kind, turn, retry = 0 }: ItemPlace): boolean {
+  return (kind === 'msg' || kind === 'rs') && retry < (turns[turn - 1]?.retries ?? 0);
 }
 
 /** The transcript items of a shown item. */

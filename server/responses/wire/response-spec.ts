@@ -33,6 +33,8 @@ const responseSpec = z.object({
       z.object({ type: z.literal('output'), callId: z.string() }),
     ]),
   ),
+  /** The approved calls that do not run, because they exceed the response's limit of tool calls. */
+  overBudget: z.exactOptional(z.array(z.string())),
   /** The ids of the items that the request sends to an existing run. */
   messages: z.array(z.string()),
   /** The ids of the tool lists that the response shows: of servers that the conversation has not listed before. */
@@ -41,6 +43,8 @@ const responseSpec = z.object({
   refersTo: z.exactOptional(z.string()),
   /** The number of turns in the run before the request. */
   turnsBefore: z.number().int(),
+  /** The number of tool calls in the run before the client last sent a message or an output. Default 0. */
+  callsBefore: z.exactOptional(z.number().int()),
 });
 export type ResponseSpec = z.infer<typeof responseSpec>;
 export type Exposed = ResponseSpec['exposed'];
@@ -54,6 +58,10 @@ type ResponseNote = z.infer<typeof note>;
 
 /** The gateway's name: its agent, and the `by` of its notes and decisions. */
 export const RESPONSES = 'responses';
+
+/** The error of a call whose outcome is unknown, for the model and the client. */
+export const OUTCOME_UNKNOWN =
+  'The outcome of this call is unknown: it may or may not have happened. Check before calling it again.';
 
 /** Whether both are the same tool of the same server and target. */
 export function isSameTool(one: ServerTool | undefined, other: ServerTool | undefined): boolean {

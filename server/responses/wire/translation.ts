@@ -12,8 +12,9 @@ import type { Delta } from '../../../protocol/effect.ts';
 import type { JournalEntry, RunEvent } from '../../../protocol/event.ts';
 import { CallTools } from '../gateway/call-tools.ts';
 import { asText, CallWriter, type PlacedCall } from './call-writer.ts';
+import { endingFor, publicError } from './response-ending.ts';
 import type { ResponseHead } from './response-object.ts';
-import { hidesTools, RESPONSES, type ResponseSpec } from './response-spec.ts';
+import { OUTCOME_UNKNOWN, RESPONSES, type ResponseSpec } from './response-spec.ts';
 import { ResponseWriter, type WireEvent } from './response-writer.ts';
 import { toolListItem } from './tool-list.ts';
 import { TurnWriter } from './turn-writer.ts';
@@ -40,11 +41,17 @@ export class Translation {
   #state: ChartState | null = null;
   #turn: TurnWriter | null = null;
   #turns = 0;
+  /** The number of failed attempts of the current turn. */
+  #retries = 0;
   /** The chart's number of the last completed turn. */
   #lastTurn = 0;
   /** The number of calls denied by the tool call limit in earlier responses. */
   #deniedBefore = 0;
   #begun = false;
+  /** Whether an MCP call was started for the response. */
+  #ranTool = false;
+  /** The last failed attempt of the current turn. */
+  #failure: Of<'turn.failed'> | null = null;
 
   /**
    * `previous` is the translation of the previous response, which has taken every entry before `from`. This one
@@ -61,6 +68,7 @@ export class Translation {
     if (previous !== undefined) {
       this.#state = previous.#state;
       this.#turns = previous.#turns;
+      this.#retries = previous.#retries;
       this.#lastTurn = previous.#lastTurn;
       this.#deniedBefore = previous.#known().context.deniedCalls;
       for (const [callId, call] of previous.#open) this.#open.set(callId, call);
@@ -82,6 +90,17 @@ export class Translation {
   /** The completed output items. */
   get output() {
     return this.#writer.output;
+  }
+
+  /**
+   * For a failed response: the seconds after which the client may send the same request again. `null` if a retry would
+   * not help, or could repeat what a tool did.
+   */
+  get retryAfter(): number | null {
+    const failure = this.#failure;
+    if (failure === null || !failure.retryable || this.#ranTool || this.output.length > 0) return null;
+    const waitMs = Math.max(0, (failure.retryAt ?? 0) - failure.at);
+    return Math.ceil(waitMs / 1000);
   }
 
   /** The first two events; nothing if they were written before. */
@@ -139,6 +158,7 @@ export class Translation {
     this.#turn ??= new TurnWriter(this.#writer, {
       runId: this.#runId,
       turn: this.#turns + 1,
+      retry: this.#retries,
       sealed: this.#sealed,
     });
     return this.#turn;
@@ -150,22 +170,33 @@ export class Translation {
         if (isMine) this.#showLists(event);
         return;
       case 'turn.completed':
+        this.#failure = null;
         this.#completeTurn(event, isMine);
         break;
       case 'turn.failed':
-        this.#turn?.discard();
-        return;
+        this.#failure = event;
+        this.#retry();
+        break;
+      case 'run.quarantined':
+        this.#retry();
+        break;
       case 'tool.started': {
         const call = this.#open.get(event.callId);
+        if (isMine) this.#ranTool = true;
         if (isMine && call !== undefined) this.#calls.start(call);
         return;
       }
       case 'tool.doubted':
-        this.#calls.settle(event.callId, { error: event.reason });
+        this.#calls.settle(event.callId, { error: OUTCOME_UNKNOWN });
         return;
       default:
     }
     this.#settleCalls(event, isMine);
+  }
+
+  #retry(): void {
+    this.#retries += 1;
+    this.#turn?.tryAgain(this.#retries);
   }
 
   #showLists({ input }: Of<'run.started'>): void {
@@ -191,6 +222,7 @@ export class Translation {
       this.#turnWriter().finish(event.items);
     }
     this.#turn = null;
+    this.#retries = 0;
     this.#turns += 1;
     this.#lastTurn = this.#known().context.turn.number;
     const written = new Map(
@@ -213,8 +245,9 @@ export class Translation {
       this.#open.delete(callId);
       const couldNotRun = event.type === 'turn.completed';
       const answered = event.type === 'approval.decided' && event.decision.type === 'answer';
+      const isOver = this.#spec.overBudget?.includes(callId) === true;
       if (isMine && couldNotRun) this.#calls.start({ ...call, gate: false });
-      if (isMine && answered) this.#calls.start(call);
+      if (isMine && (answered || isOver)) this.#calls.start(call);
       const { output, isError } = result;
       this.#calls.settle(callId, isError ? { error: asText(output) } : { output });
     }
@@ -228,38 +261,31 @@ export class Translation {
     this.#abandon('The run ended before this call had a result.');
     const { next } = context;
     if (next?.type === 'fail') {
-      const { code, message } = next;
-      const error = { code: wireCode(code), message: this.#publicMessage(code, message) };
-      return this.#writer.end(at, { status: 'failed', error });
+      return this.#writer.end(at, { status: 'failed', error: publicError(next, this.#spec) });
     }
     if (event.type === 'run.cancelled') {
       if (event.by !== RESPONSES) return this.#writer.end(at, { status: 'cancelled' });
       const message = event.reason ?? 'The run was cancelled.';
       return this.#writer.end(at, { status: 'failed', error: { code: 'server_error', message } });
     }
-    this.#writer.end(at, ending(next?.type === 'finish' ? next.reason : undefined));
+    const reason = next?.type === 'finish' ? next.reason : undefined;
+    this.#writer.end(at, endingFor(reason ?? (this.#isCut(context) ? 'toolCalls' : undefined)));
   }
 
   #endAtRest(context: Context, at: number): void {
-    const doubted = callsWith(context, 'doubted');
-    if (doubted.length > 0) {
-      const message = `${doubted.length} tool call(s) are in doubt. Resolve them in run ${this.#runId} before continuing.`;
-      return this.#writer.end(at, { status: 'failed', error: { code: 'server_error', message } });
-    }
     for (const { callId, status } of context.calls) {
       const call = this.#open.get(callId);
       if (call === undefined) continue;
       if (status === 'gated') this.#calls.askApproval(call);
       if (status === 'waiting') this.#calls.handOver(call);
     }
-    const isCut = context.deniedCalls > this.#deniedBefore;
-    this.#writer.end(at, ending(isCut ? 'toolCalls' : undefined));
+    if (callsWith(context, 'doubted').length > 0) return this.#writer.end(at, endingFor('outcome'));
+    this.#writer.end(at, endingFor(this.#isCut(context) ? 'toolCalls' : undefined));
   }
 
-  /** Replaces the message if there are hidden tools, because a provider's message may quote them. */
-  #publicMessage(code: string, message: string): string {
-    if (!hidesTools(this.#spec.exposed)) return message;
-    return `The run ${this.#runId} failed (${code}). The server's operator can see the details.`;
+  /** Whether calls did not run because of the response's limit. */
+  #isCut({ deniedCalls }: Context): boolean {
+    return deniedCalls > this.#deniedBefore || this.#spec.overBudget !== undefined;
   }
 
   #abandon(error: string): void {
@@ -292,36 +318,4 @@ export function resultOf({ calls, transcript }: Context, callId: string): CallRe
   return transcript.findLast(item => item.type === 'tool_result' && item.callId === callId) as
     | CallResult
     | undefined;
-}
-
-/**
- * The end of a response by the reason why it is incomplete. As at OpenAI, the tool call limit leaves it `completed`; any
- * other reason makes it `incomplete`.
- */
-function ending(reason: string | undefined) {
-  switch (reason) {
-    case undefined:
-      return { status: 'completed' } as const;
-    case 'toolCalls':
-      return { status: 'completed', incompleteReason: 'max_tool_calls' } as const;
-    case 'length':
-      return { status: 'incomplete', incompleteReason: 'max_output_tokens' } as const;
-    case 'turns':
-      return { status: 'incomplete', incompleteReason: 'max_turns' } as const;
-    default:
-      return { status: 'incomplete', incompleteReason: reason } as const;
-  }
-}
-
-function wireCode(code: string): string {
-  switch (code) {
-    case 'rate-limit':
-    case 'quota':
-      return 'rate_limit_exceeded';
-    case 'invalid-request':
-    case 'context-too-long':
-      return 'invalid_prompt';
-    default:
-      return 'server_error';
-  }
 }

@@ -41,23 +41,29 @@ type Opened = {
  * Writes the messages and reasoning of one turn, while it streams and when it is complete.
  *
  * T1 Streamed and unstreamed turns give the same items, ids and order.
- * T2 The completed turn decides the content: a failed attempt leaves its items open for the next attempt. Only reasoning
- *    that was already closed, because text followed it, keeps its content.
+ * T2 The deltas of an item add up to the final item. A failed attempt leaves its items as incomplete, because clients
+ *    cannot take back streamed text; the next attempt writes items of its own.
  */
 export class TurnWriter {
   readonly #writer: ResponseWriter;
   readonly #runId: string;
   readonly #turn: number;
   readonly #sealed: boolean;
-  readonly #opened: Opened[] = [];
+  /** The number of failed attempts of the turn. */
+  #retry: number;
+  #opened: Opened[] = [];
   /** The index of the item that is being streamed. */
   #at = -1;
 
-  constructor(writer: ResponseWriter, options: { runId: string; turn: number; sealed: boolean }) {
+  constructor(
+    writer: ResponseWriter,
+    options: { runId: string; turn: number; retry: number; sealed: boolean },
+  ) {
     this.#writer = writer;
     this.#runId = options.runId;
     this.#turn = options.turn;
     this.#sealed = options.sealed;
+    this.#retry = options.retry;
   }
 
   /** Writes a piece of streamed text. */
@@ -74,10 +80,17 @@ export class TurnWriter {
     this.#writeDelta(opened, text);
   }
 
-  /** Discards the streamed texts of a failed attempt. */
+  /** Closes the items of a failed attempt as incomplete. The next attempt opens items of its own. */
   discard(): void {
+    this.abandon();
     this.#at = -1;
-    for (const opened of this.#opened) opened.streamed = '';
+    this.#opened = [];
+  }
+
+  /** Discards a failed attempt and starts the next one; `retry` counts from 1. */
+  tryAgain(retry: number): void {
+    this.discard();
+    this.#retry = retry;
   }
 
   /** Writes the rest of the completed turn and closes its items. */
@@ -104,7 +117,7 @@ export class TurnWriter {
   #open(kind: Block['kind']): Opened {
     const place = this.#opened.filter(opened => opened.kind === kind).length;
     const prefix = kind === 'message' ? 'msg' : 'rs';
-    const id = itemIdOf({ kind: prefix, runId: this.#runId, turn: this.#turn, place });
+    const id = itemIdOf({ kind: prefix, runId: this.#runId, turn: this.#turn, place, retry: this.#retry });
     const item: JsonObject =
       kind === 'message'
         ? { id, type: 'message', status: 'in_progress', role: 'assistant', content: [] }

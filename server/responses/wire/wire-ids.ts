@@ -1,12 +1,16 @@
 /**
  * Ids in the Responses API are derived from places in runs, so that no index is needed:
  * - a response is `resp_RUN` if it started the run, otherwise `resp_RUN_SEQ` with the `seq` of its request;
- * - an output item is `KIND_RUN_TURN_PLACE`, where PLACE counts the items of its kind in its turn from 0.
+ * - an output item is `KIND_RUN_TURN_PLACE`, where PLACE counts the items of its kind in its turn from 0;
+ * - an item of a turn's Nth retry is `KIND_RUN_TURN_PLACE_rN`, because items of failed attempts keep their ids.
  */
 type ItemKind = 'msg' | 'rs' | 'fc' | 'mcp' | 'mcpr' | 'mcpl';
 
-/** The place of an output item. `turn` counts the run's completed turns from 1; tool lists have turn 0. */
-export type ItemPlace = { kind: ItemKind; runId: string; turn: number; place: number };
+/**
+ * The place of an output item. `turn` counts the run's completed turns from 1; tool lists have turn 0. `retry` is the
+ * number of failed attempts of the turn before the item, by default 0.
+ */
+export type ItemPlace = { kind: ItemKind; runId: string; turn: number; place: number; retry?: number };
 
 /** The id of the response whose request is entry `seq` of the run. */
 export function responseIdOf(runId: string, seq: number): string {
@@ -20,16 +24,19 @@ export function readResponseId(id: string): { runId: string; seq: number } | und
 }
 
 /** The id of an output item. */
-export function itemIdOf({ kind, runId, turn, place }: ItemPlace): string {
-  return `${kind}_${keyOf(runId)}_${turn}_${place}`;
+export function itemIdOf({ kind, runId, turn, place, retry = 0 }: ItemPlace): string {
+  return `${kind}_${keyOf(runId)}_${turn}_${place}${retry === 0 ? '' : `_r${retry}`}`;
 }
 
 /** Parses an output item id; `undefined` for any id that `itemIdOf` does not produce. */
 export function readItemId(id: string): ItemPlace | undefined {
-  const [, kind, key, turn, place] =
-    /^(msg|rs|fc|mcpr|mcpl|mcp)_([A-Za-z0-9]+)_(\d{1,9})_(\d{1,9})$/.exec(id) ?? [];
+  const [, kind, key, turn, place, retry = '0'] =
+    /^(msg|rs|fc|mcpr|mcpl|mcp)_([A-Za-z0-9]+)_(\d{1,9})_(\d{1,9})(?:_r(\d{1,9}))?$/.exec(id) ?? [];
   if (key === undefined) return undefined;
-  const read = { kind: kind as ItemKind, runId: `run_${key}`, turn: Number(turn), place: Number(place) };
+  const read = {
+    ...{ kind: kind as ItemKind, runId: `run_${key}` },
+    ...{ turn: Number(turn), place: Number(place), retry: Number(retry) },
+  };
   return itemIdOf(read) === id ? read : undefined;
 }
 

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ScriptedError, ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
 import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent } from '../../../tools/agent/index.ts';
-import { endOf, Gateway, runOf } from '../../support/responses/gateway.ts';
+import { calling, endOf, type Folder, fastHost, Gateway, runOf } from '../../support/responses/gateway.ts';
 
 let gateway: Gateway;
 
@@ -157,7 +158,7 @@ describe('the model a request names', () => {
   it('without one is an error that says what to do', async () => {
     expect(await gateway.refused({ model: 'gpt-5', input: 'x' })).toMatchObject({
       ...{ status: 400, code: 'model_not_found', param: 'model' },
-      message: expect.stringMatching(/hello.*openai:gpt-5-mini.*AGENTCHART_MODEL/),
+      message: expect.stringMatching(/Its aliases are: hello\./),
     });
     expect(await gateway.refused({ input: 'x' })).toMatchObject({ code: 'missing_required_parameter' });
   });
@@ -171,15 +172,24 @@ describe('the model a request names', () => {
   it('without its key is a failed response, and its run is over', async () => {
     const before = process.env.GROQ_API_KEY;
     delete process.env.GROQ_API_KEY;
-    const events = await gateway.stream({ model: 'groq:some-model', input: 'x' });
+    const open = new Gateway({});
+    const events = await open.stream({ model: 'groq:some-model', input: 'x' });
     if (before !== undefined) process.env.GROQ_API_KEY = before;
     expect(events.at(-1)).toMatchObject({
       type: 'response.failed',
-      response: { error: { code: 'server_error', message: expect.stringContaining('GROQ_API_KEY') } },
+      response: { error: { code: 'server_error', message: expect.stringContaining('See its log') } },
     });
     const { id } = endOf(events);
-    expect((await gateway.store.get(runOf({ id })))?.status).toBe('cancelled');
-    expect(await gateway.get(id)).toMatchObject({ status: 'failed', error: { code: 'server_error' } });
+    expect((await open.store.get(runOf({ id })))?.status).toBe('cancelled');
+    expect(await open.get(id)).toMatchObject({ status: 'failed', error: { code: 'server_error' } });
+    expect(open.log.join('\n')).toContain('GROQ_API_KEY');
+    await open.close();
+  });
+
+  it('of a provider is refused if the server has aliases', async () => {
+    expect(await gateway.refused({ model: 'openai:gpt-5-mini', input: 'x' })).toMatchObject({
+      ...{ status: 400, code: 'model_not_found', param: 'model' },
+    });
   });
 });
 
@@ -188,4 +198,48 @@ it('a run that an agent of this name began is none of its responses', async () =
   const run = await agent.start('x');
   await run.settled();
   expect((await gateway.send('GET', `/${run.id.replace('run_', 'resp_')}`)).status).toBe(404);
+});
+
+describe('a failure of the provider', () => {
+  const failing = (error: ScriptedError): ScriptedTurn[] => [{ error }, { text: 'never' }];
+  const scripts = {
+    busy: failing({ code: 'rate-limit', status: 429, message: 'slow down', retryAfterMs: 1_500 }),
+    down: failing({ code: 'server', status: 500, message: 'oops', retryAfterMs: 0 }),
+    overloaded: failing({ code: 'overloaded', status: 503, message: 'full', retryAfterMs: 0 }),
+    after: [calling('echo', { text: 'x' }), ...failing({ code: 'server', message: 'oops', retryAfterMs: 0 })],
+    secret: failing({ code: 'authentication', status: 401, message: 'set X_KEY for http://10.0.0.1' }),
+  };
+  let own: Gateway;
+  beforeAll(() => {
+    const config = (folder: Folder) => ({
+      mcp_servers: { desk: folder.server({ require_approval: 'never' }) },
+    });
+    own = new Gateway(scripts, { config, clock: fastHost });
+  });
+  afterAll(() => own.close());
+  const ask = async (model: string, more: object = {}) => {
+    const { status, headers } = await own.send('POST', '', { model, input: 'x', ...more });
+    return { status, retry: headers.get('x-should-retry'), after: headers.get('retry-after') };
+  };
+
+  it.each([
+    { model: 'busy', status: 429, after: '2' },
+    { model: 'down', status: 503, after: '1' },
+    { model: 'overloaded', status: 503, after: '1' },
+  ])('before any output can be retried: $model', async ({ model, status, after }) => {
+    expect(await ask(model)).toEqual({ status, retry: null, after: expect.any(String) });
+    expect(Number((await ask(model)).after)).toBeGreaterThanOrEqual(Number(after));
+  });
+
+  it('after a tool ran cannot be retried, because the tool would run again', async () => {
+    expect(await ask('after', { tools: [MCP] })).toEqual({ status: 502, retry: 'false', after: null });
+  });
+
+  it('that the operator has to fix is in the log, not in the response', async () => {
+    const response = await own.send('POST', '', { model: 'secret', input: 'x' });
+    const text = await response.text();
+    expect(text).not.toMatch(/X_KEY|10\.0\.0\.1/);
+    expect(text).toContain('authentication');
+    await expect.poll(() => own.log.join('\n')).toContain('set X_KEY for http://10.0.0.1');
+  });
 });

@@ -21,7 +21,7 @@ describe('agentchart serve', () => {
     const refused = await desk.run(['answer', runId, 'call_0_0', '--output', '"yes"']);
     expect(refused).toMatchObject({
       code: 4,
-      stderr: expect.stringContaining('begun by a request to a server'),
+      stderr: expect.stringContaining('started by a request to a server'),
     });
     const streamed = await served.post('/v1/responses', {
       ...{ model: 'gpt-5', tools, previous_response_id: asked.id, stream: true },
@@ -44,7 +44,7 @@ describe('agentchart serve', () => {
       error: {
         code: 'model_not_found',
         param: 'model',
-        message: expect.stringContaining('AGENTCHART_MODEL'),
+        message: expect.stringContaining('openai:gpt-5-mini'),
       },
     });
     await served.stop();

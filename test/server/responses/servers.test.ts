@@ -9,7 +9,6 @@ import { calling, endOf, Gateway, type Resource, runOf, typesOf } from '../../su
 
 const DESK = { type: 'mcp', server_label: 'desk' };
 const ECHO = { type: 'function', name: 'echo', parameters: { type: 'object', properties: {} } };
-const twelve = Array.from({ length: 12 }, () => ({ name: 'echo', arguments: { text: 'x' } }));
 
 let gateway: Gateway;
 
@@ -22,10 +21,7 @@ beforeAll(() => {
       broken: [calling('fail'), { text: 'It failed.' }],
       garbled: [{ toolCalls: [{ name: 'echo', arguments: '[1, 2' }] }, { text: 'Sorry.' }],
       lost: [calling('die'), { text: 'It is known now.' }, { text: 'On it goes.' }],
-      greedy: [{ toolCalls: twelve }, { text: 'That was enough.' }],
       twin: [calling('mcp_other_echo', { text: 'hi' }), { text: 'Said.' }],
-      handed: [{ toolCalls: Array.from({ length: 12 }, () => ({ name: 'echo' })) }, { text: 'All.' }],
-      endless: [calling('pid'), calling('pid'), calling('pid'), { text: 'End.' }],
       large: [calling('echo', { text: 'x'.repeat(1_200_000) }), { text: 'Done.' }],
       unknown: [calling('nothing_of_that_name'), { text: 'No.' }],
       both: [{ toolCalls: [{ name: 'ask' }, { name: 'pid' }] }, { text: 'Both.' }],
@@ -37,7 +33,6 @@ beforeAll(() => {
           other: folder.server({ require_approval: 'never', allowed_tools: ['echo'] }),
           vault: folder.server({ hidden: true, allowed_tools: ['pid'] }),
           gone: { command: '/nonexistent/server', require_approval: 'never' },
-          strict: folder.server({ require_approval: 'always' }),
         },
         allowed_server_urls: ['http://127.0.0.1:9/mcp'],
       }),
@@ -178,23 +173,50 @@ describe('a call of a server', () => {
     expect(gateway.folder.calls().length).toBe(before);
   });
 
-  it('of which nobody knows whether it happened fails the response, and is not done again', async () => {
+  it('in doubt is a failed item: it is not repeated, and the conversation can continue', async () => {
     const events = await gateway.stream({ model: 'lost', input: 'go', tools: [DESK] });
     const response = endOf(events);
-    expect(events.at(-1)?.type).toBe('response.failed');
-    expect(response.error).toMatchObject({
-      message: expect.stringMatching(`are in doubt.* ${runOf(response)} `),
+    expect(events.at(-1)?.type).toBe('response.incomplete');
+    expect(response.incomplete_details).toEqual({ reason: 'tool_outcome_unknown' });
+    expect(response.output.at(-1)).toMatchObject({
+      ...{ type: 'mcp_call', status: 'failed' },
+      error: expect.stringContaining('may or may not have happened'),
     });
-    expect(response.output.at(-1)).toMatchObject({ type: 'mcp_call', status: 'failed' });
-    const next = await gateway.refused({ model: 'lost', input: 'on', previous_response_id: response.id });
-    expect(next).toMatchObject({ status: 409, code: 'call_in_doubt' });
+    expect(JSON.stringify(response)).not.toContain(runOf(response));
+    const next = await gateway.create({ model: 'lost', input: 'on', previous_response_id: response.id });
+    expect(next.output).toMatchObject([{ content: [{ text: 'It is known now.' }] }]);
+    expect(gateway.folder.calls().filter(name => name === 'die')).toHaveLength(1);
+    expect(gateway.log.join('\n')).toContain(`agentchart resolve ${runOf(response)} call_0_0`);
+  });
+
+  it('in doubt can be resolved by an operator before the client continues', async () => {
+    const before = gateway.folder.calls().filter(name => name === 'die').length;
+    const response = await gateway.create({ model: 'lost', input: 'go', tools: [DESK] });
+    expect(response.status).toBe('incomplete');
     expect(await gateway.tell(response, 'resolve', { callId: 'call_0_0', failed: 'it did not happen' })).toBe(
       200,
     );
     await expect.poll(async () => (await gateway.run(response)).status).toBe('finished');
-    const behind = await gateway.create({ model: 'lost', input: 'on', previous_response_id: response.id });
-    expect(behind.output).toMatchObject([{ content: [{ text: 'On it goes.' }] }]);
-    expect(gateway.folder.calls().filter(name => name === 'die')).toHaveLength(1);
+    const next = await gateway.create({ model: 'lost', input: 'on', previous_response_id: response.id });
+    expect(next.output).toMatchObject([{ content: [{ text: 'On it goes.' }] }]);
+    expect(gateway.folder.calls().filter(name => name === 'die')).toHaveLength(before + 1);
+  });
+
+  it.each(['none', 'idempotent'])('with side effect %s is repeated if it breaks off', async sideEffect => {
+    const own = new Gateway(
+      { lost: [calling('die'), { text: 'Known.' }] },
+      {
+        config: folder => ({
+          mcp_servers: {
+            desk: folder.server({ require_approval: 'never', tools: { die: { side_effect: sideEffect } } }),
+          },
+        }),
+      },
+    );
+    const response = await own.create({ model: 'lost', input: 'go', tools: [DESK] });
+    expect(response.status).toBe('completed');
+    expect(response.output.at(-1)).toMatchObject({ content: [{ text: 'Known.' }] });
+    await own.close();
   });
 
   it('keeps its own name where another server has one of that name', async () => {
@@ -218,59 +240,6 @@ describe('a call of a server', () => {
       input: [{ type: 'function_call_output', call_id: response.output[2]?.call_id, output: 'yes' }],
     });
     expect(done.output).toMatchObject([{ type: 'message', content: [{ text: 'Both.' }] }]);
-  });
-});
-
-describe('the budget of tool calls', () => {
-  it('is ten, and what the request says if that is less; the response is completed and says why it stopped', async () => {
-    const ten = await gateway.create({ model: 'greedy', input: 'go', tools: [DESK], max_tool_calls: 50 });
-    expect(ten).toMatchObject({
-      ...{ status: 'completed', incomplete_details: { reason: 'max_tool_calls' }, max_tool_calls: 50 },
-    });
-    const calls = ten.output.filter(({ type }) => type === 'mcp_call');
-    expect(calls.filter(({ status }) => status === 'completed')).toHaveLength(10);
-    expect(calls.filter(({ status }) => status === 'failed')).toHaveLength(2);
-    expect(ten.output.at(-1)).toMatchObject({ content: [{ text: 'That was enough.' }] });
-    const two = await gateway.create({ model: 'greedy', input: 'go', tools: [DESK], max_tool_calls: 2 });
-    expect(
-      two.output.filter(({ status, type }) => type === 'mcp_call' && status === 'completed'),
-    ).toHaveLength(2);
-    expect(two.incomplete_details).toEqual({ reason: 'max_tool_calls' });
-  });
-
-  it('of nothing runs nothing', async () => {
-    const none = await gateway.create({ model: 'greedy', input: 'go', tools: [DESK], max_tool_calls: 0 });
-    expect(none).toMatchObject({ status: 'completed', incomplete_details: { reason: 'max_tool_calls' } });
-    const calls = none.output.filter(({ type }) => type === 'mcp_call');
-    expect(new Set(calls.map(({ status }) => status))).toEqual(new Set(['failed']));
-  });
-
-  it('is streamed as completed, then [DONE]', async () => {
-    const events = await gateway.stream({ model: 'greedy', input: 'go', tools: [DESK], max_tool_calls: 1 });
-    expect(events.at(-1)?.type).toBe('response.completed');
-    expect(endOf(events).incomplete_details).toEqual({ reason: 'max_tool_calls' });
-  });
-
-  it('does not count the functions that the client runs', async () => {
-    const response = await gateway.create({ model: 'handed', input: 'go', tools: [ECHO], max_tool_calls: 1 });
-    expect(response.output).toHaveLength(12);
-    expect(response.incomplete_details).toBeNull();
-  });
-
-  it('is a new one for each response of a run', async () => {
-    const tools = [{ ...DESK, server_label: 'strict' }];
-    let response = await gateway.create({ model: 'endless', input: 'go', tools, max_tool_calls: 1 });
-    for (const _ of [1, 2, 3]) {
-      const request = response.output.at(-1);
-      expect(request?.type).toBe('mcp_approval_request');
-      response = await gateway.create({
-        ...{ model: 'endless', tools, max_tool_calls: 1, previous_response_id: response.id },
-        input: [{ type: 'mcp_approval_response', approval_request_id: request?.id, approve: true }],
-      });
-      expect(response.output[0]).toMatchObject({ type: 'mcp_call' });
-    }
-    expect(response.output.at(-1)).toMatchObject({ content: [{ text: 'End.' }] });
-    expect(response.incomplete_details).toBeNull();
   });
 });
 

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
-import { systemHost } from '../../../engine/driver/host.ts';
+import { type Host, systemHost } from '../../../engine/driver/host.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { createRunsApp, type RunsApp, type RunsAppOptions } from '../../../server/app.ts';
@@ -14,6 +14,15 @@ import { memory } from '../../../stores/memory.ts';
 
 const ORIGIN = 'http://127.0.0.1:4100';
 const FIXTURE = resolve('test/support/tools/fixture-server.ts');
+
+/** A host whose clocks run a hundred times faster, so that waits between attempts take milliseconds. */
+export const fastHost: Host = {
+  ...systemHost,
+  leaseMs: 10_000_000,
+  now: () => Date.now() * 100,
+  monotonic: () => performance.now() * 100,
+  setTimer: (ms, fire, options) => systemHost.setTimer(ms / 100, fire, options),
+};
 
 export type Item = JsonObject & { id: string; type: string };
 export type Resource = JsonObject & { id: string; status: string; output: Item[] };
@@ -64,15 +73,20 @@ export class Gateway {
     {
       config = () => ({}),
       store = memory(),
+      clock = systemHost,
       model,
       ...options
-    }: Partial<RunsAppOptions> & { config?: (folder: Folder) => JsonObject; model?: string } = {},
+    }: Partial<RunsAppOptions> & {
+      config?: (folder: Folder) => JsonObject;
+      model?: string;
+      clock?: Host;
+    } = {},
   ) {
     this.folder = new Folder(scripts);
     this.store = store;
     const api = createResponsesApi({
       store,
-      host: systemHost,
+      host: clock,
       gateway: gatewayConfigSchema.parse({ models: this.folder.models, ...config(this.folder) }),
       log: line => this.log.push(line),
       ...(model === undefined ? {} : { model }),

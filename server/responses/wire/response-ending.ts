@@ -1,0 +1,58 @@
+import { hidesTools, type ResponseSpec } from './response-spec.ts';
+
+/**
+ * The end of a response by the reason why it is incomplete. As at OpenAI, the tool call limit leaves it `completed`; any
+ * other reason makes it `incomplete`.
+ */
+export function endingFor(reason: string | undefined) {
+  switch (reason) {
+    case undefined:
+      return { status: 'completed' } as const;
+    case 'toolCalls':
+      return { status: 'completed', incompleteReason: 'max_tool_calls' } as const;
+    case 'length':
+      return { status: 'incomplete', incompleteReason: 'max_output_tokens' } as const;
+    case 'outcome':
+      return { status: 'incomplete', incompleteReason: 'tool_outcome_unknown' } as const;
+    case 'turns':
+      return { status: 'incomplete', incompleteReason: 'max_turns' } as const;
+    default:
+      return { status: 'incomplete', incompleteReason: reason } as const;
+  }
+}
+
+/**
+ * The error of a failed response. Replaces messages that only the operator may see: advice on the server's set-up, and
+ * quotes of hidden tools.
+ */
+export function publicError(failure: { code: string; message: string }, { exposed }: ResponseSpec) {
+  const { code } = failure;
+  let { message } = failure;
+  if (OPERATOR_CODES.has(code))
+    message = `The server cannot use the model provider (${code}). See its log for the cause.`;
+  else if (hidesTools(exposed))
+    message = `The response failed (${code}). See the server's log for the cause.`;
+  return { code: wireCode(code), message };
+}
+
+/** The codes of failures that the operator has to fix. Their messages name addresses and environment variables. */
+const OPERATOR_CODES: ReadonlySet<string> = new Set([
+  'authentication',
+  'permission',
+  'not-found',
+  'network',
+  'redirect-refused',
+]);
+
+function wireCode(code: string): string {
+  switch (code) {
+    case 'rate-limit':
+    case 'quota':
+      return 'rate_limit_exceeded';
+    case 'invalid-request':
+    case 'context-too-long':
+      return 'invalid_prompt';
+    default:
+      return 'server_error';
+  }
+}
