@@ -43,7 +43,7 @@ test('the path of a run that waits is the one its journal tells, with counts and
   });
   expect(fold.stateCounts.get('deciding')).toBe(4);
   const whys = entries.flatMap(({ taken }) => taken.decisions.map(({ type, why }) => `${type}: ${why}`));
-  expect(whys[0]).toBe('callModel: the run begins');
+  expect(whys[0]).toBe('callModel: the run starts');
   expect(whys.at(-1)).toBe('interruptForApproval: 1 call(s) of refund need a decision');
 });
 
