@@ -1,5 +1,5 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
-import { given } from '../protocol/json.ts';
+import { omitUndefined } from '../protocol/json.ts';
 import { type ChatOptions, chatAdapter } from './chat/adapter.ts';
 import type { CallIdForm, ChatDialect } from './chat/dialect.ts';
 
@@ -41,7 +41,7 @@ const MISTRAL: ChatDialect = {
   filePart: ({ url, name }) => ({
     type: 'document_url',
     document_url: url,
-    ...given({ document_name: name }),
+    ...omitUndefined({ document_name: name }),
   }),
   streamMembers: {},
   strictOrder: true,

@@ -4,7 +4,7 @@ import type { CommandResult } from '../engine/run/explain-refusal.ts';
 import type { Run } from '../engine/run/run.ts';
 import type { OpenCall, Settled } from '../engine/run/settled.ts';
 import { messageOf } from '../protocol/error.ts';
-import { given, type JsonValue } from '../protocol/json.ts';
+import { type JsonValue, omitUndefined } from '../protocol/json.ts';
 import type { Output } from './render/output.ts';
 import { HEADINGS, showCall } from './render/show-call.ts';
 
@@ -68,7 +68,12 @@ async function askApproval(terminal: Questions, run: Run, call: OpenCall, by: st
   if (choice === 'a') return () => run.approve(callId, { digest, runId, by });
   const reason = await terminal.ask('reason for the model (optional): ');
   return () =>
-    run.reject(callId, { digest, runId, by, ...given({ reason: reason === '' ? undefined : reason }) });
+    run.reject(callId, {
+      digest,
+      runId,
+      by,
+      ...omitUndefined({ reason: reason === '' ? undefined : reason }),
+    });
 }
 
 async function askDoubt(terminal: Questions, run: Run, call: OpenCall, by: string): Promise<Decision> {

@@ -1,7 +1,7 @@
 import { readStart } from '../engine/journal/read-journal.ts';
 import { checkRun } from '../engine/versions/check-run.ts';
 import type { VersionReport } from '../engine/versions/compare-versions.ts';
-import { given, isJsonObject } from '../protocol/json.ts';
+import { isJsonObject, omitUndefined } from '../protocol/json.ts';
 import type { RunRecord, Store } from '../protocol/store.ts';
 import { type Agent, createAgent } from '../tools/agent/agent.ts';
 import { withAgent } from './change-run.ts';
@@ -46,5 +46,5 @@ async function recallModule(store: Store, runId: string): Promise<string | undef
 /** Loads an agent onto `store`. `withModel: false` omits its model, for a run that uses another one. */
 async function loadOnto(store: Store, module: string, { withModel }: { withModel: boolean }): Promise<Agent> {
   const { model, ...options } = (await loadAgent(module)).options;
-  return createAgent({ ...options, store, ...given({ model: withModel ? model : undefined }) });
+  return createAgent({ ...options, store, ...omitUndefined({ model: withModel ? model : undefined }) });
 }

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { readStart } from '../engine/journal/read-journal.ts';
 import { EngineError } from '../protocol/error.ts';
-import { given, isJsonObject, type JsonValue } from '../protocol/json.ts';
+import { isJsonObject, type JsonValue, omitUndefined } from '../protocol/json.ts';
 import type { RunRecord, Store } from '../protocol/store.ts';
 import { nonDrivingStore } from '../stores/non-driving-store.ts';
 import { type Agent, createAgent } from '../tools/agent/agent.ts';
@@ -18,7 +18,7 @@ export type Launch = { module?: string; model?: string; request?: JsonValue };
 /** Returns the launch that `--agent` (`module`) and `AGENTCHART_MODEL` ask for, with absolute file paths. */
 export function readLaunch(module: string | undefined): Launch {
   const model = process.env.AGENTCHART_MODEL?.trim() ?? '';
-  return given({
+  return omitUndefined({
     module: module === undefined ? undefined : resolve(module),
     model: model === '' ? undefined : absoluteModel(model),
   });

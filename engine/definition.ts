@@ -3,7 +3,7 @@ import type { ModelAdapter } from '../protocol/adapter.ts';
 import type { Limits, Prices, RunConfig } from '../protocol/config.ts';
 import type { Finisher } from '../protocol/finisher.ts';
 import type { Item } from '../protocol/item.ts';
-import { given, type JsonObject, type JsonValue } from '../protocol/json.ts';
+import { type JsonObject, type JsonValue, omitUndefined } from '../protocol/json.ts';
 import type { Tool, ToolSource, Validation } from '../protocol/tool.ts';
 import type { OutputFormat, Settings, ToolChoice } from '../protocol/turn.ts';
 import type { TextFilter } from '../text/text-filter.ts';
@@ -80,10 +80,10 @@ export function runConfigOf(definition: AgentDefinition, changes: RunChanges = {
     onMessage: definition.onMessage,
     onLimit: changes.onLimit ?? definition.onLimit,
     limits: { ...definition.limits, ...changes.limits },
-    ...given({ maxResultBytes: definition.maxResultBytes, prices: definition.prices }),
+    ...omitUndefined({ maxResultBytes: definition.maxResultBytes, prices: definition.prices }),
     attempts: definition.retry.attempts,
     finishers: definition.finishers.length > 0 || definition.output !== undefined,
     finisherRejections: 2,
-    ...given({ holdsAtEnd: changes.holdsAtEnd }),
+    ...omitUndefined({ holdsAtEnd: changes.holdsAtEnd }),
   };
 }

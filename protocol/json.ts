@@ -11,7 +11,7 @@ export function isJsonObject(value: unknown): value is JsonObject {
 }
 
 /** Returns a copy without the members that are `undefined`. */
-export function given<Values extends object>(values: Values): Given<Values> {
+export function omitUndefined<Values extends object>(values: Values): Given<Values> {
   const there = Object.entries(values).filter(([, value]) => value !== undefined);
   return Object.fromEntries(there) as Given<Values>;
 }

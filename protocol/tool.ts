@@ -1,4 +1,4 @@
-import { given, type JsonObject, type JsonValue } from './json.ts';
+import { type JsonObject, type JsonValue, omitUndefined } from './json.ts';
 import type { ToolDefinition } from './turn.ts';
 
 /**
@@ -36,7 +36,7 @@ export function readApproval(value: unknown): Exclude<Approval, boolean> | undef
   if (reason !== undefined && typeof reason !== 'string') return undefined;
   if (expiresInMs !== undefined && !(typeof expiresInMs === 'number' && isTime(expiresInMs)))
     return undefined;
-  return { required, ...given({ reason, expiresInMs }) };
+  return { required, ...omitUndefined({ reason, expiresInMs }) };
 }
 
 function isTime(ms: number): boolean {
@@ -102,5 +102,5 @@ export interface ToolSource {
 
 /** Returns the definition of a tool as sent to the model. */
 export function toolDefinition({ name, description, inputSchema, strict }: Tool): ToolDefinition {
-  return { name, description, inputSchema, ...given({ strict }) };
+  return { name, description, inputSchema, ...omitUndefined({ strict }) };
 }

@@ -1,5 +1,5 @@
 import { EngineError, type EngineErrorCode, setupError } from '../protocol/error.ts';
-import { given, type JsonValue } from '../protocol/json.ts';
+import { type JsonValue, omitUndefined } from '../protocol/json.ts';
 
 /** The error codes of the API: those of `EngineError`, and some of its own. */
 type ApiErrorCode =
@@ -100,7 +100,7 @@ export class ApiError extends Error {
 export function describeError(thrown: unknown): { status: ErrorStatus; envelope: ErrorEnvelope } {
   const error = setupError(thrown) ?? thrown;
   if (error instanceof ApiError) {
-    return answer(error.code, error.message, given({ details: error.details, by: error.by }));
+    return answer(error.code, error.message, omitUndefined({ details: error.details, by: error.by }));
   }
   if (error instanceof EngineError) {
     return answer(error.code, error.message, error.details === null ? {} : { details: error.details });

@@ -1,5 +1,5 @@
 import type { JournalEntry, RunEvent, RunStarted } from '../protocol/event.ts';
-import { given, type JsonValue } from '../protocol/json.ts';
+import { type JsonValue, omitUndefined } from '../protocol/json.ts';
 import type {
   AdoptedRun,
   AppendGuard,
@@ -74,7 +74,7 @@ class MemoryStore implements Store {
       status,
       createdAt: at,
       updatedAt: at,
-      ...given({ continues: event.continues }),
+      ...omitUndefined({ continues: event.continues }),
     };
     const origin = event.forkOf && this.#runs.get(event.forkOf.runId);
     const run: Run = {

@@ -4,7 +4,7 @@
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { EngineError } from '../protocol/error.ts';
-import { given, type JsonObject } from '../protocol/json.ts';
+import { type JsonObject, omitUndefined } from '../protocol/json.ts';
 import type {
   CallView,
   Reconciliation,
@@ -100,7 +100,7 @@ export function tool<
     }),
     sideEffect,
     retries,
-    ...given({
+    ...omitUndefined({
       strict: options.strict,
       timeoutMs,
       maxResultBytes,

@@ -7,7 +7,7 @@ import type {
   LanguageModelV4ToolChoice,
   SharedV4ProviderOptions,
 } from '@ai-sdk/provider';
-import { given, type JsonObject } from '../../protocol/json.ts';
+import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import type {
   ModelRequest,
   OutputFormat,
@@ -40,14 +40,14 @@ export function callOptionsOf(request: ModelRequest, input: CallOptionsInput): L
   const providerOptions = providerOptionsOf(request, input);
   return {
     prompt: promptOf(request, { provider, version }),
-    ...given({
+    ...omitUndefined({
       maxOutputTokens: settings.maxOutputTokens,
       temperature: settings.temperature,
       topP: settings.topP,
     }),
     ...(version === 'v4' ? reasoningOf(settings) : {}),
     ...(tools.length === 0 ? {} : { tools, toolChoice: choiceOf(request.toolChoice) }),
-    ...given({
+    ...omitUndefined({
       responseFormat: output && formatOf(output),
       providerOptions: Object.keys(providerOptions).length === 0 ? undefined : providerOptions,
       headers,
@@ -67,7 +67,7 @@ function functionTool({
     name,
     description,
     inputSchema: inputSchema as LanguageModelV4FunctionTool['inputSchema'],
-    ...given({ strict }),
+    ...omitUndefined({ strict }),
   };
 }
 

@@ -14,7 +14,7 @@ import type {
   ToolCallItem,
   ToolResultItem,
 } from '../../protocol/item.ts';
-import { given } from '../../protocol/json.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
 import type { ModelRequest } from '../../protocol/turn.ts';
 import { readDataURL } from '../turn/data-url.ts';
@@ -159,7 +159,7 @@ function fileInput(
     type: 'file',
     mediaType: mediaTypeOf(part, inline?.mediaType),
     data: data as LanguageModelV4FilePart['data'],
-    ...given({ filename }),
+    ...omitUndefined({ filename }),
   };
 }
 

@@ -1,5 +1,5 @@
 import type { Item } from '../../protocol/item.ts';
-import { given, type JsonObject } from '../../protocol/json.ts';
+import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import type { ModelRequest, Settings, ToolDefinition } from '../../protocol/turn.ts';
 import type { Input } from '../turn/growing-input.ts';
 import { objectsOf, textIn } from '../turn/json-access.ts';
@@ -29,7 +29,7 @@ export function bodyOf(
       {
         model,
         max_tokens: plan.maxTokens,
-        ...given({ system: instructions || undefined }),
+        ...omitUndefined({ system: instructions || undefined }),
         messages,
         ...(stream ? { stream: true } : {}),
         ...(tools.length > 0 ? { tools } : {}),
@@ -71,7 +71,7 @@ function toolInput({ name, description, inputSchema, strict }: ToolDefinition, {
   const strictForm = strict === true && rules.nativeOutput ? nativeSchema(inputSchema) : undefined;
   return {
     name,
-    ...given({ description: description || undefined }),
+    ...omitUndefined({ description: description || undefined }),
     input_schema: objectSchema(strictForm ?? inputSchema),
     ...(strictForm ? { strict: true } : {}),
   };

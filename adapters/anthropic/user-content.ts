@@ -1,5 +1,5 @@
 import type { Part } from '../../protocol/item.ts';
-import { given, type JsonObject } from '../../protocol/json.ts';
+import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import { readDataURL } from '../turn/data-url.ts';
 
 /**
@@ -29,7 +29,7 @@ function fileBlock(part: Extract<Part, { type: 'file' }>): JsonObject {
     file.base64 !== undefined && isText(file.mediaType)
       ? { type: 'text', media_type: 'text/plain', data: Buffer.from(file.base64, 'base64').toString('utf8') }
       : binarySource(file);
-  return { type: 'document', source, ...given({ title: part.name }) };
+  return { type: 'document', source, ...omitUndefined({ title: part.name }) };
 }
 
 /** A referenced file. Only `data:` URLs have `base64`. */

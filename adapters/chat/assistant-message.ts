@@ -1,5 +1,5 @@
 import type { MessageItem, ReasoningItem, ToolCallItem } from '../../protocol/item.ts';
-import { given, isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
 import { jsonIn, nonEmpty } from '../turn/json-access.ts';
 import { chunkText } from './content-chunks.ts';
@@ -26,7 +26,7 @@ export function assistantMessage(
   return {
     role: 'assistant',
     content,
-    ...given({ refusal: refusal || undefined }),
+    ...omitUndefined({ refusal: refusal || undefined }),
     ...reasoningOf(items, calls, dialect, ids),
     ...(calls.length === 0 ? {} : { tool_calls: calls.map(call => callInput(call, dialect, ids)) }),
   };

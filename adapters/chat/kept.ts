@@ -1,5 +1,5 @@
 import type { Opaque } from '../../protocol/item.ts';
-import { given, isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import { nonEmpty, objectOf, objectsOf } from '../turn/json-access.ts';
 
 /**
@@ -34,7 +34,7 @@ export function keptBy(provider: string, opaque: Opaque | undefined): Kept {
 }
 
 function readKept({ member, details, chunk, chunks, refusal, wireId, extra }: JsonObject): Kept {
-  return given({
+  return omitUndefined({
     member: nonEmpty(member),
     details: nonEmptyList(details),
     chunk: isJsonObject(chunk) ? chunk : undefined,

@@ -1,5 +1,5 @@
 import type { Item } from '../../protocol/item.ts';
-import { given, type JsonObject, type JsonValue } from '../../protocol/json.ts';
+import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { ModelRequest, OutputFormat, ToolChoice, ToolDefinition } from '../../protocol/turn.ts';
 import { objectOf } from '../turn/json-access.ts';
 import { mergeOptions } from '../turn/merge-options.ts';
@@ -61,7 +61,7 @@ function streamInput(dialect: ChatDialect): JsonObject {
 function toolSettings({ toolChoice, settings }: ModelRequest, dialect: ChatDialect): JsonObject {
   return {
     tool_choice: choiceInput(toolChoice, dialect),
-    ...given({ parallel_tool_calls: settings.parallelToolCalls }),
+    ...omitUndefined({ parallel_tool_calls: settings.parallelToolCalls }),
   };
 }
 
@@ -95,7 +95,7 @@ function settingsInput({ settings }: ModelRequest, dialect: ChatDialect, model: 
   const effort = dialect.effort ?? (value => ({ reasoning_effort: value }));
   const maxTokensMember = dialect.maxTokensMember?.(model) ?? 'max_tokens';
   return {
-    ...given({ temperature, top_p: topP }),
+    ...omitUndefined({ temperature, top_p: topP }),
     ...(maxOutputTokens === undefined ? {} : { [maxTokensMember]: maxOutputTokens }),
     ...(reasoningEffort === undefined ? {} : effort(reasoningEffort, model)),
   };

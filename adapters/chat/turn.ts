@@ -1,5 +1,5 @@
 import type { Item, Part, ReasoningItem } from '../../protocol/item.ts';
-import { given, type JsonObject } from '../../protocol/json.ts';
+import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import type { ModelRequest, ModelTurn, ToolCall } from '../../protocol/turn.ts';
 import { CallIds } from '../turn/call-ids.ts';
 import { nonEmpty } from '../turn/json-access.ts';
@@ -60,7 +60,7 @@ function callsOf(
       name,
       arguments: call.arguments,
       ...opaqueOf(
-        given({ wireId: dialect.reasoning === 'details' && id !== null ? id : undefined, extra }),
+        omitUndefined({ wireId: dialect.reasoning === 'details' && id !== null ? id : undefined, extra }),
         dialect,
       ),
     });

@@ -1,5 +1,5 @@
 import type { Part } from '../../protocol/item.ts';
-import { given, type JsonObject } from '../../protocol/json.ts';
+import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import { readDataURL } from '../turn/data-url.ts';
 
 /** Converts an image or file to a part: `data:` URLs inline, all others by reference. */
@@ -11,7 +11,7 @@ export function mediaPart(part: Exclude<Part, { type: 'text' }>): JsonObject {
   }
   const mimeType =
     named ?? typeByExtension(part.url) ?? (part.type === 'file' ? typeByExtension(part.name) : undefined);
-  return { fileData: { ...given({ mimeType }), fileUri: part.url } };
+  return { fileData: { ...omitUndefined({ mimeType }), fileUri: part.url } };
 }
 
 /** Returns inline data as a `data:` URL if it is an image. */

@@ -1,5 +1,5 @@
 import type { Item } from '../../protocol/item.ts';
-import { given, type JsonObject } from '../../protocol/json.ts';
+import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import type { ModelRequest, Settings, ToolChoice, ToolDefinition } from '../../protocol/turn.ts';
 import type { Input } from '../turn/growing-input.ts';
 import { arrayOf } from '../turn/json-access.ts';
@@ -76,7 +76,7 @@ function schemaInput({ $schema: _, ...schema }: JsonObject): JsonObject {
 
 function settingsInput(settings: Settings, model: string): JsonObject {
   const { temperature, topP, maxOutputTokens, reasoningEffort } = settings;
-  return given({
+  return omitUndefined({
     temperature,
     topP,
     maxOutputTokens,

@@ -1,5 +1,5 @@
 import type { Item, Opaque } from '../../protocol/item.ts';
-import { given, type JsonObject } from '../../protocol/json.ts';
+import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import { integerIn, nonEmpty, objectOf, objectsOf } from '../turn/json-access.ts';
 
 /** The provider name of the adapter and of its opaque data. */
@@ -26,7 +26,7 @@ export function keep(kept: Kept): { opaque?: Opaque } {
 export function keptBy(item: Item): Kept {
   if (!('opaque' in item) || item.opaque?.provider !== PROVIDER) return {};
   const data = objectOf(item.opaque.data);
-  return given({
+  return omitUndefined({
     spans: Array.isArray(data.spans) ? objectsOf(data.spans).map(spanIn) : undefined,
     thoughtSignature: nonEmpty(data.thoughtSignature),
     hasId: data.hasId === true ? (true as const) : undefined,

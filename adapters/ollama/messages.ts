@@ -1,6 +1,6 @@
 import { ProviderError } from '../../protocol/error.ts';
 import type { Item, MessageItem, Part, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
-import { given, type JsonObject, type JsonValue } from '../../protocol/json.ts';
+import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
 import type { ModelRequest } from '../../protocol/turn.ts';
 import type { ProviderContext } from '../http/provider-errors.ts';
@@ -84,7 +84,7 @@ class AssistantMessage {
     return {
       role: 'assistant',
       content,
-      ...given({
+      ...omitUndefined({
         thinking: thinking || undefined,
         tool_calls: this.#calls.length === 0 ? undefined : this.#calls,
       }),
@@ -103,7 +103,7 @@ function resultInput(item: ToolResultItem, call: ToolCallItem | undefined): Json
   const text = item.shown ?? asText(item.output);
   return {
     role: 'tool',
-    ...given({ tool_name: call?.name, tool_call_id: call && hasId(call) ? call.callId : undefined }),
+    ...omitUndefined({ tool_name: call?.name, tool_call_id: call && hasId(call) ? call.callId : undefined }),
     content: item.isError ? `Error: ${text}` : text,
   };
 }

@@ -1,4 +1,4 @@
-import { given, type JsonObject, type JsonValue } from '../../protocol/json.ts';
+import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { ModelRequest, Settings, ToolDefinition } from '../../protocol/turn.ts';
 import { objectOf } from '../turn/json-access.ts';
 import { mergeOptions } from '../turn/merge-options.ts';
@@ -29,10 +29,10 @@ export function bodyOf(request: ModelRequest, options: BodyOptions): JsonObject 
   return mergeOptions(
     {
       model: options.model,
-      messages: options.messagesOf({ transcript: request.transcript, ...given({ instructions }) }),
+      messages: options.messagesOf({ transcript: request.transcript, ...omitUndefined({ instructions }) }),
       stream: options.stream,
       ...(tools.length > 0 ? { tools: tools.map(toolInput) } : {}),
-      ...given({ format: tools.length > 0 ? undefined : output?.schema }),
+      ...omitUndefined({ format: tools.length > 0 ? undefined : output?.schema }),
       ...(Object.keys(settings).length > 0 ? { options: settings } : {}),
       ...thinkInput(request.settings.reasoningEffort, options.model),
     },
@@ -52,7 +52,7 @@ function toolInput({ name, description, inputSchema }: ToolDefinition): JsonObje
 }
 
 function settingsInput({ temperature, topP, maxOutputTokens }: Settings): JsonObject {
-  return given({ num_predict: maxOutputTokens, temperature, top_p: topP });
+  return omitUndefined({ num_predict: maxOutputTokens, temperature, top_p: topP });
 }
 
 /**

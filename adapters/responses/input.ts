@@ -1,5 +1,5 @@
 import type { Item, MessageItem, Part, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
-import { given, type JsonObject, type JsonValue } from '../../protocol/json.ts';
+import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import { WireCallIds } from '../chat/wire-call-ids.ts';
 import { GrowingInput } from '../turn/growing-input.ts';
 import { jsonIn, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
@@ -195,11 +195,11 @@ function messageInput(item: MessageItem, id: string | undefined, kept: Kept | un
   const content: JsonObject[] = item.content.flatMap(part => {
     if (part.type !== 'text' || part.text === '') return [];
     const annotations = part.annotations ?? noAnnotations;
-    return [{ type: 'output_text', text: part.text, ...given({ annotations }) }];
+    return [{ type: 'output_text', text: part.text, ...omitUndefined({ annotations }) }];
   });
   if (kept?.refusal !== undefined) content.push({ type: 'refusal', refusal: kept.refusal });
   if (content.length === 0) return [];
-  const phase: JsonObject = given({ phase: kept?.phase });
+  const phase: JsonObject = omitUndefined({ phase: kept?.phase });
   return id === undefined
     ? [{ role: 'assistant', content, ...phase }]
     : [{ type: 'message', id, role: 'assistant', status: 'completed', content, ...phase }];
@@ -239,7 +239,7 @@ function callInput(
     ...(stored && id !== undefined ? { id } : {}),
     call_id: ids.of(item.callId),
     name: item.name,
-    ...given({ namespace, caller }),
+    ...omitUndefined({ namespace, caller }),
   };
   return custom
     ? { type: 'custom_tool_call', ...call, input: textIn(objectOf(jsonIn(item.arguments)).input) }
@@ -251,7 +251,7 @@ function resultInput(item: ToolResultItem, ids: WireCallIds, { custom, caller }:
   return {
     type: custom ? 'custom_tool_call_output' : 'function_call_output',
     call_id: ids.of(item.callId),
-    ...given({ caller }),
+    ...omitUndefined({ caller }),
     output: item.isError ? `Error: ${text}` : text,
   };
 }

@@ -1,5 +1,5 @@
 import type { Item } from '../../protocol/item.ts';
-import { given, type JsonObject, type JsonValue } from '../../protocol/json.ts';
+import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type {
   ModelRequest,
   OutputFormat,
@@ -91,7 +91,7 @@ function instructionsInput(
 function toolSettings({ toolChoice, settings }: ModelRequest): JsonObject {
   return {
     tool_choice: choiceInput(toolChoice),
-    ...given({ parallel_tool_calls: settings.parallelToolCalls }),
+    ...omitUndefined({ parallel_tool_calls: settings.parallelToolCalls }),
   };
 }
 
@@ -132,7 +132,7 @@ function settingsInput({
   maxOutputTokens,
   reasoningEffort: effort,
 }: Settings): JsonObject {
-  return given({
+  return omitUndefined({
     temperature,
     top_p: topP,
     max_output_tokens: maxOutputTokens,

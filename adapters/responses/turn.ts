@@ -1,5 +1,5 @@
 import type { Item, Part } from '../../protocol/item.ts';
-import { given, isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { FinishReason, ModelRequest, ModelTurn, ToolCall, Usage } from '../../protocol/turn.ts';
 import { CallIds } from '../turn/call-ids.ts';
 import { arrayOf, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
@@ -37,7 +37,7 @@ export function turnOf(
     finishReason: finishReasonOf(response, { isRefused: refused, hasCalls: toolCalls.length > 0 }),
     usage: usageOf(response.usage),
     model: nonEmpty(response.model) ?? model,
-    ...given({ continuation: canContinue ? id : undefined }),
+    ...omitUndefined({ continuation: canContinue ? id : undefined }),
     items,
   };
 }
@@ -102,7 +102,7 @@ class OutputReader {
     if (refusals.length > 0) this.refused = true;
     const kept: Kept = {
       ...this.#origin(item),
-      ...given({ phase: nonEmpty(item.phase), refusal: refusals.join('') || undefined }),
+      ...omitUndefined({ phase: nonEmpty(item.phase), refusal: refusals.join('') || undefined }),
     };
     this.items.push({ type: 'message', role: 'assistant', content, opaque: this.#opaque(kept) });
   }
@@ -110,7 +110,7 @@ class OutputReader {
   #readReasoning(item: JsonObject, next: JsonObject | undefined): void {
     const text = reasoningText(item);
     this.reasoning += text;
-    const kept: Kept = { item: withoutStatus(item), ...given({ before: next && keyOf(next) }) };
+    const kept: Kept = { item: withoutStatus(item), ...omitUndefined({ before: next && keyOf(next) }) };
     this.items.push({ type: 'reasoning', text, opaque: this.#opaque(kept) });
     this.#after = keyOf(item);
   }
@@ -127,7 +127,7 @@ class OutputReader {
     const kept: Kept = {
       ...this.#origin(item),
       ...(custom ? { custom: true } : {}),
-      ...given({
+      ...omitUndefined({
         namespace: nonEmpty(item.namespace),
         caller: isJsonObject(item.caller) ? item.caller : undefined,
       }),
@@ -142,7 +142,7 @@ class OutputReader {
   }
 
   #origin(item: JsonObject = {}): Kept {
-    return given({ id: nonEmpty(item.id), after: this.#after });
+    return omitUndefined({ id: nonEmpty(item.id), after: this.#after });
   }
 
   #opaque(data: Kept): { provider: string; data: JsonValue } {

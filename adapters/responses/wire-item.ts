@@ -1,5 +1,5 @@
 import type { Opaque } from '../../protocol/item.ts';
-import { given, isJsonObject, type JsonObject } from '../../protocol/json.ts';
+import { isJsonObject, type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import { nonEmpty, objectOf } from '../turn/json-access.ts';
 
 /**
@@ -41,7 +41,7 @@ export function keptBy(provider: string, opaque: Opaque | undefined): Kept | und
 function readKept(opaque: Opaque): Kept {
   const data = objectOf(opaque.data);
   const { id, phase, refusal, namespace, caller, after, before } = data;
-  return given({
+  return omitUndefined({
     item: data.item === undefined ? undefined : objectOf(data.item),
     id: nonEmpty(id),
     phase: nonEmpty(phase),

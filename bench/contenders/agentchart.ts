@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openaiResponses } from '../../adapters/openai-responses.ts';
-import { given } from '../../protocol/json.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { SideEffect } from '../../protocol/tool.ts';
 import { sqlite } from '../../stores/sqlite.ts';
@@ -65,7 +65,7 @@ export function openAgentchart(
     converse() {
       let last: string | undefined;
       return async message => {
-        const options = { stream: false, ...given({ continues: last }) };
+        const options = { stream: false, ...omitUndefined({ continues: last }) };
         const run = await agent.start(message, options);
         last = run.id;
         return textOf(await run.settled());

@@ -1,5 +1,5 @@
 import { EngineError } from '../../protocol/error.ts';
-import { given } from '../../protocol/json.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import { assertOneOf, changeRun } from '../change-run.ts';
 import { type DriveOptions, parseJson } from '../options.ts';
 
@@ -10,7 +10,7 @@ export async function approve(id: string, callId: string, options: ApproveOption
   const { digest, sticky } = options;
   const input = options.input === undefined ? undefined : parseJson(options.input, '--input');
   return await changeRun(id, options, (run, by) =>
-    run.approve(callId, { by, ...given({ input, digest, sticky }) }),
+    run.approve(callId, { by, ...omitUndefined({ input, digest, sticky }) }),
   );
 }
 
@@ -19,7 +19,7 @@ export type RejectOptions = DriveOptions & { reason?: string };
 /** Implements `agentchart reject`. */
 export async function reject(id: string, callId: string, options: RejectOptions): Promise<number> {
   const { reason } = options;
-  return await changeRun(id, options, (run, by) => run.reject(callId, { by, ...given({ reason }) }));
+  return await changeRun(id, options, (run, by) => run.reject(callId, { by, ...omitUndefined({ reason }) }));
 }
 
 export type AnswerOptions = DriveOptions & { output: string };

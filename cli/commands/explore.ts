@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { EngineError } from '../../protocol/error.ts';
-import { given } from '../../protocol/json.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import type { Tool, ToolSource } from '../../protocol/tool.ts';
 import type { Agent } from '../../tools/agent/agent.ts';
 import { type ConnectedTools, connectTools } from '../../tools/connect-tools.ts';
@@ -28,7 +28,7 @@ export async function exploreAgent(options: ExploreCommandOptions): Promise<numb
   const exports = await readExports(options.agent);
   const connected = options.connect === true ? await connectTools(sourcesOf(agent)) : undefined;
   try {
-    const report = walk(agent, connected, { ...exports, ...given({ maxStates }) });
+    const report = walk(agent, connected, { ...exports, ...omitUndefined({ maxStates }) });
     if (output.json) output.data(report);
     else showExploration(output, report);
     return report.breaches.length === 0 ? EXIT.done : EXIT.failed;
@@ -45,7 +45,7 @@ function walk(
   const showsProgress = process.stderr.isTTY === true;
   const report = explore(agent, {
     ...options,
-    ...given({ tools: connected && [...connected.tools.values()] }),
+    ...omitUndefined({ tools: connected && [...connected.tools.values()] }),
     onProgress: states => {
       if (showsProgress) process.stderr.write(`\r${states} states`);
     },
@@ -57,7 +57,7 @@ function walk(
 /** Reads the named exports of the agent's module that are options of `explore`. */
 async function readExports(file: string): Promise<ExploreOptions> {
   const { machine, invariants, samples }: ExploreOptions = await import(pathToFileURL(resolve(file)).href);
-  return given({ machine, invariants, samples });
+  return omitUndefined({ machine, invariants, samples });
 }
 
 function sourcesOf(agent: Agent): ToolSource[] {

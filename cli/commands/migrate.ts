@@ -1,6 +1,6 @@
 import { loadRun, statusOf } from '../../engine/journal/load-run.ts';
 import { statePath } from '../../machines/step.ts';
-import { given } from '../../protocol/json.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import { withAgent } from '../change-run.ts';
 import { agentToMigrate } from '../check-versions.ts';
 import { EXIT } from '../exit-codes.ts';
@@ -19,7 +19,7 @@ export async function migrate(id: string, options: MigrateCommandOptions): Promi
     const record = await findRun(store, id);
     const agent = await agentToMigrate(store, record, options.agent);
     return await withAgent(agent, output, async () => {
-      const run = await agent.migrate(record.runId, given({ as: options.as }));
+      const run = await agent.migrate(record.runId, omitUndefined({ as: options.as }));
       const { state, seq } = await loadRun(store, run.id);
       const migrated = { runId: run.id, migratedFrom: record.runId, seq, state: statePath(state) };
       if (output.json) output.data({ ...migrated, status: statusOf(state) });

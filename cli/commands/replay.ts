@@ -7,7 +7,7 @@ import { replayRun } from '../../engine/replay/replay-run.ts';
 import { describeSettled } from '../../engine/run/settled.ts';
 import { statePath } from '../../machines/step.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
-import { given } from '../../protocol/json.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import { EXIT } from '../exit-codes.ts';
 import { findRun } from '../find-run.ts';
 import { storeFile, withExistingStore } from '../open-store.ts';
@@ -61,7 +61,7 @@ function makeJsonObserver(output: Output) {
       seq,
       type: event.type,
       state: statePath(state),
-      ...given({ next }),
+      ...omitUndefined({ next }),
     });
 }
 

@@ -1,5 +1,5 @@
 import { EngineError } from '../../protocol/error.ts';
-import { given } from '../../protocol/json.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import { withAgent } from '../change-run.ts';
 import { detectEarlyExit } from '../detect-early-exit.ts';
@@ -26,7 +26,11 @@ export async function run(words: readonly string[], options: RunCommandOptions):
       const launch = await chooseLaunch(store, continues, options.agent);
       const agent = await makeAgent(launch, store);
       return await withAgent(agent, output, async () => {
-        const started = await agent.start(input, { stream: options.stream, launch, ...given({ continues }) });
+        const started = await agent.start(input, {
+          stream: options.stream,
+          launch,
+          ...omitUndefined({ continues }),
+        });
         const view = makeView({
           output,
           runId: started.id,

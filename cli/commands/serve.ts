@@ -1,6 +1,6 @@
 import { systemHost } from '../../engine/driver/host.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
-import { given } from '../../protocol/json.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import { createRunsApp } from '../../server/app.ts';
 import { assertMayBind } from '../../server/bind-address.ts';
@@ -54,7 +54,7 @@ export async function serve(options: ServeOptions): Promise<number> {
       store,
       host: systemHost,
       gateway,
-      ...given({ model }),
+      ...omitUndefined({ model }),
       log: line => output.problem(line),
     });
     const app = createRunsApp({
@@ -63,7 +63,7 @@ export async function serve(options: ServeOptions): Promise<number> {
       launches,
       host: options.host,
       version: options.version,
-      ...given({ token, assets: page }),
+      ...omitUndefined({ token, assets: page }),
       mounted: [responses],
       agentsByRun: new Map([[RESPONSES, record => responses.service.agentFor(record)]]),
       fallbackAgentFor: record => bareAgent(record, store),

@@ -7,7 +7,7 @@ import { listOpenCalls, type Settled } from '../../engine/run/settled.ts';
 import { describeWithChildren } from '../../engine/sub-agents/run-children.ts';
 import { type ChartState, statePath } from '../../machines/step.ts';
 import type { JournalEntry } from '../../protocol/event.ts';
-import { given } from '../../protocol/json.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import { checkVersions } from '../check-versions.ts';
 import { EXIT } from '../exit-codes.ts';
@@ -57,7 +57,7 @@ type Summary = { record: RunRecord; state: ChartState; settled: Settled | null; 
 
 function summarize({ record, state, settled, launch }: Summary): object {
   const { usage, turns, next, parent } = state.context;
-  const facts = { ...given({ parent: parent ?? undefined }), ...(settled ?? { usage, turns }) };
+  const facts = { ...omitUndefined({ parent: parent ?? undefined }), ...(settled ?? { usage, turns }) };
   const calls = listOpenCalls(state.context);
   return { ...record, state: statePath(state), next, launch, ...facts, status: statusOf(state), calls };
 }

@@ -1,5 +1,5 @@
 import type { Run } from '../../engine/run/run.ts';
-import { given } from '../../protocol/json.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import { changeRun, submitCommands } from '../change-run.ts';
 import type { DriveOptions, ShowOptions } from '../options.ts';
 import { formatClock } from '../render/format-time.ts';
@@ -23,7 +23,7 @@ export async function cancel(
   return await submitCommands(
     id,
     options,
-    (run, by) => run.cancel({ by, ...given({ reason }) }),
+    (run, by) => run.cancel({ by, ...omitUndefined({ reason }) }),
     describeCancel,
   );
 }

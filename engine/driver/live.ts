@@ -4,7 +4,7 @@ import type { ModelAdapter } from '../../protocol/adapter.ts';
 import type { Delta, Notice, ServiceInput, ServiceName } from '../../protocol/effect.ts';
 import { EngineError, isThrown } from '../../protocol/error.ts';
 import type { ChartEvent, ReportEvent } from '../../protocol/event.ts';
-import { given, type JsonObject, type JsonValue } from '../../protocol/json.ts';
+import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import type { Settings } from '../../protocol/turn.ts';
 import type { PrepareTurn } from '../definition.ts';
@@ -153,7 +153,7 @@ export function fromAdapter(adapter: ModelAdapter, options: FromAdapterOptions =
     settings,
     textFilters: [],
     retry: { attempts: 3, baseMs: 500, maxMs: 30_000 },
-    ...given({ instructions, providerOptions, prepareTurn }),
+    ...omitUndefined({ instructions, providerOptions, prepareTurn }),
   });
   return actorOf(service, live, describeSetupFailure);
 }

@@ -1,6 +1,6 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
-import { canonicalJson, given, type JsonValue, toJson } from '../../protocol/json.ts';
+import { canonicalJson, type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 import type { Tool } from '../../protocol/tool.ts';
 
 /** SHA-256 over the canonical JSON, as 64 hex digits. */
@@ -72,7 +72,7 @@ export function digestTool(tool: Tool): string {
 
 function describe({ name, description, inputSchema, strict, sideEffect, run, reconcile }: Tool): JsonValue {
   return toJson({
-    ...given({ name, description, inputSchema, sideEffect, strict }),
+    ...omitUndefined({ name, description, inputSchema, sideEffect, strict }),
     client: run === undefined,
     reconcilable: reconcile !== undefined,
   });

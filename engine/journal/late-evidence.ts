@@ -1,7 +1,7 @@
 import { findCall } from '../../machines/calls.ts';
 import type { ChartState } from '../../machines/step.ts';
 import type { BookkeepingEvent, ChartEvent, JournalEntry } from '../../protocol/event.ts';
-import { given } from '../../protocol/json.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Host } from '../driver/host.ts';
 import { trackRecord } from '../services/running-calls.ts';
@@ -18,7 +18,7 @@ export function lateOutcomes(events: readonly ChartEvent[], before: ChartState):
     const call = event.type === 'tool.settled' ? findCall(before.context, event.callId) : undefined;
     if (event.type !== 'tool.settled' || call?.sideEffect !== 'once') return [];
     const { callId, output, isError, blob } = event;
-    return { callId, attempt: call.attempt, output, ...given({ blob }), isError };
+    return { callId, attempt: call.attempt, output, ...omitUndefined({ blob }), isError };
   });
 }
 

@@ -3,7 +3,7 @@ import { type ChartState, initial, next } from '../../machines/step.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { JOURNAL_FORMAT, type JournalEntry, type RunStarted } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
-import { given, isJsonObject, type JsonValue } from '../../protocol/json.ts';
+import { isJsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { RunStatus, Standing, Store } from '../../protocol/store.ts';
 import { compareJournal, type WrittenBy } from '../versions/compare-versions.ts';
 import { assertReadable } from '../versions/version-mismatch.ts';
@@ -42,7 +42,7 @@ export async function loadRun(store: Store, runId: string): Promise<LoadedRun> {
   const { seq } = snapshot;
   const folded = await foldAfter(store, runId, { state: fromStored(image.state), seq });
   if (folded.seq === seq) await assertNotTruncated(store, runId, seq);
-  return { ...folded, snapshotSeq: seq, ...given({ inherited: image.inherited }) };
+  return { ...folded, snapshotSeq: seq, ...omitUndefined({ inherited: image.inherited }) };
 }
 
 /** Throws `journal-damaged` for a journal shorter than its snapshot: further entries would never fit. */

@@ -3,7 +3,7 @@ import type { NextAction } from '../../protocol/effect.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import { isRunEvent } from '../../protocol/is-run-event.ts';
-import { given, type JsonValue, toJson } from '../../protocol/json.ts';
+import { type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 import { countRedactions } from '../../protocol/redaction.ts';
 import { beginFold, hashState } from '../journal/load-run.ts';
 import { checkDigests } from './export-run.ts';
@@ -130,7 +130,7 @@ function decisionOf({ effects }: Step): { next?: NextAction } {
   const decided = effects.flatMap(effect =>
     effect.type === 'publish' && effect.notice.type === 'decided' ? [effect.notice.next] : [],
   );
-  return given({ next: decided.at(-1) });
+  return omitUndefined({ next: decided.at(-1) });
 }
 
 /** A check that throws, e.g. for a value nested too deeply to be hashed, counts as a fault. */

@@ -6,7 +6,7 @@ import type { Effect } from '../../protocol/effect.ts';
 import { messageOf } from '../../protocol/error.ts';
 import { type ChartEvent, type InputEvent, inputEventSchema, type RunStarted } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
-import { given, type JsonValue, toBoundedJson } from '../../protocol/json.ts';
+import { type JsonValue, omitUndefined, toBoundedJson } from '../../protocol/json.ts';
 import { userMessage } from '../../protocol/message.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import { fitsBytes, utf8Length } from '../../text/cut-text.ts';
@@ -106,7 +106,7 @@ export function makeInput(
   command: Exclude<RunCommand, CallCommand>,
   { host, graceMs }: { host: Host; graceMs: number },
 ): MakeCommand {
-  const by = given({ by: command.by });
+  const by = omitUndefined({ by: command.by });
   switch (command.type) {
     case 'send': {
       const message = sendMessage(command.message, by, host);
@@ -137,7 +137,7 @@ async function approveCall(
   const edit = input === undefined ? undefined : await checkEdit(call, input, connectTools);
   if (edit !== undefined && 'accepted' in edit) return edit;
   const decision = { type: 'approve', ...edit } as const;
-  return { ...decide(callId, call, digest, by), decision, ...given({ sticky }) };
+  return { ...decide(callId, call, digest, by), decision, ...omitUndefined({ sticky }) };
 }
 
 function rejectCall(
@@ -145,8 +145,8 @@ function rejectCall(
   call: Call | undefined,
   { reason, digest, by, sticky }: RejectOptions,
 ): Command {
-  const decision = { type: 'reject', ...given({ reason }) } as const;
-  return { ...decide(callId, call, digest, by), decision, ...given({ sticky }) };
+  const decision = { type: 'reject', ...omitUndefined({ reason }) } as const;
+  return { ...decide(callId, call, digest, by), decision, ...omitUndefined({ sticky }) };
 }
 
 /** Answers a gated call with a decision, and a client tool's call with its result. */
@@ -158,7 +158,7 @@ function answerCall(
   const read = readJson(output);
   if ('accepted' in read) return read;
   if (call?.status === 'waiting') {
-    return { type: 'result.received', callId, output: read.json, isError, ...given({ by }) };
+    return { type: 'result.received', callId, output: read.json, isError, ...omitUndefined({ by }) };
   }
   return { ...decide(callId, call, digest, by), decision: { type: 'answer', output: read.json } };
 }
@@ -166,13 +166,13 @@ function answerCall(
 function resolveDoubt(callId: string, resolution: Resolution): Command | Refusal {
   const made = makeResolution(resolution);
   if ('accepted' in made) return made;
-  return { type: 'doubt.resolved', callId, resolution: made, ...given({ by: resolution.by }) };
+  return { type: 'doubt.resolved', callId, resolution: made, ...omitUndefined({ by: resolution.by }) };
 }
 
 /** The input that delivers a message. A text becomes a user message; items without an id get one. */
 export function sendMessage(message: string | readonly Item[], { by }: CommandOptions, host: Host): Command {
   const items = typeof message === 'string' ? [userMessage(message)] : message;
-  return { type: 'message.received', items: addItemIds(items, host), ...given({ by }) };
+  return { type: 'message.received', items: addItemIds(items, host), ...omitUndefined({ by }) };
 }
 
 /** The items, each with an id. */
@@ -186,7 +186,7 @@ export function cancelRun(
   { reason, by }: CommandOptions & { reason?: string },
 ): Extract<Command, { type: 'run.cancelled' }> {
   const unsettled = listOpenCalls(context).map(call => call.callId);
-  return { type: 'run.cancelled', unsettled, ...given({ reason, by }) };
+  return { type: 'run.cancelled', unsettled, ...omitUndefined({ reason, by }) };
 }
 
 /** Time for the driver to see a cancel request and to record the end, on top of the tools' grace time, in ms. */
@@ -197,7 +197,7 @@ export function requestCancel(
   { reason, by }: CommandOptions & { reason?: string },
   deadline: number,
 ): Command {
-  return { type: 'cancel.requested', deadline, ...given({ reason, by }) };
+  return { type: 'cancel.requested', deadline, ...omitUndefined({ reason, by }) };
 }
 
 /** The event of a command accepted at time `at`, ms since the epoch. */
@@ -284,7 +284,7 @@ function reasonOf(event: ChartEvent): string {
 
 function decide(callId: string, call: Call | undefined, digest: string | undefined, by: string | undefined) {
   const seen = digest ?? call?.digest ?? '';
-  return { type: 'approval.decided', callId, digest: seen, ...given({ by }) } as const;
+  return { type: 'approval.decided', callId, digest: seen, ...omitUndefined({ by }) } as const;
 }
 
 async function checkEdit(
@@ -312,7 +312,7 @@ async function checkEdit(
 function makeResolution(resolution: Resolution) {
   if ('retry' in resolution) {
     const force = resolution.force === true ? (true as const) : undefined;
-    return { type: 'retry', ...given({ force }) } as const;
+    return { type: 'retry', ...omitUndefined({ force }) } as const;
   }
   if ('failed' in resolution) return { type: 'failed', reason: resolution.failed } as const;
   const read = readJson(resolution.output);

@@ -3,7 +3,7 @@ import type { ChartState } from '../../machines/step.ts';
 import { toolResults } from '../../machines/tool-results.ts';
 import type { ToolResult } from '../../protocol/finisher.ts';
 import type { BlobReference, Item } from '../../protocol/item.ts';
-import { given, type JsonValue } from '../../protocol/json.ts';
+import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { RunStatus } from '../../protocol/store.ts';
 import { statusOf } from '../journal/load-run.ts';
 import { describeSettled, listOpenCalls } from './settled.ts';
@@ -35,7 +35,7 @@ export function describeOutcome(state: ChartState): Outcome {
   return {
     status: isQuarantined ? 'running' : statusOf(state),
     ...(settled?.status === 'finished' ? describeAnswer(settled) : {}),
-    ...given({ error: settled?.status === 'failed' ? settled.error : undefined }),
+    ...omitUndefined({ error: settled?.status === 'failed' ? settled.error : undefined }),
     paused: context.paused && !isQuarantined,
     open: listOpenCalls(context).map(({ callId }) => callId),
     results: [...toolResults(context), ...context.calls.flatMap(resultOf)].map(withoutBlob),
@@ -64,5 +64,5 @@ function describeAnswer({
   output,
   incomplete,
 }: Finished): Pick<Outcome, 'text' | 'output' | 'incomplete'> {
-  return { text, ...given({ output, incomplete: incomplete?.reason }) };
+  return { text, ...omitUndefined({ output, incomplete: incomplete?.reason }) };
 }

@@ -2,7 +2,7 @@ import { resultOf } from '../../machines/calls.ts';
 import type { Context } from '../../machines/context.ts';
 import type { QualifiedCall } from '../../protocol/event.ts';
 import type { Item, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
-import { DEEPEST_JSON, given, isJsonObject, isTooDeep, type JsonValue } from '../../protocol/json.ts';
+import { DEEPEST_JSON, isJsonObject, isTooDeep, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import type { ToolCall } from '../../protocol/turn.ts';
 import type { Host } from '../driver/host.ts';
@@ -29,7 +29,7 @@ export async function editTranscript(
   const open = unansweredCalls(repaired);
   const calls = await qualify(open, context, host, await connectTools());
   const results = open.flatMap(({ callId }) => known.get(callId) ?? []).map(keepResult);
-  const recorded = given({ results: results.length === 0 ? undefined : results, by });
+  const recorded = omitUndefined({ results: results.length === 0 ? undefined : results, by });
   return { type: 'transcript.edited', items: repaired, calls, ...recorded };
 }
 

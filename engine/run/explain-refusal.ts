@@ -3,7 +3,7 @@ import type { CallStatus } from '../../machines/context.ts';
 import { type ChartState, next } from '../../machines/step.ts';
 import type { EngineErrorCode } from '../../protocol/error.ts';
 import type { ChartEvent, JournalEntry } from '../../protocol/event.ts';
-import { given } from '../../protocol/json.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import { hasEnded } from '../journal/load-run.ts';
 
 /**
@@ -27,7 +27,7 @@ export function withoutIndex(result: SubmitResult): CommandResult {
 
 /** Makes a refusal. */
 export function refuse(code: EngineErrorCode, message: string, by?: string): Refusal {
-  return { accepted: false, code, message, ...given({ by }) };
+  return { accepted: false, code, message, ...omitUndefined({ by }) };
 }
 
 /** Why the chart does not accept one of these inputs (the first such one); `null` if it accepts them all. */

@@ -3,7 +3,7 @@ import { type ChartState, next } from '../../machines/step.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { ChartEvent, RunEvent } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
-import { given } from '../../protocol/json.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import { countRedactions } from '../../protocol/redaction.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Host } from '../driver/host.ts';
@@ -76,7 +76,7 @@ function assertRunnable(state: ChartState, runId: string): void {
 }
 
 function makeMessage(message: string | readonly Item[], by: string | undefined, host: Host): ChartEvent {
-  const command = sendMessage(message, given({ by }), host);
+  const command = sendMessage(message, omitUndefined({ by }), host);
   const event = stampCommand(command, host.now());
   const fault = findFault(event);
   if (fault !== null) throw new EngineError('input-invalid', `The message is invalid. ${fault.message}`);

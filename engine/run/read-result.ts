@@ -1,6 +1,6 @@
 import { findResult } from '../../machines/tool-results.ts';
 import type { BlobReference } from '../../protocol/item.ts';
-import { given } from '../../protocol/json.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import { isInsideCharacter } from '../../text/cut-text.ts';
 import { loadRun } from '../journal/load-run.ts';
@@ -54,7 +54,7 @@ function textOf(isError: boolean, bytes: number, read: Read): ResultText {
       const isEnd = offset + found.length >= bytes;
       const end = isEnd ? found.length : Math.max(start, endOfLastCharacter(found));
       const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(found.subarray(start, end));
-      return { offset: offset + start, text, ...given({ next: isEnd ? undefined : offset + end }) };
+      return { offset: offset + start, text, ...omitUndefined({ next: isEnd ? undefined : offset + end }) };
     },
     async *pages() {
       for (let offset = 0; offset < bytes; offset += BLOB_PAGE_BYTES)

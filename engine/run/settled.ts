@@ -2,7 +2,7 @@ import { callsWith } from '../../machines/calls.ts';
 import type { Call, Context } from '../../machines/context.ts';
 import type { ChartState } from '../../machines/step.ts';
 import { toolResults } from '../../machines/tool-results.ts';
-import { given } from '../../protocol/json.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import type { OpenCall, Settled } from '../../protocol/run-view.ts';
 import type { Host } from '../driver/host.ts';
 import { isAtRest, statusOf } from '../journal/load-run.ts';
@@ -30,7 +30,7 @@ export function describeSettled(state: ChartState, showText: (text: string) => s
         results: callsWith(context, 'waiting').map(call => openCall(context, call)),
         doubts: callsWith(context, 'doubted').map(call => openCall(context, call)),
         paused: context.paused,
-        ...given({ reason: context.quarantined ?? undefined }),
+        ...omitUndefined({ reason: context.quarantined ?? undefined }),
       };
   }
 }
@@ -52,7 +52,7 @@ function describeAnswer(context: Context, showText: (text: string) => string) {
     text: showText(answer?.text ?? ''),
     results: toolResults(context),
     unread: inbox,
-    ...given({ output: answer?.output, incomplete: reason === undefined ? undefined : { reason } }),
+    ...omitUndefined({ output: answer?.output, incomplete: reason === undefined ? undefined : { reason } }),
   };
 }
 
@@ -76,6 +76,6 @@ function openCall(context: Context, call: Call): OpenCall {
     digest: call.digest,
     sideEffect: call.sideEffect,
     status: call.status === 'settled' ? 'ready' : call.status,
-    ...given({ waitsFor: call.childRunId, reason, expiresAt: call.expiresAt }),
+    ...omitUndefined({ waitsFor: call.childRunId, reason, expiresAt: call.expiresAt }),
   };
 }

@@ -2,7 +2,7 @@ import { findCall, mayRunUnrecorded } from '../../machines/calls.ts';
 import type { Call, CallResult } from '../../machines/context.ts';
 import { isThrown, messageOf } from '../../protocol/error.ts';
 import type { Spent } from '../../protocol/event.ts';
-import { given, type JsonValue } from '../../protocol/json.ts';
+import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Tool, ToolCallContext } from '../../protocol/tool.ts';
 import { cutText, fitsBytes, MODEL_READS_BYTES } from '../../text/cut-text.ts';
 import { sleep } from '../driver/host.ts';
@@ -264,7 +264,7 @@ export class CallRun {
   async #reportResult(full: FullResult, text: string, spent?: Spent): Promise<void> {
     const result = await this.#bound(full, text);
     const { callId } = this.call;
-    const report = { type: 'tool.settled', callId, ...result, ...given({ spent }) } as const;
+    const report = { type: 'tool.settled', callId, ...result, ...omitUndefined({ spent }) } as const;
     if (!this.#scope.report(report) && this.#isOnce) this.#recordLate(result);
   }
 

@@ -4,7 +4,7 @@
  * interface to the driver.
  */
 import type { ServiceName } from '../../protocol/effect.ts';
-import { given } from '../../protocol/json.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import type { AgentDefinition } from '../definition.ts';
 import type { ChildRuns } from '../sub-agents/child-runs.ts';
@@ -30,7 +30,7 @@ export function makeServices(
       settings,
       textFilters,
       retry,
-      ...given({ instructions, providerOptions, prepareTurn, output: output?.format }),
+      ...omitUndefined({ instructions, providerOptions, prepareTurn, output: output?.format }),
     }),
     toolBatch: makeToolBatch({
       connectTools,

@@ -2,7 +2,7 @@ import type { Context } from '../../machines/context.ts';
 import { codeOf, EngineError, isThrown, messageOf, ProviderError, setupError } from '../../protocol/error.ts';
 import type { QualifiedCall } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
-import { given } from '../../protocol/json.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import type { ModelTurn, ToolCall } from '../../protocol/turn.ts';
 import type { TextFilter } from '../../text/text-filter.ts';
 import type { Retry } from '../definition.ts';
@@ -111,7 +111,7 @@ async function completeTurn(
     calls,
     usage: turn.usage,
     startedAt,
-    ...given({
+    ...omitUndefined({
       dropped: dropped.length === 0 ? undefined : dropped,
       continuation: canContinue ? continuationOf(turn, adapter, request) : undefined,
     }),
@@ -167,7 +167,7 @@ function describeFailure(
   const { code, message, status, provider, model, retryable, retryAfterMs } = error;
   const failed = {
     type: 'turn.failed',
-    error: { code, message, provider, model, ...given({ status: status ?? undefined }) },
+    error: { code, message, provider, model, ...omitUndefined({ status: status ?? undefined }) },
     retryable,
     startedAt,
   } as const;

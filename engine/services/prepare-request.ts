@@ -2,7 +2,7 @@ import type { Context } from '../../machines/context.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
-import { given, type JsonObject } from '../../protocol/json.ts';
+import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import { type Tool, toolDefinition } from '../../protocol/tool.ts';
 import type {
   ModelRequest,
@@ -55,7 +55,7 @@ export async function prepareRequest(
     tools: definitionsOf(tools),
     toolChoice: chooseTools(context, preparation.toolChoice ?? params.toolChoice),
     settings: preparation.settings ?? params.settings ?? parts.settings,
-    ...given({
+    ...omitUndefined({
       instructions,
       providerOptions,
       continuation: isFullHistory ? continuationFor(adapter, context, instructions) : undefined,

@@ -1,6 +1,6 @@
 import { messageOf } from '../../protocol/error.ts';
 import type { QualifiedCall } from '../../protocol/event.ts';
-import { given, type JsonValue, toBoundedText } from '../../protocol/json.ts';
+import { type JsonValue, omitUndefined, toBoundedText } from '../../protocol/json.ts';
 import { type Approval, readApproval, type Tool } from '../../protocol/tool.ts';
 import type { ToolCall } from '../../protocol/turn.ts';
 import { digestCall } from '../journal/digest.ts';
@@ -40,7 +40,7 @@ async function qualifyCall(call: ToolCall, options: QualifyOptions): Promise<Qua
     reconcilable: tool.reconcile !== undefined,
     executedBy: tool.run === undefined ? 'client' : 'engine',
     gate: approval.required,
-    ...given({
+    ...omitUndefined({
       maxResultBytes: tool.maxResultBytes,
       reason: approval.reason,
       expiresAt: approval.expiresInMs === undefined ? undefined : options.now + approval.expiresInMs,

@@ -3,7 +3,7 @@ import type { Call, CallStatus, Context } from '../../machines/context.ts';
 import { limitsOf } from '../../machines/limits.ts';
 import type { Limits } from '../../protocol/config.ts';
 import type { Spent } from '../../protocol/event.ts';
-import { given, type JsonValue } from '../../protocol/json.ts';
+import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import { digestOf } from '../journal/digest.ts';
 import type { CommandOptions, RunCommand } from '../run/command.ts';
 import type { CommandResult, SubmitResult } from '../run/explain-refusal.ts';
@@ -116,7 +116,7 @@ export function shareLimits(context: Context, isChild: (tool: string) => boolean
   const limits = {
     turns: Math.max(1, turnsLeft - CLOSING_TURN),
     toolCalls: Math.max(0, Math.floor(share(toolCalls - context.toolCalls))),
-    ...given({
+    ...omitUndefined({
       tokens: shareOf(tokens, usedTokens),
       cost: shareOf(cost, context.cost),
       activeMs: shareOf(activeMs, context.activeMs),

@@ -1,5 +1,5 @@
 import { EngineError } from '../../protocol/error.ts';
-import { given, type JsonObject, toJson } from '../../protocol/json.ts';
+import { type JsonObject, omitUndefined, toJson } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import { hasEnded, loadRun, readImage, writerOf } from '../journal/load-run.ts';
 import { readPage, readStart, writerOfStart } from '../journal/read-journal.ts';
@@ -32,7 +32,7 @@ export async function checkRun(
   const isMigrated = (await store.get(successor)) !== undefined;
   const full = { ...report, ...(isMigrated && { migratedTo: successor }) };
   const from = versionsOf(start ?? (toJson(written) as JsonObject));
-  return { ...full, ...given({ advice: adviseOn(full, from, migrations) }) };
+  return { ...full, ...omitUndefined({ advice: adviseOn(full, from, migrations) }) };
 }
 
 /** Returns the id of the run's successor. It depends only on the run's id, so that no run is migrated twice. */
@@ -54,6 +54,6 @@ async function compareWith(store: Store, runId: string, present: PresentAgent): 
   const openCalls = hasEnded(state) ? [] : calls.filter(({ status }) => status !== 'settled');
   const [first] = await readPage(store, runId, 0, { entries: 1 });
   const tools = first?.event.type === 'run.started' ? first.event.tools : undefined;
-  const recorded = { agent, models: config.models, openCalls, ...given({ tools }) };
+  const recorded = { agent, models: config.models, openCalls, ...omitUndefined({ tools }) };
   return await compareAgents(runId, recorded, present);
 }

@@ -9,10 +9,10 @@ import {
 } from '../../protocol/event.ts';
 import {
   canonicalJson,
-  given,
   isJsonObject,
   type JsonObject,
   type JsonValue,
+  omitUndefined,
   toJson,
 } from '../../protocol/json.ts';
 import { digestCall } from '../journal/digest.ts';
@@ -153,7 +153,7 @@ function takeStep(events: readonly JsonObject[], step: JournalMigration): readon
       chart: chart === undefined ? undefined : { version: chart, hash: '' },
       agent: agent === undefined ? undefined : { ...named, version: agent },
     };
-    return { ...event, ...given(to) };
+    return { ...event, ...omitUndefined(to) };
   });
 }
 

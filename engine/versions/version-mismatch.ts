@@ -1,7 +1,7 @@
 import { chartIdentity } from '../../machines/snapshot.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { JOURNAL_FORMAT } from '../../protocol/event.ts';
-import { given, type JsonObject, toJson } from '../../protocol/json.ts';
+import { type JsonObject, omitUndefined, toJson } from '../../protocol/json.ts';
 import { compareJournal, type VersionReport, type WrittenBy } from './compare-versions.ts';
 import { findSteps, type JournalMigration, type Versions, versionsOf } from './migrate-journal.ts';
 
@@ -45,7 +45,7 @@ export function assertReadable(runId: string, written: WrittenBy): void {
   const report = compareJournal(runId, written);
   if (report.opens) return;
   const advice = adviseOn(report, versionsOf(toJson(written) as JsonObject));
-  throw versionMismatch({ ...report, ...given({ advice }) });
+  throw versionMismatch({ ...report, ...omitUndefined({ advice }) });
 }
 
 /** Returns the error for a run that cannot be opened; its details are the report. */

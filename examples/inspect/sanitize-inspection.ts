@@ -1,5 +1,5 @@
 import type { StatelyInspectionEvent } from '@xstate/inspect';
-import { given } from '../../protocol/json.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 
 /**
  * Sanitizes what an inspector receives. It may see types, ids, states, counters and names, but no texts, inputs,
@@ -56,7 +56,7 @@ function keepPlace<Snapshot extends object>(snapshot: Snapshot): Snapshot {
   const { status, value, context } = snapshot as Json;
   return {
     status,
-    ...given({ value, context: context === undefined ? undefined : keepListed(context) }),
+    ...omitUndefined({ value, context: context === undefined ? undefined : keepListed(context) }),
   } as Json as Snapshot;
 }
 

@@ -1,5 +1,5 @@
 import { readJournal } from '../../engine/journal/read-journal.ts';
-import { given, type JsonObject } from '../../protocol/json.ts';
+import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import { divideJournal, type RunResponses, type Span } from './run-responses.ts';
 import { Translation } from './wire/translation.ts';
@@ -81,7 +81,7 @@ export function* translateResponses({
     const translation: Translation = new Translation(span, {
       runId,
       from: span.from,
-      ...given({ previous }),
+      ...omitUndefined({ previous }),
     });
     const begin = previous === undefined ? 0 : span.from - 1;
     for (const entry of entries.slice(begin, span.to ?? undefined)) translation.takeEntry(entry);

@@ -7,7 +7,7 @@ import { forkRun } from '../../engine/run/fork-run.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { messageOf } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
-import { given, type JsonObject, toJson } from '../../protocol/json.ts';
+import { type JsonObject, omitUndefined, toJson } from '../../protocol/json.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import type { Tool, ToolSource } from '../../protocol/tool.ts';
 import { memory } from '../../stores/memory.ts';
@@ -183,13 +183,13 @@ export class ResponsesService {
     const spec: ResponseSpec = {
       ...this.#describe(body, model, toolset),
       lists: lists.map(list => list.id),
-      ...given({ refersTo }),
+      ...omitUndefined({ refersTo }),
     };
     const agent = this.#makeAgent(body, toolset, spec, store);
     const run = await agent.start([...(isStored ? [] : inherited), ...lists, ...items], {
       runId,
       launch: { model, request: toJson(spec) },
-      ...given({ continues: isStored ? continues : undefined }),
+      ...omitUndefined({ continues: isStored ? continues : undefined }),
     });
     if (!isStored) this.#library.rememberUnstored(runId, store);
     const createdAt = (await readPage(store, runId, 0, { entries: 1 }))[0]?.event.at ?? host.now();
@@ -213,7 +213,7 @@ export class ResponsesService {
     const spec: ResponseSpec = {
       ...this.#describe(body, model, toolset),
       decisions: verdicts.flatMap(decisionOf),
-      ...given({ overBudget }),
+      ...omitUndefined({ overBudget }),
       messages: named.map(({ id }) => id),
       turnsBefore: turns,
       callsBefore,

@@ -1,7 +1,7 @@
 import type { RunCommand } from '../../engine/run/command.ts';
 import type { Run } from '../../engine/run/run.ts';
 import type { Item } from '../../protocol/item.ts';
-import { given } from '../../protocol/json.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import { ResponsesError } from './api-error.ts';
 import type { Verdict } from './request/plan.ts';
 import { OUTCOME_UNKNOWN, RESPONSES } from './wire/response-spec.ts';
@@ -53,5 +53,5 @@ function describeVerdict(verdict: Verdict): RunCommand {
   if (verdict.type === 'unknown') return { type: 'resolve', callId, failed: OUTCOME_UNKNOWN, by };
   if (verdict.type === 'output') return { type: 'answer', callId, output: verdict.output, by };
   if (verdict.approve) return { type: 'approve', callId, by };
-  return { type: 'reject', callId, by, ...given({ reason: verdict.reason }) };
+  return { type: 'reject', callId, by, ...omitUndefined({ reason: verdict.reason }) };
 }

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { given, type JsonObject, type JsonValue } from '../../protocol/json.ts';
+import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import { listQuery, sessionBody, startBody } from './request-bodies.ts';
 import { resultPageSchema, resultQuery } from './result-routes.ts';
 import { RUN_COMMANDS } from './run-commands.ts';
@@ -26,7 +26,7 @@ export function describeApi({ version, hasToken }: { version: string; hasToken: 
   return {
     openapi: '3.1.0',
     info: { title: 'Agentchart runs API', version },
-    ...given({ security: hasToken ? [{ token: [] }, { session: [] }] : undefined }),
+    ...omitUndefined({ security: hasToken ? [{ token: [] }, { session: [] }] : undefined }),
     paths: { ...describeServer(), ...describeRuns(), ...describeCommands() },
     components: {
       schemas: {

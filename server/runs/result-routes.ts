@@ -1,7 +1,7 @@
 import type { Context } from 'hono';
 import * as z from 'zod';
 import { openResult } from '../../engine/run/read-result.ts';
-import { given } from '../../protocol/json.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import { describeIssues } from '../read-body.ts';
 import { findRecord } from './run-registry.ts';
@@ -43,7 +43,7 @@ export async function readResultPage(c: Context, store: Store, runId: string, ca
   await findRecord(store, runId);
   const { offset, limit } = query.data;
   const { isError, bytes, digest, page } = await openResult(store, runId, callId);
-  return c.json({ callId, isError, bytes, ...given({ digest }), ...(await page(offset, limit)) });
+  return c.json({ callId, isError, bytes, ...omitUndefined({ digest }), ...(await page(offset, limit)) });
 }
 
 /** Streams the full JSON text from the store, at the client's pace. Throws what `readResultPage` throws. */

@@ -5,7 +5,7 @@ import { isOwnerDead } from '../../engine/driver/owner.ts';
 import { type Fold, loadRun } from '../../engine/journal/load-run.ts';
 import type { RunCommand } from '../../engine/run/command.ts';
 import type { Run } from '../../engine/run/run.ts';
-import { given } from '../../protocol/json.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import type { RunView } from '../../protocol/run-view.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import { ApiError } from '../error-envelope.ts';
@@ -79,7 +79,9 @@ async function startRun(c: Request, options: RunRoutesOptions): Promise<Response
   const agent = agents.choose(name);
   const launch = agents.launchOf(agent.name);
   const runId = clock.newId('run');
-  const run = await held.begin(runId, () => agent.start(input, { ...start, runId, ...given({ launch }) }));
+  const run = await held.begin(runId, () =>
+    agent.start(input, { ...start, runId, ...omitUndefined({ launch }) }),
+  );
   c.header('Location', `/runs/${runId}`);
   return c.json(await viewHeld(run, options), 201);
 }

@@ -8,7 +8,7 @@ import { chartIdentity } from '../../machines/snapshot.ts';
 import { type ChartState, statePath } from '../../machines/step.ts';
 import { limitsSchema } from '../../protocol/config.ts';
 import { type Item, itemSchema } from '../../protocol/item.ts';
-import { given, type JsonValue } from '../../protocol/json.ts';
+import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { AgentSummary, OpenCall, RunSummary, RunView } from '../../protocol/run-view.ts';
 import { isDriven, type RunRecord, type Store } from '../../protocol/store.ts';
 import { usageSchema } from '../../protocol/turn.ts';
@@ -123,7 +123,7 @@ export async function viewRun(record: RunRecord, fold: Fold, options: ViewOption
     transcript: showTranscript(state, showText),
     availableAgent,
     chart: chartIdentity(),
-    ...given({
+    ...omitUndefined({
       parent: context.parent ?? undefined,
       answer: settled?.status === 'finished' ? settled.text : undefined,
     }),

@@ -1,5 +1,5 @@
 import type { Run } from '../../engine/run/run.ts';
-import { given } from '../../protocol/json.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import type { AgentSummary } from '../../protocol/run-view.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import { nonDrivingStore } from '../../stores/non-driving-store.ts';
@@ -99,6 +99,6 @@ function summarizeAgent({ name, options }: Agent): AgentSummary {
   return {
     name,
     models: models.map(({ provider, model: id }) => ({ provider, model: id })),
-    ...given({ version, tools: isKnown ? tools.length : undefined }),
+    ...omitUndefined({ version, tools: isKnown ? tools.length : undefined }),
   };
 }

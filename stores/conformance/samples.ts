@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import type { RunEvent, RunStarted } from '../../protocol/event.ts';
 import type { MessageItem } from '../../protocol/item.ts';
-import { given } from '../../protocol/json.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import type { ClaimRequest, Owner } from '../../protocol/store.ts';
 
 /** Returns a user message. */
 export function say(text: string, id?: string): MessageItem {
-  return { type: 'message', role: 'user', content: [{ type: 'text', text }], ...given({ id }) };
+  return { type: 'message', role: 'user', content: [{ type: 'text', text }], ...omitUndefined({ id }) };
 }
 
 /** Returns the first event of a run. */

@@ -1,5 +1,5 @@
 import type { JournalEntry } from '../../protocol/event.ts';
-import { given, type JsonValue } from '../../protocol/json.ts';
+import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Page, StoredSnapshot } from '../../protocol/store.ts';
 import { decodeEntry, decodeJson, describeDamage } from '../journal-text.ts';
 import { takePage, WHOLE } from '../page.ts';
@@ -21,7 +21,7 @@ export function readJsonEntries(
   runId: string,
   limit?: number,
 ): { seq: number; event: JsonValue }[] {
-  const page = { ...WHOLE, ...given({ entries: limit }) };
+  const page = { ...WHOLE, ...omitUndefined({ entries: limit }) };
   return readTexts(sql, runId, 0, page).map(({ seq, text }) => decodeJson(runId, seq, text));
 }
 

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { EngineError } from '../../protocol/error.ts';
-import { given } from '../../protocol/json.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import type { RunRecord, RunStatus } from '../../protocol/store.ts';
 import type { Lease } from '../lease.ts';
 
@@ -55,7 +55,7 @@ export function toRecord(row: Row): RunRecord {
       updatedAt: run.updated_at,
       seq: run.seq,
       epoch: run.epoch,
-      ...given({
+      ...omitUndefined({
         continues: run.continues === null ? undefined : unescapeText(run.continues),
         owner: lease?.owner,
         leaseUntil: lease?.until,

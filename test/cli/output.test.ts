@@ -15,7 +15,7 @@ describe.concurrent('where stdout is no terminal', () => {
     expect(code).toBe(0);
     expect(stdout).not.toContain(ESCAPE);
     const parts = [
-      '● planning — the run begins',
+      '● planning — the run starts',
       'preamble:\nLet me look.',
       '● executingTools — 1 call(s) of lookup may run',
       '→ lookup {"orderId":"A-1"}',

@@ -53,7 +53,7 @@ describe.concurrent('replay', () => {
     const { desk, runId } = await finish();
     const { code, stdout } = await desk.run(['replay', runId.slice(0, 12)]);
     expect(code).toBe(0);
-    const path = ['planning — the run begins', 'executingTools — ', 'awaitingApproval — ', 'finished — '];
+    const path = ['planning — the run starts', 'executingTools — ', 'awaitingApproval — ', 'finished — '];
     const places = path.map(words => stdout.indexOf(words));
     expect(places).not.toContain(-1);
     expect(places).toEqual(places.toSorted((a, b) => a - b));

@@ -6,7 +6,7 @@ import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { type Limits, limitsSchema, type Prices } from '../../protocol/config.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { Finisher } from '../../protocol/finisher.ts';
-import { given, type JsonObject } from '../../protocol/json.ts';
+import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Tool, ToolSource } from '../../protocol/tool.ts';
 import type { Settings, ToolChoice } from '../../protocol/turn.ts';
@@ -109,8 +109,8 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
     options;
   check(typeof name === 'string' && name !== '', 'name must be a non-empty string.');
   const models = listModels(model);
-  const limits = { ...DEFAULT_LIMITS, ...given(options.limits ?? {}) };
-  const retry = { ...DEFAULT_RETRY, ...given(options.retry ?? {}) };
+  const limits = { ...DEFAULT_LIMITS, ...omitUndefined(options.limits ?? {}) };
+  const retry = { ...DEFAULT_RETRY, ...omitUndefined(options.retry ?? {}) };
   const toolConcurrency = options.toolConcurrency ?? DEFAULT_CONCURRENCY;
   checkLimits(limits);
   check(Number.isInteger(retry.attempts) && retry.attempts > 0, 'retry.attempts must be a positive integer.');
@@ -138,8 +138,8 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
     finishers: options.finishers ?? [],
     retry,
     migrations: checkMigrations(options.migrations ?? []),
-    ...given({ output: options.output && outputContract(name, options.output) }),
-    ...given({ version, instructions, providerOptions, prices, prepareTurn, maxResultBytes }),
+    ...omitUndefined({ output: options.output && outputContract(name, options.output) }),
+    ...omitUndefined({ version, instructions, providerOptions, prices, prepareTurn, maxResultBytes }),
   };
 }
 
@@ -159,10 +159,10 @@ function outputContract(agent: string, output: OutputSchema): OutputContract {
     of: `the output of agent "${agent}"`,
     option: 'output.jsonSchema',
     schema,
-    ...given({ given: jsonSchema }),
+    ...omitUndefined({ given: jsonSchema }),
   });
   return {
-    format: { name: name ?? 'answer', schema: objectSchema, ...given({ strict }) },
+    format: { name: name ?? 'answer', schema: objectSchema, ...omitUndefined({ strict }) },
     validate: value => validateWith(schema, value),
   };
 }

@@ -20,7 +20,7 @@ import type { ServiceName } from '../../protocol/effect.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { RunStarted } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
-import { given, type JsonValue } from '../../protocol/json.ts';
+import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import { memory } from '../../stores/memory.ts';
@@ -194,7 +194,7 @@ export class Agent implements SubAgent {
     if (below !== undefined) return await below.check(runId);
     const { name, version, models } = this.#definition;
     const present = {
-      agent: { name, ...given({ version }) },
+      agent: { name, ...omitUndefined({ version }) },
       models: models.map(({ provider, model }) => ({ provider, model })),
       tools: await this.#connectTools(),
     };
@@ -268,7 +268,7 @@ export class Agent implements SubAgent {
     const placed: AgentOptions = {
       ...options,
       store: this.store,
-      ...given({ model, prices, durability, host }),
+      ...omitUndefined({ model, prices, durability, host }),
     };
     return new Agent(defineAgent(placed), placed, this.store, this);
   }
@@ -319,7 +319,7 @@ export class Agent implements SubAgent {
       loadInherited: continues => this.#inherited.load(continues),
       showText: text => filterText(text, this.#definition.textFilters),
       children: this.#subAgents,
-      ...given({ openParent: above && ((id: string) => above.open(id)) }),
+      ...omitUndefined({ openParent: above && ((id: string) => above.open(id)) }),
     };
   }
 }

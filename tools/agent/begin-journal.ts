@@ -7,7 +7,7 @@ import type { Limits } from '../../protocol/config.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { JOURNAL_FORMAT, type RunStarted } from '../../protocol/event.ts';
 import { type Item, itemSchema } from '../../protocol/item.ts';
-import { given, type JsonValue } from '../../protocol/json.ts';
+import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import { userMessage } from '../../protocol/message.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import { checkLimits, checkPrices } from './agent-options.ts';
@@ -67,8 +67,8 @@ export function beginJournal(
     );
   }
   const config = runConfigOf(definition, {
-    limits: given(options.limits ?? {}),
-    ...given({ onLimit: options.onLimit, holdsAtEnd: options.holdsAtEnd }),
+    limits: omitUndefined(options.limits ?? {}),
+    ...omitUndefined({ onLimit: options.onLimit, holdsAtEnd: options.holdsAtEnd }),
   });
   checkLimits(config.limits);
   checkPrices(config.limits, prices, models);
@@ -78,12 +78,12 @@ export function beginJournal(
     runId: options.runId,
     format: JOURNAL_FORMAT,
     chart: chartIdentity(),
-    agent: { name, ...given({ version }) },
-    ...given({ tools: tools && digestTools(tools) }),
+    agent: { name, ...omitUndefined({ version }) },
+    ...omitUndefined({ tools: tools && digestTools(tools) }),
     config,
     input: readInput(input, host),
     stream: options.stream ?? true,
-    ...given({
+    ...omitUndefined({
       paused: options.paused === true ? true : undefined,
       continues: options.continues,
       launch: options.launch,

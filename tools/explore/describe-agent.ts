@@ -1,7 +1,7 @@
 import { runConfigOf } from '../../engine/definition.ts';
 import type { RunConfig } from '../../protocol/config.ts';
 import { EngineError } from '../../protocol/error.ts';
-import { given, type JsonValue } from '../../protocol/json.ts';
+import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Approval, SideEffect, Tool, ToolSource } from '../../protocol/tool.ts';
 import type { Agent } from '../agent/agent.ts';
 import { defineAgent } from '../agent/agent-options.ts';
@@ -77,7 +77,7 @@ export function describeAgent(agent: Agent, { connected, samples = {} }: Describ
   const { name, version } = definition;
   return {
     name,
-    ...given({ version }),
+    ...omitUndefined({ version }),
     config: { ...config, models },
     tools: explored,
     notes,

@@ -9,7 +9,7 @@ import { chartIdentity } from '../../machines/snapshot.ts';
 import { listEdges } from '../../machines/step.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { JOURNAL_FORMAT, type RunStarted } from '../../protocol/event.ts';
-import { given } from '../../protocol/json.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import { userMessage } from '../../protocol/message.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import { type Agent, isAgent } from '../agent/agent.ts';
@@ -75,7 +75,7 @@ export function explore(agent: Agent, options: ExploreOptions = {}): Exploration
       `Expected another name for the invariant "${taken.name}": a built-in invariant has this name.`,
     );
   const { tools, samples } = options;
-  const explored = describeAgent(agent, given({ connected: tools, samples }));
+  const explored = describeAgent(agent, omitUndefined({ connected: tools, samples }));
   const explorer = new Explorer(machine, makeStarted(explored), invariants, {
     onPlace: states => {
       if (states % PROGRESS_STEP === 0) onProgress?.(states);
@@ -241,7 +241,7 @@ function makeStarted({ name, version, config }: ExploredAgent): RunStarted {
     runId: 'run_explored',
     format: JOURNAL_FORMAT,
     chart: chartIdentity(),
-    agent: { name, ...given({ version }) },
+    agent: { name, ...omitUndefined({ version }) },
     config,
     input: [userMessage('begin')],
     stream: true,

@@ -1,4 +1,4 @@
-import { given, isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Validation } from '../../protocol/tool.ts';
 import { type CompilePattern, checkSchema } from './check-schema.ts';
 
@@ -28,7 +28,7 @@ export function createArgumentsCheck(
     preparing ??= usesPatterns ? preparePatterns() : Promise.resolve(() => null);
     const { problems, unchecked } = checkSchema(schema, input, await preparing);
     const note = unchecked.length === 0 ? undefined : describeUnchecked(unchecked);
-    if (problems.length === 0) return { valid: true, value: input, ...given({ unchecked: note }) };
+    if (problems.length === 0) return { valid: true, value: input, ...omitUndefined({ unchecked: note }) };
     const message = problems.join(', ');
     return { valid: false, message: note ? `${message}. ${note}` : message };
   };

@@ -1,7 +1,13 @@
 import { createHash } from 'node:crypto';
 import type { Tool as McpTool, Progress } from '@modelcontextprotocol/client';
 import { InDoubt } from '../../protocol/error.ts';
-import { given, isJsonObject, type JsonObject, type JsonValue, toBoundedText } from '../../protocol/json.ts';
+import {
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  omitUndefined,
+  toBoundedText,
+} from '../../protocol/json.ts';
 import type {
   CallView,
   Reconciliation,
@@ -143,7 +149,7 @@ export function createServerTool(described: McpTool, options: ServerToolOptions)
     sideEffect,
     retries,
     origin: { label: server, tool: copyTool(described, schema) },
-    ...given({
+    ...omitUndefined({
       timeoutMs,
       maxResultBytes,
       fixedApproval: typeof approval === 'function' ? undefined : approval,
@@ -171,9 +177,9 @@ const MAX_SCHEMA = 500_000;
 function copyTool({ name, description, annotations }: McpTool, inputSchema: JsonObject): ToolOrigin['tool'] {
   return {
     name,
-    ...given({ description: description === undefined ? undefined : cut(description) }),
+    ...omitUndefined({ description: description === undefined ? undefined : cut(description) }),
     inputSchema,
-    ...given({ annotations: annotations && (copySchema(annotations) ?? {}) }),
+    ...omitUndefined({ annotations: annotations && (copySchema(annotations) ?? {}) }),
   };
 }
 

@@ -1,6 +1,6 @@
 import type { Stream } from 'node:stream';
 import { EngineError, messageOf } from '../../protocol/error.ts';
-import { given } from '../../protocol/json.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import { LARGEST_MESSAGE_BYTES } from './bound-answers.ts';
 import { redactText, showCommand, showText } from './redact-secrets.ts';
 import { CLIENT_INFO, type Start, startSession } from './session.ts';
@@ -32,7 +32,7 @@ export async function startProcess(name: string, server: StdioServer, timeoutMs:
     command,
     args: [...args],
     env: { ...env },
-    ...given({ cwd }),
+    ...omitUndefined({ cwd }),
     stderr: 'pipe',
     maxBufferSize: LARGEST_MESSAGE_BYTES,
   });

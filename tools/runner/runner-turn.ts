@@ -1,6 +1,6 @@
 import type { RunEvent } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
-import { given } from '../../protocol/json.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import type { FinishReason, ToolCall, Usage } from '../../protocol/turn.ts';
 
 /** A completed turn, as the loop body gets it. */
@@ -33,7 +33,7 @@ export function describeTurn(event: CompletedTurn, number: number): RunnerTurn {
     callId,
     name,
     input,
-    ...given({ error }),
+    ...omitUndefined({ error }),
   }));
   return { number, text, toolCalls, finishReason, usage, provider, model, items };
 }

@@ -1,5 +1,5 @@
 import type { Item } from '../../protocol/item.ts';
-import { given } from '../../protocol/json.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import type { Agent } from '../agent/agent.ts';
 import { Runner } from './runner.ts';
 import type { RunnerTurn } from './runner-turn.ts';
@@ -52,7 +52,7 @@ export function turns(
       paused: true,
       holdsAtEnd: true,
       onLimit: 'stop',
-      ...given({ limits: maxTurns === undefined ? undefined : { turns: maxTurns }, signal, runId }),
+      ...omitUndefined({ limits: maxTurns === undefined ? undefined : { turns: maxTurns }, signal, runId }),
     });
   };
   return stream ? new Runner<TurnStream>(open, true) : new Runner<RunnerTurn>(open, false);

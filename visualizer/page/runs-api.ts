@@ -1,5 +1,5 @@
 import type { RunEvent } from '../../protocol/event.ts';
-import { given } from '../../protocol/json.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 
 export type { AgentSummary, OpenCall, RunSummary, RunView, Settled } from '../../protocol/run-view.ts';
 
@@ -31,9 +31,9 @@ export async function request<Answer>(path: string, body?: object, method?: stri
     credentials: 'same-origin',
     headers: {
       accept: 'application/json',
-      ...given({ 'content-type': body && 'application/json' }),
+      ...omitUndefined({ 'content-type': body && 'application/json' }),
     },
-    ...given({ body: body && JSON.stringify(body) }),
+    ...omitUndefined({ body: body && JSON.stringify(body) }),
   });
   if (response.ok) return (response.status === 204 ? null : await response.json()) as Answer;
   const error = await readError(response);

@@ -1,5 +1,5 @@
 import { EngineError } from '../../../protocol/error.ts';
-import { given } from '../../../protocol/json.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
 import type { Owner, Store } from '../../../protocol/store.ts';
 import { type Host, systemHost } from '../../driver/host.ts';
 import { isOwnerDead } from '../../driver/owner.ts';
@@ -55,7 +55,7 @@ export async function redactRun(
     const journal = await readFromStart(store, runId, 'Redact');
     const { entries, blobs, state, redacted, elsewhere } = planRedaction(journal, paths);
     const now = host.now();
-    const event = { type: 'run.redacted', at: now, paths: redacted, ...given({ by }) } as const;
+    const event = { type: 'run.redacted', at: now, paths: redacted, ...omitUndefined({ by }) } as const;
     const result = await store.redact(runId, {
       after: journal.length,
       entries,
@@ -63,7 +63,7 @@ export async function redactRun(
       state: makeImage(state),
       now,
       isDead,
-      ...given({ event: redacted.length > 0 ? event : undefined }),
+      ...omitUndefined({ event: redacted.length > 0 ? event : undefined }),
     });
     if (result.type === 'appended') return { runId, values: redacted.length, elsewhere };
   }

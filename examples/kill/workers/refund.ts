@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import * as z from 'zod';
-import { given } from '../../../protocol/json.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
 import type { Pace } from '../setup.ts';
 import { payOut } from './ledger.ts';
 
@@ -15,7 +15,7 @@ export async function refund(
   input: RefundInput,
   { ledger, pace, signal }: { ledger: string; pace: Pace; signal?: AbortSignal },
 ): Promise<{ orderId: string; refundedCents: number }> {
-  const options = given({ signal });
+  const options = omitUndefined({ signal });
   await delay(pace.before, undefined, options);
   payOut(ledger, input);
   await delay(pace.reply, undefined, options);

@@ -11,7 +11,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
-import { given, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
+import { type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import { listEvents } from '../events.ts';
 import { readHistory } from '../history.ts';
 import { findUnpaired } from '../request.ts';
@@ -150,7 +150,7 @@ function writtenTurn(request: StandInRequest, newId: () => string | undefined): 
     text,
     calls: calls.map(({ name, input }) => {
       const id = newId();
-      return { ...given({ id }), name, arguments: JSON.stringify(input) };
+      return { ...omitUndefined({ id }), name, arguments: JSON.stringify(input) };
     }),
     finish: 'stop',
     usage: { input: 100, output: 20, cached: 0, reasoning: 5 },

@@ -6,7 +6,7 @@
  * creates the agent that runs the request. `read-gateway-config.ts` reads the file.
  */
 import * as z from 'zod';
-import { given } from '../../../protocol/json.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
 
 /** A strict object whose error lists the unknown and the known fields. */
 function fields<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
@@ -31,7 +31,7 @@ const approval = z
   )
   .transform(policy => {
     if (typeof policy === 'string') return policy;
-    return given({ always: policy.always?.tool_names, never: policy.never?.tool_names });
+    return omitUndefined({ always: policy.always?.tool_names, never: policy.never?.tool_names });
   });
 
 const toolOverride = fields({
@@ -48,7 +48,7 @@ const toolOverride = fields({
   )
   .transform(({ side_effect, timeout_ms, ...rest }) => ({
     ...rest,
-    ...given({ sideEffect: side_effect, timeoutMs: timeout_ms }),
+    ...omitUndefined({ sideEffect: side_effect, timeoutMs: timeout_ms }),
   }));
 
 const server = fields({
@@ -78,11 +78,13 @@ const server = fields({
       return z.NEVER;
     }
     const transport =
-      url === undefined ? { command: command ?? '', ...given(process) } : { url, ...given({ headers }) };
+      url === undefined
+        ? { command: command ?? '', ...omitUndefined(process) }
+        : { url, ...omitUndefined({ headers }) };
     return {
       transport,
       ...more,
-      ...given({ approval: require_approval, allowedTools: allowed_tools, timeoutMs: timeout_ms }),
+      ...omitUndefined({ approval: require_approval, allowedTools: allowed_tools, timeoutMs: timeout_ms }),
     };
   })
   .refine(

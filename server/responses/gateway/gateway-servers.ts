@@ -1,6 +1,6 @@
 import { digestOf } from '../../../engine/journal/digest.ts';
 import { messageOf } from '../../../protocol/error.ts';
-import { given } from '../../../protocol/json.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
 import type { Tool, ToolSource } from '../../../protocol/tool.ts';
 import { mcp } from '../../../tools/mcp.ts';
 import { invalid } from '../api-error.ts';
@@ -88,7 +88,7 @@ export class GatewayServers {
     const known = this.#sources.get(label);
     if (known !== undefined) return known;
     const { transport, tools = {}, timeoutMs } = config;
-    const source = mcp({ name: label, ...transport, tools, ...given({ timeoutMs }) });
+    const source = mcp({ name: label, ...transport, tools, ...omitUndefined({ timeoutMs }) });
     this.#sources.set(label, source);
     return source;
   }

@@ -3,7 +3,7 @@ import { dirname, isAbsolute, resolve } from 'node:path';
 import type * as z from 'zod';
 import { providerNames } from '../../../adapters/model-from-env.ts';
 import { EngineError, messageOf } from '../../../protocol/error.ts';
-import { given } from '../../../protocol/json.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
 import { mcp } from '../../../tools/mcp.ts';
 import { type GatewayConfig, gatewayConfigSchema, type McpServerConfig } from './gateway-config.ts';
 
@@ -72,14 +72,14 @@ type Resolve = (words: Readonly<Record<string, string>>, field: string) => Recor
 function resolveTransport(transport: Transport, folder: string, fillInAll: Resolve): Transport {
   if ('url' in transport) {
     const { url, headers } = transport;
-    return { url, ...given({ headers: headers && fillInAll(headers, 'headers') }) };
+    return { url, ...omitUndefined({ headers: headers && fillInAll(headers, 'headers') }) };
   }
   const { command, env, cwd = '.', ...rest } = transport;
   return {
     ...rest,
     command: /[\\/]/.test(command) && !isAbsolute(command) ? resolve(folder, command) : command,
     cwd: resolve(folder, cwd),
-    ...given({ env: env && fillInAll(env, 'env') }),
+    ...omitUndefined({ env: env && fillInAll(env, 'env') }),
   };
 }
 

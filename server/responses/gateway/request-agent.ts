@@ -1,6 +1,6 @@
 import type { Host } from '../../../engine/driver/host.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
-import { given, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
+import { type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import type { Tool, ToolSource } from '../../../protocol/tool.ts';
 import type { OutputFormat, Settings, ToolChoice } from '../../../protocol/turn.ts';
@@ -53,10 +53,10 @@ export function makeRequestAgent(options: {
     tools: toolset.tools,
     settings: settingsOf(body),
     limits: budgetOf(mostToolCalls(body), { toolCalls: 0, turns: 0, callsBefore: 0 }),
-    ...given({ instructions: body.instructions ?? undefined, providerOptions }),
+    ...omitUndefined({ instructions: body.instructions ?? undefined, providerOptions }),
     prepareTurn: ({ turns }) => ({
       toolChoice: turns === turnsBefore || choice.first === 'none' ? choice.first : 'auto',
-      ...given({ tools: choice.tools }),
+      ...omitUndefined({ tools: choice.tools }),
     }),
     store,
     host,
@@ -98,7 +98,7 @@ function namesOf(exposed: Exposed, label: string, name: string | null | undefine
 }
 
 function settingsOf(body: CreateBody): Settings {
-  return given({
+  return omitUndefined({
     temperature: body.temperature ?? undefined,
     topP: body.top_p ?? undefined,
     maxOutputTokens: body.max_output_tokens ?? undefined,
@@ -112,14 +112,14 @@ function outputOf({ text }: CreateBody): OutputFormat | undefined {
   if (format?.type === 'json_object') return { name: 'answer', schema: { type: 'object' } };
   if (format?.type !== 'json_schema') return undefined;
   const { name, schema, strict } = format;
-  return { name, schema, ...given({ strict: strict ?? undefined }) };
+  return { name, schema, ...omitUndefined({ strict: strict ?? undefined }) };
 }
 
 /** The options that only the Responses API has, passed on to a provider that uses it. */
 function optionsFor(provider: string, body: CreateBody): JsonObject | undefined {
   if (provider !== 'openai-responses') return undefined;
   const { reasoning, text } = body;
-  const options = given<Record<string, JsonValue | undefined>>({
+  const options = omitUndefined<Record<string, JsonValue | undefined>>({
     reasoning: reasoning?.summary == null ? undefined : { summary: reasoning.summary },
     text: text?.verbosity == null ? undefined : { verbosity: text.verbosity },
     service_tier: body.service_tier ?? undefined,

@@ -1,4 +1,4 @@
-import { given, type JsonValue } from '../../../protocol/json.ts';
+import { type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import type { Tool } from '../../../protocol/tool.ts';
 import { uniqueToolNames } from '../../../tools/unique-tool-names.ts';
 import type { FunctionTool, McpTool } from '../request/request-body.ts';
@@ -90,7 +90,7 @@ function functionTool({ name, description, parameters, strict }: FunctionTool): 
     name,
     description: description ?? '',
     inputSchema: { type: 'object', properties: {}, ...parameters },
-    ...given({ strict: strict ?? undefined }),
+    ...omitUndefined({ strict: strict ?? undefined }),
     sideEffect: 'once',
     retries: 0,
     validate: value => ({ valid: true, value }),
@@ -143,9 +143,9 @@ function listTools(server: ConnectedServer) {
       name: original?.name ?? name,
       description: original?.description ?? description,
       input_schema: original?.inputSchema ?? inputSchema,
-      ...given({ annotations: original?.annotations }),
+      ...omitUndefined({ annotations: original?.annotations }),
     };
   });
   const error = server.error === undefined ? undefined : 'The MCP server could not be reached.';
-  return { label: server.label, tools, ...given({ error }) };
+  return { label: server.label, tools, ...omitUndefined({ error }) };
 }

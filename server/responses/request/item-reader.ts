@@ -1,5 +1,5 @@
 import type { Item, MessageItem, Part } from '../../../protocol/item.ts';
-import { given, isJsonObject, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import { invalid } from '../api-error.ts';
 import { openSeal } from '../wire/opaque-seal.ts';
 import type { WireItem } from './request-body.ts';
@@ -55,7 +55,7 @@ export class ItemReader {
             type: 'tool_list',
             label: this.text('server_label'),
             tools: Array.isArray(tools) ? tools : [],
-            ...given({ error: error == null ? undefined : asError(error) }),
+            ...omitUndefined({ error: error == null ? undefined : asError(error) }),
           },
         ];
       }
@@ -79,7 +79,7 @@ export class ItemReader {
             type: 'approval_response',
             callId: this.text('approval_request_id'),
             approve,
-            ...given({ reason: typeof reason === 'string' ? reason : undefined }),
+            ...omitUndefined({ reason: typeof reason === 'string' ? reason : undefined }),
           },
         ];
       }
@@ -130,7 +130,7 @@ export class ItemReader {
       type: 'message',
       role,
       content: parts,
-      ...given({ opaque: kept && { provider: PROVIDER, data: kept } }),
+      ...omitUndefined({ opaque: kept && { provider: PROVIDER, data: kept } }),
     };
   }
 
@@ -153,7 +153,7 @@ export class ItemReader {
         return {
           type: 'text',
           text: part.text,
-          ...given({ annotations: annotations.length > 0 ? annotations : undefined }),
+          ...omitUndefined({ annotations: annotations.length > 0 ? annotations : undefined }),
         };
       }
       case 'refusal':
@@ -164,7 +164,7 @@ export class ItemReader {
         return {
           type: 'file',
           url: this.#url(part.file_url ?? part.file_data, `${place}.file_data`),
-          ...given({ name: typeof part.filename === 'string' ? part.filename : undefined }),
+          ...omitUndefined({ name: typeof part.filename === 'string' ? part.filename : undefined }),
         };
       default:
         throw invalid(

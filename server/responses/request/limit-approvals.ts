@@ -1,4 +1,4 @@
-import { given } from '../../../protocol/json.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
 import type { ResponseSpec } from '../wire/response-spec.ts';
 import type { Verdict } from './plan.ts';
 
@@ -24,7 +24,7 @@ export function limitApprovals(verdicts: readonly Verdict[], most: number): Limi
       : verdict,
   );
   const left = Math.max(0, most - approved.length);
-  return { limited, left, ...given({ overBudget: over.length > 0 ? over : undefined }) };
+  return { limited, left, ...omitUndefined({ overBudget: over.length > 0 ? over : undefined }) };
 }
 
 /** The decision to journal for a verdict: as the client made it, before the limit. Nothing for a call in doubt. */

@@ -9,7 +9,7 @@ import { beginFold, foldEntry, hasEnded, isAtRest } from '../../../engine/journa
 import { callsWith } from '../../../machines/calls.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import type { Item } from '../../../protocol/item.ts';
-import { given } from '../../../protocol/json.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
 import { invalid, type ResponsesError } from '../api-error.ts';
 import type { FoundResponse, ResponseLibrary } from '../response-library.ts';
 import type { RunResponses, Span } from '../run-responses.ts';
@@ -59,7 +59,7 @@ async function findPrevious(
 function planNew(items: Item[], head: FoundResponse | undefined): Plan {
   if (!items.some(item => item.type === 'message' || item.type === 'tool_result')) throw emptyInputError();
   assertPaired(items);
-  return { type: 'start', items, ...given({ refersTo: head?.span.id }) };
+  return { type: 'start', items, ...omitUndefined({ refersTo: head?.span.id }) };
 }
 
 /**
@@ -87,7 +87,7 @@ function planAfter(found: FoundResponse, items: readonly Item[]): Plan {
     run,
     verdicts: [...doubted, ...outputs],
     messages,
-    ...given({ forkAt: isLast ? undefined : (span.to ?? 1) }),
+    ...omitUndefined({ forkAt: isLast ? undefined : (span.to ?? 1) }),
   };
 }
 

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { given, isJsonObject, type JsonObject, toJson } from '../../../protocol/json.ts';
+import { isJsonObject, type JsonObject, omitUndefined, toJson } from '../../../protocol/json.ts';
 import type { CreateBody } from '../request/request-body.ts';
 
 /**
@@ -120,7 +120,7 @@ function describeServer(server: CreateBody['servers'][number]) {
     server_description,
     allowed_tools,
     require_approval,
-    ...given({ server_url: url === null ? undefined : `${url.origin}${url.pathname}` }),
+    ...omitUndefined({ server_url: url === null ? undefined : `${url.origin}${url.pathname}` }),
     headers: null,
   };
 }

@@ -1,5 +1,5 @@
 import type { ControlItem } from '../../../protocol/item.ts';
-import { given, type JsonObject } from '../../../protocol/json.ts';
+import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';
 
 /** The transcript item with a server's tools. */
 type ToolListItem = Extract<ControlItem, { type: 'tool_list' }>;
@@ -11,6 +11,6 @@ export function toolListItem({ id, label, tools, error }: ToolListItem): JsonObj
     type: 'mcp_list_tools',
     server_label: label,
     tools,
-    ...given({ error }),
+    ...omitUndefined({ error }),
   };
 }

@@ -1,5 +1,5 @@
 import type { Item, Part } from '../../../protocol/item.ts';
-import { given, isJsonObject, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import { textOf } from '../../../protocol/message.ts';
 import { sealOpaque } from './opaque-seal.ts';
 import type { ResponseWriter } from './response-writer.ts';
@@ -182,7 +182,7 @@ export class TurnWriter {
       type: 'reasoning',
       status,
       summary,
-      ...given({ encrypted_content: this.#sealed ? sealOpaque(items) : undefined }),
+      ...omitUndefined({ encrypted_content: this.#sealed ? sealOpaque(items) : undefined }),
     });
   }
 }

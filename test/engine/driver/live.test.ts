@@ -183,7 +183,7 @@ describe('the live host', () => {
     actor.on('decided', ({ next }) => decided.push(`${next.type}: ${next.why}`));
     await rest(host, actor.start());
     expect(decided).toEqual([
-      'callModel: the run begins',
+      'callModel: the run starts',
       'executeTools: 1 call(s) of read may run',
       'callModel: 1 call(s) have their results',
       'finish: the model answered',

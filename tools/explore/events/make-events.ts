@@ -1,7 +1,7 @@
 import type { Context } from '../../../machines/context.ts';
 import { type ChartEvent, type QualifiedCall, reportEventSchema } from '../../../protocol/event.ts';
 import type { Item } from '../../../protocol/item.ts';
-import { given } from '../../../protocol/json.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
 import { userMessage } from '../../../protocol/message.ts';
 
 /** The start time of every explored run, in ms since the epoch. */
@@ -71,7 +71,7 @@ export const failing = (
   error: { code: change.code ?? 'overloaded', message: 'the provider is busy' },
   retryable: change.retryable ?? true,
   startedAt: START,
-  ...given({ retryAt: change.retryAt }),
+  ...omitUndefined({ retryAt: change.retryAt }),
 });
 
 export const starting = (callId: string, attempt = 1): UntimedEvent => ({

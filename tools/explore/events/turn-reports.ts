@@ -1,7 +1,7 @@
 import { digestCall } from '../../../engine/journal/digest.ts';
 import type { Context } from '../../../machines/context.ts';
 import type { QualifiedCall } from '../../../protocol/event.ts';
-import { given } from '../../../protocol/json.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
 import type { Environment, Round } from '../environment/environment.ts';
 import { answering, failing, makeTurn, type UntimedEvent } from './make-events.ts';
 
@@ -27,7 +27,7 @@ export function nameCall(
     callId,
     ...call,
     digest: digestCall(call.name, call.input),
-    ...given({ expiresAt: expiresInMs === undefined ? undefined : now + 1 + expiresInMs }),
+    ...omitUndefined({ expiresAt: expiresInMs === undefined ? undefined : now + 1 + expiresInMs }),
   };
 }
 

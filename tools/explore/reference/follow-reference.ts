@@ -1,7 +1,7 @@
 import type { Step } from '../../../machines/step.ts';
 import type { ChartEvent, RunStarted } from '../../../protocol/event.ts';
 import type { Item } from '../../../protocol/item.ts';
-import { given } from '../../../protocol/json.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
 import { addSpent, NOTHING_SPENT } from '../environment/spending.ts';
 import { followEffects } from './follow-effects.ts';
 import { followEdit, followTurn } from './follow-turn.ts';
@@ -145,7 +145,7 @@ function followDecision(reference: ReferenceModel, event: Of<'approval.decided'>
       return change(ruled, event.callId, {
         stage: executedBy === 'client' ? 'waiting' : 'ready',
         approved: true,
-        ...given({ input: decision.input, digest: decision.editDigest }),
+        ...omitUndefined({ input: decision.input, digest: decision.editDigest }),
       });
     case 'reject':
       return change(ruled, event.callId, { stage: 'settled', result: null });

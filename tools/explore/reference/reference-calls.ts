@@ -1,4 +1,4 @@
-import { given } from '../../../protocol/json.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
 import { countOutcome } from '../environment/spending.ts';
 import type { Expected, ReferenceCall, ReferenceModel } from './reference-model.ts';
 
@@ -26,7 +26,7 @@ export function settle(
   outcome: NonNullable<ReferenceCall['result']>,
 ): ReferenceModel {
   const { output, isError, shown } = outcome;
-  const result = { output, isError, ...given({ shown }) };
+  const result = { output, isError, ...omitUndefined({ shown }) };
   return change(reference, callId, { stage: 'settled', result });
 }
 
@@ -55,7 +55,7 @@ export function closeRound(reference: ReferenceModel): ReferenceModel {
     const { callId } = call;
     if (result === null) return { refused: callId };
     const { output, isError, shown } = result;
-    return { type: 'tool_result', callId, output, isError, ...given({ shown }) };
+    return { type: 'tool_result', callId, output, isError, ...omitUndefined({ shown }) };
   });
   const at = resultsAt ?? transcript.length;
   return {

@@ -2,7 +2,7 @@ import { type RecordedEvent, toolsTold } from '../../../engine/replay/record-run
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import { ProviderError } from '../../../protocol/error.ts';
 import type { QualifiedCall } from '../../../protocol/event.ts';
-import { given } from '../../../protocol/json.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
 import type { ModelTurn, ToolCall } from '../../../protocol/turn.ts';
 import { MODEL, type Stage } from './stage.ts';
 
@@ -50,7 +50,7 @@ function turnIn({ items, calls, text, finishReason, usage, model, continuation }
     usage,
     model,
     items,
-    ...given({ continuation: continuation?.token }),
+    ...omitUndefined({ continuation: continuation?.token }),
   };
 }
 

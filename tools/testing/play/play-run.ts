@@ -9,7 +9,7 @@ import {
 import { describeOutcome, type Outcome } from '../../../engine/run/describe-outcome.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
-import { given } from '../../../protocol/json.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
 import { type Agent, createAgent } from '../../agent/agent.ts';
@@ -119,7 +119,7 @@ function makeAgent({ started, tools, events }: RecordedRun, { host, stage, store
     onLimit: config.onLimit,
     limits: config.limits,
     retry: { attempts: config.attempts, baseMs: 0, maxMs: 0 },
-    ...given({ version: agent.version, prices: config.prices }),
+    ...omitUndefined({ version: agent.version, prices: config.prices }),
     ...(config.finishers ? playFinishers(stage, events) : {}),
   });
 }
@@ -129,7 +129,7 @@ async function begin(agent: Agent, { started }: RecordedRun): Promise<Run> {
   return await agent.start(input, {
     runId,
     stream,
-    ...given({ paused, continues, holdsAtEnd: config.holdsAtEnd }),
+    ...omitUndefined({ paused, continues, holdsAtEnd: config.holdsAtEnd }),
   });
 }
 

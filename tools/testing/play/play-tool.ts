@@ -1,7 +1,7 @@
 import type { RecordedTool } from '../../../engine/replay/record-run.ts';
 import { InDoubt } from '../../../protocol/error.ts';
 import type { QualifiedCall } from '../../../protocol/event.ts';
-import { given } from '../../../protocol/json.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
 import type { Tool } from '../../../protocol/tool.ts';
 import { type Stage, sourceOf } from './stage.ts';
 
@@ -28,7 +28,7 @@ export function playTool(
       const { gate, reason, expiresAt } = found.call;
       return {
         required: gate,
-        ...given({ reason, expiresInMs: expiresAt === undefined ? undefined : expiresAt - found.at }),
+        ...omitUndefined({ reason, expiresInMs: expiresAt === undefined ? undefined : expiresAt - found.at }),
       };
     },
     ...(executedBy === 'client'

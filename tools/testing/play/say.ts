@@ -2,7 +2,7 @@ import type { RecordedEvent } from '../../../engine/replay/record-run.ts';
 import type { CommandResult } from '../../../engine/run/explain-refusal.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import type { InputEvent } from '../../../protocol/event.ts';
-import { given } from '../../../protocol/json.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
 
 /** A recorded event that came from a person or a client. */
 export type RecordedInput = Extract<RecordedEvent, { type: InputEvent['type'] }>;
@@ -10,7 +10,7 @@ type Of<Type extends RecordedInput['type']> = Extract<RecordedInput, { type: Typ
 
 /** Submits the command that a recorded event came from. */
 export async function submitRecorded(run: Run, event: RecordedInput): Promise<CommandResult> {
-  const by = given({ by: event.by });
+  const by = omitUndefined({ by: event.by });
   switch (event.type) {
     case 'message.received':
       return await run.send(event.items, by);
@@ -31,19 +31,19 @@ export async function submitRecorded(run: Run, event: RecordedInput): Promise<Co
     case 'run.unpaused':
       return await run.unpause(by);
     case 'run.cancelled':
-      return await run.cancel({ ...by, ...given({ reason: event.reason }) });
+      return await run.cancel({ ...by, ...omitUndefined({ reason: event.reason }) });
   }
 }
 
 type By = { by?: string };
 
 async function decide(run: Run, { callId, decision, sticky }: Of<'approval.decided'>, by: By) {
-  const options = { ...by, ...given({ sticky }) };
+  const options = { ...by, ...omitUndefined({ sticky }) };
   switch (decision.type) {
     case 'approve':
-      return await run.approve(callId, { ...options, ...given({ input: decision.input }) });
+      return await run.approve(callId, { ...options, ...omitUndefined({ input: decision.input }) });
     case 'reject':
-      return await run.reject(callId, { ...options, ...given({ reason: decision.reason }) });
+      return await run.reject(callId, { ...options, ...omitUndefined({ reason: decision.reason }) });
     case 'answer':
       return await run.answer(callId, { output: decision.output, ...by });
   }

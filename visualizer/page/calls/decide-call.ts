@@ -1,4 +1,4 @@
-import { canonicalJson, given } from '../../../protocol/json.ts';
+import { canonicalJson, omitUndefined } from '../../../protocol/json.ts';
 import type { Act } from '../commands/act.ts';
 import { makeAction, makePanels } from '../panes/panels.ts';
 import { h } from '../render/element.ts';
@@ -34,7 +34,7 @@ export function makeApproval(call: OpenCall, act: Act, problem: HTMLElement): HT
     const label = h('label', { for: reason.id }, 'Reason (shown to the model)');
     return makeForm([h('div', { class: 'field' }, label, reason)], 'Reject', problem, () => {
       const text = reason.value.trim();
-      return act('reject', { callId, digest, ...given({ reason: text || undefined }), ...always() });
+      return act('reject', { callId, digest, ...omitUndefined({ reason: text || undefined }), ...always() });
     });
   };
   return h(
@@ -111,7 +111,7 @@ function makeAnswerForm(call: OpenCall, act: Act, problem: HTMLElement, bound: o
     return await act('answer', {
       callId,
       output: output.value,
-      ...given({ isError: isError.checked || undefined }),
+      ...omitUndefined({ isError: isError.checked || undefined }),
       ...bound,
     });
   });

@@ -1,4 +1,4 @@
-import { given } from '../../../protocol/json.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
 import { nameModels } from '../../describe-event.ts';
 import { makeAction } from '../panes/panels.ts';
 import { fill, h } from '../render/element.ts';
@@ -13,7 +13,7 @@ export function makeNewRun(): HTMLElement {
   const problem = h('p', { class: 'problem', role: 'alert' });
   const start = makeAction(button, problem, async () => {
     try {
-      const body = { input: input.value, ...given({ agent: choice.value || undefined }) };
+      const body = { input: input.value, ...omitUndefined({ agent: choice.value || undefined }) };
       const run = await request<RunView>('/runs', body);
       location.assign(`/runs/${encodeURIComponent(run.runId)}`);
       return null;
