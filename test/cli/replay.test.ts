@@ -225,7 +225,7 @@ describe.concurrent('fork', () => {
     expect((await desk.run(['fork', runId, '--at', at, '--message', ''])).code).toBe(2);
     const refused = await desk.run(['fork', runId, '--at', String(journal.length), '--message', 'More.']);
     expect([refused.code, refused.stdout]).toEqual([4, '']);
-    expect(refused.stderr).toMatch(/Fork it at entry \d+ or before/);
+    expect(refused.stderr).toMatch(/Fork it at entry \d+ or earlier/);
   });
 
   test.each(['0', '-1', '1.5', '999', 'x', ''])('--at %j exits 2 and begins nothing', async at => {
