@@ -1,5 +1,5 @@
 import type * as z from 'zod';
-import { measureJson } from '../protocol/measure-json.ts';
+import { measureJson } from '../protocol/json.ts';
 import { ApiError } from './error-envelope.ts';
 
 export type BodyLimits = {

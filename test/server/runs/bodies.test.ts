@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type * as z from 'zod';
-import { measureJson } from '../../../protocol/measure-json.ts';
+import { measureJson } from '../../../protocol/json.ts';
 import { sessionBody, startBody } from '../../../server/runs/request-bodies.ts';
 import { RUN_COMMANDS } from '../../../server/runs/run-commands.ts';
 import { errorOf, makeApp } from '../../support/server/runs-app.ts';
