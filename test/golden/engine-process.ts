@@ -1,0 +1,78 @@
+import { scripted } from '../../adapters/scripted.ts';
+import type { FaultPoint } from '../../engine/driver/host.ts';
+import type { Run } from '../../engine/run/run.ts';
+import type { Store } from '../../protocol/store.ts';
+import { createAgent } from '../../tools/agent/agent.ts';
+import type { AgentOptions } from '../../tools/agent/agent-options.ts';
+import { ManualHost } from '../../tools/testing/manual-host.ts';
+import { calls, makeTool } from '../support/engine/agents.ts';
+import { watchStore } from '../support/engine/watched-store.ts';
+
+/** A process of the engine, as a scene plays it. */
+export type Process = {
+  host: ManualHost;
+  store: Store;
+  /** Lets the process end when the n-th such point is reached; what is left of it never acts again. */
+  dieAt(point: FaultPoint, nth?: number): Promise<void>;
+};
+
+/** A run of the engine whose journal is kept. */
+export type Scene = {
+  about: string;
+  /** Plays it, and gives the id of the run that is kept. */
+  play(begin: (name?: string) => Process): Promise<string>;
+};
+
+const NEVER = new Promise<never>(() => {});
+
+export function makeProcess(shared: Store, now: number, name: string): Process {
+  let over = false;
+  const host = new ManualHost({ now, name });
+  const store = watchStore(shared, { before: () => (over ? NEVER : undefined) });
+  const dieAt = async (point: FaultPoint, nth = 1) => {
+    let left = nth;
+    let died = () => {};
+    const ended = new Promise<void>(resolve => {
+      died = resolve;
+    });
+    host.reach = reached => {
+      if (over) throw new Error('this process has ended');
+      if (reached !== point) return;
+      left -= 1;
+      if (left > 0) return;
+      over = true;
+      died();
+      throw new Error('this process has ended');
+    };
+    await host.settle(ended);
+  };
+  return { host, store, dieAt };
+}
+
+type Turns = Parameters<typeof scripted>[0];
+
+export function agentOf({ host, store }: Process, turns: Turns, options: Partial<AgentOptions> = {}) {
+  return createAgent({ name: 'golden', version: '1', host, store, model: scripted(turns), ...options });
+}
+
+/** An agent whose sub-agent pays behind an approval. */
+export function familyOf(process: Process) {
+  const payer = createAgent({
+    ...{ name: 'payer', model: scripted([calls('pay'), { text: 'Paid.' }]) },
+    tools: [makeTool('pay', { approval: true })],
+  });
+  const ask = payer.asTool({ name: 'ask', description: 'Pays.' });
+  return agentOf(process, [calls(['ask', { input: 'pay' }]), { text: 'Done.' }], { tools: [ask] });
+}
+
+export async function rest({ host }: Process, run: Run): Promise<string[]> {
+  const settled = await host.settle(run.settled());
+  if (settled.status !== 'waiting') return [];
+  return [...settled.approvals, ...settled.results, ...settled.doubts].map(({ callId }) => callId);
+}
+
+/** The run that a process drives until it dies. */
+export async function driveUntil(process: Process, run: Run, point: FaultPoint, nth?: number): Promise<void> {
+  run.settled().catch(() => {});
+  await process.dieAt(point, nth);
+}

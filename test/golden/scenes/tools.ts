@@ -1,0 +1,49 @@
+import { calls, makeTool } from '../../support/engine/agents.ts';
+import { agentOf, familyOf, rest, type Scene } from '../engine-process.ts';
+
+const failing = () => {
+  throw new Error('no such file');
+};
+
+/** Calls that run together, and sub-agents. */
+export const TOOLS: Readonly<Record<string, Scene>> = {
+  'tools/parallel-tools': {
+    about: 'Three tools run at once; one fails, one is unknown; the model answers.',
+    async play(begin) {
+      const process = begin();
+      const agent = agentOf(
+        process,
+        [{ text: 'Let me see.', ...calls('read', 'list', 'lost') }, { text: 'Done.' }],
+        {
+          tools: [makeTool('read', { sideEffect: 'none' }), makeTool('list', { run: failing })],
+        },
+      );
+      const run = await agent.start('look');
+      await rest(process, run);
+      return run.id;
+    },
+  },
+  'tools/sub-agent': {
+    about: 'A sub-agent waits for approval: its parent waits for it, and goes on with its answer.',
+    async play(begin) {
+      const process = begin();
+      const run = await familyOf(process).start('pay');
+      const [open = ''] = await rest(process, run);
+      await run.approve(open, { by: 'ann' });
+      await rest(process, run);
+      return run.id;
+    },
+  },
+  'tools/run-of-a-sub-agent': {
+    about: 'The run of that sub-agent.',
+    async play(begin) {
+      const process = begin();
+      const run = await familyOf(process).start('pay');
+      const [open = ''] = await rest(process, run);
+      await run.approve(open, { by: 'ann' });
+      await rest(process, run);
+      const runs = await process.store.list();
+      return runs.find(({ runId }) => runId !== run.id)?.runId ?? '';
+    },
+  },
+};

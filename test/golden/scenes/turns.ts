@@ -1,0 +1,91 @@
+import { scripted } from '../../../adapters/scripted.ts';
+import { calls, makeTool } from '../../support/engine/agents.ts';
+import { agentOf, rest, type Scene } from '../engine-process.ts';
+
+/** What becomes of the turns of a model: retries, answers, limits and chains of runs. */
+export const TURNS: Readonly<Record<string, Scene>> = {
+  'turns/retries-and-fallback': {
+    about: 'The first model is busy once, then gives up for good; the second goes on. A tool is tried twice.',
+    async play(begin) {
+      const process = begin();
+      let failures = 0;
+      const flaky = makeTool('flaky', {
+        sideEffect: 'idempotent',
+        retries: 1,
+        run: () => {
+          failures += 1;
+          if (failures === 1) throw new Error('busy');
+          return 'at last';
+        },
+      });
+      const busy = { error: { code: 'overloaded', times: 1 } } as const;
+      const gone = { error: { code: 'authentication' } } as const;
+      const models = [scripted([busy, calls('flaky'), gone]), scripted([calls('flaky'), { text: 'Done.' }])];
+      const run = await agentOf(process, [], { model: models, tools: [flaky] }).start('try');
+      await rest(process, run);
+      return run.id;
+    },
+  },
+  'turns/separate-answer': {
+    about: 'Planning does not stream; its draft is left out, and a call with tools off answers.',
+    async play(begin) {
+      const process = begin();
+      const turns = [calls('read'), { text: 'A draft.' }, { text: 'The answer.' }];
+      const agent = agentOf(process, turns, {
+        finalAnswer: 'separate',
+        tools: [makeTool('read', { sideEffect: 'none' })],
+      });
+      const run = await agent.start('answer');
+      await rest(process, run);
+      return run.id;
+    },
+  },
+  'turns/finishers': {
+    about: 'A finisher sends the answer back once, then changes its text.',
+    async play(begin) {
+      const process = begin();
+      const agent = agentOf(process, [{ text: 'no' }, { text: 'yes' }], {
+        finalAnswer: 'held',
+        finishers: [({ text }) => (text === 'no' ? { reject: 'Say yes.' } : { text: `${text}!` })],
+      });
+      const run = await agent.start('answer');
+      await rest(process, run);
+      return run.id;
+    },
+  },
+  'turns/closing-call': {
+    about: 'The limit on turns is reached: one closing call with tools off, whose calls are refused.',
+    async play(begin) {
+      const process = begin();
+      const turns = [calls('read'), { text: 'In short.', ...calls('read') }];
+      const agent = agentOf(process, turns, {
+        limits: { turns: 1 },
+        tools: [makeTool('read', { sideEffect: 'none' })],
+      });
+      const run = await agent.start('look');
+      await rest(process, run);
+      return run.id;
+    },
+  },
+  'turns/finished': {
+    about: 'A run that has ended, for another to continue.',
+    async play(begin) {
+      const process = begin();
+      const run = await agentOf(process, [{ text: 'Hello.' }]).start('hello');
+      await rest(process, run);
+      return run.id;
+    },
+  },
+  'turns/continued': {
+    about: 'A run that continues the finished one.',
+    async play(begin) {
+      const process = begin();
+      const agent = agentOf(process, [{ text: 'Hello.' }, { text: 'Still here.' }]);
+      const before = await agent.start('hello');
+      await rest(process, before);
+      const run = await agent.start('still there?', { continues: before.id });
+      await rest(process, run);
+      return run.id;
+    },
+  },
+};
