@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../../protocol/json.ts';
-import { calling, Gateway, type Item, type Resource, typesOf } from '../../support/responses/gateway.ts';
-import { HttpMcpServer } from '../../support/tools/http-mcp-server.ts';
+import type { JsonObject } from '../../../../protocol/json.ts';
+import { calling, Gateway, type Item, type Resource, typesOf } from '../../../support/responses/gateway.ts';
+import { HttpMcpServer } from '../../../support/tools/http-mcp-server.ts';
 
 const TOOL = { type: 'mcp', server_label: 'desk', require_approval: 'always' };
 const ASK = { type: 'function', name: 'ask' };

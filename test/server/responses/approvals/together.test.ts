@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { RunEvent } from '../../../protocol/event.ts';
-import { memory } from '../../../stores/memory.ts';
-import { watchStore } from '../../support/engine/watched-store.ts';
-import { endOf, Gateway, type Resource, runOf } from '../../support/responses/gateway.ts';
-import { until } from '../../support/server/runs-app.ts';
+import type { RunEvent } from '../../../../protocol/event.ts';
+import { memory } from '../../../../stores/memory.ts';
+import { watchStore } from '../../../support/engine/watched-store.ts';
+import { endOf, Gateway, type Resource, runOf } from '../../../support/responses/gateway.ts';
+import { until } from '../../../support/server/runs-app.ts';
 
 const TOOL = { type: 'mcp', server_label: 'desk', require_approval: 'always' };
 const BOTH = { toolCalls: [{ name: 'echo', arguments: { text: 'hi' } }, { name: 'pid' }] };

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../../protocol/json.ts';
+import type { JsonObject } from '../../../../protocol/json.ts';
 import {
   calling,
   endOf,
@@ -8,7 +8,7 @@ import {
   type Page,
   type Resource,
   typesOf,
-} from '../../support/responses/gateway.ts';
+} from '../../../support/responses/gateway.ts';
 
 const TOOL = { type: 'mcp', server_label: 'desk', require_approval: 'always' };
 const SAY = { reasoning: 'first I look', ...calling('echo', { text: 'hi' }) };

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { RunEvent } from '../../../protocol/event.ts';
-import { memory } from '../../../stores/memory.ts';
-import { type Watch, watchStore } from '../../support/engine/watched-store.ts';
-import { Gateway, runOf } from '../../support/responses/gateway.ts';
+import type { RunEvent } from '../../../../protocol/event.ts';
+import { memory } from '../../../../stores/memory.ts';
+import { type Watch, watchStore } from '../../../support/engine/watched-store.ts';
+import { Gateway, runOf } from '../../../support/responses/gateway.ts';
 
 const TOOL = { type: 'mcp', server_label: 'desk', require_approval: 'always' };
 const SCRIPTS = { one: [{ toolCalls: [{ name: 'pid' }] }, { text: 'Done.' }] };
