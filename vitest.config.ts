@@ -26,13 +26,13 @@ const PROCESSES = [
 
 /** Explorations, drills and measurements that take seconds. */
 const LONG = [
-  'adapters/ai-sdk/ai-sdk-providers',
+  'adapters/ai-sdk/ai-sdk-{anthropic,openai}',
   'adapters/conformance',
   'adapters/recorded/{recorded-streams,recorded-turns}',
   'adapters/turn/random-turns',
   'durability/random-approvals',
   'engine/driver/{crash,growth}',
-  'engine/journal/large-results',
+  'engine/journal/{large-results,whole-results}',
   'engine/sub-agents/sub-agents-crash',
   'faults',
   'machines/{compile,exploration,fold}',

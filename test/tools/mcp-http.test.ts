@@ -1,45 +1,15 @@
-import { inspect } from 'node:util';
 import { afterEach, describe, expect, it } from 'vitest';
-import * as z from 'zod';
-import { EngineError, InDoubt } from '../../protocol/error.ts';
+import { InDoubt } from '../../protocol/error.ts';
 import type { JsonValue } from '../../protocol/json.ts';
-import { connectTools } from '../../tools/connect-tools.ts';
-import { type HttpServer, type McpOptions, type McpToolSource, mcp } from '../../tools/mcp.ts';
-import { tool } from '../../tools/tool.ts';
 import { createContext, findTool, rejectionOf, runTool } from '../support/tools/call-context.ts';
-import { type HttpMcpOptions, HttpMcpServer } from '../support/tools/http-mcp-server.ts';
+import { closeDesks, desk, SECRET, start } from '../support/tools/http-desk.ts';
+import type { HttpMcpServer } from '../support/tools/http-mcp-server.ts';
 
-const SECRET = 'tok-5f2a9c-secret';
-const sources: McpToolSource[] = [];
-const servers: HttpMcpServer[] = [];
-
-async function start(options: HttpMcpOptions = {}): Promise<HttpMcpServer> {
-  const server = await HttpMcpServer.start(options);
-  servers.push(server);
-  return server;
-}
-
-function desk(
-  url: string,
-  options: Partial<Omit<McpOptions, 'url'>> & Partial<HttpServer> = {},
-): McpToolSource {
-  const source = mcp({ name: 'desk', url, ...options });
-  sources.push(source);
-  return source;
-}
-
-afterEach(async () => {
-  await Promise.all(sources.splice(0).map(source => source.close()));
-  await Promise.all(servers.splice(0).map(server => server.close()));
-});
+afterEach(closeDesks);
 
 function free(server: HttpMcpServer): void {
   server.released.resolve();
 }
-
-/** All that an error could show, its causes too. */
-const show = (error: unknown) =>
-  inspect(error, { depth: 9 }) + JSON.stringify(error instanceof EngineError ? error.details : null);
 
 describe('a server over Streamable HTTP', () => {
   it('gives its tools, with what it says of them unchanged', async () => {
@@ -232,133 +202,5 @@ describe('a server that has lost its sessions', () => {
     const again = await start({ port });
     expect(await runTool(tools, 'echo', { text: 'back' })).toBe('back');
     expect(again.sessions).toBe(1);
-  });
-});
-
-describe('a server that cannot be connected', () => {
-  const connect = (url: string, options = {}) => rejectionOf(desk(url, options).connect());
-
-  it('is named with its URL, without query and secrets, even when it says them back', async () => {
-    const server = await start({
-      instead: request => {
-        const said = `${request.headers.get('authorization')} at ${request.url} is not welcome`;
-        return new Response(said, { status: 401 });
-      },
-    });
-    const error = await connect(`${server.url}?key=${SECRET}-2&team=northern`, {
-      headers: { Authorization: `Bearer ${SECRET}` },
-    });
-    expect(error).toMatchObject({ code: 'tool-source-failed', details: { url: server.url } });
-    expect(String(error)).toContain(`the MCP server "desk" at ${server.url} failed: it answered 401 (`);
-    expect(String(error)).toContain('check `headers`');
-    expect(show(error)).not.toMatch(/tok-5f2a9c|northern/);
-  });
-
-  it('keeps secrets out of what goes wrong in a call', async () => {
-    const server = await start();
-    const tools = await desk(server.url, { headers: { 'X-Key': SECRET } }).connect();
-    const failed = await rejectionOf(runTool(tools, 'fail', { text: SECRET }));
-    server.instead = request => new Response(request.headers.get('x-key'), { status: 500 });
-    const doubted = await rejectionOf(runTool(tools, 'echo'));
-    expect(doubted).toBeInstanceOf(InDoubt);
-    for (const error of [failed, doubted]) expect(show(error)).not.toContain(SECRET);
-  });
-
-  it('is given up when it says nothing, whichever request it leaves open', async () => {
-    for (const silent of ['initialize', 'notifications/initialized', 'tools/list']) {
-      const server = await start({
-        instead: (_request, says) => (says === silent ? new Promise<Response>(() => {}) : undefined),
-      });
-      const error = await connect(server.url, { timeoutMs: 150 });
-      expect(error, silent).toMatchObject({ code: 'tool-source-failed' });
-      expect(String(error), silent).toMatch(/time/);
-    }
-  });
-
-  it('is given up when the source is closed meanwhile', async () => {
-    const server = await start({ instead: () => new Promise<Response>(() => {}) });
-    const source = desk(server.url);
-    const connecting = rejectionOf(source.connect());
-    await source.close();
-    expect(await connecting).toMatchObject({ code: 'tool-source-failed' });
-  });
-
-  it('is told from one that is not there, or is something else', async () => {
-    const server = await start({
-      instead: () => new Response('<h1>Hi</h1>', { headers: { 'content-type': 'text/html' } }),
-    });
-    expect(String(await connect(server.url))).toContain('Unexpected content type: text/html');
-    const { url } = server;
-    await server.close();
-    expect(String(await connect(url))).toMatch(/it cannot be reached: .*ECONNREFUSED/);
-  });
-
-  it.each([301, 302, 303, 307, 308])('takes no headers to another origin (%i)', async status => {
-    const other = await start();
-    const headers = { location: `${other.url}?to=${SECRET}` };
-    const server = await start({ instead: () => new Response(null, { status, headers }) });
-    const error = await connect(server.url, { headers: { 'X-Key': SECRET } });
-    expect(String(error)).toMatch(new RegExp(`it answered ${status} \\(.*not followed`));
-    expect(show(error)).not.toContain(SECRET);
-    expect(other.seen).toEqual([]);
-  });
-
-  it('can be tried again', async () => {
-    const server = await start({ instead: () => new Response('not yet', { status: 503 }) });
-    const source = desk(server.url);
-    expect(String(await rejectionOf(source.connect()))).toContain('it answered 503 (not yet)');
-    server.instead = undefined;
-    expect(await source.connect()).toHaveLength(4);
-  });
-
-  it('is refused before anything is sent when its options cannot work, without showing them', () => {
-    const refused = (options: object) => {
-      try {
-        mcp(options as McpOptions);
-      } catch (error) {
-        return show(error);
-      }
-      return 'accepted';
-    };
-    expect(refused({ url: 'ftp://x/y' })).toMatch(/agent-invalid|http or https/);
-    expect(refused({ url: 'not a url' })).toContain('http or https');
-    expect(refused({ name: 'a', url: 'https://me:pass@x/y' })).toMatch(/without credentials/);
-    expect(refused({ url: 'https://me:pass@x/y' })).not.toMatch(/pass@|me:/);
-    expect(refused({ url: 'https://x', headers: { 'X-Key': `${SECRET}\na` } })).toMatch(
-      /"X-Key" cannot be sent/,
-    );
-    expect(refused({ url: 'https://x', headers: { 'X-Key': `${SECRET}\nX: y` } })).not.toContain(SECRET);
-    expect(refused({ command: 'x', url: 'https://x' })).toMatch(/, not both/);
-    expect(refused({ name: 'x' })).toMatch(/`command`.*`url`/);
-  });
-});
-
-describe('two servers with a tool of the same name', () => {
-  it('have it under names with their labels, which are called as the servers know them', async () => {
-    const [first, second] = [await start(), await start()];
-    const { tools } = await connectTools([
-      desk(first.url, { name: 'north desk' }),
-      desk(second.url, { name: 'north.desk', tools: { fail: { hidden: true } } }),
-    ]);
-    expect([...tools.keys()]).toEqual([
-      'mcp_north_desk_echo',
-      'mcp_north_desk_hold',
-      'mcp_north_desk_hold_again',
-      'fail',
-      'mcp_north_desk_echo_2',
-      'mcp_north_desk_hold_2',
-      'mcp_north_desk_hold_again_2',
-    ]);
-    expect([...tools].every(([name, tool]) => tool.name === name)).toBe(true);
-    expect(await runTool([...tools.values()], 'mcp_north_desk_echo_2', { text: 'a' })).toBe('a');
-    expect([first.ran, second.ran]).toEqual([[], ['echo']]);
-  });
-
-  it('leave it to a tool of the application that is named so', async () => {
-    const server = await start();
-    const own = tool({ name: 'echo', description: '', input: z.object({}), run: () => 'own' });
-    const { tools } = await connectTools([desk(server.url), own]);
-    expect([...tools.keys()]).toEqual(['mcp_desk_echo', 'hold', 'hold_again', 'fail', 'echo']);
-    expect(tools.get('echo')).toBe(own);
   });
 });

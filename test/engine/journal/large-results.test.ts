@@ -1,47 +1,18 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
-import { exportRun } from '../../../engine/replay/export-run.ts';
-import { replayRun } from '../../../engine/replay/replay-run.ts';
 import { EngineError, InDoubt } from '../../../protocol/error.ts';
 import { blobsOf } from '../../../protocol/event.ts';
-import type { Finisher } from '../../../protocol/finisher.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
-import { numberCitations } from '../../../text/citations.ts';
 import { createAgent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { calls, clientTool, eventsOf, makeGate, makeTool, resultsIn } from '../../support/engine/agents.ts';
+import { LARGE, LIMIT, makeAgent, runToEnd } from '../../support/engine/large-results.ts';
 import { recordRequests } from '../../support/engine/models.ts';
 import { watchStore } from '../../support/engine/watched-store.ts';
 
-const LIMIT = 1000;
-const LARGE = { head: 'begins', rows: 'x'.repeat(5000), tail: 'ends' };
 const NOTE = /\n\[\d+ of \d+ bytes were left out here\. Ask for less at a time\.\]\n/;
-
-const large = (name = 'dump', output: JsonValue = LARGE) =>
-  makeTool(name, { maxResultBytes: LIMIT, run: () => output });
-
-type Parts = Partial<Parameters<typeof createAgent>[0]>;
-
-function makeAgent(parts: Parts = {}) {
-  const host = new ManualHost();
-  const store = memory();
-  const { model, requests } = recordRequests(scripted([calls('dump'), { text: 'done' }]));
-  return {
-    host,
-    store,
-    requests,
-    agent: createAgent({ name: 'a', host, store, model, tools: [large()], ...parts }),
-  };
-}
-
-async function runToEnd(parts: Parts = {}) {
-  const made = makeAgent(parts);
-  const run = await made.agent.start('go', { runId: 'r' });
-  const settled = await made.host.settle(run.settled());
-  return { ...made, run, settled };
-}
 
 async function namedIn(store: Store, runId: string) {
   return (await eventsOf(store, runId)).flatMap(blobsOf);
@@ -239,95 +210,6 @@ describe('what somebody says instead of a tool', () => {
     await host.settle(waiting.settled());
     expect(await waiting.output('call_0_0')).toBe(text);
     for (const id of ['direct', 'waiting']) expect(await namedIn(store, id)).toHaveLength(1);
-  });
-});
-
-describe('who needs the whole', () => {
-  const sections = Array.from({ length: 200 }, (_, index) => ({ id: `s${index}` }));
-  const cites = numberCitations({
-    sources: ({ output }) => (Array.isArray(output) ? (output as { id: string }[]) : []),
-  });
-
-  test('a finisher reads one result after another', async () => {
-    const seen: JsonValue[] = [];
-    const finisher: Finisher = async ({ results, wholeOutput }) => {
-      for (const result of results) seen.push(await wholeOutput(result));
-      return undefined;
-    };
-    await runToEnd({ finishers: [finisher] });
-    expect(seen).toEqual([LARGE]);
-  });
-
-  test('what stands in the middle of a large result can be cited, in the next run too', async () => {
-    const answers = [calls('dump'), { text: 'So [doc:s100].' }, { text: 'Again [doc:s101].' }] as const;
-    const { host, agent, settled } = await runToEnd({
-      model: scripted([...answers]),
-      tools: [large('dump', sections)],
-      finishers: [cites],
-    });
-    expect(settled).toMatchObject({ text: 'So [1].\n\nSources:\n[1] s100' });
-    const next = await agent.start('more', { continues: 'r' });
-    expect(await host.settle(next.settled())).toMatchObject({ text: 'Again [1].\n\nSources:\n[1] s101' });
-  });
-
-  test('a restored run whose store lacks the whole names it, and goes on', async () => {
-    const model = () => scripted([calls('dump'), calls('wait'), { text: 'So [doc:s100].' }]);
-    const tools = [large('dump', sections), clientTool('wait')];
-    const first = await runToEnd({ model: model(), tools, finishers: [cites] });
-    const elsewhere = makeAgent({ model: model(), tools, finishers: [cites] });
-    const restored = await elsewhere.agent.restore(first.run.snapshot());
-    await expect(restored.output('call_0_0')).rejects.toMatchObject({ code: 'result-missing' });
-    await restored.answer('call_1_0', { output: 'ok' });
-    expect(await elsewhere.host.settle(restored.settled())).toMatchObject({
-      status: 'finished',
-      text: expect.stringContaining('Citations of unread sources were omitted: s100.'),
-    });
-  });
-
-  test('a fork has the large results of its run', async () => {
-    const { run, store } = await runToEnd();
-    const fork = await run.fork({ at: (await store.read('r')).length });
-    expect(await fork.output('call_0_0')).toEqual(LARGE);
-  });
-
-  test('a call without a result is named', async () => {
-    const { run } = await runToEnd();
-    await expect(run.output('nope')).rejects.toMatchObject({ code: 'call-unknown' });
-  });
-});
-
-describe('replay', () => {
-  test('proves a run with large results, without a word of them in its state', async () => {
-    const { store } = await runToEnd();
-    const verdict = await replayRun(store, 'r');
-    expect(verdict).toMatchObject({ equal: true });
-    expect(JSON.stringify(verdict.end).length).toBeLessThan(6000);
-  });
-
-  test.each([
-    ['is gone', async () => undefined, 'that is not in the store'],
-    [
-      'is another one',
-      async (length: number) => new TextEncoder().encode('"other"').slice(0, length),
-      'its hash differs',
-    ],
-  ] as const)('names the entry whose result %s', async (_, readBlob, message) => {
-    const { store } = await runToEnd();
-    const entries = await store.read('r');
-    const at = entries.find(({ event }) => blobsOf(event).length > 0)?.seq;
-    const damaged: Store = {
-      ...watchStore(store, {}),
-      readBlob: async (_run, _digest, offset, length) => (offset > 0 ? new Uint8Array() : readBlob(length)),
-    };
-    expect(await replayRun(damaged, 'r')).toMatchObject({
-      equal: false,
-      problem: { seq: at, message: expect.stringContaining(message) },
-    });
-  });
-
-  test('an export of the journal alone is as small as the journal', async () => {
-    const { store } = await runToEnd();
-    expect(JSON.stringify(await exportRun(store, 'r')).length).toBeLessThan(10_000);
   });
 });
 

@@ -1,81 +1,21 @@
-import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
-import { beginFold, foldEntry, loadRun } from '../../../engine/journal/load-run.ts';
+import { loadRun } from '../../../engine/journal/load-run.ts';
 import { forkRun } from '../../../engine/run/fork-run.ts';
 import { toStored } from '../../../machines/snapshot.ts';
-import type { ChartState } from '../../../machines/step.ts';
 import { InDoubt } from '../../../protocol/error.ts';
-import type { JournalEntry, RunEvent } from '../../../protocol/event.ts';
+import type { RunEvent } from '../../../protocol/event.ts';
 import { textOf } from '../../../protocol/message.ts';
-import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
 import { createAgent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
-import {
-  calls,
-  clientTool,
-  eventsOf,
-  makeGate,
-  makeTool,
-  makeTracedTool,
-  resultsIn,
-  wordsOf,
-} from '../../support/engine/agents.ts';
+import { calls, clientTool, eventsOf, makeGate, makeTool, wordsOf } from '../../support/engine/agents.ts';
 import { runDrill } from '../../support/engine/crash-drill.ts';
+import { finishedRun, foldOf, makeAgent, seqOf, startedIn } from '../../support/engine/forked-run.ts';
 import { answerWith, recordRequests } from '../../support/engine/models.ts';
-import { recipes, recordRun } from '../../support/engine/recorded-run.ts';
 import { watchStore } from '../../support/engine/watched-store.ts';
 
 const BOOKKEEPING: RunEvent['type'][] = ['run.claimed', 'tool.late'];
-
-function foldOf(entries: readonly JournalEntry[]): ChartState {
-  const [first, ...rest] = entries;
-  if (first?.event.type !== 'run.started') throw new Error('the journal has no beginning');
-  return rest.reduce((state, entry) => foldEntry(state, entry, 'source'), beginFold(first.event));
-}
-
-function seqOf(events: readonly RunEvent[], type: RunEvent['type'], nth = 1): number {
-  const seqs = events.flatMap((event, index) => (event.type === type ? [index + 1] : []));
-  const seq = seqs[nth - 1];
-  if (seq === undefined) throw new Error(`the journal has no ${type} number ${nth}`);
-  return seq;
-}
-
-/** Calls that the journal says were started, and not how they ended; a word to retry is no end. */
-function startedIn(entries: readonly JournalEntry[]): string[] {
-  const started = new Set<string>();
-  for (const { event } of entries) {
-    if (event.type === 'tool.started') started.add(event.callId);
-    if (event.type === 'tool.settled') started.delete(event.callId);
-    if (event.type === 'doubt.resolved' && event.resolution.type !== 'retry') started.delete(event.callId);
-  }
-  return [...started].sort();
-}
-
-function makeAgent(store: Store, host: ManualHost, keys: string[] = []) {
-  return createAgent({
-    name: 'a',
-    host,
-    store,
-    model: scripted([calls('read', 'act'), { text: 'Nearly.', ...calls('pay') }, { text: 'done' }]),
-    tools: [
-      makeTracedTool('read', keys, { sideEffect: 'none' }),
-      makeTracedTool('act', keys, { approval: true }),
-      makeTracedTool('pay', keys),
-    ],
-  });
-}
-
-async function finishedRun() {
-  const [host, store, keys] = [new ManualHost(), memory(), [] as string[]];
-  const agent = makeAgent(store, host, keys);
-  const run = await agent.start('go');
-  await host.settle(run.settled());
-  await run.approve('call_0_1', { by: 'ann' });
-  expect((await host.settle(run.settled())).status).toBe('finished');
-  return { host, store, keys, agent, run, events: await eventsOf(store, run.id) };
-}
 
 describe('a fork', () => {
   test('begins with the journal of its source, without its claims, and names it', async () => {
@@ -294,108 +234,6 @@ describe('a fork at any entry', () => {
       doubts: [],
       results: [{ callId: 'call_0_0' }],
     });
-  });
-});
-
-describe('a fork with a message', () => {
-  test('has it as its last entry, in the commit that began it, and the next turn reads it', async () => {
-    const [host, memoryStore, written] = [new ManualHost(), memory(), [] as string[]];
-    const store = watchStore(memoryStore, { before: method => void written.push(method) });
-    const { model, requests } = recordRequests(answerWith(() => ({ text: 'Noted.' })));
-    const run = await createAgent({ name: 'a', host, store, model }).start('go');
-    await host.settle(run.settled());
-    const at = seqOf(await eventsOf(store, run.id), 'run.claimed');
-    written.length = 0;
-    const fork = await run.fork({ at, message: 'In cents.', by: 'ann' });
-    expect(written.filter(method => method !== 'read')).toEqual(['create']);
-    const last = (await eventsOf(store, fork.id)).at(-1);
-    expect(last).toMatchObject({ type: 'message.received', by: 'ann', at: host.now() });
-    expect((await host.settle(fork.settled())).status).toBe('finished');
-    expect(requests.at(-1)?.transcript.map(textOf)).toEqual(['go', 'Noted.', 'In cents.']);
-  });
-
-  test('refuses the calls that wait for approval, as a message to any run does', async () => {
-    const { host, keys, run, events } = await finishedRun();
-    const at = seqOf(events, 'approval.decided') - 1;
-    const before = keys.length;
-    const fork = await run.fork({ at, message: 'Leave it.' });
-    expect((await host.settle(fork.settled())).status).toBe('finished');
-    expect(keys.slice(before)).toEqual([`${fork.id}:2:call_1_0`]);
-    const results = resultsIn(fork.context.transcript);
-    expect(results.call_0_1).toBe('Not run: superseded by a new message.');
-  });
-
-  test('keeps what was under way in doubt', async () => {
-    const { host, run, events } = await finishedRun();
-    const at = seqOf(events, 'tool.started', 2);
-    const fork = await run.fork({ at, message: 'And?' });
-    const waiting = await host.settle(fork.settled());
-    expect(waiting).toMatchObject({ status: 'waiting', doubts: [{ callId: 'call_0_1' }] });
-  });
-
-  test('at the end of a run is refused, naming the last entry that takes it, and begins nothing', async () => {
-    const { host, store, run, events } = await finishedRun();
-    const refused = await run.fork({ at: events.length, message: 'And?' }).catch(error => error);
-    expect(refused).toMatchObject({ code: 'run-ended', message: expect.stringContaining('continues') });
-    expect(await store.list()).toHaveLength(1);
-    const { last } = refused.details;
-    expect(refused.message).toContain(`entry ${last} or earlier`);
-    await expect(run.fork({ at: last + 1, message: 'And?' })).rejects.toMatchObject({ code: 'run-ended' });
-    const fork = await run.fork({ at: last, message: 'And?' });
-    await host.settle(fork.settled());
-    expect(fork.context.transcript.map(textOf)).toContain('And?');
-  });
-
-  test('that is none begins nothing', async () => {
-    const { store, run } = await finishedRun();
-    await expect(run.fork({ at: 1, message: [] })).rejects.toMatchObject({ code: 'input-invalid' });
-    expect(await store.list()).toHaveLength(1);
-  });
-
-  test('of any run, at any entry: folds, goes on, and never runs what its source had started', async () => {
-    let forks = 0;
-    await fc.assert(
-      fc.asyncProperty(recipes, fc.nat(), fc.boolean(), async (recipe, place, isTold) => {
-        const { host, store, agent, run } = await recordRun(recipe);
-        const entries = await store.read(run.id);
-        const at = (place % entries.length) + 1;
-        const begun = entries
-          .slice(0, at)
-          .flatMap(({ event }) => (event.type === 'tool.started' ? [event.callId] : []));
-        const hasEnded = foldOf(entries.slice(0, at)).status !== 'active';
-        const said = isTold && !hasEnded ? { message: 'And then?' } : {};
-        const { runId, loaded } = await forkRun({ store, host }, run.id, at, said);
-        expect(toStored((await loadRun(store, runId)).state)).toEqual(toStored(loaded.state));
-
-        const keys: string[] = [];
-        const tools = ['act', 'fail'].map(name => makeTracedTool(name, keys));
-        const others = agent.options.tools?.filter(
-          tool => !('name' in tool && /^(act|fail)$/.test(tool.name)),
-        );
-        const fork = await createAgent({ ...agent.options, tools: [...(others ?? []), ...tools] }).open(
-          runId,
-        );
-        for (;;) {
-          const settled = await host.settle(fork.settled());
-          if (settled.status !== 'waiting') break;
-          const open = [...settled.approvals, ...settled.results];
-          if (open.length === 0) {
-            expect(settled.doubts.map(({ callId }) => callId)).toEqual(startedIn(entries.slice(0, at)));
-            break;
-          }
-          for (const { callId } of settled.approvals) await fork.approve(callId);
-          for (const { callId } of settled.results) await fork.answer(callId, { output: 1 });
-        }
-        for (const callId of begun) expect(keys.filter(key => key.endsWith(`:${callId}`))).toEqual([]);
-        if ('message' in said)
-          expect(fork.context.transcript.map(textOf).join() + fork.context.inbox.map(textOf)).toContain(
-            said.message,
-          );
-        forks += 1;
-      }),
-      { numRuns: 120 },
-    );
-    expect(forks).toBe(120);
   });
 });
 

@@ -1,58 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
 import type { Item } from '../../../protocol/item.ts';
-import { textOf } from '../../../protocol/message.ts';
-import type { ModelRequest } from '../../../protocol/turn.ts';
-import { memory } from '../../../stores/memory.ts';
 import { createAgent } from '../../../tools/agent/agent.ts';
-import type { AgentOptions } from '../../../tools/agent/agent-options.ts';
 import { type RunnerTurn, turns } from '../../../tools/runner/index.ts';
 import { calls, makeTool } from '../../support/engine/agents.ts';
-import { answerWith, recordRequests } from '../../support/engine/models.ts';
-
-/** Asks for `read` in its first `rounds` turns, whatever the transcript says; then answers. */
-function asking(rounds: number, names: string[] = ['read']) {
-  return answerWith((_, before) => {
-    if (before >= rounds) {
-      const text = `answer ${before}`;
-      return { text, items: [{ type: 'message', role: 'assistant', content: [{ type: 'text', text }] }] };
-    }
-    return { toolCalls: names.map((name, index) => ({ callId: `c${before}_${index}`, name })) };
-  });
-}
-
-function makeAgent(model = asking(1), options: Partial<AgentOptions> = {}) {
-  const ran: string[] = [];
-  const recorded = recordRequests(model);
-  const store = memory();
-  const agent = createAgent({
-    name: 'a',
-    store,
-    model: recorded.model,
-    tools: [
-      makeTool('read', {
-        sideEffect: 'once',
-        run: (_, { callId }) => {
-          ran.push(callId);
-          return `result of ${callId}`;
-        },
-      }),
-    ],
-    ...options,
-  });
-  return { agent, ran, requests: recorded.requests, store };
-}
-
-/** A transcript in short: what each entry says or asks for. */
-function brief(items: readonly Item[] = []): string[] {
-  return items.map(item => {
-    if (item.type === 'message') return `${item.role}: ${textOf(item)}`;
-    if (item.type === 'tool_call') return `call ${item.callId}`;
-    return item.type === 'tool_result' ? `result ${item.callId}` : item.type;
-  });
-}
-
-const sent = (requests: ModelRequest[], index: number) => brief(requests[index]?.transcript);
+import { asking, brief, makeAgent, sent } from '../../support/tools/asking-agent.ts';
 
 describe('a runner', () => {
   test('sends, yields the turn, runs the body, then the tools, then sends again, to a turn without calls', async () => {
@@ -337,62 +289,6 @@ describe('a runner', () => {
   });
 });
 
-describe('a streaming runner', () => {
-  test('gives a stream for each turn, and the same turns', async () => {
-    const { agent } = makeAgent(scripted([{ text: 'I look.', ...calls('read') }, { text: 'All is well.' }]));
-    const texts: string[] = [];
-    const runner = turns(agent, 'go', { stream: true });
-    for await (const stream of runner) {
-      let text = '';
-      for await (const piece of stream.text()) text += piece;
-      const turn = await stream.turn();
-      texts.push(`${turn.number} ${text} = ${turn.text}`);
-    }
-    expect(texts).toEqual(['1 I look. = I look.', '2 All is well. = All is well.']);
-    expect(await runner.done()).toMatchObject({ status: 'finished' });
-  });
-
-  test('reads on by itself where the body does not, and takes its changes', async () => {
-    const { agent, requests } = makeAgent(asking(1));
-    const runner = turns(agent, 'go', { stream: true });
-    let seen = 0;
-    for await (const _ of runner) if (++seen === 1) runner.pushMessages('Otherwise.');
-    expect(seen).toBe(2);
-    expect(sent(requests, 1)).toEqual(['user: go', 'user: Otherwise.']);
-  });
-});
-
 function say(text: string): Item {
   return { type: 'message', role: 'user', content: [{ type: 'text', text }] };
 }
-
-describe('a turn whose attempts fail', () => {
-  test('is one turn to the loop body, streamed or not', async () => {
-    const script = [
-      { error: { status: 529, message: 'busy', times: 1 }, text: 'At last.' },
-    ] satisfies Parameters<typeof scripted>[0];
-    for (const stream of [true, false]) {
-      const agent = createAgent({ name: 'a', model: scripted(script), retry: { baseMs: 1 } });
-      const texts: string[] = [];
-      if (stream) {
-        for await (const given of turns(agent, 'go', { stream: true })) {
-          for await (const piece of given.text()) texts.push(piece);
-        }
-      } else for await (const turn of turns(agent, 'go')) texts.push(turn.text);
-      expect(texts.join('')).toBe('At last.');
-    }
-  });
-
-  test('fails the run when none is left, and a stream of it ends', async () => {
-    const agent = createAgent({
-      name: 'a',
-      model: scripted([{ error: { status: 401, message: 'no key' } }]),
-    });
-    const runner = turns(agent, 'go', { stream: true });
-    for await (const given of runner) {
-      for await (const _ of given.text()) throw new Error('there is no text');
-      await expect(given.turn()).rejects.toThrow('no reply');
-    }
-    expect(await runner.done()).toMatchObject({ status: 'failed', error: { code: 'authentication' } });
-  });
-});

@@ -5,7 +5,8 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { formatTest } from '../../../cli/render/format-test.ts';
 import { recordRun } from '../../../engine/replay/record-run.ts';
-import { SCENES, type Scene } from '../../support/testing/scenarios.ts';
+import { SCENES } from '../../support/testing/scenarios.ts';
+import type { Scene } from '../../support/testing/stage.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const RESULTS = join(ROOT, 'test-results');

@@ -1,0 +1,122 @@
+import { describe, expect, test } from 'vitest';
+import { scripted } from '../../../adapters/scripted.ts';
+import type { RunEvent } from '../../../protocol/event.ts';
+import type { SideEffect } from '../../../protocol/tool.ts';
+import { memory } from '../../../stores/memory.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
+import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { calls, eventsOf, makeTool } from '../../support/engine/agents.ts';
+import { watchStore } from '../../support/engine/watched-store.ts';
+
+describe('E2: intent before effect', () => {
+  test.each<SideEffect>(['idempotent', 'once'])(
+    'tool.started with the key is in the journal when a %s tool is called',
+    async sideEffect => {
+      const store = memory();
+      const seen: { key: string; started: RunEvent | undefined }[] = [];
+      const agent = createAgent({
+        name: 'a',
+        host: new ManualHost(),
+        store,
+        model: scripted([calls('act', 'act'), { text: 'done' }]),
+        tools: [
+          makeTool('act', {
+            sideEffect,
+            run: async (_, { key, runId, callId }) => {
+              const events = await eventsOf(store, runId);
+              const started = events.find(event => event.type === 'tool.started' && event.callId === callId);
+              seen.push({ key, started });
+            },
+          }),
+        ],
+      });
+      await agent.run('go');
+      expect(seen).toHaveLength(2);
+      for (const { key, started } of seen)
+        expect(started).toMatchObject({ type: 'tool.started', attempt: 1, key });
+      expect(new Set(seen.map(({ key }) => key)).size).toBe(2);
+    },
+  );
+
+  test('a tool is not called once the lease ran out on the monotonic clock, and the run goes on', async () => {
+    const host = new ManualHost();
+    const touched: string[] = [];
+    const inner = memory();
+    let slept = false;
+    const store = watchStore(inner, {
+      before: method => {
+        if (method !== 'renew' || slept) return;
+        slept = true;
+        host.jump(11_000);
+      },
+      afterAppend: (_, events) => {
+        if (!slept && events.some(({ type }) => type === 'tool.started')) host.jump(6_000);
+      },
+    });
+    const agent = createAgent({
+      name: 'a',
+      host,
+      store,
+      model: scripted([calls('pay'), { text: 'done' }]),
+      tools: [makeTool('pay', { run: (_, { callId }) => touched.push(callId) })],
+    });
+    const run = await agent.start('go');
+    const settled = await host.settle(run.settled());
+    expect(slept).toBe(true);
+    expect(touched).toEqual([]);
+    expect(settled).toMatchObject({ status: 'waiting', doubts: [{ callId: 'call_0_0' }] });
+    expect(await run.resolve('call_0_0', { retry: true })).toEqual({ accepted: true });
+    expect((await host.settle(run.settled())).status).toBe('finished');
+    expect(touched).toEqual(['call_0_0']);
+  });
+
+  test('the wall clock set forward does not end a lease, set back does not prolong it', async () => {
+    const host = new ManualHost();
+    const touched: string[] = [];
+    const store = watchStore(memory(), {
+      afterAppend: (_, events) => {
+        if (events.some(({ type }) => type === 'tool.started')) host.setWallClock(host.now() + 3_600_000);
+      },
+    });
+    const agent = createAgent({
+      name: 'a',
+      host,
+      store,
+      model: scripted([calls('pay'), { text: 'done' }]),
+      tools: [makeTool('pay', { run: (_, { callId }) => touched.push(callId) })],
+    });
+    expect((await host.settle(agent.run('go'))).status).toBe('finished');
+    expect(touched).toEqual(['call_0_0']);
+  });
+
+  test('every attempt of a call carries the same key', async () => {
+    const store = memory();
+    const keys: string[] = [];
+    const host = new ManualHost();
+    const agent = createAgent({
+      name: 'a',
+      host,
+      store,
+      model: scripted([calls('put'), { text: 'done' }]),
+      tools: [
+        makeTool('put', {
+          sideEffect: 'idempotent',
+          retries: 2,
+          run: (_, { key }) => {
+            keys.push(key);
+            if (keys.length < 3) throw new Error('busy');
+            return 'ok';
+          },
+        }),
+      ],
+    });
+    const run = await agent.start('go');
+    await host.settle(run.settled());
+    expect(keys).toHaveLength(3);
+    expect(new Set(keys).size).toBe(1);
+    const started = (await eventsOf(store, run.id)).filter(event => event.type === 'tool.started');
+    expect(started.map(event => event.type === 'tool.started' && [event.attempt, event.key])).toEqual(
+      [1, 2, 3].map(attempt => [attempt, keys[0]]),
+    );
+  });
+});

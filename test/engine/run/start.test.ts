@@ -1,0 +1,160 @@
+import { describe, expect, test } from 'vitest';
+import { scripted } from '../../../adapters/scripted.ts';
+import type { Limits } from '../../../protocol/config.ts';
+import { EngineError } from '../../../protocol/error.ts';
+import type { Item } from '../../../protocol/item.ts';
+import { memory } from '../../../stores/memory.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
+import { defineAgent } from '../../../tools/agent/agent-options.ts';
+import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { calls, makeGate, makeTool } from '../../support/engine/agents.ts';
+
+describe('start', () => {
+  test('limits hold for this run alone', async () => {
+    const agent = createAgent({
+      name: 'a',
+      host: new ManualHost(),
+      model: scripted([calls('read'), calls('read'), { text: 'done' }]),
+      tools: [makeTool('read', { sideEffect: 'none' })],
+    });
+    expect(await agent.run('go', { limits: { toolCalls: 1 } })).toMatchObject({
+      incomplete: { reason: 'toolCalls' },
+    });
+    expect(await agent.run('go')).toMatchObject({ status: 'finished', text: 'done' });
+  });
+
+  test.each([
+    { turns: 0 },
+    { turns: -1 },
+    { turns: 1.5 },
+    { turns: Number.NaN },
+    { toolCalls: -1 },
+    { tokens: 0 },
+  ])('a limit that cannot be is refused, of the agent and of the run: %j', async limits => {
+    const options = { name: 'a', model: scripted([{ text: 'done' }]) };
+    expect(() => defineAgent({ ...options, limits })).toThrow(/limits\./);
+    await expect(createAgent(options).start('go', { limits })).rejects.toMatchObject({
+      code: 'agent-invalid',
+    });
+  });
+
+  test('a limit given as undefined is the default', async () => {
+    const limits: Partial<Limits> = Object.fromEntries([['turns', undefined]]);
+    const options = { name: 'a', host: new ManualHost(), model: scripted([{ text: 'done' }]) };
+    expect(defineAgent({ ...options, limits }).limits.turns).toBe(20);
+    const run = await createAgent(options).start('go', { limits });
+    await run.settled();
+    const { image } = run.snapshot() as { image: { state: { context: { config: unknown } } } };
+    expect(image.state.context.config).toMatchObject({ limits: { turns: 20, toolCalls: 50 } });
+  });
+
+  test('a limit on cost needs prices', async () => {
+    const agent = createAgent({ name: 'a', model: scripted([{ text: 'done' }]) });
+    await expect(agent.start('go', { limits: { cost: 1 } })).rejects.toMatchObject({ code: 'agent-invalid' });
+  });
+
+  test('an agent without a model says so, and begins no run', async () => {
+    const store = memory();
+    await expect(createAgent({ name: 'a', store }).start('go')).rejects.toMatchObject({
+      code: 'model-missing',
+    });
+    expect(await store.list()).toEqual([]);
+  });
+
+  test('input that is no item is refused by its place', async () => {
+    const agent = createAgent({ name: 'a', model: scripted([{ text: 'done' }]) });
+    const bad: Item[] = JSON.parse(
+      '[{"type":"message","role":"user","content":[]},{"type":"message","role":"nobody"}]',
+    );
+    await expect(agent.start(bad)).rejects.toThrow(/Item 1\.role/);
+  });
+
+  test('the same run id twice is refused', async () => {
+    const agent = createAgent({ name: 'a', host: new ManualHost(), model: scripted([{ text: 'done' }]) });
+    await agent.run('go', { runId: 'mine' });
+    await expect(agent.run('go', { runId: 'mine' })).rejects.toMatchObject({ code: 'run-exists' });
+  });
+
+  test('a signal cancels the run: before it begins, while it runs, and while it rests', async () => {
+    const make = () => {
+      const host = new ManualHost();
+      const agent = createAgent({
+        name: 'a',
+        host,
+        model: scripted([calls('act'), { text: 'done' }]),
+        tools: [makeTool('act', { approval: true })],
+      });
+      return { host, agent };
+    };
+    const early = make();
+    const before = await early.agent.start('go', { signal: AbortSignal.abort() });
+    expect(await early.host.settle(untilEnded(before))).toBe('cancelled');
+
+    const resting = make();
+    const abort = new AbortController();
+    const run = await resting.agent.start('go', { signal: abort.signal });
+    expect((await run.settled()).status).toBe('waiting');
+    await resting.host.idle();
+    abort.abort();
+    expect(await resting.host.settle(untilEnded(run))).toBe('cancelled');
+
+    const host = new ManualHost();
+    const running = new AbortController();
+    const aborted = makeGate<string>();
+    const slow = createAgent({
+      name: 'a',
+      host,
+      model: scripted([calls('slow'), { text: 'done' }]),
+      tools: [
+        makeTool('slow', {
+          run: (_, { signal }) => {
+            signal.addEventListener('abort', () => aborted.open('stopped'));
+            return aborted.promise;
+          },
+        }),
+      ],
+    });
+    const third = await slow.start('go', { signal: running.signal });
+    await host.idle();
+    running.abort();
+    expect(await host.settle(untilEnded(third))).toBe('cancelled');
+    expect(await third.settled()).toMatchObject({ unsettled: [] });
+
+    async function untilEnded(followed: typeof run): Promise<string> {
+      for await (const _ of followed.events({ follow: true }));
+      return (await followed.settled()).status;
+    }
+  });
+
+  test('open of a run nobody knows says so', async () => {
+    const agent = createAgent({ name: 'a', model: scripted([{ text: 'done' }]) });
+    await expect(agent.open('run_x')).rejects.toThrow(EngineError);
+    await expect(agent.open('run_x')).rejects.toMatchObject({ code: 'run-unknown' });
+  });
+});
+
+describe('pausing', () => {
+  test('a pause stops before the next spending action, a step lets one through', async () => {
+    const host = new ManualHost();
+    const agent = createAgent({
+      name: 'a',
+      host,
+      model: scripted([calls('read'), calls('read'), { text: 'done' }]),
+      tools: [makeTool('read', { sideEffect: 'none' })],
+    });
+    const run = await agent.start('go');
+    expect(await run.pause()).toEqual({ accepted: true });
+    expect(await run.pause()).toMatchObject({ accepted: false, code: 'refused' });
+    const turns = async () => {
+      const settled = await run.settled();
+      return settled.status === 'waiting' && settled.paused ? settled.turns : settled.status;
+    };
+    expect(await turns()).toBe(1);
+    await run.step();
+    expect(await turns()).toBe(1);
+    await run.step();
+    expect(await turns()).toBe(2);
+    await run.unpause();
+    expect(await turns()).toBe('finished');
+  });
+});

@@ -1,0 +1,114 @@
+import { describe, expect, test } from 'vitest';
+import { loadRun } from '../../../engine/journal/load-run.ts';
+import { memory } from '../../../stores/memory.ts';
+import type { AgentOptions } from '../../../tools/agent/agent-options.ts';
+import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { calls } from '../../support/engine/agents.ts';
+import {
+  assertWaiting,
+  childOf,
+  type Family,
+  makeFamily,
+  PAYING,
+  settleWith,
+} from '../../support/engine/family.ts';
+import { answerWith } from '../../support/engine/models.ts';
+
+const USAGE = {
+  inputTokens: 10,
+  outputTokens: 5,
+  cachedInputTokens: 0,
+  cacheWriteTokens: 0,
+  reasoningTokens: 0,
+};
+
+describe('what a sub-agent spends', () => {
+  const spending = (more: Family = {}): Family => ({
+    ...more,
+    child: { model: answerWith(() => ({ text: 'found', usage: USAGE })), ...more.child },
+    parent: { model: answerWith(askOnce), ...more.parent },
+  });
+  const askOnce = ({ transcript }: { transcript: readonly { type: string }[] }) =>
+    transcript.some(({ type }) => type === 'tool_result')
+      ? { text: 'told', usage: USAGE }
+      : { toolCalls: [{ callId: 'c', name: 'research', input: { input: 'go' } }], usage: USAGE };
+
+  test('counts as spent by its parent', async () => {
+    const host = new ManualHost();
+    const { settled } = await settleWith(makeFamily(spending(), { store: memory(), host }), host);
+    expect(settled).toMatchObject({
+      status: 'finished',
+      turns: 3,
+      usage: { inputTokens: 30, outputTokens: 15 },
+    });
+  });
+
+  test('counts too when it ended after it had rested', async () => {
+    const host = new ManualHost();
+    const { run, settled } = await settleWith(makeFamily(PAYING, { store: memory(), host }), host);
+    assertWaiting(settled);
+    await run.approve(settled.approvals[0]?.callId ?? '');
+    expect(await host.settle(run.settled())).toMatchObject({ status: 'finished', turns: 4 });
+    expect(run.context.toolCalls).toBe(2);
+  });
+
+  test('is at most what its parent has left, shared by those that work side by side', async () => {
+    const host = new ManualHost();
+    const store = memory();
+    const family = makeFamily(
+      {
+        parent: { limits: { turns: 8, toolCalls: 12, tokens: 1_000 } },
+        script: [calls(['research', { input: 'a' }], ['research', { input: 'b' }]), { text: 'told' }],
+      },
+      { store, host },
+    );
+    const { run } = await settleWith(family, host);
+    const children = (await store.list()).filter(({ runId }) => runId !== run.id);
+    expect(children).toHaveLength(2);
+    for (const { runId } of children) {
+      const { limits } = (await loadRun(store, runId)).state.context.config;
+      expect(limits.turns).toBeLessThanOrEqual(7);
+      expect(limits.turns).toBeGreaterThanOrEqual(2);
+      expect(limits.toolCalls).toBeLessThanOrEqual(10);
+      expect(limits.tokens).toBe(500);
+    }
+  });
+
+  test('is at most its own limits too', async () => {
+    const host = new ManualHost();
+    const store = memory();
+    const { run } = await settleWith(makeFamily({ child: { limits: { turns: 2 } } }, { store, host }), host);
+    const { limits } = (await loadRun(store, await childOf(store, run.id))).state.context.config;
+    expect(limits.turns).toBe(2);
+  });
+
+  test('is nothing when nothing is left: the call says so and no run begins', async () => {
+    const host = new ManualHost();
+    const store = memory();
+    const family = makeFamily({ parent: { limits: { turns: 1 } } }, { store, host });
+    const { settled } = await settleWith(family, host);
+    expect(await store.list()).toHaveLength(1);
+    expect(settled).toMatchObject({
+      status: 'finished',
+      results: [{ isError: true, output: expect.stringContaining('nothing is left') }],
+      incomplete: { reason: 'turns' },
+    });
+  });
+
+  test('must have a price where its parent has a limit on the cost', async () => {
+    const prices = { 'scripted-1': { input: 1, output: 1 }, 'test-1': { input: 1, output: 1 } };
+    const family = (childPrices: AgentOptions['prices']) =>
+      makeFamily(
+        {
+          parent: { model: answerWith(() => ({ text: 'x' })), prices, limits: { cost: 1 } },
+          child: {
+            model: answerWith(() => ({ text: 'x' }), { model: 'dear-1' }),
+            ...(childPrices && { prices: childPrices }),
+          },
+        },
+        { store: memory(), host: new ManualHost() },
+      );
+    await expect(family(undefined).start('go')).rejects.toThrow('dear-1');
+    await expect(family({ 'dear-1': { input: 1, output: 1 } }).start('go')).resolves.toBeDefined();
+  });
+});

@@ -1,0 +1,61 @@
+import * as z from 'zod';
+import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
+import { scripted } from '../../../adapters/scripted.ts';
+import type { Settled } from '../../../engine/run/settled.ts';
+import type { Tool } from '../../../protocol/tool.ts';
+import { memory } from '../../../stores/memory.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
+import type { AgentOptions } from '../../../tools/agent/agent-options.ts';
+import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { tool } from '../../../tools/tool.ts';
+import { calls, resultsIn } from '../engine/agents.ts';
+import { recordRequests } from '../engine/models.ts';
+
+/** Agents whose tool `pay` waits for approval, over processes that share a store. */
+
+export const HOUR = 3_600_000;
+
+/** One run's world: processes that share a store, and what its gated tool `pay` was called with. */
+export function makeDesk(
+  turns: readonly ScriptedTurn[],
+  options: Partial<AgentOptions> = {},
+  tools: Tool[] = [],
+) {
+  const store = memory();
+  const paid: unknown[] = [];
+  const pay = tool({
+    name: 'pay',
+    description: 'Pays.',
+    input: z.object({ cents: z.number().int().positive() }),
+    approval: { required: true, expiresInMs: HOUR },
+    run: input => {
+      paid.push(input);
+      return 'paid';
+    },
+  });
+  const make = (host: ManualHost) => {
+    const recorded = recordRequests(scripted(turns));
+    const agent = createAgent({
+      ...{ name: 'desk', store, host, model: recorded.model },
+      ...{ tools: [pay, ...tools], ...options },
+    });
+    /** What the model read as results when it was called last in this process. */
+    const read = () => resultsIn(recorded.requests.at(-1)?.transcript ?? []);
+    const readOrder = () =>
+      (recorded.requests.at(-1)?.transcript ?? []).flatMap(item =>
+        item.type === 'tool_result' ? [item.callId] : [],
+      );
+    return { agent, read, readOrder, requests: recorded.requests };
+  };
+  const host = new ManualHost();
+  return { store, paid, host, make, ...make(host) };
+}
+
+export const PAYS = (...cents: number[]): ScriptedTurn =>
+  calls(...cents.map((amount): [string, { cents: number }] => ['pay', { cents: amount }]));
+
+export const openIds = (settled: Settled) =>
+  settled.status === 'waiting' ? settled.approvals.map(({ callId }) => callId) : settled.status;
+
+/** A process that died at rest, and one that comes after it. */
+export const later = (host: ManualHost, ms = 20_000) => new ManualHost({ now: host.now() + ms, name: 'b' });

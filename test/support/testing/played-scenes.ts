@@ -1,0 +1,158 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import * as z from 'zod';
+import { scripted } from '../../../adapters/scripted.ts';
+import { memory } from '../../../stores/memory.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
+import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { calls, makeGate, makeTool } from '../engine/agents.ts';
+import { answerWith } from '../engine/models.ts';
+import { DONE, look, REFUND, refund, type Scene, say, stage } from './stage.ts';
+
+/** Runs that went by themselves: tools, models, answers, limits and sub-agents. */
+export const PLAYED: Readonly<Record<string, () => Promise<Scene>>> = {
+  'parallel tools that end in another order': async () => {
+    const gates = ['a', 'b', 'c'].map(name => ({ name, gate: makeGate<string>() }));
+    const tools = gates.map(({ name, gate }) =>
+      makeTool(name, { sideEffect: 'none', run: () => gate.promise }),
+    );
+    return await stage(
+      [{ text: 'Let me see.', ...calls('a', 'b', 'c') }, DONE],
+      { tools },
+      async (run, host) => {
+        await host.idle();
+        for (const { name, gate } of gates.toReversed()) {
+          gate.open(`${name} says "hi"`);
+          await host.idle();
+        }
+        await host.settle(run.settled());
+      },
+    );
+  },
+  'tools that throw, give nothing, give too much, and one that is not there': async () =>
+    await stage([calls('fail', 'nothing', 'long', 'missing', ['look', 'not json']), DONE], {
+      tools: [
+        makeTool('fail', {
+          run: () => {
+            throw new Error('the till is closed');
+          },
+        }),
+        makeTool('nothing', { run: () => undefined }),
+        makeTool('long', { run: () => 'long '.repeat(25_000) }),
+        look,
+      ],
+    }),
+  'a key that is no ordinary one': async () =>
+    await stage([calls('odd'), DONE], {
+      tools: [makeTool('odd', { run: () => JSON.parse('{"__proto__": {"a": 1}, "\\u2028": "*/ `"}') })],
+    }),
+  'a final answer of its own': async () =>
+    await stage([calls('look'), { text: 'A draft.' }, DONE], { tools: [look], finalAnswer: 'separate' }),
+  'a final answer that was held': async () =>
+    await stage([calls('look'), DONE], { tools: [look], finalAnswer: 'held' }),
+  'a model that fails, is tried again, and is replaced': async () => {
+    const failing = scripted([{ error: { code: 'overloaded', status: 529, retryAfterMs: 2000 } }]);
+    const model = [failing, scripted([calls('look'), DONE])];
+    return await stage([], { model, tools: [look], retry: { attempts: 2 } });
+  },
+  'a model that fails for good': async () =>
+    await stage([{ error: { code: 'invalid-request', status: 400, message: 'no' } }], {}),
+  'a model that throws what is no failure of a provider': async () =>
+    await stage([], {
+      model: answerWith(() => {
+        throw new TypeError('not a function');
+      }),
+    }),
+  'a limit and a last answer': async () =>
+    await stage([calls('look'), calls('look'), DONE], { tools: [look], limits: { turns: 2 } }),
+  'a limit and no more': async () =>
+    await stage([calls('look', 'look', 'look'), DONE], {
+      ...{ tools: [look], limits: { toolCalls: 2, turns: 1 }, onLimit: 'stop' },
+    }),
+  'a limit on its active time': async () => {
+    const tools = [makeTool('slow', { sideEffect: 'none', run: async () => await delay(1) })];
+    const host = new ManualHost();
+    const store = memory();
+    const model = answerWith((_, before) => {
+      host.jump(3000);
+      return before < 3 ? { toolCalls: [{ callId: `c${before}`, name: 'slow' }] } : { text: 'late' };
+    });
+    const run = await createAgent({
+      name: 'staged',
+      host,
+      store,
+      model,
+      tools,
+      limits: { activeMs: 5000 },
+    }).start('go');
+    await host.settle(run.settled());
+    return { store, runId: run.id };
+  },
+  'a chain of runs': async () => {
+    const [host, store] = [new ManualHost(), memory()];
+    const model = answerWith(({ transcript }) => ({ text: `${transcript.length}` }));
+    const agent = createAgent({ name: 'staged', host, store, model });
+    let last: string | undefined;
+    for (const text of ['one', 'two', 'three']) {
+      const run = await agent.start(text, last === undefined ? {} : { continues: last });
+      await host.settle(run.settled());
+      last = run.id;
+    }
+    return { store, runId: last ?? '' };
+  },
+  'an answer with a schema, sent back once': async () =>
+    await stage([{ text: '{"cents": "many"}' }, { text: '```json\n{"cents": 42}\n```' }], {
+      output: z.object({ cents: z.number() }),
+    }),
+  'an answer that never follows its schema': async () =>
+    await stage([{ text: 'no' }, { text: '{}' }, { text: '[]' }], {
+      output: z.object({ cents: z.number() }),
+    }),
+  'an answer that a finisher changed and one sent back': async () =>
+    await stage([{ text: 'rude' }, { text: 'polite' }], {
+      finishers: [({ text }) => (text === 'rude' ? { reject: 'Be polite.' } : { text: `${text}!` })],
+    }),
+  'a run that is under way': async () =>
+    await stage(
+      [calls('look', 'hang'), DONE],
+      {
+        tools: [look, makeTool('hang', { run: () => new Promise<never>(() => {}) })],
+      },
+      async (_, host) => await host.idle(),
+    ),
+  'bytes that only their provider understands': async () => {
+    const opaque = { provider: 'test', data: { signature: 'c2lnbmF0dXJl' } };
+    const model = answerWith((_, before) =>
+      before === 0
+        ? {
+            ...{ reasoning: 'Hm.', toolCalls: [{ callId: 'toolu_1', name: 'look' }], continuation: 'resp_1' },
+            usage: {
+              inputTokens: 10,
+              outputTokens: 5,
+              cachedInputTokens: 3,
+              cacheWriteTokens: null,
+              reasoningTokens: 2,
+            },
+            items: [
+              { type: 'reasoning', text: 'Hm.', opaque },
+              { type: 'provider_item', kind: 'web_search_call', opaque },
+              { type: 'tool_call', callId: 'toolu_1', name: 'look', arguments: '{}', opaque },
+            ],
+          }
+        : { text: 'Seen.' },
+    );
+    return await stage([], { model, tools: [look] });
+  },
+  'a sub-agent that waits for a decision': async () => {
+    const clerk = createAgent({
+      name: 'clerk',
+      model: scripted([REFUND, { text: 'Paid.' }]),
+      tools: [refund],
+    });
+    const tools = [clerk.asTool({ name: 'clerk', description: 'Pays.' }), look];
+    return await stage(
+      [calls(['clerk', { input: 'Pay.' }], 'look'), DONE],
+      { tools },
+      say(run => run.approve('call_0_0', {})),
+    );
+  },
+};

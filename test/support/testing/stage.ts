@@ -1,0 +1,49 @@
+import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
+import { scripted } from '../../../adapters/scripted.ts';
+import type { Run } from '../../../engine/run/run.ts';
+import type { Store } from '../../../protocol/store.ts';
+import { memory } from '../../../stores/memory.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
+import type { AgentOptions } from '../../../tools/agent/agent-options.ts';
+import type { StartOptions } from '../../../tools/agent/begin-journal.ts';
+import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { calls, makeTool } from '../engine/agents.ts';
+
+/** A run that has been somewhere, and the store that has it. */
+export type Scene = { store: Store; runId: string };
+
+type Options = Omit<AgentOptions, 'name' | 'store' | 'model'> & Pick<Partial<AgentOptions>, 'model'>;
+type Play = (run: Run, host: ManualHost) => Promise<unknown>;
+
+export const refund = makeTool('refund', {
+  approval: () => ({ required: true, reason: 'money leaves the house' }),
+});
+export const look = makeTool('look', { sideEffect: 'none' });
+export const REFUND = calls(['refund', { cents: 4200 }]);
+export const DONE: ScriptedTurn = { text: 'Done.' };
+
+/** One run of an agent on a script, as far as `play` takes it. */
+export async function stage(
+  turns: ScriptedTurn[],
+  options: Options,
+  play: Play = async (run, host) => await host.settle(run.settled()),
+  start: StartOptions = {},
+): Promise<Scene> {
+  const [host, store] = [new ManualHost(), memory()];
+  const agent = createAgent({ name: 'staged', host, store, model: scripted(turns), ...options });
+  const run = await agent.start('go', start);
+  await play(run, host);
+  await host.idle();
+  return { store, runId: run.id };
+}
+
+/** Rests, says something, and goes on until it rests again. */
+export const say =
+  (...words: ((run: Run) => Promise<unknown>)[]): Play =>
+  async (run, host) => {
+    await host.settle(run.settled());
+    for (const word of words) {
+      await word(run);
+      await host.settle(run.settled());
+    }
+  };

@@ -1,0 +1,154 @@
+import { assign } from 'xstate';
+import type { Context } from '../../../../machines/context.ts';
+import { beginTurn, decide } from '../../../../machines/entry-actions.ts';
+import { fold } from '../../../../machines/fold.ts';
+import { isCurrent } from '../../../../machines/guards.ts';
+import { type Planted, recording, withActions, withGuards } from './planted.ts';
+
+const NO_MESSAGE_LOST = 'no message is lost or duplicated: it is in the transcript or in the inbox';
+export const WITHIN_LIMITS = 'no limit is exceeded, except by one closing call';
+const PAUSE_HOLDS = 'a paused run starts only what its requested steps allow';
+const STALE = 'a report from an older start is ignored';
+const STRANGE = 'every valid event is accepted, and every invalid one is ignored';
+const ANSWERED = 'every step completes: none throws or loops forever';
+
+/** Charts that lose messages, pass limits, do not hold a pause or do not say what they do. */
+export const PLANTED_IN_RUNS: readonly Planted[] = [
+  {
+    name: 'a message is not taken down',
+    machine: recording((context, event) =>
+      event.type === 'message.received' ? { ...context, now: event.at } : fold(context, event),
+    ),
+    breaks: NO_MESSAGE_LOST,
+    within: 2,
+  },
+  {
+    name: 'a message is lost when the next turn begins',
+    machine: withActions({
+      beginTurn: assign(({ context }) => ({ ...beginTurn(context), transcript: context.transcript })),
+    }),
+    breaks: NO_MESSAGE_LOST,
+    within: 3,
+  },
+  {
+    name: 'a message stays unread after it was read',
+    machine: withActions({
+      beginTurn: assign(({ context }) => ({ ...beginTurn(context), inbox: context.inbox })),
+    }),
+    breaks: NO_MESSAGE_LOST,
+    within: 3,
+  },
+  {
+    name: 'a message that comes while a call waits for approval is lost',
+    machine: recording((context, event) => {
+      const after = fold(context, event);
+      const waits = context.calls.some(({ status }) => status === 'gated');
+      return event.type === 'message.received' && waits ? { ...after, inbox: [] } : after;
+    }),
+    breaks: NO_MESSAGE_LOST,
+    within: 3,
+  },
+  {
+    name: 'limits are not looked at',
+    machine: withActions({
+      decide: assign(({ context }) => {
+        const limits = { turns: 1_000, toolCalls: 1_000 };
+        return { next: decide({ ...context, config: { ...context.config, limits } }).next };
+      }),
+    }),
+    breaks: WITHIN_LIMITS,
+  },
+  {
+    name: 'one turn more than the limit is let through',
+    machine: withActions({
+      decide: assign(({ context }) => {
+        const { limits } = context.config;
+        const more = { ...limits, turns: limits.turns + 1 };
+        return { next: decide({ ...context, config: { ...context.config, limits: more } }).next };
+      }),
+    }),
+    breaks: WITHIN_LIMITS,
+  },
+  {
+    name: 'tool calls are not counted',
+    machine: recording((context, event) => {
+      const after = fold(context, event);
+      return event.type === 'turn.completed' ? { ...after, toolCalls: 0 } : after;
+    }),
+    breaks: WITHIN_LIMITS,
+  },
+  {
+    name: 'the closing call may be followed by another',
+    machine: withActions({
+      beginTurn: assign(({ context }) => ({ ...beginTurn(context), closing: null })),
+    }),
+    breaks: WITHIN_LIMITS,
+    maxStates: 1_300,
+  },
+  {
+    name: 'a pause is not taken down',
+    machine: recording((context, event) =>
+      event.type === 'pause.requested' ? { ...context, now: event.at } : fold(context, event),
+    ),
+    breaks: PAUSE_HOLDS,
+  },
+  {
+    name: 'a pause is not honoured before tools',
+    machine: withActions({
+      decide: assign(({ context }) => ({ next: decide({ ...context, paused: false }).next })),
+    }),
+    breaks: PAUSE_HOLDS,
+  },
+  {
+    name: 'steps are not used up',
+    machine: withActions({
+      beginTurn: assign(({ context }) => ({ ...beginTurn(context), steps: context.steps })),
+    }),
+    breaks: PAUSE_HOLDS,
+    maxStates: 400,
+  },
+  {
+    name: 'reports of an older start are listened to',
+    machine: withGuards({
+      isCurrent: ({ context, event }) =>
+        isCurrent(context, 'generation' in event ? { ...event, generation: context.generation } : event),
+    }),
+    breaks: STALE,
+  },
+  {
+    name: 'nobody can give a doubted call its outcome',
+    machine: withGuards({ isInDoubt: () => false }),
+    breaks: STRANGE,
+    maxStates: 1_300,
+  },
+  {
+    name: 'the context holds what JSON does not',
+    machine: recording((context, event) => ({
+      ...fold(context, event),
+      failures: new Map() as unknown as Context['failures'],
+    })),
+    breaks: 'the state of the chart is plain JSON',
+  },
+  {
+    name: 'what was decided is not told',
+    machine: withActions({ publishNext: () => {} }),
+    breaks: 'every decision is published with its reason',
+  },
+  {
+    name: 'text of a failed attempt is left standing',
+    machine: withActions({ discardText: () => {} }),
+    breaks: 'text shown by a failed attempt is discarded before the run continues',
+    within: 3,
+  },
+  {
+    name: 'nobody watches over what expires',
+    machine: withActions({ startExpiryTimer: () => {} }),
+    breaks: 'every service is stopped once, and the running services are those the state waits for',
+    within: 2,
+  },
+  {
+    name: 'a batch is always over',
+    machine: withGuards({ batchIsOver: () => true }),
+    breaks: ANSWERED,
+  },
+];
