@@ -66,6 +66,22 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
 
 type Source = { file: string; text: string; imports: string[] };
 
+/** What no source is in: what was built, what was installed, what tests left behind, and pictures. */
+const NO_SOURCES = ['dist', 'node_modules', 'test-results', 'images'];
+
+const MOST_LINES = 350;
+const STILL_LONG = 'test/server/responses/servers.test.ts';
+const MOST_FILES = 16;
+
+/** The sources below a folder, and the golden journals: they are read as sources are. */
+function findFiles(folder: string): string[] {
+  return readdirSync(join(ROOT, folder), { withFileTypes: true }).flatMap(entry => {
+    const path = `${folder}/${entry.name}`;
+    if (entry.isDirectory()) return NO_SOURCES.includes(entry.name) ? [] : findFiles(path);
+    return path.endsWith('.ts') || /^test\/golden\/.*\.json$/.test(path) ? [path] : [];
+  });
+}
+
 function readSources(folder: string): Source[] {
   return readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
     .filter(name => name.endsWith('.ts'))
@@ -83,9 +99,9 @@ function findImports(text: string): string[] {
   return [...statements, ...calls].flatMap(([, name]) => (name === undefined ? [] : [name]));
 }
 
-const sources = Object.keys(MAY_IMPORT)
-  .filter(room => !room.includes('/'))
-  .flatMap(readSources);
+const rooms = Object.keys(MAY_IMPORT).filter(room => !room.includes('/'));
+const sources = rooms.flatMap(readSources);
+const files = [...rooms, 'bench', 'examples', 'test'].flatMap(findFiles);
 
 /** The room that a path is in: the most particular one. */
 function roomOf(path: string): string {
@@ -198,6 +214,20 @@ describe('the house', () => {
     expect(pure.filter(({ text }) => impure.test(text)).map(({ file }) => file)).toEqual([]);
     const ofNode = pure.filter(({ imports }) => imports.some(imported => imported.startsWith('node:')));
     expect(ofNode.map(({ file }) => file)).toEqual([]);
+  });
+
+  it('no file has more than 350 lines', () => {
+    const long = files
+      .filter(file => file.endsWith('.ts'))
+      .map(file => ({ file, lines: readFileSync(join(ROOT, file), 'utf8').trimEnd().split('\n').length }))
+      .filter(({ file, lines }) => lines > MOST_LINES && file !== STILL_LONG);
+    expect(long.map(({ file, lines }) => `${file}: ${lines}`)).toEqual([]);
+  });
+
+  it('no folder but adapters/ has more than 16 files at its root', () => {
+    const folders = Map.groupBy(files, file => dirname(file));
+    const full = [...folders].filter(([folder, { length }]) => folder !== 'adapters' && length > MOST_FILES);
+    expect(full.map(([folder, inside]) => `${folder}: ${inside.length}`)).toEqual([]);
   });
 });
 
