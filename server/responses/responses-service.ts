@@ -19,7 +19,13 @@ import { holdCalls } from './gateway/call-tools.ts';
 import type { GatewayConfig } from './gateway/gateway-config.ts';
 import { GatewayModels } from './gateway/gateway-models.ts';
 import { GatewayServers } from './gateway/gateway-servers.ts';
-import { type AgentTools, budgetOf, makeRequestAgent, mostToolCalls } from './gateway/request-agent.ts';
+import {
+  type AgentTools,
+  assertSupported,
+  budgetOf,
+  makeRequestAgent,
+  mostToolCalls,
+} from './gateway/request-agent.ts';
 import { makeToolset, type Toolset } from './gateway/toolset.ts';
 import { KeyedMutex } from './keyed-mutex.ts';
 import { decisionOf, limitApprovals } from './request/limit-approvals.ts';
@@ -84,7 +90,7 @@ export class ResponsesService {
   async create(value: unknown): Promise<LiveResponse> {
     const body = readCreateBody(value);
     const model = this.#models.resolve(body.model);
-    this.#models.open(model);
+    assertSupported(this.#models.open(model).provider, body);
     const plan = await planRequest(body, this.#library);
     if (plan.type !== 'continue') return await this.#carryOut(plan, body, model);
     return await this.#mutex.run(plan.run.runId, async () =>

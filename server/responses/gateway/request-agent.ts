@@ -5,6 +5,7 @@ import type { Store } from '../../../protocol/store.ts';
 import type { Tool, ToolSource } from '../../../protocol/tool.ts';
 import type { OutputFormat, Settings, ToolChoice } from '../../../protocol/turn.ts';
 import { type Agent, createAgent } from '../../../tools/agent/agent.ts';
+import { invalid } from '../api-error.ts';
 import type { CreateBody } from '../request/request-body.ts';
 import { type Exposed, RESPONSES } from '../wire/response-spec.ts';
 import { withOutput } from './gateway-models.ts';
@@ -115,8 +116,33 @@ function outputOf({ text }: CreateBody): OutputFormat | undefined {
   return { name, schema, ...omitUndefined({ strict: strict ?? undefined }) };
 }
 
-/** The options that only the Responses API has, passed on to a provider that uses it. */
+/** Providers whose Chat Completions take penalties. */
+const TAKE_PENALTIES: readonly string[] = [
+  'openai-chat',
+  'groq',
+  'mistral',
+  'deepseek',
+  'openrouter',
+  'cerebras',
+];
+
+/**
+ * Throws a `ResponsesError` for a parameter that the model's provider does not have, because ignoring it would change
+ * the result.
+ */
+export function assertSupported(provider: string, body: CreateBody): void {
+  const refuse = (param: string) => {
+    const message = `'${param}' is not supported for this model.`;
+    return invalid(param, 'unsupported_parameter', message);
+  };
+  for (const param of ['presence_penalty', 'frequency_penalty'] as const)
+    if ((body[param] ?? 0) !== 0 && !TAKE_PENALTIES.includes(provider)) throw refuse(param);
+  if ((body.top_logprobs ?? 0) !== 0) throw refuse('top_logprobs');
+}
+
+/** The options that only some providers have. */
 function optionsFor(provider: string, body: CreateBody): JsonObject | undefined {
+  if (TAKE_PENALTIES.includes(provider)) return penaltiesOf(body);
   if (provider !== 'openai-responses') return undefined;
   const { reasoning, text } = body;
   const options = omitUndefined<Record<string, JsonValue | undefined>>({
@@ -128,4 +154,12 @@ function optionsFor(provider: string, body: CreateBody): JsonObject | undefined 
     truncation: body.truncation ?? undefined,
   }) as JsonObject;
   return Object.keys(options).length === 0 ? undefined : options;
+}
+
+function penaltiesOf({ presence_penalty, frequency_penalty }: CreateBody): JsonObject | undefined {
+  const penalties = omitUndefined<Record<string, JsonValue | undefined>>({
+    presence_penalty: presence_penalty ?? undefined,
+    frequency_penalty: frequency_penalty ?? undefined,
+  }) as JsonObject;
+  return Object.keys(penalties).length === 0 ? undefined : penalties;
 }

@@ -125,6 +125,8 @@ export class ItemReader {
     const kept = role === 'assistant' && typeof phase === 'string' ? { phase } : undefined;
     const parts =
       typeof content === 'string' ? [{ type: 'text' as const, text: content }] : this.#parts(content);
+    const isEmpty = parts.every(part => part.type === 'text' && part.text === '');
+    if (isEmpty && role !== 'assistant') throw this.#wrong('content', 'expected content that is not empty');
     return {
       ...this.#id(),
       type: 'message',

@@ -78,12 +78,11 @@ const format = z.union(
 
 /** An input item. `ItemReader` validates the fields of each type. */
 export type WireItem = JsonObject & { type?: JsonValue };
-const inputItem = z.custom<WireItem>(isJsonObject, 'expected an input item: an object');
 
 const createBody = z.object({
   model: maybe(z.string().min(1)),
   input: z.optional(
-    z.union([z.string(), z.array(inputItem).max(MOST_ITEMS)], 'expected a string or a list of input items'),
+    z.union([z.string(), z.array(z.unknown()).max(MOST_ITEMS)], 'expected a string or a list of input items'),
   ),
   instructions: maybe(z.string()),
   stream: maybe(z.boolean()),
@@ -102,6 +101,7 @@ const createBody = z.object({
   text: maybe(z.looseObject({ format: maybe(format), verbosity: maybe(z.string()) })),
   reasoning: maybe(z.looseObject({ effort: maybe(z.string()), summary: maybe(z.string()) })),
   include: maybe(z.array(z.string())),
+  context_management: z.optional(z.unknown()),
   metadata: maybe(z.record(z.string().max(64), z.string().max(512))),
   truncation: maybe(z.enum(['auto', 'disabled'])),
   service_tier: maybe(z.string()),
@@ -123,7 +123,18 @@ export type CreateBody = Omit<Parsed, 'tools' | 'input'> & {
 };
 
 /** OpenAI's parameters that this server refuses, because ignoring them would change the result. */
-const UNSUPPORTED = ['conversation', 'prompt'] as const;
+const UNSUPPORTED = ['conversation', 'prompt', 'context_management'] as const;
+
+/** OpenAI's values of `include`. Those about built-in tools have no effect, because there are no such tools here. */
+const INCLUDABLE: readonly string[] = [
+  'reasoning.encrypted_content',
+  'code_interpreter_call.outputs',
+  'computer_call_output.output.image_url',
+  'file_search_call.results',
+  'message.input_image.image_url',
+  'web_search_call.action.sources',
+  'web_search_call.results',
+];
 
 /** Validates a request body. Throws a `ResponsesError` with the path of the first problem. */
 export function readCreateBody(value: unknown): CreateBody {
@@ -135,6 +146,7 @@ export function readCreateBody(value: unknown): CreateBody {
   }
   if (body.background === true)
     throw invalid('background', 'unsupported_parameter', 'Background responses are not supported.');
+  assertIncludable(body.include ?? []);
   const { tools, input, ...rest } = body;
   const read = (tools ?? []).map(readTool);
   const functions = read.filter(tool => tool.type === 'function');
@@ -145,9 +157,30 @@ export function readCreateBody(value: unknown): CreateBody {
 }
 
 function readInput(input: Parsed['input']): WireItem[] {
-  if (input === undefined) return [];
+  if (input === undefined || input === '') return [];
   if (typeof input === 'string') return [{ type: 'message', role: 'user', content: input }];
-  return input;
+  return input.map((item, at) => {
+    if (isJsonObject(item) && ('type' in item || 'role' in item || 'id' in item)) return item;
+    const place = `input[${at}]`;
+    if (!isJsonObject(item))
+      throw invalid(place, 'invalid_value', `'${place}' is not valid: expected an object.`);
+    const param = `${place}.type`;
+    throw invalid(param, 'missing_required_parameter', `Missing required parameter: '${param}'.`);
+  });
+}
+
+function assertIncludable(include: readonly string[]): void {
+  for (const [at, value] of include.entries()) {
+    if (INCLUDABLE.includes(value)) continue;
+    const known = value === 'message.output_text.logprobs';
+    throw invalid(
+      `include[${at}]`,
+      known ? 'unsupported_parameter' : 'invalid_value',
+      known
+        ? 'Log probabilities are not supported.'
+        : `'include[${at}]' is not valid: expected ${INCLUDABLE.join(', ')}.`,
+    );
+  }
 }
 
 const TOOL_SCHEMAS = new Map<string, typeof functionTool | typeof mcpTool>([

@@ -89,3 +89,11 @@ describe('a response whose provider stream breaks off in the middle of a text', 
     );
   });
 });
+
+it('penalties reach a provider that has them, and the response shows them', async () => {
+  provider.play({ words: ['ok'], cuts: [] });
+  const penalties = { presence_penalty: 0.5, frequency_penalty: -1 };
+  const response = endOf(await gateway.stream({ ...ASK, ...penalties }));
+  expect(provider.body).toMatchObject(penalties);
+  expect(response).toMatchObject(penalties);
+});

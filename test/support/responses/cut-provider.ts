@@ -61,6 +61,11 @@ export class CutProvider {
     this.#attempt = 0;
   }
 
+  /** The body of the last request. */
+  get body(): JsonObject {
+    return this.#body;
+  }
+
   /** The messages of the last request. */
   get messages(): JsonObject[] {
     const { messages } = this.#body;
