@@ -81,7 +81,7 @@ export default defineConfig({
         include: PROCESSES,
         globalSetup: 'test/support/build-programs.ts',
         env: { NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/node') },
-        maxWorkers: cores + 1,
+        maxWorkers: cores,
         sequence: { groupOrder: 0 },
       }),
       project('long', {
