@@ -56,7 +56,7 @@ function toFiles(place: string): string {
   return found;
 }
 
-/** Node itself loads the modules, types stripped, as it does for whoever runs the sources. */
+/** A project whose modules Node loads itself, with type stripping, as when the sources are run. */
 function project(name: string, test: TestProject['test']): TestProject {
   return {
     test: {
