@@ -1,0 +1,98 @@
+import type { Host } from '../../../engine/driver/host.ts';
+import { messageOf } from '../../../protocol/error.ts';
+import type { Store } from '../../../protocol/store.ts';
+import type { Tool, ToolSource } from '../../../protocol/tool.ts';
+import type { Agent } from '../../../tools/agent/agent.ts';
+import { type CreateBody, readCreateBody } from '../request/request-body.ts';
+import type { RunResponses } from '../run-responses.ts';
+import { type Exposed, isSameTool, type ResponseSpec, toolNamed } from '../wire/response-spec.ts';
+import { holdCalls } from './call-tools.ts';
+import type { GatewayConfig } from './gateway-config.ts';
+import { GatewayModels } from './gateway-models.ts';
+import { GatewayServers } from './gateway-servers.ts';
+import { type AgentTools, assertSupported, makeRequestAgent } from './request-agent.ts';
+import { makeToolset, type Toolset } from './toolset.ts';
+
+type GatewayAgentsOptions = {
+  store: Store;
+  host: Host;
+  gateway: GatewayConfig;
+  /** See `ResponsesServiceOptions`. */
+  model?: string;
+  log(line: string): void;
+};
+
+/** The tools of a request. `close` ends the connections that were made for it. */
+export type Equipment = { toolset: Toolset; close(): Promise<void> };
+
+/** Makes the agents of requests from the configured models and MCP servers. */
+export class GatewayAgents {
+  readonly #options: GatewayAgentsOptions;
+  readonly #models: GatewayModels;
+  readonly #servers: GatewayServers;
+
+  constructor(options: GatewayAgentsOptions) {
+    this.#options = options;
+    this.#models = new GatewayModels(options.gateway.models, options.model);
+    this.#servers = new GatewayServers(options.gateway, options.log);
+  }
+
+  /** The model string for a request. Throws a `ResponsesError` if the model cannot serve it. */
+  resolveModel(body: CreateBody): string {
+    const model = this.#models.resolve(body.model);
+    assertSupported(this.#models.open(model).provider, body);
+    return model;
+  }
+
+  /** Connects the MCP servers of a request. */
+  async equip(body: CreateBody): Promise<Equipment> {
+    const { servers, close } = await this.#servers.connect(body.servers);
+    return { toolset: makeToolset(body.functions, servers), close };
+  }
+
+  /** The agent of one request. */
+  make(
+    { model, turnsBefore }: ResponseSpec,
+    request: { body: CreateBody; toolset: AgentTools; store: Store },
+  ): Agent {
+    const { host } = this.#options;
+    return makeRequestAgent({ ...request, model: this.#models.open(model), host, turnsBefore });
+  }
+
+  /** An agent that resumes a stored run, made from its latest request; `undefined` if its model is unusable. */
+  makeAgain(run: RunResponses): Agent | undefined {
+    const spec = run.spans.at(-1)?.spec;
+    if (spec === undefined || !this.#canOpen(spec.model)) return undefined;
+    const body = readCreateBody({ ...spec.request, input: [] });
+    let equipment: Promise<Equipment> | undefined;
+    const tools: ToolSource = {
+      connect: async () => {
+        equipment ??= this.equip(body);
+        const { toolset } = await equipment;
+        return holdCalls(sameTools(toolset, spec.exposed), spec.exposed, run.tools);
+      },
+      close: async () => await (await equipment)?.close(),
+    };
+    const toolset = { tools: [tools], exposed: spec.exposed };
+    return this.make(spec, { body, toolset, store: this.#options.store });
+  }
+
+  /** Closes the connections to MCP servers. */
+  async close(): Promise<void> {
+    await this.#servers.close();
+  }
+
+  #canOpen(model: string): boolean {
+    try {
+      return this.#models.open(model) !== undefined;
+    } catch (error) {
+      this.#options.log(messageOf(error));
+      return false;
+    }
+  }
+}
+
+/** The tools that are still the ones the request had: a name may now belong to another server's tool. */
+function sameTools({ tools, exposed }: Toolset, before: Exposed): Tool[] {
+  return tools.filter(({ name }) => isSameTool(toolNamed(exposed, name), toolNamed(before, name)));
+}

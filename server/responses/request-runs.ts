@@ -1,0 +1,210 @@
+import type { Host } from '../../engine/driver/host.ts';
+import { appendEvidence } from '../../engine/journal/append-evidence.ts';
+import { InheritedTranscripts } from '../../engine/journal/load-history.ts';
+import { readJournal, readPage } from '../../engine/journal/read-journal.ts';
+import { forkRun } from '../../engine/run/fork-run.ts';
+import type { Run } from '../../engine/run/run.ts';
+import type { Item } from '../../protocol/item.ts';
+import { omitUndefined, toJson } from '../../protocol/json.ts';
+import type { Store } from '../../protocol/store.ts';
+import { memory } from '../../stores/memory.ts';
+import { nonDrivingStore } from '../../stores/non-driving-store.ts';
+import { createAgent } from '../../tools/agent/agent.ts';
+import { invalid } from './api-error.ts';
+import { followResponse, type LiveResponse } from './follow-response.ts';
+import { holdCalls } from './gateway/call-tools.ts';
+import type { Equipment, GatewayAgents } from './gateway/gateway-agents.ts';
+import { budgetOf, mostToolCalls } from './gateway/request-agent.ts';
+import type { Toolset } from './gateway/toolset.ts';
+import { decisionOf, limitApprovals } from './request/limit-approvals.ts';
+import type { Plan, Verdict } from './request/plan.ts';
+import { assertNotOtherwise } from './request/plan-approvals.ts';
+import type { CreateBody } from './request/request-body.ts';
+import type { FoundResponse, ResponseLibrary } from './response-library.ts';
+import { divideJournal, type RunResponses } from './run-responses.ts';
+import { submitCommands } from './submit-commands.ts';
+import { isSameTool, RESPONSES, type ResponseSpec, toolNamed, withoutSecrets } from './wire/response-spec.ts';
+import { itemIdOf, responseIdOf } from './wire/wire-ids.ts';
+
+type RequestRunsOptions = {
+  store: Store;
+  host: Host;
+  library: ResponseLibrary;
+  agents: GatewayAgents;
+  log(line: string): void;
+};
+
+/** A validated request with its resolved model string. */
+export type ModelRequest = { body: CreateBody; model: string };
+
+type Prepared = Equipment & ModelRequest;
+
+/** Carries out planned requests: starts, continues and forks runs, and follows them as responses. */
+export class RequestRuns {
+  readonly #options: RequestRunsOptions;
+  readonly #library: ResponseLibrary;
+
+  constructor(options: RequestRunsOptions) {
+    this.#options = options;
+    this.#library = options.library;
+  }
+
+  /** Carries out a plan. Throws a `ResponsesError` if the run refuses the request. */
+  async carryOut(plan: Plan, { body, model }: ModelRequest): Promise<LiveResponse> {
+    if (plan.type === 'repeat') return await this.#repeat(plan.found);
+    const equipment = await this.#options.agents.equip(body);
+    try {
+      return plan.type === 'start'
+        ? await this.#start(plan, { ...equipment, body, model })
+        : await this.#continueRun(plan, { ...equipment, body, model });
+    } catch (error) {
+      await equipment.close();
+      throw error;
+    }
+  }
+
+  async #start(
+    { continues, refersTo, items }: Extract<Plan, { type: 'start' }>,
+    { body, model, toolset, close }: Prepared,
+  ): Promise<LiveResponse> {
+    const { host } = this.#options;
+    const runId = host.newId('run');
+    const isStored = body.store !== false;
+    const store = isStored ? this.#options.store : memory();
+    const inherited = await new InheritedTranscripts(this.#options.store).load(continues ?? null);
+    const lists = newLists(runId, toolset, [...inherited, ...items]);
+    const spec: ResponseSpec = {
+      ...describeRequest({ body, model }, toolset),
+      lists: lists.map(list => list.id),
+      ...omitUndefined({ refersTo }),
+    };
+    const agent = this.#options.agents.make(spec, { body, toolset, store });
+    const run = await agent.start([...(isStored ? [] : inherited), ...lists, ...items], {
+      runId,
+      launch: { model, request: toJson(spec) },
+      ...omitUndefined({ continues: isStored ? continues : undefined }),
+    });
+    if (!isStored) this.#library.rememberUnstored(runId, store);
+    const createdAt = (await readPage(store, runId, 0, { entries: 1 }))[0]?.event.at ?? host.now();
+    return this.#follow(run, { id: responseIdOf(runId, 1), createdAt, spec }, { from: 1, isStored, close });
+  }
+
+  async #continueRun(
+    { run: known, forkAt, verdicts, messages }: Extract<Plan, { type: 'continue' }>,
+    { body, model, toolset, close }: Prepared,
+  ): Promise<LiveResponse> {
+    const { host } = this.#options;
+    assertToolsProvided(known, verdicts, toolset);
+    const source = (await this.#library.storeOf(known.runId)) ?? this.#options.store;
+    const isStored = this.#library.isStored(known.runId);
+    const { runId, state } = forkAt === undefined ? known : await this.#fork(source, known.runId, forkAt);
+    const { toolCalls, turns } = state.context;
+    const { limited, overBudget, left } = limitApprovals(verdicts, mostToolCalls(body));
+    const onlyApproves = messages.length === 0 && verdicts.every(({ type }) => type === 'approval');
+    const callsBefore = onlyApproves ? (known.spans.at(-1)?.spec.callsBefore ?? 0) : toolCalls;
+    const named = messages.map(item => ({ ...item, id: item.id ?? host.newId('item') }));
+    const spec: ResponseSpec = {
+      ...describeRequest({ body, model }, toolset),
+      decisions: verdicts.flatMap(decisionOf),
+      ...omitUndefined({ overBudget }),
+      messages: named.map(({ id }) => id),
+      turnsBefore: turns,
+      callsBefore,
+      openCalls: known.tools.openIn(state.context),
+    };
+    const held = { ...toolset, tools: holdCalls(toolset.tools, toolset.exposed, known.tools) };
+    const note = toJson({ type: 'asked', spec });
+    await appendEvidence(source, runId, { type: 'run.noted', at: host.now(), by: RESPONSES, note });
+    const span = divideJournal(runId, await readJournal(source, runId))?.spans.at(-1);
+    if (span === undefined) throw new Error('a run with a note has a response');
+    const run = await this.#options.agents.make(spec, { body, toolset: held, store: source }).open(runId);
+    await submitCommands(
+      run,
+      { verdicts: limited, messages: named, limits: budgetOf(left, { toolCalls, turns, callsBefore }) },
+      async () => assertNotOtherwise(known, limited, await readJournal(source, runId)),
+    );
+    return this.#follow(run, span, { from: span.from, isStored, close });
+  }
+
+  async #fork(store: Store, source: string, at: number) {
+    const { runId, loaded } = await forkRun({ store, host: this.#options.host }, source, at);
+    return { runId, state: loaded.state };
+  }
+
+  /** Follows the run without submitting or driving anything. */
+  async #repeat({ run, span }: FoundResponse): Promise<LiveResponse> {
+    const store = (await this.#library.storeOf(run.runId)) ?? this.#options.store;
+    const agent = createAgent({ name: RESPONSES, store: nonDrivingStore(store), host: this.#options.host });
+    const { host } = this.#options;
+    return followResponse(await agent.open(run.runId), span, { host, from: span.from });
+  }
+
+  #follow(
+    run: Run,
+    head: { id: string; createdAt: number; spec: ResponseSpec },
+    { from, isStored, close }: { from: number; isStored: boolean; close(): Promise<void> },
+  ): LiveResponse {
+    const { host, log } = this.#options;
+    const settled = run.settled();
+    settled
+      .then(settled => {
+        if (!isStored && settled.status !== 'waiting') this.#library.forgetUnstored(run.id);
+        if (settled.status === 'waiting') this.#logDoubts(run.id, settled.doubts);
+        if (settled.status === 'failed')
+          log(`Run ${run.id} failed (${settled.error.code}): ${settled.error.message}`);
+      })
+      .catch(() => {})
+      .finally(() => void close());
+    return followResponse(run, head, { host, from, settled, log, cancelWhenLeft: !isStored });
+  }
+
+  /** Logs the calls in doubt with the command that resolves them. Clients do not see runs. */
+  #logDoubts(runId: string, doubts: readonly { callId: string; name: string }[]): void {
+    for (const { callId, name } of doubts)
+      this.#options.log(
+        `Run ${runId}: call ${callId} (${name}) is in doubt. Resolve it with: agentchart resolve ${runId} ${callId}`,
+      );
+  }
+}
+
+/** The spec of a request that starts a run. */
+function describeRequest({ body, model }: ModelRequest, { exposed }: Toolset): ResponseSpec {
+  return {
+    request: withoutSecrets(body),
+    model,
+    exposed,
+    decisions: [],
+    messages: [],
+    lists: [],
+    turnsBefore: 0,
+  };
+}
+
+/** The lists of servers that the conversation has not listed yet. A server with an error is listed again. */
+function newLists(runId: string, { lists }: Toolset, transcript: readonly Item[]) {
+  const listed = new Set(
+    transcript.flatMap(item => (item.type === 'tool_list' && item.error === undefined ? [item.label] : [])),
+  );
+  return lists
+    .filter(({ label }) => !listed.has(label))
+    .map((list, place) => {
+      const id = itemIdOf({ kind: 'mcpl', runId, turn: 0, place });
+      return { ...list, type: 'tool_list' as const, id };
+    });
+}
+
+/** Throws a `ResponsesError` unless the request provides the tool of every call that it approves. */
+function assertToolsProvided(run: RunResponses, verdicts: readonly Verdict[], { exposed }: Toolset): void {
+  for (const verdict of verdicts) {
+    if (verdict.type !== 'approval' || !verdict.approve) continue;
+    const call = run.state.context.calls.find(({ callId }) => callId === verdict.callId);
+    const wanted = run.tools.of(verdict.callId);
+    if (wanted !== undefined && call !== undefined && isSameTool(wanted, toolNamed(exposed, call.name)))
+      continue;
+    throw invalid(
+      'tools',
+      'approval_continuation_invalid_tool',
+      `'tools' does not include the tool of the approved call: "${wanted?.name ?? call?.name}" of the MCP server "${wanted?.label}". Send the same MCP server as in the request that asked for approval.`,
+    );
+  }
+}
