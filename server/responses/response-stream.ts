@@ -5,31 +5,45 @@ import type { WireEvent } from './wire/response-writer.ts';
 const KEEP_ALIVE_MS = 15_000;
 const KEEP_ALIVE = ': here\n\n';
 
-/** The events of a response as server-sent events at the reader's pace; `[DONE]` is the last. */
-export function streamEvents(live: LiveResponse): ReadableStream<Uint8Array> {
+/** How a protocol writes a response as server-sent events. */
+export type StreamFormat = {
+  /** The text for an event of the response; may be empty. */
+  write(event: WireEvent): string;
+  /** The text after the last event. */
+  end: string;
+};
+
+/** The format of the Responses API. `JSON.stringify` produces no line breaks, so one data line is enough. */
+export const RESPONSE_EVENTS: StreamFormat = {
+  write: event => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`,
+  end: 'data: [DONE]\n\n',
+};
+
+/** The events of a response as server-sent events of a protocol, at the reader's pace. */
+export function streamEvents(live: LiveResponse, format: StreamFormat): ReadableStream<Uint8Array> {
   const events = live.events();
   const encoder = new TextEncoder();
   let pending: Promise<IteratorResult<WireEvent, void>> | null = null;
   return new ReadableStream(
     {
       async pull(controller) {
-        pending ??= events.next();
-        const step = await withinTime(pending);
-        if (step === null) return controller.enqueue(encoder.encode(KEEP_ALIVE));
-        pending = null;
-        if (step.done !== true) return controller.enqueue(encoder.encode(frame(step.value)));
-        controller.enqueue(encoder.encode('data: [DONE]\n\n'));
-        controller.close();
+        for (;;) {
+          pending ??= events.next();
+          const step = await withinTime(pending);
+          if (step === null) return controller.enqueue(encoder.encode(KEEP_ALIVE));
+          pending = null;
+          if (step.done === true) {
+            controller.enqueue(encoder.encode(format.end));
+            return controller.close();
+          }
+          const text = format.write(step.value);
+          if (text !== '') return controller.enqueue(encoder.encode(text));
+        }
       },
       cancel: () => live.leave(),
     },
     { highWaterMark: 0 },
   );
-}
-
-/** One server-sent event. `JSON.stringify` produces no line breaks, so one data line is enough. */
-function frame(event: WireEvent): string {
-  return `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
 }
 
 /** `null` after `KEEP_ALIVE_MS` without a value. */

@@ -1,0 +1,69 @@
+/** What the routes of all protocols share: how a response in progress becomes an HTTP response. */
+import type { Context } from 'hono';
+import type { ContentfulStatusCode } from 'hono/utils/http-status';
+import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
+import { BODY_LIMITS } from '../read-body.ts';
+import type { RunsEnv } from '../runs/run-routes.ts';
+import { describeResponsesError, type ErrorType, ResponsesError } from './api-error.ts';
+import type { LiveResponse } from './follow-response.ts';
+import { type StreamFormat, streamEvents } from './response-stream.ts';
+
+/** Larger than for other routes, because images and files are part of the body. */
+export const REQUEST_LIMITS = { ...BODY_LIMITS, maxBytes: 32 * 1024 * 1024 };
+
+/** Answers with the events of a response, in the format of a protocol. */
+export function respondWithEvents(c: Context<RunsEnv>, live: LiveResponse, format: StreamFormat): Response {
+  return c.body(streamEvents(live, format), 200, {
+    'Content-Type': 'text/event-stream; charset=utf-8',
+    'X-Accel-Buffering': 'no',
+  });
+}
+
+/**
+ * The finished response object. Throws the `ResponsesError` of a failed response and sets the headers that tell clients
+ * whether and when to retry.
+ */
+export async function finishedResponse(c: Context<RunsEnv>, live: LiveResponse): Promise<JsonObject> {
+  c.req.raw.signal.addEventListener('abort', () => live.leave());
+  const response = await live.finished();
+  if (response.status !== 'failed') return response;
+  const retryAfter = live.retryAfter();
+  if (retryAfter === null) c.header('x-should-retry', 'false');
+  else if (retryAfter > 0) c.header('retry-after', String(retryAfter));
+  throw failureOf(response, { isRetryable: retryAfter !== null });
+}
+
+/** The error of a failed response object. */
+function failureOf(
+  { error }: JsonObject,
+  { isRetryable = false }: { isRetryable?: boolean } = {},
+): ResponsesError {
+  const { code, message } = isJsonObject(error) ? error : {};
+  return new ResponsesError(typeof message === 'string' ? message : 'The response failed.', {
+    ...httpErrorFor(code, isRetryable),
+    code: typeof code === 'string' ? code : 'server_error',
+  });
+}
+
+function httpErrorFor(code: unknown, isRetryable: boolean): { status: number; type: ErrorType } {
+  if (code === 'rate_limit_exceeded') return { status: 429, type: 'rate_limit_error' };
+  if (code === 'invalid_prompt') return { status: 400, type: 'invalid_request_error' };
+  return { status: isRetryable ? 503 : 502, type: 'server_error' };
+}
+
+/** Answers with OpenAI's error envelope. Logs errors whose details the client does not see. */
+export function answerOpenAIError(c: Context<RunsEnv>, thrown: Error, log: (line: string) => void): Response {
+  const { status, body, reported } = describeResponsesError(thrown);
+  if (!reported) log(`${c.req.method} failed: ${thrown.stack ?? thrown.message}`);
+  setErrorHeaders(c, status);
+  return c.json(body, status as ContentfulStatusCode);
+}
+
+/** Sets the headers of an error response, in every protocol. */
+function setErrorHeaders(c: Context<RunsEnv>, status: number): void {
+  // Clients retry 409 and 5xx by default, which would repeat the request's effects. After a 429 or 503 they may: nothing
+  // was done.
+  if (status >= 409 && status !== 429 && status !== 503) c.header('x-should-retry', 'false');
+  if (status === 401) c.header('WWW-Authenticate', 'Bearer');
+  if (status === 413) c.header('Connection', 'close');
+}
