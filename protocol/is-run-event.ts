@@ -38,7 +38,7 @@ const opaque = optional(opaqueData);
 
 const part = oneOf<Part>({
   text: { text, annotations: optional(listOf(json)) },
-  image: { url: text },
+  image: { url: text, detail: optional(text) },
   file: { url: text, name: optional(text), mediaType: optional(text) },
 });
 

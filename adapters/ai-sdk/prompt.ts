@@ -20,6 +20,7 @@ import type { ModelRequest } from '../../protocol/turn.ts';
 import { readDataURL } from '../turn/data-url.ts';
 import { shorten } from '../turn/json-access.ts';
 import { argumentsObject } from '../turn/parse-arguments.ts';
+import { contentOfResult, textOfResult } from '../turn/result-content.ts';
 import { optionsOf } from './kept.ts';
 import { partOfProviderItem } from './provider-item.ts';
 
@@ -137,8 +138,10 @@ function resultInput(
   };
 }
 
-function outputOf({ output, shown, isError }: ToolResultItem): LanguageModelV4ToolResultOutput {
-  const value = shown ?? output;
+function outputOf(result: ToolResultItem): LanguageModelV4ToolResultOutput {
+  const { output, shown, isError } = result;
+  const hasMedia = contentOfResult(result).media.length > 0;
+  const value = hasMedia ? textOfResult({ ...result, isError: false }) : (shown ?? output);
   if (typeof value === 'string') return { type: isError ? 'error-text' : 'text', value };
   return { type: isError ? 'error-json' : 'json', value };
 }

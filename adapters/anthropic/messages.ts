@@ -5,6 +5,7 @@ import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
 import { GrowingInput, type Input } from '../turn/growing-input.ts';
 import { jsonIn, nonEmpty, objectOf, textIn } from '../turn/json-access.ts';
+import { contentOfResult } from '../turn/result-content.ts';
 import { resultsByCall } from '../turn/results-by-call.ts';
 import { userContent } from './user-content.ts';
 import { keptBlock, legalCallId, legalName } from './wire-block.ts';
@@ -210,9 +211,11 @@ function inputOf({ arguments: text }: ToolCallItem): JsonObject {
   return isJsonObject(input) ? input : {};
 }
 
-function resultBlock(id: string, { output, shown, isError }: ToolResultItem): JsonObject {
-  const text = shown ?? (typeof output === 'string' ? output : JSON.stringify(output));
-  return isError ? failure(id, text) : { type: 'tool_result', tool_use_id: id, content: text };
+function resultBlock(id: string, result: ToolResultItem): JsonObject {
+  const { text, media } = contentOfResult(result);
+  if (result.isError) return failure(id, text);
+  const blocks = userContent([{ type: 'text', text }, ...media]);
+  return { type: 'tool_result', tool_use_id: id, content: media.length === 0 ? text : blocks };
 }
 
 /** The API refuses an error without text. */

@@ -3,6 +3,7 @@ import type { JsonObject } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
 import { GrowingInput } from '../turn/growing-input.ts';
 import { nonEmpty } from '../turn/json-access.ts';
+import { textOfResult } from '../turn/result-content.ts';
 import { type AssistantItem, assistantMessage } from './assistant-message.ts';
 import type { ChatDialect } from './dialect.ts';
 import { userContent } from './user-content.ts';
@@ -102,9 +103,8 @@ function missingResult(callId: string): ToolResultItem {
   return { type: 'tool_result', callId, output: 'The result of this call is not known.', isError: true };
 }
 
-function resultInput({ callId, output, isError, shown }: ToolResultItem, ids: WireCallIds): JsonObject {
-  const text = shown ?? (typeof output === 'string' ? output : JSON.stringify(output));
-  return { role: 'tool', tool_call_id: ids.of(callId), content: isError ? `Error: ${text}` : text };
+function resultInput(result: ToolResultItem, ids: WireCallIds): JsonObject {
+  return { role: 'tool', tool_call_id: ids.of(result.callId), content: textOfResult(result) };
 }
 
 function inStrictOrder(messages: readonly JsonObject[]): JsonObject[] {

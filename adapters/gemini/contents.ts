@@ -5,8 +5,10 @@ import type { JsonObject } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
 import { GrowingInput, type Input } from '../turn/growing-input.ts';
 import { parseArguments } from '../turn/parse-arguments.ts';
+import { contentOfResult } from '../turn/result-content.ts';
 import { resultsByCall } from '../turn/results-by-call.ts';
 import { generationOf } from './generation.ts';
+import { mediaPart } from './media.ts';
 import { modelParts, thoughtParts, userParts } from './message-parts.ts';
 import { keptBy, PROVIDER, signed } from './wire-part.ts';
 
@@ -130,7 +132,7 @@ class ContentWriter {
     if (this.#model.length === 0) return;
     this.#contents.push({ role: 'model', parts: this.#model });
     if (this.#calls.length > 0) {
-      this.#contents.push({ role: 'user', parts: this.#calls.map(call => this.#responsePart(call)) });
+      this.#contents.push({ role: 'user', parts: this.#calls.flatMap(call => this.#responseParts(call)) });
     }
     this.#model = [];
     this.#calls = [];
@@ -157,15 +159,22 @@ class ContentWriter {
     return this.#generation >= 3 || item.opaque?.provider !== PROVIDER;
   }
 
-  #responsePart(call: ToolCallItem): JsonObject {
+  /**
+   * The response to a call. Its images and files are part of it from Gemini 3 on, and follow it for older models:
+   * https://ai.google.dev/gemini-api/docs/function-calling#multimodal
+   */
+  #responseParts(call: ToolCallItem): JsonObject[] {
     const result = this.#results.get(call.callId)?.shift() ?? MISSING;
-    const value = result.shown ?? result.output;
-    return {
-      functionResponse: {
-        name: call.name,
-        response: result.isError ? { error: value } : { result: value },
-        ...(keptBy(call).hasId ? { id: call.callId } : {}),
-      },
+    const { text, media } = contentOfResult(result);
+    const value = media.length > 0 ? text : (result.shown ?? result.output);
+    const parts = media.map(mediaPart);
+    const isPart = this.#generation >= 3 && parts.length > 0;
+    const functionResponse = {
+      name: call.name,
+      response: result.isError ? { error: value } : { result: value },
+      ...(isPart ? { parts } : {}),
+      ...(keptBy(call).hasId ? { id: call.callId } : {}),
     };
+    return [{ functionResponse }, ...(isPart ? [] : parts)];
   }
 }

@@ -1,6 +1,6 @@
 import { ProviderError } from '../../protocol/error.ts';
 import type { Item, MessageItem, Part, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
-import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
 import type { ModelRequest } from '../../protocol/turn.ts';
 import type { ProviderContext } from '../http/provider-errors.ts';
@@ -8,6 +8,7 @@ import { readDataURL } from '../turn/data-url.ts';
 import { GrowingInput } from '../turn/growing-input.ts';
 import { shorten } from '../turn/json-access.ts';
 import { argumentsObject } from '../turn/parse-arguments.ts';
+import { textOfResult } from '../turn/result-content.ts';
 import { hasId } from './kept-call.ts';
 
 /** The provider and model that error messages name. */
@@ -100,16 +101,11 @@ function callInput(item: ToolCallItem): JsonObject {
 }
 
 function resultInput(item: ToolResultItem, call: ToolCallItem | undefined): JsonObject {
-  const text = item.shown ?? asText(item.output);
   return {
     role: 'tool',
     ...omitUndefined({ tool_name: call?.name, tool_call_id: call && hasId(call) ? call.callId : undefined }),
-    content: item.isError ? `Error: ${text}` : text,
+    content: textOfResult(item),
   };
-}
-
-function asText(output: JsonValue): string {
-  return typeof output === 'string' ? output : JSON.stringify(output);
 }
 
 function messageInput({ role, content }: MessageItem, context: ErrorContext): JsonObject {

@@ -1,8 +1,9 @@
 import type { Item, MessageItem, Part, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
-import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import { WireCallIds } from '../chat/wire-call-ids.ts';
 import { GrowingInput } from '../turn/growing-input.ts';
 import { jsonIn, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
+import { partsOfOutput, textOfResult } from '../turn/result-content.ts';
 import { withPairedResults } from './pair-results.ts';
 import { type Kept, keptBy, keyOf } from './wire-item.ts';
 
@@ -210,7 +211,7 @@ function inputPart(part: Part): JsonObject {
     case 'text':
       return { type: 'input_text', text: part.text };
     case 'image':
-      return { type: 'input_image', image_url: part.url, detail: 'auto' };
+      return { type: 'input_image', image_url: part.url, detail: part.detail ?? 'auto' };
     case 'file':
       return part.url.startsWith('data:')
         ? { type: 'input_file', filename: part.name ?? 'file', file_data: part.url }
@@ -247,15 +248,11 @@ function callInput(
 }
 
 function resultInput(item: ToolResultItem, ids: WireCallIds, { custom, caller }: Kept = {}): JsonObject {
-  const text = item.shown ?? asText(item.output);
+  const parts = item.isError || item.shown !== undefined ? undefined : partsOfOutput(item.output);
   return {
     type: custom ? 'custom_tool_call_output' : 'function_call_output',
     call_id: ids.of(item.callId),
     ...omitUndefined({ caller }),
-    output: item.isError ? `Error: ${text}` : text,
+    output: parts?.map(inputPart) ?? textOfResult(item),
   };
-}
-
-function asText(output: JsonValue): string {
-  return typeof output === 'string' ? output : JSON.stringify(output);
 }

@@ -84,6 +84,9 @@ function matches(tool: Tool, filter: Filter): boolean {
   return (tool.origin?.tool.annotations?.readOnlyHint === true) === readOnly;
 }
 
+/** Outputs of functions are kept in full, because a cut image is none. A request's body is smaller. */
+const MOST_OUTPUT_BYTES = 64 * 1024 * 1024;
+
 /** A function that the client runs: its arguments are passed on without validation. */
 function functionTool({ name, description, parameters, strict }: FunctionTool): Tool {
   return {
@@ -93,6 +96,7 @@ function functionTool({ name, description, parameters, strict }: FunctionTool): 
     ...omitUndefined({ strict: strict ?? undefined }),
     sideEffect: 'once',
     retries: 0,
+    maxResultBytes: MOST_OUTPUT_BYTES,
     validate: value => ({ valid: true, value }),
     approval: () => false,
   };

@@ -3,10 +3,9 @@ import type { JsonObject } from '../../../protocol/json.ts';
 import { invalid } from '../api-error.ts';
 import type { FoundResponse } from '../response-library.ts';
 import type { RunResponses, Span } from '../run-responses.ts';
-import { asText } from '../wire/call-writer.ts';
 import { RESPONSES } from '../wire/response-spec.ts';
 import { itemIdOf } from '../wire/wire-ids.ts';
-import { wireInput } from '../wire/wire-input.ts';
+import { wireInput, wireOutput } from '../wire/wire-input.ts';
 
 /** The input items of a response, without decisions and results of calls. */
 export function inputOf({ entries }: RunResponses, { seq, to, spec }: Span): Item[] {
@@ -54,7 +53,7 @@ export function inputItemsOf({ run, span }: FoundResponse): JsonObject[] {
             type: 'function_call_output',
             status: 'completed',
             call_id: callId,
-            output: asText(output),
+            output: wireOutput(output),
           },
         ];
       }

@@ -2,10 +2,14 @@ import type { Item, MessageItem, Part } from '../../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import { invalid } from '../api-error.ts';
 import { openSeal } from '../wire/opaque-seal.ts';
+import { wirePart } from '../wire/wire-input.ts';
 import type { WireItem } from './request-body.ts';
 
 /** The provider name for data that only the Responses API has. */
 const PROVIDER = 'openai-responses';
+
+/** OpenAI's words for the resolution of an image. */
+const DETAILS: readonly JsonValue[] = ['low', 'high', 'auto', 'original'];
 
 /** Reads one input item at the path `place`. Throws a `ResponsesError` with the path of an invalid field. */
 export class ItemReader {
@@ -107,14 +111,13 @@ export class ItemReader {
       : this.#wrong(field, 'expected a non-empty string');
   }
 
-  /** The `output` field; a list of text parts is joined to one text. */
+  /** The `output` field; a list of text parts is joined to one text, other parts stay in the API's format. */
   output(): JsonValue {
     const { output } = this.wire;
     if (typeof output === 'string') return output;
-    if (!Array.isArray(output)) throw this.#wrong('output', 'expected a string or a list of parts');
-    const parts = output.filter(isJsonObject);
-    const texts = parts.flatMap(part => (typeof part.text === 'string' ? [part.text] : []));
-    return texts.length === output.length ? texts.join('') : output;
+    const parts = this.#parts(output, 'output');
+    if (parts.every(part => part.type === 'text')) return parts.map(({ text }) => text).join('');
+    return parts.map(part => wirePart(part, { isOutput: false }));
   }
 
   #message(): MessageItem {
@@ -124,7 +127,9 @@ export class ItemReader {
     const { content, phase } = wire;
     const kept = role === 'assistant' && typeof phase === 'string' ? { phase } : undefined;
     const parts =
-      typeof content === 'string' ? [{ type: 'text' as const, text: content }] : this.#parts(content);
+      typeof content === 'string'
+        ? [{ type: 'text' as const, text: content }]
+        : this.#parts(content, 'content');
     const isEmpty = parts.every(part => part.type === 'text' && part.text === '');
     if (isEmpty && role !== 'assistant') throw this.#wrong('content', 'expected content that is not empty');
     return {
@@ -136,10 +141,10 @@ export class ItemReader {
     };
   }
 
-  #parts(content: JsonValue | undefined): Part[] {
-    if (!Array.isArray(content)) throw this.#wrong('content', 'expected a string or a list of parts');
+  #parts(content: JsonValue | undefined, field: string): Part[] {
+    if (!Array.isArray(content)) throw this.#wrong(field, 'expected a string or a list of parts');
     return content.map((part, at) => {
-      const place = `content[${at}]`;
+      const place = `${field}[${at}]`;
       if (!isJsonObject(part)) throw this.#wrong(place, 'expected an object');
       return this.#part(part, place);
     });
@@ -161,7 +166,11 @@ export class ItemReader {
       case 'refusal':
         return { type: 'text', text: typeof part.refusal === 'string' ? part.refusal : '' };
       case 'input_image':
-        return { type: 'image', url: this.#url(part.image_url, `${place}.image_url`) };
+        return {
+          type: 'image',
+          url: this.#url(part.image_url, `${place}.image_url`),
+          ...omitUndefined({ detail: this.#detail(part.detail, `${place}.detail`) }),
+        };
       case 'input_file':
         return {
           type: 'file',
@@ -175,6 +184,12 @@ export class ItemReader {
           `Content of type ${JSON.stringify(part.type)} is not supported.`,
         );
     }
+  }
+
+  #detail(value: JsonValue | undefined, field: string): string | undefined {
+    if (value == null) return undefined;
+    if (typeof value === 'string' && DETAILS.includes(value)) return value;
+    throw this.#wrong(field, `expected ${DETAILS.join(', ')}`);
   }
 
   #url(value: JsonValue | undefined, field: string): string {

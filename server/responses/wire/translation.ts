@@ -219,7 +219,7 @@ export class Translation {
   #completeTurn(event: Of<'turn.completed'>, isMine: boolean): void {
     if (isMine) {
       if (event.usage !== null) this.#writer.addUsage(event.usage);
-      this.#turnWriter().finish(event.items);
+      this.#turnWriter().finish(event.items, { last: this.#isCutShort() ? 'incomplete' : 'completed' });
     }
     this.#turn = null;
     this.#retries = 0;
@@ -234,6 +234,14 @@ export class Translation {
       const call = { runId: this.#runId, turn: this.#turns, place, callId, name, gate };
       this.#open.set(callId, { ...call, arguments: written.get(callId) ?? '' });
     }
+  }
+
+  /** Whether the run ended with an answer that the provider cut. */
+  #isCutShort(): boolean {
+    const state = this.#known();
+    const { next } = state.context;
+    if (!hasEnded(state) || next?.type !== 'finish') return false;
+    return next.reason === 'length' || next.reason === 'content_filter';
   }
 
   /** Closes settled calls. A call that never ran is shown if it could not run or was answered, not if it was rejected. */

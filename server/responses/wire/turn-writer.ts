@@ -27,6 +27,9 @@ export function blocksIn(items: readonly Item[], { sealed }: { sealed: boolean }
   return blocks;
 }
 
+/** The status of a closed item. */
+type ItemStatus = 'completed' | 'incomplete';
+
 type Opened = {
   kind: Block['kind'];
   id: string;
@@ -93,16 +96,17 @@ export class TurnWriter {
     this.#retry = retry;
   }
 
-  /** Writes the rest of the completed turn and closes its items. */
-  finish(items: readonly Item[]): void {
+  /** Writes the rest of the completed turn and closes its items, the last one with the `last` status. */
+  finish(items: readonly Item[], { last }: { last: ItemStatus }): void {
     const blocks = blocksIn(items, { sealed: this.#sealed });
+    const statusAt = (at: number) => (at === blocks.length - 1 ? last : 'completed');
     for (const [at, { kind, text, items: from }] of blocks.entries()) {
       const known = this.#opened[at];
       const opened = known?.kind === kind ? known : this.#open(kind);
       if (opened.closed) continue;
       const rest = text.startsWith(opened.streamed) ? text.slice(opened.streamed.length) : '';
       if (rest !== '') this.#writeDelta(opened, rest);
-      this.#close(opened, text, from);
+      this.#close(opened, text, from, statusAt(at));
     }
     for (const opened of this.#opened) if (!opened.closed) this.#close(opened, opened.streamed, []);
   }
@@ -150,13 +154,13 @@ export class TurnWriter {
     }
   }
 
-  #close(opened: Opened, text: string, items: readonly Item[], status = 'completed'): void {
+  #close(opened: Opened, text: string, items: readonly Item[], status: ItemStatus = 'completed'): void {
     opened.closed = true;
     if (opened.kind === 'message') this.#closeMessage(opened, text, items, status);
     else this.#closeReasoning(opened, text, items, status);
   }
 
-  #closeMessage(opened: Opened, text: string, items: readonly Item[], status: string): void {
+  #closeMessage(opened: Opened, text: string, items: readonly Item[], status: ItemStatus): void {
     this.#begin(opened);
     const part = { type: 'output_text', text, annotations: annotationsOf(items), logprobs: [] };
     this.#writer.write('response.output_text.done', { ...placeOf(opened), text, logprobs: [] });
@@ -171,7 +175,7 @@ export class TurnWriter {
     });
   }
 
-  #closeReasoning(opened: Opened, text: string, items: readonly Item[], status: string): void {
+  #closeReasoning(opened: Opened, text: string, items: readonly Item[], status: ItemStatus): void {
     const summary: JsonObject[] = opened.begun ? [{ type: 'summary_text', text }] : [];
     for (const part of summary) {
       this.#writer.write('response.reasoning_summary_text.done', { ...summaryOf(opened), text });

@@ -1,5 +1,6 @@
+import { partsOfOutput } from '../../../adapters/turn/result-content.ts';
 import type { Item, Part } from '../../../protocol/item.ts';
-import { isJsonObject, type JsonObject } from '../../../protocol/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
 import { asText } from './call-writer.ts';
 import { toolListItem } from './tool-list.ts';
 
@@ -10,7 +11,7 @@ export function wireInput(item: Item): JsonObject[] {
     case 'message': {
       const data = item.opaque?.data;
       const phase = isJsonObject(data) && typeof data.phase === 'string' ? { phase: data.phase } : {};
-      const content = item.content.map(part => wirePart(part, item.role === 'assistant'));
+      const content = item.content.map(part => wirePart(part, { isOutput: item.role === 'assistant' }));
       return [{ id, type: 'message', status: 'completed', role: item.role, content, ...phase }];
     }
     case 'reasoning':
@@ -32,7 +33,7 @@ export function wireInput(item: Item): JsonObject[] {
           type: 'function_call_output',
           status: 'completed',
           call_id: item.callId,
-          output: asText(item.output),
+          output: wireOutput(item.output),
         },
       ];
     case 'tool_list':
@@ -50,17 +51,23 @@ export function wireInput(item: Item): JsonObject[] {
   }
 }
 
-function wirePart(part: Part, isOutput: boolean): JsonObject {
+/** A part of a message or a result in the API's format; `isOutput`: as a part of the model's message. */
+export function wirePart(part: Part, { isOutput }: { isOutput: boolean }): JsonObject {
   switch (part.type) {
     case 'text':
       return isOutput
         ? { type: 'output_text', text: part.text, annotations: part.annotations ?? [], logprobs: [] }
         : { type: 'input_text', text: part.text };
     case 'image':
-      return { type: 'input_image', image_url: part.url, detail: 'auto' };
+      return { type: 'input_image', image_url: part.url, detail: part.detail ?? 'auto' };
     case 'file':
       return part.url.startsWith('data:')
         ? { type: 'input_file', filename: part.name ?? 'file', file_data: part.url }
         : { type: 'input_file', filename: part.name ?? null, file_url: part.url };
   }
+}
+
+/** The output of a function: a text, or the parts that the client sent. */
+export function wireOutput(output: JsonValue): JsonValue {
+  return partsOfOutput(output) === undefined ? asText(output) : output;
 }
