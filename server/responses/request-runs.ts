@@ -101,7 +101,8 @@ export class RequestRuns {
     const { toolCalls, turns } = state.context;
     const { limited, overBudget, left } = limitApprovals(verdicts, mostToolCalls(body));
     const onlyApproves = messages.length === 0 && verdicts.every(({ type }) => type === 'approval');
-    const callsBefore = onlyApproves ? (known.spans.at(-1)?.spec.callsBefore ?? 0) : toolCalls;
+    const continued = known.spans.findLast(({ to }) => forkAt === undefined || to === forkAt);
+    const callsBefore = onlyApproves ? (continued?.spec.callsBefore ?? 0) : toolCalls;
     const named = messages.map(item => ({ ...item, id: item.id ?? host.newId('item') }));
     const spec: ResponseSpec = {
       ...describeRequest({ body, model }, toolset),
