@@ -34,7 +34,10 @@ export type RunsAppOptions = ServedAgentsOptions & {
   log?(line: string): void;
 };
 
-/** Another API of this server: its routes, and its error responses for paths below its prefix. */
+/**
+ * Another API of this server: its routes, and its error responses for its prefix and the paths below. Of several
+ * prefixes that fit, the first counts.
+ */
 export type MountedApi = {
   prefix: string;
   add(app: Hono<RunsEnv>): void;
@@ -116,7 +119,7 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
   app.onError((error, c) => {
     if (error instanceof ApiError && error.code === 'request-aborted')
       log(`${c.req.method}: ${error.message}`);
-    const api = mounted.find(({ prefix }) => c.req.path.startsWith(`${prefix}/`));
+    const api = mounted.find(({ prefix }) => isBelow(c.req.path, prefix));
     if (api !== undefined) return api.answerError(c, error);
     const { status, envelope } = describeError(error);
     if (envelope.error.code === 'internal') log(`${c.req.method} failed: ${describeForLog(error)}`);
@@ -155,6 +158,10 @@ function addPage(app: Hono<RunsEnv>, assets: PageAssets): void {
     const body = typeof asset.body === 'string' ? asset.body : new Uint8Array(asset.body);
     return c.body(body, 200, { 'Content-Type': asset.type, 'Cache-Control': 'no-cache' });
   });
+}
+
+function isBelow(path: string, prefix: string): boolean {
+  return path === prefix || path.startsWith(`${prefix}/`);
 }
 
 function describeForLog(error: Error): string {

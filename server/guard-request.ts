@@ -58,7 +58,10 @@ export function guardOrigin(bound: string): MiddlewareHandler {
   };
 }
 
-/** Checks the token and the sign-in cookie. Without a token every request is allowed. */
+/**
+ * Checks the token and the sign-in cookie. Without a token every request is allowed. Clients of Anthropic's API send
+ * the token as `x-api-key`.
+ */
 export class Gate {
   readonly #digest: Buffer | null;
   readonly #sessions: Sessions;
@@ -102,7 +105,8 @@ export class Gate {
   }
 
   #isSignedIn(c: Context): boolean {
-    const [, bearer] = /^Bearer +([^ ].*)$/i.exec(c.req.header('authorization') ?? '') ?? [];
+    const [, bearer = c.req.header('x-api-key')] =
+      /^Bearer +([^ ].*)$/i.exec(c.req.header('authorization') ?? '') ?? [];
     if (bearer !== undefined) return this.#isToken(bearer);
     const session = getCookie(c, cookieName(c));
     return session !== undefined && this.#sessions.has(session);

@@ -5,7 +5,7 @@ import { readJournal, readPage } from '../../engine/journal/read-journal.ts';
 import { forkRun } from '../../engine/run/fork-run.ts';
 import type { Run } from '../../engine/run/run.ts';
 import type { Item } from '../../protocol/item.ts';
-import { omitUndefined, toJson } from '../../protocol/json.ts';
+import { type JsonObject, omitUndefined, toJson } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import { memory } from '../../stores/memory.ts';
 import { nonDrivingStore } from '../../stores/non-driving-store.ts';
@@ -34,8 +34,8 @@ type RequestRunsOptions = {
   log(line: string): void;
 };
 
-/** A validated request with its resolved model string. */
-export type ModelRequest = { body: CreateBody; model: string };
+/** A validated request with its resolved model string, and the further options for its provider. */
+export type ModelRequest = { body: CreateBody; model: string; providerOptions?: JsonObject };
 
 type Prepared = Equipment & ModelRequest;
 
@@ -50,13 +50,13 @@ export class RequestRuns {
   }
 
   /** Carries out a plan. Throws a `ResponsesError` if the run refuses the request. */
-  async carryOut(plan: Plan, { body, model }: ModelRequest): Promise<LiveResponse> {
+  async carryOut(plan: Plan, request: ModelRequest): Promise<LiveResponse> {
     if (plan.type === 'repeat') return await this.#repeat(plan.found);
-    const equipment = await this.#options.agents.equip(body);
+    const equipment = await this.#options.agents.equip(request.body);
     try {
       return plan.type === 'start'
-        ? await this.#start(plan, { ...equipment, body, model })
-        : await this.#continueRun(plan, { ...equipment, body, model });
+        ? await this.#start(plan, { ...equipment, ...request })
+        : await this.#continueRun(plan, { ...equipment, ...request });
     } catch (error) {
       await equipment.close();
       throw error;
@@ -65,16 +65,17 @@ export class RequestRuns {
 
   async #start(
     { continues, refersTo, items }: Extract<Plan, { type: 'start' }>,
-    { body, model, toolset, close }: Prepared,
+    { toolset, close, ...request }: Prepared,
   ): Promise<LiveResponse> {
     const { host } = this.#options;
+    const { body, model } = request;
     const runId = host.newId('run');
     const isStored = body.store !== false;
     const store = isStored ? this.#options.store : memory();
     const inherited = await new InheritedTranscripts(this.#options.store).load(continues ?? null);
     const lists = newLists(runId, toolset, [...inherited, ...items]);
     const spec: ResponseSpec = {
-      ...describeRequest({ body, model }, toolset),
+      ...describeRequest(request, toolset),
       lists: lists.map(list => list.id),
       ...omitUndefined({ refersTo }),
     };
@@ -91,9 +92,10 @@ export class RequestRuns {
 
   async #continueRun(
     { run: known, forkAt, verdicts, messages }: Extract<Plan, { type: 'continue' }>,
-    { body, model, toolset, close }: Prepared,
+    { toolset, close, ...request }: Prepared,
   ): Promise<LiveResponse> {
     const { host } = this.#options;
+    const { body } = request;
     assertToolsProvided(known, verdicts, toolset);
     const source = (await this.#library.storeOf(known.runId)) ?? this.#options.store;
     const isStored = this.#library.isStored(known.runId);
@@ -105,7 +107,7 @@ export class RequestRuns {
     const callsBefore = onlyApproves ? (continued?.spec.callsBefore ?? 0) : toolCalls;
     const named = messages.map(item => ({ ...item, id: item.id ?? host.newId('item') }));
     const spec: ResponseSpec = {
-      ...describeRequest({ body, model }, toolset),
+      ...describeRequest(request, toolset),
       decisions: verdicts.flatMap(decisionOf),
       ...omitUndefined({ overBudget }),
       messages: named.map(({ id }) => id),
@@ -169,7 +171,7 @@ export class RequestRuns {
 }
 
 /** The spec of a request that starts a run. */
-function describeRequest({ body, model }: ModelRequest, { exposed }: Toolset): ResponseSpec {
+function describeRequest({ body, model, providerOptions }: ModelRequest, { exposed }: Toolset): ResponseSpec {
   return {
     request: withoutSecrets(body),
     model,
@@ -178,6 +180,7 @@ function describeRequest({ body, model }: ModelRequest, { exposed }: Toolset): R
     messages: [],
     lists: [],
     turnsBefore: 0,
+    ...omitUndefined({ providerOptions }),
   };
 }
 

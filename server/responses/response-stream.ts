@@ -3,7 +3,6 @@ import type { WireEvent } from './wire/response-writer.ts';
 
 /** The longest silence in a stream, in ms. */
 const KEEP_ALIVE_MS = 15_000;
-const KEEP_ALIVE = ': here\n\n';
 
 /** How a protocol writes a response as server-sent events. */
 export type StreamFormat = {
@@ -11,12 +10,15 @@ export type StreamFormat = {
   write(event: WireEvent): string;
   /** The text after the last event. */
   end: string;
+  /** The text after 15 s of silence. */
+  keepAlive: string;
 };
 
 /** The format of the Responses API. `JSON.stringify` produces no line breaks, so one data line is enough. */
 export const RESPONSE_EVENTS: StreamFormat = {
   write: event => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`,
   end: 'data: [DONE]\n\n',
+  keepAlive: ': here\n\n',
 };
 
 /** The events of a response as server-sent events of a protocol, at the reader's pace. */
@@ -30,7 +32,7 @@ export function streamEvents(live: LiveResponse, format: StreamFormat): Readable
         for (;;) {
           pending ??= events.next();
           const step = await withinTime(pending);
-          if (step === null) return controller.enqueue(encoder.encode(KEEP_ALIVE));
+          if (step === null) return controller.enqueue(encoder.encode(format.keepAlive));
           pending = null;
           if (step.done === true) {
             controller.enqueue(encoder.encode(format.end));

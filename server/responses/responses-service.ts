@@ -7,7 +7,7 @@ import { nonDrivingStore } from '../../stores/non-driving-store.ts';
 import { type Agent, createAgent } from '../../tools/agent/agent.ts';
 import { ResponsesError } from './api-error.ts';
 import type { LiveResponse } from './follow-response.ts';
-import { GatewayAgents } from './gateway/gateway-agents.ts';
+import { GatewayAgents, type ProviderOptionsFor } from './gateway/gateway-agents.ts';
 import type { GatewayConfig } from './gateway/gateway-config.ts';
 import { KeyedMutex } from './keyed-mutex.ts';
 import { planRequest } from './request/plan-request.ts';
@@ -51,10 +51,13 @@ export class ResponsesService {
     this.#runs = new RequestRuns({ ...options, library: this.#library, agents: this.#agents });
   }
 
-  /** Starts the response to a request body. Throws a `ResponsesError` before doing anything if it is refused. */
-  async create(value: unknown): Promise<LiveResponse> {
+  /**
+   * Starts the response to a request body. Throws a `ResponsesError` before doing anything if it is refused.
+   * `optionsFor` adds what the body has no field for; other protocols of this server use it.
+   */
+  async create(value: unknown, optionsFor?: ProviderOptionsFor): Promise<LiveResponse> {
     const body = readCreateBody(value);
-    const request = { body, model: this.#agents.resolveModel(body) };
+    const request = { body, ...this.#agents.resolve(body, optionsFor) };
     const plan = await planRequest(body, this.#library);
     if (plan.type !== 'continue') return await this.#runs.carryOut(plan, request);
     return await this.#mutex.run(plan.run.runId, async () =>

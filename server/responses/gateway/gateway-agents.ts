@@ -1,5 +1,6 @@
 import type { Host } from '../../../engine/driver/host.ts';
 import { messageOf } from '../../../protocol/error.ts';
+import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import type { Tool, ToolSource } from '../../../protocol/tool.ts';
 import type { Agent } from '../../../tools/agent/agent.ts';
@@ -22,6 +23,12 @@ type GatewayAgentsOptions = {
   log(line: string): void;
 };
 
+/**
+ * Options for the provider of a request's model that the Responses API has no field for, as members of the provider's
+ * request body. Throws a `ResponsesError` for a parameter that the provider does not have.
+ */
+export type ProviderOptionsFor = (provider: string) => JsonObject | undefined;
+
 /** The tools of a request. `close` ends the connections that were made for it. */
 export type Equipment = { toolset: Toolset; close(): Promise<void> };
 
@@ -37,11 +44,18 @@ export class GatewayAgents {
     this.#servers = new GatewayServers(options.gateway, options.log);
   }
 
-  /** The model string for a request. Throws a `ResponsesError` if the model cannot serve it. */
-  resolveModel(body: CreateBody): string {
+  /**
+   * The model string for a request, and the further options for its provider. Throws a `ResponsesError` if the model
+   * cannot serve the request.
+   */
+  resolve(
+    body: CreateBody,
+    optionsFor: ProviderOptionsFor = () => undefined,
+  ): { model: string; providerOptions?: JsonObject } {
     const model = this.#models.resolve(body.model);
-    assertSupported(this.#models.open(model).provider, body);
-    return model;
+    const { provider } = this.#models.open(model);
+    assertSupported(provider, body);
+    return { model, ...omitUndefined({ providerOptions: optionsFor(provider) }) };
   }
 
   /** Connects the MCP servers of a request. */
@@ -52,11 +66,17 @@ export class GatewayAgents {
 
   /** The agent of one request. */
   make(
-    { model, turnsBefore }: ResponseSpec,
+    { model, turnsBefore, providerOptions }: ResponseSpec,
     request: { body: CreateBody; toolset: AgentTools; store: Store },
   ): Agent {
     const { host } = this.#options;
-    return makeRequestAgent({ ...request, model: this.#models.open(model), host, turnsBefore });
+    return makeRequestAgent({
+      ...request,
+      model: this.#models.open(model),
+      host,
+      turnsBefore,
+      ...omitUndefined({ providerOptions }),
+    });
   }
 
   /** An agent that resumes a stored run, made from its latest request; `undefined` if its model is unusable. */

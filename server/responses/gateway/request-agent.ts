@@ -1,3 +1,4 @@
+import { mergeOptions } from '../../../adapters/turn/merge-options.ts';
 import type { Host } from '../../../engine/driver/host.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import { type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
@@ -44,17 +45,20 @@ export function makeRequestAgent(options: {
   store: Store;
   host: Host;
   turnsBefore: number;
+  /** Merged over the options that follow from the body. */
+  providerOptions?: JsonObject;
 }): Agent {
   const { body, toolset, model, store, host, turnsBefore } = options;
   const choice = readChoice(body, toolset.exposed);
-  const providerOptions = optionsFor(model.provider, body);
+  const providerOptions = mergeOptions(optionsFor(model.provider, body) ?? {}, options.providerOptions);
   return createAgent({
     name: RESPONSES,
     model: withOutput(model, outputOf(body)),
     tools: toolset.tools,
     settings: settingsOf(body),
     limits: budgetOf(mostToolCalls(body), { toolCalls: 0, turns: 0, callsBefore: 0 }),
-    ...omitUndefined({ instructions: body.instructions ?? undefined, providerOptions }),
+    providerOptions,
+    ...omitUndefined({ instructions: body.instructions ?? undefined }),
     prepareTurn: ({ turns }) => ({
       toolChoice: turns === turnsBefore || choice.first === 'none' ? choice.first : 'auto',
       ...omitUndefined({ tools: choice.tools }),

@@ -22,6 +22,8 @@ const responseSpec = z.object({
   request: z.custom<JsonObject>(isJsonObject),
   /** The resolved model string. */
   model: z.string(),
+  /** Options for the provider that `request` has no field for. */
+  providerOptions: z.exactOptional(z.custom<JsonObject>(isJsonObject)),
   /** The MCP tools, by their names for the model. */
   exposed: z.record(z.string(), serverTool),
   /** The MCP tools of the run's open calls, which a fork could not find in its own requests. */
