@@ -2,8 +2,12 @@ import { type Context, Hono } from 'hono';
 import { type Host, systemHost } from '../engine/driver/host.ts';
 import { messageOf } from '../protocol/error.ts';
 import type { Store } from '../protocol/store.ts';
+import { Gate } from './access/gate.ts';
+import { Sessions } from './access/sessions.ts';
+import { SignInPace } from './access/sign-in-pace.ts';
+import { Tokens, type TokensConfig } from './access/tokens.ts';
 import { ApiError, describeError } from './error-envelope.ts';
-import { Gate, guardOrigin, setSecurityHeaders } from './guard-request.ts';
+import { guardOrigin, setSecurityHeaders } from './guard-request.ts';
 import { type PageAssets, prefersPage } from './page-assets.ts';
 import { BODY_LIMITS, type BodyLimits, readBody } from './read-body.ts';
 import { STREAM_BOUNDS, type StreamBounds } from './runs/event-stream.ts';
@@ -11,17 +15,18 @@ import { describeApi } from './runs/openapi.ts';
 import { RunRecovery } from './runs/recover-runs.ts';
 import { sessionBody } from './runs/request-bodies.ts';
 import { findRecord, RunRegistry } from './runs/run-registry.ts';
-import { addRunRoutes, type RunsEnv } from './runs/run-routes.ts';
+import { addRunRoutes } from './runs/run-routes.ts';
 import { ServedAgents, type ServedAgentsOptions } from './runs/served-agents.ts';
-import { Sessions } from './sessions.ts';
-import { SignInPace } from './sign-in-pace.ts';
+import type { RunsEnv } from './runs-env.ts';
 
 export type RunsAppOptions = ServedAgentsOptions & {
   store: Store;
   /** The address the server listens on, which the `Host` header is checked against. Default 127.0.0.1. */
   host?: string;
-  /** Required from every client, if set. */
+  /** The main operator's token. With this or other tokens, every caller needs one. */
   token?: string;
+  /** The tokens of other callers, by name. */
+  tokens?: TokensConfig;
   assets?: PageAssets;
   version?: string;
   bodyLimits?: Partial<BodyLimits>;
@@ -61,9 +66,9 @@ export type RunsApp = {
  * The HTTP server of `agentchart serve`: the runs API (`runs/`), the Responses-compatible gateway (`responses/`,
  * mounted), and the web page, over one store and the agents that drive its runs.
  *
- * A request passes, in order: security headers, the `Host` and `Origin` check, the open routes (health, page,
- * sign-in), the token check, and its route. Routes validate bodies with a schema and throw errors; `onError` turns
- * every error into the API's envelope. Requests never drive runs themselves: `RunRegistry` drives open runs in the
+ * A request passes, in order: security headers, the `Host` and `Origin` check, the lookup of its caller, the open
+ * routes (health, page, sign-in), the check of the caller's rights, and its route. Routes validate bodies with a schema
+ * and throw errors; `onError` turns every error into the API's envelope. Requests never drive runs themselves: `RunRegistry` drives open runs in the
  * background, and `RunRecovery` finds runs whose process is gone.
  */
 export function createRunsApp(options: RunsAppOptions): RunsApp {
@@ -79,10 +84,15 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
     drive: runId => held.drive(runId),
   });
   const bodyLimits = { ...BODY_LIMITS, ...options.bodyLimits };
-  const gate = new Gate(token, new Sessions(clock), new SignInPace(clock));
+  const tokens = new Tokens(token, options.tokens);
+  const gate = new Gate(tokens, new Sessions(clock), new SignInPace(clock));
   const app = new Hono<RunsEnv>();
 
-  app.use(setSecurityHeaders, guardOrigin(options.host ?? '127.0.0.1'));
+  app.use(async (c, next) => {
+    c.header('x-request-id', clock.newId('req'));
+    await next();
+  });
+  app.use(setSecurityHeaders, guardOrigin(options.host ?? '127.0.0.1'), gate.identify);
   app.get('/healthz', c => c.json({ ok: true, version }));
   if (assets !== undefined) addPage(app, assets);
   app.post('/session', async c => {
@@ -94,8 +104,12 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
     gate.signOut(c);
     return c.body(null, 204);
   });
-  app.use(gate.requireToken);
-  app.get('/openapi.json', c => c.json(describeApi({ version, hasToken: token !== undefined })));
+  app.use(gate.authorize);
+  app.get('/session', c => {
+    const { name, role } = c.get('caller');
+    return c.json({ name, role });
+  });
+  app.get('/openapi.json', c => c.json(describeApi({ version, hasToken: tokens.callers.length > 0 })));
   app.get('/agents', c => c.json({ agents: agents.list() }));
   addRunRoutes(app, {
     store,
@@ -119,6 +133,8 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
   app.onError((error, c) => {
     if (error instanceof ApiError && error.code === 'request-aborted')
       log(`${c.req.method}: ${error.message}`);
+    if (error instanceof ApiError && error.retryAfterMs !== undefined)
+      c.header('Retry-After', String(Math.ceil(error.retryAfterMs / 1_000)));
     const api = mounted.find(({ prefix }) => isBelow(c.req.path, prefix));
     if (api !== undefined) return api.answerError(c, error);
     const { status, envelope } = describeError(error);

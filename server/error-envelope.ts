@@ -11,6 +11,7 @@ type ApiErrorCode =
   | 'agent-unavailable'
   | 'too-large'
   | 'too-many-attempts'
+  | 'rate-limit-exceeded'
   | 'request-aborted'
   | 'unsupported-media-type'
   | 'shutting-down'
@@ -31,6 +32,7 @@ const STATUS: Readonly<Record<ApiErrorCode, ErrorStatus>> = {
   'agent-unavailable': 503,
   'too-large': 413,
   'too-many-attempts': 429,
+  'rate-limit-exceeded': 429,
   'request-aborted': 400,
   'unsupported-media-type': 415,
   'shutting-down': 503,
@@ -80,16 +82,23 @@ export class ApiError extends Error {
   readonly code: ApiErrorCode;
   readonly details: JsonValue | undefined;
   readonly by: string | undefined;
+  /** When to try again, for the `Retry-After` header. */
+  readonly retryAfterMs: number | undefined;
 
   constructor(
     code: ApiErrorCode,
     message: string,
-    { details, by }: { details?: JsonValue; by?: string | undefined } = {},
+    {
+      details,
+      by,
+      retryAfterMs,
+    }: { details?: JsonValue; by?: string | undefined; retryAfterMs?: number } = {},
   ) {
     super(message);
     this.code = code;
     this.details = details;
     this.by = by;
+    this.retryAfterMs = retryAfterMs;
   }
 }
 

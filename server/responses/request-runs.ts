@@ -10,6 +10,7 @@ import type { Store } from '../../protocol/store.ts';
 import { memory } from '../../stores/memory.ts';
 import { nonDrivingStore } from '../../stores/non-driving-store.ts';
 import { createAgent } from '../../tools/agent/agent.ts';
+import type { Caller } from '../access/caller.ts';
 import { invalid } from './api-error.ts';
 import { followResponse, type LiveResponse } from './follow-response.ts';
 import { holdCalls } from './gateway/call-tools.ts';
@@ -34,8 +35,8 @@ type RequestRunsOptions = {
   log(line: string): void;
 };
 
-/** A validated request with its resolved model string, and the further options for its provider. */
-export type ModelRequest = { body: CreateBody; model: string; providerOptions?: JsonObject };
+/** A validated request with its resolved model string, who sent it, and the further options for its provider. */
+export type ModelRequest = { body: CreateBody; model: string; caller: Caller; providerOptions?: JsonObject };
 
 type Prepared = Equipment & ModelRequest;
 
@@ -171,8 +172,13 @@ export class RequestRuns {
 }
 
 /** The spec of a request that starts a run. */
-function describeRequest({ body, model, providerOptions }: ModelRequest, { exposed }: Toolset): ResponseSpec {
+function describeRequest(
+  { body, model, caller, providerOptions }: ModelRequest,
+  { exposed }: Toolset,
+): ResponseSpec {
+  const { name, labels } = caller;
   return {
+    caller: { name, labels },
     request: withoutSecrets(body),
     model,
     exposed,

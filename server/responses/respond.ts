@@ -3,7 +3,7 @@ import type { Context } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import { BODY_LIMITS } from '../read-body.ts';
-import type { RunsEnv } from '../runs/run-routes.ts';
+import type { RunsEnv } from '../runs-env.ts';
 import { describeResponsesError, type ErrorType, ResponsesError } from './api-error.ts';
 import type { LiveResponse } from './follow-response.ts';
 import { type StreamFormat, streamEvents } from './response-stream.ts';

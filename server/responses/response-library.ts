@@ -1,6 +1,7 @@
 import { readJournal } from '../../engine/journal/read-journal.ts';
 import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
+import { type Caller, sees } from '../access/caller.ts';
 import { divideJournal, type RunResponses, type Span } from './run-responses.ts';
 import { Translation } from './wire/translation.ts';
 import { readResponseId } from './wire/wire-ids.ts';
@@ -11,8 +12,8 @@ export type FoundResponse = { run: RunResponses; span: Span };
 const MOST_UNSTORED = 1_000;
 
 /**
- * Finds the runs and responses that requests refer to. All are in the store, except waiting runs with `store: false`,
- * which this process keeps in memory.
+ * The runs of the gateway. All are in the store, except waiting runs with `store: false`, which this process keeps in
+ * memory. Requests see them through `seenBy` only.
  */
 export class ResponseLibrary {
   readonly store: Store;
@@ -20,6 +21,11 @@ export class ResponseLibrary {
 
   constructor(store: Store) {
     this.store = store;
+  }
+
+  /** The runs and responses that the caller may refer to. */
+  seenBy(caller: Caller): VisibleResponses {
+    return new VisibleResponses(this, caller);
   }
 
   /** The store that has the run; `undefined` if the run does not exist. */
@@ -50,6 +56,37 @@ export class ResponseLibrary {
   async load(runId: string): Promise<RunResponses | undefined> {
     const store = await this.storeOf(runId);
     return store && divideJournal(runId, await readJournal(store, runId));
+  }
+}
+
+/**
+ * The runs and responses that one caller may refer to: the only way from an id in a request to a response. Those of
+ * others are as if they did not exist.
+ */
+export class VisibleResponses {
+  readonly #library: ResponseLibrary;
+  readonly #caller: Caller;
+
+  constructor(library: ResponseLibrary, caller: Caller) {
+    this.#library = library;
+    this.#caller = caller;
+  }
+
+  /** See `ResponseLibrary.isStored`. */
+  isStored(runId: string): boolean {
+    return this.#library.isStored(runId);
+  }
+
+  /**
+   * A run with a response of the caller; `undefined` if there is none. Responses of others in the same run count as
+   * deleted.
+   */
+  async load(runId: string): Promise<RunResponses | undefined> {
+    const run = await this.#library.load(runId);
+    if (run === undefined) return undefined;
+    const isSeen = ({ spec }: Span) => sees(this.#caller, spec.caller);
+    if (!run.spans.some(isSeen)) return undefined;
+    return { ...run, spans: run.spans.map(span => (isSeen(span) ? span : { ...span, deleted: true })) };
   }
 
   /** A stored response that was not deleted; `undefined` if there is none with this id. */

@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { isJsonObject } from '../../protocol/json.ts';
 import type { MountedApi } from '../app.ts';
 import { readBody } from '../read-body.ts';
-import type { RunsEnv } from '../runs/run-routes.ts';
+import type { RunsEnv } from '../runs-env.ts';
 import { inputItemsOf, pageOf } from './request/input-listing.ts';
 import { answerOpenAIError, finishedResponse, REQUEST_LIMITS, respondWithEvents } from './respond.ts';
 import { RESPONSE_EVENTS } from './response-stream.ts';
@@ -26,19 +26,18 @@ export function createResponsesApi(options: ResponsesServiceOptions): ResponsesA
 function addRoutes(app: Hono<RunsEnv>, service: ResponsesService): void {
   app.post('/v1/responses', async c => {
     const value = await readBody(c.req.raw, z.unknown(), REQUEST_LIMITS);
-    const live = await service.create(value);
-    c.header('x-request-id', live.runId);
+    const live = await service.create(value, c.get('caller'));
     if (isJsonObject(value) && value.stream === true) return respondWithEvents(c, live, RESPONSE_EVENTS);
     return c.json(await finishedResponse(c, live));
   });
-  app.get('/v1/responses/:id', async c => c.json(await service.retrieve(c.req.param('id'))));
+  app.get('/v1/responses/:id', async c => c.json(await service.retrieve(c.req.param('id'), c.get('caller'))));
   app.delete('/v1/responses/:id', async c => {
     const id = c.req.param('id');
-    await service.delete(id);
+    await service.delete(id, c.get('caller'));
     return c.json({ id, object: 'response.deleted', deleted: true });
   });
   app.get('/v1/responses/:id/input_items', async c => {
-    const found = await service.find(c.req.param('id'));
+    const found = await service.find(c.req.param('id'), c.get('caller'));
     const { order, after, limit } = c.req.query();
     return c.json(pageOf(inputItemsOf(found), { order, after, limit }));
   });

@@ -5,6 +5,7 @@ import { type JsonObject, toJson } from '../../protocol/json.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import { nonDrivingStore } from '../../stores/non-driving-store.ts';
 import { type Agent, createAgent } from '../../tools/agent/agent.ts';
+import type { Caller } from '../access/caller.ts';
 import { ResponsesError } from './api-error.ts';
 import type { LiveResponse } from './follow-response.ts';
 import { GatewayAgents, type ProviderOptionsFor } from './gateway/gateway-agents.ts';
@@ -36,6 +37,7 @@ export type ResponsesServiceOptions = {
  * V1 Every request starts or continues a run; the chart decides what happens in it.
  * V2 A request is durable before anything is done for it: in `run.started`, or in a `run.noted` event.
  * V3 Requests that continue the same run are handled one at a time.
+ * V4 Ids in a request lead only to responses that its caller may see (`VisibleResponses`).
  */
 export class ResponsesService {
   readonly #options: ResponsesServiceOptions;
@@ -52,22 +54,23 @@ export class ResponsesService {
   }
 
   /**
-   * Starts the response to a request body. Throws a `ResponsesError` before doing anything if it is refused.
+   * Starts the response to a caller's request body. Throws a `ResponsesError` before doing anything if it is refused.
    * `optionsFor` adds what the body has no field for; other protocols of this server use it.
    */
-  async create(value: unknown, optionsFor?: ProviderOptionsFor): Promise<LiveResponse> {
+  async create(value: unknown, caller: Caller, optionsFor?: ProviderOptionsFor): Promise<LiveResponse> {
     const body = readCreateBody(value);
-    const request = { body, ...this.#agents.resolve(body, optionsFor) };
-    const plan = await planRequest(body, this.#library);
+    const request = { body, caller, ...this.#agents.resolve(body, optionsFor) };
+    const visible = this.#library.seenBy(caller);
+    const plan = await planRequest(body, visible);
     if (plan.type !== 'continue') return await this.#runs.carryOut(plan, request);
     return await this.#mutex.run(plan.run.runId, async () =>
-      this.#runs.carryOut(await planRequest(body, this.#library), request),
+      this.#runs.carryOut(await planRequest(body, visible), request),
     );
   }
 
-  /** Finds a stored response. Throws a `ResponsesError` with status 404. */
-  async find(responseId: string): Promise<FoundResponse> {
-    const found = await this.#library.find(responseId);
+  /** Finds a stored response that the caller may see. Throws a `ResponsesError` with status 404. */
+  async find(responseId: string, caller: Caller): Promise<FoundResponse> {
+    const found = await this.#library.seenBy(caller).find(responseId);
     if (found !== undefined) return found;
     throw new ResponsesError(`Response with id '${responseId}' not found.`, {
       status: 404,
@@ -77,18 +80,18 @@ export class ResponsesService {
   }
 
   /** The response object as it is now. Throws like `find`. */
-  async retrieve(responseId: string): Promise<JsonObject> {
-    return translateResponse(await this.find(responseId)).response;
+  async retrieve(responseId: string, caller: Caller): Promise<JsonObject> {
+    return translateResponse(await this.find(responseId, caller)).response;
   }
 
   /** Hides a response and cancels its run if it is the latest. The journal keeps it. Throws like `find`. */
-  async delete(responseId: string): Promise<void> {
-    const { run } = await this.find(responseId);
-    await this.#mutex.run(run.runId, () => this.#delete(responseId));
+  async delete(responseId: string, caller: Caller): Promise<void> {
+    const { run } = await this.find(responseId, caller);
+    await this.#mutex.run(run.runId, () => this.#delete(responseId, caller));
   }
 
-  async #delete(responseId: string): Promise<void> {
-    const { run, span } = await this.find(responseId);
+  async #delete(responseId: string, caller: Caller): Promise<void> {
+    const { run, span } = await this.find(responseId, caller);
     const { store, host } = this.#options;
     const note = toJson({ type: 'deleted', responseId });
     await appendEvidence(store, run.runId, { type: 'run.noted', at: host.now(), by: RESPONSES, note });

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import { ROLES } from '../access/caller.ts';
 import { listQuery, sessionBody, startBody } from './request-bodies.ts';
 import { resultPageSchema, resultQuery } from './result-routes.ts';
 import { RUN_COMMANDS } from './run-commands.ts';
@@ -15,6 +16,8 @@ const errorSchema = z.object({
 });
 
 const agentsSchema = z.object({ agents: z.array(agentSummarySchema) });
+
+const callerSchema = z.object({ name: z.string(), role: z.enum(ROLES) });
 
 const healthSchema = z.object({ ok: z.literal(true), version: z.string() });
 
@@ -69,6 +72,7 @@ function describeServer(): JsonObject {
         ...body(sessionBody),
         responses: nothing(),
       },
+      get: { summary: 'Read who is signed in, and with which role.', responses: ok(toSchema(callerSchema)) },
       delete: { summary: 'Sign out.', security: [], responses: nothing() },
     },
   };

@@ -1,4 +1,3 @@
-import type { HttpBindings } from '@hono/node-server';
 import type { Context, Hono } from 'hono';
 import type { Host } from '../../engine/driver/host.ts';
 import { isOwnerDead } from '../../engine/driver/owner.ts';
@@ -8,8 +7,11 @@ import type { Run } from '../../engine/run/run.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { RunView } from '../../protocol/run-view.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
+import { mayCommand } from '../access/caller.ts';
+import { forbidden } from '../access/gate.ts';
 import { ApiError } from '../error-envelope.ts';
 import { type BodyLimits, describeIssues, readBody } from '../read-body.ts';
+import type { RunsEnv } from '../runs-env.ts';
 import { EventStream, type StreamBounds } from './event-stream.ts';
 import { listQuery, startBody } from './request-bodies.ts';
 import { downloadResult, readResultPage } from './result-routes.ts';
@@ -27,9 +29,6 @@ type RunRoutesOptions = {
   streamBounds: StreamBounds;
   log(line: string): void;
 };
-
-/** The bindings are empty without a socket, as in tests. */
-export type RunsEnv = { Bindings: Partial<HttpBindings> };
 
 type Request = Context<RunsEnv>;
 
@@ -93,10 +92,13 @@ async function submitCommands(
 ): Promise<Response> {
   const { held, bodyLimits } = options;
   const value = await readBody(c.req.raw, body, bodyLimits);
+  const commands = commandsOf(name, value);
+  const caller = c.get('caller');
+  if (!commands.every(({ type }) => mayCommand(caller, type))) throw forbidden(caller);
   const { run, isServed, release } = await held.hold(runId);
   try {
     if (needsAgent && !isServed) throw unavailable(run);
-    const result = await run.submit(commandsOf(name, value));
+    const result = await run.submit(commands);
     if (!result.accepted) {
       const place = name === 'commands' ? { details: { index: result.index } } : {};
       throw new ApiError(result.code, result.message, { by: result.by, ...place });

@@ -121,7 +121,8 @@ function isRepeated({ run }: Located, { items, previous }: ApprovalRequest): boo
 }
 
 function repeat({ approval, run, callId }: Located): Plan {
-  const decided = run.spans.flatMap(span =>
+  const visible = run.spans.filter(({ deleted }) => !deleted);
+  const decided = visible.flatMap(span =>
     span.spec.decisions.flatMap(made =>
       made.callId === callId && made.type === 'approval' ? [{ span, approve: made.approve }] : [],
     ),

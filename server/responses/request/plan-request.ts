@@ -11,7 +11,7 @@ import type { ChartState } from '../../../machines/step.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import { invalid, type ResponsesError } from '../api-error.ts';
-import type { FoundResponse, ResponseLibrary } from '../response-library.ts';
+import type { FoundResponse, VisibleResponses } from '../response-library.ts';
 import type { RunResponses, Span } from '../run-responses.ts';
 import {
   assertPaired,
@@ -28,7 +28,7 @@ import { References } from './references.ts';
 import type { CreateBody } from './request-body.ts';
 
 /** Plans a request. Throws a `ResponsesError` for a request that cannot be carried out. */
-export async function planRequest(body: CreateBody, library: ResponseLibrary): Promise<Plan> {
+export async function planRequest(body: CreateBody, library: VisibleResponses): Promise<Plan> {
   const previous = await findPrevious(body.previous_response_id, library);
   const references = new References(library, previous, idsIn(body.input));
   const items = await readInputItems(body.input, references);
@@ -41,7 +41,7 @@ export async function planRequest(body: CreateBody, library: ResponseLibrary): P
 
 async function findPrevious(
   id: string | null | undefined,
-  library: ResponseLibrary,
+  library: VisibleResponses,
 ): Promise<FoundResponse | undefined> {
   if (id == null) return undefined;
   const found = await library.find(id);

@@ -1,6 +1,6 @@
 import type { Item } from '../../../protocol/item.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
-import { type FoundResponse, type ResponseLibrary, translateResponses } from '../response-library.ts';
+import { type FoundResponse, translateResponses, type VisibleResponses } from '../response-library.ts';
 import type { RunResponses, Span } from '../run-responses.ts';
 import { resultOf } from '../wire/translation.ts';
 import { blocksIn } from '../wire/turn-writer.ts';
@@ -22,14 +22,14 @@ export type AskedApproval = { run: RunResponses; callId: string; digest: string;
  *    such a response waits, items of it that the client returns are recognized.
  */
 export class References {
-  readonly #library: ResponseLibrary;
+  readonly #library: VisibleResponses;
   readonly #previous: FoundResponse | undefined;
   readonly #ids: IdsInRequest;
   readonly #runs = new Map<string, Promise<RunResponses | undefined>>();
   readonly #shown = new Map<string, Map<string, { span: Span; item: JsonObject }[]>>();
   #chain: Promise<ResponseChain | undefined> | undefined;
 
-  constructor(library: ResponseLibrary, previous: FoundResponse | undefined, ids: IdsInRequest) {
+  constructor(library: VisibleResponses, previous: FoundResponse | undefined, ids: IdsInRequest) {
     this.#library = library;
     this.#previous = previous;
     this.#ids = ids;

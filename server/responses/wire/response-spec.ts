@@ -19,6 +19,8 @@ export type ServerTool = z.infer<typeof serverTool>;
  * the body without its input, authorizations and headers.
  */
 const responseSpec = z.object({
+  /** Who sent the request: the token's name and labels. Absent before servers had several tokens. */
+  caller: z.exactOptional(z.object({ name: z.string(), labels: z.record(z.string(), z.string()) })),
   request: z.custom<JsonObject>(isJsonObject),
   /** The resolved model string. */
   model: z.string(),

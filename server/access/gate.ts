@@ -1,0 +1,112 @@
+import type { Context, MiddlewareHandler } from 'hono';
+import { deleteCookie, getCookie, setCookie } from 'hono/cookie';
+import { ApiError } from '../error-envelope.ts';
+import type { RunsEnv } from '../runs-env.ts';
+import { ANYONE, type Caller, mayRequest } from './caller.ts';
+import type { Sessions } from './sessions.ts';
+import type { SignInPace } from './sign-in-pace.ts';
+import type { Tokens } from './tokens.ts';
+
+/** What a client's token may read outside `/v1`. It names no run. */
+const OPEN_TO_CLIENTS: readonly string[] = ['/healthz', '/readyz'];
+
+/** Finds the caller of each request, by its bearer token (or `x-api-key`, which Anthropic's
+ * clients send) or sign-in cookie, and checks what the caller may do. */
+export class Gate {
+  readonly #tokens: Tokens;
+  readonly #isOpen: boolean;
+  readonly #sessions: Sessions;
+  readonly #pace: SignInPace;
+
+  constructor(tokens: Tokens, sessions: Sessions, pace: SignInPace) {
+    this.#tokens = tokens;
+    this.#isOpen = tokens.callers.length === 0;
+    this.#sessions = sessions;
+    this.#pace = pace;
+  }
+
+  /**
+   * Sets `caller` if the request has valid credentials. Throws `forbidden` for a client outside `/v1`, also where other
+   * requests need no token.
+   */
+  readonly identify: MiddlewareHandler<RunsEnv> = async (c, next) => {
+    const caller = this.#callerOf(c);
+    if (caller !== undefined) c.set('caller', caller);
+    const { path } = c.req;
+    if (caller?.role === 'client' && !path.startsWith('/v1/') && !OPEN_TO_CLIENTS.includes(path))
+      throw forbidden(caller);
+    await next();
+  };
+
+  /** Throws `unauthorized` for requests without a caller, and `forbidden` for what the caller's role may not do. */
+  readonly authorize: MiddlewareHandler<RunsEnv> = async (c, next) => {
+    const caller: Caller | undefined = c.get('caller');
+    if (caller === undefined) throw unauthorized();
+    const isUpgrade = c.req.header('upgrade') !== undefined;
+    if (!mayRequest(caller, { method: c.req.method, path: c.req.path, isUpgrade })) throw forbidden(caller);
+    await next();
+  };
+
+  /**
+   * Exchanges a token for a cookie that scripts cannot read, with a delay after several wrong tokens. Throws
+   * `unauthorized` for a wrong token, `forbidden` for a client's, or `too-many-attempts`.
+   */
+  async signIn(c: Context, token: string): Promise<void> {
+    if (this.#isOpen) return;
+    const turn = await this.#pace.takeTurn();
+    if (turn.type === 'refused') {
+      throw new ApiError('too-many-attempts', 'Too many failed sign-ins. Wait, then try again.', {
+        retryAfterMs: turn.retryAfterMs,
+      });
+    }
+    const caller = this.#tokens.find(token);
+    if (caller === undefined) throw unauthorized();
+    this.#pace.forget();
+    if (caller.role === 'client') throw forbidden(caller);
+    this.signOut(c);
+    const session = this.#sessions.begin(caller);
+    setCookie(c, cookieName(c), session, { httpOnly: true, sameSite: 'Strict', path: '/' });
+  }
+
+  /** Ends the session of the request's cookie, if it has one. */
+  signOut(c: Context): void {
+    const session = getCookie(c, cookieName(c));
+    if (session === undefined) return;
+    this.#sessions.end(session);
+    deleteCookie(c, cookieName(c), { path: '/' });
+  }
+
+  #callerOf(c: Context<RunsEnv>): Caller | undefined {
+    if (this.#isOpen) return ANYONE;
+    const [, bearer] = /^Bearer +([^ ].*)$/i.exec(c.req.header('authorization') ?? '') ?? [];
+    const token = bearer ?? c.req.header('x-api-key');
+    if (token !== undefined) return this.#tokens.find(token);
+    const session = getCookie(c, cookieName(c));
+    return session === undefined ? undefined : this.#sessions.find(session);
+  }
+}
+
+/** Named after the port, because browsers share cookies between the ports of a host. */
+function cookieName(c: Context): string {
+  const [, port = '80'] = /:(\d+)$/.exec(c.req.header('host') ?? '') ?? [];
+  return `agentchart-${port}`;
+}
+
+function unauthorized(): ApiError {
+  return new ApiError(
+    'unauthorized',
+    'This server requires a token. Send "Authorization: Bearer TOKEN", or sign in with POST /session.',
+  );
+}
+
+const ALLOWED: Readonly<Record<Caller['role'], string>> = {
+  operator: 'can do everything',
+  approver: 'can read runs and decide calls (approve, reject, answer, resolve)',
+  viewer: 'can only read runs',
+  client: 'can only use /v1',
+};
+
+/** The refusal of what a caller's role may not do. */
+export function forbidden({ role }: Caller): ApiError {
+  return new ApiError('forbidden', `This token has the role "${role}", which ${ALLOWED[role]}.`);
+}

@@ -1,0 +1,79 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { EngineError } from '../../protocol/error.ts';
+import { ANYONE, type Caller, MAIN_OPERATOR, type Role } from './caller.ts';
+
+/** The tokens of the configuration, by name. */
+export type TokensConfig = Readonly<Record<string, TokenConfig>>;
+type TokenConfig = { token: string; role: Role; labels?: Readonly<Record<string, string>> };
+
+/** The fewest characters of a configured token. */
+const SHORTEST = 16;
+
+/** The names of callers without a configured token. */
+const RESERVED: readonly string[] = [ANYONE.name, MAIN_OPERATOR.name];
+
+type Known = { caller: Caller; digest: Buffer };
+
+/**
+ * The tokens that a server accepts. Only digests of them are kept.
+ *
+ * Throws `input-invalid` for configured tokens that are too short, cannot be sent in a header, are used twice, or have
+ * a reserved name. The message names tokens and never shows one.
+ */
+export class Tokens {
+  readonly #known: readonly Known[];
+
+  /** `main` is the token of `AGENTCHART_TOKEN` or `--token`. */
+  constructor(main: string | undefined, configured: TokensConfig = {}) {
+    const named = Object.entries(configured).map(([name, { token, role, labels = {} }]) => {
+      assertUsable(name, token);
+      return { caller: { name, role, labels }, digest: digestOf(token) };
+    });
+    const own = main === undefined ? [] : [{ caller: MAIN_OPERATOR, digest: digestOf(main) }];
+    this.#known = [...own, ...named];
+    assertDistinct(this.#known);
+  }
+
+  /** The callers with a token. Without any, every request is from `ANYONE`. */
+  get callers(): Caller[] {
+    return this.#known.map(({ caller }) => caller);
+  }
+
+  /** The caller with this token; `undefined` if there is none. Takes the same time for every token. */
+  find(token: string): Caller | undefined {
+    const digest = digestOf(token);
+    let found: Caller | undefined;
+    for (const known of this.#known) if (timingSafeEqual(known.digest, digest)) found = known.caller;
+    return found;
+  }
+}
+
+function assertUsable(name: string, token: string): void {
+  if (RESERVED.includes(name)) throw refuse(`"${name}" is a reserved name. Rename the token.`);
+  if (!/^[\x21-\x7e]*$/.test(token))
+    throw refuse(
+      `the token "${name}" has characters that no header can carry. Use visible ASCII characters.`,
+    );
+  if (token.length < SHORTEST)
+    throw refuse(
+      `the token "${name}" has fewer than ${SHORTEST} characters. Make one that cannot be guessed: openssl rand -hex 32`,
+    );
+}
+
+function assertDistinct(known: readonly Known[]): void {
+  for (const [at, { caller, digest }] of known.entries()) {
+    const other = known.slice(at + 1).find(later => later.digest.equals(digest));
+    if (other === undefined) continue;
+    const first = caller === MAIN_OPERATOR ? 'AGENTCHART_TOKEN (or --token)' : `"${caller.name}"`;
+    throw refuse(`${first} and "${other.caller.name}" are the same token. Give each caller its own.`);
+  }
+}
+
+function refuse(problem: string): EngineError {
+  return new EngineError('input-invalid', `The server's tokens are not valid: ${problem}`);
+}
+
+/** Digests have equal lengths, so comparing them takes the same time for every token. */
+function digestOf(token: string): Buffer {
+  return createHash('sha256').update(token).digest();
+}

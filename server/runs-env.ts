@@ -1,0 +1,11 @@
+import type { HttpBindings } from '@hono/node-server';
+import type { Caller } from './access/caller.ts';
+
+/** Hono's environment of all routes. The bindings are empty without a socket, as in tests. */
+export type RunsEnv = {
+  Bindings: Partial<HttpBindings>;
+  Variables: {
+    /** Set by the gate; on routes that need no token, possibly absent. */
+    caller: Caller;
+  };
+};
