@@ -188,6 +188,22 @@ describe('/v1', () => {
     expect((await gateway.send('GET', '', undefined, upgrade)).status).toBe(403);
   });
 
+  test('names no run in a header, and every answer has an id of its own', async () => {
+    const asked = [
+      await gateway.send('POST', '', body, bearer('client')),
+      await gateway.send('POST', '', { ...body, stream: true }, bearer('client')),
+      await gateway.send('POST', '', {}, bearer('client')),
+      await gateway.send('GET', '/resp_none', undefined, bearer('client')),
+    ];
+    const runs = (await gateway.store.list()).map(({ runId }) => runId.replace('run_', ''));
+    const ids = asked.map(answer => answer.headers.get('x-request-id') ?? '');
+    for (const id of ids) expect(id).toMatch(/^req_[0-9a-f]{32}$/);
+    expect(new Set(ids).size).toBe(asked.length);
+    const headers = JSON.stringify(asked.map(answer => [...answer.headers]));
+    for (const run of runs) expect(headers).not.toContain(run);
+    await asked[1]?.body?.cancel();
+  });
+
   test.each(['', 'wrong', MAIN.slice(1), `${TOKENS.client.token}x`])(
     'refuses the token "%s"',
     async token => {
