@@ -5,17 +5,22 @@ const MAX_LENGTH = 60;
 
 /**
  * Returns a function that gives each tool the name under which the model sees it. A server's tool whose name
- * is not unique becomes `mcp_LABEL_NAME`, with a numeric suffix if that is taken; all others keep their names.
- * Call the function once per tool, in a fixed order: the suffixes depend on it.
+ * is not unique becomes `mcp_LABEL_NAME`, with a numeric suffix if that is taken; all others keep their names,
+ * unless the caller passes a `prefix` for them. `reserved` names belong to other tools. Call the function once per
+ * tool, in a fixed order: the suffixes depend on it.
  */
-export function uniqueToolNames(tools: readonly Tool[]): (tool: Tool) => string {
+export function uniqueToolNames(
+  tools: readonly Tool[],
+  reserved: readonly string[] = [],
+): (tool: Tool, prefix?: string) => string {
   const counts = new Map<string, number>();
-  for (const { name } of tools) counts.set(name, (counts.get(name) ?? 0) + 1);
+  for (const name of [...tools.map(tool => tool.name), ...reserved])
+    counts.set(name, (counts.get(name) ?? 0) + 1);
   const taken = new Set(counts.keys());
   const suffixes = new Map<string, number>();
-  return ({ name, origin }) => {
-    if (origin === undefined || counts.get(name) === 1) return name;
-    const wanted = `mcp_${origin.label}_${name}`.replaceAll(/[^a-zA-Z0-9_-]/g, '_').slice(0, MAX_LENGTH);
+  return ({ name, origin }, prefix = origin && `mcp_${origin.label}_`) => {
+    if (prefix === undefined || counts.get(name) === 1) return name;
+    const wanted = (prefix + name).replaceAll(/[^a-zA-Z0-9_-]/g, '_').slice(0, MAX_LENGTH);
     let exposed = wanted;
     let suffix = suffixes.get(wanted) ?? 1;
     while (taken.has(exposed)) {

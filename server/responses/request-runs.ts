@@ -17,6 +17,7 @@ import { holdCalls } from './gateway/call-tools.ts';
 import type { Equipment, GatewayAgents } from './gateway/gateway-agents.ts';
 import { budgetOf, mostToolCalls } from './gateway/request-agent.ts';
 import type { Toolset } from './gateway/toolset.ts';
+import { nameCalls, usedIn } from './request/call-origins.ts';
 import { decisionOf, limitApprovals } from './request/limit-approvals.ts';
 import type { Plan, Verdict } from './request/plan.ts';
 import { assertNotOtherwise } from './request/plan-approvals.ts';
@@ -24,7 +25,15 @@ import type { CreateBody } from './request/request-body.ts';
 import type { FoundResponse, ResponseLibrary } from './response-library.ts';
 import { divideJournal, type RunResponses } from './run-responses.ts';
 import { submitCommands } from './submit-commands.ts';
-import { isSameTool, RESPONSES, type ResponseSpec, toolNamed, withoutSecrets } from './wire/response-spec.ts';
+import {
+  type Exposed,
+  isSameTool,
+  isServerTool,
+  RESPONSES,
+  type ResponseSpec,
+  toolNamed,
+  withoutSecrets,
+} from './wire/response-spec.ts';
 import { itemIdOf, responseIdOf } from './wire/wire-ids.ts';
 
 type RequestRunsOptions = {
@@ -38,7 +47,7 @@ type RequestRunsOptions = {
 /** A validated request with its resolved model string, who sent it, and the further options for its provider. */
 export type ModelRequest = { body: CreateBody; model: string; caller: Caller; providerOptions?: JsonObject };
 
-type Prepared = Equipment & ModelRequest;
+type Prepared = Equipment & ModelRequest & { used: Exposed };
 
 /** Carries out planned requests: starts, continues and forks runs, and follows them as responses. */
 export class RequestRuns {
@@ -53,7 +62,8 @@ export class RequestRuns {
   /** Carries out a plan. Throws a `ResponsesError` if the run refuses the request. */
   async carryOut(plan: Plan, request: ModelRequest): Promise<LiveResponse> {
     if (plan.type === 'repeat') return await this.#repeat(plan.found);
-    const equipment = await this.#options.agents.equip(request.body);
+    const used = usedIn(plan);
+    const equipment = { ...(await this.#options.agents.equip(request.body, used)), used };
     try {
       return plan.type === 'start'
         ? await this.#start(plan, { ...equipment, ...request })
@@ -65,26 +75,28 @@ export class RequestRuns {
   }
 
   async #start(
-    { continues, refersTo, items }: Extract<Plan, { type: 'start' }>,
-    { toolset, close, ...request }: Prepared,
+    { continues, refersTo, items: read, origins }: Extract<Plan, { type: 'start' }>,
+    { toolset, used, close, ...request }: Prepared,
   ): Promise<LiveResponse> {
     const { host } = this.#options;
     const { body, model } = request;
     const runId = host.newId('run');
     const isStored = body.store !== false;
     const store = isStored ? this.#options.store : memory();
-    const inherited = await new InheritedTranscripts(this.#options.store).load(continues ?? null);
+    const inherited = await new InheritedTranscripts(this.#options.store).load(continues?.runId ?? null);
+    const items = nameCalls(read, origins, { ...toolset, used });
     const lists = newLists(runId, toolset, [...inherited, ...items]);
     const spec: ResponseSpec = {
       ...describeRequest(request, toolset),
       lists: lists.map(list => list.id),
+      used,
       ...omitUndefined({ refersTo }),
     };
     const agent = this.#options.agents.make(spec, { body, toolset, store });
     const run = await agent.start([...(isStored ? [] : inherited), ...lists, ...items], {
       runId,
       launch: { model, request: toJson(spec) },
-      ...omitUndefined({ continues: isStored ? continues : undefined }),
+      ...omitUndefined({ continues: isStored ? continues?.runId : undefined }),
     });
     if (!isStored) this.#library.rememberUnstored(runId, store);
     const createdAt = (await readPage(store, runId, 0, { entries: 1 }))[0]?.event.at ?? host.now();
@@ -209,12 +221,13 @@ function assertToolsProvided(run: RunResponses, verdicts: readonly Verdict[], { 
     if (verdict.type !== 'approval' || !verdict.approve) continue;
     const call = run.state.context.calls.find(({ callId }) => callId === verdict.callId);
     const wanted = run.tools.of(verdict.callId);
+    const label = isServerTool(wanted) ? wanted.label : undefined;
     if (wanted !== undefined && call !== undefined && isSameTool(wanted, toolNamed(exposed, call.name)))
       continue;
     throw invalid(
       'tools',
       'approval_continuation_invalid_tool',
-      `'tools' does not include the tool of the approved call: "${wanted?.name ?? call?.name}" of the MCP server "${wanted?.label}". Send the same MCP server as in the request that asked for approval.`,
+      `'tools' does not include the tool of the approved call: "${wanted?.name ?? call?.name}" of the MCP server "${label}". Send the same MCP server as in the request that asked for approval.`,
     );
   }
 }

@@ -3,22 +3,23 @@ import type { RunEvent } from '../../../protocol/event.ts';
 import type { Tool } from '../../../protocol/tool.ts';
 import {
   type Exposed,
+  type ExposedTool,
   isSameTool,
   RESPONSES,
   type ResponseSpec,
   readNote,
   readSpec,
-  type ServerTool,
   toolNamed,
 } from '../wire/response-spec.ts';
 
 /**
- * The MCP tool that each call of a run refers to, collected from the journal. A later request may use the same name
+ * The tool that each call of a run refers to, collected from the journal. A later request may use the same name
  * for another tool; earlier calls still refer to the tool they were made for.
  */
 export class CallTools {
   #exposed: Exposed = {};
-  readonly #tools = new Map<string, ServerTool>();
+  readonly #tools = new Map<string, ExposedTool>();
+  readonly #used: Exposed = {};
 
   /** Adds the next event of the journal. */
   take(event: RunEvent): void {
@@ -30,19 +31,29 @@ export class CallTools {
         return this.#takeSpec(note?.type === 'asked' ? note.spec : undefined);
       }
       case 'turn.completed':
-        for (const { callId, name } of event.calls) this.#bind(callId, toolNamed(this.#exposed, name));
+        for (const { callId, name, error } of event.calls) {
+          const tool = toolNamed(this.#exposed, name);
+          this.#bind(callId, tool);
+          if (tool !== undefined || error === undefined)
+            this.#used[name] = tool ?? { kind: 'function', name };
+        }
         return;
       default:
     }
   }
 
-  /** The tool of a call; `undefined` for a client function or an unknown tool. */
-  of(callId: string): ServerTool | undefined {
+  /** The tool of a call; `undefined` for an unknown tool and for a function of the client under its own name. */
+  of(callId: string): ExposedTool | undefined {
     return this.#tools.get(callId);
   }
 
-  /** The calls of MCP tools that have no result yet. */
-  openIn({ calls }: Context): { callId: string; tool: ServerTool }[] {
+  /** The tools that the conversation has called, by their names for the model. */
+  get used(): Exposed {
+    return this.#used;
+  }
+
+  /** The calls of known tools that have no result yet. */
+  openIn({ calls }: Context): { callId: string; tool: ExposedTool }[] {
     return calls.flatMap(({ callId, status }) => {
       const tool = status === 'settled' ? undefined : this.of(callId);
       return tool === undefined ? [] : [{ callId, tool }];
@@ -52,10 +63,11 @@ export class CallTools {
   #takeSpec(spec: ResponseSpec | undefined): void {
     if (spec === undefined) return;
     this.#exposed = spec.exposed;
+    Object.assign(this.#used, spec.used);
     for (const { callId, tool } of spec.openCalls ?? []) this.#bind(callId, tool);
   }
 
-  #bind(callId: string, tool: ServerTool | undefined): void {
+  #bind(callId: string, tool: ExposedTool | undefined): void {
     if (tool === undefined) this.#tools.delete(callId);
     else this.#tools.set(callId, tool);
   }

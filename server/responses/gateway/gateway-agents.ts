@@ -58,10 +58,10 @@ export class GatewayAgents {
     return { model, ...omitUndefined({ providerOptions: optionsFor(provider) }) };
   }
 
-  /** Connects the MCP servers of a request. */
-  async equip(body: CreateBody): Promise<Equipment> {
+  /** Connects the MCP servers of a request. `used` are the tools that its conversation has called. */
+  async equip(body: CreateBody, used: Exposed): Promise<Equipment> {
     const { servers, close } = await this.#servers.connect(body.servers);
-    return { toolset: makeToolset(body.functions, servers), close };
+    return { toolset: makeToolset(body.functions, servers, used), close };
   }
 
   /** The agent of one request. */
@@ -87,7 +87,7 @@ export class GatewayAgents {
     let equipment: Promise<Equipment> | undefined;
     const tools: ToolSource = {
       connect: async () => {
-        equipment ??= this.equip(body);
+        equipment ??= this.equip(body, { ...spec.used, ...spec.exposed });
         const { toolset } = await equipment;
         return holdCalls(sameTools(toolset, spec.exposed), spec.exposed, run.tools);
       },

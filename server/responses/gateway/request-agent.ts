@@ -8,7 +8,7 @@ import type { OutputFormat, Settings, ToolChoice } from '../../../protocol/turn.
 import { type Agent, createAgent } from '../../../tools/agent/agent.ts';
 import { invalid } from '../api-error.ts';
 import type { CreateBody } from '../request/request-body.ts';
-import { type Exposed, RESPONSES } from '../wire/response-spec.ts';
+import { type Exposed, isServerTool, modelNameOf, RESPONSES } from '../wire/response-spec.ts';
 import { withOutput } from './gateway-models.ts';
 
 /** The maximum number of MCP calls between two inputs of the client. An approval is not such an input. */
@@ -77,7 +77,7 @@ function readChoice(
   if (typeof choice === 'string') return { first: choice };
   switch (choice.type) {
     case 'function':
-      return { first: { name: choice.name } };
+      return { first: { name: modelNameOf(exposed, choice.name) } };
     case 'mcp': {
       const names = namesOf(exposed, choice.server_label, choice.name);
       const [only, second] = names;
@@ -88,7 +88,9 @@ function readChoice(
       return {
         first: choice.mode,
         tools: choice.tools.flatMap(tool =>
-          tool.type === 'mcp' ? namesOf(exposed, tool.server_label, tool.name) : [tool.name],
+          tool.type === 'mcp'
+            ? namesOf(exposed, tool.server_label, tool.name)
+            : [modelNameOf(exposed, tool.name)],
         ),
       };
   }
@@ -97,7 +99,11 @@ function readChoice(
 function namesOf(exposed: Exposed, label: string, name: string | null | undefined): string[] {
   return Object.entries(exposed)
     .filter(
-      ([, tool]) => tool.hidden !== true && tool.label === label && (name == null || tool.name === name),
+      ([, tool]) =>
+        isServerTool(tool) &&
+        tool.hidden !== true &&
+        tool.label === label &&
+        (name == null || tool.name === name),
     )
     .map(([known]) => known);
 }

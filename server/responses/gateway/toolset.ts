@@ -2,54 +2,99 @@ import { type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import type { Tool } from '../../../protocol/tool.ts';
 import { uniqueToolNames } from '../../../tools/unique-tool-names.ts';
 import type { FunctionTool, McpTool } from '../request/request-body.ts';
-import type { Exposed, ServerTool } from '../wire/response-spec.ts';
+import {
+  type Exposed,
+  type ExposedTool,
+  isHidden,
+  isSameTool,
+  isServerTool,
+  type ServerTool,
+} from '../wire/response-spec.ts';
 import type { ApprovalPolicy } from './gateway-config.ts';
 import type { ConnectedServer } from './gateway-servers.ts';
 
-/** The tools of one request's agent, which of them are MCP tools, and the tool lists that the client sees. */
+/**
+ * The tools of one request's agent, which of them are more than functions with their own names, and the tool lists that
+ * the client sees.
+ */
 export type Toolset = {
   tools: Tool[];
   exposed: Exposed;
   lists: { label: string; tools: JsonValue[]; error?: string }[];
 };
 
+/** A tool, and what its name means. */
+type Offered = { known: ExposedTool; tool: Tool };
+
 /**
- * Combines the client's functions with the servers' tools. Functions keep their names. A tool whose name is taken is
- * `mcp_LABEL_NAME` for the model and keeps its own name for the client; visible tools take precedence over those of
- * hidden servers.
+ * Combines the client's functions with the servers' tools. A tool keeps the name under which the conversation called
+ * it (`used`), so that a name in the history has one meaning. Otherwise functions keep their names, and a tool whose
+ * name is taken is `mcp_LABEL_NAME` for the model; visible tools take precedence over those of hidden servers. Clients
+ * see each tool's own name.
  */
 export function makeToolset(
   functions: readonly FunctionTool[],
   servers: readonly ConnectedServer[],
+  used: Exposed = {},
 ): Toolset {
-  const declared = functions.map(functionTool);
-  const offered = servers.flatMap(server => offeredTools(server).map(tool => ({ server, tool })));
-  const visible = offered.filter(({ server }) => !server.hidden);
-  const hidden = offered.filter(({ server }) => server.hidden);
-  const seen = [...declared, ...toolsOf(visible)];
-  const shown = nameTools(visible, uniqueToolNames(seen));
-  const unseen = nameTools(hidden, uniqueToolNames([...seen, ...toolsOf(shown), ...toolsOf(hidden)]));
-  const named = [...shown, ...unseen];
+  const declared = functions.map(declare => ({
+    known: { kind: 'function' as const, name: declare.name },
+    tool: functionTool(declare),
+  }));
+  const offered = servers.flatMap(server =>
+    offeredTools(server).map(tool => ({
+      known: identify(tool, server),
+      tool: serverTool(tool, server),
+    })),
+  );
+  const visible = offered.filter(({ known }) => !isHidden(known));
+  const hidden = offered.filter(({ known }) => isHidden(known));
+  const held = namesInUse(used, [...declared, ...offered]);
+  const own = nameTools(declared, { held, prefix: 'client_' });
+  const shown = nameTools(visible, { held, among: own });
+  const unseen = nameTools(hidden, { held, among: [...own, ...visible, ...shown] });
+  const named = [...own, ...shown, ...unseen];
   return {
-    tools: [...declared, ...toolsOf(named)],
-    exposed: Object.fromEntries(named.map(({ tool, exposed }) => [tool.name, exposed])),
+    tools: named.map(({ tool }) => tool),
+    exposed: Object.fromEntries(
+      named.flatMap(({ known, tool }) => (isPlain(known, tool) ? [] : [[tool.name, known]])),
+    ),
     lists: servers.filter(server => !server.hidden).map(listTools),
   };
 }
 
-type Offered = { server: ConnectedServer; tool: Tool };
-
-function toolsOf(offered: readonly { tool: Tool }[]): Tool[] {
-  return offered.map(({ tool }) => tool);
+/** Names that only their tool may have: of this request's tools, and of the client's, which may be declared again. */
+function namesInUse(used: Exposed, offered: readonly Offered[]): Exposed {
+  const kept = Object.entries(used).filter(
+    ([, tool]) => !isServerTool(tool) || offered.some(({ known }) => isSameTool(known, tool)),
+  );
+  return Object.fromEntries(kept);
 }
 
-function nameTools(offered: readonly Offered[], nameOf: (tool: Tool) => string) {
-  return offered.map(({ server, tool }) => {
-    const { label, target, hidden } = server;
-    const known = { label, name: ownName(tool), target };
-    const exposed: ServerTool = hidden ? { ...known, hidden: true } : known;
-    return { exposed, tool: serverTool(tool, nameOf(tool), server) };
+/** Names the tools; `among` are those that have their names already. */
+function nameTools(
+  offered: readonly Offered[],
+  { held, among = [], prefix }: { held: Exposed; among?: readonly Offered[]; prefix?: string },
+): Offered[] {
+  const heldName = ({ known }: Offered) => Object.keys(held).find(name => isSameTool(held[name], known));
+  const free = offered.filter(each => heldName(each) === undefined);
+  const nameOf = uniqueToolNames(
+    [...among, ...free].map(({ tool }) => tool),
+    Object.keys(held).filter(name => !among.some(({ tool }) => tool.name === name)),
+  );
+  return offered.map(each => {
+    const { known, tool } = each;
+    return { known, tool: { ...tool, name: heldName(each) ?? nameOf(tool, prefix) } };
   });
+}
+
+function isPlain(known: ExposedTool, { name }: Tool): boolean {
+  return !isServerTool(known) && known.kind === 'function' && known.name === name;
+}
+
+function identify(tool: Tool, { label, target, hidden }: ConnectedServer): ServerTool {
+  const known = { label, name: ownName(tool), target };
+  return hidden ? { ...known, hidden: true } : known;
 }
 
 /** The tool's name on its server. */
@@ -102,11 +147,10 @@ function functionTool({ name, description, parameters, strict }: FunctionTool): 
   };
 }
 
-function serverTool(tool: Tool, name: string, server: ConnectedServer): Tool {
+function serverTool(tool: Tool, server: ConnectedServer): Tool {
   const asks = needsApproval(tool, server);
   return {
     ...tool,
-    name,
     approval: asks ? () => true : call => (server.hidden ? false : tool.approval(call)),
   };
 }

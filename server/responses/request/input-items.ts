@@ -2,6 +2,7 @@ import type { Item } from '../../../protocol/item.ts';
 import { invalid } from '../api-error.ts';
 import { readItemId } from '../wire/wire-ids.ts';
 import { ItemReader, isReference } from './item-reader.ts';
+import type { CallOrigin } from './plan.ts';
 import type { WireItem } from './request-body.ts';
 
 /** Finds the stored items of an id in the input. */
@@ -10,6 +11,8 @@ type KnownItems = {
   resolve(id: string): Promise<readonly Item[] | undefined>;
   /** The stored items of a returned output item; `undefined` for an unknown id. */
   recognize(id: string): Promise<readonly Item[] | undefined>;
+  /** The tools of the calls among the items, by call id. Reading the input adds to them. */
+  origins: Map<string, CallOrigin>;
 };
 
 /**
@@ -72,8 +75,12 @@ async function lookUp(reader: ItemReader, known: KnownItems): Promise<readonly I
 async function restore(reader: ItemReader, own: Item[], known: KnownItems): Promise<readonly Item[]> {
   const { id, type } = reader.wire;
   const stored = typeof id === 'string' && own.some(keepsBytes) ? await known.recognize(id) : undefined;
-  if (stored !== undefined && (type === 'mcp_call' || isSame(stored, own))) return stored;
+  if (stored !== undefined && (type === 'mcp_call' || isSame(stored, own, known.origins))) return stored;
   if (type === 'mcp_call') reader.assertHasResult();
+  for (const item of own) {
+    const tool = item.type === 'tool_call' ? reader.tool() : undefined;
+    if (item.type === 'tool_call' && tool !== undefined) known.origins.set(item.callId, { tool });
+  }
   return own;
 }
 
@@ -86,8 +93,15 @@ function keepsBytes(item: Item): boolean {
 }
 
 /** Whether both have the same content, apart from ids and opaque data. */
-function isSame(one: readonly Item[], other: readonly Item[]): boolean {
-  return JSON.stringify(contentOf(one)) === JSON.stringify(contentOf(other));
+function isSame(
+  stored: readonly Item[],
+  own: readonly Item[],
+  origins: ReadonlyMap<string, CallOrigin>,
+): boolean {
+  const shown = stored.map(item =>
+    item.type === 'tool_call' ? { ...item, name: origins.get(item.callId)?.tool.name ?? item.name } : item,
+  );
+  return JSON.stringify(contentOf(shown)) === JSON.stringify(contentOf(own));
 }
 
 /** Joins adjacent items of one type, which are one item in the Responses API. */

@@ -2,6 +2,7 @@ import type { Item, MessageItem, Part } from '../../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import { invalid } from '../api-error.ts';
 import { openSeal } from '../wire/opaque-seal.ts';
+import type { ExposedTool } from '../wire/response-spec.ts';
 import { wirePart } from '../wire/wire-input.ts';
 import type { WireItem } from './request-body.ts';
 
@@ -229,6 +230,12 @@ export class ItemReader {
         isError: failed,
       },
     ];
+  }
+
+  /** The tool of a call that the gateway ran; `undefined` for other items. */
+  tool(): ExposedTool | undefined {
+    if (this.wire.type !== 'mcp_call') return undefined;
+    return { label: this.text('server_label', ''), name: this.text('name') };
   }
 
   /** Throws a `ResponsesError` for an `mcp_call` without an output and an error. */

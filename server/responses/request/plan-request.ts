@@ -35,8 +35,8 @@ export async function planRequest(body: CreateBody, library: VisibleResponses): 
   const decided = await planApprovals({ items, previous, references });
   if (decided !== undefined) return decided;
   return previous === undefined
-    ? planNew(items, (await references.chain())?.head)
-    : planAfter(previous, items);
+    ? planNew(items, references, (await references.chain())?.head)
+    : planAfter(previous, items, references);
 }
 
 async function findPrevious(
@@ -56,21 +56,21 @@ async function findPrevious(
   return found;
 }
 
-function planNew(items: Item[], head: FoundResponse | undefined): Plan {
+function planNew(items: Item[], { origins }: References, head: FoundResponse | undefined): Plan {
   if (!items.some(item => item.type === 'message' || item.type === 'tool_result')) throw emptyInputError();
   assertPaired(items);
-  return { type: 'start', items, ...omitUndefined({ refersTo: head?.span.id }) };
+  return { type: 'start', items, origins, ...omitUndefined({ refersTo: head?.span.id }) };
 }
 
 /**
  * Continues the run of the previous response: a new run if it has ended, the run itself if it waits, or a fork if
  * another response has already continued it.
  */
-function planAfter(found: FoundResponse, items: readonly Item[]): Plan {
+function planAfter(found: FoundResponse, items: readonly Item[], references: References): Plan {
   const { run, span } = found;
   const isLast = run.spans.at(-1) === span;
   const state = isLast ? run.state : stateAt(run, span);
-  if (hasEnded(state)) return continueEnded(run.runId, state, items);
+  if (hasEnded(state)) return continueEnded(run, items, { state, references });
   if (!isAtRest(state) || state.context.paused) throw inProgress(span.id);
   const doubted = callsWith(state.context, 'doubted').map(
     ({ callId }): Verdict => ({ type: 'unknown', callId }),
@@ -91,12 +91,16 @@ function planAfter(found: FoundResponse, items: readonly Item[]): Plan {
   };
 }
 
-function continueEnded(continues: string, state: ChartState, items: readonly Item[]): Plan {
+function continueEnded(
+  continues: RunResponses,
+  items: readonly Item[],
+  { state, references }: { state: ChartState; references: References },
+): Plan {
   outputsFor(state, items);
   if (!items.some(isClientItem)) throw emptyInputError();
   const transcript = items.filter(({ type }) => type !== 'approval_response');
   assertPaired(transcript);
-  return { type: 'start', continues, items: transcript };
+  return { type: 'start', continues, items: transcript, origins: references.origins };
 }
 
 function stateAt({ entries, runId }: RunResponses, { to }: Span): ChartState {

@@ -2,6 +2,7 @@ import type { Item, MessageItem } from '../../../protocol/item.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
 import type { FoundResponse } from '../response-library.ts';
 import type { RunResponses } from '../run-responses.ts';
+import type { ExposedTool } from '../wire/response-spec.ts';
 
 /** A request's decision about an open call, the result of one, or the end of a doubt. */
 export type Verdict =
@@ -10,10 +11,25 @@ export type Verdict =
   /** The client continues although the call is in doubt: the model reads that the outcome is unknown. */
   | { type: 'unknown'; callId: string };
 
+/**
+ * The tool that a call in the input was made for. `modelName` is the name under which the model called it, if that is
+ * stored.
+ */
+export type CallOrigin = { tool: ExposedTool; modelName?: string };
+
 /** What to do for a request. */
 export type Plan =
-  /** Start a new run. It may continue an ended run, or use items of the response `refersTo` and its chain. */
-  | { type: 'start'; continues?: string; refersTo?: string; items: Item[] }
+  /**
+   * Start a new run. It may continue an ended run, or use items of the response `refersTo` and its chain. `origins` are
+   * the tools of the calls among the items, by call id.
+   */
+  | {
+      type: 'start';
+      continues?: RunResponses;
+      refersTo?: string;
+      items: Item[];
+      origins: ReadonlyMap<string, CallOrigin>;
+    }
   /** Continue the run; with `forkAt`, continue a fork of it at that entry. */
   | { type: 'continue'; run: RunResponses; forkAt?: number; verdicts: Verdict[]; messages: MessageItem[] }
   /** The request was made before: return the same response. */

@@ -2,10 +2,12 @@ import type { Item } from '../../../protocol/item.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
 import { type FoundResponse, translateResponses, type VisibleResponses } from '../response-library.ts';
 import type { RunResponses, Span } from '../run-responses.ts';
+import { isServerTool } from '../wire/response-spec.ts';
 import { resultOf } from '../wire/translation.ts';
 import { blocksIn } from '../wire/turn-writer.ts';
 import { type ItemPlace, readItemId } from '../wire/wire-ids.ts';
 import type { IdsInRequest } from './input-items.ts';
+import type { CallOrigin } from './plan.ts';
 import { isWithin, type Reach, ResponseChain } from './response-chain.ts';
 
 /** An approval request as a response shows it, and its call. */
@@ -22,6 +24,8 @@ export type AskedApproval = { run: RunResponses; callId: string; digest: string;
  *    such a response waits, items of it that the client returns are recognized.
  */
 export class References {
+  /** The tools of the calls that were resolved, by call id. */
+  readonly origins = new Map<string, CallOrigin>();
   readonly #library: VisibleResponses;
   readonly #previous: FoundResponse | undefined;
   readonly #ids: IdsInRequest;
@@ -52,7 +56,7 @@ export class References {
     const run = await this.#load(place.runId);
     const shown = run && this.#shownIn(run).get(id);
     const kept = shown?.find(({ span }) => !span.deleted);
-    return run && kept && itemsAt(run, kept.span, place, id);
+    return run && kept && this.#itemsAt(run, kept.span, place, id);
   }
 
   /** The chain of responses that the request follows; `undefined` if it refers to none. */
@@ -114,7 +118,17 @@ export class References {
     const reach = await chain.reachOf(place.runId);
     if (reach && isWithdrawn(reach.run, place)) return [];
     const span = reach && this.#spanOf(id, reach);
-    return span && itemsAt(reach.run, span, place, id);
+    return span && this.#itemsAt(reach.run, span, place, id);
+  }
+
+  #itemsAt(run: RunResponses, span: Span, place: ItemPlace, id: string): Item[] | undefined {
+    const items = itemsAt(run, span, place, id);
+    for (const item of items ?? []) {
+      const tool = item.type === 'tool_call' ? run.tools.of(item.callId) : undefined;
+      if (item.type === 'tool_call' && tool !== undefined)
+        this.origins.set(item.callId, { tool, modelName: item.name });
+    }
+    return items;
   }
 
   /** The first response within `reach` that shows the item with this id. */
@@ -174,7 +188,8 @@ function itemsAt(
   if (call?.type !== 'tool_call') return undefined;
   if (kind === 'fc') return [call];
   if (kind === 'mcpr') {
-    const { name = call.name, label = '' } = run.tools.of(callId) ?? {};
+    const tool = run.tools.of(callId);
+    const { name, label } = isServerTool(tool) ? tool : { name: call.name, label: '' };
     return [{ id, type: 'approval_request', callId: id, name, arguments: call.arguments || '{}', label }];
   }
   const result = resultOf(run.state.context, callId);

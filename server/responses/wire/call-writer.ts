@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from '../../../protocol/json.ts';
 import type { CallTools } from '../gateway/call-tools.ts';
-import type { ServerTool } from './response-spec.ts';
+import { isServerTool, type ServerTool } from './response-spec.ts';
 import type { ResponseWriter } from './response-writer.ts';
 import { itemIdOf } from './wire-ids.ts';
 
@@ -88,12 +88,13 @@ export class CallWriter {
 
   /** Writes a call of a client function. */
   handOver(call: PlacedCall): void {
+    const { name } = this.#tools.of(call.callId) ?? call;
     const item = {
       id: itemIdOf({ ...call, kind: 'fc' }),
       type: 'function_call',
       status: 'completed',
       call_id: call.callId,
-      name: call.name,
+      name,
       arguments: call.arguments || '{}',
     };
     const index = this.#writer.open({ ...item, status: 'in_progress', arguments: '' });
@@ -101,7 +102,7 @@ export class CallWriter {
     this.#writer.write('response.function_call_arguments.delta', { ...place, delta: item.arguments });
     this.#writer.write('response.function_call_arguments.done', {
       ...place,
-      name: call.name,
+      name,
       arguments: item.arguments,
     });
     this.#writer.close(index, item);
@@ -109,7 +110,7 @@ export class CallWriter {
 
   #serverOf({ callId }: PlacedCall): ServerTool | undefined {
     const tool = this.#tools.of(callId);
-    return tool?.hidden === true ? undefined : tool;
+    return isServerTool(tool) && tool.hidden !== true ? tool : undefined;
   }
 }
 

@@ -14,6 +14,14 @@ const serverTool = z.object({
 });
 export type ServerTool = z.infer<typeof serverTool>;
 
+/** A tool of the request itself: the client's function or custom tool, which the client knows as `name`. */
+const requestTool = z.object({ kind: z.enum(['function', 'custom']), name: z.string() });
+
+/** A tool that is more than a function with its own name: what a name means that the model calls. */
+const exposedTool = z.union([requestTool, serverTool]);
+export type ExposedTool = z.infer<typeof exposedTool>;
+const toolsByName = z.record(z.string(), exposedTool);
+
 /**
  * The journaled part of a request: enough to show the response and recreate its agent, without secrets. `request` is
  * the body without its input, authorizations and headers.
@@ -26,10 +34,12 @@ const responseSpec = z.object({
   model: z.string(),
   /** Options for the provider that `request` has no field for. */
   providerOptions: z.exactOptional(z.custom<JsonObject>(isJsonObject)),
-  /** The MCP tools, by their names for the model. */
-  exposed: z.record(z.string(), serverTool),
-  /** The MCP tools of the run's open calls, which a fork could not find in its own requests. */
-  openCalls: z.exactOptional(z.array(z.object({ callId: z.string(), tool: serverTool }))),
+  /** The tools by their names for the model, without the client's functions that keep their names. */
+  exposed: toolsByName,
+  /** The tools that earlier calls of the conversation were made for, by their names for the model. */
+  used: z.exactOptional(toolsByName),
+  /** The tools of the run's open calls, which a fork could not find in its own requests. */
+  openCalls: z.exactOptional(z.array(z.object({ callId: z.string(), tool: exposedTool }))),
   /** The request's decisions about open calls of its run. */
   decisions: z.array(
     z.discriminatedUnion('type', [
@@ -67,9 +77,16 @@ export const RESPONSES = 'responses';
 export const OUTCOME_UNKNOWN =
   'The outcome of this call is unknown: it may or may not have happened. Check before calling it again.';
 
-/** Whether both are the same tool of the same server and target. */
-export function isSameTool(one: ServerTool | undefined, other: ServerTool | undefined): boolean {
+/** Whether the tool belongs to an MCP server. */
+export function isServerTool(tool: ExposedTool | undefined): tool is ServerTool {
+  return tool !== undefined && !('kind' in tool);
+}
+
+/** Whether both are the same tool: of the client by name, else of the same server and target. */
+export function isSameTool(one: ExposedTool | undefined, other: ExposedTool | undefined): boolean {
   if (one === undefined || other === undefined) return one === other;
+  if (!isServerTool(one) || !isServerTool(other))
+    return isServerTool(one) === isServerTool(other) && one.name === other.name;
   return (
     one.label === other.label &&
     one.name === other.name &&
@@ -80,12 +97,24 @@ export function isSameTool(one: ServerTool | undefined, other: ServerTool | unde
 
 /** Whether the model has tools that the client must not know about. */
 export function hidesTools(exposed: Exposed): boolean {
-  return Object.values(exposed).some(({ hidden }) => hidden === true);
+  return Object.values(exposed).some(isHidden);
 }
 
-/** The MCP tool with this name for the model; `undefined` if there is none. */
-export function toolNamed(exposed: Exposed, name: string): ServerTool | undefined {
+/** Whether clients must not know about the tool. */
+export function isHidden(tool: ExposedTool): boolean {
+  return isServerTool(tool) && tool.hidden === true;
+}
+
+/** The tool with this name for the model; `undefined` if there is none. */
+export function toolNamed(exposed: Exposed, name: string): ExposedTool | undefined {
   return Object.hasOwn(exposed, name) ? exposed[name] : undefined;
+}
+
+/** The name for the model of the client's function or custom tool. */
+export function modelNameOf(exposed: Exposed, name: string): string {
+  const [known = name] =
+    Object.entries(exposed).find(([, tool]) => !isServerTool(tool) && tool.name === name) ?? [];
+  return known;
 }
 
 /** Parses a spec; `undefined` if it is not valid. */
