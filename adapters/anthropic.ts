@@ -15,7 +15,7 @@ import { type Connection, type ConnectionOptions, connector, type Endpoint } fro
 import type { HttpReply } from './http/http-reply.ts';
 import { errorFromThrown, malformedStream } from './http/provider-errors.ts';
 import { readSse } from './http/read-sse.ts';
-import { objectsOf } from './turn/json-access.ts';
+import { objectsOf, pick } from './turn/json-access.ts';
 import { singleTurnAdapter } from './turn/single-turn.ts';
 
 /** Options of `anthropic`. */
@@ -93,6 +93,13 @@ export function anthropic(options: AnthropicOptions): ModelAdapter {
     },
     connect: connector(ENDPOINT, options),
     send,
+    count: {
+      send(connection, request, signal) {
+        const body = bodyOf(request, planFor(request), { model, stream: false, conversationOf: growing });
+        return connection.post('/v1/messages/count_tokens', pick(body, COUNTED), signal);
+      },
+      read: body => body.input_tokens,
+    },
     read(body, request, context) {
       if (!Array.isArray(body.content)) throw malformedStream('the message has no content', context, body);
       const content = objectsOf(body.content).map(block => ({ block }));
@@ -106,6 +113,9 @@ export function anthropic(options: AnthropicOptions): ModelAdapter {
     now,
   });
 }
+
+/** The members of a request that the counting endpoint takes. It refuses others. */
+const COUNTED = ['model', 'system', 'messages', 'tools', 'tool_choice', 'thinking', 'output_config'];
 
 function refusesThinking({ status, message }: ProviderError): boolean {
   return status === 400 && /signature|thinking`? blocks?/i.test(message) && !/expected/i.test(message);

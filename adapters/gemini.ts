@@ -42,10 +42,18 @@ export function gemini(options: GeminiOptions): ModelAdapter {
     connect: connector(ENDPOINT, options),
     send: (connection, request, { stream, signal }) =>
       connection.post(
-        pathOf(model, { stream }),
+        `${pathOf(model)}:${stream ? 'streamGenerateContent?alt=sse' : 'generateContent'}`,
         bodyOf(request, { model, contentsOf, providerOptions }),
         signal,
       ),
+    count: {
+      send(connection, request, signal) {
+        const path = pathOf(model);
+        const counted = { model: path.slice(1), ...bodyOf(request, { model, contentsOf, providerOptions }) };
+        return connection.post(`${path}:countTokens`, { generateContentRequest: counted }, signal);
+      },
+      read: body => body.totalTokens,
+    },
     read: (body, request, context) => readBody(body, request, context),
     readStream: (chunks, request, context) => readEvents(readSse(chunks), request, context),
     now: options.now,
@@ -68,11 +76,8 @@ function rootOf(baseURL: string): string {
   return /\/v\d+(?:(?:alpha|beta)\d*)?(?:\/|$)/.test(new URL(root).pathname) ? root : `${root}/v1beta`;
 }
 
-/**
- * Returns the path of a model's endpoint. The model name may include its collection, such as
- * `tunedModels/mine`.
- */
-function pathOf(model: string, { stream }: { stream: boolean }): string {
+/** Returns the path of a model. Its name may include its collection, such as `tunedModels/mine`. */
+function pathOf(model: string): string {
   const name = (model.includes('/') ? model : `models/${model}`).split('/').map(encodeURIComponent).join('/');
-  return `/${name}:${stream ? 'streamGenerateContent?alt=sse' : 'generateContent'}`;
+  return `/${name}`;
 }

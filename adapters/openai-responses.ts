@@ -18,6 +18,7 @@ const OPENAI: ResponsesDialect = {
   ...OPENAI_ENDPOINT,
   provider: 'openai-responses',
   remembers: true,
+  countsTokens: true,
   customTools: 'client',
   reasons: isReasoningModel,
 };

@@ -25,4 +25,6 @@ export interface ModelAdapter {
   readonly capabilities: Capabilities;
   generate(request: ModelRequest, options: { signal: AbortSignal }): Promise<ModelTurn>;
   stream(request: ModelRequest, options: { signal: AbortSignal }): AsyncIterable<TurnDelta>;
+  /** The input tokens of a request as the provider counts them, without a model call. Absent if it cannot count. */
+  countTokens?(request: ModelRequest, options: { signal: AbortSignal }): Promise<number>;
 }

@@ -15,7 +15,7 @@ import {
   unsupported,
 } from '../http/provider-errors.ts';
 import { readSse } from '../http/read-sse.ts';
-import { nonEmpty, objectsOf } from '../turn/json-access.ts';
+import { nonEmpty, objectsOf, pick } from '../turn/json-access.ts';
 import { singleTurnAdapter } from '../turn/single-turn.ts';
 import type { ResponsesDialect } from './dialect.ts';
 import { bodyOf, growingInputs } from './request.ts';
@@ -42,20 +42,21 @@ export function responsesAdapter(dialect: ResponsesDialect, options: ResponsesOp
   const now = options.now ?? Date.now;
   const inputOf = growingInputs(dialect);
 
+  const sharedOptions = {
+    model,
+    inputOf,
+    store: options.store ?? true,
+    encryptedReasoning: options.reasoning ?? dialect.reasons(model),
+    providerOptions: options.providerOptions,
+  };
+
   /** If the provider no longer has the previous response, the full transcript is sent instead, once. */
   async function send(
     connection: Connection,
     request: ModelRequest,
     { stream, signal }: { stream: boolean; signal: AbortSignal },
   ): Promise<HttpReply> {
-    const bodyOptions = {
-      model,
-      inputOf,
-      stream,
-      store: options.store ?? true,
-      encryptedReasoning: options.reasoning ?? dialect.reasons(model),
-      providerOptions: options.providerOptions,
-    };
+    const bodyOptions = { ...sharedOptions, stream };
     const body = bodyOf(request, dialect, bodyOptions);
     try {
       return await connection.post('/responses', body, signal);
@@ -65,6 +66,11 @@ export function responsesAdapter(dialect: ResponsesDialect, options: ResponsesOp
       const { continuation: _, ...fullRequest } = request;
       return connection.post('/responses', bodyOf(fullRequest, dialect, bodyOptions), signal);
     }
+  }
+
+  function sendToCount(connection: Connection, request: ModelRequest, signal: AbortSignal) {
+    const body = bodyOf(request, dialect, { ...sharedOptions, stream: false });
+    return connection.post('/responses/input_tokens', pick(body, COUNTED), signal);
   }
 
   return singleTurnAdapter({
@@ -80,6 +86,7 @@ export function responsesAdapter(dialect: ResponsesDialect, options: ResponsesOp
     },
     connect: connector(dialect, options),
     send,
+    ...(dialect.countsTokens ? { count: { send: sendToCount, read: body => body.input_tokens } } : {}),
     read(body, request, context) {
       throwIfUnfinished(body, context);
       return turnOf(body, objectsOf(body.output), request, dialect, model);
@@ -91,6 +98,12 @@ export function responsesAdapter(dialect: ResponsesDialect, options: ResponsesOp
     now,
   });
 }
+
+/** The members of a request that the counting endpoint takes. */
+const COUNTED = [
+  ...['model', 'instructions', 'input', 'previous_response_id', 'reasoning', 'text', 'truncation'],
+  ...['tools', 'tool_choice', 'parallel_tool_calls'],
+];
 
 function throwIfUnfinished(body: JsonObject, context: ProviderContext): void {
   if (isJsonObject(body.error) || nonEmpty(body.error) !== undefined || body.status === 'failed') {

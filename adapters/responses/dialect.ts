@@ -19,6 +19,8 @@ export type ResponsesDialect = Endpoint & {
    * Whether the calls of a turn must be adjacent and directly followed by their results. Default: `false`.
    */
   callsTogether?: boolean;
+  /** Whether the provider counts the input tokens of a request at `/responses/input_tokens`. Default: `false`. */
+  countsTokens?: boolean;
   /** How an output schema is enforced. Default: `native`. */
   structuredOutput?: 'native' | 'instructions';
 };

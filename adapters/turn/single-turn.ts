@@ -34,6 +34,11 @@ type SingleTurn = {
     request: ModelRequest,
     context: ProviderContext,
   ): AsyncGenerator<TurnDelta, ModelTurn, undefined>;
+  /** The provider's endpoint that counts the input tokens of a request; `read` returns the count. */
+  count?: {
+    send(connection: Connection, request: ModelRequest, signal: AbortSignal): Promise<HttpReply>;
+    read(body: JsonObject): JsonValue | undefined;
+  };
   /**
    * Returns the current time in ms since the epoch, used to interpret `retry-after` dates. Default:
    * `Date.now`.
@@ -46,7 +51,7 @@ type SingleTurn = {
  * `ProviderError`.
  */
 export function singleTurnAdapter(options: SingleTurn): ModelAdapter {
-  const { provider, model, capabilities } = options;
+  const { provider, model, capabilities, count } = options;
   const now = options.now ?? Date.now;
 
   async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<TurnDelta, void> {
@@ -69,6 +74,24 @@ export function singleTurnAdapter(options: SingleTurn): ModelAdapter {
       if (isStream(reply, { requested: false }))
         return await collectTurn(deltasOf(reply, request, connection.context));
       return await completeTurn(reply, request, connection.context);
+    } catch (thrown) {
+      throw errorFromThrown(thrown, connection.context, signal, now());
+    }
+  }
+
+  async function countTokens(
+    { send, read }: NonNullable<SingleTurn['count']>,
+    request: ModelRequest,
+    signal: AbortSignal,
+  ): Promise<number> {
+    const connection = options.connect();
+    try {
+      signal.throwIfAborted();
+      const reply = await send(connection, request, signal);
+      const body = bodyIn(await reply.text(), connection.context);
+      const tokens = read(body);
+      if (typeof tokens === 'number' && Number.isSafeInteger(tokens) && tokens >= 0) return tokens;
+      throw malformedStream('expected a number of tokens', connection.context, body);
     } catch (thrown) {
       throw errorFromThrown(thrown, connection.context, signal, now());
     }
@@ -110,6 +133,9 @@ export function singleTurnAdapter(options: SingleTurn): ModelAdapter {
     capabilities,
     generate: (request, { signal }) => generate(request, signal),
     stream: (request, { signal }) => stream(request, signal),
+    ...(count === undefined
+      ? {}
+      : { countTokens: (request, { signal }) => countTokens(count, request, signal) }),
   };
 }
 

@@ -30,6 +30,11 @@ function addRoutes(app: Hono<RunsEnv>, service: ResponsesService): void {
     if (isJsonObject(value) && value.stream === true) return respondWithEvents(c, live, RESPONSE_EVENTS);
     return c.json(await finishedResponse(c, live));
   });
+  app.post('/v1/responses/input_tokens', async c => {
+    const value = await readBody(c.req.raw, z.unknown(), REQUEST_LIMITS);
+    const tokens = await service.countInput(value, c.get('caller'));
+    return c.json({ object: 'response.input_tokens', input_tokens: tokens });
+  });
   app.get('/v1/responses/:id', async c => c.json(await service.retrieve(c.req.param('id'), c.get('caller'))));
   app.delete('/v1/responses/:id', async c => {
     const id = c.req.param('id');

@@ -12,6 +12,7 @@ import { GatewayAgents, type ProviderOptionsFor } from './gateway/gateway-agents
 import type { GatewayConfig } from './gateway/gateway-config.ts';
 import { KeyedMutex } from './keyed-mutex.ts';
 import { planRequest } from './request/plan-request.ts';
+import { transcriptFor } from './request/plan-transcript.ts';
 import { readCreateBody } from './request/request-body.ts';
 import { RequestRuns } from './request-runs.ts';
 import { type FoundResponse, ResponseLibrary, translateResponse } from './response-library.ts';
@@ -66,6 +67,14 @@ export class ResponsesService {
     return await this.#mutex.run(plan.run.runId, async () =>
       this.#runs.carryOut(await planRequest(body, visible), request),
     );
+  }
+
+  /** The input tokens that a request would have: the provider's count, or an estimate. Starts nothing. */
+  async countInput(value: unknown, caller: Caller, optionsFor?: ProviderOptionsFor): Promise<number> {
+    const body = readCreateBody(value);
+    const request = { body, ...this.#agents.resolve(body, optionsFor) };
+    const plan = await planRequest(body, this.#library.seenBy(caller));
+    return await this.#agents.countInput(request, await transcriptFor(plan, this.#options.store));
   }
 
   /** Finds a stored response that the caller may see. Throws a `ResponsesError` with status 404. */

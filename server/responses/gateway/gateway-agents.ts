@@ -1,5 +1,6 @@
 import type { Host } from '../../../engine/driver/host.ts';
 import { messageOf } from '../../../protocol/error.ts';
+import type { Item } from '../../../protocol/item.ts';
 import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import type { Tool, ToolSource } from '../../../protocol/tool.ts';
@@ -8,10 +9,11 @@ import { type CreateBody, readCreateBody } from '../request/request-body.ts';
 import type { RunResponses } from '../run-responses.ts';
 import { type Exposed, isSameTool, type ResponseSpec, toolNamed } from '../wire/response-spec.ts';
 import { holdCalls } from './call-tools.ts';
+import { countTokens } from './count-tokens.ts';
 import type { GatewayConfig } from './gateway-config.ts';
 import { GatewayModels } from './gateway-models.ts';
 import { GatewayServers } from './gateway-servers.ts';
-import { type AgentTools, assertSupported, makeRequestAgent } from './request-agent.ts';
+import { type AgentTools, assertSupported, describeFirstCall, makeRequestAgent } from './request-agent.ts';
 import { makeToolset, type Toolset } from './toolset.ts';
 
 type GatewayAgentsOptions = {
@@ -77,6 +79,22 @@ export class GatewayAgents {
       turnsBefore,
       ...omitUndefined({ providerOptions }),
     });
+  }
+
+  /** The input tokens of the first model call for a request. Rejects with a `ProviderError`. */
+  async countInput(
+    { body, model, providerOptions = {} }: { body: CreateBody; model: string; providerOptions?: JsonObject },
+    transcript: readonly Item[],
+  ): Promise<number> {
+    const adapter = this.#models.open(model);
+    const { toolset, close } = await this.equip(body);
+    const { provider } = adapter;
+    const options = { ...toolset, body, provider, transcript, providerOptions };
+    try {
+      return await countTokens(adapter, describeFirstCall(options));
+    } finally {
+      await close();
+    }
   }
 
   /** An agent that resumes a stored run, made from its latest request; `undefined` if its model is unusable. */

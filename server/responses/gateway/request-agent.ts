@@ -1,10 +1,11 @@
 import { mergeOptions } from '../../../adapters/turn/merge-options.ts';
 import type { Host } from '../../../engine/driver/host.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
+import type { Item } from '../../../protocol/item.ts';
 import { type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
-import type { Tool, ToolSource } from '../../../protocol/tool.ts';
-import type { OutputFormat, Settings, ToolChoice } from '../../../protocol/turn.ts';
+import { type Tool, type ToolSource, toolDefinition } from '../../../protocol/tool.ts';
+import type { ModelRequest, OutputFormat, Settings, ToolChoice } from '../../../protocol/turn.ts';
 import { type Agent, createAgent } from '../../../tools/agent/agent.ts';
 import { invalid } from '../api-error.ts';
 import type { CreateBody } from '../request/request-body.ts';
@@ -66,6 +67,29 @@ export function makeRequestAgent(options: {
     store,
     host,
   });
+}
+
+/** The first model call of the response to a request, without the run that makes it. */
+export function describeFirstCall(options: {
+  body: CreateBody;
+  tools: readonly Tool[];
+  exposed: Exposed;
+  provider: string;
+  transcript: readonly Item[];
+  /** As for `makeRequestAgent`. */
+  providerOptions: JsonObject;
+}): ModelRequest {
+  const { body, tools, exposed, provider, transcript } = options;
+  const choice = readChoice(body, exposed);
+  const offered = tools.filter(({ name }) => choice.tools?.includes(name) ?? true);
+  return {
+    transcript,
+    tools: offered.map(toolDefinition),
+    toolChoice: choice.first,
+    settings: settingsOf(body),
+    providerOptions: mergeOptions(optionsFor(provider, body) ?? {}, options.providerOptions),
+    ...omitUndefined({ instructions: body.instructions ?? undefined, output: outputOf(body) }),
+  };
 }
 
 /** `first` applies to the first turn of the response, `tools` to all its turns. */

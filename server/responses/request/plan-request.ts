@@ -103,7 +103,8 @@ function continueEnded(
   return { type: 'start', continues, items: transcript, origins: references.origins };
 }
 
-function stateAt({ entries, runId }: RunResponses, { to }: Span): ChartState {
+/** The state of a run at the end of a response. */
+export function stateAt({ entries, runId }: RunResponses, { to }: Pick<Span, 'to'>): ChartState {
   const [first, ...rest] = entries;
   if (first?.event.type !== 'run.started') throw new Error('a journal begins with run.started');
   return rest

@@ -1,0 +1,22 @@
+import { InheritedTranscripts } from '../../../engine/journal/load-history.ts';
+import type { Item } from '../../../protocol/item.ts';
+import type { Store } from '../../../protocol/store.ts';
+import type { Plan } from './plan.ts';
+import { stateAt } from './plan-request.ts';
+
+/** The transcript that the model would read first if the plan were carried out, without the results of tool calls. */
+export async function transcriptFor(plan: Plan, store: Store): Promise<Item[]> {
+  const histories = new InheritedTranscripts(store);
+  if (plan.type === 'start') return [...(await histories.load(plan.continues ?? null)), ...plan.items];
+  const run = plan.type === 'repeat' ? plan.found.run : plan.run;
+  const inherited = await histories.load(run.state.context.continues);
+  if (plan.type === 'repeat') return [...inherited, ...run.state.context.transcript];
+  const { forkAt, verdicts, messages } = plan;
+  const { context } = forkAt === undefined ? run.state : stateAt(run, { to: forkAt });
+  const results = verdicts.flatMap((verdict): Item[] => {
+    if (verdict.type !== 'output') return [];
+    const { callId, output } = verdict;
+    return [{ type: 'tool_result', callId, output, isError: false }];
+  });
+  return [...inherited, ...context.transcript, ...results, ...messages];
+}
