@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { calling, Gateway, type Resource } from '../../support/responses/gateway.ts';
+import { calling, Gateway, type Resource } from '../../../support/responses/gateway.ts';
 
 const ASK = { type: 'function', name: 'ask', parameters: { type: 'object', properties: {} } };
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../../protocol/json.ts';
-import { type Serving, serveRuns } from '../../../server/serve.ts';
-import { addUp } from '../../support/responses/add-up.ts';
-import { calling, endOf, Gateway, type Page, type Resource } from '../../support/responses/gateway.ts';
+import type { JsonObject } from '../../../../protocol/json.ts';
+import { type Serving, serveRuns } from '../../../../server/serve.ts';
+import { addUp } from '../../../support/responses/add-up.ts';
+import { calling, endOf, Gateway, type Page, type Resource } from '../../../support/responses/gateway.ts';
 
 /** A gateway whose provider is another one, so that what goes upstream can be listed there. */
 let upstream: Gateway;
