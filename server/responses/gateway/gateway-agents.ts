@@ -87,7 +87,7 @@ export class GatewayAgents {
     transcript: readonly Item[],
   ): Promise<number> {
     const adapter = this.#models.open(model);
-    const { toolset, close } = await this.equip(body);
+    const { toolset, close } = await this.equip(body, {});
     const { provider } = adapter;
     const options = { ...toolset, body, provider, transcript, providerOptions };
     try {

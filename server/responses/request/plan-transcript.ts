@@ -7,7 +7,7 @@ import { stateAt } from './plan-request.ts';
 /** The transcript that the model would read first if the plan were carried out, without the results of tool calls. */
 export async function transcriptFor(plan: Plan, store: Store): Promise<Item[]> {
   const histories = new InheritedTranscripts(store);
-  if (plan.type === 'start') return [...(await histories.load(plan.continues ?? null)), ...plan.items];
+  if (plan.type === 'start') return [...(await histories.load(plan.continues?.runId ?? null)), ...plan.items];
   const run = plan.type === 'repeat' ? plan.found.run : plan.run;
   const inherited = await histories.load(run.state.context.continues);
   if (plan.type === 'repeat') return [...inherited, ...run.state.context.transcript];
