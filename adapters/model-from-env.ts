@@ -6,6 +6,7 @@ import { cerebras } from './cerebras.ts';
 import { deepseek } from './deepseek.ts';
 import { gemini } from './gemini.ts';
 import { groq } from './groq.ts';
+import { harmony } from './harmony.ts';
 import { mistral } from './mistral.ts';
 import { ollama } from './ollama.ts';
 import { openaiChat } from './openai-chat.ts';
@@ -29,6 +30,7 @@ const PROVIDERS: ReadonlyMap<string, (model: string) => ModelAdapter> = new Map(
   ['openrouter', model => openrouter({ model })],
   ['azure', model => azure({ model })],
   ['cerebras', model => cerebras({ model })],
+  ['harmony', model => harmony({ model })],
   ['scripted', file => scripted({ file })],
 ]);
 

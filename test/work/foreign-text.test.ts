@@ -3,6 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { StreamedBlocks } from '../../adapters/anthropic/streamed-blocks.ts';
 import { userContent } from '../../adapters/anthropic/user-content.ts';
 import { newSuffix, ReasoningDetails } from '../../adapters/chat/reasoning-details.ts';
+import { promptText } from '../../adapters/harmony/prompt-text.ts';
+import { HarmonyReply } from '../../adapters/harmony/reply.ts';
+import { TokenScanner } from '../../adapters/harmony/token-scanner.ts';
+import { typescriptType } from '../../adapters/harmony/typescript-type.ts';
 import { LineScanner } from '../../adapters/http/line-scanner.ts';
 import {
   errorFromBody,
@@ -45,6 +49,7 @@ const turnText = (text: string): FinisherInput => ({
   ...{ runId: 'r', text, results: [], transcript: [] },
   wholeOutput: async ({ output }) => output,
 });
+const ENDING = { finish: 'stop', usage: null, model: 'm' };
 const signal = new AbortController().signal;
 
 /** Everything that takes a text from a provider, a server, a model or a document. */
@@ -76,6 +81,14 @@ const READERS: Record<string, (text: string) => unknown> = {
     pushAll(citationFilter([], { sources: () => [] }), text + text),
   'an answer with citations': text =>
     numberCitations({ sources: () => [] })(turnText(text + text), { signal }),
+  'a reply in the Harmony format': text => readReply(text),
+  'a header in the Harmony format': text => readReply(`<|channel|>${text}<|message|>${text}`),
+  'a prompt in the Harmony format': text => promptText([{ text }]),
+  'the schema of a function': text =>
+    typescriptType({
+      type: 'object',
+      properties: { [text]: { description: text, enum: [text] }, a: { oneOf: [{ description: text }] } },
+    }),
   'a line of a stream': text => new LineScanner().push(text, []),
   'a text that is sent again': text => newSuffix(text, `${text}1`),
   'a data URL': text => readDataURL(`data:${text}`),
@@ -86,6 +99,17 @@ const READERS: Record<string, (text: string) => unknown> = {
   'Markdown code': text => codeSpan(text),
 };
 
+function readReply(text: string): void {
+  const scanner = new TokenScanner();
+  const reply = new HarmonyReply();
+  for (let at = 0; at < text.length; at += 7) {
+    for (const piece of scanner.push(text.slice(at, at + 7))) reply.push(piece);
+  }
+  for (const piece of scanner.end()) reply.push(piece);
+  reply.end();
+  reply.turn({ transcript: [], tools: [], toolChoice: 'auto', settings: {} }, ENDING);
+}
+
 /** In pieces, as a model sends it. */
 function pushAll(filter: TextFilter, text: string): string {
   let shown = '';
@@ -94,6 +118,7 @@ function pushAll(filter: TextFilter, text: string): string {
 }
 
 const PIECES = [
+  ...['<|', '<|end|>', '<|start|>', '<|message|>', '<|channel|>', ' to=f', '|>'],
   ...['sk-', 'sk-a', 'gsk_', 'AIza', 'Bearer ', 'api key: ', 'x-api-key:', '?key=', '://', 'a://b', 'aaaa'],
   ...['violat', 'violate usage', 'context window ', 'previous response ', 'prompt is too long'],
   ...['[doc:', '[doc:a]', '[doc', ']', '<!--', '-->', '--!', '<', '-', ' ', '\n', '\r\n', '\t', '```\n', '`'],

@@ -1,5 +1,6 @@
 import { nonEmpty, objectOf, objectsOf } from '../../../adapters/turn/json-access.ts';
 import type { JsonObject, JsonValue } from '../../../protocol/json.ts';
+import { promptProblem } from './harmony.ts';
 
 /**
  * Returns the provider's error for a request that does not return data the provider requires from earlier turns, or
@@ -28,6 +29,8 @@ export function missingFrom(body: JsonObject, provider: string): string | undefi
       return messages.every(hasThinkingFirst)
         ? undefined
         : 'Expected `thinking`, but found `tool_use`, or an invalid signature.';
+    case 'harmony':
+      return promptProblem(body);
     case 'gemini':
       return objectsOf(body.contents).every(isSigned)
         ? undefined

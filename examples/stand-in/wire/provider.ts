@@ -21,6 +21,7 @@ import { anthropicMessages } from './anthropic.ts';
 import { type ChatStyle, chat } from './chat.ts';
 import { missingFrom } from './demands.ts';
 import { geminiContent } from './gemini.ts';
+import { harmonyCompletions, readHarmony } from './harmony.ts';
 import { ollamaChat } from './ollama.ts';
 import {
   parseBody,
@@ -58,6 +59,10 @@ const DIALECTS: [path: RegExp, dialect: Dialect][] = [
       streams: isStreamRequested,
       newId: count => `call${String(count).padStart(5, '0')}`,
     },
+  ],
+  [
+    /\/v1\/completions$/,
+    { read: readHarmony, encoder: () => harmonyCompletions, streams: isStreamRequested },
   ],
   [
     /\/v1\/messages$/,

@@ -20,6 +20,7 @@ export const WAYS: Readonly<Record<string, Way>> = {
   ollama: { path: '/ollama', variables: 'OLLAMA' },
   openrouter: { path: '/openrouter/api/v1', variables: 'OPENROUTER' },
   azure: { path: '/azure/openai/v1', variables: 'AZURE' },
+  harmony: { path: '/harmony/v1', variables: 'HARMONY' },
   cerebras: { path: '/cerebras/v1', variables: 'CEREBRAS' },
 };
 

@@ -150,7 +150,7 @@ function outputOf({ text }: CreateBody): OutputFormat | undefined {
   return { name, schema, ...omitUndefined({ strict: strict ?? undefined }) };
 }
 
-/** Providers whose Chat Completions take penalties. */
+/** Providers that take penalties as members of the request body. */
 const TAKE_PENALTIES: readonly string[] = [
   'openai-chat',
   'groq',
@@ -158,6 +158,7 @@ const TAKE_PENALTIES: readonly string[] = [
   'deepseek',
   'openrouter',
   'cerebras',
+  'harmony',
 ];
 
 /**

@@ -11,6 +11,12 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
+/** What those miss that need no key. */
+const KEYLESS: Readonly<Record<string, object>> = {
+  ollama: { code: 'network' },
+  harmony: { code: 'base-url-invalid', message: expect.stringContaining('Set HARMONY_BASE_URL') },
+};
+
 describe('modelFromEnv', () => {
   test.each(['openai:gpt-5', 'openai-responses:gpt-5', ' openai:gpt-5\n'])(
     '%j is OpenAI Responses',
@@ -31,9 +37,7 @@ describe('modelFromEnv', () => {
       expect(adapter).toMatchObject({ provider: name, model: 'some-model' });
       const variable = `${name.replace(/-.*/, '').toUpperCase()}_API_KEY`;
       expect(await rejection(adapter.generate(request('hi'), calling()))).toMatchObject(
-        name === 'ollama'
-          ? { code: 'network' }
-          : { code: 'key-missing', message: expect.stringContaining(`Set ${variable}`) },
+        KEYLESS[name] ?? { code: 'key-missing', message: expect.stringContaining(`Set ${variable}`) },
       );
       vi.unstubAllGlobals();
     },

@@ -5,6 +5,7 @@ import { userMessage } from '../../../protocol/message.ts';
 import type { ModelRequest, ModelTurn } from '../../../protocol/turn.ts';
 import type { Fact } from '../../support/adapters/facts/fact.ts';
 import { readFacts } from '../../support/adapters/facts/read-facts.ts';
+import { rolesInPrompt } from '../../support/adapters/facts/read-harmony.ts';
 import { subjects } from '../../support/adapters/fixtures/subjects.ts';
 import { CITIES, SENTENCE, WEATHER_REQUEST } from '../../support/adapters/fixtures/weather.ts';
 import type { Format } from '../../support/adapters/recordings.ts';
@@ -19,6 +20,7 @@ const FORMATS: Record<string, Format> = {
   anthropic: 'anthropic',
   gemini: 'gemini',
   ollama: 'ollama',
+  harmony: 'harmony',
 };
 
 /** What a provider takes as the id of a call; the others take anything. */
@@ -33,6 +35,11 @@ const OUTPUTS = ['rain', 'sun'];
 const MORE = 'And tomorrow?';
 /** Mistral takes no user message right behind a result. */
 const BRIDGE = { type: 'text', text: expect.any(String) };
+
+const CALLS = CITIES.map(input => ({ type: 'call', id: expect.any(String), name: 'weather', input }));
+const RESULTS = OUTPUTS.map(output => ({ type: 'result', id: expect.any(String), output }));
+/** Without ids, only its place tells which call a result belongs to. */
+const IN_PAIRS = CALLS.flatMap((call, at) => [call, RESULTS[at]]);
 
 const pairs = Object.keys(subjects).flatMap(from =>
   Object.keys(subjects)
@@ -50,8 +57,7 @@ describe.each(pairs)('a transcript made by $from', ({ from, to }) => {
       { type: 'instruction', text: WEATHER_REQUEST.instructions },
       { type: 'user', text: expect.stringContaining('Köln') },
       { type: 'text', text: SENTENCE },
-      ...CITIES.map(input => ({ type: 'call', id: expect.any(String), name: 'weather', input })),
-      ...OUTPUTS.map(output => ({ type: 'result', id: expect.any(String), output })),
+      ...(to === 'harmony' ? IN_PAIRS : [...CALLS, ...RESULTS]),
       ...(to === 'mistral' ? [BRIDGE] : []),
       { type: 'user', text: MORE },
     ]);
@@ -113,6 +119,7 @@ function expectLegalIds(facts: readonly Fact[], form: RegExp | undefined): void 
 
 /** Who speaks, in order; instructions and reasoning may stand anywhere. */
 function rolesIn(sent: JsonObject): string[] {
+  if (sent.prompt !== undefined) return rolesInPrompt(sent);
   const entries = [sent.messages, sent.contents, sent.input].find(Array.isArray) ?? [];
   return entries
     .map(entry => (isJsonObject(entry) ? String(entry.role ?? entry.type) : ''))
@@ -133,6 +140,15 @@ const ORDERS: Record<Format, string[]> = {
   anthropic: ['user', 'assistant', 'user'],
   gemini: ['user', 'model', 'user', 'user'],
   ollama: ['user', 'assistant', 'tool', 'tool', 'user'],
+  harmony: [
+    'user',
+    'assistant',
+    'assistant to functions.weather',
+    'functions.weather to assistant',
+    'assistant to functions.weather',
+    'functions.weather to assistant',
+    'user',
+  ],
 };
 
 const BRIDGED = ['user', 'assistant', 'tool', 'tool', 'assistant', 'user'];

@@ -5,6 +5,7 @@ import { cerebras } from '../../../adapters/cerebras.ts';
 import { deepseek } from '../../../adapters/deepseek.ts';
 import { gemini } from '../../../adapters/gemini.ts';
 import { groq } from '../../../adapters/groq.ts';
+import { harmony } from '../../../adapters/harmony.ts';
 import { mistral } from '../../../adapters/mistral.ts';
 import { ollama } from '../../../adapters/ollama.ts';
 import { openaiChat } from '../../../adapters/openai-chat.ts';
@@ -14,6 +15,7 @@ import { xai } from '../../../adapters/xai.ts';
 import { anthropicMessages } from '../../../examples/stand-in/wire/anthropic.ts';
 import { type ChatStyle, chat } from '../../../examples/stand-in/wire/chat.ts';
 import { geminiContent } from '../../../examples/stand-in/wire/gemini.ts';
+import { harmonyCompletions } from '../../../examples/stand-in/wire/harmony.ts';
 import { ollamaChat } from '../../../examples/stand-in/wire/ollama.ts';
 import { responses } from '../../../examples/stand-in/wire/responses.ts';
 import type { Encoder } from '../../../examples/stand-in/wire/turn.ts';
@@ -106,6 +108,16 @@ export const DIALECTS: [name: string, dialect: Dialect][] = [
       says: { ids: 'never' },
       encoder: fc.constant(ollamaChat),
       silent: ['cachedInputTokens', 'cacheWriteTokens', 'reasoningTokens'],
+      doubles: true,
+    },
+  ],
+  [
+    'harmony',
+    {
+      connect: harmony,
+      says: { ids: 'never' },
+      encoder: fc.constant(harmonyCompletions),
+      silent: ['cacheWriteTokens', 'reasoningTokens'],
       doubles: true,
     },
   ],

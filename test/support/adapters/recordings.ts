@@ -8,7 +8,7 @@ import type { FinishReason, ModelTurn, Usage } from '../../../protocol/turn.ts';
 /** Recorded traffic lives beside the project; without it there is nothing to compare with. */
 const FOLDER = new URL('../../../../shared/wire/', import.meta.url);
 
-export type Format = 'responses' | 'chat' | 'anthropic' | 'gemini' | 'ollama';
+export type Format = 'responses' | 'chat' | 'anthropic' | 'gemini' | 'ollama' | 'harmony';
 
 type Expectation = {
   outcome?: 'http_error';

@@ -4,6 +4,7 @@ import type { Fact } from './fact.ts';
 import { readAnthropic } from './read-anthropic.ts';
 import { readChat } from './read-chat.ts';
 import { readGemini } from './read-gemini.ts';
+import { readHarmonyPrompt } from './read-harmony.ts';
 import { readOllama } from './read-ollama.ts';
 import { readResponses } from './read-responses.ts';
 
@@ -13,6 +14,7 @@ const READERS: Record<Format, (body: JsonObject) => Fact[]> = {
   anthropic: readAnthropic,
   gemini: readGemini,
   ollama: readOllama,
+  harmony: readHarmonyPrompt,
 };
 
 /** What a request says, in order. */

@@ -1,0 +1,26 @@
+import { textIn } from '../../../../adapters/turn/json-access.ts';
+import { type PromptMessage, readPrompt } from '../../../../examples/stand-in/wire/harmony.ts';
+import type { JsonObject } from '../../../../protocol/json.ts';
+import { type Fact, inputOf, said } from './fact.ts';
+
+/** What a prompt in the Harmony format says, which has no ids. */
+export function readHarmonyPrompt(body: JsonObject): Fact[] {
+  return readPrompt(textIn(body.prompt)).flatMap(factsOf);
+}
+
+/** Who speaks in a prompt, in order, without instructions and reasoning. */
+export function rolesInPrompt(body: JsonObject): string[] {
+  return readPrompt(textIn(body.prompt))
+    .filter(({ role, channel }) => !['system', 'developer'].includes(role) && channel !== 'analysis')
+    .map(({ role, to }) => (to === '' ? role : `${role} to ${to}`));
+}
+
+function factsOf({ role, to, channel, content }: PromptMessage): Fact[] {
+  if (role === 'developer') return said('instruction', /^# Instructions\n\n(.*)$/m.exec(content)?.[1]);
+  if (role === 'user') return said('user', content);
+  if (to === 'assistant') return [{ type: 'result', id: '', output: content }];
+  if (role !== 'assistant') return [];
+  if (to !== '')
+    return [{ type: 'call', id: '', name: to.replace('functions.', ''), input: inputOf(content) }];
+  return said(channel === 'analysis' ? 'thought' : 'text', content);
+}
