@@ -4,6 +4,7 @@ import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import { createRunsApp } from '../../server/app.ts';
 import { assertMayBind } from '../../server/bind-address.ts';
+import { createChatApi } from '../../server/chat-completions/chat-api.ts';
 import type { PageAssets } from '../../server/page-assets.ts';
 import { EMPTY_GATEWAY } from '../../server/responses/gateway/gateway-config.ts';
 import { readGatewayConfig } from '../../server/responses/gateway/read-gateway-config.ts';
@@ -64,7 +65,7 @@ export async function serve(options: ServeOptions): Promise<number> {
       host: options.host,
       version: options.version,
       ...omitUndefined({ token, assets: page }),
-      mounted: [responses],
+      mounted: [responses, createChatApi(responses)],
       agentsByRun: new Map([[RESPONSES, record => responses.service.agentFor(record)]]),
       fallbackAgentFor: record => bareAgent(record, store),
       log: line => output.problem(line),

@@ -33,13 +33,14 @@ export async function finishedResponse(c: Context<RunsEnv>, live: LiveResponse):
   throw failureOf(response, { isRetryable: retryAfter !== null });
 }
 
-/** The error of a failed response object. */
-function failureOf(
-  { error }: JsonObject,
+/** The error of a failed or cancelled response object. */
+export function failureOf(
+  { error, status }: JsonObject,
   { isRetryable = false }: { isRetryable?: boolean } = {},
 ): ResponsesError {
   const { code, message } = isJsonObject(error) ? error : {};
-  return new ResponsesError(typeof message === 'string' ? message : 'The response failed.', {
+  const reason = status === 'cancelled' ? 'The response was cancelled.' : 'The response failed.';
+  return new ResponsesError(typeof message === 'string' ? message : reason, {
     ...httpErrorFor(code, isRetryable),
     code: typeof code === 'string' ? code : 'server_error',
   });

@@ -4,6 +4,7 @@ import { isJsonObject } from '../../protocol/json.ts';
 import type { MountedApi } from '../app.ts';
 import { readBody } from '../read-body.ts';
 import type { RunsEnv } from '../runs-env.ts';
+import { addModelRoutes } from './model-routes.ts';
 import { inputItemsOf, pageOf } from './request/input-listing.ts';
 import { answerOpenAIError, finishedResponse, REQUEST_LIMITS, respondWithEvents } from './respond.ts';
 import { RESPONSE_EVENTS } from './response-stream.ts';
@@ -18,7 +19,10 @@ export function createResponsesApi(options: ResponsesServiceOptions): ResponsesA
   return {
     service,
     prefix: '/v1',
-    add: app => addRoutes(app, service),
+    add(app) {
+      addRoutes(app, service);
+      addModelRoutes(app, service);
+    },
     answerError: (c, thrown) => answerOpenAIError(c, thrown, options.log),
   };
 }

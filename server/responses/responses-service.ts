@@ -77,6 +77,11 @@ export class ResponsesService {
     return await this.#agents.countInput(request, await transcriptFor(plan, this.#options.store));
   }
 
+  /** The names of the models that the server lists. */
+  get models(): string[] {
+    return this.#agents.models;
+  }
+
   /** Finds a stored response that the caller may see. Throws a `ResponsesError` with status 404. */
   async find(responseId: string, caller: Caller): Promise<FoundResponse> {
     const found = await this.#library.seenBy(caller).find(responseId);

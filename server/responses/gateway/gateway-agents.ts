@@ -46,6 +46,11 @@ export class GatewayAgents {
     this.#servers = new GatewayServers(options.gateway, options.log);
   }
 
+  /** See `GatewayModels.listed`. */
+  get models(): string[] {
+    return this.#models.listed;
+  }
+
   /**
    * The model string for a request, and the further options for its provider. Throws a `ResponsesError` if the model
    * cannot serve the request.

@@ -20,6 +20,14 @@ export class GatewayModels {
     this.#fallback = fallback?.trim() || undefined;
   }
 
+  /** The names of the models that the server lists: its aliases, or else the default model. */
+  get listed(): string[] {
+    const aliases = Object.keys(this.#aliases);
+    if (aliases.length > 0 || this.#fallback === undefined) return aliases;
+    // The name of a script is a path on this machine. Any name without a provider selects it.
+    return [this.#fallback.startsWith('scripted:') ? 'scripted' : this.#fallback];
+  }
+
   /** Resolves a request's `model` to a model string. Throws a `ResponsesError` if it is missing or unknown. */
   resolve(named: string | null | undefined): string {
     const fallback = this.#fallback;

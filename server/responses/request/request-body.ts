@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
 import { invalid, type ResponsesError } from '../api-error.ts';
 import { SERVER_LABEL } from '../gateway/gateway-config.ts';
+import { describeIssue } from './describe-issue.ts';
 
 const MOST_ITEMS = 10_000;
 const MOST_TOOLS = 1_000;
@@ -139,7 +140,7 @@ const INCLUDABLE: readonly string[] = [
 /** Validates a request body. Throws a `ResponsesError` with the path of the first problem. */
 export function readCreateBody(value: unknown): CreateBody {
   const parsed = createBody.safeParse(value);
-  if (!parsed.success) throw describeIssue(parsed.error.issues[0], '');
+  if (!parsed.success) throw describeIssue(parsed.error.issues[0]);
   const body = parsed.data;
   for (const field of UNSUPPORTED) {
     if (body[field] != null) throw invalid(field, 'unsupported_parameter', `"${field}" is not supported.`);
@@ -277,19 +278,4 @@ function assertChoice(
       );
     }
   }
-}
-
-/** Formats a path as OpenAI does: `tools[0].name`. */
-function placeOf(path: readonly PropertyKey[], within = ''): string {
-  let place = within;
-  for (const key of path) {
-    place += typeof key === 'number' ? `[${key}]` : place === '' ? String(key) : `.${String(key)}`;
-  }
-  return place;
-}
-
-function describeIssue(issue: z.core.$ZodIssue | undefined, within: string): ResponsesError {
-  const param = placeOf(issue?.path ?? [], within);
-  const where = param === '' ? 'The body' : `'${param}'`;
-  return invalid(param || null, 'invalid_value', `${where} is not valid: ${issue?.message ?? 'unknown'}.`);
 }

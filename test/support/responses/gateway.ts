@@ -6,6 +6,7 @@ import { type Host, systemHost } from '../../../engine/driver/host.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { createRunsApp, type RunsApp, type RunsAppOptions } from '../../../server/app.ts';
+import { createChatApi } from '../../../server/chat-completions/chat-api.ts';
 import { gatewayConfigSchema } from '../../../server/responses/gateway/gateway-config.ts';
 import { createResponsesApi } from '../../../server/responses/responses-api.ts';
 import { RESPONSES } from '../../../server/responses/wire/response-spec.ts';
@@ -92,7 +93,7 @@ export class Gateway {
       ...(model === undefined ? {} : { model }),
     });
     this.app = createRunsApp({
-      ...{ store, agents: new Map(), mounted: [api], log: line => this.log.push(line) },
+      ...{ store, agents: new Map(), mounted: [api, createChatApi(api)], log: line => this.log.push(line) },
       agentsByRun: new Map([[RESPONSES, record => api.service.agentFor(record)]]),
       ...options,
     });

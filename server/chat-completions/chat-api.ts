@@ -1,0 +1,77 @@
+import type { Hono } from 'hono';
+import * as z from 'zod';
+import type { MountedApi } from '../app.ts';
+import { readBody } from '../read-body.ts';
+import { ResponsesError } from '../responses/api-error.ts';
+import type { LiveResponse } from '../responses/follow-response.ts';
+import { failureOf, finishedResponse, REQUEST_LIMITS, respondWithEvents } from '../responses/respond.ts';
+import type { ResponsesService } from '../responses/responses-service.ts';
+import type { RunsEnv } from '../runs-env.ts';
+import { type ChatBody, readChatBody } from './chat-body.ts';
+import { type MessageInput, readMessages } from './chat-input.ts';
+import { chunkFormat } from './chunk-writer.ts';
+import { completionOf, type NameCall } from './completion.ts';
+import { callNamer, findContinuation } from './continued-run.ts';
+import { createBodyOf, inChatTerms } from './create-body.ts';
+
+/**
+ * OpenAI's Chat Completions, as a translation onto the Responses gateway: a chat request becomes a request for a response
+ * (`create-body.ts`), and the response becomes a completion (`completion.ts`) or its chunks (`chunk-writer.ts`). The
+ * service runs it; this folder has no loop and no state.
+ */
+export function createChatApi({
+  service,
+  answerError,
+}: MountedApi & { service: ResponsesService }): MountedApi {
+  return { prefix: '/v1/chat', add: app => addRoutes(app, service), answerError };
+}
+
+function addRoutes(app: Hono<RunsEnv>, service: ResponsesService): void {
+  app.post('/v1/chat/completions', async c => {
+    const body = readChatBody(await readBody(c.req.raw, z.unknown(), REQUEST_LIMITS));
+    const input = readMessages(body.messages);
+    const live = await create(body, input, service).catch(error => {
+      throw inChatTerms(error, input);
+    });
+    const nameCall = callNames(body, input, live);
+    if (body.stream === true) {
+      const includeUsage = body.stream_options?.include_usage === true;
+      return respondWithEvents(c, live, chunkFormat({ nameCall, includeUsage }));
+    }
+    const response = await finishedResponse(c, live);
+    if (response.status === 'cancelled') throw failureOf(response);
+    return c.json(completionOf(response, nameCall));
+  });
+}
+
+/** Continues the run whose calls the request answers, or else starts a run from its messages. */
+async function create(
+  body: ChatBody,
+  input: readonly MessageInput[],
+  service: ResponsesService,
+): Promise<LiveResponse> {
+  const continuation = await findContinuation(body.messages, input, id => service.retrieve(id));
+  if (continuation !== undefined) {
+    const { input: answers, previous_response_id } = continuation;
+    const request = { ...createBodyOf(body, answers), previous_response_id };
+    try {
+      return await service.create(request);
+    } catch (error) {
+      // Refused before anything was done, for example because a person has answered the call.
+      if (!(error instanceof ResponsesError)) throw error;
+    }
+  }
+  return await service.create(
+    createBodyOf(
+      body,
+      input.flatMap(({ items }) => items),
+    ),
+  );
+}
+
+/** Calls of a stored response are named after it. An unstored one cannot be continued: its calls keep their ids. */
+function callNames(body: ChatBody, input: readonly MessageInput[], live: LiveResponse): NameCall {
+  if (body.store === false) return ({ callId }) => callId;
+  const name = callNamer(input);
+  return (_, place) => name(live.id, place);
+}

@@ -1,0 +1,102 @@
+import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
+import { failureOf } from '../responses/respond.ts';
+import { RESPONSE_EVENTS, type StreamFormat } from '../responses/response-stream.ts';
+import type { WireEvent } from '../responses/wire/response-writer.ts';
+import { finishReasonOf, headOf, type NameCall, toolCall, usageOf } from './completion.ts';
+import { BETWEEN_TEXTS, clientCall } from './response-output.ts';
+
+/** The format of a streamed completion. A format is for one response, because chunks depend on those before. */
+export function chunkFormat(options: { nameCall: NameCall; includeUsage: boolean }): StreamFormat {
+  const writer = new ChunkWriter(options);
+  return {
+    write: event =>
+      writer
+        .take(event)
+        .map(chunk => `data: ${JSON.stringify(chunk)}\n\n`)
+        .join(''),
+    end: RESPONSE_EVENTS.end,
+    keepAlive: RESPONSE_EVENTS.keepAlive,
+  };
+}
+
+/**
+ * Translates the events of a response into the chunks of a completion.
+ *
+ * K1 The deltas add up to the message of `completionOf`. Clients cannot take text back, so text of a failed attempt stays
+ *    part of the message, and the texts of two items are separated.
+ * K2 A call is written once it is complete, because a failed attempt's calls must not reach the client.
+ * K3 Exactly one chunk has a finish reason, unless the stream ends with an error.
+ */
+class ChunkWriter {
+  readonly #nameCall: NameCall;
+  readonly #includeUsage: boolean;
+  #head: JsonObject = {};
+  /** The item of the last text, for messages and for reasoning. */
+  readonly #lastItem: { content?: unknown; reasoning_content?: unknown } = {};
+  #calls = 0;
+
+  constructor({ nameCall, includeUsage }: { nameCall: NameCall; includeUsage: boolean }) {
+    this.#nameCall = nameCall;
+    this.#includeUsage = includeUsage;
+  }
+
+  /** The chunks for the next event; the last may be an error object. */
+  take(event: WireEvent): JsonObject[] {
+    const response = isJsonObject(event.response) ? event.response : {};
+    switch (event.type) {
+      case 'response.created':
+        this.#head = headOf(response, 'chat.completion.chunk');
+        return [this.#chunk({ role: 'assistant' })];
+      case 'response.output_text.delta':
+        return this.#text('content', event);
+      case 'response.reasoning_summary_text.delta':
+        return this.#text('reasoning_content', event);
+      case 'response.output_item.done':
+        return this.#call(isJsonObject(event.item) ? event.item : {});
+      case 'response.completed':
+      case 'response.incomplete':
+        return this.#finish(response);
+      case 'response.failed':
+        return [errorOf(response)];
+      default:
+        return [];
+    }
+  }
+
+  #text(field: 'content' | 'reasoning_content', { item_id, delta }: WireEvent): JsonObject[] {
+    if (typeof delta !== 'string' || delta === '') return [];
+    const last = this.#lastItem[field];
+    this.#lastItem[field] = item_id;
+    const isNext = last !== undefined && last !== item_id;
+    return [this.#chunk({ [field]: isNext ? BETWEEN_TEXTS + delta : delta })];
+  }
+
+  #call(item: JsonObject): JsonObject[] {
+    const call = clientCall(item);
+    if (call === undefined) return [];
+    const index = this.#calls++;
+    const begun = toolCall({ ...call, arguments: '' }, this.#nameCall(call, index));
+    return [
+      this.#chunk({ tool_calls: [{ index, ...begun }] }),
+      this.#chunk({ tool_calls: [{ index, function: { arguments: call.arguments } }] }),
+    ];
+  }
+
+  #finish(response: JsonObject): JsonObject[] {
+    const isEmpty = this.#calls === 0 && this.#lastItem.content === undefined;
+    const last = this.#chunk(isEmpty ? { content: '' } : {}, finishReasonOf(response));
+    if (!this.#includeUsage) return [last];
+    return [last, { ...this.#head, choices: [], usage: usageOf(response) }];
+  }
+
+  #chunk(delta: JsonObject, finishReason: string | null = null): JsonObject {
+    const choice = { index: 0, delta, logprobs: null, finish_reason: finishReason };
+    return { ...this.#head, choices: [choice], ...(this.#includeUsage ? { usage: null } : {}) };
+  }
+}
+
+/** The error object of a failed or cancelled response. OpenAI's clients throw it. */
+function errorOf(response: JsonObject): JsonObject {
+  const { message, type, code } = failureOf(response);
+  return { error: { message, type, code, param: null } };
+}

@@ -1,0 +1,79 @@
+import type { JsonObject } from '../../../protocol/json.ts';
+import type { Failure, Gateway } from './gateway.ts';
+
+export type ToolCall = { id: string; type: string; function: { name: string; arguments: string } };
+export type Message = {
+  role: string;
+  content: string | null;
+  refusal?: null;
+  reasoning_content?: string;
+  tool_calls?: ToolCall[];
+};
+export type Completion = JsonObject & {
+  id: string;
+  choices: { index: number; message: Message; finish_reason: string }[];
+};
+type Delta = Partial<Message> & { tool_calls?: (Partial<ToolCall> & { index: number })[] };
+export type Chunk = JsonObject & {
+  choices: { index: number; delta: Delta; finish_reason: string | null }[];
+  error?: Failure;
+};
+
+/** Posts a chat request. */
+export async function postChat(gateway: Gateway, body: object): Promise<Response> {
+  return await gateway.app.request('http://127.0.0.1:4100/v1/chat/completions', {
+    method: 'POST',
+    headers: { host: '127.0.0.1:4100', 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+}
+
+/** A completion that came whole. Throws when there is none. */
+export async function complete(gateway: Gateway, body: object): Promise<Completion> {
+  const response = await postChat(gateway, body);
+  if (response.status !== 200) throw new Error(`${response.status} ${await response.text()}`);
+  return (await response.json()) as Completion;
+}
+
+/** The chunks of a streamed completion, which ends with `[DONE]`. */
+export async function streamChat(gateway: Gateway, body: object): Promise<Chunk[]> {
+  const response = await postChat(gateway, { ...body, stream: true });
+  const text = await response.text();
+  if (response.status !== 200) throw new Error(`${response.status} ${text}`);
+  const frames = text.split('\n\n').filter(frame => frame !== '' && !frame.startsWith(':'));
+  if (frames.pop() !== 'data: [DONE]') throw new Error(`the stream does not end with [DONE]: ${text}`);
+  return frames.map(frame => JSON.parse(frame.slice('data: '.length)) as Chunk);
+}
+
+/** The error of a refused or failed request. */
+export async function refusedChat(gateway: Gateway, body: object): Promise<Failure & { status: number }> {
+  const response = await postChat(gateway, body);
+  const { error } = (await response.json()) as { error: Failure };
+  return { ...error, status: response.status };
+}
+
+/** What a client makes of the chunks alone: the message, why it ended, and the error it ended with. */
+export function addUpChunks(chunks: readonly Chunk[]) {
+  const message: Message = { role: '', content: null };
+  const calls: ToolCall[] = [];
+  const finishReasons: string[] = [];
+  for (const { choices } of chunks) {
+    for (const { delta, finish_reason } of choices ?? []) {
+      if (delta.role !== undefined) message.role += delta.role;
+      if (delta.content != null) message.content = (message.content ?? '') + delta.content;
+      if (delta.reasoning_content !== undefined)
+        message.reasoning_content = (message.reasoning_content ?? '') + delta.reasoning_content;
+      for (const { index, id, type, function: part } of delta.tool_calls ?? []) {
+        calls[index] ??= {
+          id: id ?? '',
+          type: type ?? '',
+          function: { name: part?.name ?? '', arguments: '' },
+        };
+        calls[index].function.arguments += part?.arguments ?? '';
+      }
+      if (finish_reason !== null) finishReasons.push(finish_reason);
+    }
+  }
+  if (calls.length > 0) message.tool_calls = calls;
+  return { message, finishReasons, error: chunks.at(-1)?.error };
+}
