@@ -1,5 +1,7 @@
 import type { Hono } from 'hono';
 import * as z from 'zod';
+import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
+import type { Caller } from '../access/caller.ts';
 import type { MountedApi } from '../app.ts';
 import { readBody } from '../read-body.ts';
 import { ResponsesError } from '../responses/api-error.ts';
@@ -13,6 +15,7 @@ import { chunkFormat } from './chunk-writer.ts';
 import { completionOf, type NameCall } from './completion.ts';
 import { callNamer, findContinuation } from './continued-run.ts';
 import { createBodyOf, inChatTerms } from './create-body.ts';
+import { providerOptions } from './provider-options.ts';
 
 /**
  * OpenAI's Chat Completions, as a translation onto the Responses gateway: a chat request becomes a request for a response
@@ -30,7 +33,7 @@ function addRoutes(app: Hono<RunsEnv>, service: ResponsesService): void {
   app.post('/v1/chat/completions', async c => {
     const body = readChatBody(await readBody(c.req.raw, z.unknown(), REQUEST_LIMITS));
     const input = readMessages(body.messages);
-    const live = await create(body, input, service).catch(error => {
+    const live = await create({ body, input, caller: c.get('caller') }, service).catch(error => {
       throw inChatTerms(error, input);
     });
     const nameCall = callNames(body, input, live);
@@ -44,29 +47,26 @@ function addRoutes(app: Hono<RunsEnv>, service: ResponsesService): void {
   });
 }
 
+type Request = { body: ChatBody; input: readonly MessageInput[]; caller: Caller };
+
 /** Continues the run whose calls the request answers, or else starts a run from its messages. */
-async function create(
-  body: ChatBody,
-  input: readonly MessageInput[],
-  service: ResponsesService,
-): Promise<LiveResponse> {
-  const continuation = await findContinuation(body.messages, input, id => service.retrieve(id));
-  if (continuation !== undefined) {
-    const { input: answers, previous_response_id } = continuation;
-    const request = { ...createBodyOf(body, answers), previous_response_id };
+async function create({ body, input, caller }: Request, service: ResponsesService): Promise<LiveResponse> {
+  const start = (items: readonly JsonObject[], previous?: string) =>
+    service.create(
+      { ...createBodyOf(body, items), ...omitUndefined({ previous_response_id: previous }) },
+      caller,
+      provider => providerOptions(body, provider),
+    );
+  const continued = await findContinuation(body.messages, input, id => service.retrieve(id, caller));
+  if (continued !== undefined) {
     try {
-      return await service.create(request);
+      return await start(continued.input, continued.responseId);
     } catch (error) {
       // Refused before anything was done, for example because a person has answered the call.
       if (!(error instanceof ResponsesError)) throw error;
     }
   }
-  return await service.create(
-    createBodyOf(
-      body,
-      input.flatMap(({ items }) => items),
-    ),
-  );
+  return await start(input.flatMap(({ items }) => items));
 }
 
 /** Calls of a stored response are named after it. An unstored one cannot be continued: its calls keep their ids. */

@@ -120,6 +120,18 @@ const SAME_FIELDS = [
   'user',
 ] as const;
 
+/** One to four texts. An empty list is the same as none. */
+const stop = z
+  .union(
+    [z.string().min(1), z.array(z.string().min(1)).max(4)],
+    'expected a text, or a list of up to 4 texts',
+  )
+  .transform(texts => (texts.length === 0 ? null : [texts].flat()));
+
+const bias = z
+  .record(z.string(), z.number())
+  .transform(tokens => (Object.keys(tokens).length === 0 ? null : tokens));
+
 const LIST_OF_MESSAGES = 'expected a list of at least one message';
 
 const chatBody = z.looseObject({
@@ -131,6 +143,9 @@ const chatBody = z.looseObject({
   max_completion_tokens: maybe(z.number()),
   reasoning_effort: maybe(z.string()),
   verbosity: maybe(z.string()),
+  stop: maybe(stop),
+  seed: maybe(z.int()),
+  logit_bias: maybe(bias),
   store: maybe(z.boolean()),
   stream: maybe(z.boolean()),
   stream_options: maybe(z.looseObject({ include_usage: maybe(z.boolean()) })),
@@ -139,19 +154,14 @@ const chatBody = z.looseObject({
 /** A validated request. `same` has the fields that a request of the Responses API has too. */
 export type ChatBody = z.infer<typeof chatBody> & { same: JsonObject };
 
-const isEmptyObject = (value: unknown) => isJsonObject(value) && Object.keys(value).length === 0;
-
 /**
  * OpenAI's parameters that this server refuses, because ignoring them would change the result, with the values that have
  * no effect.
  */
 const UNSUPPORTED: Readonly<Record<string, (value: unknown) => boolean>> = {
   n: value => value === 1,
-  stop: value => Array.isArray(value) && value.length === 0,
-  seed: () => false,
   logprobs: value => value === false,
   top_logprobs: value => value === 0,
-  logit_bias: isEmptyObject,
   modalities: value => Array.isArray(value) && value.every(kind => kind === 'text'),
   audio: () => false,
   web_search_options: () => false,

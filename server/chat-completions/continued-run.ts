@@ -22,8 +22,8 @@ import { callsIn, textIn } from './response-output.ts';
 /** Finds a stored response by its id. Throws a `ResponsesError` if there is none. */
 type FindResponse = (responseId: string) => Promise<JsonObject>;
 
-/** A request for a response that continues another one. */
-export type Continuation = { previous_response_id: string; input: JsonObject[] };
+/** The response whose calls a request answers, and the input that continues it. */
+type Continuation = { responseId: string; input: JsonObject[] };
 
 /** Names the calls of the response to a request. `place` counts the calls of the response from 0. */
 export function callNamer(input: readonly MessageInput[]): (responseId: string, place: number) => string {
@@ -72,7 +72,7 @@ export async function findContinuation(
   if (ids.size !== made.length) return undefined;
   const answers = input.slice(at + 1).flatMap(({ items }) => items);
   return {
-    previous_response_id: named.responseId,
+    responseId: named.responseId,
     input: answers.map(item => ({ ...item, ...omitUndefined({ call_id: ids.get(item.call_id ?? null) }) })),
   };
 }

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { JsonObject } from '../../../protocol/json.ts';
 import { addUpChunks, complete, postChat, refusedChat, streamChat } from '../../support/responses/chat.ts';
-import { calling, fastHost, Gateway } from '../../support/responses/gateway.ts';
+import { calling, fastHost, Gateway, type Resource } from '../../support/responses/gateway.ts';
 
 const USAGE = { inputTokens: 5, outputTokens: 7, cachedInputTokens: 2, reasoningTokens: 3 };
 const TOOLS = [{ type: 'function', function: { name: 'ask', parameters: { type: 'object' } } }];
@@ -22,6 +23,7 @@ beforeAll(() => {
       filtered: [{ text: 'I', finishReason: 'content_filter' }],
       hidden: [{ text: 'Let me see.', ...calling('echo', { text: 'hi' }) }, { text: 'Seen.' }],
       'too-many': [...Array.from({ length: 11 }, () => calling('echo', { text: 'hi' })), { text: 'Enough.' }],
+      slow: [{ text: 'Never said.', delayMs: 600_000 }],
       failing: [{ error: { code: 'server', message: 'out of order', retryable: false } }],
       busy: [{ error: { code: 'rate-limit', message: 'too many', retryable: true } }],
     },
@@ -183,18 +185,24 @@ describe('a failed request', () => {
     expect(finishReasons).toEqual([]);
   });
 
-  it('that a person cancels is an error', async () => {
-    const { status, message } = await refusedChat(gateway, { model: 'nobody', messages: GO });
-    expect([status, message]).toEqual([400, expect.stringContaining('nobody')]);
+  it('is one that a person cancels', async () => {
+    const before = (await gateway.store.list()).length;
+    const answer = refusedChat(gateway, { model: 'slow', messages: GO });
+    await expect.poll(() => gateway.store.list()).toHaveLength(before + 1);
+    const [run] = await gateway.store.list();
+    await gateway.tell({ id: String(run?.runId).replace('run_', 'resp_') } as Resource, 'cancel', {});
+    expect(await answer).toMatchObject({ status: 502, message: 'The response was cancelled.' });
   });
 });
 
 describe('the list of models', () => {
-  const get = (of: Gateway, path: string) =>
-    of.app.request(`http://127.0.0.1:4100${path}`, { headers: { host: '127.0.0.1:4100' } });
+  const get = async (of: Gateway, path: string) =>
+    await of.app.request(`http://127.0.0.1:4100${path}`, { headers: { host: '127.0.0.1:4100' } });
+  const list = async (of: Gateway) =>
+    (await (await get(of, '/v1/models')).json()) as { object: string; data: JsonObject[] };
 
   it('has the aliases of the configuration', async () => {
-    const { object, data } = await (await get(gateway, '/v1/models')).json();
+    const { object, data } = await list(gateway);
     expect(object).toBe('list');
     expect(data).toContainEqual({ id: 'hello', object: 'model', created: 0, owned_by: 'agentchart' });
     expect(await (await get(gateway, '/v1/models/hello')).json()).toEqual(data[0]);
@@ -208,7 +216,7 @@ describe('the list of models', () => {
     ['scripted:/home/me/turns.json', 'scripted'],
   ])('without aliases has the model of AGENTCHART_MODEL: of %s, %s', async (model, id) => {
     const other = new Gateway({}, { model });
-    const { data } = await (await get(other, '/v1/models')).json();
+    const { data } = await list(other);
     expect(data).toMatchObject([{ id }]);
     expect((await get(other, `/v1/models/${encodeURIComponent(id)}`)).status).toBe(200);
     await other.close();

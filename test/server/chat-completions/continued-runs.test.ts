@@ -1,0 +1,164 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  addUpChunks,
+  type Completion,
+  complete,
+  type Message,
+  streamChat,
+} from '../../support/responses/chat.ts';
+import { calling, Gateway, type Resource } from '../../support/responses/gateway.ts';
+
+const TOOLS = [{ type: 'function', function: { name: 'ask', parameters: { type: 'object' } } }];
+const GO = { role: 'user', content: 'go' };
+
+let gateway: Gateway;
+
+beforeAll(() => {
+  gateway = new Gateway(
+    {
+      ask: [{ text: 'Wait.', ...calling('ask', { n: 1 }) }, calling('ask', { n: 2 }), { text: 'Asked.' }],
+      both: [
+        calling('echo', { text: 'hidden' }),
+        {
+          toolCalls: [
+            { name: 'echo', arguments: { text: 'again' } },
+            { name: 'ask', arguments: {} },
+          ],
+        },
+        { text: 'Both.' },
+      ],
+    },
+    { config: folder => ({ mcp_servers: { desk: folder.server({ hidden: true }) } }) },
+  );
+});
+afterAll(() => gateway.close());
+
+function messageOf({ choices }: Completion): Message {
+  const [choice] = choices;
+  if (choice === undefined) throw new Error('there is no choice');
+  return choice.message;
+}
+
+/** The message, and the results of its calls. */
+function answered(message: Message, content = 'yes'): object[] {
+  const calls = message.tool_calls ?? [];
+  return [message, ...calls.map(({ id }) => ({ role: 'tool', tool_call_id: id, content }))];
+}
+
+async function runs(): Promise<number> {
+  return (await gateway.store.list()).length;
+}
+
+/** A first request of a loop. */
+async function ask(model: string, more: object = {}): Promise<Message> {
+  return messageOf(await complete(gateway, { model, tools: TOOLS, messages: [GO], ...more }));
+}
+
+describe('a request that answers the calls of a response', () => {
+  it('continues its run to the end of the loop', async () => {
+    const before = await runs();
+    const first = await ask('ask');
+    const messages = [GO, ...answered(first)];
+    const second = messageOf(await complete(gateway, { model: 'ask', tools: TOOLS, messages }));
+    expect(second.tool_calls).toMatchObject([{ function: { arguments: '{"n":2}' } }]);
+    messages.push(...answered(second));
+    const third = messageOf(await complete(gateway, { model: 'ask', tools: TOOLS, messages }));
+    expect(third.content).toBe('Asked.');
+    expect(await runs()).toBe(before + 1);
+    expect((await gateway.store.list())[0]).toMatchObject({ status: 'finished' });
+  });
+
+  it('continues its run if the client wrote the arguments again, streamed, or left out the text', async () => {
+    const before = await runs();
+    const body = { model: 'ask', tools: TOOLS, messages: [GO] };
+    const { message } = addUpChunks(await streamChat(gateway, body));
+    const [call] = message.tool_calls ?? [];
+    const rewritten = { ...call, function: { name: 'ask', arguments: '{ "n": 1 }' } };
+    const [, result] = answered(message);
+    const messages = [GO, { role: 'assistant', content: null, tool_calls: [rewritten] }, result];
+    const next = await streamChat(gateway, { ...body, messages });
+    expect(addUpChunks(next).finishReasons).toEqual(['tool_calls']);
+    expect(await runs()).toBe(before + 1);
+  });
+
+  it('keeps what the tools of hidden servers gave', async () => {
+    const first = await ask('both');
+    expect(first.tool_calls).toHaveLength(1);
+    const messages = [GO, ...answered(first)];
+    const last = messageOf(await complete(gateway, { model: 'both', tools: TOOLS, messages }));
+    expect(last.content).toBe('Both.');
+    const [run] = await gateway.store.list();
+    const journal = await gateway.store.read(run?.runId ?? '');
+    expect(journal.filter(({ event }) => event.type === 'tool.settled')).toHaveLength(2);
+  });
+
+  it('can send a message with the results', async () => {
+    const before = await runs();
+    const messages = [GO, ...answered(await ask('ask')), { role: 'user', content: 'And be quick.' }];
+    const next = messageOf(await complete(gateway, { model: 'ask', tools: TOOLS, messages }));
+    expect(next.tool_calls).toHaveLength(1);
+    expect(await runs()).toBe(before + 1);
+  });
+
+  it('sent again goes on in a copy of the run', async () => {
+    const before = await runs();
+    const body = { model: 'ask', tools: TOOLS, messages: [GO, ...answered(await ask('ask'))] };
+    const [one, other] = [await complete(gateway, body), await complete(gateway, body)];
+    expect(messageOf(other).tool_calls).toMatchObject([{ function: { arguments: '{"n":2}' } }]);
+    expect(other.id).not.toBe(one.id);
+    expect(await runs()).toBe(before + 2);
+  });
+});
+
+describe('a request starts a run of its own', () => {
+  it.each<[what: string, change: (messages: object[]) => object[]]>([
+    ['an earlier message', messages => messages.with(0, { role: 'user', content: 'go on' })],
+    ['the number of messages', messages => [{ role: 'system', content: 'Be brief.' }, ...messages]],
+    ['the text of the answer', messages => messages.with(1, { ...messages[1], content: 'Never.' })],
+    [
+      'the arguments of a call',
+      messages => {
+        const [call] = (messages[1] as Message).tool_calls ?? [];
+        const changed = { ...call, function: { name: 'ask', arguments: '{"n":5}' } };
+        return messages.with(1, { ...messages[1], tool_calls: [changed] });
+      },
+    ],
+  ])('if the client changed %s', async (_, change) => {
+    const messages = change([GO, ...answered(await ask('ask'))]);
+    const before = await runs();
+    const next = messageOf(await complete(gateway, { model: 'ask', tools: TOOLS, messages }));
+    expect(next.tool_calls).toMatchObject([{ function: { arguments: '{"n":2}' } }]);
+    expect(await runs()).toBe(before + 1);
+  });
+
+  it('if the call is unknown, as after a conversation with another server', async () => {
+    const id = `call_${'0'.repeat(32)}_0_${'0'.repeat(12)}`;
+    const tool_calls = [{ id, type: 'function', function: { name: 'ask', arguments: '{}' } }];
+    const messages = [GO, ...answered({ role: 'assistant', content: null, tool_calls })];
+    const next = messageOf(await complete(gateway, { model: 'ask', tools: TOOLS, messages }));
+    expect(next.tool_calls).toMatchObject([{ function: { arguments: '{"n":2}' } }]);
+  });
+
+  it('if a person has answered the call before', async () => {
+    const first = await ask('ask');
+    const [run] = await gateway.store.list();
+    const response = { id: String(run?.runId).replace('run_', 'resp_') } as Resource;
+    const journal = await gateway.store.read(run?.runId ?? '');
+    const turn = journal.find(({ event }) => event.type === 'turn.completed')?.event;
+    const callId = turn?.type === 'turn.completed' ? turn.calls[0]?.callId : undefined;
+    expect(await gateway.tell(response, 'answer', { callId, output: 'no' })).toBe(200);
+    const messages = [GO, ...answered(first)];
+    const next = messageOf(await complete(gateway, { model: 'ask', tools: TOOLS, messages }));
+    expect(next.tool_calls).toMatchObject([{ function: { arguments: '{"n":2}' } }]);
+  });
+
+  it('if the response was not stored: its calls keep the ids of the provider', async () => {
+    const before = await runs();
+    const first = await ask('ask', { store: false });
+    expect(first.tool_calls).toMatchObject([{ id: 'call_0_0' }]);
+    const messages = [GO, ...answered(first)];
+    const body = { model: 'ask', tools: TOOLS, messages, store: false };
+    expect(messageOf(await complete(gateway, body)).tool_calls).toHaveLength(1);
+    expect(await runs()).toBe(before);
+  });
+});
