@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../../protocol/json.ts';
 import type { Failure, Gateway } from './gateway.ts';
 
-export type ToolCall = { id: string; type: string; function: { name: string; arguments: string } };
+type ToolCall = { id: string; type: string; function: { name: string; arguments: string } };
 export type Message = {
   role: string;
   content: string | null;
