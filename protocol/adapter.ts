@@ -10,6 +10,8 @@ export type Capabilities = {
   serverTools: boolean;
   /** How `output` is enforced: by the provider's own format, by a generated tool, or by instructions only. */
   structuredOutput: 'native' | 'tool' | 'instructions';
+  /** The provider has tools whose input is a text, which may follow a grammar. Default: `false`. */
+  customTools?: boolean;
   /** The provider can continue from a turn that it has stored. */
   continuation: boolean;
 };

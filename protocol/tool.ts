@@ -76,6 +76,8 @@ export interface Tool {
   readonly description: string;
   readonly inputSchema: JsonObject;
   readonly strict?: boolean;
+  /** See `ToolDefinition.custom`. */
+  readonly custom?: { readonly format?: JsonObject };
   readonly sideEffect: SideEffect;
   readonly timeoutMs?: number;
   /** Attempts after the first, for `none` and `idempotent` only. */
@@ -101,6 +103,6 @@ export interface ToolSource {
 }
 
 /** Returns the definition of a tool as sent to the model. */
-export function toolDefinition({ name, description, inputSchema, strict }: Tool): ToolDefinition {
-  return { name, description, inputSchema, ...omitUndefined({ strict }) };
+export function toolDefinition({ name, description, inputSchema, strict, custom }: Tool): ToolDefinition {
+  return { name, description, inputSchema, ...omitUndefined({ strict, custom }) };
 }

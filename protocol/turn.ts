@@ -35,6 +35,11 @@ export type ToolDefinition = {
   description: string;
   inputSchema: JsonObject;
   strict?: boolean;
+  /**
+   * The tool's input is a text: adapters with `customTools` declare it as such, with the provider's `format`. To other
+   * adapters it is a function of `inputSchema`, which has the text as `input`. A call's arguments are `{ input }`.
+   */
+  custom?: { format?: JsonObject };
 };
 
 /** Sampling and length settings that every provider supports in some form. */

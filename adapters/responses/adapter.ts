@@ -83,6 +83,7 @@ export function responsesAdapter(dialect: ResponsesDialect, options: ResponsesOp
       serverTools: true,
       structuredOutput: dialect.structuredOutput ?? 'native',
       continuation: dialect.remembers,
+      customTools: dialect.customTools === 'client',
     },
     connect: connector(dialect, options),
     send,

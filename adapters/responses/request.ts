@@ -50,14 +50,14 @@ export function bodyOf(request: ModelRequest, dialect: ResponsesDialect, options
       ...(options.stream ? { stream: true } : {}),
       ...(stored || !dialect.remembers ? {} : { store: false }),
       ...(options.encryptedReasoning ? { include: ['reasoning.encrypted_content'] } : {}),
-      ...(request.tools.length > 0 ? { tools: request.tools.map(toolInput) } : {}),
+      ...(request.tools.length > 0 ? { tools: request.tools.map(tool => toolInput(tool, dialect)) } : {}),
       ...(request.output ? { text: { format: formatInput(request.output, dialect) } } : {}),
       ...settingsInput(request.settings),
     },
     providerOptions,
   );
   const hasTools = Array.isArray(body.tools) && body.tools.length > 0;
-  return hasTools ? { ...toolSettings(request), ...body } : body;
+  return hasTools ? { ...toolSettings(request, dialect), ...body } : body;
 }
 
 /** Returns a function that converts transcripts that grow from call to call. */
@@ -88,22 +88,35 @@ function instructionsInput(
 }
 
 /** Providers refuse both members in a request without tools. */
-function toolSettings({ toolChoice, settings }: ModelRequest): JsonObject {
+function toolSettings({ toolChoice, settings, tools }: ModelRequest, dialect: ResponsesDialect): JsonObject {
   return {
-    tool_choice: choiceInput(toolChoice),
+    tool_choice: choiceInput(toolChoice, tools, dialect),
     ...omitUndefined({ parallel_tool_calls: settings.parallelToolCalls }),
   };
 }
 
-function choiceInput(choice: ToolChoice): JsonValue {
-  return typeof choice === 'string' ? choice : { type: 'function', name: choice.name };
+function choiceInput(
+  choice: ToolChoice,
+  tools: readonly ToolDefinition[],
+  dialect: ResponsesDialect,
+): JsonValue {
+  if (typeof choice === 'string') return choice;
+  const chosen = tools.find(({ name }) => name === choice.name);
+  return { type: chosen && isCustom(chosen, dialect) ? 'custom' : 'function', name: choice.name };
+}
+
+function isCustom({ custom }: ToolDefinition, { customTools }: ResponsesDialect): boolean {
+  return custom !== undefined && customTools === 'client';
 }
 
 /**
  * `strict` is always sent, because its default is true, which most schemas do not satisfy. A schema without a
  * strict form is sent unchanged. Providers require `properties` in an object schema.
  */
-function toolInput({ name, description, inputSchema, strict }: ToolDefinition): JsonObject {
+function toolInput(tool: ToolDefinition, dialect: ResponsesDialect): JsonObject {
+  const { name, description, inputSchema, strict } = tool;
+  if (isCustom(tool, dialect))
+    return { type: 'custom', name, description, ...omitUndefined({ format: tool.custom?.format }) };
   const parameters: JsonObject = { ...inputSchema, properties: objectOf(inputSchema.properties) };
   const strictForm = strict === true ? strictSchema(parameters) : undefined;
   return {

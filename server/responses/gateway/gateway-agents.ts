@@ -60,15 +60,15 @@ export class GatewayAgents {
     optionsFor: ProviderOptionsFor = () => undefined,
   ): { model: string; providerOptions?: JsonObject } {
     const model = this.#models.resolve(body.model);
-    const { provider } = this.#models.open(model);
-    assertSupported(provider, body);
-    return { model, ...omitUndefined({ providerOptions: optionsFor(provider) }) };
+    const adapter = this.#models.open(model);
+    assertSupported(adapter, body);
+    return { model, ...omitUndefined({ providerOptions: optionsFor(adapter.provider) }) };
   }
 
   /** Connects the MCP servers of a request. `used` are the tools that its conversation has called. */
   async equip(body: CreateBody, used: Exposed): Promise<Equipment> {
-    const { servers, close } = await this.#servers.connect(body.servers);
-    return { toolset: makeToolset(body.functions, servers, used), close };
+    const { servers, close } = await this.#servers.connect(body.tools);
+    return { toolset: makeToolset(body.tools, servers, used), close };
   }
 
   /** The agent of one request. */

@@ -4,7 +4,7 @@ import { omitUndefined } from '../../../protocol/json.ts';
 import type { Tool, ToolSource } from '../../../protocol/tool.ts';
 import { mcp } from '../../../tools/mcp.ts';
 import { invalid } from '../api-error.ts';
-import type { McpTool } from '../request/request-body.ts';
+import type { McpTool, RequestTool } from '../request/tool-schemas.ts';
 import { type GatewayConfig, isHttpUrl, type McpServerConfig } from './gateway-config.ts';
 
 /** A connected MCP server of one request. `error` is for the log, never for the client. */
@@ -40,9 +40,14 @@ export class GatewayServers {
    * Connects the hidden servers and those the request names. Throws a `ResponsesError` for a server that the request may
    * not use. `close` ends the connections of this request.
    */
-  async connect(asked: readonly McpTool[]): Promise<{ servers: ConnectedServer[]; close(): Promise<void> }> {
-    for (const [at, tool] of asked.entries()) {
+  async connect(
+    tools: readonly RequestTool[],
+  ): Promise<{ servers: ConnectedServer[]; close(): Promise<void> }> {
+    const asked: McpTool[] = [];
+    for (const [at, tool] of tools.entries()) {
+      if (tool.type !== 'mcp') continue;
       if (this.#configOf(tool.server_label) === undefined) this.#assertAllowed(tool, at);
+      asked.push(tool);
     }
     const opened: ToolSource[] = [];
     const { mcpServers } = this.#config;

@@ -101,6 +101,7 @@ function readChoice(
   if (typeof choice === 'string') return { first: choice };
   switch (choice.type) {
     case 'function':
+    case 'custom':
       return { first: { name: modelNameOf(exposed, choice.name) } };
     case 'mcp': {
       const names = namesOf(exposed, choice.server_label, choice.name);
@@ -165,7 +166,7 @@ const TAKE_PENALTIES: readonly string[] = [
  * Throws a `ResponsesError` for a parameter that the model's provider does not have, because ignoring it would change
  * the result.
  */
-export function assertSupported(provider: string, body: CreateBody): void {
+export function assertSupported({ provider, capabilities }: ModelAdapter, body: CreateBody): void {
   const refuse = (param: string) => {
     const message = `'${param}' is not supported for this model.`;
     return invalid(param, 'unsupported_parameter', message);
@@ -173,6 +174,9 @@ export function assertSupported(provider: string, body: CreateBody): void {
   for (const param of ['presence_penalty', 'frequency_penalty'] as const)
     if ((body[param] ?? 0) !== 0 && !TAKE_PENALTIES.includes(provider)) throw refuse(param);
   if ((body.top_logprobs ?? 0) !== 0) throw refuse('top_logprobs');
+  for (const [at, tool] of body.tools.entries())
+    if (tool.type === 'custom' && tool.format?.type === 'grammar' && capabilities.customTools !== true)
+      throw refuse(`tools[${at}].format`);
 }
 
 /** The options that only some providers have. */

@@ -1,7 +1,7 @@
-import { type JsonValue, omitUndefined } from '../../../protocol/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import type { Tool } from '../../../protocol/tool.ts';
 import { uniqueToolNames } from '../../../tools/unique-tool-names.ts';
-import type { FunctionTool, McpTool } from '../request/request-body.ts';
+import type { CustomTool, FunctionTool, McpTool, RequestTool } from '../request/tool-schemas.ts';
 import {
   type Exposed,
   type ExposedTool,
@@ -27,20 +27,17 @@ export type Toolset = {
 type Offered = { known: ExposedTool; tool: Tool };
 
 /**
- * Combines the client's functions with the servers' tools. A tool keeps the name under which the conversation called
- * it (`used`), so that a name in the history has one meaning. Otherwise functions keep their names, and a tool whose
+ * Combines the client's tools with the servers' tools. A tool keeps the name under which the conversation called
+ * it (`used`), so that a name in the history has one meaning. Otherwise the client's tools keep their names, and a tool whose
  * name is taken is `mcp_LABEL_NAME` for the model; visible tools take precedence over those of hidden servers. Clients
  * see each tool's own name.
  */
 export function makeToolset(
-  functions: readonly FunctionTool[],
+  requested: readonly RequestTool[],
   servers: readonly ConnectedServer[],
   used: Exposed = {},
 ): Toolset {
-  const declared = functions.map(declare => ({
-    known: { kind: 'function' as const, name: declare.name },
-    tool: functionTool(declare),
-  }));
+  const declared = requested.flatMap(clientTool);
   const offered = servers.flatMap(server =>
     offeredTools(server).map(tool => ({
       known: identify(tool, server),
@@ -132,9 +129,35 @@ function matches(tool: Tool, filter: Filter): boolean {
 /** Outputs of functions are kept in full, because a cut image is none. A request's body is smaller. */
 const MOST_OUTPUT_BYTES = 64 * 1024 * 1024;
 
+const CLIENT_SIDE = { sideEffect: 'once', retries: 0, approval: () => false } as const;
+
+/** A tool that the client runs. */
+function clientTool(declared: RequestTool): Offered[] {
+  if (declared.type === 'mcp') return [];
+  const { type: kind, name } = declared;
+  return [{ known: { kind, name }, tool: kind === 'custom' ? customTool(declared) : functionTool(declared) }];
+}
+
+/** A tool whose input is a text. To models without such tools it is a function with the text as its only parameter. */
+function customTool({ name, description, format }: CustomTool): Tool {
+  const input = { type: 'string', description: 'The text of the input, with nothing around it.' };
+  return {
+    ...CLIENT_SIDE,
+    name,
+    description: description ?? '',
+    inputSchema: { type: 'object', properties: { input }, required: ['input'], additionalProperties: false },
+    custom: omitUndefined({ format: format ?? undefined }) as JsonObject,
+    validate: value =>
+      isJsonObject(value) && typeof value.input === 'string'
+        ? { valid: true, value }
+        : { valid: false, message: 'expected an object with the text in "input"' },
+  };
+}
+
 /** A function that the client runs: its arguments are passed on without validation. */
 function functionTool({ name, description, parameters, strict }: FunctionTool): Tool {
   return {
+    ...CLIENT_SIDE,
     name,
     description: description ?? '',
     inputSchema: { type: 'object', properties: {}, ...parameters },

@@ -38,7 +38,13 @@ export async function readInputItems(input: readonly WireItem[], known: KnownIte
   return [...read, ...results];
 }
 
-const MADE_BY_MODEL: readonly unknown[] = ['message', 'reasoning', 'function_call', 'mcp_call'];
+const MADE_BY_MODEL: readonly unknown[] = [
+  'message',
+  'reasoning',
+  'function_call',
+  'custom_tool_call',
+  'mcp_call',
+];
 
 /**
  * Identifies the turn of an item; `undefined` for an item of no turn. Providers must see the calls of a turn together.
@@ -123,8 +129,17 @@ function textOf(item: Item): string {
     case 'reasoning':
       return item.text;
     case 'tool_call':
-      return JSON.stringify([item.callId, item.name, item.arguments]);
+      return JSON.stringify([item.callId, item.name, withoutSpace(item.arguments)]);
     default:
       return '';
+  }
+}
+
+/** The JSON text without space between its parts; other text unchanged. */
+function withoutSpace(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text));
+  } catch {
+    return text;
   }
 }

@@ -3,9 +3,9 @@ import type { JsonObject } from '../../../protocol/json.ts';
 import { invalid } from '../api-error.ts';
 import type { FoundResponse } from '../response-library.ts';
 import type { RunResponses, Span } from '../run-responses.ts';
-import { RESPONSES } from '../wire/response-spec.ts';
+import { isCustomTool, RESPONSES } from '../wire/response-spec.ts';
 import { itemIdOf } from '../wire/wire-ids.ts';
-import { wireInput, wireOutput } from '../wire/wire-input.ts';
+import { resultHead, wireInputs, wireOutput } from '../wire/wire-input.ts';
 
 /** The input items of a response, without decisions and results of calls. */
 export function inputOf({ entries }: RunResponses, { seq, to, spec }: Span): Item[] {
@@ -26,7 +26,7 @@ export function inputOf({ entries }: RunResponses, { seq, to, spec }: Span): Ite
 
 /** All input items of a response in wire format, in order. */
 export function inputItemsOf({ run, span }: FoundResponse): JsonObject[] {
-  if (span.seq === 1) return inputOf(run, span).flatMap(wireInput);
+  if (span.seq === 1) return wireInputs(inputOf(run, span), span.spec.exposed);
   const { decisions, messages } = span.spec;
   return run.entries.slice(span.seq, span.to ?? undefined).flatMap(({ seq, event }): JsonObject[] => {
     if (!('by' in event) || event.by !== RESPONSES) return [];
@@ -50,15 +50,16 @@ export function inputItemsOf({ run, span }: FoundResponse): JsonObject[] {
         return [
           {
             id,
-            type: 'function_call_output',
-            status: 'completed',
+            ...resultHead({ isCustom: isCustomTool(run.tools.of(callId)) }),
             call_id: callId,
             output: wireOutput(output),
           },
         ];
       }
       case 'message.received':
-        return event.items.filter(({ id = '' }) => messages.includes(id)).flatMap(wireInput);
+        return event.items
+          .filter(({ id = '' }) => messages.includes(id))
+          .flatMap(item => wireInputs([item], {}));
       default:
         return [];
     }

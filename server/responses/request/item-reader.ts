@@ -40,6 +40,18 @@ export class ItemReader {
             arguments: this.text('arguments', ''),
           },
         ];
+      case 'custom_tool_call':
+        return [
+          {
+            ...this.#id(),
+            type: 'tool_call',
+            callId: this.text('call_id'),
+            name: this.text('name'),
+            arguments: JSON.stringify({ input: this.text('input', '') }),
+            opaque: { provider: PROVIDER, data: { custom: true } },
+          },
+        ];
+      case 'custom_tool_call_output':
       case 'function_call_output':
         return [
           {
@@ -232,9 +244,11 @@ export class ItemReader {
     ];
   }
 
-  /** The tool of a call that the gateway ran; `undefined` for other items. */
+  /** The tool of a call that the gateway ran or of a custom tool call; `undefined` for other items. */
   tool(): ExposedTool | undefined {
-    if (this.wire.type !== 'mcp_call') return undefined;
+    const { type } = this.wire;
+    if (type === 'custom_tool_call') return { kind: 'custom', name: this.text('name') };
+    if (type !== 'mcp_call') return undefined;
     return { label: this.text('server_label', ''), name: this.text('name') };
   }
 

@@ -186,7 +186,7 @@ function itemsAt(
   const callId = calls[place]?.callId ?? '';
   const call = items.find(item => item.type === 'tool_call' && item.callId === callId);
   if (call?.type !== 'tool_call') return undefined;
-  if (kind === 'fc') return [call];
+  if (kind === 'fc' || kind === 'ctc') return [call];
   if (kind === 'mcpr') {
     const tool = run.tools.of(callId);
     const { name, label } = isServerTool(tool) ? tool : { name: call.name, label: '' };

@@ -1,6 +1,7 @@
 import type { JsonObject, JsonValue } from '../../../protocol/json.ts';
 import type { CallTools } from '../gateway/call-tools.ts';
-import { isServerTool, type ServerTool } from './response-spec.ts';
+import { customCall } from './custom-call.ts';
+import { isCustomTool, isServerTool, type ServerTool } from './response-spec.ts';
 import type { ResponseWriter } from './response-writer.ts';
 import { itemIdOf } from './wire-ids.ts';
 
@@ -86,9 +87,16 @@ export class CallWriter {
     this.#writer.close(this.#writer.open(item), item);
   }
 
-  /** Writes a call of a client function. */
+  /** Writes a call of the client's function or custom tool. */
   handOver(call: PlacedCall): void {
-    const { name } = this.#tools.of(call.callId) ?? call;
+    const tool = this.#tools.of(call.callId);
+    const made = { ...call, name: tool?.name ?? call.name };
+    if (isCustomTool(tool)) this.#handOverCustom(made);
+    else this.#handOverFunction(made);
+  }
+
+  #handOverFunction(call: PlacedCall): void {
+    const { name } = call;
     const item = {
       id: itemIdOf({ ...call, kind: 'fc' }),
       type: 'function_call',
@@ -105,6 +113,17 @@ export class CallWriter {
       name,
       arguments: item.arguments,
     });
+    this.#writer.close(index, item);
+  }
+
+  #handOverCustom(call: PlacedCall): void {
+    const id = itemIdOf({ ...call, kind: 'ctc' });
+    const item = customCall({ ...call, id });
+    const { input } = item;
+    const index = this.#writer.open({ ...item, status: 'in_progress', input: '' });
+    const place = { item_id: id, output_index: index };
+    if (input !== '') this.#writer.write('response.custom_tool_call_input.delta', { ...place, delta: input });
+    this.#writer.write('response.custom_tool_call_input.done', { ...place, input });
     this.#writer.close(index, item);
   }
 

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { isJsonObject, type JsonObject, omitUndefined, toJson } from '../../../protocol/json.ts';
 import type { CreateBody } from '../request/request-body.ts';
+import type { McpTool, RequestTool } from '../request/tool-schemas.ts';
 
 /**
  * A tool of an MCP server: the server's label, the tool's name on the server, and `target`, which distinguishes servers
@@ -82,6 +83,11 @@ export function isServerTool(tool: ExposedTool | undefined): tool is ServerTool 
   return tool !== undefined && !('kind' in tool);
 }
 
+/** Whether the tool is a custom tool of the client. */
+export function isCustomTool(tool: ExposedTool | undefined): boolean {
+  return tool !== undefined && 'kind' in tool && tool.kind === 'custom';
+}
+
 /** Whether both are the same tool: of the client by name, else of the same server and target. */
 export function isSameTool(one: ExposedTool | undefined, other: ExposedTool | undefined): boolean {
   if (one === undefined || other === undefined) return one === other;
@@ -128,23 +134,33 @@ export function readNote(value: unknown): ResponseNote | undefined {
 }
 
 /** The request without its input and without credentials, safe to store and show. */
-export function withoutSecrets({ input: _, functions, servers, ...rest }: CreateBody): JsonObject {
-  const tools = [
-    ...functions.map(({ type, name, description, parameters, strict }) => ({
-      type,
-      name,
-      description: description ?? null,
-      parameters: parameters ?? null,
-      strict: strict ?? null,
-    })),
-    ...servers.map(describeServer),
-  ];
-  const kept = toJson({ ...rest, tools });
+export function withoutSecrets({ input: _, tools: sent, ...rest }: CreateBody): JsonObject {
+  const kept = toJson({ ...rest, tools: sent.map(describeTool) });
   return isJsonObject(kept) ? kept : {};
 }
 
+function describeTool(tool: RequestTool) {
+  switch (tool.type) {
+    case 'function': {
+      const { type, name, description = null, parameters = null, strict = null } = tool;
+      return { type, name, description, parameters, strict };
+    }
+    case 'custom': {
+      const { type, name, description, format } = tool;
+      return {
+        type,
+        name,
+        ...omitUndefined({ description: description ?? undefined }),
+        format: format ?? { type: 'text' },
+      };
+    }
+    case 'mcp':
+      return describeServer(tool);
+  }
+}
+
 /** Only fields that hold no secrets. Other fields and the query of the URL may contain tokens. */
-function describeServer(server: CreateBody['servers'][number]) {
+function describeServer(server: McpTool) {
   const { type, server_label, server_url, server_description, allowed_tools, require_approval } = server;
   const url = server_url == null || !URL.canParse(server_url) ? null : new URL(server_url);
   return {

@@ -1,11 +1,26 @@
 import { partsOfOutput } from '../../../adapters/turn/result-content.ts';
-import type { Item, Part } from '../../../protocol/item.ts';
+import type { Item, Part, ToolCallItem } from '../../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
 import { asText } from './call-writer.ts';
+import { customCall } from './custom-call.ts';
+import { type Exposed, isCustomTool, toolNamed } from './response-spec.ts';
 import { toolListItem } from './tool-list.ts';
 
-/** An input item in the format of `input_items`. A call that a gateway ran appears as a function call. */
-export function wireInput(item: Item): JsonObject[] {
+/** Input items in the format of `input_items`. A call that a gateway ran appears as a function call. */
+export function wireInputs(items: readonly Item[], exposed: Exposed): JsonObject[] {
+  const custom = new Set(
+    items.flatMap(item => (item.type === 'tool_call' && isCustomCall(item, exposed) ? [item.callId] : [])),
+  );
+  return items.flatMap(item => wireInput(item, custom));
+}
+
+/** The type and status of a result. */
+export function resultHead({ isCustom }: { isCustom: boolean }) {
+  return { type: isCustom ? 'custom_tool_call_output' : 'function_call_output', status: 'completed' };
+}
+
+/** `custom` are the ids of calls of custom tools. */
+function wireInput(item: Item, custom: ReadonlySet<string>): JsonObject[] {
   const id = item.id ?? null;
   switch (item.type) {
     case 'message': {
@@ -24,14 +39,14 @@ export function wireInput(item: Item): JsonObject[] {
       ];
     case 'tool_call': {
       const { callId, name, arguments: written } = item;
+      if (custom.has(callId)) return [customCall({ id, callId, name, arguments: written })];
       return [{ id, type: 'function_call', status: 'completed', call_id: callId, name, arguments: written }];
     }
     case 'tool_result':
       return [
         {
           id,
-          type: 'function_call_output',
-          status: 'completed',
+          ...resultHead({ isCustom: custom.has(item.callId) }),
           call_id: item.callId,
           output: wireOutput(item.output),
         },
@@ -49,6 +64,11 @@ export function wireInput(item: Item): JsonObject[] {
     case 'provider_item':
       return [];
   }
+}
+
+function isCustomCall({ name, opaque }: ToolCallItem, exposed: Exposed): boolean {
+  const isMarked = isJsonObject(opaque?.data) && opaque.data.custom === true;
+  return isMarked || isCustomTool(toolNamed(exposed, name));
 }
 
 /** A part of a message or a result in the API's format; `isOutput`: as a part of the model's message. */

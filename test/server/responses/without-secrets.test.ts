@@ -11,7 +11,7 @@ test('a request is kept without anything of a server that may give access', () =
     access_token: 'hidden-4',
     require_approval: 'never' as const,
   };
-  const body = { model: 'm', input: [], functions: [], servers: [server] } as unknown;
+  const body = { model: 'm', input: [], tools: [server] } as unknown;
   const kept = withoutSecrets(body as Parameters<typeof withoutSecrets>[0]);
   expect(JSON.stringify(kept)).not.toContain('hidden');
   expect(kept.tools).toEqual([

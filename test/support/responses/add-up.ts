@@ -10,6 +10,8 @@ const DELTAS = new Set([
   'response.reasoning_summary_text.delta',
   'response.function_call_arguments.delta',
   'response.mcp_call_arguments.delta',
+  'response.custom_tool_call_input.delta',
+  'response.code_interpreter_call_code.delta',
 ]);
 
 /**
@@ -37,6 +39,8 @@ export function addUp(events: readonly WireEvent[]): Item[] {
     if (DELTAS.has(event.type)) item.deltas += String(event.delta);
     if (event.type.endsWith('_text.done')) item.done = String(event.text);
     if (event.type.endsWith('_arguments.done')) item.done = String(event.arguments);
+    if (event.type.endsWith('_input.done')) item.done = String(event.input);
+    if (event.type.endsWith('_code.done')) item.done = String(event.code);
     if (event.type === 'response.output_item.done') {
       item.closed = event.item as Item;
       check(item.closed.id === item.id, 'an item has another id when it is done');
@@ -54,7 +58,9 @@ export function addUp(events: readonly WireEvent[]): Item[] {
 
 function textOf(item: Item): unknown {
   const parts = (item.content ?? item.summary) as JsonObject[] | undefined;
-  return parts === undefined ? item.arguments : parts.map(({ text }) => text).join('');
+  return parts === undefined
+    ? (item.arguments ?? item.input ?? item.code)
+    : parts.map(({ text }) => text).join('');
 }
 
 function check(holds: boolean, message: string): void {

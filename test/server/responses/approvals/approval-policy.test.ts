@@ -3,7 +3,7 @@ import * as z from 'zod';
 import type { JsonObject } from '../../../../protocol/json.ts';
 import { gatewayConfigSchema } from '../../../../server/responses/gateway/gateway-config.ts';
 import { needsApproval } from '../../../../server/responses/gateway/toolset.ts';
-import type { McpTool } from '../../../../server/responses/request/request-body.ts';
+import type { McpTool } from '../../../../server/responses/request/tool-schemas.ts';
 import { tool } from '../../../../tools/agent/index.ts';
 
 describe('whether a call needs approval', () => {
