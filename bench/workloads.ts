@@ -1,6 +1,7 @@
 import type { Workload } from './workload.ts';
 import { chart } from './workloads/chart.ts';
 import { conversation } from './workloads/conversation.ts';
+import { gateway } from './workloads/gateway.ts';
 import { growth } from './workloads/growth.ts';
 import { importing } from './workloads/import.ts';
 import { inFlight } from './workloads/in-flight.ts';
@@ -18,6 +19,7 @@ export const workloads: readonly Workload[] = [
   steps,
   conversation,
   inFlight,
+  gateway,
   chart,
   importing,
 ];

@@ -1,0 +1,70 @@
+/**
+ * The servers that the `gateway` workload compares, each in its own process: `node --expose-gc bench/gateway/server.ts
+ * CONTENDER UPSTREAM`. `proxy` passes requests on to the upstream without reading them. The process sends its port when
+ * it listens, and its CPU time and memory when asked.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { ReadableStream } from 'node:stream/web';
+import { systemHost } from '../../engine/driver/host.ts';
+import type { Store } from '../../protocol/store.ts';
+import { createRunsApp } from '../../server/app.ts';
+import { gatewayConfigSchema } from '../../server/responses/gateway/gateway-config.ts';
+import { createResponsesApi } from '../../server/responses/responses-api.ts';
+import { serveRuns } from '../../server/serve.ts';
+import { memory } from '../../stores/memory.ts';
+import { sqlite } from '../../stores/sqlite.ts';
+
+/** CPU time of the process in ms, and its heap and buffers in bytes after a garbage collection. */
+export type Spent = { cpuMs: number; bytes: number };
+
+const [contender = '', upstream = ''] = process.argv.slice(2);
+const port = contender === 'proxy' ? await serveProxy() : await serveGateway();
+process.on('message', () => process.send?.(measure()));
+process.on('disconnect', () => process.exit());
+process.send?.({ port });
+
+function measure(): Spent {
+  globalThis.gc?.();
+  const { user, system } = process.cpuUsage();
+  const { heapUsed, external } = process.memoryUsage();
+  return { cpuMs: (user + system) / 1000, bytes: heapUsed + external };
+}
+
+async function serveProxy(): Promise<number> {
+  const server = createServer(async (request, response) => {
+    const answer = await fetch(`${upstream}${request.url?.replace(/^\/v1/, '')}`, {
+      method: request.method ?? 'GET',
+      headers: { 'content-type': 'application/json' },
+      body: Readable.toWeb(request) as globalThis.ReadableStream,
+      duplex: 'half',
+    });
+    response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? '' });
+    await pipeline(Readable.fromWeb(answer.body as ReadableStream), response);
+  });
+  await new Promise<void>(done => server.listen(0, '127.0.0.1', done));
+  return (server.address() as AddressInfo).port;
+}
+
+async function serveGateway(): Promise<number> {
+  process.env.OPENAI_BASE_URL = upstream;
+  process.env.OPENAI_API_KEY = 'unused';
+  const store = openStore();
+  const log = (line: string) => console.error(line);
+  const gateway = gatewayConfigSchema.parse({});
+  const api = createResponsesApi({ store, host: systemHost, gateway, model: 'openai:stand-in', log });
+  const app = createRunsApp({ store, agents: new Map(), mounted: [api], log });
+  return (await serveRuns(app, { host: '127.0.0.1', port: 0 })).port;
+}
+
+function openStore(): Store {
+  if (contender === 'gateway, memory') return memory();
+  const folder = mkdtempSync(join(tmpdir(), 'agentchart-bench-'));
+  process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+  return sqlite(join(folder, 'runs.db'));
+}
