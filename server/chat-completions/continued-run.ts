@@ -8,7 +8,8 @@
  */
 import { digestOf } from '../../engine/journal/digest.ts';
 import {
-  canonicalJson,
+  isJsonObject,
+  isTooDeep,
   type JsonObject,
   type JsonValue,
   omitUndefined,
@@ -66,7 +67,7 @@ export async function findContinuation(
   for (const { id, named: place, function: sent } of calls) {
     const call = place?.responseId === named.responseId ? made[place.place] : undefined;
     if (call === undefined || call.name !== sent.name) return undefined;
-    if (canonical(call.arguments) !== canonical(sent.arguments)) return undefined;
+    if (!agree(parsed(call.arguments), parsed(sent.arguments))) return undefined;
     ids.set(id, call.callId);
   }
   if (ids.size !== made.length) return undefined;
@@ -77,13 +78,28 @@ export async function findContinuation(
   };
 }
 
-/** Arguments as canonical JSON: clients parse them and write them again. */
-function canonical(written: string): string {
+/** The arguments of a call. What is no JSON, or nested too deep, is compared as text. */
+function parsed(written: string): JsonValue {
+  if (isTooDeep(written)) return written;
   try {
-    return canonicalJson(JSON.parse(written || '{}'));
+    return JSON.parse(written || '{}');
   } catch {
     return written;
   }
+}
+
+/**
+ * Whether arguments are the same, apart from members that only one of them has: clients that validate arguments send back
+ * what their schema made of them, without unknown members and with defaults.
+ */
+function agree(one: JsonValue, other: JsonValue): boolean {
+  if (Array.isArray(one) && Array.isArray(other))
+    return one.length === other.length && one.every((value, at) => agree(value, other[at] ?? null));
+  if (!isJsonObject(one) || !isJsonObject(other)) return one === other;
+  return Object.entries(one).every(([name, value]) => {
+    const there = Object.hasOwn(other, name) ? other[name] : undefined;
+    return there === undefined || agree(value, there);
+  });
 }
 
 function ignoreMissing(error: unknown): undefined {
