@@ -47,6 +47,8 @@ export type MountedApi = {
   prefix: string;
   add(app: Hono<RunsEnv>): void;
   answerError(c: Context<RunsEnv>, error: Error): Response;
+  /** Ends its streams, because the server shuts down. */
+  close?(): void;
 };
 
 /** The runs API without a socket; `serveRuns` listens. */
@@ -153,6 +155,7 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
     close: () => {
       recovery.stop();
       held.close();
+      for (const api of mounted) api.close?.();
     },
   };
 

@@ -5,7 +5,7 @@ import type { Caller } from '../access/caller.ts';
 import type { MountedApi } from '../app.ts';
 import { readBody } from '../read-body.ts';
 import { ResponsesError } from '../responses/api-error.ts';
-import type { LiveResponse } from '../responses/follow-response.ts';
+import type { LiveResponse } from '../responses/live/live-response.ts';
 import { failureOf, finishedResponse, REQUEST_LIMITS, respondWithEvents } from '../responses/respond.ts';
 import type { ResponsesService } from '../responses/responses-service.ts';
 import type { RunsEnv } from '../runs-env.ts';

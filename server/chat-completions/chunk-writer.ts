@@ -58,6 +58,8 @@ class ChunkWriter {
         return this.#finish(response);
       case 'response.failed':
         return [errorOf(response)];
+      case 'error':
+        return isJsonObject(event.error) ? [{ error: event.error }] : [];
       default:
         return [];
     }

@@ -12,11 +12,13 @@ import { nonDrivingStore } from '../../stores/non-driving-store.ts';
 import { createAgent } from '../../tools/agent/agent.ts';
 import type { Caller } from '../access/caller.ts';
 import { invalid } from './api-error.ts';
-import { followResponse, type LiveResponse } from './follow-response.ts';
 import { holdCalls } from './gateway/call-tools.ts';
 import type { Equipment, GatewayAgents } from './gateway/gateway-agents.ts';
 import { budgetOf, mostToolCalls } from './gateway/request-agent.ts';
 import type { Toolset } from './gateway/toolset.ts';
+import type { LiveResponse } from './live/live-response.ts';
+import type { LiveResponses } from './live/live-responses.ts';
+import { ResponseFeed } from './live/response-feed.ts';
 import { nameCalls, usedIn } from './request/call-origins.ts';
 import { decisionOf, limitApprovals } from './request/limit-approvals.ts';
 import type { Plan, Verdict } from './request/plan.ts';
@@ -25,7 +27,9 @@ import type { CreateBody } from './request/request-body.ts';
 import type { FoundResponse, ResponseLibrary } from './response-library.ts';
 import { divideJournal, type RunResponses } from './run-responses.ts';
 import { submitCommands } from './submit-commands.ts';
+import type { ResponseHead } from './wire/response-object.ts';
 import {
+  CLIENT,
   type Exposed,
   isSameTool,
   isServerTool,
@@ -40,9 +44,13 @@ type RequestRunsOptions = {
   store: Store;
   host: Host;
   library: ResponseLibrary;
+  live: LiveResponses;
   agents: GatewayAgents;
   log(line: string): void;
 };
+
+/** The number of the first event of a response that is read from its journal and has been streamed before. */
+const JOURNAL_NUMBERS = 1_000_000;
 
 /** A validated request with its resolved model string, who sent it, and the further options for its provider. */
 export type ModelRequest = { body: CreateBody; model: string; caller: Caller; providerOptions?: JsonObject };
@@ -53,15 +61,18 @@ type Prepared = Equipment & ModelRequest & { used: Exposed };
 export class RequestRuns {
   readonly #options: RequestRunsOptions;
   readonly #library: ResponseLibrary;
+  readonly #live: LiveResponses;
 
   constructor(options: RequestRunsOptions) {
     this.#options = options;
     this.#library = options.library;
+    this.#live = options.live;
   }
 
   /** Carries out a plan. Throws a `ResponsesError` if the run refuses the request. */
   async carryOut(plan: Plan, request: ModelRequest): Promise<LiveResponse> {
-    if (plan.type === 'repeat') return await this.#repeat(plan.found);
+    if (plan.type === 'repeat') return await this.repeat(plan.found);
+    this.#live.assertOpen();
     const used = usedIn(plan);
     const equipment = { ...(await this.#options.agents.equip(request.body, used)), used };
     try {
@@ -147,17 +158,57 @@ export class RequestRuns {
     return { runId, state: loaded.state };
   }
 
-  /** Follows the run without submitting or driving anything. */
-  async #repeat({ run, span }: FoundResponse): Promise<LiveResponse> {
-    const store = (await this.#library.storeOf(run.runId)) ?? this.#options.store;
-    const agent = createAgent({ name: RESPONSES, store: nonDrivingStore(store), host: this.#options.host });
+  /** A reader of a response that exists already. It gets the events as they were made here, or else the journal's. */
+  async repeat(found: FoundResponse): Promise<LiveResponse> {
+    const feed = this.#live.find(found.span.id);
+    return feed?.keeps(-1) === true ? feed.attach() : await this.#readJournal(found, 0);
+  }
+
+  /**
+   * A reader of a response, and the number of the event after which it has to begin; by default it begins at the first.
+   *
+   * Events that were made here have the numbers that earlier readers saw. The events of a journal lack the deltas, so
+   * they have other numbers: from `JOURNAL_NUMBERS` on, always the same. A client with a number that cannot be found
+   * gets all events of the journal, from `response.created` on.
+   */
+  async resume(
+    found: FoundResponse,
+    startingAfter?: number,
+  ): Promise<{ live: LiveResponse; after?: number | undefined }> {
+    const isLive = startingAfter === undefined || startingAfter < JOURNAL_NUMBERS;
+    const feed = isLive ? this.#live.find(found.span.id) : undefined;
+    if (feed?.keeps(startingAfter ?? -1) === true) return { live: feed.attach(), after: startingAfter };
+    const { stream, background } = found.span.spec.request;
+    const wasNumbered = startingAfter !== undefined || stream === true || background === true;
+    const live = await this.#readJournal(found, wasNumbered ? JOURNAL_NUMBERS : 0);
+    return { live, after: isLive ? undefined : startingAfter };
+  }
+
+  /** Cancels the run of a response in progress, and waits for its end. */
+  async cancel(responseId: string, runId: string): Promise<void> {
+    const run = this.#live.find(responseId)?.run ?? (await this.#openToRead(runId));
+    const result = await run.cancel({ by: CLIENT, reason: 'The client cancelled the response.' });
+    if (result.accepted) await run.settled();
+  }
+
+  /** Opens a run that this process does not drive. */
+  async #openToRead(runId: string): Promise<Run> {
     const { host } = this.#options;
-    return followResponse(await agent.open(run.runId), span, { host, from: span.from });
+    const store = (await this.#library.storeOf(runId)) ?? this.#options.store;
+    return await createAgent({ name: RESPONSES, store: nonDrivingStore(store), host }).open(runId);
+  }
+
+  /** Follows the run without submitting or driving anything. */
+  async #readJournal({ run, span }: FoundResponse, firstNumber: number): Promise<LiveResponse> {
+    const { host } = this.#options;
+    const { closing } = this.#live;
+    const options = { host, from: span.from, firstNumber, closing, whenUnread: 'stop' } as const;
+    return new ResponseFeed(await this.#openToRead(run.runId), span, options).attach();
   }
 
   #follow(
     run: Run,
-    head: { id: string; createdAt: number; spec: ResponseSpec },
+    head: ResponseHead,
     { from, isStored, close }: { from: number; isStored: boolean; close(): Promise<void> },
   ): LiveResponse {
     const { host, log } = this.#options;
@@ -171,7 +222,13 @@ export class RequestRuns {
       })
       .catch(() => {})
       .finally(() => void close());
-    return followResponse(run, head, { host, from, settled, log, cancelWhenLeft: !isStored });
+    const whenUnread = isStored ? 'keep' : 'cancel';
+    const isBackground = head.spec.request.background === true;
+    const { closing } = this.#live;
+    const options = { host, from, settled, closing, log, whenUnread, isBackground } as const;
+    const feed = new ResponseFeed(run, head, options);
+    this.#live.add(feed, settled);
+    return feed.attach();
   }
 
   /** Logs the calls in doubt with the command that resolves them. Clients do not see runs. */

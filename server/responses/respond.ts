@@ -5,15 +5,20 @@ import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import { BODY_LIMITS } from '../read-body.ts';
 import type { RunsEnv } from '../runs-env.ts';
 import { describeResponsesError, type ErrorType, ResponsesError } from './api-error.ts';
-import type { LiveResponse } from './follow-response.ts';
+import type { LiveResponse } from './live/live-response.ts';
 import { type StreamFormat, streamEvents } from './response-stream.ts';
 
 /** Larger than for other routes, because images and files are part of the body. */
 export const REQUEST_LIMITS = { ...BODY_LIMITS, maxBytes: 32 * 1024 * 1024 };
 
-/** Answers with the events of a response, in the format of a protocol. */
-export function respondWithEvents(c: Context<RunsEnv>, live: LiveResponse, format: StreamFormat): Response {
-  return c.body(streamEvents(live, format), 200, {
+/** Answers with the events of a response, by default all, in the format of a protocol. */
+export function respondWithEvents(
+  c: Context<RunsEnv>,
+  live: LiveResponse,
+  format: StreamFormat,
+  after?: number,
+): Response {
+  return c.body(streamEvents(live, format, after), 200, {
     'Content-Type': 'text/event-stream; charset=utf-8',
     'X-Accel-Buffering': 'no',
   });
@@ -25,7 +30,11 @@ export function respondWithEvents(c: Context<RunsEnv>, live: LiveResponse, forma
  */
 export async function finishedResponse(c: Context<RunsEnv>, live: LiveResponse): Promise<JsonObject> {
   c.req.raw.signal.addEventListener('abort', () => live.leave());
-  const response = await live.finished();
+  const response = await live.finished().catch(error => {
+    // The run goes on in the next process. A repeated request would start another.
+    c.header('x-should-retry', 'false');
+    throw error;
+  });
   if (response.status !== 'failed') return response;
   const retryAfter = live.retryAfter();
   if (retryAfter === null) c.header('x-should-retry', 'false');

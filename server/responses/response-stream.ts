@@ -1,4 +1,5 @@
-import type { LiveResponse } from './follow-response.ts';
+import { errorEvent } from './api-error.ts';
+import type { LiveResponse } from './live/live-response.ts';
 import type { WireEvent } from './wire/response-writer.ts';
 
 /** The longest silence in a stream, in ms. */
@@ -21,16 +22,24 @@ export const RESPONSE_EVENTS: StreamFormat = {
   keepAlive: ': here\n\n',
 };
 
-/** The events of a response as server-sent events of a protocol, at the reader's pace. */
-export function streamEvents(live: LiveResponse, format: StreamFormat): ReadableStream<Uint8Array> {
-  const events = live.events();
+/**
+ * The events of a response after number `after` as server-sent events of a protocol, at the reader's pace. A stream that
+ * cannot go on, because the server shuts down, has an `error` event as its last.
+ */
+export function streamEvents(
+  live: LiveResponse,
+  format: StreamFormat,
+  after?: number,
+): ReadableStream<Uint8Array> {
+  const events = live.events(after);
   const encoder = new TextEncoder();
   let pending: Promise<IteratorResult<WireEvent, void>> | null = null;
+  let last = after ?? -1;
   return new ReadableStream(
     {
       async pull(controller) {
         for (;;) {
-          pending ??= events.next();
+          pending ??= events.next().catch((thrown: unknown) => ({ value: errorEvent(thrown, last + 1) }));
           const step = await withinTime(pending);
           if (step === null) return controller.enqueue(encoder.encode(format.keepAlive));
           pending = null;
@@ -38,6 +47,7 @@ export function streamEvents(live: LiveResponse, format: StreamFormat): Readable
             controller.enqueue(encoder.encode(format.end));
             return controller.close();
           }
+          last = step.value.sequence_number;
           const text = format.write(step.value);
           if (text !== '') return controller.enqueue(encoder.encode(text));
         }

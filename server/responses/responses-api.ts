@@ -4,6 +4,7 @@ import { isJsonObject } from '../../protocol/json.ts';
 import type { MountedApi } from '../app.ts';
 import { readBody } from '../read-body.ts';
 import type { RunsEnv } from '../runs-env.ts';
+import { invalid } from './api-error.ts';
 import { addModelRoutes } from './model-routes.ts';
 import { inputItemsOf, pageOf } from './request/input-listing.ts';
 import { answerOpenAIError, finishedResponse, REQUEST_LIMITS, respondWithEvents } from './respond.ts';
@@ -23,6 +24,7 @@ export function createResponsesApi(options: ResponsesServiceOptions): ResponsesA
       addRoutes(app, service);
       addModelRoutes(app, service);
     },
+    close: () => service.endStreams(),
     answerError: (c, thrown) => answerOpenAIError(c, thrown, options.log),
   };
 }
@@ -32,6 +34,10 @@ function addRoutes(app: Hono<RunsEnv>, service: ResponsesService): void {
     const value = await readBody(c.req.raw, z.unknown(), REQUEST_LIMITS);
     const live = await service.create(value, c.get('caller'));
     if (isJsonObject(value) && value.stream === true) return respondWithEvents(c, live, RESPONSE_EVENTS);
+    if (isJsonObject(value) && value.background === true) {
+      live.leave();
+      return c.json(live.response);
+    }
     return c.json(await finishedResponse(c, live));
   });
   app.post('/v1/responses/input_tokens', async c => {
@@ -39,7 +45,17 @@ function addRoutes(app: Hono<RunsEnv>, service: ResponsesService): void {
     const tokens = await service.countInput(value, c.get('caller'));
     return c.json({ object: 'response.input_tokens', input_tokens: tokens });
   });
-  app.get('/v1/responses/:id', async c => c.json(await service.retrieve(c.req.param('id'), c.get('caller'))));
+  app.get('/v1/responses/:id', async c => {
+    const id = c.req.param('id');
+    const caller = c.get('caller');
+    if (c.req.query('stream') !== 'true') return c.json(await service.retrieve(id, caller));
+    const startingAfter = readNumber(c.req.query('starting_after'));
+    const { live, after } = await service.resume(id, caller, startingAfter);
+    return respondWithEvents(c, live, RESPONSE_EVENTS, after);
+  });
+  app.post('/v1/responses/:id/cancel', async c =>
+    c.json(await service.cancel(c.req.param('id'), c.get('caller'))),
+  );
   app.delete('/v1/responses/:id', async c => {
     const id = c.req.param('id');
     await service.delete(id, c.get('caller'));
@@ -50,4 +66,10 @@ function addRoutes(app: Hono<RunsEnv>, service: ResponsesService): void {
     const { order, after, limit } = c.req.query();
     return c.json(pageOf(inputItemsOf(found), { order, after, limit }));
   });
+}
+
+function readNumber(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw invalid('starting_after', 'invalid_value', "'starting_after' is not valid: expected an integer.");
 }

@@ -6,11 +6,12 @@ import type { RunRecord, Store } from '../../protocol/store.ts';
 import { nonDrivingStore } from '../../stores/non-driving-store.ts';
 import { type Agent, createAgent } from '../../tools/agent/agent.ts';
 import type { Caller } from '../access/caller.ts';
-import { ResponsesError } from './api-error.ts';
-import type { LiveResponse } from './follow-response.ts';
+import { invalid, ResponsesError } from './api-error.ts';
 import { GatewayAgents, type ProviderOptionsFor } from './gateway/gateway-agents.ts';
 import type { GatewayConfig } from './gateway/gateway-config.ts';
 import { KeyedMutex } from './keyed-mutex.ts';
+import type { LiveResponse } from './live/live-response.ts';
+import { LiveResponses } from './live/live-responses.ts';
 import { planRequest } from './request/plan-request.ts';
 import { transcriptFor } from './request/plan-transcript.ts';
 import { readCreateBody } from './request/request-body.ts';
@@ -31,9 +32,10 @@ export type ResponsesServiceOptions = {
  * The gateway: the Responses API on top of runs.
  *
  * A request is validated (`request/request-body.ts`), planned against the stored runs (`request/plan-request.ts`) and
- * carried out (`request-runs.ts`) with an agent made from the request and the configuration (`gateway/`). The run's events are translated
- * into a response and its stream (`wire/translation.ts`). The journal is the only record: a response is a span of
- * entries (`run-responses.ts`) and is translated again whenever it is retrieved.
+ * carried out (`request-runs.ts`) with an agent made from the request and the configuration (`gateway/`). The run's
+ * events are translated into a response and its stream (`wire/translation.ts`), which readers share (`live/`). The
+ * journal is the only record: a response is a span of entries (`run-responses.ts`) and is translated again whenever it
+ * is retrieved.
  *
  * V1 Every request starts or continues a run; the chart decides what happens in it.
  * V2 A request is durable before anything is done for it: in `run.started`, or in a `run.noted` event.
@@ -44,6 +46,7 @@ export class ResponsesService {
   readonly #options: ResponsesServiceOptions;
   readonly #agents: GatewayAgents;
   readonly #library: ResponseLibrary;
+  readonly #live = new LiveResponses();
   readonly #runs: RequestRuns;
   readonly #mutex = new KeyedMutex();
 
@@ -51,7 +54,12 @@ export class ResponsesService {
     this.#options = options;
     this.#agents = new GatewayAgents(options);
     this.#library = new ResponseLibrary(options.store);
-    this.#runs = new RequestRuns({ ...options, library: this.#library, agents: this.#agents });
+    this.#runs = new RequestRuns({
+      ...options,
+      library: this.#library,
+      live: this.#live,
+      agents: this.#agents,
+    });
   }
 
   /**
@@ -98,6 +106,23 @@ export class ResponsesService {
     return translateResponse(await this.find(responseId, caller)).response;
   }
 
+  /** A reader of a stored response, and where it has to begin: see `RequestRuns.resume`. Throws like `find`. */
+  async resume(responseId: string, caller: Caller, startingAfter?: number) {
+    return await this.#runs.resume(await this.find(responseId, caller), startingAfter);
+  }
+
+  /**
+   * Cancels a background response that is in progress, and returns the response object. Throws like `find`, and a
+   * `ResponsesError` if the response is not one in the background.
+   */
+  async cancel(responseId: string, caller: Caller): Promise<JsonObject> {
+    const { run, span } = await this.find(responseId, caller);
+    if (span.spec.request.background !== true)
+      throw invalid('response_id', 'invalid_value', 'Cannot cancel a synchronous response.');
+    if (span.to === null) await this.#runs.cancel(responseId, run.runId);
+    return await this.retrieve(responseId, caller);
+  }
+
   /** Hides a response and cancels its run if it is the latest. The journal keeps it. Throws like `find`. */
   async delete(responseId: string, caller: Caller): Promise<void> {
     const { run } = await this.find(responseId, caller);
@@ -110,6 +135,7 @@ export class ResponsesService {
     const note = toJson({ type: 'deleted', responseId });
     await appendEvidence(store, run.runId, { type: 'run.noted', at: host.now(), by: RESPONSES, note });
     if (run.spans.at(-1)?.id !== span.id || hasEnded(run.state)) return;
+    this.#live.remove(responseId);
     const agent = createAgent({ name: RESPONSES, store: nonDrivingStore(store), host });
     await (await agent.open(run.runId)).cancel({ by: RESPONSES, reason: 'The response was deleted.' });
   }
@@ -118,6 +144,11 @@ export class ResponsesService {
   async agentFor({ runId }: RunRecord): Promise<Agent | undefined> {
     const run = await this.#library.load(runId);
     return run && this.#agents.makeAgain(run);
+  }
+
+  /** Ends all streams, because the server shuts down. Runs go on until the process ends, and stay resumable. */
+  endStreams(): void {
+    this.#live.close();
   }
 
   /** Closes the connections to MCP servers. */

@@ -92,8 +92,8 @@ export function readCreateBody(value: unknown): CreateBody {
   for (const field of UNSUPPORTED) {
     if (body[field] != null) throw invalid(field, 'unsupported_parameter', `"${field}" is not supported.`);
   }
-  if (body.background === true)
-    throw invalid('background', 'unsupported_parameter', 'Background responses are not supported.');
+  if (body.background === true && body.store === false)
+    throw invalid('background', 'background_requires_store', "'background' requires 'store' to be true.");
   assertIncludable(body.include ?? []);
   const tools = readTools(body.tools ?? []);
   assertChoice(body.tool_choice, tools);

@@ -3,7 +3,7 @@ import type { Usage } from '../../../protocol/turn.ts';
 import type { ResponseSpec } from './response-spec.ts';
 
 /** The status of a response in the API. */
-export type ResponseStatus = 'in_progress' | 'completed' | 'incomplete' | 'failed' | 'cancelled';
+export type ResponseStatus = 'queued' | 'in_progress' | 'completed' | 'incomplete' | 'failed' | 'cancelled';
 
 /** The variable part of a response. Times are ms since the epoch. */
 export type ResponseState = {
@@ -30,7 +30,7 @@ export function responseObject({ id, createdAt, spec }: ResponseHead, state: Res
     created_at: Math.floor(createdAt / 1000),
     completed_at: state.completedAt === null ? null : Math.floor(state.completedAt / 1000),
     status: state.status,
-    background: false,
+    background: or('background', false),
     error: state.error,
     incomplete_details: state.incompleteReason === null ? null : { reason: state.incompleteReason },
     instructions: or('instructions', null),

@@ -74,6 +74,9 @@ type ResponseNote = z.infer<typeof note>;
 /** The gateway's name: its agent, and the `by` of its notes and decisions. */
 export const RESPONSES = 'responses';
 
+/** The `by` of what a client orders by name: a cancelled response. */
+export const CLIENT = 'client';
+
 /** The error of a call whose outcome is unknown, for the model and the client. */
 export const OUTCOME_UNKNOWN =
   'The outcome of this call is unknown: it may or may not have happened. Check before calling it again.';

@@ -13,7 +13,7 @@ export type WireEvent = JsonObject & { type: string; sequence_number: number };
 /**
  * Writes the events of one response.
  *
- * W1 `sequence_number` counts from 0 without gaps; output indexes follow the order in which items are opened.
+ * W1 `sequence_number` counts up without gaps; output indexes follow the order in which items are opened.
  * W2 An item is part of the output once its `output_item.done` is written, so the final object matches the events.
  * W3 There is exactly one terminal event, and it is the last.
  */
@@ -21,7 +21,7 @@ export class ResponseWriter {
   readonly head: ResponseHead;
   readonly #items: (JsonObject | null)[] = [];
   #written: WireEvent[] = [];
-  #sequence = 0;
+  #sequence: number;
   #state: Omit<ResponseState, 'output'> = {
     status: 'in_progress',
     completedAt: null,
@@ -30,8 +30,11 @@ export class ResponseWriter {
     usage: null,
   };
 
-  constructor(head: ResponseHead) {
+  /** `firstNumber` is the `sequence_number` of the first event. */
+  constructor(head: ResponseHead, firstNumber: number) {
     this.head = head;
+    this.#sequence = firstNumber;
+    if (head.spec.request.background === true) this.#state = { ...this.#state, status: 'queued' };
   }
 
   /** The current status. */
@@ -41,7 +44,7 @@ export class ResponseWriter {
 
   /** Whether the terminal event was written. */
   get isOver(): boolean {
-    return this.#state.status !== 'in_progress';
+    return this.#state.status !== 'in_progress' && this.#state.status !== 'queued';
   }
 
   /** The current response object. */
@@ -61,9 +64,13 @@ export class ResponseWriter {
     return written;
   }
 
-  /** Writes the first two events. */
+  /** Writes the first events: two, or three for a background response. */
   begin(): void {
     this.write('response.created', { response: this.response });
+    if (this.status === 'queued') {
+      this.write('response.queued', { response: this.response });
+      this.#state = { ...this.#state, status: 'in_progress' };
+    }
     this.write('response.in_progress', { response: this.response });
   }
 
@@ -98,7 +105,7 @@ export class ResponseWriter {
   end(
     at: number,
     end: {
-      status: Exclude<ResponseStatus, 'in_progress'>;
+      status: Exclude<ResponseStatus, 'queued' | 'in_progress'>;
       incompleteReason?: string | null;
       error?: ResponseState['error'];
     },

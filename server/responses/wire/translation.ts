@@ -55,14 +55,17 @@ export class Translation {
 
   /**
    * `previous` is the translation of the previous response, which has taken every entry before `from`. This one
-   * continues from its state.
+   * continues from its state. `firstNumber` is the number of the first event, by default 0.
    */
-  constructor(head: ResponseHead, options: { runId: string; from: number; previous?: Translation }) {
-    const { runId, from, previous } = options;
+  constructor(
+    head: ResponseHead,
+    options: { runId: string; from: number; previous?: Translation; firstNumber?: number },
+  ) {
+    const { runId, from, previous, firstNumber = 0 } = options;
     this.#runId = runId;
     this.#from = from;
     this.#spec = head.spec;
-    this.#writer = new ResponseWriter(head);
+    this.#writer = new ResponseWriter(head, firstNumber);
     this.#tools = previous === undefined ? new CallTools() : previous.#tools;
     this.#calls = new CallWriter(this.#writer, this.#tools);
     if (previous !== undefined) {

@@ -74,7 +74,7 @@ describe('a request that cannot be read', () => {
       'invalid_value',
     ],
     ['conversation', { conversation: 'conv_1' }, 'conversation', 'unsupported_parameter'],
-    ['background', { background: true }, 'background', 'unsupported_parameter'],
+    ['background', { background: true, store: false }, 'background', 'background_requires_store'],
     ['metadata', { metadata: { a: 1 } }, 'metadata.a', 'invalid_value'],
     ['text format', { text: { format: { type: 'xml' } } }, 'text.format', 'invalid_value'],
   ])('%s: is a 400 that says where', async (_name, body, param, code) => {

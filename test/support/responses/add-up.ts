@@ -17,11 +17,12 @@ const DELTAS = new Set([
 /**
  * The output that a client puts together from the events alone. Throws where they contradict each other: an
  * item that is not announced or not finished, an index or id that does not fit, deltas that are not the whole.
+ * `first` is the number of the first event.
  */
-export function addUp(events: readonly WireEvent[]): Item[] {
+export function addUp(events: readonly WireEvent[], first = 0): Item[] {
   const heard: Heard[] = [];
   for (const [at, event] of events.entries()) {
-    check(event.sequence_number === at, `number ${event.sequence_number} at ${at}`);
+    check(event.sequence_number === first + at, `number ${event.sequence_number} at ${at}`);
     const index = event.output_index;
     if (typeof index !== 'number') continue;
     if (event.type === 'response.output_item.added') {

@@ -1,6 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import OpenAI from 'openai';
 import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
 import { type Host, systemHost } from '../../../engine/driver/host.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
@@ -97,7 +98,10 @@ export class Gateway {
       agentsByRun: new Map([[RESPONSES, record => api.service.agentFor(record)]]),
       ...options,
     });
-    this.#close = () => api.service.close();
+    this.#close = () => {
+      api.close?.();
+      return api.service.close();
+    };
   }
 
   async close(): Promise<void> {
@@ -114,6 +118,21 @@ export class Gateway {
         ...headers,
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+  }
+
+  /** An `openai` client whose requests are answered in this process. */
+  client(): OpenAI {
+    const answer = async (input: string | URL | Request, init?: RequestInit) => {
+      const headers = new Headers(init?.headers);
+      headers.set('host', '127.0.0.1:4100');
+      return await this.app.request(String(input), { ...init, headers });
+    };
+    return new OpenAI({
+      baseURL: `${ORIGIN}/v1`,
+      apiKey: 'unused',
+      maxRetries: 0,
+      fetch: answer as typeof fetch,
     });
   }
 

@@ -1,0 +1,69 @@
+import { ApiError } from '../../error-envelope.ts';
+import type { ResponseFeed } from './response-feed.ts';
+
+/** The most settled responses whose events are kept, and the most events of them. */
+const MOST_SETTLED = 64;
+const MOST_SETTLED_EVENTS = 50_000;
+
+/**
+ * The feeds of the responses that began in this process: those in progress, and the last ones that settled, so that a
+ * client whose connection broke can go on where it stopped.
+ */
+export class LiveResponses {
+  readonly #feeds = new Map<string, ResponseFeed>();
+  /** The settled ones, oldest first. */
+  readonly #settled = new Set<ResponseFeed>();
+  readonly #closing = new AbortController();
+
+  /** Aborted by `close`. */
+  get closing(): AbortSignal {
+    return this.#closing.signal;
+  }
+
+  /** Adds a feed. Throws `shutting-down`. */
+  add(feed: ResponseFeed, settled: Promise<unknown>): void {
+    this.assertOpen();
+    this.#feeds.set(feed.id, feed);
+    const settle = () => {
+      this.#settled.add(feed);
+      this.#trim();
+    };
+    // A run that this process cannot drive further is read from its journal.
+    settled.then(settle, () => this.remove(feed.id));
+  }
+
+  /** The feed of a response; `undefined` if it is not kept. */
+  find(responseId: string): ResponseFeed | undefined {
+    return this.#feeds.get(responseId);
+  }
+
+  /** Removes the feed of a response. The readers that it has keep it. */
+  remove(responseId: string): void {
+    const feed = this.#feeds.get(responseId);
+    if (feed === undefined) return;
+    this.#feeds.delete(responseId);
+    this.#settled.delete(feed);
+    feed.release();
+  }
+
+  /** Ends the readers of all feeds, those of others too that listen to `closing`. No feed can be added afterwards. */
+  close(): void {
+    this.#closing.abort();
+  }
+
+  /** Throws `shutting-down` after `close`. */
+  assertOpen(): void {
+    if (this.closing.aborted)
+      throw new ApiError('shutting-down', 'The server is shutting down. Retry later.');
+  }
+
+  #trim(): void {
+    let events = 0;
+    for (const { size } of this.#settled) events += size;
+    for (const feed of this.#settled) {
+      if (this.#settled.size <= MOST_SETTLED && events <= MOST_SETTLED_EVENTS) return;
+      events -= feed.size;
+      this.remove(feed.id);
+    }
+  }
+}

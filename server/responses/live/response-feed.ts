@@ -1,0 +1,236 @@
+import type { Host } from '../../../engine/driver/host.ts';
+import type { Run, RunHappening } from '../../../engine/run/run.ts';
+import { EngineError, messageOf } from '../../../protocol/error.ts';
+import type { JournalEntry } from '../../../protocol/event.ts';
+import type { JsonObject } from '../../../protocol/json.ts';
+import { ApiError } from '../../error-envelope.ts';
+import type { ResponseHead } from '../wire/response-object.ts';
+import { RESPONSES } from '../wire/response-spec.ts';
+import type { WireEvent } from '../wire/response-writer.ts';
+import { Translation } from '../wire/translation.ts';
+import type { LiveResponse } from './live-response.ts';
+
+/** So many of the last events are kept for readers who come later, and at most twice as many. */
+const MOST_EVENTS = 10_000;
+
+type FeedOptions = {
+  host: Host;
+  /** The `seq` of the response's first entry. */
+  from: number;
+  /** The number of the first event. Default 0. */
+  firstNumber?: number;
+  /** Settles when the run settles; rejects if this process cannot drive it further. */
+  settled?: Promise<unknown>;
+  /** What happens when the last reader leaves before the end: the feed is kept, or stops, or also cancels the run. */
+  whenUnread: 'keep' | 'stop' | 'cancel';
+  /** Whether the run waits for another process if this one loses its store or its lease. Otherwise it is cancelled. */
+  isBackground?: boolean;
+  /** Aborted when the server shuts down. */
+  closing: AbortSignal;
+  log?(line: string): void;
+};
+
+/**
+ * Follows a run, translates its events into those of one response, and shares them among the response's readers.
+ *
+ * F1 All readers get the same events with the same numbers.
+ * F2 An event is made when the first reader asks for it. Without readers nothing is made, and the run's own queue, which
+ *    is bounded, holds what is new.
+ * F3 The last `MOST_EVENTS` events are kept. A reader that needs earlier ones gets an error.
+ * F4 After `closing`, readers get the error `shutting-down`, and the run is left as it is.
+ */
+export class ResponseFeed {
+  readonly id: string;
+  readonly run: Run;
+  readonly #options: FeedOptions;
+  readonly #translation: Translation;
+  readonly #happenings: AsyncIterator<RunHappening>;
+  readonly #readers = new Set<LiveResponse>();
+  #whenUnread: FeedOptions['whenUnread'];
+  #events: WireEvent[] = [];
+  /** The number of the first event that is kept. */
+  #first: number;
+  #pulling: Promise<void> | null = null;
+  #changed = Promise.withResolvers<void>();
+  /** The error that stopped driving in this process. */
+  #failure: { error: unknown } | null = null;
+  #givingUp: Promise<void> | null = null;
+  /** What readers get instead of further events. */
+  #broken: { error: unknown } | null = null;
+
+  constructor(run: Run, head: ResponseHead, options: FeedOptions) {
+    this.id = head.id;
+    this.run = run;
+    this.#options = options;
+    this.#whenUnread = options.whenUnread;
+    const { from, firstNumber = 0 } = options;
+    this.#first = firstNumber;
+    this.#translation = new Translation(head, { runId: run.id, from, firstNumber });
+    this.#happenings = run.events({ follow: true })[Symbol.asyncIterator]();
+    this.#keep(this.#translation.begin());
+    options.closing.addEventListener('abort', this.#close);
+    options.settled?.catch(error => {
+      this.#failure = { error };
+      this.#stop();
+      if (options.isBackground === true) void this.#giveUp(error).finally(() => this.#wake());
+    });
+  }
+
+  /** Whether all events were made. */
+  get isOver(): boolean {
+    return this.#translation.isOver;
+  }
+
+  /** The number of events that are kept. */
+  get size(): number {
+    return this.#events.length;
+  }
+
+  /** Whether the events after number `after` are all kept. */
+  keeps(after: number): boolean {
+    return after + 1 >= this.#first;
+  }
+
+  /** Adds a reader. */
+  attach(): LiveResponse {
+    const translation = this.#translation;
+    let hasLeft = false;
+    const detach = () => {
+      if (this.#readers.delete(reader)) this.#afterLeaving();
+    };
+    const read = async function* (this: ResponseFeed, after?: number) {
+      try {
+        yield* this.#read(() => hasLeft, after);
+      } finally {
+        detach();
+      }
+    }.bind(this);
+    const reader: LiveResponse = {
+      id: this.id,
+      runId: this.run.id,
+      get response() {
+        return translation.response;
+      },
+      events: read,
+      async finished(): Promise<JsonObject> {
+        for await (const _event of read());
+        return translation.response;
+      },
+      retryAfter: () => translation.retryAfter,
+      leave: () => {
+        hasLeft = true;
+        detach();
+      },
+    };
+    this.#readers.add(reader);
+    return reader;
+  }
+
+  /** Stops following the run once it has no readers. No reader can be added afterwards. */
+  release(): void {
+    this.#whenUnread = 'stop';
+    if (this.#readers.size === 0) this.#stop();
+  }
+
+  async *#read(hasLeft: () => boolean, after = this.#first - 1): AsyncGenerator<WireEvent, void> {
+    for (let next = after + 1; !hasLeft(); ) {
+      if (next < this.#first) throw new Error('a reader of a response fell behind');
+      const event = this.#events[next - this.#first];
+      if (event !== undefined) {
+        next += 1;
+        yield event;
+      } else if (this.isOver) return;
+      else await this.#more();
+    }
+  }
+
+  /** Waits for the next events, or until a reader leaves. Throws if there will be none. */
+  async #more(): Promise<void> {
+    if (this.#broken !== null) throw this.#broken.error;
+    const { promise } = this.#changed;
+    this.#pulling ??= this.#pull()
+      .catch(error => this.#break(error))
+      .finally(() => {
+        this.#pulling = null;
+        this.#wake();
+      });
+    await promise;
+  }
+
+  async #pull(): Promise<void> {
+    const step = await this.#happenings.next().catch(error => ({ error }));
+    if ('error' in step) return await this.#giveUp(step.error);
+    if (this.#failure !== null) return await this.#giveUp(this.#failure.error);
+    if (step.done === true) return await this.#giveUp(new Error('the run ended before its response did'));
+    this.#keep(this.#take(step.value));
+    if (this.isOver) this.#stop();
+  }
+
+  #take(happening: RunHappening): WireEvent[] {
+    if (!('seq' in happening)) return this.#translation.takeDelta(happening);
+    const { seq, runId: _, ...event } = happening;
+    return this.#translation.takeEntry({ seq, event } as JournalEntry);
+  }
+
+  #keep(events: readonly WireEvent[]): void {
+    this.#events.push(...events);
+    if (this.#events.length <= 2 * MOST_EVENTS) return;
+    this.#first += this.#events.length - MOST_EVENTS;
+    this.#events = this.#events.slice(-MOST_EVENTS);
+  }
+
+  #giveUp(error: unknown): Promise<void> {
+    this.#givingUp ??= this.#fail(error);
+    return this.#givingUp;
+  }
+
+  /** Cancels the run and fails the response. Otherwise the run would wait for another process to resume it. */
+  async #fail(error: unknown): Promise<void> {
+    if (this.#broken !== null) return;
+    const { isBackground, host, log = () => {} } = this.#options;
+    const message = 'The server failed on this response. See its log for the cause.';
+    log(`The response of run ${this.run.id} failed: ${messageOf(error)}`);
+    if (isBackground === true && isPassing(error))
+      return this.#break(
+        new ApiError('store-unavailable', 'The response continues later. Retrieve it again.'),
+      );
+    await this.#cancel(message);
+    this.#keep(this.#translation.fail(host.now(), { code: 'server_error', message }));
+  }
+
+  #afterLeaving(): void {
+    this.#wake();
+    if (this.#readers.size > 0 || this.isOver || this.#broken !== null) return;
+    if (this.#whenUnread === 'cancel') void this.#cancel('The client left.');
+    if (this.#whenUnread !== 'keep') this.#stop();
+  }
+
+  async #cancel(reason: string): Promise<void> {
+    await this.run.cancel({ by: RESPONSES, reason }).catch(() => {});
+  }
+
+  #break(error: unknown): void {
+    this.#broken ??= { error };
+    this.#stop();
+    this.#wake();
+  }
+
+  readonly #close = (): void => {
+    this.#break(new ApiError('shutting-down', 'The server is shutting down. The response continues later.'));
+  };
+
+  #stop(): void {
+    this.#options.closing.removeEventListener('abort', this.#close);
+    void this.#happenings.return?.(undefined);
+  }
+
+  #wake(): void {
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers();
+  }
+}
+
+/** Whether an error says nothing about the run: another process can continue it. */
+function isPassing(error: unknown): boolean {
+  return error instanceof EngineError && /^(store|lease)-/.test(error.code);
+}
