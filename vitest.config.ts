@@ -15,7 +15,7 @@ const PROCESSES = [
   'faults/real-faults',
   'package',
   'server/responses/clients',
-  'server/responses/interrupted',
+  'server/responses/live/interrupted',
   'server/responses/serve',
   'server/runs/serve',
   'stores/sqlite-{locks,processes}',

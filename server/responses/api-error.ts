@@ -1,6 +1,5 @@
 import { EngineError, ProviderError, setupError } from '../../protocol/error.ts';
 import { ApiError, describeError } from '../error-envelope.ts';
-import type { WireEvent } from './wire/response-writer.ts';
 
 /** The `type` of OpenAI's error objects. */
 export type ErrorType =
@@ -55,16 +54,6 @@ export function describeResponsesError(thrown: unknown): {
     ...answer(status, { message, code: snake(code), type: TYPES[status] ?? 'server_error', param: null }),
     reported,
   };
-}
-
-/**
- * The event that ends a stream which cannot go on. The error is in it twice: clients of Open Responses read `error`,
- * others the fields of the event.
- */
-export function errorEvent(thrown: unknown, sequenceNumber: number): WireEvent {
-  const { error } = describeResponsesError(thrown).body;
-  const { message, code, param } = error;
-  return { type: 'error', sequence_number: sequenceNumber, message, code, param, error };
 }
 
 const TYPES: Readonly<Record<number, ErrorType>> = {

@@ -1,5 +1,5 @@
-import { errorEvent } from './api-error.ts';
 import type { LiveResponse } from './live/live-response.ts';
+import { errorEvent } from './wire/error-event.ts';
 import type { WireEvent } from './wire/response-writer.ts';
 
 /** The longest silence in a stream, in ms. */

@@ -1,11 +1,11 @@
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Desk } from '../../support/cli/desk.ts';
-import { addUp } from '../../support/responses/add-up.ts';
-import { EventReader, idOf, saying } from '../../support/responses/event-reader.ts';
-import { GatedProvider, HANG } from '../../support/responses/gated-provider.ts';
-import { endOf, type Resource } from '../../support/responses/gateway.ts';
-import { ServedDesk } from '../../support/server/served-desk.ts';
+import { Desk } from '../../../support/cli/desk.ts';
+import { addUp } from '../../../support/responses/add-up.ts';
+import { EventReader, idOf, saying } from '../../../support/responses/event-reader.ts';
+import { GatedProvider, HANG } from '../../../support/responses/gated-provider.ts';
+import { endOf, type Resource } from '../../../support/responses/gateway.ts';
+import { ServedDesk } from '../../../support/server/served-desk.ts';
 
 let provider: GatedProvider;
 let desk: Desk;

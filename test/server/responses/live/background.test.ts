@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { addUp } from '../../support/responses/add-up.ts';
-import { EventReader, idOf, saying } from '../../support/responses/event-reader.ts';
-import { GATE, GatedProvider, HANG } from '../../support/responses/gated-provider.ts';
-import { calling, endOf, Gateway, type Resource, typesOf } from '../../support/responses/gateway.ts';
+import { addUp } from '../../../support/responses/add-up.ts';
+import { EventReader, idOf, saying } from '../../../support/responses/event-reader.ts';
+import { GATE, GatedProvider, HANG } from '../../../support/responses/gated-provider.ts';
+import { calling, endOf, Gateway, type Resource, typesOf } from '../../../support/responses/gateway.ts';
 
 let provider: GatedProvider;
 let gateway: Gateway;
