@@ -144,7 +144,8 @@ export class ItemReader {
         ? [{ type: 'text' as const, text: content }]
         : this.#parts(content, 'content');
     const isEmpty = parts.every(part => part.type === 'text' && part.text === '');
-    if (isEmpty && role !== 'assistant') throw this.#wrong('content', 'expected content that is not empty');
+    if (isEmpty && role !== 'assistant')
+      throw invalid(`${this.place}.content`, 'message_content_empty', `'${this.place}.content' is empty.`);
     return {
       ...this.#id(),
       type: 'message',

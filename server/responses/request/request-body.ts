@@ -101,7 +101,9 @@ export function readCreateBody(value: unknown): CreateBody {
 }
 
 function readInput(input: Parsed['input']): WireItem[] {
-  if (input === undefined || input === '') return [];
+  if (input === undefined) return [];
+  if (input === '')
+    throw invalid('input', 'input_text_empty', "'input' is empty. Send a text or a list of items.");
   if (typeof input === 'string') return [{ type: 'message', role: 'user', content: input }];
   return input.map((item, at) => {
     if (isJsonObject(item) && ('type' in item || 'role' in item || 'id' in item)) return item;

@@ -184,7 +184,7 @@ describe('a request is refused', () => {
     ['messages[1].role', 'invalid_value', { messages: [GO, { role: 'function', name: 'x', content: 'y' }] }],
     ['messages[0].content', 'missing_required_parameter', { messages: [{ role: 'user' }] }],
     ['messages[0].content', 'invalid_value', { messages: user(5) }],
-    ['messages[0].content', 'invalid_value', { messages: user('') }],
+    ['messages[0].content', 'message_content_empty', { messages: user('') }],
     ['messages[1].content', 'missing_required_parameter', { messages: [GO, { role: 'assistant' }] }],
     ['messages[0].content[0].type', 'invalid_value', { messages: user([{ type: 'input_audio' }]) }],
     [

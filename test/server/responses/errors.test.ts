@@ -20,8 +20,13 @@ describe('a request that cannot be read', () => {
     ['input', { input: 7 }, 'input', 'invalid_value'],
     ['nothing to answer', { input: [] }, 'input', 'input_items_empty'],
     ['no input', { input: undefined }, 'input', 'input_items_empty'],
-    ['an empty input', { input: '' }, 'input', 'input_items_empty'],
-    ['an empty message', { input: [{ role: 'user', content: '' }] }, 'input[0].content', 'invalid_value'],
+    ['an empty input', { input: '' }, 'input', 'input_text_empty'],
+    [
+      'an empty message',
+      { input: [{ role: 'user', content: '' }] },
+      'input[0].content',
+      'message_content_empty',
+    ],
     [
       'a message without parts',
       { input: [{ role: 'user', content: [] }] },

@@ -1,12 +1,15 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { isJsonObject, type JsonObject } from '../../../protocol/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
 
 /**
  * A Chat Completions server that does what the last user message says: `NAME with the arguments {…}` is a call of the
- * tool NAME, if it is offered. After results, and without such words, it answers with a text.
+ * tool NAME, if it is offered. Calls of one turn stand together; ` then ` separates turns. It answers with a text when
+ * nothing is left to call.
  */
 export class ObedientModel {
+  /** The bodies of all requests. */
+  readonly requests: JsonObject[] = [];
   readonly #server: Server;
 
   private constructor() {
@@ -15,6 +18,7 @@ export class ObedientModel {
       request.on('data', chunk => chunks.push(chunk));
       request.on('end', () => {
         const body: JsonObject = JSON.parse(Buffer.concat(chunks).toString());
+        this.requests.push(body);
         const streams = body.stream === true;
         response.writeHead(200, { 'content-type': streams ? 'text/event-stream' : 'application/json' });
         response.end(streams ? streamOf(answer(body)) : completion(answer(body)));
@@ -43,21 +47,24 @@ type Answer = { text: string } | { calls: { id: string; name: string; written: s
 function answer({ messages, tools, response_format: format }: JsonObject): Answer {
   const history = listOf(messages);
   const asked = history.findLastIndex(({ role }) => role === 'user');
-  const isAnswered = history.slice(asked + 1).some(({ role }) => role === 'tool');
+  const turns = history.slice(asked + 1).filter(({ tool_calls: made }) => Array.isArray(made)).length;
   const offered = listOf(tools).map(tool => isJsonObject(tool.function) && tool.function.name);
-  const wanted = [
-    ...JSON.stringify(history[asked]?.content ?? '')
-      .replaceAll('\\"', '"')
-      .matchAll(CALL),
-  ];
-  const calls = wanted.flatMap(([, name = '', written = ''], at) =>
+  const words = textOf(history[asked]?.content).split(' then ')[turns] ?? '';
+  const calls = [...words.matchAll(CALL)].flatMap(([, name = '', written = ''], at) =>
     offered.includes(name) ? [{ id: `call_${history.length}_${at}`, name, written }] : [],
   );
-  if (!isAnswered && calls.length > 0) return { calls };
+  if (calls.length > 0) return { calls };
   return { text: isJsonObject(format) && format.type === 'json_schema' ? '{"word":"tide"}' : 'hello there' };
 }
 
-const CALL = /(\w+) with the arguments (\{[^}]*\})/g;
+function textOf(content: JsonValue | undefined): string {
+  if (typeof content === 'string') return content;
+  return listOf(content)
+    .map(({ text }) => (typeof text === 'string' ? text : ''))
+    .join(' ');
+}
+
+const CALL = /(\w+) with the arguments (\{[^}]*\}|\[[^\]]*\])/g;
 const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
 
 function listOf(value: unknown): JsonObject[] {
