@@ -4,7 +4,7 @@
  * one from every entry. What `agentchart/machine` needs is one chunk, and what `agentchart` needs besides is
  * another: each file costs an import some time.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { type Plugin, rolldown } from 'rolldown';
 import * as z from 'zod';
@@ -101,3 +101,4 @@ const licenses = BUNDLED.map(
   name => `${name}\n\n${readFileSync(`${ROOT}node_modules/${name}/LICENSE`, 'utf8')}`,
 );
 writeFileSync(`${ROOT}dist/LICENSES.txt`, licenses.join('\n\n'));
+copyFileSync(`${ROOT}docs/gateway-config.schema.json`, `${ROOT}dist/gateway-config.schema.json`);

@@ -13,7 +13,8 @@ Without --agent, run uses an assistant without tools. A run remembers its agent 
 
 Environment:
   AGENTCHART_MODEL    PROVIDER:MODEL, such as openai:gpt-5, or scripted:FILE; overrides the agent's model
-  AGENTCHART_TOKEN    token that clients of serve must send; required unless it listens on loopback
+  AGENTCHART_TOKEN    the operator's token of serve; on other addresses than loopback a token is required
+  AGENTCHART_LOG      json: serve writes its log, and a line per request, as JSON
   AGENTCHART_DB       SQLite file that holds the runs (default: .agentchart/runs.db)
   OPENAI_API_KEY      API key; other providers use their usual variables
   OPENAI_BASE_URL     API base URL; other providers likewise

@@ -134,7 +134,9 @@ function addRunning(program: Command, end: (exitCode: number) => void): void {
     .option('--host <host>', 'address to listen on; any but a loopback address needs a token', '127.0.0.1')
     .option('--port <port>', 'port to listen on; 0 picks a free one', '4100')
     .option('--db <file>', DB)
-    .option('--token <token>', 'bearer token that clients must send (default: $AGENTCHART_TOKEN, or none)')
+    .option('--token <token>', "the operator's token (default: $AGENTCHART_TOKEN, or none)")
+    .option('--log <format>', 'text, or json for one line per request (default: $AGENTCHART_LOG, or text)')
+    .option('--config-schema', 'print the JSON Schema of the configuration file and exit')
     .action(async (options: Omit<ServeOptions, 'version'>) =>
       end(await (await import('./commands/serve.ts')).serve({ ...options, version: readVersion() })),
     );

@@ -1,15 +1,20 @@
 import { type Context, Hono } from 'hono';
+import { cors } from 'hono/cors';
 import { type Host, systemHost } from '../engine/driver/host.ts';
 import { messageOf } from '../protocol/error.ts';
 import type { Store } from '../protocol/store.ts';
+import type { TokensConfig } from './access/access-config.ts';
+import { Admission } from './access/admission.ts';
 import { Gate } from './access/gate.ts';
+import { limitStreams } from './access/limit-streams.ts';
 import { Sessions } from './access/sessions.ts';
 import { SignInPace } from './access/sign-in-pace.ts';
-import { Tokens, type TokensConfig } from './access/tokens.ts';
+import { Tokens } from './access/tokens.ts';
 import { ApiError, describeError } from './error-envelope.ts';
 import { guardOrigin, setSecurityHeaders } from './guard-request.ts';
 import { type PageAssets, prefersPage } from './page-assets.ts';
 import { BODY_LIMITS, type BodyLimits, readBody } from './read-body.ts';
+import { logRequests, type RequestRecord } from './request-log.ts';
 import { STREAM_BOUNDS, type StreamBounds } from './runs/event-stream.ts';
 import { describeApi } from './runs/openapi.ts';
 import { RunRecovery } from './runs/recover-runs.ts';
@@ -27,6 +32,10 @@ export type RunsAppOptions = ServedAgentsOptions & {
   token?: string;
   /** The tokens of other callers, by name. */
   tokens?: TokensConfig;
+  /** Lets requests begin runs, within limits. Default: only the default limits of the server. */
+  admission?: Admission;
+  /** The origins whose pages may use `/v1`. Default: none. */
+  corsOrigins?: readonly string[];
   assets?: PageAssets;
   version?: string;
   bodyLimits?: Partial<BodyLimits>;
@@ -37,7 +46,15 @@ export type RunsAppOptions = ServedAgentsOptions & {
   clock?: Host;
   /** Receives one line per problem, for the operator; never a secret. */
   log?(line: string): void;
+  /** Receives a record of each request. */
+  onRequest?(record: RequestRecord): void;
 };
+
+/** The headers that pages of other origins may read. */
+const EXPOSED_HEADERS = ['x-request-id', 'x-should-retry', 'retry-after'];
+
+/** How long the store may take to answer `/readyz`, in ms. */
+const READY_MS = 2_000;
 
 /**
  * Another API of this server: its routes, and its error responses for its prefix and the paths below. Of several
@@ -88,14 +105,20 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
   const bodyLimits = { ...BODY_LIMITS, ...options.bodyLimits };
   const tokens = new Tokens(token, options.tokens);
   const gate = new Gate(tokens, new Sessions(clock), new SignInPace(clock));
+  const admission = options.admission ?? new Admission({ host: clock });
+  const origins = options.corsOrigins ?? [];
   const app = new Hono<RunsEnv>();
 
-  app.use(async (c, next) => {
-    c.header('x-request-id', clock.newId('req'));
-    await next();
-  });
-  app.use(setSecurityHeaders, guardOrigin(options.host ?? '127.0.0.1'), gate.identify);
+  app.use(logRequests(clock, options.onRequest));
+  app.use(setSecurityHeaders, guardOrigin(options.host ?? '127.0.0.1', origins));
+  if (origins.length > 0)
+    app.use('/v1/*', cors({ origin: [...origins], exposeHeaders: EXPOSED_HEADERS, maxAge: 600 }));
+  app.use(gate.identify);
   app.get('/healthz', c => c.json({ ok: true, version }));
+  app.get('/readyz', async c => {
+    await assertReady(store, clock, log);
+    return c.json({ ok: true });
+  });
   if (assets !== undefined) addPage(app, assets);
   app.post('/session', async c => {
     const session = await readBody(c.req.raw, sessionBody, bodyLimits);
@@ -106,7 +129,10 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
     gate.signOut(c);
     return c.body(null, 204);
   });
-  app.use(gate.authorize);
+  app.use(gate.authorize, limitStreams(admission.limits.openStreams), async (c, next) => {
+    c.set('requestLimits', { ...bodyLimits, maxBytes: admission.limits.bodyBytes });
+    await next();
+  });
   app.get('/session', c => {
     const { name, role } = c.get('caller');
     return c.json({ name, role });
@@ -118,6 +144,7 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
     clock,
     agents,
     held,
+    admission,
     bodyLimits,
     log,
     streamBounds: { ...STREAM_BOUNDS, ...options.streamBounds },
@@ -177,6 +204,21 @@ function addPage(app: Hono<RunsEnv>, assets: PageAssets): void {
     const body = typeof asset.body === 'string' ? asset.body : new Uint8Array(asset.body);
     return c.body(body, 200, { 'Content-Type': asset.type, 'Cache-Control': 'no-cache' });
   });
+}
+
+/** Throws `store-unavailable` unless the store answers in time. The cause is for the log only. */
+async function assertReady(store: Store, host: Host, log: (line: string) => void): Promise<void> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const giveUp = () => reject(new Error(`no answer within ${READY_MS} ms`));
+  const cancel = host.setTimer(READY_MS, giveUp, { keepAlive: false });
+  try {
+    await Promise.race([store.list({ limit: 1 }), late]);
+  } catch (error) {
+    log(`The store is not ready: ${messageOf(error)}`);
+    throw new ApiError('store-unavailable', 'The store does not answer.');
+  } finally {
+    cancel();
+  }
 }
 
 function isBelow(path: string, prefix: string): boolean {

@@ -9,11 +9,11 @@ export function isLoopback(host: string): boolean {
 }
 
 /** Throws `input-invalid` for an address that other machines can reach if there is no token. */
-export function assertMayBind(host: string, token: string | undefined): void {
-  if (isLoopback(host) || token !== undefined) return;
+export function assertMayBind(host: string, { hasTokens }: { hasTokens: boolean }): void {
+  if (isLoopback(host) || hasTokens) return;
   throw new EngineError(
     'input-invalid',
-    `On ${host}, anyone who can reach it could start and approve runs. Set a token with AGENTCHART_TOKEN or --token, or omit --host to serve only this machine.`,
+    `On ${host}, anyone who can reach it could start and approve runs. Set a token with AGENTCHART_TOKEN, --token or "tokens" of the configuration, or omit --host to serve only this machine.`,
   );
 }
 

@@ -32,9 +32,9 @@ export const setSecurityHeaders: MiddlewareHandler = async (c, next) => {
 
 /**
  * Refuses requests that a foreign page made a browser send: with another server name (DNS rebinding) or from another
- * origin. `bound` is the address the server listens on.
+ * origin. `bound` is the address the server listens on; pages of the origins in `shared` may use `/v1`.
  */
-export function guardOrigin(bound: string): MiddlewareHandler {
+export function guardOrigin(bound: string, shared: readonly string[] = []): MiddlewareHandler {
   return async (c, next) => {
     const host = c.req.header('host') ?? '';
     if (!isOwnName(host, bound)) {
@@ -44,7 +44,8 @@ export function guardOrigin(bound: string): MiddlewareHandler {
       );
     }
     const origin = c.req.header('origin');
-    if (origin !== undefined && !isSameOrigin(origin, host)) {
+    const isShared = origin !== undefined && shared.includes(origin) && c.req.path.startsWith('/v1/');
+    if (isForeign(origin, host) && !isShared) {
       throw new ApiError(
         'forbidden',
         'The Origin header names another origin. Send requests from this server’s own page, or without an Origin header.',
@@ -54,6 +55,8 @@ export function guardOrigin(bound: string): MiddlewareHandler {
   };
 }
 
-function isSameOrigin(origin: string, host: string): boolean {
-  return origin.toLowerCase().replace(/^https?:\/\//, '') === host.toLowerCase() && origin !== host;
+/** Whether an `Origin` header names another origin than the `Host` header. */
+export function isForeign(origin: string | undefined, host: string): boolean {
+  if (origin === undefined) return false;
+  return origin.toLowerCase().replace(/^https?:\/\//, '') !== host.toLowerCase() || origin === host;
 }

@@ -2,11 +2,13 @@ import { systemHost } from '../../engine/driver/host.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
+import type { Caller } from '../../server/access/caller.ts';
+import { Tokens } from '../../server/access/tokens.ts';
 import { createRunsApp } from '../../server/app.ts';
 import { assertMayBind } from '../../server/bind-address.ts';
 import { createChatApi } from '../../server/chat-completions/chat-api.ts';
 import type { PageAssets } from '../../server/page-assets.ts';
-import { EMPTY_GATEWAY } from '../../server/responses/gateway/gateway-config.ts';
+import { describeGatewayConfig, EMPTY_GATEWAY } from '../../server/responses/gateway/gateway-config.ts';
 import { readGatewayConfig } from '../../server/responses/gateway/read-gateway-config.ts';
 import { createResponsesApi } from '../../server/responses/responses-api.ts';
 import { RESPONSES } from '../../server/responses/wire/response-spec.ts';
@@ -19,7 +21,7 @@ import { watchInterrupts } from '../interrupts.ts';
 import { bareAgent, type Launch, makeAgent, readLaunch } from '../launch.ts';
 import { storeFile, withStore } from '../open-store.ts';
 import { formatPath } from '../render/format-path.ts';
-import { Output } from '../render/output.ts';
+import { type LogFormat, ServerLog } from './serve-log.ts';
 
 export type ServeOptions = {
   db?: string;
@@ -28,6 +30,8 @@ export type ServeOptions = {
   host: string;
   port: string;
   token?: string;
+  log?: string;
+  configSchema?: boolean;
   version: string;
 };
 
@@ -39,24 +43,26 @@ const EXIT_GRACE_MS = 2_000;
  * the runs. A second signal exits at once.
  */
 export async function serve(options: ServeOptions): Promise<number> {
-  const output = new Output({ json: false });
+  if (options.configSchema === true) return printConfigSchema();
+  const log = new ServerLog(readFormat(options.log));
   const file = storeFile(options.db);
   const port = readPort(options.port);
   const token = readToken(options.token);
-  assertMayBind(options.host, token);
-  reportUncaught({ survives: true });
   const gateway = options.config === undefined ? EMPTY_GATEWAY : await readGatewayConfig(options.config);
+  const { callers } = new Tokens(token, gateway.tokens);
+  assertMayBind(options.host, { hasTokens: callers.length > 0 });
+  reportUncaught({ survives: true });
   return await withStore(file, async store => {
     const { agents, launches } = await makeAgents(options.agent ?? [], store);
     await store.list({ limit: 1 });
-    const page = await findPage(output);
+    const page = await findPage(log);
     const { model } = readLaunch(undefined);
     const responses = createResponsesApi({
       store,
       host: systemHost,
       gateway,
       ...omitUndefined({ model }),
-      log: line => output.problem(line),
+      log: line => log.problem(line),
     });
     const app = createRunsApp({
       store,
@@ -64,19 +70,21 @@ export async function serve(options: ServeOptions): Promise<number> {
       launches,
       host: options.host,
       version: options.version,
-      ...omitUndefined({ token, assets: page }),
+      admission: responses.service.admission,
+      ...omitUndefined({ token, tokens: gateway.tokens, corsOrigins: gateway.cors?.origins, assets: page }),
       mounted: [responses, createChatApi(responses)],
       agentsByRun: new Map([[RESPONSES, record => responses.service.agentFor(record)]]),
       fallbackAgentFor: record => bareAgent(record, store),
-      log: line => output.problem(line),
+      log: line => log.problem(line),
+      ...omitUndefined({ onRequest: log.reportRequest }),
     });
-    const serving = await listen(() => serveRuns(app, { host: options.host, port }), options, output);
+    const serving = await listen(() => serveRuns(app, { host: options.host, port }), options, log);
     if (serving === null) return EXIT.failed;
-    const ended = untilInterrupted(output);
-    announce(output, { serving, file, agents: [...agents.keys()], hasToken: token !== undefined });
+    const ended = untilInterrupted(log);
+    announce(log, { serving, file, agents: [...agents.keys()], callers });
     app.pickUp().then(
-      picked => picked.length > 0 && output.problem(`resuming ${picked.join(', ')}`),
-      error => output.problem(`Cannot resume runs: ${messageOf(error)}`),
+      picked => picked.length > 0 && log.notice(`resuming ${picked.join(', ')}`),
+      error => log.problem(`Cannot resume runs: ${messageOf(error)}`),
     );
     await ended;
     await shutDown({ serving, store, closing: [...agents.values(), responses.service] });
@@ -105,11 +113,11 @@ async function makeAgents(modules: readonly string[], store: Store) {
 }
 
 /** Returns the assets of the page at `/`, or `undefined` if they are unavailable; the API works without them. */
-async function findPage(output: Output): Promise<PageAssets | undefined> {
+async function findPage(log: ServerLog): Promise<PageAssets | undefined> {
   try {
     return await pageAssets();
   } catch (error) {
-    output.problem(`Serving without the web page, which can neither be read nor built: ${messageOf(error)}`);
+    log.problem(`Serving without the web page, which can neither be read nor built: ${messageOf(error)}`);
     return undefined;
   }
 }
@@ -117,7 +125,7 @@ async function findPage(output: Output): Promise<PageAssets | undefined> {
 async function listen(
   begin: () => Promise<Serving>,
   { host, port }: ServeOptions,
-  output: Output,
+  log: ServerLog,
 ): Promise<Serving | null> {
   try {
     return await begin();
@@ -127,39 +135,44 @@ async function listen(
       code === 'EADDRINUSE'
         ? 'The port is in use, perhaps by another agentchart. Stop that program, or choose another port: --port 0 picks a free one.'
         : `${messageOf(error)}. Choose another --host or --port.`;
-    output.problem(`Cannot listen on ${host} port ${port}. ${advice}`);
+    log.problem(`Cannot listen on ${host} port ${port}. ${advice}`);
     return null;
   }
 }
 
 function announce(
-  output: Output,
+  log: ServerLog,
   {
     serving,
     file,
     agents,
-    hasToken,
-  }: { serving: Serving; file: string; agents: readonly string[]; hasToken: boolean },
+    callers,
+  }: { serving: Serving; file: string; agents: readonly string[]; callers: readonly Caller[] },
 ): void {
   const served =
     agents.length > 0
       ? `agents   ${agents.join(', ')}`
       : 'agents   none: read-only. To start and drive runs, give --agent MODULE or set AGENTCHART_MODEL.';
-  output.problem(
+  const named = callers.map(({ name, role }) => (name === role ? name : `${name} (${role})`));
+  const hasOperator = callers.some(({ role }) => role === 'operator');
+  log.notice(
     [
       `listening on ${serving.url}`,
       `runs     ${formatPath(file)}`,
       served,
-      ...(hasToken ? ['token    required'] : []),
+      ...(callers.length > 0 ? [`tokens   required: ${named.join(', ')}`] : []),
+      ...(callers.length > 0 && !hasOperator
+        ? ['         No token is an operator’s: nobody can start, steer or delete runs here.']
+        : []),
       'Press Ctrl-C to stop; runs can be resumed.',
     ].join('\n'),
   );
 }
 
-function untilInterrupted(output: Output): Promise<void> {
+function untilInterrupted(log: ServerLog): Promise<void> {
   return new Promise<void>(first => {
     watchInterrupts({ first: () => first(), again: () => process.exit(EXIT.left) });
-  }).then(() => output.problem('Stopping; runs can be resumed. Press Ctrl-C again to exit now.'));
+  }).then(() => log.notice('Stopping; runs can be resumed. Press Ctrl-C again to exit now.'));
 }
 
 /**
@@ -195,4 +208,19 @@ function readPort(text: string): number {
 function readToken(option: string | undefined): string | undefined {
   if (option === '') throw new EngineError('input-invalid', '--token must not be empty.');
   return option ?? (process.env.AGENTCHART_TOKEN || undefined);
+}
+
+/** Returns the format that `--log` or `AGENTCHART_LOG` asks for; default `text`. Throws `input-invalid` for another. */
+function readFormat(option: string | undefined): LogFormat {
+  const format = option ?? (process.env.AGENTCHART_LOG || 'text');
+  if (format === 'text' || format === 'json') return format;
+  throw new EngineError(
+    'input-invalid',
+    `--log (or AGENTCHART_LOG) must be "text" or "json", got "${format}".`,
+  );
+}
+
+function printConfigSchema(): number {
+  process.stdout.write(`${JSON.stringify(describeGatewayConfig(), null, 2)}\n`);
+  return EXIT.done;
 }

@@ -1,6 +1,7 @@
 import type { Context, MiddlewareHandler } from 'hono';
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie';
 import { ApiError } from '../error-envelope.ts';
+import { isForeign } from '../guard-request.ts';
 import type { RunsEnv } from '../runs-env.ts';
 import { ANYONE, type Caller, mayRequest } from './caller.ts';
 import type { Sessions } from './sessions.ts';
@@ -76,11 +77,13 @@ export class Gate {
     deleteCookie(c, cookieName(c), { path: '/' });
   }
 
+  /** Cookies count for the server's own page only: a page that may use `/v1` must send a token. */
   #callerOf(c: Context<RunsEnv>): Caller | undefined {
     if (this.#isOpen) return ANYONE;
     const [, bearer] = /^Bearer +([^ ].*)$/i.exec(c.req.header('authorization') ?? '') ?? [];
     const token = bearer ?? c.req.header('x-api-key');
     if (token !== undefined) return this.#tokens.find(token);
+    if (isForeign(c.req.header('origin'), c.req.header('host') ?? '')) return undefined;
     const session = getCookie(c, cookieName(c));
     return session === undefined ? undefined : this.#sessions.find(session);
   }

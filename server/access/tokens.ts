@@ -1,10 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { EngineError } from '../../protocol/error.ts';
-import { ANYONE, type Caller, MAIN_OPERATOR, type Role } from './caller.ts';
-
-/** The tokens of the configuration, by name. */
-export type TokensConfig = Readonly<Record<string, TokenConfig>>;
-type TokenConfig = { token: string; role: Role; labels?: Readonly<Record<string, string>> };
+import type { TokensConfig } from './access-config.ts';
+import { ANYONE, type Caller, MAIN_OPERATOR } from './caller.ts';
 
 /** The fewest characters of a configured token. */
 const SHORTEST = 16;

@@ -6,7 +6,7 @@ import type { MountedApi } from '../app.ts';
 import { readBody } from '../read-body.ts';
 import { ResponsesError } from '../responses/api-error.ts';
 import type { LiveResponse } from '../responses/live/live-response.ts';
-import { failureOf, finishedResponse, REQUEST_LIMITS, respondWithEvents } from '../responses/respond.ts';
+import { failureOf, finishedResponse, respondWithEvents } from '../responses/respond.ts';
 import type { ResponsesService } from '../responses/responses-service.ts';
 import type { RunsEnv } from '../runs-env.ts';
 import { type ChatBody, readChatBody } from './chat-body.ts';
@@ -31,7 +31,7 @@ export function createChatApi({
 
 function addRoutes(app: Hono<RunsEnv>, service: ResponsesService): void {
   app.post('/v1/chat/completions', async c => {
-    const body = readChatBody(await readBody(c.req.raw, z.unknown(), REQUEST_LIMITS));
+    const body = readChatBody(await readBody(c.req.raw, z.unknown(), c.get('requestLimits')));
     const input = readMessages(body.messages);
     const live = await create({ body, input, caller: c.get('caller') }, service).catch(error => {
       throw inChatTerms(error, input);

@@ -10,7 +10,9 @@ import type { Store } from '../../protocol/store.ts';
 import { memory } from '../../stores/memory.ts';
 import { nonDrivingStore } from '../../stores/non-driving-store.ts';
 import { createAgent } from '../../tools/agent/agent.ts';
+import type { Admission } from '../access/admission.ts';
 import type { Caller } from '../access/caller.ts';
+import { currentNote } from '../request-log.ts';
 import { invalid } from './api-error.ts';
 import { holdCalls } from './gateway/call-tools.ts';
 import type { Equipment, GatewayAgents } from './gateway/gateway-agents.ts';
@@ -46,6 +48,7 @@ type RequestRunsOptions = {
   library: ResponseLibrary;
   live: LiveResponses;
   agents: GatewayAgents;
+  admission: Admission;
   log(line: string): void;
 };
 
@@ -69,18 +72,26 @@ export class RequestRuns {
     this.#live = options.live;
   }
 
-  /** Carries out a plan. Throws a `ResponsesError` if the run refuses the request. */
+  /** Carries out a plan. Throws a `ResponsesError` if the run refuses the request, or what `Admission.admit` throws. */
   async carryOut(plan: Plan, request: ModelRequest): Promise<LiveResponse> {
     if (plan.type === 'repeat') return await this.repeat(plan.found);
     this.#live.assertOpen();
-    const used = usedIn(plan);
-    const equipment = { ...(await this.#options.agents.equip(request.body, used)), used };
+    const { agents, admission } = this.#options;
+    const release = await admission.admit(request.caller, request.model);
+    let close = async () => release();
     try {
+      const used = usedIn(plan);
+      const equipment = await agents.equip(request.body, used);
+      close = async () => {
+        release();
+        await equipment.close();
+      };
+      const prepared = { ...equipment, ...request, used, close };
       return plan.type === 'start'
-        ? await this.#start(plan, { ...equipment, ...request })
-        : await this.#continueRun(plan, { ...equipment, ...request });
+        ? await this.#start(plan, prepared)
+        : await this.#continueRun(plan, prepared);
     } catch (error) {
-      await equipment.close();
+      await close();
       throw error;
     }
   }
@@ -212,6 +223,8 @@ export class RequestRuns {
     { from, isStored, close }: { from: number; isStored: boolean; close(): Promise<void> },
   ): LiveResponse {
     const { host, log } = this.#options;
+    const note = currentNote();
+    if (note !== undefined) Object.assign(note, { run: run.id, model: head.spec.model });
     const settled = run.settled();
     settled
       .then(settled => {

@@ -2,14 +2,10 @@
 import type { Context } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
-import { BODY_LIMITS } from '../read-body.ts';
 import type { RunsEnv } from '../runs-env.ts';
 import { describeResponsesError, type ErrorType, ResponsesError } from './api-error.ts';
 import type { LiveResponse } from './live/live-response.ts';
 import { type StreamFormat, streamEvents } from './response-stream.ts';
-
-/** Larger than for other routes, because images and files are part of the body. */
-export const REQUEST_LIMITS = { ...BODY_LIMITS, maxBytes: 32 * 1024 * 1024 };
 
 /** Answers with the events of a response, by default all, in the format of a protocol. */
 export function respondWithEvents(

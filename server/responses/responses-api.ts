@@ -7,7 +7,7 @@ import type { RunsEnv } from '../runs-env.ts';
 import { invalid } from './api-error.ts';
 import { addModelRoutes } from './model-routes.ts';
 import { inputItemsOf, pageOf } from './request/input-listing.ts';
-import { answerOpenAIError, finishedResponse, REQUEST_LIMITS, respondWithEvents } from './respond.ts';
+import { answerOpenAIError, finishedResponse, respondWithEvents } from './respond.ts';
 import { RESPONSE_EVENTS } from './response-stream.ts';
 import { ResponsesService, type ResponsesServiceOptions } from './responses-service.ts';
 
@@ -31,7 +31,7 @@ export function createResponsesApi(options: ResponsesServiceOptions): ResponsesA
 
 function addRoutes(app: Hono<RunsEnv>, service: ResponsesService): void {
   app.post('/v1/responses', async c => {
-    const value = await readBody(c.req.raw, z.unknown(), REQUEST_LIMITS);
+    const value = await readBody(c.req.raw, z.unknown(), c.get('requestLimits'));
     const live = await service.create(value, c.get('caller'));
     if (isJsonObject(value) && value.stream === true) return respondWithEvents(c, live, RESPONSE_EVENTS);
     if (isJsonObject(value) && value.background === true) {
@@ -41,7 +41,7 @@ function addRoutes(app: Hono<RunsEnv>, service: ResponsesService): void {
     return c.json(await finishedResponse(c, live));
   });
   app.post('/v1/responses/input_tokens', async c => {
-    const value = await readBody(c.req.raw, z.unknown(), REQUEST_LIMITS);
+    const value = await readBody(c.req.raw, z.unknown(), c.get('requestLimits'));
     const tokens = await service.countInput(value, c.get('caller'));
     return c.json({ object: 'response.input_tokens', input_tokens: tokens });
   });

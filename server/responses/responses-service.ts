@@ -5,6 +5,7 @@ import { type JsonObject, toJson } from '../../protocol/json.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import { nonDrivingStore } from '../../stores/non-driving-store.ts';
 import { type Agent, createAgent } from '../../tools/agent/agent.ts';
+import { Admission } from '../access/admission.ts';
 import type { Caller } from '../access/caller.ts';
 import { invalid, ResponsesError } from './api-error.ts';
 import { GatewayAgents, type ProviderOptionsFor } from './gateway/gateway-agents.ts';
@@ -12,9 +13,10 @@ import type { GatewayConfig } from './gateway/gateway-config.ts';
 import { KeyedMutex } from './keyed-mutex.ts';
 import type { LiveResponse } from './live/live-response.ts';
 import { LiveResponses } from './live/live-responses.ts';
+import { recordedUsage } from './recorded-usage.ts';
 import { planRequest } from './request/plan-request.ts';
 import { transcriptFor } from './request/plan-transcript.ts';
-import { readCreateBody } from './request/request-body.ts';
+import { type CreateBody, readCreateBody } from './request/request-body.ts';
 import { RequestRuns } from './request-runs.ts';
 import { type FoundResponse, ResponseLibrary, translateResponse } from './response-library.ts';
 import { RESPONSES } from './wire/response-spec.ts';
@@ -43,6 +45,8 @@ export type ResponsesServiceOptions = {
  * V4 Ids in a request lead only to responses that its caller may see (`VisibleResponses`).
  */
 export class ResponsesService {
+  /** Lets requests begin runs, within limits. The server's other routes share it. */
+  readonly admission: Admission;
   readonly #options: ResponsesServiceOptions;
   readonly #agents: GatewayAgents;
   readonly #library: ResponseLibrary;
@@ -51,14 +55,18 @@ export class ResponsesService {
   readonly #mutex = new KeyedMutex();
 
   constructor(options: ResponsesServiceOptions) {
+    const { store, host, gateway, log } = options;
     this.#options = options;
-    this.#agents = new GatewayAgents(options);
-    this.#library = new ResponseLibrary(options.store);
+    this.admission = new Admission({ host, ...gateway, recorded: from => recordedUsage(store, from, log) });
+    const { admission } = this;
+    this.#agents = new GatewayAgents({ ...options, admission });
+    this.#library = new ResponseLibrary(store);
     this.#runs = new RequestRuns({
       ...options,
       library: this.#library,
       live: this.#live,
       agents: this.#agents,
+      admission,
     });
   }
 
@@ -67,7 +75,7 @@ export class ResponsesService {
    * `optionsFor` adds what the body has no field for; other protocols of this server use it.
    */
   async create(value: unknown, caller: Caller, optionsFor?: ProviderOptionsFor): Promise<LiveResponse> {
-    const body = readCreateBody(value);
+    const body = this.#readBody(value);
     const request = { body, caller, ...this.#agents.resolve(body, optionsFor) };
     const visible = this.#library.seenBy(caller);
     const plan = await planRequest(body, visible);
@@ -79,7 +87,7 @@ export class ResponsesService {
 
   /** The input tokens that a request would have: the provider's count, or an estimate. Starts nothing. */
   async countInput(value: unknown, caller: Caller, optionsFor?: ProviderOptionsFor): Promise<number> {
-    const body = readCreateBody(value);
+    const body = this.#readBody(value);
     const request = { body, ...this.#agents.resolve(body, optionsFor) };
     const plan = await planRequest(body, this.#library.seenBy(caller));
     return await this.#agents.countInput(request, await transcriptFor(plan, this.#options.store));
@@ -154,5 +162,17 @@ export class ResponsesService {
   /** Closes the connections to MCP servers. */
   async close(): Promise<void> {
     await this.#agents.close();
+  }
+
+  #readBody(value: unknown): CreateBody {
+    const body = readCreateBody(value);
+    const { inputItems } = this.admission.limits;
+    const { length } = body.input;
+    if (length <= inputItems) return body;
+    throw invalid(
+      'input',
+      'too_many_items',
+      `'input' has ${length} items; this server takes at most ${inputItems}.`,
+    );
   }
 }

@@ -62,6 +62,13 @@ function describeServer(): JsonObject {
         responses: ok(toSchema(healthSchema)),
       },
     },
+    '/readyz': {
+      get: {
+        summary: 'Check whether the store answers.',
+        security: [],
+        responses: ok(toSchema(z.object({ ok: z.literal(true) }))),
+      },
+    },
     '/agents': {
       get: { summary: 'List the agents that can start runs.', responses: ok(toSchema(agentsSchema)) },
     },

@@ -7,6 +7,7 @@ import type { Run } from '../../engine/run/run.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { RunView } from '../../protocol/run-view.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
+import type { Admission } from '../access/admission.ts';
 import { mayCommand } from '../access/caller.ts';
 import { forbidden } from '../access/gate.ts';
 import { ApiError } from '../error-envelope.ts';
@@ -25,6 +26,7 @@ type RunRoutesOptions = {
   clock: Host;
   agents: ServedAgents;
   held: RunRegistry;
+  admission: Admission;
   bodyLimits: BodyLimits;
   streamBounds: StreamBounds;
   log(line: string): void;
@@ -72,15 +74,20 @@ export function addRunRoutes(app: Hono<RunsEnv>, options: RunRoutesOptions): voi
 }
 
 async function startRun(c: Request, options: RunRoutesOptions): Promise<Response> {
-  const { clock, agents, held, bodyLimits } = options;
+  const { clock, agents, held, admission, bodyLimits } = options;
   const body = await readBody(c.req.raw, startBody, bodyLimits);
   const { agent: name, input, ...start } = body;
   const agent = agents.choose(name);
   const launch = agents.launchOf(agent.name);
   const runId = clock.newId('run');
-  const run = await held.begin(runId, () =>
-    agent.start(input, { ...start, runId, ...omitUndefined({ launch }) }),
-  );
+  const release = await admission.admit(c.get('caller'));
+  const run = await held
+    .begin(runId, () => agent.start(input, { ...start, runId, ...omitUndefined({ launch }) }))
+    .catch(error => {
+      release();
+      throw error;
+    });
+  run.settled().then(release, release);
   c.header('Location', `/runs/${runId}`);
   return c.json(await viewHeld(run, options), 201);
 }

@@ -88,7 +88,7 @@ describe('a configuration file', () => {
     ]);
   });
 
-  it('takes secrets from the environment, in headers and env alone', async () => {
+  it('takes secrets from the environment, in headers, env and tokens alone', async () => {
     const { mcpServers } = await reading(
       {
         mcp_servers: {

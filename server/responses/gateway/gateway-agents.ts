@@ -4,14 +4,17 @@ import type { Item } from '../../../protocol/item.ts';
 import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import type { Tool, ToolSource } from '../../../protocol/tool.ts';
+import type { Usage } from '../../../protocol/turn.ts';
 import type { Agent } from '../../../tools/agent/agent.ts';
+import type { Admission } from '../../access/admission.ts';
+import { currentNote } from '../../request-log.ts';
 import { type CreateBody, readCreateBody } from '../request/request-body.ts';
 import type { RunResponses } from '../run-responses.ts';
 import { type Exposed, isSameTool, type ResponseSpec, toolNamed } from '../wire/response-spec.ts';
 import { holdCalls } from './call-tools.ts';
 import { countTokens } from './count-tokens.ts';
 import type { GatewayConfig } from './gateway-config.ts';
-import { GatewayModels } from './gateway-models.ts';
+import { GatewayModels, withMeter } from './gateway-models.ts';
 import { GatewayServers } from './gateway-servers.ts';
 import { type AgentTools, assertSupported, describeFirstCall, makeRequestAgent } from './request-agent.ts';
 import { makeToolset, type Toolset } from './toolset.ts';
@@ -22,6 +25,8 @@ type GatewayAgentsOptions = {
   gateway: GatewayConfig;
   /** See `ResponsesServiceOptions`. */
   model?: string;
+  /** Counts the model calls of each caller. */
+  admission: Admission;
   log(line: string): void;
 };
 
@@ -73,13 +78,19 @@ export class GatewayAgents {
 
   /** The agent of one request. */
   make(
-    { model, turnsBefore, providerOptions }: ResponseSpec,
+    { model, turnsBefore, providerOptions, caller }: ResponseSpec,
     request: { body: CreateBody; toolset: AgentTools; store: Store },
   ): Agent {
-    const { host } = this.#options;
+    const { host, admission } = this.#options;
+    const adapter = this.#models.open(model);
+    const note = currentNote();
+    const record = (usage: Usage | null) => {
+      note?.addUsage(usage);
+      if (caller !== undefined) admission.record(caller.name, model, usage);
+    };
     return makeRequestAgent({
       ...request,
-      model: this.#models.open(model),
+      model: withMeter(adapter, record),
       host,
       turnsBefore,
       ...omitUndefined({ providerOptions }),

@@ -6,18 +6,9 @@
  * creates the agent that runs the request. `read-gateway-config.ts` reads the file.
  */
 import * as z from 'zod';
-import { omitUndefined } from '../../../protocol/json.ts';
-
-/** A strict object whose error lists the unknown and the known fields. */
-function fields<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
-  const known = Object.keys(shape).join(', ');
-  return z.strictObject(shape, {
-    error: issue =>
-      issue.code === 'unrecognized_keys'
-        ? `unknown field ${issue.keys.map(key => JSON.stringify(key)).join(', ')}, expected one of ${known}`
-        : undefined,
-  });
-}
+import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';
+import { corsConfig, serverLimits, tokensConfig } from '../../access/access-config.ts';
+import { fields } from '../../config-fields.ts';
 
 const names = z.array(z.string().min(1));
 const words = z.record(z.string().min(1), z.string());
@@ -99,19 +90,46 @@ const label = z
   .string()
   .regex(SERVER_LABEL, 'expected a label of letters, digits, "_" and "-", starting with a letter');
 
+const dollars = z.number().nonnegative();
+
+/** US dollars per million tokens. A missing price is that of `input`. */
+const price = fields({
+  input: dollars,
+  output: dollars,
+  cached_input: z.exactOptional(dollars),
+  cache_write: z.exactOptional(dollars),
+}).transform(({ input, output, cached_input, cache_write }) => ({
+  input,
+  output,
+  ...omitUndefined({ cachedInput: cached_input, cacheWrite: cache_write }),
+}));
+
 /**
- * The JSON of `serve --config FILE`: `models` (alias → `provider:model`), `mcp_servers` by label, and
- * `allowed_server_urls`, the server URLs that requests may use. Unknown fields are refused.
+ * The JSON of `serve --config FILE`: `models` (alias → `provider:model`), `mcp_servers` by label,
+ * `allowed_server_urls`, the server URLs that requests may use, `prices` by `provider:model`, and who may use the server
+ * and how much of it: `tokens`, `limits`, `cors`. Unknown fields are refused.
  */
 export const gatewayConfigSchema = fields({
   models: z._default(z.record(z.string().min(1), z.string().min(1)), {}),
   mcp_servers: z._default(z.record(label, server), {}),
   allowed_server_urls: z._default(z.array(httpUrl), []),
-}).transform(({ models, mcp_servers, allowed_server_urls }) => ({
+  prices: z.exactOptional(z.record(z.string().min(1), price)),
+  tokens: z.exactOptional(tokensConfig),
+  limits: z.exactOptional(serverLimits),
+  cors: z.exactOptional(corsConfig),
+  $schema: z.exactOptional(z.string().meta({ description: 'Where the JSON Schema of this file is.' })),
+}).transform(({ $schema: _, models, mcp_servers, allowed_server_urls, ...access }) => ({
   models,
   mcpServers: mcp_servers,
   allowedServerUrls: allowed_server_urls,
+  ...access,
 }));
+
+/** The JSON Schema of the configuration file. */
+export function describeGatewayConfig(): JsonObject {
+  const schema = z.toJSONSchema(gatewayConfigSchema, { io: 'input' });
+  return JSON.parse(JSON.stringify({ title: 'Configuration of agentchart serve', ...schema }));
+}
 
 /** The parsed configuration of the gateway. */
 export type GatewayConfig = z.output<typeof gatewayConfigSchema>;

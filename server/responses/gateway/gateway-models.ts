@@ -1,7 +1,7 @@
 import { modelFromEnv, providerNames } from '../../../adapters/model-from-env.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import { EngineError, messageOf, ProviderError } from '../../../protocol/error.ts';
-import type { OutputFormat } from '../../../protocol/turn.ts';
+import type { OutputFormat, Usage } from '../../../protocol/turn.ts';
 import { invalid } from '../api-error.ts';
 
 /**
@@ -71,6 +71,26 @@ export function withOutput(adapter: ModelAdapter, output: OutputFormat | undefin
     capabilities: adapter.capabilities,
     generate: (request, options) => adapter.generate({ ...request, output }, options),
     stream: (request, options) => adapter.stream({ ...request, output }, options),
+  };
+}
+
+/** An adapter that passes the usage of each model call to `record`. */
+export function withMeter(adapter: ModelAdapter, record: (usage: Usage | null) => void): ModelAdapter {
+  return {
+    provider: adapter.provider,
+    model: adapter.model,
+    capabilities: adapter.capabilities,
+    async generate(request, options) {
+      const turn = await adapter.generate(request, options);
+      record(turn.usage);
+      return turn;
+    },
+    async *stream(request, options) {
+      for await (const delta of adapter.stream(request, options)) {
+        if (delta.type === 'turn') record(delta.turn.usage);
+        yield delta;
+      }
+    },
   };
 }
 

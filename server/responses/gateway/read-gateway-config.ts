@@ -12,8 +12,8 @@ type Problem = { path: Path; message: string };
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Reads the configuration from a JSON file. `${NAME}` in the values of `headers` and `env` is replaced by the environment
- * variable NAME. Relative to the file's folder are: `cwd` (also the default), a `command` with a slash, and scripts.
+ * Reads the configuration from a JSON file. `${NAME}` in tokens and in the values of `headers` and `env` is replaced by
+ * the environment variable NAME. Relative to the file's folder are: `cwd` (also the default), a `command` with a slash, and scripts.
  *
  * Throws an `EngineError` `input-invalid` that lists the path of each problem and what is expected there. It never
  * shows a value, which may be a secret.
@@ -24,6 +24,7 @@ export async function readGatewayConfig(
 ): Promise<GatewayConfig> {
   const parsed = gatewayConfigSchema.safeParse(parse(await read(file), file));
   if (!parsed.success) throw refuse(file, parsed.error.issues.map(describeIssue));
+  const { prices, tokens } = parsed.data;
   const folder = dirname(resolve(file));
   const problems: Problem[] = [];
   const fillInAll = (words: Readonly<Record<string, string>>, path: Path) =>
@@ -39,8 +40,17 @@ export async function readGatewayConfig(
         fillInAll(words, ['mcp_servers', label, field]),
       ),
     })),
+    ...omitUndefined({
+      prices: prices && mapKeys(prices, model => readModel(model, folder, ['prices', model], problems)),
+      tokens:
+        tokens &&
+        mapValues(tokens, (token, name) => ({
+          ...token,
+          token: fillIn(token.token, environment, ['tokens', name, 'token'], problems),
+        })),
+    }),
   };
-  if (problems.length === 0) problems.push(...checkServers(config));
+  if (problems.length === 0) problems.push(...checkServers(config), ...checkPrices(config));
   if (problems.length > 0) throw refuse(file, problems);
   return config;
 }
@@ -114,6 +124,18 @@ function checkServers({ mcpServers }: GatewayConfig): Problem[] {
   });
 }
 
+/** A limit of dollars needs the price of every model that requests may name. */
+function checkPrices({ models, prices = {}, tokens = {} }: GatewayConfig): Problem[] {
+  const unpriced = Object.values(models).filter(model => !Object.hasOwn(prices, model));
+  return Object.entries(tokens).flatMap(([name, { limits }]) => {
+    const path = ['tokens', name, 'limits', 'spend_per_day_usd'];
+    if (limits?.spendPerDayUsd === undefined) return [];
+    if (Object.keys(models).length === 0)
+      return [{ path, message: 'requires "models", so that requests cannot name a model without a price' }];
+    return unpriced.map(model => ({ path, message: `requires a price for ${model} in "prices"` }));
+  });
+}
+
 function describeIssue(issue: z.core.$ZodIssue): Problem {
   const { path } = issue;
   const inner = issue.code === 'invalid_key' ? (issue.issues[0]?.message ?? issue.message) : issue.message;
@@ -143,4 +165,8 @@ function mapValues<Value, Mapped>(
   map: (value: Value, key: string) => Mapped,
 ): Record<string, Mapped> {
   return Object.fromEntries(Object.entries(values).map(([key, value]) => [key, map(value, key)]));
+}
+
+function mapKeys<Value>(values: Readonly<Record<string, Value>>, map: (key: string) => string) {
+  return Object.fromEntries(Object.entries(values).map(([key, value]) => [map(key), value]));
 }

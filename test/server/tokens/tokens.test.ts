@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { EngineError } from '../../../protocol/error.ts';
-import { Tokens, type TokensConfig } from '../../../server/access/tokens.ts';
+import type { TokensConfig } from '../../../server/access/access-config.ts';
+import { Tokens } from '../../../server/access/tokens.ts';
 
 const A = 'aaaaaaaaaaaaaaaa';
 const B = 'bbbbbbbbbbbbbbbb';

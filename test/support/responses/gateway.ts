@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 import OpenAI from 'openai';
 import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
 import { type Host, systemHost } from '../../../engine/driver/host.ts';
-import type { JsonObject } from '../../../protocol/json.ts';
+import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { createRunsApp, type RunsApp, type RunsAppOptions } from '../../../server/app.ts';
 import { createChatApi } from '../../../server/chat-completions/chat-api.ts';
@@ -86,16 +86,19 @@ export class Gateway {
   ) {
     this.folder = new Folder(scripts);
     this.store = store;
+    const gateway = gatewayConfigSchema.parse({ models: this.folder.models, ...config(this.folder) });
     const api = createResponsesApi({
       store,
       host: clock,
-      gateway: gatewayConfigSchema.parse({ models: this.folder.models, ...config(this.folder) }),
+      gateway,
       log: line => this.log.push(line),
       ...(model === undefined ? {} : { model }),
     });
     this.app = createRunsApp({
       ...{ store, agents: new Map(), mounted: [api, createChatApi(api)], log: line => this.log.push(line) },
       agentsByRun: new Map([[RESPONSES, record => api.service.agentFor(record)]]),
+      ...omitUndefined({ tokens: gateway.tokens, corsOrigins: gateway.cors?.origins }),
+      admission: api.service.admission,
       ...options,
     });
     this.#close = () => {

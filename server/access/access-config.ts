@@ -1,0 +1,104 @@
+import * as z from 'zod';
+import { omitUndefined } from '../../protocol/json.ts';
+import { fields } from '../config-fields.ts';
+import { ROLES } from './caller.ts';
+
+const count = z.int().positive();
+const dollars = z.number().positive();
+
+/** What one token may use. Tokens and dollars count the model calls of its requests to `/v1`. */
+const callerLimits = fields({
+  concurrent_runs: z.exactOptional(
+    count.meta({ description: 'Runs in progress at the same time. Further requests get 429.' }),
+  ),
+  tokens_per_minute: z.exactOptional(
+    count.meta({ description: 'Input and output tokens within the last 60 seconds.' }),
+  ),
+  tokens_per_day: z.exactOptional(count.meta({ description: 'Input and output tokens since midnight UTC.' })),
+  spend_per_day_usd: z.exactOptional(
+    dollars.meta({
+      description: 'US dollars since midnight UTC, by `prices`. Requires a price for each model.',
+    }),
+  ),
+}).transform(({ concurrent_runs, tokens_per_minute, tokens_per_day, spend_per_day_usd }) =>
+  omitUndefined({
+    concurrentRuns: concurrent_runs,
+    tokensPerMinute: tokens_per_minute,
+    tokensPerDay: tokens_per_day,
+    spendPerDayUsd: spend_per_day_usd,
+  }),
+);
+export type CallerLimits = z.output<typeof callerLimits>;
+
+const text = z.string().min(1).max(256);
+
+/** `tokens` of the configuration: who may use the server, by name. */
+export const tokensConfig = z.record(
+  z.string().regex(/^[A-Za-z0-9][\w.-]{0,63}$/, 'expected a name of letters, digits, "_", "-" and "."'),
+  fields({
+    token: z
+      .string()
+      .min(1)
+      .meta({ description: 'The token, usually as a variable of the environment in braces.' }),
+    role: z.enum(ROLES).meta({
+      description:
+        'operator: everything. approver: read runs and decide calls. viewer: read runs. client: /v1 only.',
+    }),
+    labels: z.exactOptional(
+      z.record(text, text).meta({
+        description: 'Clients share conversations with tokens of the same labels, and with no others.',
+      }),
+    ),
+    limits: z.exactOptional(callerLimits),
+  }),
+);
+export type TokensConfig = z.output<typeof tokensConfig>;
+
+const MIB = 1024 * 1024;
+
+/** `limits` of the configuration: what all callers together may use. */
+export const serverLimits = fields({
+  concurrent_runs: z._default(
+    count.meta({ description: 'Runs that requests have in progress at the same time.' }),
+    1_000,
+  ),
+  open_streams: z._default(
+    count.meta({ description: 'Event streams that are open at the same time.' }),
+    1_000,
+  ),
+  body_bytes: z._default(
+    z
+      .int()
+      .min(1_024)
+      .max(512 * MIB)
+      .meta({ description: 'Size of the body of a request to /v1.' }),
+    32 * MIB,
+  ),
+  input_items: z._default(
+    z.int().min(1).max(10_000).meta({ description: 'Input items of a request to /v1.' }),
+    10_000,
+  ),
+}).transform(({ concurrent_runs, open_streams, body_bytes, input_items }) => ({
+  concurrentRuns: concurrent_runs,
+  openStreams: open_streams,
+  bodyBytes: body_bytes,
+  inputItems: input_items,
+}));
+export type ServerLimits = z.output<typeof serverLimits>;
+
+/** The limits of a server whose configuration has none. */
+export const DEFAULT_LIMITS: ServerLimits = serverLimits.parse({});
+
+/** `cors` of the configuration: the origins whose pages may use `/v1`. */
+export const corsConfig = fields({
+  origins: z.array(
+    z
+      .string()
+      .refine(isOrigin, 'expected an origin such as "https://app.example", without a path')
+      .meta({ description: 'An origin such as https://app.example.' }),
+  ),
+});
+
+function isOrigin(text: string): boolean {
+  return URL.canParse(text) && new URL(text).origin === text;
+}

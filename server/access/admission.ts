@@ -1,0 +1,128 @@
+import type { Host } from '../../engine/driver/host.ts';
+import type { Prices } from '../../protocol/config.ts';
+import type { Usage } from '../../protocol/turn.ts';
+import { ApiError } from '../error-envelope.ts';
+import { type CallerLimits, DEFAULT_LIMITS, type ServerLimits, type TokensConfig } from './access-config.ts';
+import type { Caller } from './caller.ts';
+import { DAY_MS, MINUTE_MS, UsageLedger, type UsedTurn } from './usage-ledger.ts';
+
+export type AdmissionOptions = {
+  host: Host;
+  limits?: ServerLimits;
+  tokens?: TokensConfig;
+  /** By `provider:model`, in US dollars per million tokens. */
+  prices?: Prices;
+  /** The model calls since `from` (ms since the epoch) that the store has. */
+  recorded?(from: number): AsyncIterable<UsedTurn>;
+};
+
+/** When to try again after too many runs, in ms. */
+const BUSY_MS = 2_000;
+
+/**
+ * Lets requests begin runs within the limits of the server and of their tokens.
+ *
+ * L1 A run counts from its admission until it rests or ends, in this process.
+ * L2 Usage is what providers report for model calls. Calls before this process are read from the journals, once, before
+ *    the first request of a token with such limits.
+ * L3 Usage is compared when a request comes. Requests in progress go on, so they can exceed a limit.
+ */
+export class Admission {
+  readonly limits: ServerLimits;
+  readonly #options: AdmissionOptions;
+  readonly #ledger: UsageLedger;
+  readonly #running = new Map<string, number>();
+  readonly #startedAt: number;
+  #total = 0;
+  #history: Promise<void> | undefined;
+
+  constructor(options: AdmissionOptions) {
+    this.#options = options;
+    this.limits = options.limits ?? DEFAULT_LIMITS;
+    this.#ledger = new UsageLedger(options.prices ?? {});
+    this.#startedAt = options.host.now();
+  }
+
+  /**
+   * Admits a request of the caller that begins or continues a run; `model` is its `provider:model`, if it has one. Call
+   * the result once the run rests or has ended. Throws an `ApiError` `rate-limit-exceeded`, or `forbidden` for a model
+   * without a price if the caller's dollars are limited.
+   */
+  async admit(caller: Caller, model?: string): Promise<() => void> {
+    const limits = this.#limitsOf(caller);
+    await this.#assertUsage(caller, limits, model);
+    const running = this.#running.get(caller.name) ?? 0;
+    if (limits.concurrentRuns !== undefined && running >= limits.concurrentRuns)
+      throw exceeded(`${limits.concurrentRuns} requests in progress`, BUSY_MS);
+    if (this.#total >= this.limits.concurrentRuns)
+      throw refuse('The server is busy: it has too many requests in progress. Retry later.', BUSY_MS);
+    this.#count(caller.name, 1);
+    let isReleased = false;
+    return () => {
+      if (!isReleased) this.#count(caller.name, -1);
+      isReleased = true;
+    };
+  }
+
+  /** Records a model call of the caller with this name. */
+  record(caller: string, model: string, usage: Usage | null): void {
+    this.#ledger.record({ caller, model, usage, at: this.#options.host.now() });
+  }
+
+  #limitsOf({ name }: Caller): CallerLimits {
+    const { tokens = {} } = this.#options;
+    return (Object.hasOwn(tokens, name) ? tokens[name]?.limits : undefined) ?? {};
+  }
+
+  async #assertUsage({ name }: Caller, limits: CallerLimits, model: string | undefined): Promise<void> {
+    const { tokensPerMinute, tokensPerDay, spendPerDayUsd } = limits;
+    if (tokensPerMinute === undefined && tokensPerDay === undefined && spendPerDayUsd === undefined) return;
+    if (spendPerDayUsd !== undefined && model !== undefined && !this.#ledger.hasPrice(model))
+      throw new ApiError('forbidden', 'This token cannot use this model.');
+    await this.#readHistory();
+    const now = this.#options.host.now();
+    const used = this.#ledger.usedBy(name, now);
+    const untilMidnight = DAY_MS - (now % DAY_MS);
+    if (tokensPerDay !== undefined && used.dayTokens >= tokensPerDay)
+      throw exceeded(`${tokensPerDay} tokens per day`, untilMidnight);
+    if (spendPerDayUsd !== undefined && used.daySpend >= spendPerDayUsd)
+      throw exceeded(`${spendPerDayUsd} US dollars per day`, untilMidnight);
+    if (tokensPerMinute !== undefined && used.minuteTokens >= tokensPerMinute)
+      throw exceeded(
+        `${tokensPerMinute} tokens per minute`,
+        this.#ledger.untilBelow(name, tokensPerMinute, now),
+      );
+  }
+
+  /** Reads the model calls of earlier processes; again by the next request if it fails. */
+  #readHistory(): Promise<void> {
+    this.#history ??= this.#readRecorded().catch(error => {
+      this.#history = undefined;
+      throw error;
+    });
+    return this.#history;
+  }
+
+  async #readRecorded(): Promise<void> {
+    const before = this.#startedAt;
+    const from = Math.min(before - (before % DAY_MS), before - MINUTE_MS);
+    const turns: UsedTurn[] = [];
+    for await (const turn of this.#options.recorded?.(from) ?? []) if (turn.at < before) turns.push(turn);
+    for (const turn of turns.sort((one, other) => one.at - other.at)) this.#ledger.record(turn);
+  }
+
+  #count(name: string, more: 1 | -1): void {
+    this.#total += more;
+    const running = (this.#running.get(name) ?? 0) + more;
+    if (running === 0) this.#running.delete(name);
+    else this.#running.set(name, running);
+  }
+}
+
+function exceeded(limit: string, retryAfterMs: number): ApiError {
+  return refuse(`This token's limit of ${limit} is reached. Retry later.`, retryAfterMs);
+}
+
+function refuse(message: string, retryAfterMs: number): ApiError {
+  return new ApiError('rate-limit-exceeded', message, { retryAfterMs });
+}
