@@ -10,11 +10,12 @@ import { failureOf, finishedResponse, respondWithEvents } from '../responses/res
 import type { ResponsesService } from '../responses/responses-service.ts';
 import type { RunsEnv } from '../runs-env.ts';
 import { type ChatBody, readChatBody } from './chat-body.ts';
+import { inChatTerms } from './chat-errors.ts';
 import { type MessageInput, readMessages } from './chat-input.ts';
 import { chunkFormat } from './chunk-writer.ts';
 import { completionOf, type NameCall } from './completion.ts';
 import { callNamer, findContinuation } from './continued-run.ts';
-import { createBodyOf, inChatTerms } from './create-body.ts';
+import { createBodyOf } from './create-body.ts';
 import { providerOptions } from './provider-options.ts';
 
 /**
@@ -34,7 +35,7 @@ function addRoutes(app: Hono<RunsEnv>, service: ResponsesService): void {
     const body = readChatBody(await readBody(c.req.raw, z.unknown(), c.get('requestLimits')));
     const input = readMessages(body.messages);
     const live = await create({ body, input, caller: c.get('caller') }, service).catch(error => {
-      throw inChatTerms(error, input);
+      throw inChatTerms(error, { body, input });
     });
     const nameCall = callNames(body, input, live);
     if (body.stream === true) {

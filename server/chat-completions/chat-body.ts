@@ -34,11 +34,26 @@ function contentOf<Part extends z.ZodType>(part: Part) {
 }
 
 const texts = contentOf(z.discriminatedUnion('type', [text], 'expected a "text" part'));
-const toolCall = z.object({
-  id: z.string().min(1, 'expected a non-empty string'),
-  type: z._default(z.literal('function', 'only calls of type "function" are supported'), 'function'),
-  function: z.object({ name: z.string(), arguments: z._default(z.string(), '') }),
-});
+const id = z.string().min(1, 'expected a non-empty string');
+const FUNCTION_OR_CUSTOM = 'expected "function" or "custom"';
+
+/** A call; without a type it is a function's. */
+const toolCall = z.preprocess(
+  value => (isJsonObject(value) && value.type === undefined ? { ...value, type: 'function' } : value),
+  z.discriminatedUnion(
+    'type',
+    [
+      z.object({
+        id,
+        type: z.literal('function'),
+        function: z.object({ name: z.string(), arguments: z._default(z.string(), '') }),
+      }),
+      z.object({ id, type: z.literal('custom'), custom: z.object({ name: z.string(), input: z.string() }) }),
+    ],
+    FUNCTION_OR_CUSTOM,
+  ),
+);
+export type ChatToolCall = z.infer<typeof toolCall>;
 
 const message = z.discriminatedUnion(
   'role',
@@ -72,8 +87,21 @@ const message = z.discriminatedUnion(
 );
 export type ChatMessage = z.infer<typeof message>;
 
-const functionTool = z.object({ type: z.literal('function'), function: object });
-const named = z.object({ type: z.literal('function'), function: z.object({ name: z.string() }) });
+const tool = z.discriminatedUnion(
+  'type',
+  [
+    z.object({ type: z.literal('function'), function: object }),
+    z.object({ type: z.literal('custom'), custom: object }),
+  ],
+  FUNCTION_OR_CUSTOM,
+);
+export type ChatTool = z.infer<typeof tool>;
+
+const withName = z.object({ name: z.string() });
+const named = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('function'), function: withName }),
+  z.object({ type: z.literal('custom'), custom: withName }),
+]);
 const toolChoice = z.union(
   [
     z.enum(['none', 'auto', 'required']),
@@ -83,7 +111,7 @@ const toolChoice = z.union(
       allowed_tools: z.object({ mode: z.enum(['auto', 'required']), tools: z.array(named) }),
     }),
   ],
-  'expected "none", "auto", "required", or a function or allowed_tools choice of function tools',
+  'expected "none", "auto", "required", or a function, custom or allowed_tools choice',
 );
 export type ChatToolChoice = z.infer<typeof toolChoice>;
 
@@ -136,7 +164,7 @@ const LIST_OF_MESSAGES = 'expected a list of at least one message';
 
 const chatBody = z.looseObject({
   messages: z.array(message, LIST_OF_MESSAGES).min(1, LIST_OF_MESSAGES).max(MOST_MESSAGES),
-  tools: maybe(z.array(z.discriminatedUnion('type', [functionTool], 'expected "function"'))),
+  tools: maybe(z.array(tool)),
   tool_choice: maybe(toolChoice),
   response_format: maybe(responseFormat),
   max_tokens: maybe(z.number()),

@@ -1,6 +1,6 @@
 import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import { invalid } from '../responses/api-error.ts';
-import type { ChatMessage } from './chat-body.ts';
+import type { ChatMessage, ChatToolCall } from './chat-body.ts';
 
 type Of<Role extends ChatMessage['role']> = Extract<ChatMessage, { role: Role }>;
 type UserPart = Of<'user'>['content'][number];
@@ -22,7 +22,7 @@ export function readMessages(messages: readonly ChatMessage[]): MessageInput[] {
 function itemsOf(message: ChatMessage, at: number, calls: OpenCalls): JsonObject[] {
   if (message.role === 'tool') {
     const output = message.content.map(({ text }) => text).join('');
-    return [{ type: 'function_call_output', call_id: calls.close(message.tool_call_id, at), output }];
+    return [{ ...calls.close(message.tool_call_id, at), output }];
   }
   calls.assertNone();
   switch (message.role) {
@@ -45,12 +45,7 @@ function assistantItems(message: Of<'assistant'>, at: number, calls: OpenCalls):
   const content = [{ type: 'output_text', text: said }];
   return [
     ...(said === '' ? [] : [{ type: 'message', role: 'assistant', content }]),
-    ...made.map(({ id, function: { name, arguments: written } }) => ({
-      type: 'function_call',
-      call_id: calls.open(id, at),
-      name,
-      arguments: written,
-    })),
+    ...made.map(call => calls.open(call, at)),
   ];
 }
 
@@ -81,26 +76,29 @@ function inputPart(part: UserPart): JsonObject {
  */
 class OpenCalls {
   readonly #taken = new Set<string>();
-  readonly #open = new Map<string, string>();
+  /** The beginning of the result's item, by the client's id of the call. */
+  readonly #open = new Map<string, JsonObject>();
   #at = 0;
 
-  /** The unique id of a call in message `at`. */
-  open(id: string, at: number): string {
+  /** The item of a call in message `at`. */
+  open(call: ChatToolCall, at: number): JsonObject {
+    const { id, type } = call;
     this.#at = at;
     if (this.#open.has(id))
       throw invalid(`messages[${at}].tool_calls`, 'invalid_value', `Two calls have the id ${id}.`);
     let unique = id;
     for (let again = 2; this.#taken.has(unique); again += 1) unique = `${id}_${again}`;
     this.#taken.add(unique);
-    this.#open.set(id, unique);
-    return unique;
+    const itemType = type === 'custom' ? 'custom_tool_call' : 'function_call';
+    this.#open.set(id, { type: `${itemType}_output`, call_id: unique });
+    return { type: itemType, call_id: unique, ...(type === 'custom' ? call.custom : call.function) };
   }
 
-  /** The unique id of the call that a message answers. */
-  close(id: string, at: number): string {
-    const unique = this.#open.get(id);
+  /** The beginning of the item of the result that message `at` has. */
+  close(id: string, at: number): JsonObject {
+    const result = this.#open.get(id);
     this.#open.delete(id);
-    if (unique !== undefined) return unique;
+    if (result !== undefined) return result;
     throw invalid(
       `messages[${at}].tool_call_id`,
       'tool_call_not_found',

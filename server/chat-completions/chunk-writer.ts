@@ -2,7 +2,7 @@ import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import { failureOf } from '../responses/respond.ts';
 import { RESPONSE_EVENTS, type StreamFormat } from '../responses/response-stream.ts';
 import type { WireEvent } from '../responses/wire/response-writer.ts';
-import { finishReasonOf, headOf, type NameCall, toolCall, usageOf } from './completion.ts';
+import { callPart, finishReasonOf, headOf, type NameCall, usageOf } from './completion.ts';
 import { BETWEEN_TEXTS, clientCall } from './response-output.ts';
 
 /** The format of a streamed completion. A format is for one response, because chunks depend on those before. */
@@ -77,10 +77,11 @@ class ChunkWriter {
     const call = clientCall(item);
     if (call === undefined) return [];
     const index = this.#calls++;
-    const begun = toolCall({ ...call, arguments: '' }, this.#nameCall(call, index));
+    const { type, name, written } = call;
+    const begun = { index, id: this.#nameCall(call, index), type, ...callPart(type, '', name) };
     return [
-      this.#chunk({ tool_calls: [{ index, ...begun }] }),
-      this.#chunk({ tool_calls: [{ index, function: { arguments: call.arguments } }] }),
+      this.#chunk({ tool_calls: [begun] }),
+      this.#chunk({ tool_calls: [{ index, ...callPart(type, written) }] }),
     ];
   }
 

@@ -41,8 +41,16 @@ export function headOf(response: JsonObject, object: string): JsonObject {
 }
 
 /** A call in the format of a completion. */
-export function toolCall({ name, arguments: written }: ClientCall, id: string) {
-  return { id, type: 'function', function: { name, arguments: written } } satisfies JsonObject;
+function toolCall({ type, name, written }: ClientCall, id: string): JsonObject {
+  return { id, type, ...callPart(type, written, name) };
+}
+
+/** The text of a call, or a piece of it, as the member of its type. */
+export function callPart(type: ClientCall['type'], written: string, name?: string): JsonObject {
+  const named = omitUndefined({ name });
+  return type === 'custom'
+    ? { custom: { ...named, input: written } }
+    : { function: { ...named, arguments: written } };
 }
 
 /** Why a response ended. An answer that any limit or a call in doubt cut off has the reason `length`. */

@@ -16,9 +16,9 @@ import {
   toJson,
 } from '../../protocol/json.ts';
 import { ResponsesError } from '../responses/api-error.ts';
-import type { ChatMessage } from './chat-body.ts';
+import type { ChatMessage, ChatToolCall } from './chat-body.ts';
 import { type MessageInput, textOf } from './chat-input.ts';
-import { callsIn, textIn } from './response-output.ts';
+import { type ClientCall, callsIn, textIn } from './response-output.ts';
 
 /** Finds a stored response by its id. Throws a `ResponsesError` if there is none. */
 type FindResponse = (responseId: string) => Promise<JsonObject>;
@@ -64,11 +64,10 @@ export async function findContinuation(
   if (said !== '' && !said.endsWith(textIn(response, 'message').trim())) return undefined;
   const made = callsIn(response);
   const ids = new Map<JsonValue, string>();
-  for (const { id, named: place, function: sent } of calls) {
+  for (const { named: place, ...sent } of calls) {
     const call = place?.responseId === named.responseId ? made[place.place] : undefined;
-    if (call === undefined || call.name !== sent.name) return undefined;
-    if (!agree(parsed(call.arguments), parsed(sent.arguments))) return undefined;
-    ids.set(id, call.callId);
+    if (call === undefined || !isSameCall(call, sent)) return undefined;
+    ids.set(sent.id, call.callId);
   }
   if (ids.size !== made.length) return undefined;
   const answers = input.slice(at + 1).flatMap(({ items }) => items);
@@ -76,6 +75,13 @@ export async function findContinuation(
     responseId: named.responseId,
     input: answers.map(item => ({ ...item, ...omitUndefined({ call_id: ids.get(item.call_id ?? null) }) })),
   };
+}
+
+function isSameCall({ type, name, written }: ClientCall, sent: ChatToolCall): boolean {
+  if (sent.type === 'custom')
+    return type === 'custom' && sent.custom.name === name && sent.custom.input === written;
+  if (type !== 'function' || sent.function.name !== name) return false;
+  return agree(parsed(written), parsed(sent.function.arguments));
 }
 
 /** The arguments of a call. What is no JSON, or nested too deep, is compared as text. */

@@ -3,8 +3,8 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/js
 /** Between the texts of two items, because a chat message has one content. */
 export const BETWEEN_TEXTS = '\n\n';
 
-/** A function call that a response hands over to the client. */
-export type ClientCall = { callId: string; name: string; arguments: string };
+/** A call that a response hands over to the client. `written` is the JSON text of the arguments, or a custom tool's input. */
+export type ClientCall = { type: 'function' | 'custom'; callId: string; name: string; written: string };
 
 /** The text of all messages of a response, or of all its reasoning: what its stream adds up to. */
 export function textIn(response: JsonObject, type: 'message' | 'reasoning'): string {
@@ -15,15 +15,18 @@ export function textIn(response: JsonObject, type: 'message' | 'reasoning'): str
     .join(BETWEEN_TEXTS);
 }
 
-/** The function calls of a response, in order. */
+/** The calls of a response for the client, in order. */
 export function callsIn(response: JsonObject): ClientCall[] {
   return itemsIn(response).flatMap(item => clientCall(item) ?? []);
 }
 
 /** The call of an output item; `undefined` for another item, and for a call that a failed attempt left incomplete. */
-export function clientCall({ type, status, call_id, name, arguments: written }: JsonObject) {
-  if (type !== 'function_call' || status === 'incomplete') return undefined;
-  return { callId: String(call_id), name: String(name), arguments: String(written) };
+export function clientCall(item: JsonObject): ClientCall | undefined {
+  if (item.status === 'incomplete') return undefined;
+  const call = { callId: String(item.call_id), name: String(item.name) };
+  if (item.type === 'function_call') return { ...call, type: 'function', written: String(item.arguments) };
+  if (item.type === 'custom_tool_call') return { ...call, type: 'custom', written: String(item.input) };
+  return undefined;
 }
 
 function itemsIn({ output }: JsonObject): JsonObject[] {

@@ -210,15 +210,12 @@ describe('a request is refused', () => {
     [
       'messages[1].tool_calls[0].type',
       'invalid_value',
-      { messages: [GO, { role: 'assistant', tool_calls: [{ ...CALL, type: 'custom' }] }] },
+      { messages: [GO, { role: 'assistant', tool_calls: [{ ...CALL, type: 'mcp' }] }] },
     ],
-    ['tools[0].type', 'invalid_value', { tools: [{ type: 'custom', custom: { name: 'x' } }] }],
+    ['tools[0].type', 'invalid_value', { tools: [{ type: 'web_search' }] }],
+    ['tools[0].custom.name', 'invalid_value', { tools: [{ type: 'custom', custom: { name: 'a b' } }] }],
     ['tools[0].function.name', 'invalid_value', { tools: [{ type: 'function', function: { name: 'a b' } }] }],
-    [
-      'tool_choice',
-      'invalid_value',
-      { tools: [ASK], tool_choice: { type: 'custom', custom: { name: 'x' } } },
-    ],
+    ['tool_choice', 'invalid_value', { tools: [ASK], tool_choice: { type: 'mcp', server_label: 'x' } }],
     [
       'tool_choice',
       'tool_choice_function_not_found',

@@ -1,7 +1,8 @@
 import type { JsonObject } from '../../../protocol/json.ts';
 import type { Failure, Gateway } from './gateway.ts';
 
-type ToolCall = { id: string; type: string; function: { name: string; arguments: string } };
+type Written = { name: string; arguments: string };
+type ToolCall = { id: string; type: string; function: Written; custom?: { name: string; input: string } };
 export type Message = {
   role: string;
   content: string | null;
@@ -63,17 +64,23 @@ export function addUpChunks(chunks: readonly Chunk[]) {
       if (delta.content != null) message.content = (message.content ?? '') + delta.content;
       if (delta.reasoning_content !== undefined)
         message.reasoning_content = (message.reasoning_content ?? '') + delta.reasoning_content;
-      for (const { index, id, type, function: part } of delta.tool_calls ?? []) {
-        calls[index] ??= {
-          id: id ?? '',
-          type: type ?? '',
-          function: { name: part?.name ?? '', arguments: '' },
-        };
-        calls[index].function.arguments += part?.arguments ?? '';
-      }
+      for (const { index, ...call } of delta.tool_calls ?? []) addCall(calls, index, call);
       if (finish_reason !== null) finishReasons.push(finish_reason);
     }
   }
   if (calls.length > 0) message.tool_calls = calls;
   return { message, finishReasons, error: chunks.at(-1)?.error };
+}
+
+/** A call is begun with its id, type and name; each later piece adds to its text. */
+function addCall(
+  calls: ToolCall[],
+  index: number,
+  { id = '', type = '', ...piece }: Partial<ToolCall>,
+): void {
+  const { function: written, custom } = piece;
+  const call = calls[index];
+  if (call === undefined) calls[index] = { id, type, ...piece } as ToolCall;
+  else if (call.custom !== undefined) call.custom.input += custom?.input ?? '';
+  else call.function.arguments += written?.arguments ?? '';
 }
