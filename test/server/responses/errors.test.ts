@@ -31,7 +31,7 @@ describe('a request that cannot be read', () => {
       'a message without parts',
       { input: [{ role: 'user', content: [] }] },
       'input[0].content',
-      'invalid_value',
+      'message_content_empty',
     ],
     ['an item that is no object', { input: ['x', 5] }, 'input[0]', 'invalid_value'],
     ['an item without a type', { input: [{}] }, 'input[0].type', 'missing_required_parameter'],
