@@ -56,7 +56,14 @@ type RequestRunsOptions = {
 const JOURNAL_NUMBERS = 1_000_000;
 
 /** A validated request with its resolved model string, who sent it, and the further options for its provider. */
-export type ModelRequest = { body: CreateBody; model: string; caller: Caller; providerOptions?: JsonObject };
+export type ModelRequest = {
+  body: CreateBody;
+  model: string;
+  caller: Caller;
+  providerOptions?: JsonObject;
+  /** See `ResponseSpec`. */
+  compacts?: true;
+};
 
 type Prepared = Equipment & ModelRequest & { used: Exposed };
 
@@ -106,6 +113,7 @@ export class RequestRuns {
     const isStored = body.store !== false;
     const store = isStored ? this.#options.store : memory();
     const inherited = await new InheritedTranscripts(this.#options.store).load(continues?.runId ?? null);
+    this.#options.agents.assertReadable([...inherited, ...read], model);
     const items = nameCalls(read, origins, { ...toolset, used });
     const lists = newLists(runId, toolset, [...inherited, ...items]);
     const spec: ResponseSpec = {
@@ -132,6 +140,7 @@ export class RequestRuns {
     const { host } = this.#options;
     const { body } = request;
     assertToolsProvided(known, verdicts, toolset);
+    this.#options.agents.assertReadable(known.state.context.transcript, request.model);
     const source = (await this.#library.storeOf(known.runId)) ?? this.#options.store;
     const isStored = this.#library.isStored(known.runId);
     const { runId, state } = forkAt === undefined ? known : await this.#fork(source, known.runId, forkAt);
@@ -255,7 +264,7 @@ export class RequestRuns {
 
 /** The spec of a request that starts a run. */
 function describeRequest(
-  { body, model, caller, providerOptions }: ModelRequest,
+  { body, model, caller, providerOptions, compacts }: ModelRequest,
   { exposed }: Toolset,
 ): ResponseSpec {
   const { name, labels } = caller;
@@ -268,7 +277,7 @@ function describeRequest(
     messages: [],
     lists: [],
     turnsBefore: 0,
-    ...omitUndefined({ providerOptions }),
+    ...omitUndefined({ providerOptions, compacts }),
   };
 }
 

@@ -1,5 +1,6 @@
 import { readJournal } from '../../engine/journal/read-journal.ts';
 import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
+import { textOf } from '../../protocol/message.ts';
 import type { Store } from '../../protocol/store.ts';
 import { type Caller, sees } from '../access/caller.ts';
 import { divideJournal, type RunResponses, type Span } from './run-responses.ts';
@@ -79,14 +80,25 @@ export class VisibleResponses {
 
   /**
    * A run with a response of the caller; `undefined` if there is none. Responses of others in the same run count as
-   * deleted.
+   * deleted. The run of a compaction has no response.
    */
   async load(runId: string): Promise<RunResponses | undefined> {
     const run = await this.#library.load(runId);
     if (run === undefined) return undefined;
-    const isSeen = ({ spec }: Span) => sees(this.#caller, spec.caller);
+    const isSeen = ({ spec }: Span) => sees(this.#caller, spec.caller) && spec.compacts !== true;
     if (!run.spans.some(isSeen)) return undefined;
     return { ...run, spans: run.spans.map(span => (isSeen(span) ? span : { ...span, deleted: true })) };
+  }
+
+  /** The summary that a run wrote for a compaction of the caller; `undefined` if there is none. */
+  async findSummary(runId: string): Promise<string | undefined> {
+    const run = await this.#library.load(runId);
+    const spec = run?.spans[0]?.spec;
+    if (run === undefined || spec?.compacts !== true || !sees(this.#caller, spec.caller)) return undefined;
+    const answer = run.state.context.transcript.findLast(
+      item => item.type === 'message' && item.role === 'assistant',
+    );
+    return answer === undefined ? undefined : textOf(answer);
   }
 
   /** A stored response that was not deleted; `undefined` if there is none with this id. */

@@ -45,6 +45,11 @@ function addRoutes(app: Hono<RunsEnv>, service: ResponsesService): void {
     const tokens = await service.countInput(value, c.get('caller'));
     return c.json({ object: 'response.input_tokens', input_tokens: tokens });
   });
+  app.post('/v1/responses/compact', async c => {
+    const value = await readBody(c.req.raw, z.unknown(), c.get('requestLimits'));
+    const { live, result } = await service.compact(value, c.get('caller'));
+    return c.json(result(await finishedResponse(c, live)));
+  });
   app.get('/v1/responses/:id', async c => {
     const id = c.req.param('id');
     const caller = c.get('caller');

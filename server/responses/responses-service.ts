@@ -8,14 +8,16 @@ import { type Agent, createAgent } from '../../tools/agent/agent.ts';
 import { Admission } from '../access/admission.ts';
 import type { Caller } from '../access/caller.ts';
 import { invalid, ResponsesError } from './api-error.ts';
+import { readCompactBody } from './compaction/compact-body.ts';
+import { compactedResponse, summaryRequest, summaryTranscript } from './compaction/compact-conversation.ts';
 import { GatewayAgents, type ProviderOptionsFor } from './gateway/gateway-agents.ts';
 import type { GatewayConfig } from './gateway/gateway-config.ts';
 import { KeyedMutex } from './keyed-mutex.ts';
 import type { LiveResponse } from './live/live-response.ts';
 import { LiveResponses } from './live/live-responses.ts';
 import { recordedUsage } from './recorded-usage.ts';
-import { planRequest } from './request/plan-request.ts';
-import { transcriptFor } from './request/plan-transcript.ts';
+import { planRequest, readRequest } from './request/plan-request.ts';
+import { transcriptFor, transcriptUpTo } from './request/plan-transcript.ts';
 import { type CreateBody, readCreateBody } from './request/request-body.ts';
 import { RequestRuns } from './request-runs.ts';
 import { type FoundResponse, ResponseLibrary, translateResponse } from './response-library.ts';
@@ -98,6 +100,31 @@ export class ResponsesService {
     return this.#agents.models;
   }
 
+  /**
+   * Starts the compaction of a conversation. `result` makes its object of the finished response, and throws a
+   * `ResponsesError` if the summary is not complete.
+   */
+  async compact(
+    value: unknown,
+    caller: Caller,
+  ): Promise<{ live: LiveResponse; result(response: JsonObject): JsonObject }> {
+    const asked = this.#bound(readCompactBody(value));
+    const visible = this.#library.seenBy(caller);
+    const { previous, references, items } = await readRequest(asked, visible);
+    const { store, host } = this.#options;
+    const before = previous === undefined ? [] : await transcriptUpTo(previous, store);
+    const conversation = [...before, ...items].map(item => ({ ...item, id: item.id ?? host.newId('item') }));
+    const body = summaryRequest(asked);
+    const request = { body, caller, compacts: true as const, ...this.#agents.resolve(body) };
+    const plan = {
+      type: 'start' as const,
+      items: summaryTranscript(conversation),
+      origins: references.origins,
+    };
+    const live = await this.#runs.carryOut(plan, request);
+    return { live, result: response => compactedResponse(live.runId, conversation, response) };
+  }
+
   /** Finds a stored response that the caller may see. Throws a `ResponsesError` with status 404. */
   async find(responseId: string, caller: Caller): Promise<FoundResponse> {
     const found = await this.#library.seenBy(caller).find(responseId);
@@ -165,7 +192,10 @@ export class ResponsesService {
   }
 
   #readBody(value: unknown): CreateBody {
-    const body = readCreateBody(value);
+    return this.#bound(readCreateBody(value));
+  }
+
+  #bound(body: CreateBody): CreateBody {
     const { inputItems } = this.admission.limits;
     const { length } = body.input;
     if (length <= inputItems) return body;

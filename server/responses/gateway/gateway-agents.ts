@@ -8,6 +8,8 @@ import type { Usage } from '../../../protocol/turn.ts';
 import type { Agent } from '../../../tools/agent/agent.ts';
 import type { Admission } from '../../access/admission.ts';
 import { currentNote } from '../../request-log.ts';
+import { invalid } from '../api-error.ts';
+import { compactsContext, isUpstreamCompaction } from '../compaction/compaction-items.ts';
 import { type CreateBody, readCreateBody } from '../request/request-body.ts';
 import type { RunResponses } from '../run-responses.ts';
 import { type Exposed, isSameTool, type ResponseSpec, toolNamed } from '../wire/response-spec.ts';
@@ -68,6 +70,13 @@ export class GatewayAgents {
     const adapter = this.#models.open(model);
     assertSupported(adapter, body);
     return { model, ...omitUndefined({ providerOptions: optionsFor(adapter.provider) }) };
+  }
+
+  /** Throws a `ResponsesError` if the model cannot read the items, which another provider has compacted. */
+  assertReadable(items: readonly Item[], model: string): void {
+    if (compactsContext(this.#models.open(model).provider) || !items.some(isUpstreamCompaction)) return;
+    const message = `The conversation was compacted by OpenAI's API, which only models of "openai:" can read. Use such a model, or compact it with POST /v1/responses/compact.`;
+    throw invalid('input', 'compaction_not_readable', message);
   }
 
   /** Connects the MCP servers of a request. `used` are the tools that its conversation has called. */

@@ -8,6 +8,7 @@ import { type Tool, type ToolSource, toolDefinition } from '../../../protocol/to
 import type { ModelRequest, OutputFormat, Settings, ToolChoice } from '../../../protocol/turn.ts';
 import { type Agent, createAgent } from '../../../tools/agent/agent.ts';
 import { invalid } from '../api-error.ts';
+import { compactsContext } from '../compaction/compaction-items.ts';
 import type { CreateBody } from '../request/request-body.ts';
 import { type Exposed, isServerTool, modelNameOf, RESPONSES } from '../wire/response-spec.ts';
 import { withOutput } from './gateway-models.ts';
@@ -177,6 +178,7 @@ export function assertSupported({ provider, capabilities }: ModelAdapter, body: 
   for (const [at, tool] of body.tools.entries())
     if (tool.type === 'custom' && tool.format?.type === 'grammar' && capabilities.customTools !== true)
       throw refuse(`tools[${at}].format`);
+  if (body.context_management != null && !compactsContext(provider)) throw refuse('context_management');
 }
 
 /** The options that only some providers have. */
@@ -191,6 +193,7 @@ function optionsFor(provider: string, body: CreateBody): JsonObject | undefined 
     prompt_cache_key: body.prompt_cache_key ?? undefined,
     safety_identifier: body.safety_identifier ?? undefined,
     truncation: body.truncation ?? undefined,
+    context_management: body.context_management ?? undefined,
   }) as JsonObject;
   return Object.keys(options).length === 0 ? undefined : options;
 }

@@ -1,5 +1,7 @@
 import type { Item } from '../../../protocol/item.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
 import { invalid } from '../api-error.ts';
+import { runOfCompaction, summaryMessage, upstreamCompaction } from '../compaction/compaction-items.ts';
 import { readItemId } from '../wire/wire-ids.ts';
 import { ItemReader, isReference } from './item-reader.ts';
 import type { CallOrigin } from './plan.ts';
@@ -11,6 +13,8 @@ type KnownItems = {
   resolve(id: string): Promise<readonly Item[] | undefined>;
   /** The stored items of a returned output item; `undefined` for an unknown id. */
   recognize(id: string): Promise<readonly Item[] | undefined>;
+  /** The summary that this run wrote for a compaction; `undefined` for an unknown run. */
+  summaryOf(runId: string): Promise<string | undefined>;
   /** The tools of the calls among the items, by call id. Reading the input adds to them. */
   origins: Map<string, CallOrigin>;
 };
@@ -28,7 +32,8 @@ export async function readInputItems(input: readonly WireItem[], known: KnownIte
   for (const [at, wire] of input.entries()) {
     const reader = new ItemReader(wire, `input[${at}]`);
     const own = reader.read();
-    const items = own === 'reference' ? await lookUp(reader, known) : await restore(reader, own, known);
+    const items =
+      typeof own === 'string' ? await LOOK_UP[own](reader, known) : await restore(reader, own, known);
     const next = turnOf(wire);
     if (next === undefined || next !== turn) read.push(...results.splice(0));
     turn = next;
@@ -73,6 +78,23 @@ async function lookUp(reader: ItemReader, known: KnownItems): Promise<readonly I
   if (items !== undefined) return items;
   throw invalid(reader.place, 'item_not_found', `Item with id '${id}' not found.`);
 }
+
+/** A compaction item of this server becomes its summary; those of a provider go back to it. */
+async function readCompaction(reader: ItemReader, known: KnownItems): Promise<Item[]> {
+  const { place, wire } = reader;
+  const content = reader.text('encrypted_content');
+  const id = omitUndefined({ id: typeof wire.id === 'string' && wire.id !== '' ? wire.id : undefined });
+  const runId = runOfCompaction(content);
+  if (runId === undefined)
+    return [{ ...id, ...upstreamCompaction({ ...id, type: 'compaction', encrypted_content: content }) }];
+  const summary = await known.summaryOf(runId);
+  if (summary !== undefined) return [{ ...id, ...summaryMessage(runId, summary) }];
+  const message = 'This server does not have the summary of this compaction item. It may have been deleted.';
+  throw invalid(`${place}.encrypted_content`, 'compaction_not_found', message);
+}
+
+/** How the content of an item is found that is not in the input. */
+const LOOK_UP = { item_reference: lookUp, compaction: readCompaction };
 
 /**
  * Restores a returned item. For an `mcp_call`, the stored result counts; other items must be unchanged. Throws a

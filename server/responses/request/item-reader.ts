@@ -22,8 +22,8 @@ export class ItemReader {
     this.place = place;
   }
 
-  /** The transcript items of the input item; `reference` for an `item_reference`. */
-  read(): Item[] | 'reference' {
+  /** The transcript items of the input item; the type of an item whose content is elsewhere. */
+  read(): Item[] | 'item_reference' | 'compaction' {
     const { wire } = this;
     switch (typeOf(wire)) {
       case 'message':
@@ -101,7 +101,9 @@ export class ItemReader {
         ];
       }
       case 'item_reference':
-        return 'reference';
+        return 'item_reference';
+      case 'compaction':
+        return 'compaction';
       default:
         throw invalid(
           `${this.place}.type`,

@@ -29,14 +29,19 @@ import type { CreateBody } from './request-body.ts';
 
 /** Plans a request. Throws a `ResponsesError` for a request that cannot be carried out. */
 export async function planRequest(body: CreateBody, library: VisibleResponses): Promise<Plan> {
-  const previous = await findPrevious(body.previous_response_id, library);
-  const references = new References(library, previous, idsIn(body.input));
-  const items = await readInputItems(body.input, references);
+  const { previous, references, items } = await readRequest(body, library);
   const decided = await planApprovals({ items, previous, references });
   if (decided !== undefined) return decided;
   return previous === undefined
     ? planNew(items, references, (await references.chain())?.head)
     : planAfter(previous, items, references);
+}
+
+/** The input of a request and the response it follows. Throws a `ResponsesError` for an unknown id or invalid item. */
+export async function readRequest(body: CreateBody, library: VisibleResponses) {
+  const previous = await findPrevious(body.previous_response_id, library);
+  const references = new References(library, previous, idsIn(body.input));
+  return { previous, references, items: await readInputItems(body.input, references) };
 }
 
 async function findPrevious(

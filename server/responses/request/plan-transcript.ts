@@ -1,6 +1,7 @@
 import { InheritedTranscripts } from '../../../engine/journal/load-history.ts';
 import type { Item } from '../../../protocol/item.ts';
 import type { Store } from '../../../protocol/store.ts';
+import type { FoundResponse } from '../response-library.ts';
 import type { Plan } from './plan.ts';
 import { stateAt } from './plan-request.ts';
 
@@ -19,4 +20,14 @@ export async function transcriptFor(plan: Plan, store: Store): Promise<Item[]> {
     return [{ type: 'tool_result', callId, output, isError: false }];
   });
   return [...inherited, ...context.transcript, ...results, ...messages];
+}
+
+/** The transcript at the end of a response: that of its run, after the runs it continues. */
+export async function transcriptUpTo({ run, span }: FoundResponse, store: Store): Promise<Item[]> {
+  const { transcript, calls, continues } = stateAt(run, span).context;
+  const answered = new Set(transcript.flatMap(item => (item.type === 'tool_result' ? [item.callId] : [])));
+  const results = calls.flatMap(({ callId, result }): Item[] =>
+    result === undefined || answered.has(callId) ? [] : [{ type: 'tool_result', callId, ...result }],
+  );
+  return [...(await new InheritedTranscripts(store).load(continues)), ...transcript, ...results];
 }

@@ -1,5 +1,6 @@
 import type { Item } from '../../../protocol/item.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
+import { isUpstreamCompaction } from '../compaction/compaction-items.ts';
 import { type FoundResponse, translateResponses, type VisibleResponses } from '../response-library.ts';
 import type { RunResponses, Span } from '../run-responses.ts';
 import { isServerTool } from '../wire/response-spec.ts';
@@ -57,6 +58,11 @@ export class References {
     const shown = run && this.#shownIn(run).get(id);
     const kept = shown?.find(({ span }) => !span.deleted);
     return run && kept && this.#itemsAt(run, kept.span, place, id);
+  }
+
+  /** See `VisibleResponses.findSummary`. */
+  async summaryOf(runId: string): Promise<string | undefined> {
+    return await this.#library.findSummary(runId);
   }
 
   /** The chain of responses that the request follows; `undefined` if it refers to none. */
@@ -183,6 +189,7 @@ function itemsAt(
     const wanted = kind === 'msg' ? 'message' : 'reasoning';
     return blocksIn(items, { sealed }).find(block => block.kind === wanted && block.place === place)?.items;
   }
+  if (kind === 'cmp') return items.filter(isUpstreamCompaction).slice(place, place + 1);
   const callId = calls[place]?.callId ?? '';
   const call = items.find(item => item.type === 'tool_call' && item.callId === callId);
   if (call?.type !== 'tool_call') return undefined;

@@ -50,7 +50,16 @@ const createBody = z.object({
   text: maybe(z.looseObject({ format: maybe(format), verbosity: maybe(z.string()) })),
   reasoning: maybe(z.looseObject({ effort: maybe(z.string()), summary: maybe(z.string()) })),
   include: maybe(z.array(z.string())),
-  context_management: z.optional(z.unknown()),
+  context_management: maybe(
+    z
+      .array(
+        z.object({
+          type: z.literal('compaction'),
+          compact_threshold: z.exactOptional(z.nullable(z.number().int().positive())),
+        }),
+      )
+      .max(10),
+  ),
   metadata: maybe(z.record(z.string().max(64), z.string().max(512))),
   truncation: maybe(z.enum(['auto', 'disabled'])),
   service_tier: maybe(z.string()),
@@ -71,7 +80,7 @@ export type CreateBody = Omit<Parsed, 'tools' | 'input'> & {
 };
 
 /** OpenAI's parameters that this server refuses, because ignoring them would change the result. */
-const UNSUPPORTED = ['conversation', 'prompt', 'context_management'] as const;
+const UNSUPPORTED = ['conversation', 'prompt'] as const;
 
 /** OpenAI's values of `include`. Those about built-in tools have no effect, because there are no such tools here. */
 const INCLUDABLE: readonly string[] = [

@@ -35,6 +35,8 @@ const responseSpec = z.object({
   model: z.string(),
   /** Options for the provider that `request` has no field for. */
   providerOptions: z.exactOptional(z.custom<JsonObject>(isJsonObject)),
+  /** The request is for a compaction: the answer is its summary, and no response. */
+  compacts: z.exactOptional(z.literal(true)),
   /** The tools by their names for the model, without the client's functions that keep their names. */
   exposed: toolsByName,
   /** The tools that earlier calls of the conversation were made for, by their names for the model. */

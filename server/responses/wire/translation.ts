@@ -80,6 +80,11 @@ export class Translation {
     this.#sealed = Array.isArray(include) && include.includes('reasoning.encrypted_content');
   }
 
+  /** A compaction of the provider comes before the turn's text, but is known only when the turn is complete. */
+  get #holdsTurns(): boolean {
+    return this.#spec.request.context_management != null;
+  }
+
   /** Whether the response has ended. */
   get isOver(): boolean {
     return this.#writer.isOver;
@@ -132,7 +137,7 @@ export class Translation {
   takeDelta(delta: Delta): WireEvent[] {
     if (this.isOver || !('turn' in delta) || delta.turn <= this.#lastTurn) return [];
     // Without streaming, a turn delivers its text before its reasoning, so its deltas would come in the wrong order.
-    if (this.#state?.context.stream !== true) return [];
+    if (this.#state?.context.stream !== true || this.#holdsTurns) return [];
     if (delta.type === 'text.discarded') this.#turn?.discard();
     else this.#turnWriter().take(delta.type === 'text.delta' ? 'message' : 'reasoning', delta.text);
     return this.#writer.drain();

@@ -1,6 +1,7 @@
 import type { Item, Part } from '../../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import { textOf } from '../../../protocol/message.ts';
+import { compactionOf, isUpstreamCompaction } from '../compaction/compaction-items.ts';
 import { sealOpaque } from './opaque-seal.ts';
 import type { ResponseWriter } from './response-writer.ts';
 import { itemIdOf } from './wire-ids.ts';
@@ -29,6 +30,11 @@ export function blocksIn(items: readonly Item[], { sealed }: { sealed: boolean }
 
 /** The status of a closed item. */
 type ItemStatus = 'completed' | 'incomplete';
+
+/** The compaction items that the provider made in a turn. */
+function compactionsIn(items: readonly Item[]): JsonObject[] {
+  return items.filter(isUpstreamCompaction).map(item => compactionOf(item) ?? {});
+}
 
 type Opened = {
   kind: Block['kind'];
@@ -98,6 +104,7 @@ export class TurnWriter {
 
   /** Writes the rest of the completed turn and closes its items, the last one with the `last` status. */
   finish(items: readonly Item[], { last }: { last: ItemStatus }): void {
+    for (const [place, item] of compactionsIn(items).entries()) this.#writeCompaction(item, place);
     const blocks = blocksIn(items, { sealed: this.#sealed });
     const statusAt = (at: number) => (at === blocks.length - 1 ? last : 'completed');
     for (const [at, { kind, text, items: from }] of blocks.entries()) {
@@ -130,6 +137,13 @@ export class TurnWriter {
     const opened = { kind, id, index, streamed: '', begun: false, closed: false };
     this.#opened.push(opened);
     return opened;
+  }
+
+  #writeCompaction(compaction: JsonObject, place: number): void {
+    const id = itemIdOf({ kind: 'cmp', runId: this.#runId, turn: this.#turn, place });
+    const { encrypted_content = '' } = compaction;
+    const item = { id, type: 'compaction', encrypted_content };
+    this.#writer.close(this.#writer.open(item), item);
   }
 
   #begin(opened: Opened): void {

@@ -1,6 +1,7 @@
 import { partsOfOutput } from '../../../adapters/turn/result-content.ts';
 import type { Item, Part, ToolCallItem } from '../../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
+import { compactionOf } from '../compaction/compaction-items.ts';
 import { asText } from './call-writer.ts';
 import { customCall } from './custom-call.ts';
 import { type Exposed, isCustomTool, toolNamed } from './response-spec.ts';
@@ -22,6 +23,8 @@ export function resultHead({ isCustom }: { isCustom: boolean }) {
 /** `custom` are the ids of calls of custom tools. */
 function wireInput(item: Item, custom: ReadonlySet<string>): JsonObject[] {
   const id = item.id ?? null;
+  const compaction = compactionOf(item);
+  if (compaction !== undefined) return [{ ...compaction, id: id ?? compaction.id ?? null }];
   switch (item.type) {
     case 'message': {
       const data = item.opaque?.data;
