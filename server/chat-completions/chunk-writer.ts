@@ -3,7 +3,7 @@ import { failureOf } from '../responses/respond.ts';
 import { RESPONSE_EVENTS, type StreamFormat } from '../responses/response-stream.ts';
 import type { WireEvent } from '../responses/wire/response-writer.ts';
 import { callPart, finishReasonOf, headOf, type NameCall, usageOf } from './completion.ts';
-import { BETWEEN_TEXTS, clientCall } from './response-output.ts';
+import { BETWEEN_TEXTS, citationsOf, clientCall } from './response-output.ts';
 
 /** The format of a streamed completion. A format is for one response, because chunks depend on those before. */
 export function chunkFormat(options: { nameCall: NameCall; includeUsage: boolean }): StreamFormat {
@@ -33,6 +33,8 @@ class ChunkWriter {
   #head: JsonObject = {};
   /** The item of the last text, for messages and for reasoning. */
   readonly #lastItem: { content?: unknown; reasoning_content?: unknown } = {};
+  /** The length of the content so far, and where the text of its last item begins. */
+  #content = { length: 0, start: 0 };
   #calls = 0;
 
   constructor({ nameCall, includeUsage }: { nameCall: NameCall; includeUsage: boolean }) {
@@ -52,7 +54,7 @@ class ChunkWriter {
       case 'response.reasoning_summary_text.delta':
         return this.#text('reasoning_content', event);
       case 'response.output_item.done':
-        return this.#call(isJsonObject(event.item) ? event.item : {});
+        return this.#item(isJsonObject(event.item) ? event.item : {});
       case 'response.completed':
       case 'response.incomplete':
         return this.#finish(response);
@@ -69,8 +71,19 @@ class ChunkWriter {
     if (typeof delta !== 'string' || delta === '') return [];
     const last = this.#lastItem[field];
     this.#lastItem[field] = item_id;
-    const isNext = last !== undefined && last !== item_id;
-    return [this.#chunk({ [field]: isNext ? BETWEEN_TEXTS + delta : delta })];
+    const between = last !== undefined && last !== item_id ? BETWEEN_TEXTS : '';
+    if (field === 'content') {
+      const { length, start } = this.#content;
+      const begun = last === item_id ? start : length + between.length;
+      this.#content = { length: length + between.length + delta.length, start: begun };
+    }
+    return [this.#chunk({ [field]: between + delta })];
+  }
+
+  #item(item: JsonObject): JsonObject[] {
+    if (item.type !== 'message') return this.#call(item);
+    const citations = citationsOf(item, this.#content.start);
+    return citations.length === 0 ? [] : [this.#chunk({ annotations: citations })];
   }
 
   #call(item: JsonObject): JsonObject[] {

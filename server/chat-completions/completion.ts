@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
-import { type ClientCall, callsIn, textIn } from './response-output.ts';
+import { type ClientCall, callsIn, citationsIn, textIn } from './response-output.ts';
 
 /** The id of a call for the client. `place` counts the calls of the response from 0. */
 export type NameCall = (call: ClientCall, place: number) => string;
@@ -9,6 +9,7 @@ export function completionOf(response: JsonObject, nameCall: NameCall): JsonObje
   const calls = callsIn(response);
   const content = textIn(response, 'message');
   const reasoning = textIn(response, 'reasoning');
+  const annotations = citationsIn(response);
   const toolCalls = calls.map((call, place) => toolCall(call, nameCall(call, place)));
   const message: JsonObject = {
     role: 'assistant',
@@ -16,6 +17,7 @@ export function completionOf(response: JsonObject, nameCall: NameCall): JsonObje
     refusal: null,
     ...omitUndefined({
       reasoning_content: reasoning || undefined,
+      annotations: annotations.length > 0 ? annotations : undefined,
       tool_calls: calls.length > 0 ? toolCalls : undefined,
     }),
   };

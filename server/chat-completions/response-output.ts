@@ -15,6 +15,36 @@ export function textIn(response: JsonObject, type: 'message' | 'reasoning'): str
     .join(BETWEEN_TEXTS);
 }
 
+/** The citations of all messages of a response, in the format of a completion. */
+export function citationsIn(response: JsonObject): JsonObject[] {
+  let start = 0;
+  return itemsIn(response).flatMap(item => {
+    const length = item.type === 'message' ? partsIn(item.content).join('').length : 0;
+    if (length === 0) return [];
+    if (start > 0) start += BETWEEN_TEXTS.length;
+    const citations = citationsOf(item, start);
+    start += length;
+    return citations;
+  });
+}
+
+/** The citations of a message item whose text begins at `start` of the completion's content. */
+export function citationsOf({ content }: JsonObject, start: number): JsonObject[] {
+  const parts = Array.isArray(content) ? content.filter(isJsonObject) : [];
+  return parts
+    .flatMap(({ annotations }) => (Array.isArray(annotations) ? annotations.filter(isJsonObject) : []))
+    .filter(({ type }) => type === 'url_citation')
+    .map(({ url, title, start_index, end_index }) => ({
+      type: 'url_citation',
+      url_citation: {
+        url: url ?? '',
+        title: title ?? '',
+        start_index: start + Number(start_index ?? 0),
+        end_index: start + Number(end_index ?? 0),
+      },
+    }));
+}
+
 /** The calls of a response for the client, in order. */
 export function callsIn(response: JsonObject): ClientCall[] {
   return itemsIn(response).flatMap(item => clientCall(item) ?? []);

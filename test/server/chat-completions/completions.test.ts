@@ -23,13 +23,16 @@ beforeAll(() => {
       filtered: [{ text: 'I', finishReason: 'content_filter' }],
       hidden: [{ text: 'Let me see.', ...calling('echo', { text: 'hi' }) }, { text: 'Seen.' }],
       'too-many': [...Array.from({ length: 11 }, () => calling('echo', { text: 'hi' })), { text: 'Enough.' }],
+      lost: [{ text: 'Wait.', ...calling('die') }, { text: 'Never said.' }],
       slow: [{ text: 'Never said.', delayMs: 600_000 }],
       failing: [{ error: { code: 'server', message: 'out of order', retryable: false } }],
       busy: [{ error: { code: 'rate-limit', message: 'too many', retryable: true } }],
     },
     {
       clock: fastHost,
-      config: folder => ({ mcp_servers: { desk: folder.server({ hidden: true }) } }),
+      config: folder => ({
+        mcp_servers: { desk: folder.server({ hidden: true, tools: { die: { side_effect: 'once' } } }) },
+      }),
     },
   );
 });
@@ -94,6 +97,7 @@ describe('a completion', () => {
     ['long', 'length'],
     ['filtered', 'content_filter'],
     ['too-many', 'stop'],
+    ['lost', 'length'],
   ])('of the model %s ends with %s', async (model, reason) => {
     const completion = await complete(gateway, { model, messages: GO });
     expect(completion.choices[0]?.finish_reason).toBe(reason);
@@ -150,7 +154,7 @@ describe('a streamed completion', () => {
     ]);
   });
 
-  it.each(['hello', 'silent', 'ask', 'only-calls', 'long', 'filtered', 'hidden', 'too-many'])(
+  it.each(['hello', 'silent', 'ask', 'only-calls', 'long', 'filtered', 'hidden', 'too-many', 'lost'])(
     'of the model %s adds up to the completion',
     async model => {
       const body = { model, tools: TOOLS, messages: GO };

@@ -31,6 +31,14 @@ describe('agentchart serve', () => {
       type: 'response.completed',
       response: { output: [{ content: [{ text: 'Thanks.' }] }] },
     });
+    const list = await (await fetch(`${served.url}/v1/models`)).json();
+    const { data } = list as { data: { id: string }[] };
+    const messages = [{ role: 'user', content: 'Ask.' }];
+    const chat = { model: data[0]?.id, messages, tools: [{ type: 'function', function: { name: 'ask' } }] };
+    expect(await (await served.post('/v1/chat/completions', chat)).json()).toMatchObject({
+      model: 'scripted',
+      choices: [{ finish_reason: 'tool_calls', message: { tool_calls: [{ function: { name: 'ask' } }] } }],
+    });
     const shown = await desk.run(['show', runId, '--events']);
     expect(shown.stdout).toContain('run.noted');
     expect((await served.stop()).code).toBe(0);

@@ -9,6 +9,7 @@ export type Message = {
   refusal?: null;
   reasoning_content?: string;
   tool_calls?: ToolCall[];
+  annotations?: JsonObject[];
 };
 export type Completion = JsonObject & {
   id: string;
