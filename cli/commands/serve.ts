@@ -35,6 +35,9 @@ export type ServeOptions = {
   version: string;
 };
 
+/** How long the start waits for hidden MCP servers, so that the first requests have their tools, in ms. */
+const HIDDEN_START_MS = 5_000;
+
 /** How long tool servers and unresponsive tools may delay the exit of the process, in ms. */
 const EXIT_GRACE_MS = 2_000;
 
@@ -78,6 +81,7 @@ export async function serve(options: ServeOptions): Promise<number> {
       log: line => log.problem(line),
       ...omitUndefined({ onRequest: log.reportRequest }),
     });
+    await responses.service.begin(HIDDEN_START_MS);
     const serving = await listen(() => serveRuns(app, { host: options.host, port }), options, log);
     if (serving === null) return EXIT.failed;
     const ended = untilInterrupted(log);

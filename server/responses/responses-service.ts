@@ -1,4 +1,4 @@
-import type { Host } from '../../engine/driver/host.ts';
+import { type Host, sleep } from '../../engine/driver/host.ts';
 import { appendEvidence } from '../../engine/journal/append-evidence.ts';
 import { hasEnded } from '../../engine/journal/load-run.ts';
 import { type JsonObject, toJson } from '../../protocol/json.ts';
@@ -29,6 +29,8 @@ export type ResponsesServiceOptions = {
   gateway: GatewayConfig;
   /** `AGENTCHART_MODEL`. Its provider serves model names that are neither an alias nor `provider:model`. */
   model?: string;
+  /** How long requests wait for a hidden MCP server that has just begun to connect, in ms. Default 1,000. */
+  hiddenWaitMs?: number;
   log(line: string): void;
 };
 
@@ -184,6 +186,13 @@ export class ResponsesService {
   /** Ends all streams, because the server shuts down. Runs go on until the process ends, and stay resumable. */
   endStreams(): void {
     this.#live.close();
+  }
+
+  /** Connects the hidden MCP servers, and waits until each has answered or failed, at most `ms`. */
+  async begin(ms: number): Promise<void> {
+    const patience = new AbortController();
+    await Promise.race([this.#agents.begin(), sleep(this.#options.host, ms, patience.signal)]);
+    patience.abort();
   }
 
   /** Closes the connections to MCP servers. */

@@ -1,4 +1,3 @@
-import type { Host } from '../../../engine/driver/host.ts';
 import { messageOf } from '../../../protocol/error.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';
@@ -15,21 +14,17 @@ import type { RunResponses } from '../run-responses.ts';
 import { type Exposed, isSameTool, type ResponseSpec, toolNamed } from '../wire/response-spec.ts';
 import { holdCalls } from './call-tools.ts';
 import { countTokens } from './count-tokens.ts';
-import type { GatewayConfig } from './gateway-config.ts';
 import { GatewayModels, withMeter } from './gateway-models.ts';
-import { GatewayServers } from './gateway-servers.ts';
+import { GatewayServers, type GatewayServersOptions } from './gateway-servers.ts';
 import { type AgentTools, assertSupported, describeFirstCall, makeRequestAgent } from './request-agent.ts';
 import { makeToolset, type Toolset } from './toolset.ts';
 
-type GatewayAgentsOptions = {
+type GatewayAgentsOptions = GatewayServersOptions & {
   store: Store;
-  host: Host;
-  gateway: GatewayConfig;
   /** See `ResponsesServiceOptions`. */
   model?: string;
   /** Counts the model calls of each caller. */
   admission: Admission;
-  log(line: string): void;
 };
 
 /**
@@ -50,7 +45,7 @@ export class GatewayAgents {
   constructor(options: GatewayAgentsOptions) {
     this.#options = options;
     this.#models = new GatewayModels(options.gateway.models, options.model);
-    this.#servers = new GatewayServers(options.gateway, options.log);
+    this.#servers = new GatewayServers(options);
   }
 
   /** See `GatewayModels.listed`. */
@@ -138,6 +133,11 @@ export class GatewayAgents {
     };
     const toolset = { tools: [tools], exposed: spec.exposed };
     return this.make(spec, { body, toolset, store: this.#options.store });
+  }
+
+  /** See `GatewayServers.begin`. */
+  async begin(): Promise<void> {
+    await this.#servers.begin();
   }
 
   /** Closes the connections to MCP servers. */

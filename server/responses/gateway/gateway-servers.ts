@@ -1,3 +1,4 @@
+import type { Host } from '../../../engine/driver/host.ts';
 import { digestOf } from '../../../engine/journal/digest.ts';
 import { messageOf } from '../../../protocol/error.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
@@ -6,6 +7,7 @@ import { mcp } from '../../../tools/mcp.ts';
 import { invalid } from '../api-error.ts';
 import type { McpTool, RequestTool } from '../request/tool-schemas.ts';
 import { type GatewayConfig, isHttpUrl, type McpServerConfig } from './gateway-config.ts';
+import { HiddenServer } from './hidden-server.ts';
 
 /** A connected MCP server of one request. `error` is for the log, never for the client. */
 export type ConnectedServer = {
@@ -19,21 +21,45 @@ export type ConnectedServer = {
   error?: string;
 };
 
+/** How long requests wait for a hidden server that has just begun to connect, in ms. */
+const HIDDEN_WAIT_MS = 1_000;
+
+export type GatewayServersOptions = {
+  gateway: GatewayConfig;
+  host: Host;
+  /** How long requests wait for a hidden server that has just begun to connect, in ms. Default 1,000. */
+  hiddenWaitMs?: number;
+  log(line: string): void;
+};
+
 /**
  * The MCP servers that requests may use.
  *
  * S1 A configured server is connected once, on first use, and shared by all requests.
  * S2 A server that a request names by URL is connected for that request only, and only if the URL is allowed.
  * S3 A server that cannot be reached has no tools; the request continues.
+ * S4 Hidden servers connect in the background: one that hangs delays no request (`hidden-server.ts`).
  */
 export class GatewayServers {
   readonly #config: GatewayConfig;
   readonly #log: (line: string) => void;
   readonly #sources = new Map<string, ToolSource>();
+  readonly #hidden: readonly { label: string; config: McpServerConfig; server: HiddenServer }[];
 
-  constructor(config: GatewayConfig, log: (line: string) => void) {
-    this.#config = config;
+  constructor({ gateway, host, hiddenWaitMs = HIDDEN_WAIT_MS, log }: GatewayServersOptions) {
+    this.#config = gateway;
     this.#log = log;
+    this.#hidden = Object.entries(gateway.mcpServers).flatMap(([label, config]) => {
+      if (config.hidden !== true) return [];
+      const source = openConfigured(label, config);
+      const server = new HiddenServer({ label, source, host, patienceMs: hiddenWaitMs, log });
+      return [{ label, config, server }];
+    });
+  }
+
+  /** Connects the hidden servers. Resolves when each has answered or failed once. */
+  async begin(): Promise<void> {
+    await Promise.all(this.#hidden.map(({ server }) => server.begin()));
   }
 
   /**
@@ -50,15 +76,10 @@ export class GatewayServers {
       asked.push(tool);
     }
     const opened: ToolSource[] = [];
-    const { mcpServers } = this.#config;
-    const hidden = Object.entries(mcpServers)
-      .filter(([, config]) => config.hidden === true)
-      .map(([label, config]) =>
-        this.#listTools(
-          { label, hidden: true, target: targetOf(config.transport), config, asked: undefined },
-          () => this.#sourceOf(label, config),
-        ),
-      );
+    const hidden = this.#hidden.map(async ({ label, config, server }) => ({
+      ...{ label, hidden: true, target: targetOf(config.transport), config, asked: undefined },
+      ...(await server.list()),
+    }));
     const named = asked.map(tool => {
       const label = tool.server_label;
       const config = this.#configOf(label);
@@ -79,7 +100,8 @@ export class GatewayServers {
 
   /** Closes the connections to configured servers. */
   async close(): Promise<void> {
-    await Promise.allSettled([...this.#sources.values()].map(source => source.close()));
+    const hidden = this.#hidden.map(({ server }) => server);
+    await Promise.allSettled([...this.#sources.values(), ...hidden].map(source => source.close()));
   }
 
   /** `undefined` for a hidden server too: to clients it does not exist. */
@@ -92,8 +114,7 @@ export class GatewayServers {
   #sourceOf(label: string, config: McpServerConfig): ToolSource {
     const known = this.#sources.get(label);
     if (known !== undefined) return known;
-    const { transport, tools = {}, timeoutMs } = config;
-    const source = mcp({ name: label, ...transport, tools, ...omitUndefined({ timeoutMs }) });
+    const source = openConfigured(label, config);
     this.#sources.set(label, source);
     return source;
   }
@@ -140,6 +161,10 @@ export class GatewayServers {
  */
 function targetOf(transport: McpServerConfig['transport']): string {
   return 'url' in transport ? digestOf({ url: new URL(transport.url).href }) : 'process';
+}
+
+function openConfigured(label: string, { transport, tools = {}, timeoutMs }: McpServerConfig): ToolSource {
+  return mcp({ name: label, ...transport, tools, ...omitUndefined({ timeoutMs }) });
 }
 
 function openNamed({ server_label: name, server_url: url, authorization, headers }: McpTool): ToolSource {

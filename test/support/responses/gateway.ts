@@ -77,8 +77,10 @@ export class Gateway {
       store = memory(),
       clock = systemHost,
       model,
+      hiddenWaitMs = 20_000,
       ...options
     }: Partial<RunsAppOptions> & {
+      hiddenWaitMs?: number;
       config?: (folder: Folder) => JsonObject;
       model?: string;
       clock?: Host;
@@ -91,6 +93,7 @@ export class Gateway {
       store,
       host: clock,
       gateway,
+      hiddenWaitMs,
       log: line => this.log.push(line),
       ...(model === undefined ? {} : { model }),
     });

@@ -1,0 +1,89 @@
+import type { Host } from '../../../engine/driver/host.ts';
+import { messageOf } from '../../../protocol/error.ts';
+import type { Tool, ToolSource } from '../../../protocol/tool.ts';
+
+/** The first wait before another attempt, and the longest; waits double. */
+const RETRY_MS = 5_000;
+const LONGEST_RETRY_MS = 5 * 60_000;
+
+type HiddenServerOptions = {
+  label: string;
+  source: ToolSource;
+  host: Host;
+  /** How long requests wait for the first attempt, from its begin. */
+  patienceMs: number;
+  log(line: string): void;
+};
+
+/**
+ * The tools of a hidden MCP server, which every request uses without asking for it.
+ *
+ * N1 One attempt to connect runs at a time. After a failure the next one follows in the background, not with a request.
+ * N2 Requests wait for the first attempt, for a short time. After that they use what is known: the tools, or none.
+ */
+export class HiddenServer {
+  readonly #options: HiddenServerOptions;
+  #tools: readonly Tool[] | undefined;
+  #error = 'it has not answered yet';
+  /** Settles with the first attempt. */
+  #first: Promise<void> | undefined;
+  /** Settles when requests stop waiting. */
+  #patience: Promise<void> | undefined;
+  #cancelTimers = () => {};
+  #isClosed = false;
+
+  constructor(options: HiddenServerOptions) {
+    this.#options = options;
+  }
+
+  /** Begins to connect, unless it has begun. Resolves after the first attempt, with or without success. */
+  begin(): Promise<void> {
+    this.#first ??= this.#connect(RETRY_MS);
+    this.#patience ??= this.#losePatience();
+    return this.#first;
+  }
+
+  /** The tools, or the reason why there are none. */
+  async list(): Promise<{ tools: readonly Tool[]; error?: string }> {
+    if (this.#tools === undefined) await Promise.race([this.begin(), this.#patience]);
+    return this.#tools === undefined ? { tools: [], error: this.#error } : { tools: this.#tools };
+  }
+
+  /** Ends the attempts and the connection. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancelTimers();
+    await this.#options.source.close();
+  }
+
+  async #connect(retryMs: number): Promise<void> {
+    const { label, source, host, log } = this.#options;
+    try {
+      this.#tools = await source.connect();
+    } catch (error) {
+      if (this.#isClosed) return;
+      this.#error = messageOf(error);
+      log(`The MCP server "${label}" is unavailable, so its tools are missing: ${this.#error}`);
+      const again = () => void this.#connect(Math.min(2 * retryMs, LONGEST_RETRY_MS));
+      this.#cancelTimers = host.setTimer(retryMs, again, { keepAlive: false });
+    }
+  }
+
+  #losePatience(): Promise<void> {
+    const { label, host, patienceMs, log } = this.#options;
+    return new Promise(resolve => {
+      const lose = () => {
+        if (this.#tools === undefined && !this.#isClosed)
+          log(
+            `The hidden MCP server "${label}" does not answer. Requests go on without its tools until it does.`,
+          );
+        resolve();
+      };
+      const cancel = host.setTimer(patienceMs, lose, { keepAlive: false });
+      this.#first?.then(() => {
+        cancel();
+        resolve();
+      });
+    });
+  }
+}
