@@ -1,5 +1,6 @@
-import { createServer, type Server } from 'node:http';
-import { getRequestListener } from '@hono/node-server';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { createAdaptorServer, getRequestListener, type WebSocketServerLike } from '@hono/node-server';
+import { WebSocketServer } from 'ws';
 import type { RunsApp } from './app.ts';
 import { urlOf } from './bind-address.ts';
 import { SECURITY_HEADERS } from './guard-request.ts';
@@ -17,7 +18,13 @@ const CLOSING_MS = 2_000;
 /** How often idle connections are closed meanwhile, in ms. */
 const IDLE_CHECK_MS = 20;
 
-/** Serves the app over HTTP. `port` 0 picks a free port. Rejects with Node's error, such as `EADDRINUSE`. */
+/** The longest message on a WebSocket, in bytes: as large as the body of a request for a response. */
+const MOST_BYTES = 32 * 1024 * 1024;
+
+/**
+ * Serves the app over HTTP, and its WebSocket routes, whose requests pass the same checks as all others. `port` 0 picks
+ * a free port. Rejects with Node's error, such as `EADDRINUSE`.
+ */
 export async function serveRuns(
   app: RunsApp,
   { host, port }: { host: string; port: number },
@@ -26,11 +33,22 @@ export async function serveRuns(
     overrideGlobalObjects: false,
     errorHandler: () => new Response(null, { status: 400, headers: SECURITY_HEADERS }),
   });
-  const server = createServer((incoming, outgoing) => void listener(incoming, outgoing));
+  const sockets = new WebSocketServer({ noServer: true, maxPayload: MOST_BYTES, perMessageDeflate: false });
+  const options = { shouldUpgradeCallback: isWebSocket };
+  const server = createServer(options, (incoming, outgoing) => void listener(incoming, outgoing));
+  createAdaptorServer({
+    fetch: app.fetch,
+    createServer: () => server,
+    websocket: { server: sockets as WebSocketServerLike },
+  });
   await listen(server, host.replace(/^\[(.*)\]$/, '$1'), port);
   const address = server.address();
   const bound = typeof address === 'object' && address !== null ? address.port : port;
   return { url: urlOf(host, bound), port: bound, close: () => close(server, app) };
+}
+
+function isWebSocket({ headers }: IncomingMessage): boolean {
+  return headers.upgrade?.toLowerCase() === 'websocket';
 }
 
 function listen(server: Server, host: string, port: number): Promise<void> {

@@ -62,6 +62,7 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   commander: ['cli/'],
   hono: ['server/', 'cli/'],
   '@hono/node-server': ['server/'],
+  ws: ['server/serve.ts'],
 };
 
 type Source = { file: string; text: string; imports: string[] };

@@ -28,6 +28,7 @@ import { assertNotOtherwise } from './request/plan-approvals.ts';
 import type { CreateBody } from './request/request-body.ts';
 import type { FoundResponse, ResponseLibrary } from './response-library.ts';
 import { divideJournal, type RunResponses } from './run-responses.ts';
+import type { UnstoredChain } from './socket/unstored-chain.ts';
 import { submitCommands } from './submit-commands.ts';
 import type { ResponseHead } from './wire/response-object.ts';
 import {
@@ -63,6 +64,7 @@ export type ModelRequest = {
   providerOptions?: JsonObject;
   /** See `ResponseSpec`. */
   compacts?: true;
+  chain?: UnstoredChain;
 };
 
 type Prepared = Equipment & ModelRequest & { used: Exposed };
@@ -112,7 +114,10 @@ export class RequestRuns {
     const runId = host.newId('run');
     const isStored = body.store !== false;
     const store = isStored ? this.#options.store : memory();
-    const inherited = await new InheritedTranscripts(this.#options.store).load(continues?.runId ?? null);
+    const before = continues?.runId;
+    const source = (before && (await this.#library.storeOf(before))) || this.#options.store;
+    const inherited = await new InheritedTranscripts(source).load(before ?? null);
+    const isLinked = isStored && before !== undefined && this.#library.isStored(before);
     this.#options.agents.assertReadable([...inherited, ...read], model);
     const items = nameCalls(read, origins, { ...toolset, used });
     const lists = newLists(runId, toolset, [...inherited, ...items]);
@@ -123,14 +128,18 @@ export class RequestRuns {
       ...omitUndefined({ refersTo }),
     };
     const agent = this.#options.agents.make(spec, { body, toolset, store });
-    const run = await agent.start([...(isStored ? [] : inherited), ...lists, ...items], {
+    const run = await agent.start([...(isLinked ? [] : inherited), ...lists, ...items], {
       runId,
       launch: { model, request: toJson(spec) },
-      ...omitUndefined({ continues: isStored ? continues?.runId : undefined }),
+      ...omitUndefined({ continues: isLinked ? before : undefined }),
     });
     if (!isStored) this.#library.rememberUnstored(runId, store);
     const createdAt = (await readPage(store, runId, 0, { entries: 1 }))[0]?.event.at ?? host.now();
-    return this.#follow(run, { id: responseIdOf(runId, 1), createdAt, spec }, { from: 1, isStored, close });
+    return this.#follow(
+      run,
+      { id: responseIdOf(runId, 1), createdAt, spec },
+      { ...request, from: 1, isStored, close },
+    );
   }
 
   async #continueRun(
@@ -170,11 +179,12 @@ export class RequestRuns {
       { verdicts: limited, messages: named, limits: budgetOf(left, { toolCalls, turns, callsBefore }) },
       async () => assertNotOtherwise(known, limited, await readJournal(source, runId)),
     );
-    return this.#follow(run, span, { from: span.from, isStored, close });
+    return this.#follow(run, span, { ...request, from: span.from, isStored, close });
   }
 
   async #fork(store: Store, source: string, at: number) {
     const { runId, loaded } = await forkRun({ store, host: this.#options.host }, source, at);
+    if (!this.#library.isStored(source)) this.#library.rememberUnstored(runId, store);
     return { runId, state: loaded.state };
   }
 
@@ -229,15 +239,26 @@ export class RequestRuns {
   #follow(
     run: Run,
     head: ResponseHead,
-    { from, isStored, close }: { from: number; isStored: boolean; close(): Promise<void> },
+    {
+      from,
+      isStored,
+      chain,
+      close,
+    }: Pick<ModelRequest, 'chain'> & {
+      from: number;
+      isStored: boolean;
+      close(): Promise<void>;
+    },
   ): LiveResponse {
     const { host, log } = this.#options;
     const note = currentNote();
     if (note !== undefined) Object.assign(note, { run: run.id, model: head.spec.model });
+    if (!isStored) chain?.keep({ id: head.id, runId: run.id });
     const settled = run.settled();
     settled
       .then(settled => {
-        if (!isStored && settled.status !== 'waiting') this.#library.forgetUnstored(run.id);
+        if (!isStored && chain === undefined && settled.status !== 'waiting')
+          this.#library.forgetUnstored(run.id);
         if (settled.status === 'waiting') this.#logDoubts(run.id, settled.doubts);
         if (settled.status === 'failed')
           log(`Run ${run.id} failed (${settled.error.code}): ${settled.error.message}`);

@@ -24,9 +24,9 @@ export class ResponseLibrary {
     this.store = store;
   }
 
-  /** The runs and responses that the caller may refer to. */
-  seenBy(caller: Caller): VisibleResponses {
-    return new VisibleResponses(this, caller);
+  /** The runs and responses that the caller may refer to. `ownRunId` is an unstored run that the connection may use. */
+  seenBy(caller: Caller, ownRunId?: string): VisibleResponses {
+    return new VisibleResponses(this, caller, ownRunId);
   }
 
   /** The store that has the run; `undefined` if the run does not exist. */
@@ -67,15 +67,17 @@ export class ResponseLibrary {
 export class VisibleResponses {
   readonly #library: ResponseLibrary;
   readonly #caller: Caller;
+  readonly #ownRunId: string | undefined;
 
-  constructor(library: ResponseLibrary, caller: Caller) {
+  constructor(library: ResponseLibrary, caller: Caller, ownRunId?: string) {
     this.#library = library;
     this.#caller = caller;
+    this.#ownRunId = ownRunId;
   }
 
-  /** See `ResponseLibrary.isStored`. */
+  /** Whether the run is stored, or counts as stored because it is the connection's own. */
   isStored(runId: string): boolean {
-    return this.#library.isStored(runId);
+    return runId === this.#ownRunId || this.#library.isStored(runId);
   }
 
   /**
@@ -87,7 +89,8 @@ export class VisibleResponses {
     if (run === undefined) return undefined;
     const isSeen = ({ spec }: Span) => sees(this.#caller, spec.caller) && spec.compacts !== true;
     if (!run.spans.some(isSeen)) return undefined;
-    return { ...run, spans: run.spans.map(span => (isSeen(span) ? span : { ...span, deleted: true })) };
+    const spans = run.spans.map(span => (isSeen(span) ? span : { ...span, deleted: true }));
+    return { ...run, spans: runId === this.#ownRunId ? spans.map(countAsStored) : spans };
   }
 
   /** The summary that a run wrote for a compaction of the caller; `undefined` if there is none. */
@@ -110,6 +113,11 @@ export class VisibleResponses {
     if (run === undefined || span === undefined || span.deleted) return undefined;
     return span.spec.request.store === false ? undefined : { run, span };
   }
+}
+
+function countAsStored(span: Span): Span {
+  const { spec } = span;
+  return { ...span, spec: { ...spec, request: { ...spec.request, store: true } } };
 }
 
 /** Translates the journal entries of one response. */

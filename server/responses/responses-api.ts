@@ -10,6 +10,7 @@ import { inputItemsOf, pageOf } from './request/input-listing.ts';
 import { answerOpenAIError, finishedResponse, respondWithEvents } from './respond.ts';
 import { RESPONSE_EVENTS } from './response-stream.ts';
 import { ResponsesService, type ResponsesServiceOptions } from './responses-service.ts';
+import { socketRoute } from './socket/socket-route.ts';
 
 /** The mounted routes and their service. */
 type ResponsesApi = MountedApi & { service: ResponsesService };
@@ -21,6 +22,7 @@ export function createResponsesApi(options: ResponsesServiceOptions): ResponsesA
     service,
     prefix: '/v1',
     add(app) {
+      app.get('/v1/responses', socketRoute({ service, host: options.host, log: options.log }));
       addRoutes(app, service);
       addModelRoutes(app, service);
     },

@@ -1,7 +1,7 @@
 import { type Host, sleep } from '../../engine/driver/host.ts';
 import { appendEvidence } from '../../engine/journal/append-evidence.ts';
 import { hasEnded } from '../../engine/journal/load-run.ts';
-import { type JsonObject, toJson } from '../../protocol/json.ts';
+import { type JsonObject, omitUndefined, toJson } from '../../protocol/json.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import { nonDrivingStore } from '../../stores/non-driving-store.ts';
 import { type Agent, createAgent } from '../../tools/agent/agent.ts';
@@ -21,6 +21,7 @@ import { transcriptFor, transcriptUpTo } from './request/plan-transcript.ts';
 import { type CreateBody, readCreateBody } from './request/request-body.ts';
 import { RequestRuns } from './request-runs.ts';
 import { type FoundResponse, ResponseLibrary, translateResponse } from './response-library.ts';
+import { UnstoredChain } from './socket/unstored-chain.ts';
 import { RESPONSES } from './wire/response-spec.ts';
 
 export type ResponsesServiceOptions = {
@@ -76,17 +77,33 @@ export class ResponsesService {
 
   /**
    * Starts the response to a caller's request body. Throws a `ResponsesError` before doing anything if it is refused.
-   * `optionsFor` adds what the body has no field for; other protocols of this server use it.
+   * `optionsFor` adds what the body has no field for; other protocols of this server use it. `chain` has the unstored
+   * responses of a connection.
    */
-  async create(value: unknown, caller: Caller, optionsFor?: ProviderOptionsFor): Promise<LiveResponse> {
+  async create(
+    value: unknown,
+    caller: Caller,
+    optionsFor?: ProviderOptionsFor,
+    { chain }: { chain?: UnstoredChain } = {},
+  ): Promise<LiveResponse> {
     const body = this.#readBody(value);
-    const request = { body, caller, ...this.#agents.resolve(body, optionsFor) };
-    const visible = this.#library.seenBy(caller);
+    const request = { body, caller, ...this.#agents.resolve(body, optionsFor), ...omitUndefined({ chain }) };
+    const visible = this.#library.seenBy(caller, chain?.runId);
     const plan = await planRequest(body, visible);
     if (plan.type !== 'continue') return await this.#runs.carryOut(plan, request);
     return await this.#mutex.run(plan.run.runId, async () =>
       this.#runs.carryOut(await planRequest(body, visible), request),
     );
+  }
+
+  /** The chain of a new connection: see `create`. */
+  openChain(): UnstoredChain {
+    return new UnstoredChain(this.#library);
+  }
+
+  /** Aborted by `endStreams`. */
+  get closing(): AbortSignal {
+    return this.#live.closing;
   }
 
   /** The input tokens that a request would have: the provider's count, or an estimate. Starts nothing. */

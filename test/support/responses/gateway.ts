@@ -10,6 +10,7 @@ import { createRunsApp, type RunsApp, type RunsAppOptions } from '../../../serve
 import { createChatApi } from '../../../server/chat-completions/chat-api.ts';
 import { gatewayConfigSchema } from '../../../server/responses/gateway/gateway-config.ts';
 import { createResponsesApi } from '../../../server/responses/responses-api.ts';
+import type { ResponsesService } from '../../../server/responses/responses-service.ts';
 import { RESPONSES } from '../../../server/responses/wire/response-spec.ts';
 import type { WireEvent } from '../../../server/responses/wire/response-writer.ts';
 import { memory } from '../../../stores/memory.ts';
@@ -67,6 +68,7 @@ export class Gateway {
   readonly folder: Folder;
   readonly store: Store;
   readonly app: RunsApp;
+  readonly service: ResponsesService;
   readonly log: string[] = [];
   readonly #close: () => Promise<void>;
 
@@ -97,6 +99,7 @@ export class Gateway {
       log: line => this.log.push(line),
       ...(model === undefined ? {} : { model }),
     });
+    this.service = api.service;
     this.app = createRunsApp({
       ...{ store, agents: new Map(), mounted: [api, createChatApi(api)], log: line => this.log.push(line) },
       agentsByRun: new Map([[RESPONSES, record => api.service.agentFor(record)]]),

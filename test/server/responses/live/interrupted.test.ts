@@ -2,6 +2,7 @@ import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Desk } from '../../../support/cli/desk.ts';
 import { addUp } from '../../../support/responses/add-up.ts';
+import { ClientSocket } from '../../../support/responses/client-socket.ts';
 import { EventReader, idOf, saying } from '../../../support/responses/event-reader.ts';
 import { GatedProvider, HANG } from '../../../support/responses/gated-provider.ts';
 import { endOf, type Resource } from '../../../support/responses/gateway.ts';
@@ -49,11 +50,15 @@ async function completed(id: string): Promise<Resource> {
 
 describe('a server that is told to stop', () => {
   it('ends its streams with an error that names the reason, and the next one goes on with the responses', async () => {
-    provider.play(['one ', HANG], ['one ', HANG], ['one ', HANG], ['alpha ', 'beta']);
+    const hanging = ['one ', HANG];
+    provider.play(hanging, hanging, hanging, hanging, ['alpha ', 'beta']);
     const background = await open(BACKGROUND);
     const foreground = await open({ ...ASK, stream: true });
     const waiting = served.post('/v1/responses', ASK);
     await expect.poll(() => provider.requests).toBe(3);
+    const socket = await ClientSocket.open(`${served.url}/v1/responses`);
+    const onSocket = socket.create(ASK);
+    await expect.poll(() => provider.requests).toBe(4);
     const ended = served.stop();
     for (const reader of [background, foreground]) {
       await reader.untilEnd();
@@ -68,6 +73,12 @@ describe('a server that is told to stop', () => {
     }
     const refused = await waiting;
     expect([refused.status, refused.headers.get('x-should-retry')]).toEqual([503, 'false']);
+    expect((await onSocket).at(-1)).toMatchObject({
+      type: 'error',
+      status: 503,
+      error: { code: 'shutting_down' },
+    });
+    expect(await socket.closed).toBe(1001);
     expect((await ended).code).toBe(0);
     served = await start();
     for (const { events } of [background, foreground]) {

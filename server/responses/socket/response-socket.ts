@@ -1,0 +1,185 @@
+import type { WebSocketLike } from '@hono/node-server';
+import type { Host } from '../../../engine/driver/host.ts';
+import { isJsonObject, type JsonObject } from '../../../protocol/json.ts';
+import type { Caller } from '../../access/caller.ts';
+import { ApiError } from '../../error-envelope.ts';
+import { describeResponsesError, invalid } from '../api-error.ts';
+import type { LiveResponse } from '../live/live-response.ts';
+import type { ResponsesService } from '../responses-service.ts';
+import type { UnstoredChain } from './unstored-chain.ts';
+
+/** The part of a socket of the package `ws` that is used here. */
+export type Socket = Pick<WebSocketLike, 'close'> & {
+  on(event: 'pong' | 'close', listener: () => void): unknown;
+  send(text: string, sent: (error?: Error) => void): void;
+  ping(): void;
+  terminate(): void;
+};
+
+type SocketOptions = {
+  service: ResponsesService;
+  caller: Caller;
+  host: Host;
+  /** Aborted when the server shuts down. */
+  closing: AbortSignal;
+  log(line: string): void;
+};
+
+/** The time between pings, in ms. A client that has not answered the last one is disconnected. */
+const PING_MS = 20_000;
+
+/** How long a client has to close a connection that the server closes, in ms. */
+const CLOSING_MS = 1_000;
+
+/** The most requests that wait on a connection, and the most characters of them. */
+const MOST_WAITING = 16;
+const MOST_WAITING_CHARS = 32 * 1024 * 1024;
+
+const GOING_AWAY = 1001;
+
+/**
+ * One WebSocket connection: `response.create` events, answered with the events of their responses.
+ *
+ * S1 Requests are handled one at a time, in order. Those that wait are bounded.
+ * S2 The next event is sent once the one before was written, so nothing piles up for a slow client.
+ * S3 A failed request never ends the connection. Its error is an `error` event.
+ * S4 Responses with `store: false` can be continued on their connection: see `UnstoredChain`. A request that follows the
+ *    last one and fails forgets it.
+ */
+export class ResponseSocket {
+  readonly #socket: Socket;
+  readonly #options: SocketOptions;
+  readonly #chain: UnstoredChain;
+  readonly #waiting: string[] = [];
+  #waitingChars = 0;
+  #isBusy = false;
+  #isClosed = false;
+  #isAlive = true;
+  #live: LiveResponse | null = null;
+  #cancelTimer = () => {};
+
+  constructor(socket: Socket, options: SocketOptions) {
+    this.#socket = socket;
+    this.#options = options;
+    this.#chain = options.service.openChain();
+    socket.on('pong', () => {
+      this.#isAlive = true;
+    });
+    socket.on('close', () => this.#end());
+    options.closing.addEventListener('abort', this.#shutDown);
+    this.#keepAlive();
+  }
+
+  /** Takes a message of the client. */
+  receive(data: unknown): void {
+    if (this.#isClosed) return;
+    if (typeof data !== 'string') return this.#refuse(invalid(null, 'invalid_json', 'Send text messages.'));
+    if (this.#waiting.length >= MOST_WAITING || this.#waitingChars + data.length > MOST_WAITING_CHARS)
+      return this.#refuse(
+        new ApiError('too-many-attempts', 'Too many requests wait on this connection. Wait for a response.'),
+      );
+    this.#waiting.push(data);
+    this.#waitingChars += data.length;
+    if (!this.#isBusy) void this.#work();
+  }
+
+  async #work(): Promise<void> {
+    this.#isBusy = true;
+    for (
+      let text = this.#waiting.shift();
+      text !== undefined && !this.#isClosed;
+      text = this.#waiting.shift()
+    ) {
+      this.#waitingChars -= text.length;
+      await this.#answer(text);
+    }
+    this.#isBusy = false;
+  }
+
+  async #answer(text: string): Promise<void> {
+    let previous: string | undefined;
+    try {
+      const body = readRequest(text);
+      if (typeof body.previous_response_id === 'string') previous = body.previous_response_id;
+      const { service, caller } = this.#options;
+      this.#live = await service.create({ ...body, stream: true }, caller, undefined, { chain: this.#chain });
+      if (this.#isClosed) this.#live.leave();
+      for await (const event of this.#live.events()) await this.#send(event);
+      if (this.#live.response.status === 'failed') this.#chain.forget(previous);
+    } catch (error) {
+      if (previous !== undefined) this.#chain.forget(previous);
+      this.#refuse(error);
+    } finally {
+      this.#live = null;
+    }
+  }
+
+  #refuse(thrown: unknown): void {
+    const { status, body, reported } = describeResponsesError(thrown);
+    if (!reported)
+      this.#options.log(
+        `A request on a WebSocket failed: ${(thrown instanceof Error && thrown.stack) || thrown}`,
+      );
+    const error = { ...body.error, code: body.error.code ?? body.error.type };
+    void this.#send({ type: 'error', status, error });
+  }
+
+  /** Settles once the event was written, or the connection is gone. */
+  #send(event: object): Promise<void> {
+    if (this.#isClosed) return Promise.resolve();
+    return new Promise(sent => this.#socket.send(JSON.stringify(event), () => sent()));
+  }
+
+  #keepAlive(): void {
+    this.#cancelTimer = this.#options.host.setTimer(
+      PING_MS,
+      () => {
+        if (!this.#isAlive) return this.#socket.terminate();
+        this.#isAlive = false;
+        this.#socket.ping();
+        this.#keepAlive();
+      },
+      { keepAlive: false },
+    );
+  }
+
+  /** The response in progress has ended with an error event by then: see `LiveResponse`. */
+  readonly #shutDown = (): void => {
+    const { host } = this.#options;
+    setImmediate(() => {
+      this.#socket.close(GOING_AWAY, 'The server is shutting down.');
+      host.setTimer(CLOSING_MS, () => this.#socket.terminate(), { keepAlive: false });
+    });
+  };
+
+  #end(): void {
+    this.#isClosed = true;
+    this.#cancelTimer();
+    this.#options.closing.removeEventListener('abort', this.#shutDown);
+    this.#waiting.length = 0;
+    this.#live?.leave();
+    this.#chain.forget();
+  }
+}
+
+/** The request body in a client's event. Throws a `ResponsesError`. */
+function readRequest(text: string): JsonObject {
+  const event = parse(text);
+  if (!isJsonObject(event)) throw invalid(null, 'invalid_json', 'The message is not a JSON object.');
+  const { type, stream: _, stream_options: __, ...body } = event;
+  if (type === 'response.steer')
+    throw invalid('type', 'unsupported_event', 'Events of type "response.steer" are not supported.');
+  if (type !== 'response.create')
+    throw invalid('type', 'unknown_event', 'Expected an event of type "response.create".');
+  if (body.background === true)
+    throw invalid('background', 'unsupported_parameter', 'Background responses need HTTP.');
+  return body;
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,47 @@
+import { upgradeWebSocket } from '@hono/node-server';
+import type { Context, MiddlewareHandler } from 'hono';
+import type { Host } from '../../../engine/driver/host.ts';
+import type { RunsEnv } from '../../runs-env.ts';
+import { ResponsesError } from '../api-error.ts';
+import type { ResponsesService } from '../responses-service.ts';
+import { ResponseSocket, type Socket } from './response-socket.ts';
+
+/** The most open connections of a server. */
+const MOST_SOCKETS = 1_000;
+
+/**
+ * Upgrades a request to a connection for responses. It has passed the checks of every request. Throws a
+ * `ResponsesError` with status 429 when too many connections are open.
+ */
+export function socketRoute(options: {
+  service: ResponsesService;
+  host: Host;
+  log(line: string): void;
+}): MiddlewareHandler<RunsEnv> {
+  let open = 0;
+  return upgradeWebSocket((c: Context<RunsEnv>) => {
+    const { closing } = options.service;
+    closing.throwIfAborted();
+    if (open >= MOST_SOCKETS)
+      throw new ResponsesError('Too many connections are open. Close one, or wait.', {
+        status: 429,
+        type: 'rate_limit_error',
+        code: 'websocket_connection_limit_reached',
+      });
+    let socket: ResponseSocket;
+    return {
+      onOpen(_event, { raw }) {
+        open += 1;
+        socket = new ResponseSocket(raw as unknown as Socket, {
+          ...options,
+          closing,
+          caller: c.get('caller'),
+        });
+      },
+      onMessage: ({ data }) => socket.receive(data),
+      onClose: () => {
+        open -= 1;
+      },
+    };
+  });
+}

@@ -1,0 +1,250 @@
+import { get } from 'node:http';
+import { Agent, OpenAIResponsesWSModel, Runner, tool } from '@openai/agents';
+import OpenAI from 'openai';
+import { ResponsesWS } from 'openai/resources/responses/ws';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { ANYONE } from '../../../../server/access/caller.ts';
+import { ResponseSocket, type Socket } from '../../../../server/responses/socket/response-socket.ts';
+import { type Serving, serveRuns } from '../../../../server/serve.ts';
+import { ManualHost } from '../../../../tools/testing/manual-host.ts';
+import { addUp } from '../../../support/responses/add-up.ts';
+import { ClientSocket, errorOf } from '../../../support/responses/client-socket.ts';
+import { calling, endOf, Gateway, typesOf } from '../../../support/responses/gateway.ts';
+
+let gateway: Gateway;
+let serving: Serving;
+
+beforeAll(async () => {
+  gateway = new Gateway(
+    {
+      talk: [{ text: 'One.' }, { text: 'Two.' }, { text: 'Three.' }],
+      ask: [calling('ask'), { text: 'Thanks.' }],
+      approve: [calling('echo', { text: 'hi' }), { text: 'Said.' }],
+      failing: [{ error: { code: 'server', message: 'out of order', retryable: false } }],
+    },
+    {
+      token: 'secret',
+      config: folder => ({ mcp_servers: { desk: folder.server({ require_approval: 'always' }) } }),
+    },
+  );
+  serving = await serveRuns(gateway.app, { host: '127.0.0.1', port: 0 });
+});
+afterAll(async () => {
+  await serving.close();
+  await gateway.close();
+});
+
+const AUTHORIZED = { authorization: 'Bearer secret' };
+const TALK = { model: 'talk', input: 'go' };
+
+async function open(
+  headers: Record<string, string> = AUTHORIZED,
+  path = '/v1/responses',
+): Promise<ClientSocket> {
+  return await ClientSocket.open(serving.url + path, headers);
+}
+
+describe('a WebSocket', () => {
+  it('answers one request after the other with their events, and keeps stored responses', async () => {
+    const socket = await open();
+    socket.send(JSON.stringify({ type: 'response.create', ...TALK }));
+    socket.send(JSON.stringify({ type: 'response.create', ...TALK, stream: true }));
+    const first = await socket.untilEnd();
+    const second = await socket.untilEnd();
+    for (const events of [first, second]) expect(addUp(events)).toEqual(endOf(events).output);
+    expect(endOf(second).id).not.toBe(endOf(first).id);
+    const more = await socket.create({ ...TALK, previous_response_id: endOf(first).id });
+    expect(endOf(more).output).toMatchObject([{ content: [{ text: 'Two.' }] }]);
+    const found = await fetch(`${serving.url}/v1/responses/${endOf(more).id}`, { headers: AUTHORIZED });
+    expect(await found.json()).toEqual(endOf(more));
+    socket.close();
+  });
+
+  it('continues unstored responses of its own, and nobody else does', async () => {
+    const socket = await open();
+    const first = endOf(await socket.create({ ...TALK, store: false }));
+    const next = { ...TALK, store: false, previous_response_id: first.id };
+    const other = await open();
+    expect(errorOf(await other.create(next))).toMatchObject({
+      code: 'previous_response_not_found',
+      param: 'previous_response_id',
+    });
+    const second = endOf(await socket.create(next));
+    expect(second.output).toMatchObject([{ content: [{ text: 'Two.' }] }]);
+    const third = endOf(await socket.create({ ...TALK, previous_response_id: second.id }));
+    expect(third.output).toMatchObject([{ content: [{ text: 'Three.' }] }]);
+    expect(await gateway.store.list()).toSatisfy((runs: { runId: string }[]) =>
+      runs.every(({ runId }) => ![first.id, second.id].includes(runId.replace('run_', 'resp_'))),
+    );
+    socket.close();
+    other.close();
+  });
+
+  it('takes outputs and approvals of unstored responses', async () => {
+    const socket = await open();
+    const tools = [{ type: 'function', name: 'ask' }];
+    const asked = endOf(await socket.create({ model: 'ask', input: 'go', tools, store: false }));
+    const input = [{ type: 'function_call_output', call_id: asked.output[0]?.call_id, output: 'yes' }];
+    const done = endOf(
+      await socket.create({ model: 'ask', tools, store: false, previous_response_id: asked.id, input }),
+    );
+    expect(done.output).toMatchObject([{ content: [{ text: 'Thanks.' }] }]);
+    const desk = [{ type: 'mcp', server_label: 'desk' }];
+    const gated = endOf(await socket.create({ model: 'approve', input: 'go', tools: desk, store: false }));
+    const approved = endOf(
+      await socket.create({
+        ...{ model: 'approve', tools: desk, store: false, previous_response_id: gated.id },
+        input: [
+          { type: 'mcp_approval_response', approval_request_id: gated.output.at(-1)?.id, approve: true },
+        ],
+      }),
+    );
+    expect(typesOf(approved.output)).toEqual(['mcp_call', 'message']);
+    socket.close();
+  });
+
+  it('forgets an unstored response when the request that follows it fails', async () => {
+    const socket = await open();
+    const { id } = endOf(await socket.create({ ...TALK, store: false }));
+    const next = { ...TALK, store: false, previous_response_id: id };
+    const input = [{ type: 'function_call_output', call_id: 'call_none', output: 'x' }];
+    expect((await socket.create({ ...next, input })).at(-1)).toMatchObject({ type: 'error', status: 400 });
+    expect(errorOf(await socket.create(next)).code).toBe('previous_response_not_found');
+    expect(endOf(await socket.create({ ...TALK, store: false })).status).toBe('completed');
+    socket.close();
+  });
+
+  it('refuses what it cannot do by name, and goes on', async () => {
+    const socket = await open();
+    for (const [text, code] of [
+      ['no json', 'invalid_json'],
+      ['[]', 'invalid_json'],
+      [JSON.stringify({ type: 'response.steer', input: [] }), 'unsupported_event'],
+      [JSON.stringify({ type: 'session.update' }), 'unknown_event'],
+      [JSON.stringify({ type: 'response.create', ...TALK, background: true }), 'unsupported_parameter'],
+      [JSON.stringify({ type: 'response.create', model: 'none such', input: 'x' }), 'model_not_found'],
+    ]) {
+      socket.send(text ?? '');
+      const [event] = await socket.untilEnd();
+      expect(event).toMatchObject({
+        type: 'error',
+        status: 400,
+        error: { code, message: expect.any(String) },
+      });
+    }
+    const failed = await socket.create({ model: 'failing', input: 'x' });
+    expect(failed.at(-1)?.type).toBe('response.failed');
+    expect(endOf(await socket.create(TALK)).status).toBe('completed');
+    socket.close();
+  });
+
+  it('bounds the requests that wait', async () => {
+    const socket = await open();
+    for (let sent = 0; sent < 40; sent += 1)
+      socket.send(JSON.stringify({ type: 'response.create', ...TALK }));
+    const ends = [];
+    for (let ended = 0; ended < 40; ended += 1) ends.push((await socket.untilEnd()).at(-1));
+    expect(ends.filter(event => event?.status === 429).length).toBeGreaterThan(10);
+    expect(ends.filter(event => event?.type === 'response.completed').length).toBeGreaterThan(15);
+    socket.close();
+  });
+
+  it('closes a connection whose message is too large', async () => {
+    const socket = await open();
+    socket.send('x'.repeat(33 * 1024 * 1024));
+    expect(await socket.closed).toBe(1009);
+  });
+});
+
+describe('a client that does not read', () => {
+  it('is sent one event at a time, and is disconnected when it does not answer a ping', async () => {
+    const host = new ManualHost();
+    const socket = new DeafSocket();
+    const { service } = gateway;
+    const options = { service, caller: ANYONE, host, closing: service.closing, log: () => {} };
+    new ResponseSocket(socket, options).receive(JSON.stringify({ type: 'response.create', ...TALK }));
+    await expect.poll(() => socket.sent.length).toBe(1);
+    await expect.poll(async () => (await gateway.store.list({ status: 'running' })).length).toBe(0);
+    expect(socket.sent).toHaveLength(1);
+    await host.advance(20_000);
+    expect([socket.pings, socket.isGone]).toEqual([1, false]);
+    await host.advance(20_000);
+    expect([socket.pings, socket.isGone]).toEqual([1, true]);
+  });
+});
+
+/** A socket whose client neither reads nor answers. */
+class DeafSocket implements Socket {
+  readonly sent: string[] = [];
+  pings = 0;
+  isGone = false;
+  #onClose = () => {};
+
+  on(event: 'pong' | 'close', listener: () => void): void {
+    if (event === 'close') this.#onClose = listener;
+  }
+
+  send(text: string): void {
+    this.sent.push(text);
+  }
+
+  ping(): void {
+    this.pings += 1;
+  }
+
+  terminate(): void {
+    this.isGone = true;
+    this.#onClose();
+  }
+
+  close(): void {}
+}
+
+describe('an upgrade', () => {
+  it('passes the same checks as every request', async () => {
+    await expect(open({})).rejects.toThrow('status 401');
+    await expect(open({ authorization: 'Bearer wrong' })).rejects.toThrow('status 401');
+    await expect(open({ ...AUTHORIZED, origin: 'https://elsewhere.example' })).rejects.toThrow('status 403');
+    await expect(open({ ...AUTHORIZED, host: 'elsewhere.example' })).rejects.toThrow('status 403');
+    await expect(open(AUTHORIZED, '/v1/nothing')).rejects.toThrow('status 404');
+  });
+
+  it('to another protocol is ignored', async () => {
+    const headers = { ...AUTHORIZED, upgrade: 'h2c', connection: 'Upgrade, HTTP2-Settings' };
+    const status = new Promise(resolve =>
+      get(`${serving.url}/healthz`, { headers }, response => resolve(response.resume().statusCode)),
+    );
+    expect(await status).toBe(200);
+  });
+});
+
+describe('ResponsesWS of the openai package', () => {
+  it('creates responses and continues them', async () => {
+    const client = new OpenAI({ baseURL: `${serving.url}/v1`, apiKey: 'secret' });
+    const socket = new ResponsesWS(client);
+    const ask = (body: object) =>
+      new Promise<OpenAI.Responses.Response>((resolve, reject) => {
+        socket.once('response.completed', ({ response }) => resolve(response));
+        socket.once('error', reject);
+        socket.send({ type: 'response.create', ...TALK, store: false, ...body } as never);
+      });
+    const first = await ask({});
+    const second = await ask({ previous_response_id: first.id });
+    expect(second.output).toMatchObject([{ content: [{ text: 'Two.' }] }]);
+    await expect(ask({ previous_response_id: 'resp_none' })).rejects.toThrow('not found');
+    socket.close();
+  });
+});
+
+describe('the WebSocket model of @openai/agents', () => {
+  it('runs a tool of the client', async () => {
+    const client = new OpenAI({ baseURL: `${serving.url}/v1`, apiKey: 'secret' });
+    const model = new OpenAIResponsesWSModel(client, 'ask');
+    const ask = tool({ name: 'ask', description: 'Asks.', parameters: z.object({}), execute: () => 'yes' });
+    const agent = new Agent({ name: 'one', model, tools: [ask] });
+    const runner = new Runner({ tracingDisabled: true });
+    expect((await runner.run(agent, 'go')).finalOutput).toBe('Thanks.');
+    await model.close();
+  });
+});
