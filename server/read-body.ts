@@ -89,7 +89,8 @@ function tooLarge(maxBytes: number): ApiError {
   });
 }
 
-function parseBounded(text: string, { maxDepth, maxValues }: BodyLimits): unknown {
+/** Parses a body. Throws `input-invalid` if it is nested too deeply, has too many values, or is not JSON. */
+export function parseBounded(text: string, { maxDepth, maxValues }: Omit<BodyLimits, 'maxBytes'>): unknown {
   const { depth, commas } = measureJson(text);
   if (depth > maxDepth) {
     throw new ApiError(

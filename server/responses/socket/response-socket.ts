@@ -3,6 +3,7 @@ import type { Host } from '../../../engine/driver/host.ts';
 import { isJsonObject, type JsonObject } from '../../../protocol/json.ts';
 import type { Caller } from '../../access/caller.ts';
 import { ApiError } from '../../error-envelope.ts';
+import { BODY_LIMITS, parseBounded } from '../../read-body.ts';
 import { describeResponsesError, invalid } from '../api-error.ts';
 import type { LiveResponse } from '../live/live-response.ts';
 import type { ResponsesService } from '../responses-service.ts';
@@ -73,7 +74,7 @@ export class ResponseSocket {
   /** Takes a message of the client. */
   receive(data: unknown): void {
     if (this.#isClosed) return;
-    if (typeof data !== 'string') return this.#refuse(invalid(null, 'invalid_json', 'Send text messages.'));
+    if (typeof data !== 'string') return this.#refuse(invalid(null, 'input_invalid', 'Send text messages.'));
     if (this.#waiting.length >= MOST_WAITING || this.#waitingChars + data.length > MOST_WAITING_CHARS)
       return this.#refuse(
         new ApiError('too-many-attempts', 'Too many requests wait on this connection. Wait for a response.'),
@@ -164,8 +165,8 @@ export class ResponseSocket {
 
 /** The request body in a client's event. Throws a `ResponsesError`. */
 function readRequest(text: string): JsonObject {
-  const event = parse(text);
-  if (!isJsonObject(event)) throw invalid(null, 'invalid_json', 'The message is not a JSON object.');
+  const event = parseBounded(text, BODY_LIMITS);
+  if (!isJsonObject(event)) throw invalid(null, 'input_invalid', 'The message is not a JSON object.');
   const { type, stream: _, stream_options: __, ...body } = event;
   if (type === 'response.steer')
     throw invalid('type', 'unsupported_event', 'Events of type "response.steer" are not supported.');
@@ -174,12 +175,4 @@ function readRequest(text: string): JsonObject {
   if (body.background === true)
     throw invalid('background', 'unsupported_parameter', 'Background responses need HTTP.');
   return body;
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

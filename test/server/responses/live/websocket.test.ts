@@ -118,8 +118,9 @@ describe('a WebSocket', () => {
   it('refuses what it cannot do by name, and goes on', async () => {
     const socket = await open();
     for (const [text, code] of [
-      ['no json', 'invalid_json'],
-      ['[]', 'invalid_json'],
+      ['no json', 'input_invalid'],
+      ['[]', 'input_invalid'],
+      [`${'['.repeat(100)}${']'.repeat(100)}`, 'input_invalid'],
       [JSON.stringify({ type: 'response.steer', input: [] }), 'unsupported_event'],
       [JSON.stringify({ type: 'session.update' }), 'unknown_event'],
       [JSON.stringify({ type: 'response.create', ...TALK, background: true }), 'unsupported_parameter'],
