@@ -75,9 +75,15 @@ export class ResponseSocket {
   receive(data: unknown): void {
     if (this.#isClosed) return;
     if (typeof data !== 'string') return this.#refuse(invalid(null, 'input_invalid', 'Send text messages.'));
+    const { bodyBytes } = this.#options.service.admission.limits;
+    if (data.length > bodyBytes)
+      return this.#refuse(new ApiError('too-large', `The message is larger than ${bodyBytes} bytes.`));
     if (this.#waiting.length >= MOST_WAITING || this.#waitingChars + data.length > MOST_WAITING_CHARS)
       return this.#refuse(
-        new ApiError('too-many-attempts', 'Too many requests wait on this connection. Wait for a response.'),
+        new ApiError(
+          'rate-limit-exceeded',
+          'Too many requests wait on this connection. Wait for a response.',
+        ),
       );
     this.#waiting.push(data);
     this.#waitingChars += data.length;

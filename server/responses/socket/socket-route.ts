@@ -6,12 +6,9 @@ import { ResponsesError } from '../api-error.ts';
 import type { ResponsesService } from '../responses-service.ts';
 import { ResponseSocket, type Socket } from './response-socket.ts';
 
-/** The most open connections of a server. */
-const MOST_SOCKETS = 1_000;
-
 /**
  * Upgrades a request to a connection for responses. It has passed the checks of every request. Throws a
- * `ResponsesError` with status 429 when too many connections are open.
+ * `ResponsesError` with status 429 when as many connections are open as the server may have streams.
  */
 export function socketRoute(options: {
   service: ResponsesService;
@@ -22,7 +19,7 @@ export function socketRoute(options: {
   return upgradeWebSocket((c: Context<RunsEnv>) => {
     const { closing } = options.service;
     closing.throwIfAborted();
-    if (open >= MOST_SOCKETS)
+    if (open >= options.service.admission.limits.openStreams)
       throw new ResponsesError('Too many connections are open. Close one, or wait.', {
         status: 429,
         type: 'rate_limit_error',
