@@ -1,4 +1,11 @@
 import { createOpenAI } from '@ai-sdk/openai';
+import {
+  Agent,
+  tool as agentTool,
+  OpenAIChatCompletionsModel,
+  run,
+  setTracingDisabled,
+} from '@openai/agents';
 import { generateText, Output, stepCountIs, streamText, tool } from 'ai';
 import OpenAI from 'openai';
 import { zodResponseFormat } from 'openai/helpers/zod';
@@ -16,6 +23,12 @@ import { calling, Gateway } from '../../support/responses/gateway.ts';
 const PROVIDERS = ['openai', 'openai-chat', 'anthropic', 'gemini', 'deepseek', 'mistral', 'openrouter'];
 const ROOT = '/folder';
 const INPUT = z.object({ path: z.string(), content: z.optional(z.string()) });
+const SCHEMA = {
+  type: 'object' as const,
+  properties: { path: { type: 'string' }, content: { type: 'string' } },
+  required: ['path'],
+  additionalProperties: true as const,
+};
 
 let standIn: StandIn;
 let gateway: Gateway;
@@ -24,6 +37,7 @@ let client: OpenAI;
 let openai: ReturnType<typeof createOpenAI>;
 
 beforeAll(async () => {
+  setTracingDisabled(true);
   standIn = await startStandIn();
   gateway = new Gateway(
     {
@@ -62,7 +76,7 @@ afterAll(async () => {
 function desk() {
   const files = new Map(Object.entries({ 'a.md': '# A\n\n[b](b.md)\n', 'c.md': '# C 😀\n' }));
   const execute = memoryFolder(ROOT, files);
-  const run = (name: string, input: z.infer<typeof INPUT>) => execute(name, input as { path: string });
+  const execution = (name: string, input: z.infer<typeof INPUT>) => execute(name, input as { path: string });
   const names = ['directory_tree', 'read_text_file', 'write_file'];
   return {
     report: () => files.get('REPORT.md'),
@@ -75,13 +89,22 @@ function desk() {
       function: {
         name,
         description: name,
-        parameters: z.toJSONSchema(INPUT) as Record<string, unknown>,
+        parameters: SCHEMA,
         parse: (text: string) => INPUT.parse(JSON.parse(text)),
-        function: (input: z.infer<typeof INPUT>) => run(name, input),
+        function: (input: z.infer<typeof INPUT>) => execution(name, input),
       },
     })),
+    agentTools: names.map(name =>
+      agentTool({
+        name,
+        description: name,
+        strict: false,
+        parameters: SCHEMA,
+        execute: input => execution(name, INPUT.parse(input)),
+      }),
+    ),
     tools: Object.fromEntries(
-      names.map(name => [name, tool({ inputSchema: INPUT, execute: input => run(name, input) })]),
+      names.map(name => [name, tool({ inputSchema: INPUT, execute: input => execution(name, input) })]),
     ),
   };
 }
@@ -104,19 +127,45 @@ const LOOPS: Readonly<Record<string, (model: string, desk: Desk) => Promise<stri
   ai: async (model, { tools }) => (await generateText({ ...TASK, model: openai.chat(model), tools })).text,
   'ai, streaming': async (model, { tools }) =>
     await streamText({ ...TASK, model: openai.chat(model), tools }).text,
+  agents: async (model, { agentTools }) => {
+    const { finalOutput } = await run(agentOf(model, agentTools), STEWARD_TASK);
+    return finalOutput ?? null;
+  },
+  'agents, streaming': async (model, { agentTools }) => {
+    const result = await run(agentOf(model, agentTools), STEWARD_TASK, { stream: true });
+    await result.completed;
+    return result.finalOutput ?? null;
+  },
 };
 
-describe.each(Object.entries(LOOPS))('%s', (_, loop) => {
-  it.each(PROVIDERS)('runs its tools in a loop with %s, and the loop is one run', async model => {
-    const before = (await gateway.store.list()).length;
-    const work = desk();
-    const text = await loop(model, work);
-    expect(text).toContain('I have 1 finding');
-    expect(work.report()).toContain('`b.md` does not exist');
-    const runs = await gateway.store.list();
-    expect(runs.length).toBe(before + 1);
-    expect(runs[0]?.status).toBe('finished');
+function agentOf(model: string, tools: Desk['agentTools']) {
+  const instructions = stewardInstructions(ROOT);
+  return new Agent({
+    name: 'Steward',
+    instructions,
+    model: new OpenAIChatCompletionsModel(client, model),
+    tools,
   });
+}
+
+/** Two of the clients with every provider, the others with those that need their signatures back. */
+const ALL_PROVIDERS = ['openai', 'ai, streaming'];
+const SIGNING = ['anthropic', 'gemini'];
+
+describe.each(Object.entries(LOOPS))('%s', (name, loop) => {
+  it.each(ALL_PROVIDERS.includes(name) ? PROVIDERS : SIGNING)(
+    'runs its tools in a loop with %s, and the loop is one run',
+    async model => {
+      const before = (await gateway.store.list()).length;
+      const work = desk();
+      const text = await loop(model, work);
+      expect(text).toContain('I have 1 finding');
+      expect(work.report()).toContain('`b.md` does not exist');
+      const runs = await gateway.store.list();
+      expect(runs.length).toBe(before + 1);
+      expect(runs[0]?.status).toBe('finished');
+    },
+  );
 });
 
 const GO = [{ role: 'user' as const, content: 'go' }];
