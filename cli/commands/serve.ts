@@ -7,6 +7,7 @@ import { Tokens } from '../../server/access/tokens.ts';
 import { createRunsApp } from '../../server/app.ts';
 import { assertMayBind } from '../../server/bind-address.ts';
 import { createChatApi } from '../../server/chat-completions/chat-api.ts';
+import { createMessagesApi } from '../../server/messages/messages-api.ts';
 import type { PageAssets } from '../../server/page-assets.ts';
 import { describeGatewayConfig, EMPTY_GATEWAY } from '../../server/responses/gateway/gateway-config.ts';
 import { readGatewayConfig } from '../../server/responses/gateway/read-gateway-config.ts';
@@ -75,7 +76,11 @@ export async function serve(options: ServeOptions): Promise<number> {
       version: options.version,
       admission: responses.service.admission,
       ...omitUndefined({ token, tokens: gateway.tokens, corsOrigins: gateway.cors?.origins, assets: page }),
-      mounted: [responses, createChatApi(responses)],
+      mounted: [
+        createMessagesApi(responses.service, line => log.problem(line)),
+        responses,
+        createChatApi(responses),
+      ],
       agentsByRun: new Map([[RESPONSES, record => responses.service.agentFor(record)]]),
       fallbackAgentFor: record => bareAgent(record, store),
       log: line => log.problem(line),

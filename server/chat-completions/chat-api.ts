@@ -1,20 +1,18 @@
 import type { Hono } from 'hono';
 import * as z from 'zod';
-import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import type { Caller } from '../access/caller.ts';
 import type { MountedApi } from '../app.ts';
 import { readBody } from '../read-body.ts';
-import { ResponsesError } from '../responses/api-error.ts';
+import { callNamer, continueOrStart } from '../responses/continued-run.ts';
 import type { LiveResponse } from '../responses/live/live-response.ts';
 import { failureOf, finishedResponse, respondWithEvents } from '../responses/respond.ts';
 import type { ResponsesService } from '../responses/responses-service.ts';
 import type { RunsEnv } from '../runs-env.ts';
 import { type ChatBody, readChatBody } from './chat-body.ts';
 import { inChatTerms } from './chat-errors.ts';
-import { type MessageInput, readMessages } from './chat-input.ts';
+import { answeredCalls, type MessageInput, readMessages } from './chat-input.ts';
 import { chunkFormat } from './chunk-writer.ts';
 import { completionOf, type NameCall } from './completion.ts';
-import { callNamer, findContinuation } from './continued-run.ts';
 import { createBodyOf } from './create-body.ts';
 import { providerOptions } from './provider-options.ts';
 
@@ -52,27 +50,22 @@ type Request = { body: ChatBody; input: readonly MessageInput[]; caller: Caller 
 
 /** Continues the run whose calls the request answers, or else starts a run from its messages. */
 async function create({ body, input, caller }: Request, service: ResponsesService): Promise<LiveResponse> {
-  const start = (items: readonly JsonObject[], previous?: string) =>
-    service.create(
-      { ...createBodyOf(body, items), ...omitUndefined({ previous_response_id: previous }) },
-      caller,
-      provider => providerOptions(body, provider),
-    );
-  const continued = await findContinuation(body.messages, input, id => service.retrieve(id, caller));
-  if (continued !== undefined) {
-    try {
-      return await start(continued.input, continued.responseId);
-    } catch (error) {
-      // Refused before anything was done, for example because a person has answered the call.
-      if (!(error instanceof ResponsesError)) throw error;
-    }
-  }
-  return await start(input.flatMap(({ items }) => items));
+  return await continueOrStart(
+    answeredCalls(body.messages, input),
+    id => service.retrieve(id, caller),
+    (items, previous) =>
+      service.create({ ...createBodyOf(body, items), previous_response_id: previous }, caller, provider =>
+        providerOptions(body, provider),
+      ),
+  );
 }
 
 /** Calls of a stored response are named after it. An unstored one cannot be continued: its calls keep their ids. */
 function callNames(body: ChatBody, input: readonly MessageInput[], live: LiveResponse): NameCall {
   if (body.store === false) return ({ callId }) => callId;
-  const name = callNamer(input);
+  const name = callNamer(
+    'call_',
+    input.flatMap(({ items }) => items),
+  );
   return (_, place) => name(live.id, place);
 }

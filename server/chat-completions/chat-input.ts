@@ -1,5 +1,6 @@
 import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import { invalid } from '../responses/api-error.ts';
+import type { AnsweredCalls } from '../responses/continued-run.ts';
 import type { ChatMessage, ChatToolCall } from './chat-body.ts';
 
 type Of<Role extends ChatMessage['role']> = Extract<ChatMessage, { role: Role }>;
@@ -17,6 +18,30 @@ export function readMessages(messages: readonly ChatMessage[]): MessageInput[] {
   const input = messages.map((message, at) => ({ at, items: itemsOf(message, at, calls) }));
   calls.assertNone();
   return input;
+}
+
+/** The calls that the request answers, if any, and the history before them. */
+export function answeredCalls(
+  messages: readonly ChatMessage[],
+  input: readonly MessageInput[],
+): AnsweredCalls {
+  const at = messages.findLastIndex(({ role }) => role === 'assistant');
+  const asked = messages[at];
+  const isAnswer = asked?.role === 'assistant';
+  const itemsIn = (some: readonly MessageInput[]) => some.flatMap(({ items }) => items);
+  return {
+    input: itemsIn(input),
+    history: itemsIn(input.slice(0, Math.max(0, at))),
+    text: isAnswer ? textOf(asked) : '',
+    calls: isAnswer ? (asked.tool_calls ?? []).map(readCall) : [],
+    answers: itemsIn(input.slice(at + 1)),
+  };
+}
+
+function readCall(call: ChatToolCall): AnsweredCalls['calls'][number] {
+  const { id, type } = call;
+  if (call.type === 'custom') return { id, type, name: call.custom.name, written: call.custom.input };
+  return { id, type, name: call.function.name, written: call.function.arguments };
 }
 
 function itemsOf(message: ChatMessage, at: number, calls: OpenCalls): JsonObject[] {
@@ -50,7 +75,7 @@ function assistantItems(message: Of<'assistant'>, at: number, calls: OpenCalls):
 }
 
 /** The text of an assistant message, with its refusal. */
-export function textOf({ content, refusal }: Of<'assistant'>): string {
+function textOf({ content, refusal }: Of<'assistant'>): string {
   const texts = (content ?? []).map(part => (part.type === 'text' ? part.text : part.refusal));
   return [...texts, refusal ?? ''].join('');
 }

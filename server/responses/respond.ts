@@ -65,11 +65,14 @@ export function answerOpenAIError(c: Context<RunsEnv>, thrown: Error, log: (line
   return c.json(body, status as ContentfulStatusCode);
 }
 
+/** The statuses of a request that did nothing: 529 is Anthropic's 503. */
+const RETRYABLE: ReadonlySet<number> = new Set([429, 503, 529]);
+
 /** Sets the headers of an error response, in every protocol. */
-function setErrorHeaders(c: Context<RunsEnv>, status: number): void {
-  // Clients retry 409 and 5xx by default, which would repeat the request's effects. After a 429 or 503 they may: nothing
+export function setErrorHeaders(c: Context<RunsEnv>, status: number): void {
+  // Clients retry 409 and 5xx by default, which would repeat the request's effects. After some errors they may: nothing
   // was done.
-  if (status >= 409 && status !== 429 && status !== 503) c.header('x-should-retry', 'false');
+  if (status >= 409 && !RETRYABLE.has(status)) c.header('x-should-retry', 'false');
   if (status === 401) c.header('WWW-Authenticate', 'Bearer');
   if (status === 413) c.header('Connection', 'close');
 }

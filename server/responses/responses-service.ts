@@ -144,6 +144,11 @@ export class ResponsesService {
     return { live, result: response => compactedResponse(live.runId, conversation, response) };
   }
 
+  /** The provider of the model that requests call by this name. Throws a `ResponsesError` for an unknown model. */
+  providerOf(model: string): string {
+    return this.#agents.providerOf(model);
+  }
+
   /** Finds a stored response that the caller may see. Throws a `ResponsesError` with status 404. */
   async find(responseId: string, caller: Caller): Promise<FoundResponse> {
     const found = await this.#library.seenBy(caller).find(responseId);

@@ -51,7 +51,10 @@ function pauseAround(commands: readonly RunCommand[]): readonly RunCommand[] {
 function describeVerdict(verdict: Verdict): RunCommand {
   const { callId } = verdict;
   if (verdict.type === 'unknown') return { type: 'resolve', callId, failed: OUTCOME_UNKNOWN, by };
-  if (verdict.type === 'output') return { type: 'answer', callId, output: verdict.output, by };
+  if (verdict.type === 'output') {
+    const { output, isError } = verdict;
+    return { type: 'answer', callId, output, isError, by };
+  }
   if (verdict.approve) return { type: 'approve', callId, by };
   return { type: 'reject', callId, by, ...omitUndefined({ reason: verdict.reason }) };
 }

@@ -74,6 +74,11 @@ export class GatewayAgents {
     throw invalid('input', 'compaction_not_readable', message);
   }
 
+  /** The provider of the model that requests call by this name. Throws a `ResponsesError` for an unknown model. */
+  providerOf(model: string | null | undefined): string {
+    return this.#models.open(this.#models.resolve(model)).provider;
+  }
+
   /** Connects the MCP servers of a request. `used` are the tools that its conversation has called. */
   async equip(body: CreateBody, used: Exposed): Promise<Equipment> {
     const { servers, close } = await this.#servers.connect(body.tools);

@@ -22,9 +22,9 @@ export function outputsFor({ context }: ChartState, items: readonly Item[]): Ver
   const outputs = new Map<string, Verdict>();
   for (const item of items) {
     if (item.type !== 'tool_result' || outputs.has(item.callId)) continue;
-    const { callId, output } = item;
+    const { callId, output, isError } = item;
     const call = context.calls.find(known => known.callId === callId);
-    if (call?.status === 'waiting') outputs.set(callId, { type: 'output', callId, output });
+    if (call?.status === 'waiting') outputs.set(callId, { type: 'output', callId, output, isError });
     else if (!called.has(callId)) throw unknownCallError(callId);
   }
   return [...outputs.values()];

@@ -59,7 +59,7 @@ export class ItemReader {
             type: 'tool_result',
             callId: this.text('call_id'),
             output: this.output(),
-            isError: false,
+            isError: wire.is_error === true,
           },
         ];
       case 'mcp_call':

@@ -7,7 +7,7 @@ import type { ExposedTool } from '../wire/response-spec.ts';
 /** A request's decision about an open call, the result of one, or the end of a doubt. */
 export type Verdict =
   | { type: 'approval'; callId: string; approve: boolean; reason?: string }
-  | { type: 'output'; callId: string; output: JsonValue }
+  | { type: 'output'; callId: string; output: JsonValue; isError: boolean }
   /** The client continues although the call is in doubt: the model reads that the outcome is unknown. */
   | { type: 'unknown'; callId: string };
 

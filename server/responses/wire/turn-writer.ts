@@ -107,9 +107,11 @@ export class TurnWriter {
     for (const [place, item] of compactionsIn(items).entries()) this.#writeCompaction(item, place);
     const blocks = blocksIn(items, { sealed: this.#sealed });
     const statusAt = (at: number) => (at === blocks.length - 1 ? last : 'completed');
+    const streamed = [...this.#opened];
     for (const [at, { kind, text, items: from }] of blocks.entries()) {
-      const known = this.#opened[at];
-      const opened = known?.kind === kind ? known : this.#open(kind);
+      // Reasoning without text was not streamed, so that the blocks after it have other places in the stream.
+      const known = text === '' ? -1 : streamed.findIndex(opened => opened.kind === kind);
+      const [opened = this.#open(kind)] = known === -1 ? [] : streamed.splice(known, 1);
       if (opened.closed) continue;
       const rest = text.startsWith(opened.streamed) ? text.slice(opened.streamed.length) : '';
       if (rest !== '') this.#writeDelta(opened, rest);

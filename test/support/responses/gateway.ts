@@ -8,6 +8,7 @@ import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { createRunsApp, type RunsApp, type RunsAppOptions } from '../../../server/app.ts';
 import { createChatApi } from '../../../server/chat-completions/chat-api.ts';
+import { createMessagesApi } from '../../../server/messages/messages-api.ts';
 import { gatewayConfigSchema } from '../../../server/responses/gateway/gateway-config.ts';
 import { createResponsesApi } from '../../../server/responses/responses-api.ts';
 import type { ResponsesService } from '../../../server/responses/responses-service.ts';
@@ -101,7 +102,12 @@ export class Gateway {
     });
     this.service = api.service;
     this.app = createRunsApp({
-      ...{ store, agents: new Map(), mounted: [api, createChatApi(api)], log: line => this.log.push(line) },
+      ...{
+        store,
+        agents: new Map(),
+        mounted: [createMessagesApi(api.service, line => this.log.push(line)), api, createChatApi(api)],
+        log: line => this.log.push(line),
+      },
       agentsByRun: new Map([[RESPONSES, record => api.service.agentFor(record)]]),
       ...omitUndefined({ tokens: gateway.tokens, corsOrigins: gateway.cors?.origins }),
       admission: api.service.admission,

@@ -1,0 +1,65 @@
+import { isJsonObject, type JsonObject, omitUndefined } from '../../protocol/json.ts';
+import { describeResponsesError } from '../responses/api-error.ts';
+import { NO_THREADS } from './request/message-body.ts';
+
+/** The `type` of Anthropic's errors: https://platform.claude.com/docs/en/api/errors */
+type ErrorType =
+  | 'invalid_request_error'
+  | 'authentication_error'
+  | 'permission_error'
+  | 'not_found_error'
+  | 'request_too_large'
+  | 'rate_limit_error'
+  | 'api_error'
+  | 'overloaded_error';
+
+const TYPES: Readonly<Record<number, ErrorType>> = {
+  400: 'invalid_request_error',
+  401: 'authentication_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  409: 'invalid_request_error',
+  413: 'request_too_large',
+  415: 'invalid_request_error',
+  429: 'rate_limit_error',
+  529: 'overloaded_error',
+};
+
+/** The status and Anthropic's error envelope for a thrown value. `reported` as in `describeResponsesError`. */
+export function describeMessageError(
+  thrown: unknown,
+  requestId: string,
+): { status: number; body: JsonObject; reported: boolean } {
+  const { status: found, body, reported } = describeResponsesError(thrown);
+  const { message = '', code } = isJsonObject(body.error) ? body.error : {};
+  const status = statusFor(found, code);
+  const type = TYPES[status] ?? 'api_error';
+  const details = code === NO_THREADS ? { error_code: code } : undefined;
+  const error = { type, message, ...omitUndefined({ details }) };
+  return { status, body: { type: 'error', error, request_id: requestId }, reported };
+}
+
+/** Anthropic answers 404 for unknown models, 529 when overloaded, and 500 for failures. */
+function statusFor(status: number, code: unknown): number {
+  if (code === 'model_not_found') return 404;
+  if (status === 503) return 529;
+  return status > 500 ? 500 : status;
+}
+
+/** The error of a response object without an answer; `undefined` if it has one. */
+export function describeFailure({
+  status,
+  error,
+  incomplete_details: details,
+}: JsonObject): JsonObject | undefined {
+  if (isJsonObject(details) && details.reason === 'tool_outcome_unknown')
+    return { type: 'api_error', message: 'The outcome of a tool call on the server is unknown.' };
+  if (status !== 'failed' && status !== 'cancelled') return undefined;
+  const { code, message = 'The response failed.' } = isJsonObject(error) ? error : {};
+  return { type: failureType(code), message };
+}
+
+function failureType(code: unknown): ErrorType {
+  if (code === 'rate_limit_exceeded') return 'rate_limit_error';
+  return code === 'invalid_prompt' ? 'invalid_request_error' : 'api_error';
+}

@@ -1,0 +1,102 @@
+import type { Context, Hono } from 'hono';
+import type { ContentfulStatusCode } from 'hono/utils/http-status';
+import * as z from 'zod';
+import type { MountedApi } from '../app.ts';
+import { readBody } from '../read-body.ts';
+import { ResponsesError } from '../responses/api-error.ts';
+import { callNamer, continueOrStart } from '../responses/continued-run.ts';
+import { finishedResponse, respondWithEvents, setErrorHeaders } from '../responses/respond.ts';
+import type { StreamFormat } from '../responses/response-stream.ts';
+import type { ResponsesService } from '../responses/responses-service.ts';
+import type { RunsEnv } from '../runs-env.ts';
+import { describeFailure, describeMessageError } from './message-error.ts';
+import { MessageTranslation } from './message-translation.ts';
+import type { MessageEvent } from './message-writer.ts';
+import { createBodyOf, promptOf, promptOptionsOf, providerOptionsOf } from './request/create-body.ts';
+import { type MessageBody, readCountBody, readMessageBody } from './request/message-body.ts';
+import { answeredCalls, readMessages } from './request/message-input.ts';
+
+/**
+ * Creates the `/v1/messages` routes: Anthropic's Messages API as a translation onto the service of `/v1/responses`, to
+ * be mounted before it.
+ *
+ * A request is validated (`request/message-body.ts`), its messages become input items (`request/message-input.ts`) and
+ * the rest a request for a response (`request/create-body.ts`). The events of the response are translated into those of
+ * a message (`message-translation.ts`), which also add up to the unstreamed message.
+ */
+export function createMessagesApi(service: ResponsesService, log: (line: string) => void): MountedApi {
+  return {
+    prefix: '/v1/messages',
+    add: app => addRoutes(app, service),
+    answerError(c, thrown) {
+      const { status, body, reported } = describeMessageError(thrown, requestIdOf(c));
+      if (!reported) log(`${c.req.method} failed: ${thrown.stack ?? thrown.message}`);
+      setErrorHeaders(c, status);
+      return c.json(body, status as ContentfulStatusCode);
+    },
+  };
+}
+
+function addRoutes(app: Hono<RunsEnv>, service: ResponsesService): void {
+  app.use('/v1/messages/*', async (c, next) => {
+    c.header('request-id', requestIdOf(c));
+    await next();
+  });
+  app.post('/v1/messages', async c => {
+    const body = readMessageBody(await readBody(c.req.raw, z.unknown(), c.get('requestLimits')));
+    const caller = c.get('caller');
+    const asked = answeredCalls(readMessages(body.messages));
+    const provider = service.providerOf(body.model);
+    const live = await continueOrStart(
+      asked,
+      id => service.retrieve(id, caller),
+      (input, previous) =>
+        service.create(
+          { ...createBodyOf(body, input, provider), previous_response_id: previous },
+          caller,
+          name => providerOptionsOf(body, name),
+        ),
+    );
+    const translation = new MessageTranslation({
+      thinking: thinkingIn(body),
+      nameCall: callNamer('toolu_', asked.input),
+      requestId: requestIdOf(c),
+    });
+    if (body.stream === true) return respondWithEvents(c, live, messageEvents(translation));
+    const response = await finishedResponse(c, live);
+    const failure = describeFailure(response);
+    if (failure !== undefined) throw new ResponsesError(String(failure.message), { status: 502 });
+    return c.json(translation.takeWhole(response));
+  });
+  app.post('/v1/messages/count_tokens', async c => {
+    const body = readCountBody(await readBody(c.req.raw, z.unknown(), c.get('requestLimits')));
+    const input = readMessages(body.messages).flatMap(({ items }) => items);
+    const request = promptOf(body, input, service.providerOf(body.model));
+    const tokens = await service.countInput(request, c.get('caller'), provider =>
+      promptOptionsOf(body, provider),
+    );
+    return c.json({ input_tokens: tokens });
+  });
+}
+
+/** The server's id of the request, which all its responses have. */
+function requestIdOf(c: Context<RunsEnv>): string {
+  return c.res.headers.get('x-request-id') ?? '';
+}
+
+function thinkingIn({ thinking }: MessageBody): 'shown' | 'omitted' | 'none' {
+  if (thinking?.type !== 'enabled' && thinking?.type !== 'adaptive') return 'none';
+  return thinking.display === 'omitted' ? 'omitted' : 'shown';
+}
+
+function messageEvents(translation: MessageTranslation): StreamFormat {
+  return {
+    write: event => translation.take(event).map(frameOf).join(''),
+    end: '',
+    keepAlive: frameOf({ type: 'ping' }),
+  };
+}
+
+function frameOf(event: MessageEvent): string {
+  return `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
+}

@@ -1,0 +1,192 @@
+import type Anthropic from '@anthropic-ai/sdk';
+import type { Message, MessageParam } from '@anthropic-ai/sdk/resources/messages';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { isJsonObject, type JsonObject } from '../../../protocol/json.ts';
+import { addUp, anthropicOn, streamed } from '../../support/messages/client.ts';
+import { UPSTREAMS, Upstream } from '../../support/messages/upstream.ts';
+import { Gateway } from '../../support/responses/gateway.ts';
+
+let upstream: Upstream;
+let gateway: Gateway;
+let client: Anthropic;
+
+beforeAll(async () => {
+  upstream = await Upstream.listen();
+  gateway = new Gateway({});
+  client = anthropicOn(gateway);
+});
+beforeEach(() => {
+  for (const [name, value] of Object.entries(upstream.environment)) vi.stubEnv(name, value);
+});
+afterAll(async () => {
+  vi.unstubAllEnvs();
+  await gateway.close();
+  await upstream.close();
+});
+
+const WEATHER = {
+  name: 'weather',
+  description: 'The weather in a city.',
+  input_schema: { type: 'object' as const, properties: { city: { type: 'string' } } },
+};
+const call = (city: string, id: string) => ({ id, name: 'weather', arguments: JSON.stringify({ city }) });
+const CALLS = {
+  reasoning: 'I look it up.',
+  text: 'One moment.',
+  calls: [call('Oslo', 'call_1'), call('Rome', 'call_2')],
+};
+const ANSWER = { reasoning: 'Cold there.', text: 'Take a coat to Oslo.' };
+const thinking = { type: 'enabled' as const, budget_tokens: 2_000 };
+const names = Object.keys(UPSTREAMS) as (keyof typeof UPSTREAMS)[];
+
+type Body = Anthropic.MessageCreateParamsNonStreaming;
+type Ask = (body: Body) => Promise<Message>;
+
+const WAYS: Record<string, Ask> = {
+  create: body => client.messages.create(body),
+  stream: body => client.messages.stream(body).finalMessage(),
+};
+
+function resultsFor({ content }: Message): MessageParam {
+  const calls = content.filter(block => block.type === 'tool_use');
+  const results = calls.map(({ id, input }) => ({
+    type: 'tool_result' as const,
+    tool_use_id: id,
+    content: `It rains in ${(input as { city: string }).city}.`,
+  }));
+  return { role: 'user', content: results };
+}
+
+/** Without what differs between any two responses. */
+function plain({ id: _, ...message }: Message | JsonObject): unknown {
+  const blocks = message.content as unknown as JsonObject[];
+  return {
+    ...message,
+    _request_id: undefined,
+    parsed_output: undefined,
+    content: blocks.map(block => ({
+      ...block,
+      ...(block.type === 'tool_use' ? { id: String(block.id).replace(/_\w{32}_/, '_RUN_') } : {}),
+      ...(block.type === 'thinking' ? { signature: '' } : {}),
+    })),
+  };
+}
+
+function hasPart(value: unknown, fits: (part: JsonObject) => boolean): boolean {
+  if (Array.isArray(value)) return value.some(item => hasPart(item, fits));
+  if (!isJsonObject(value)) return false;
+  return fits(value) || Object.values(value).some(item => hasPart(item, fits));
+}
+
+/** How each dialect shows that a provider got back what it had sent along with its output. */
+const PROOFS: Readonly<Record<string, (part: JsonObject) => boolean>> = {
+  anthropic: part => part.type === 'thinking' && part.signature === 'c2ln',
+  responses: part =>
+    part.previous_response_id === 'resp_1' ||
+    (part.type === 'reasoning' && part.encrypted_content === 'c2VjcmV0'),
+  gemini: part => part.thoughtSignature === 'c2ln',
+};
+
+describe.each(names)('on an upstream of the dialect %s', dialect => {
+  const model = UPSTREAMS[dialect];
+  const base: Body = { model, max_tokens: 4_000, messages: [{ role: 'user', content: 'Where to go?' }] };
+
+  it.each(Object.entries(WAYS))('a tool loop: %s', async (_, ask) => {
+    upstream.play(CALLS, ANSWER);
+    const body = { ...base, tools: [WEATHER] };
+    const asked = await ask(body);
+    expect(asked.stop_reason).toBe('tool_use');
+    expect(asked.content).toMatchObject([
+      { type: 'text', text: 'One moment.' },
+      { type: 'tool_use', name: 'weather', input: { city: 'Oslo' } },
+      { type: 'tool_use', name: 'weather', input: { city: 'Rome' } },
+    ]);
+    const answered = [
+      ...body.messages,
+      { role: 'assistant' as const, content: asked.content },
+      resultsFor(asked),
+    ];
+    const done = await ask({ ...body, messages: answered });
+    expect(done).toMatchObject({
+      stop_reason: 'end_turn',
+      content: [{ type: 'text', text: 'Take a coat to Oslo.' }],
+      usage: { input_tokens: dialect === 'chat' ? expect.any(Number) : 6, output_tokens: 6 },
+    });
+    const sent = upstream.requests[1];
+    expect(JSON.stringify(sent)).toContain('It rains in Rome.');
+    const proof = PROOFS[dialect];
+    if (proof !== undefined) expect(hasPart(sent, proof)).toBe(true);
+  });
+
+  it('thinking is shown when it is asked for', async () => {
+    upstream.play(ANSWER);
+    const message = await client.messages.create({ ...base, thinking });
+    expect(message.content).toMatchObject([
+      { type: 'thinking', thinking: 'Cold there.', signature: expect.stringMatching(/./) },
+      { type: 'text', text: 'Take a coat to Oslo.' },
+    ]);
+  });
+
+  it('a streamed message is the sum of its events, and equal to one that is not streamed', async () => {
+    for (const turn of [ANSWER, CALLS, { ...ANSWER, finish: 'length' as const }]) {
+      for (const more of [{}, { thinking }]) {
+        const body = { ...base, ...more, tools: [WEATHER] };
+        upstream.play(turn, turn);
+        const events = await streamed(gateway, body);
+        expect(plain(addUp(events))).toEqual(plain(await client.messages.create(body)));
+      }
+    }
+  });
+});
+
+describe.each(['anthropic', 'responses', 'gemini'] as const)('opaque data of the dialect %s', dialect => {
+  const model = UPSTREAMS[dialect];
+  const base: Body = {
+    ...{ model, max_tokens: 4_000, thinking, tools: [WEATHER] },
+    messages: [{ role: 'user', content: 'Where to go?' }],
+  };
+  const proof = PROOFS[dialect] as (part: JsonObject) => boolean;
+
+  it.each(Object.entries(WAYS))('comes back after an answer: %s', async (_, ask) => {
+    upstream.play(ANSWER, ANSWER);
+    const first = await ask(base);
+    const messages: MessageParam[] = [
+      ...base.messages,
+      { role: 'assistant', content: first.content },
+      { role: 'user', content: 'Sure?' },
+    ];
+    await ask({ ...base, messages });
+    if (dialect !== 'gemini') expect(hasPart(upstream.requests[1], proof)).toBe(true);
+  });
+
+  it('comes back with a call in a history that the client has changed', async () => {
+    upstream.play({ ...CALLS, text: '' }, ANSWER);
+    const first = await client.messages.create(base);
+    const messages: MessageParam[] = [
+      { role: 'user', content: 'Where to go, please?' },
+      { role: 'assistant', content: first.content },
+      resultsFor(first),
+    ];
+    await client.messages.create({ ...base, messages });
+    if (dialect === 'anthropic') expect(hasPart(upstream.requests[1], proof)).toBe(true);
+    expect(JSON.stringify(upstream.requests[1])).toContain('please');
+  });
+});
+
+it.each([true, false])('redacted thinking of Anthropic comes back, streamed: %s', async stream => {
+  const block = { type: 'redacted_thinking', data: 'b3BhcXVl' };
+  upstream.playBlocks([block, { type: 'text', text: 'No.' }]);
+  const body: Body = {
+    ...{ model: UPSTREAMS.anthropic, max_tokens: 4_000, thinking },
+    messages: [{ role: 'user', content: 'May I?' }],
+  };
+  const ask = WAYS[stream ? 'stream' : 'create'] as Ask;
+  const { content } = await ask(body);
+  expect(content.map(({ type }) => type).toSorted()).toEqual(['redacted_thinking', 'text']);
+  expect(content).toContainEqual({ type: 'text', text: 'No.', citations: null });
+  await ask({
+    ...body,
+    messages: [...body.messages, { role: 'assistant', content }, { role: 'user', content: 'Why?' }],
+  });
+  expect(hasPart(upstream.requests[1], part => part.data === 'b3BhcXVl')).toBe(true);
+});
