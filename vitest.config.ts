@@ -102,6 +102,7 @@ export default defineConfig({
         include: ['test/**/*.test.ts'],
         exclude: [...PROCESSES, ...LONG, ...SIMULATED_PROCESSES],
         isolate: false,
+        setupFiles: 'test/support/restore-environment.ts',
         maxWorkers: cores,
         sequence: { groupOrder: 1 },
       }),

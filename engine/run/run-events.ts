@@ -137,11 +137,12 @@ type ReadOptions = {
   follow?: boolean;
 };
 
-/** Options of `eventBatches`. `room`: how much the reader's queue holds. */
+/** Options of `eventBatches`. */
 export type BatchOptions = ReadOptions & {
-  room: QueueLimit;
-  /** Whether the first batch is the current turn's text, even if empty; otherwise the text follows the journal. */
-  textFirst: boolean;
+  /** How much the reader's queue holds; by default 1,024 events. */
+  room?: QueueLimit;
+  /** Whether the first batch is the current turn's text, even if empty; by default the text follows the journal. */
+  textFirst?: boolean;
 };
 
 /** The entries after `after`, then events as they happen. */
@@ -155,7 +156,7 @@ export function readBatches(
   source: EventSource,
   options: BatchOptions,
 ): AsyncGenerator<readonly RunHappening[]> {
-  const queue = new ReaderQueue(source.events, options.room);
+  const queue = new ReaderQueue(source.events, options.room ?? DEFAULT_LIMIT);
   return stoppingAtOnce(readAll(source, queue, options), queue);
 }
 
@@ -186,7 +187,7 @@ async function* readEach(
 async function* readAll(
   source: EventSource,
   queue: ReaderQueue,
-  { after = 0, follow = false, textFirst = false }: Partial<BatchOptions>,
+  { after = 0, follow = false, textFirst = false }: BatchOptions,
 ): AsyncGenerator<readonly RunHappening[]> {
   const isOver = () => {
     const standing = source.standing();

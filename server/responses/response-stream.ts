@@ -23,23 +23,26 @@ export const RESPONSE_EVENTS: StreamFormat = {
 };
 
 /**
- * The events of a response after number `after` as server-sent events of a protocol, at the reader's pace. A stream that
- * cannot go on, because the server shuts down, has an `error` event as its last.
+ * The events of a response after number `after` as server-sent events of a protocol, at the reader's pace. Events that are
+ * available together are one chunk; an event is never split. A stream that cannot go on, because the server shuts down,
+ * has an `error` event as its last.
  */
 export function streamEvents(
   live: LiveResponse,
   format: StreamFormat,
   after?: number,
 ): ReadableStream<Uint8Array> {
-  const events = live.events(after);
+  const batches = live.batches(after);
   const encoder = new TextEncoder();
-  let pending: Promise<IteratorResult<WireEvent, void>> | null = null;
+  let pending: Promise<IteratorResult<readonly WireEvent[], void>> | null = null;
   let last = after ?? -1;
   return new ReadableStream(
     {
       async pull(controller) {
         for (;;) {
-          pending ??= events.next().catch((thrown: unknown) => ({ value: errorEvent(thrown, last + 1) }));
+          pending ??= batches
+            .next()
+            .catch((thrown: unknown) => ({ value: [errorEvent(thrown, last + 1)], done: false }));
           const step = await withinTime(pending);
           if (step === null) return controller.enqueue(encoder.encode(format.keepAlive));
           pending = null;
@@ -47,8 +50,8 @@ export function streamEvents(
             controller.enqueue(encoder.encode(format.end));
             return controller.close();
           }
-          last = step.value.sequence_number;
-          const text = format.write(step.value);
+          last = step.value.at(-1)?.sequence_number ?? last;
+          const text = step.value.map(format.write).join('');
           if (text !== '') return controller.enqueue(encoder.encode(text));
         }
       },

@@ -13,6 +13,9 @@ import type { LiveResponse } from './live-response.ts';
 /** So many of the last events are kept for readers who come later, and at most twice as many. */
 const MOST_EVENTS = 10_000;
 
+/** The most events that a reader gets at once: some clients lose an event that a network read splits. */
+const MOST_IN_BATCH = 32;
+
 type FeedOptions = {
   host: Host;
   /** The `seq` of the response's first entry. */
@@ -44,7 +47,7 @@ export class ResponseFeed {
   readonly run: Run;
   readonly #options: FeedOptions;
   readonly #translation: Translation;
-  readonly #happenings: AsyncIterator<RunHappening>;
+  readonly #happenings: AsyncGenerator<readonly RunHappening[]>;
   readonly #readers = new Set<LiveResponse>();
   #whenUnread: FeedOptions['whenUnread'];
   #events: WireEvent[] = [];
@@ -66,7 +69,7 @@ export class ResponseFeed {
     const { from, firstNumber = 0 } = options;
     this.#first = firstNumber;
     this.#translation = new Translation(head, { runId: run.id, from, firstNumber });
-    this.#happenings = run.events({ follow: true })[Symbol.asyncIterator]();
+    this.#happenings = run.eventBatches({ follow: true });
     this.#keep(this.#translation.begin());
     options.closing.addEventListener('abort', this.#close);
     options.settled?.catch(error => {
@@ -111,9 +114,9 @@ export class ResponseFeed {
       get response() {
         return translation.response;
       },
-      events: read,
+      batches: read,
       async finished(): Promise<JsonObject> {
-        for await (const _event of read());
+        for await (const _batch of read());
         return translation.response;
       },
       retryAfter: () => translation.retryAfter,
@@ -132,14 +135,13 @@ export class ResponseFeed {
     if (this.#readers.size === 0) this.#stop();
   }
 
-  async *#read(hasLeft: () => boolean, after = this.#first - 1): AsyncGenerator<WireEvent, void> {
+  async *#read(hasLeft: () => boolean, after = this.#first - 1): AsyncGenerator<readonly WireEvent[], void> {
     for (let next = after + 1; !hasLeft(); ) {
       if (next < this.#first) throw new Error('a reader of a response fell behind');
-      const event = this.#events[next - this.#first];
-      if (event !== undefined) {
-        next += 1;
-        yield event;
-      } else if (this.isOver) return;
+      const batch = this.#events.slice(next - this.#first, next - this.#first + MOST_IN_BATCH);
+      next += batch.length;
+      if (batch.length > 0) yield batch;
+      else if (this.isOver) return;
       else await this.#more();
     }
   }
@@ -162,7 +164,7 @@ export class ResponseFeed {
     if ('error' in step) return await this.#giveUp(step.error);
     if (this.#failure !== null) return await this.#giveUp(this.#failure.error);
     if (step.done === true) return await this.#giveUp(new Error('the run ended before its response did'));
-    this.#keep(this.#take(step.value));
+    for (const happening of step.value) this.#keep(this.#take(happening));
     if (this.isOver) this.#stop();
   }
 
