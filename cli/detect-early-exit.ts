@@ -30,16 +30,26 @@ function failExit(code: number): void {
 /**
  * Reports errors that a tool throws outside its promise (in a timer, an event handler or an unawaited
  * promise), with the tool, call and run. With `survives` the process continues after such an error, as a
- * server of several runs must. Any other uncaught error ends the process.
+ * server of several runs must. Any other uncaught error ends the process. `report` writes to stderr by default.
  */
-export function reportUncaught({ survives }: { survives: boolean }): void {
+export function reportUncaught({
+  survives,
+  report = writeError,
+}: {
+  survives: boolean;
+  report?(text: string): void;
+}): void {
   trackCalls(new AsyncLocalStorage<CurrentCall>());
   process.on('uncaughtException', thrown => {
     const call = currentCall();
     const text = call === undefined ? describeOther(thrown) : describeCall(call, thrown, survives);
-    process.stderr.write(`${showSafely(text, { lines: true })}\n`);
+    report(text);
     if (call === undefined || !survives) process.exit(EXIT.failed);
   });
+}
+
+function writeError(text: string): void {
+  process.stderr.write(`${showSafely(text, { lines: true })}\n`);
 }
 
 function describeCall({ runId, callId, tool }: CurrentCall, thrown: unknown, survives: boolean): string {

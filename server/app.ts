@@ -161,13 +161,14 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
   });
   app.onError((error, c) => {
     if (error instanceof ApiError && error.code === 'request-aborted')
-      log(`${c.req.method}: ${error.message}`);
+      log(`Request ${c.get('requestId')}: ${error.message}`);
     if (error instanceof ApiError && error.retryAfterMs !== undefined)
       c.header('Retry-After', String(Math.ceil(error.retryAfterMs / 1_000)));
     const api = mounted.find(({ prefix }) => isBelow(c.req.path, prefix));
     if (api !== undefined) return api.answerError(c, error);
     const { status, envelope } = describeError(error);
-    if (envelope.error.code === 'internal') log(`${c.req.method} failed: ${describeForLog(error)}`);
+    if (envelope.error.code === 'internal')
+      log(`Request ${c.get('requestId')} (${c.req.method}) failed: ${describeForLog(error)}`);
     if (status === 401) c.header('WWW-Authenticate', 'Bearer');
     if (status === 413) c.header('Connection', 'close');
     return c.json(envelope, status);

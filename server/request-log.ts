@@ -28,9 +28,14 @@ export type RequestRecord = {
 
 /** What a request finds out about itself while it is handled. */
 export class RequestNote {
+  readonly request: string;
   run: string | undefined;
   model: string | undefined;
   #usage: Usage | null = null;
+
+  constructor(request: string) {
+    this.request = request;
+  }
 
   /** Adds a model call that the request waits for. */
   addUsage(usage: Usage | null): void {
@@ -60,10 +65,11 @@ export function logRequests(
   return async (c, next) => {
     const request = host.newId('req');
     c.header('x-request-id', request);
-    if (report === undefined) return await next();
+    c.set('requestId', request);
     const begun = host.monotonic();
-    const note = new RequestNote();
+    const note = new RequestNote(request);
     await notes.run(note, next);
+    if (report === undefined) return;
     const caller: Caller | undefined = c.get('caller');
     const route = matchedRoutes(c).findLast(({ method }) => method === c.req.method)?.path ?? null;
     const finish = () =>

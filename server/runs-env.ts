@@ -6,6 +6,8 @@ import type { BodyLimits } from './read-body.ts';
 export type RunsEnv = {
   Bindings: Partial<HttpBindings>;
   Variables: {
+    /** The `x-request-id` of the answer. */
+    requestId: string;
     /** Set by the gate; on routes that need no token, possibly absent. */
     caller: Caller;
     /** The limits of bodies of requests to `/v1`. */

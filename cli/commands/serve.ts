@@ -55,7 +55,7 @@ export async function serve(options: ServeOptions): Promise<number> {
   const gateway = options.config === undefined ? EMPTY_GATEWAY : await readGatewayConfig(options.config);
   const { callers } = new Tokens(token, gateway.tokens);
   assertMayBind(options.host, { hasTokens: callers.length > 0 });
-  reportUncaught({ survives: true });
+  reportUncaught({ survives: true, report: text => log.problem(text) });
   return await withStore(file, async store => {
     const { agents, launches } = await makeAgents(options.agent ?? [], store);
     await store.list({ limit: 1 });

@@ -253,6 +253,7 @@ export class RequestRuns {
     const { host, log } = this.#options;
     const note = currentNote();
     if (note !== undefined) Object.assign(note, { run: run.id, model: head.spec.model });
+    const asked = note === undefined ? '' : ` of request ${note.request}`;
     if (!isStored) chain?.keep({ id: head.id, runId: run.id });
     const settled = run.settled();
     settled
@@ -261,7 +262,7 @@ export class RequestRuns {
           this.#library.forgetUnstored(run.id);
         if (settled.status === 'waiting') this.#logDoubts(run.id, settled.doubts);
         if (settled.status === 'failed')
-          log(`Run ${run.id} failed (${settled.error.code}): ${settled.error.message}`);
+          log(`Run ${run.id}${asked} failed (${settled.error.code}): ${settled.error.message}`);
       })
       .catch(() => {})
       .finally(() => void close());

@@ -60,7 +60,8 @@ function httpErrorFor(code: unknown, isRetryable: boolean): { status: number; ty
 /** Answers with OpenAI's error envelope. Logs errors whose details the client does not see. */
 export function answerOpenAIError(c: Context<RunsEnv>, thrown: Error, log: (line: string) => void): Response {
   const { status, body, reported } = describeResponsesError(thrown);
-  if (!reported) log(`${c.req.method} failed: ${thrown.stack ?? thrown.message}`);
+  if (!reported)
+    log(`Request ${c.get('requestId')} (${c.req.method}) failed: ${thrown.stack ?? thrown.message}`);
   setErrorHeaders(c, status);
   return c.json(body, status as ContentfulStatusCode);
 }

@@ -8,7 +8,7 @@ import { omitUndefined } from '../../protocol/json.ts';
 import type { RunView } from '../../protocol/run-view.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import type { Admission } from '../access/admission.ts';
-import { mayCommand } from '../access/caller.ts';
+import { ANYONE, type Caller, MAIN_OPERATOR, mayCommand } from '../access/caller.ts';
 import { forbidden } from '../access/gate.ts';
 import { ApiError } from '../error-envelope.ts';
 import { type BodyLimits, describeIssues, readBody } from '../read-body.ts';
@@ -99,8 +99,8 @@ async function submitCommands(
 ): Promise<Response> {
   const { held, bodyLimits } = options;
   const value = await readBody(c.req.raw, body, bodyLimits);
-  const commands = commandsOf(name, value);
   const caller = c.get('caller');
+  const commands = signed(commandsOf(name, value), caller);
   if (!commands.every(({ type }) => mayCommand(caller, type))) throw forbidden(caller);
   const { run, isServed, release } = await held.hold(runId);
   try {
@@ -115,6 +115,12 @@ async function submitCommands(
   } finally {
     release();
   }
+}
+
+/** Commands without an author are recorded with the name of the caller's token, if it has one of its own. */
+function signed(commands: readonly RunCommand[], { name }: Caller): RunCommand[] {
+  if (name === ANYONE.name || name === MAIN_OPERATOR.name) return [...commands];
+  return commands.map(command => ({ by: name, ...command }));
 }
 
 /** The commands in a body that its route's schema has validated. */

@@ -67,6 +67,10 @@ function absent(id: string): string {
   return id.replace(/[0-9a-f]{32}/, '0'.repeat(32));
 }
 
+function absentIf(text: string, isAbsent: boolean): string {
+  return isAbsent ? absent(text) : text;
+}
+
 /** An answer without what differs between any two requests. */
 async function read(response: Response, id: string): Promise<{ status: number; body: string }> {
   const text = await response.text();
@@ -205,6 +209,32 @@ describe.each(STRANGERS)('to %s, what anna made does not exist:', name => {
           }
     }
     expect(gateway.folder.calls().length).toBe(before);
+  });
+
+  it('as the summary of a compaction', async () => {
+    const input = [{ role: 'user', content: `Tell of a ${SECRET}.` }];
+    const compact = { model: 'talk', input };
+    const made = (await (await request('anna', 'POST', '/v1/responses/compact', compact)).json()) as Resource;
+    const item = made.output.find(({ type }) => type === 'compaction');
+    expect(item).toBeDefined();
+    for (const path of ['/v1/responses', '/v1/responses/input_tokens', '/v1/responses/compact'])
+      for (const reference of [false, true]) {
+        const body = (id: string) => ({
+          model: 'other',
+          input: [
+            reference
+              ? { type: 'item_reference', id }
+              : {
+                  ...item,
+                  id,
+                  encrypted_content: absentIf(String(item?.encrypted_content), id !== item?.id),
+                },
+            { role: 'user', content: 'And?' },
+          ],
+        });
+        const { status } = await expectSame(item?.id ?? '', id => request(name, 'POST', path, body(id)));
+        expect(status).toBe(400);
+      }
   });
 
   it('as the call of a chat', async () => {

@@ -84,6 +84,10 @@ describe('a role', () => {
       bearer('approver'),
     );
     expect(decided.status).toBe(200);
+    const journal = await server.store.read(runId);
+    expect(journal.find(({ event }) => event.type === 'approval.decided')?.event).toMatchObject({
+      by: 'the approver',
+    });
     const other = await begin();
     const approved = await server.send(
       'POST',
