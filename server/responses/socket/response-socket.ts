@@ -111,8 +111,7 @@ export class ResponseSocket {
       const { service, caller } = this.#options;
       this.#live = await service.create({ ...body, stream: true }, caller, undefined, { chain: this.#chain });
       if (this.#isClosed) this.#live.leave();
-      for await (const batch of this.#live.batches())
-        await Promise.all(batch.map(event => this.#send(event)));
+      for await (const batch of this.#live.batches()) for (const event of batch) await this.#send(event);
       if (this.#live.response.status === 'failed') this.#chain.forget(previous);
     } catch (error) {
       if (previous !== undefined) this.#chain.forget(previous);
