@@ -1,72 +1,106 @@
-import type { ModelAdapter } from '../protocol/adapter.ts';
+import type { Capabilities, ModelAdapter } from '../protocol/adapter.ts';
 import type { JsonObject } from '../protocol/json.ts';
+import type { ModelRequest } from '../protocol/turn.ts';
+import { grpcAdapter } from './grpc/adapter.ts';
 import { completionsBody, readCompletion, readCompletionStream } from './harmony/completions.ts';
 import { PROVIDER } from './harmony/kept.ts';
+import { prepareHarmony } from './harmony/over-grpc.ts';
 import { promptText } from './harmony/prompt-text.ts';
 import { renderPrompt } from './harmony/render.ts';
 import { type ConnectionOptions, connector } from './http/connection.ts';
+import type { ProviderContext } from './http/provider-errors.ts';
 import { readSse } from './http/read-sse.ts';
 import { singleTurnAdapter } from './turn/single-turn.ts';
 
 /** Options of `harmony`. */
 export type HarmonyOptions = ConnectionOptions & {
+  /**
+   * `completions`: an HTTP API with `/completions`. `grpc`: vLLM's gRPC API. Default: `grpc` if the base URL
+   * begins with `grpc://` or `grpcs://` when the adapter is created, else `completions`.
+   */
+  transport?: 'completions' | 'grpc';
   /** The date that the model is told, as `YYYY-MM-DD`. Default: the current date in UTC. */
   today?: string;
   /** The end of the model's knowledge, as the model is told. Default: `2024-06`. */
   knowledgeCutoff?: string;
-  /** Merged into the body of every request; the request's own options take precedence. */
+  /**
+   * Merged into the body of every request, over gRPC into its sampling parameters; the request's own options
+   * take precedence.
+   */
   providerOptions?: JsonObject;
 };
 
+const BASE_URL_VARIABLE = 'HARMONY_BASE_URL';
+const KEY_VARIABLE = 'HARMONY_API_KEY';
+
 /**
  * Creates an adapter for a gpt-oss model whose server has no chat layer: the Harmony format is rendered and
- * parsed here. The base URL is that of a server with `/completions`, such as `http://localhost:8000/v1`;
- * default: `HARMONY_BASE_URL`. A key is optional: `HARMONY_API_KEY`, if set, is sent as a bearer token.
+ * parsed here. The base URL is that of a server with `/completions`, such as `http://localhost:8000/v1`, or
+ * vLLM's gRPC address, such as `grpc://localhost:50051`; default: `HARMONY_BASE_URL`. A key is optional:
+ * `HARMONY_API_KEY`, if set, is sent as a bearer token. gRPC needs the packages `@grpc/grpc-js` and
+ * `gpt-tokenizer`.
  *
  * The format has no tool choice: `required` is treated as `auto`, a named tool is the only one shown to the
- * model, and `none` shows no tools. An output schema is part of the prompt. Messages may contain only text
- * and text files in `data:` URLs.
+ * model, and `none` shows no tools. An output schema is part of the prompt; over gRPC, it is also enforced.
+ * Messages may contain only text and text files in `data:` URLs.
  *
  * @example
  * const model = harmony({ model: 'openai/gpt-oss-20b', baseURL: 'http://localhost:8000/v1' });
  */
 export function harmony(options: HarmonyOptions): ModelAdapter {
-  const { model, providerOptions, knowledgeCutoff = '2024-06' } = options;
+  const { model, knowledgeCutoff = '2024-06' } = options;
   const now = options.now ?? Date.now;
+  const promptFor = (request: ModelRequest, context: ProviderContext) =>
+    renderPrompt(request, {
+      knowledgeCutoff,
+      today: options.today ?? new Date(now()).toISOString().slice(0, 10),
+      context,
+    });
+  if (transportOf(options) === 'grpc') {
+    return grpcAdapter({
+      endpoint: { provider: PROVIDER, baseURLVariable: BASE_URL_VARIABLE, keyVariable: KEY_VARIABLE },
+      capabilities: { ...CAPABILITIES, structuredOutput: 'native' },
+      connection: options,
+      prepare: (request, context, providerOptions) =>
+        prepareHarmony(promptFor(request, context), request, context, providerOptions),
+    });
+  }
   return singleTurnAdapter({
     provider: PROVIDER,
     model,
-    capabilities: {
-      streaming: true,
-      parallelToolCalls: false,
-      reasoningReplay: true,
-      serverTools: false,
-      structuredOutput: 'instructions',
-      continuation: false,
-    },
+    capabilities: CAPABILITIES,
     connect: connector(
       {
         provider: PROVIDER,
-        keyVariables: ['HARMONY_API_KEY'],
+        keyVariables: [KEY_VARIABLE],
         keyOptional: true,
-        baseURLVariable: 'HARMONY_BASE_URL',
+        baseURLVariable: BASE_URL_VARIABLE,
         baseURLExample: 'http://localhost:8000/v1',
       },
       options,
     ),
     send(connection, request, { stream, signal }) {
-      const today = options.today ?? new Date(now()).toISOString().slice(0, 10);
-      const prompt = promptText(
-        renderPrompt(request, { knowledgeCutoff, today, context: connection.context }),
-      );
-      return connection.post(
-        '/completions',
-        completionsBody(request, { model, prompt, stream, providerOptions }),
-        signal,
-      );
+      const prompt = promptText(promptFor(request, connection.context));
+      const { providerOptions } = options;
+      const body = completionsBody(request, { model, prompt, stream, providerOptions });
+      return connection.post('/completions', body, signal);
     },
     read: (body, request, context) => readCompletion(body, request, model, context),
     readStream: (chunks, request, context) => readCompletionStream(readSse(chunks), request, model, context),
     now,
   });
+}
+
+const CAPABILITIES: Capabilities = {
+  streaming: true,
+  parallelToolCalls: false,
+  reasoningReplay: true,
+  serverTools: false,
+  structuredOutput: 'instructions',
+  continuation: false,
+};
+
+function transportOf({ transport, baseURL }: HarmonyOptions): 'completions' | 'grpc' {
+  const url = baseURL ?? process.env[BASE_URL_VARIABLE]?.trim() ?? '';
+  return transport ?? (/^grpcs?:/.test(url) ? 'grpc' : 'completions');
 }

@@ -13,6 +13,7 @@ import { openaiChat } from './openai-chat.ts';
 import { openaiResponses } from './openai-responses.ts';
 import { openrouter } from './openrouter.ts';
 import { scripted } from './scripted.ts';
+import { vllm } from './vllm.ts';
 import { xai } from './xai.ts';
 
 /** The providers, by their name in a model string. No connection is opened before the first call. */
@@ -31,6 +32,7 @@ const PROVIDERS: ReadonlyMap<string, (model: string) => ModelAdapter> = new Map(
   ['azure', model => azure({ model })],
   ['cerebras', model => cerebras({ model })],
   ['harmony', model => harmony({ model })],
+  ['vllm', model => vllm({ model })],
   ['scripted', file => scripted({ file })],
 ]);
 

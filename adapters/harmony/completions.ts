@@ -2,13 +2,13 @@ import { isJsonObject, type JsonObject, omitUndefined } from '../../protocol/jso
 import type { ModelRequest, ModelTurn, TurnDelta } from '../../protocol/turn.ts';
 import { errorFromBody, malformedStream, type ProviderContext } from '../http/provider-errors.ts';
 import { isDone, type SseEvent, saysNothing } from '../http/read-sse.ts';
+import { type TagPiece, TagScanner } from '../raw/tag-scanner.ts';
 import { integerIn, jsonIn, nonEmpty, objectOf, objectsOf, shorten, textIn } from '../turn/json-access.ts';
 import { mergeOptions } from '../turn/merge-options.ts';
 import { isErrorBody } from '../turn/single-turn.ts';
 import { normalizeUsage } from '../turn/usage.ts';
 import { HarmonyReply } from './reply.ts';
-import { TokenScanner } from './token-scanner.ts';
-import { STOP_TOKENS, TOKEN_IDS, tokenText } from './tokens.ts';
+import { type Piece, STOP_TOKENS, TOKEN_IDS, TOKENS_BY_TEXT, tokenText } from './tokens.ts';
 
 /**
  * Builds the body of a request to `/v1/completions`. vLLM removes special tokens unless
@@ -45,7 +45,7 @@ export function completionsBody(
  */
 class CompletionsTurn {
   readonly #reply = new HarmonyReply();
-  readonly #scanner = new TokenScanner();
+  readonly #scanner = new TagScanner([...TOKENS_BY_TEXT.keys()]);
   #finish = '';
   #usage: ModelTurn['usage'] = null;
   #model: string;
@@ -67,7 +67,7 @@ class CompletionsTurn {
         cachedInput: objectOf(usage.prompt_tokens_details).cached_tokens,
         reasoning: objectOf(usage.completion_tokens_details).reasoning_tokens,
       }) ?? this.#usage;
-    return this.#scanner.push(textIn(choice.text)).flatMap(piece => this.#reply.push(piece));
+    return this.#scanner.push(textIn(choice.text)).flatMap(piece => this.#reply.push(pieceOf(piece)));
   }
 
   /** Whether the server has sent a finish reason. */
@@ -77,7 +77,7 @@ class CompletionsTurn {
 
   /** Returns the completed turn. Throws a `ProviderError` if the server removed the special tokens. */
   end(request: ModelRequest, context: ProviderContext): ModelTurn {
-    for (const piece of this.#scanner.end()) this.#reply.push(piece);
+    for (const piece of this.#scanner.end()) this.#reply.push(pieceOf(piece));
     this.#reply.end();
     if (this.#reply.lacksTokens) {
       throw malformedStream(
@@ -87,6 +87,13 @@ class CompletionsTurn {
     }
     return this.#reply.turn(request, { finish: this.#finish, usage: this.#usage, model: this.#model });
   }
+}
+
+/** Converts a part of the reply's text. */
+export function pieceOf(piece: TagPiece): Piece {
+  if ('text' in piece) return piece;
+  const token = TOKENS_BY_TEXT.get(piece.tag);
+  return token === undefined ? { text: piece.tag } : { token };
 }
 
 /** Reads the body of a response that is not streamed. */

@@ -1,12 +1,6 @@
 import type { Item } from '../../protocol/item.ts';
-import type {
-  FinishReason,
-  ModelRequest,
-  ModelTurn,
-  ToolCall,
-  TurnDelta,
-  Usage,
-} from '../../protocol/turn.ts';
+import type { ModelRequest, ModelTurn, ToolCall, TurnDelta, Usage } from '../../protocol/turn.ts';
+import { rawFinishReason } from '../raw/raw-finish-reason.ts';
 import { CallIds } from '../turn/call-ids.ts';
 import { toolCall } from '../turn/tool-call.ts';
 import { type MessageKind, readHeader } from './header.ts';
@@ -81,7 +75,7 @@ export class HarmonyReply {
         });
       }
     }
-    const finishReason = finishReasonOf(finish, { hasCalls: toolCalls.length > 0 });
+    const finishReason = rawFinishReason(finish, { hasCalls: toolCalls.length > 0 });
     return {
       text: text.join(''),
       reasoning: reasoning.join(''),
@@ -156,11 +150,4 @@ export class HarmonyReply {
     this.#isBegun = false;
     return deltas;
   }
-}
-
-function finishReasonOf(finish: string, { hasCalls }: { hasCalls: boolean }): FinishReason {
-  if (finish === 'length') return 'length';
-  if (finish === 'abort') return 'error';
-  if (hasCalls) return 'tool_calls';
-  return finish === 'stop' ? 'stop' : 'unknown';
 }

@@ -20,10 +20,12 @@ export type Piece = { text: string } | { token: TokenName };
 /** The tokens that end a reply. */
 export const STOP_TOKENS = ['return', 'call'] as const satisfies readonly TokenName[];
 
-/** Whether the text is the name of a special token. */
-export function isTokenName(name: string): name is TokenName {
-  return Object.hasOwn(TOKEN_IDS, name);
-}
+const NAMES = Object.keys(TOKEN_IDS) as TokenName[];
+
+/** The special tokens by their text. */
+export const TOKENS_BY_TEXT: ReadonlyMap<string, TokenName> = new Map(
+  NAMES.map(name => [tokenText(name), name]),
+);
 
 /** Returns a special token as text. */
 export function tokenText(name: TokenName): string {

@@ -129,7 +129,8 @@ export function keyMissing(context: ProviderContext): ProviderError {
 export function baseURLInvalid(baseURL: string, context: ProviderContext, example?: string): ProviderError {
   const problem = urlProblem(baseURL, context);
   const hint = example === undefined ? '' : `, such as ${example}`;
-  const message = `${name(context)} needs a base URL that begins with http:// or https://${hint}, but ${problem}. Set ${context.baseURLVariable} or the adapter's option baseURL.`;
+  const schemes = example?.startsWith('grpc:') ? 'grpc:// or grpcs://' : 'http:// or https://';
+  const message = `${name(context)} needs a base URL that begins with ${schemes}${hint}, but ${problem}. Set ${context.baseURLVariable} or the adapter's option baseURL.`;
   return make(context, 'base-url-invalid', message, {});
 }
 

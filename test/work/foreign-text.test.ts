@@ -3,9 +3,12 @@ import { describe, expect, it } from 'vitest';
 import { StreamedBlocks } from '../../adapters/anthropic/streamed-blocks.ts';
 import { userContent } from '../../adapters/anthropic/user-content.ts';
 import { newSuffix, ReasoningDetails } from '../../adapters/chat/reasoning-details.ts';
+import { decodeResponse } from '../../adapters/grpc/vllm-messages.ts';
+import { pieceOf } from '../../adapters/harmony/completions.ts';
+import { loadEncoding } from '../../adapters/harmony/encoding.ts';
 import { promptText } from '../../adapters/harmony/prompt-text.ts';
 import { HarmonyReply } from '../../adapters/harmony/reply.ts';
-import { TokenScanner } from '../../adapters/harmony/token-scanner.ts';
+import { TOKENS_BY_TEXT } from '../../adapters/harmony/tokens.ts';
 import { typescriptType } from '../../adapters/harmony/typescript-type.ts';
 import { LineScanner } from '../../adapters/http/line-scanner.ts';
 import {
@@ -14,8 +17,12 @@ import {
   errorFromThrown,
   HttpFailure,
 } from '../../adapters/http/provider-errors.ts';
+import { TagScanner } from '../../adapters/raw/tag-scanner.ts';
 import { readDataURL } from '../../adapters/turn/data-url.ts';
 import { parseArguments } from '../../adapters/turn/parse-arguments.ts';
+import { readTaggedCall } from '../../adapters/vllm/tagged-call.ts';
+import { TaggedReply } from '../../adapters/vllm/tagged-reply.ts';
+import { TokenTexts } from '../../adapters/vllm/token-texts.ts';
 import { formatValue } from '../../cli/render/format-value.ts';
 import { formatSafeJson, shorten, showSafely } from '../../cli/render/show-safely.ts';
 import { toolsTold } from '../../engine/replay/record-run.ts';
@@ -26,6 +33,7 @@ import { readBlocks } from '../../examples/steward/markdown-blocks.ts';
 import type { FinisherInput } from '../../protocol/finisher.ts';
 import type { Item } from '../../protocol/item.ts';
 import { isTooDeep } from '../../protocol/json.ts';
+import type { ModelRequest } from '../../protocol/turn.ts';
 import { citationFilter, numberCitations } from '../../text/citations.ts';
 import { hideHtmlComments } from '../../text/hide-html-comments.ts';
 import type { TextFilter } from '../../text/text-filter.ts';
@@ -49,6 +57,12 @@ const turnText = (text: string): FinisherInput => ({
   ...{ runId: 'r', text, results: [], transcript: [] },
   wholeOutput: async ({ output }) => output,
 });
+const REQUEST: ModelRequest = { transcript: [], tools: [], toolChoice: 'auto', settings: {} };
+const TOKEN_TEXTS = new TokenTexts([
+  { text: '<|end|>', isSpecial: true },
+  { text: 'aaaa', isSpecial: true },
+]);
+const encoding = await loadEncoding(CONTEXT);
 const ENDING = { finish: 'stop', usage: null, model: 'm' };
 const signal = new AbortController().signal;
 
@@ -83,6 +97,18 @@ const READERS: Record<string, (text: string) => unknown> = {
     numberCitations({ sources: () => [] })(turnText(text + text), { signal }),
   'a reply in the Harmony format': text => readReply(text),
   'a header in the Harmony format': text => readReply(`<|channel|>${text}<|message|>${text}`),
+  'a prompt in the Harmony format, as token ids': text => encoding.encode([{ text }]),
+  'token ids in the Harmony encoding': text => encoding.decoder().push([...Buffer.from(text)]),
+  'a reply with tags': text => readTagged(text),
+  'a call in a tag': text => readTaggedCall(`{"name": "${text}", "arguments": ${text}`),
+  'a text for a chat template': text => TOKEN_TEXTS.breakUp(text),
+  'a message of a gRPC server': text => {
+    try {
+      decodeResponse(Buffer.from(text));
+    } catch {
+      return;
+    }
+  },
   'a prompt in the Harmony format': text => promptText([{ text }]),
   'the schema of a function': text =>
     typescriptType({
@@ -99,15 +125,21 @@ const READERS: Record<string, (text: string) => unknown> = {
   'Markdown code': text => codeSpan(text),
 };
 
+function readTagged(text: string): void {
+  const reply = new TaggedReply({ think: true, calls: true, startsInThink: false });
+  for (let at = 0; at < text.length; at += 7) reply.push(text.slice(at, at + 7));
+  reply.end(REQUEST, ENDING);
+}
+
 function readReply(text: string): void {
-  const scanner = new TokenScanner();
+  const scanner = new TagScanner([...TOKENS_BY_TEXT.keys()]);
   const reply = new HarmonyReply();
   for (let at = 0; at < text.length; at += 7) {
-    for (const piece of scanner.push(text.slice(at, at + 7))) reply.push(piece);
+    for (const piece of scanner.push(text.slice(at, at + 7))) reply.push(pieceOf(piece));
   }
-  for (const piece of scanner.end()) reply.push(piece);
+  for (const piece of scanner.end()) reply.push(pieceOf(piece));
   reply.end();
-  reply.turn({ transcript: [], tools: [], toolChoice: 'auto', settings: {} }, ENDING);
+  reply.turn(REQUEST, ENDING);
 }
 
 /** In pieces, as a model sends it. */
@@ -118,7 +150,7 @@ function pushAll(filter: TextFilter, text: string): string {
 }
 
 const PIECES = [
-  ...['<|', '<|end|>', '<|start|>', '<|message|>', '<|channel|>', ' to=f', '|>'],
+  ...['<|', '<|end|>', '<think>'],
   ...['sk-', 'sk-a', 'gsk_', 'AIza', 'Bearer ', 'api key: ', 'x-api-key:', '?key=', '://', 'a://b', 'aaaa'],
   ...['violat', 'violate usage', 'context window ', 'previous response ', 'prompt is too long'],
   ...['[doc:', '[doc:a]', '[doc', ']', '<!--', '-->', '--!', '<', '-', ' ', '\n', '\r\n', '\t', '```\n', '`'],

@@ -95,7 +95,7 @@ export const harmonyCompletions: Encoder = {
 };
 
 /** Writes a turn as a reply, without the token that ends it. */
-function harmonyReply({ reasoning, text, calls }: WrittenTurn): string {
+export function harmonyReply({ reasoning, text, calls }: WrittenTurn): string {
   const messages = [
     ...(reasoning === '' ? [] : [`<|channel|>analysis<|message|>${reasoning}`]),
     ...(text === '' && calls.length > 0

@@ -161,6 +161,7 @@ const TAKE_PENALTIES: readonly string[] = [
   'openrouter',
   'cerebras',
   'harmony',
+  'vllm',
 ];
 
 /**

@@ -1,16 +1,18 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { pieceOf } from '../../../adapters/harmony/completions.ts';
 import { HarmonyReply } from '../../../adapters/harmony/reply.ts';
-import { TokenScanner } from '../../../adapters/harmony/token-scanner.ts';
+import { TOKENS_BY_TEXT } from '../../../adapters/harmony/tokens.ts';
+import { TagScanner } from '../../../adapters/raw/tag-scanner.ts';
 import type { ModelTurn, TurnDelta } from '../../../protocol/turn.ts';
 import { request, sumOf } from '../../support/adapters/requests.ts';
 
 /** Reads a reply that arrives in these pieces. */
 function read(pieces: readonly string[], finish = 'stop'): { deltas: TurnDelta[]; turn: ModelTurn } {
-  const scanner = new TokenScanner();
+  const scanner = new TagScanner([...TOKENS_BY_TEXT.keys()]);
   const reply = new HarmonyReply();
   const parts = [...pieces.flatMap(piece => scanner.push(piece)), ...scanner.end()];
-  const deltas = [...parts.flatMap(part => reply.push(part)), ...reply.end()];
+  const deltas = [...parts.flatMap(part => reply.push(pieceOf(part))), ...reply.end()];
   return { deltas, turn: reply.turn(request('hi'), { finish, usage: null, model: 'm' }) };
 }
 const parse = (text: string, finish?: string) => read([text], finish).turn;
@@ -208,7 +210,7 @@ describe('a reply in pieces', () => {
   });
 
   test('is shown as soon as it cannot be part of a token', () => {
-    const scanner = new TokenScanner();
+    const scanner = new TagScanner([...TOKENS_BY_TEXT.keys()]);
     expect(scanner.push('a <')).toEqual([{ text: 'a ' }]);
     expect(scanner.push('|e')).toEqual([]);
     expect(scanner.push('x')).toEqual([{ text: '<|ex' }]);

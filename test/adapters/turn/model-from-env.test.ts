@@ -15,6 +15,7 @@ afterEach(() => {
 const KEYLESS: Readonly<Record<string, object>> = {
   ollama: { code: 'network' },
   harmony: { code: 'base-url-invalid', message: expect.stringContaining('Set HARMONY_BASE_URL') },
+  vllm: { code: 'base-url-invalid', message: expect.stringContaining('Set VLLM_BASE_URL') },
 };
 
 describe('modelFromEnv', () => {
@@ -43,7 +44,7 @@ describe('modelFromEnv', () => {
     },
   );
 
-  test('no client of a provider is loaded, not even by a call', async () => {
+  test('no client of a provider is loaded, and optional packages only by calls of the adapters that need them', async () => {
     const { metafile } = await build({
       entryPoints: [fileURLToPath(new URL('../../../adapters/model-from-env.ts', import.meta.url))],
       bundle: true,
@@ -61,7 +62,15 @@ describe('modelFromEnv', () => {
           .map(({ path }) => path),
       );
     expect(packages('import-statement')).toEqual(new Set(['zod', 'zod/mini']));
-    expect(packages('dynamic-import')).toEqual(new Set());
+    expect(packages('dynamic-import')).toEqual(
+      new Set([
+        '@grpc/grpc-js',
+        '@huggingface/jinja',
+        '@huggingface/tokenizers',
+        'gpt-tokenizer/bpeRanks/o200k_base',
+        'gpt-tokenizer/encoding/o200k_harmony',
+      ]),
+    );
   });
 
   test('only the first colon parts provider and model', () => {

@@ -10,6 +10,9 @@ const TABLE = /(<!-- providers:begin .*-->\n)[\s\S]*(<!-- providers:end -->)/;
 /** Aliases, and what is no provider. */
 const LEFT_OUT = new Set(['openai-responses', 'scripted']);
 
+/** Providers without a default address, so that a call fails before it misses a key. */
+const KEY_OPTIONAL = new Set(['harmony', 'vllm']);
+
 /** Where what can be done hangs on the model, a recent one. */
 const MODELS: Readonly<Record<string, string>> = { anthropic: 'claude-sonnet-4-5' };
 
@@ -84,7 +87,7 @@ async function variablesOf(
         { signal: AbortSignal.abort() },
       )
       .catch(error => {
-        keyOptional = error.code === 'aborted';
+        keyOptional = error.code === 'aborted' || KEY_OPTIONAL.has(error.provider);
       });
   } finally {
     process.env = environment;

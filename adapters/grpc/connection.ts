@@ -1,0 +1,148 @@
+import type { ChannelCredentials, Client, ClientReadableStream, Metadata } from '@grpc/grpc-js';
+import { BoundCall } from '../http/bound-call.ts';
+import type { ConnectionOptions } from '../http/connection.ts';
+import { type HttpReply, httpReply } from '../http/http-reply.ts';
+import { baseURLInvalid, type ProviderContext } from '../http/provider-errors.ts';
+import { fromGrpcError } from './grpc-errors.ts';
+import { loadPeer } from './load-peer.ts';
+import { ABORT, encodeAbort, GENERATE } from './vllm-messages.ts';
+
+/** The sources of an address and a key. */
+export type GrpcEndpoint = { provider: string; baseURLVariable: string; keyVariable: string };
+
+/** An encoded `GenerateRequest`, and its id for `Abort`. */
+export type EncodedRequest = { requestId: string; message: Uint8Array };
+
+/** A connection to a vLLM server. */
+export type GrpcConnection = {
+  context: ProviderContext;
+  /** Starts a generation. Each chunk of the reply is one `GenerateResponse`. */
+  generate(request: EncodedRequest, signal: AbortSignal): Promise<HttpReply>;
+};
+
+type Opened = { address: string; client: Client; metadata: Metadata };
+
+/**
+ * Returns a function that connects for each call. The base URL is `grpc://HOST:PORT`, or `grpcs://HOST:PORT`
+ * for TLS; every other one throws a `ProviderError` `base-url-invalid`. The server's connection is shared by
+ * calls and does not keep the process alive.
+ */
+export function grpcConnector(endpoint: GrpcEndpoint, options: ConnectionOptions): () => GrpcConnection {
+  const { idleTimeoutMs = 300_000, totalTimeoutMs = 1_800_000, timeoutMs = 600_000 } = options;
+  const limits = {
+    idleTimeoutMs,
+    totalTimeoutMs,
+    maxResponseBytes: options.maxResponseBytes ?? 64 * 1024 * 1024,
+  };
+  let opened: Opened | undefined;
+  return () => {
+    const apiKey = options.apiKey ?? process.env[endpoint.keyVariable]?.trim() ?? '';
+    const baseURL = options.baseURL ?? process.env[endpoint.baseURLVariable]?.trim() ?? '';
+    const context: ProviderContext = {
+      provider: endpoint.provider,
+      model: options.model,
+      keyVariable: endpoint.keyVariable,
+      baseURLVariable: endpoint.baseURLVariable,
+      baseURL,
+      secrets: [apiKey, ...Object.values(options.headers ?? {}).filter(value => value.length >= 16)],
+    };
+    const [, scheme = '', target = ''] = /^(grpcs?):\/\/([^/@?#\s]+)\/?$/.exec(baseURL) ?? [];
+    if (target === '') throw baseURLInvalid(baseURL, context, 'grpc://localhost:50051');
+    const open = async (): Promise<Opened> => {
+      const address = `${apiKey} ${baseURL}`;
+      if (opened?.address === address) return opened;
+      const grpc = await loadPeer('@grpc/grpc-js', () => import('@grpc/grpc-js'), context);
+      const credentials: ChannelCredentials =
+        scheme === 'grpcs' ? grpc.credentials.createSsl() : grpc.credentials.createInsecure();
+      const metadata = new grpc.Metadata();
+      if (apiKey !== '') metadata.set('authorization', `Bearer ${apiKey}`);
+      for (const [name, value] of Object.entries(options.headers ?? {})) metadata.set(name, value);
+      opened?.client.close();
+      opened = { address, client: new grpc.Client(target, credentials, CHANNEL), metadata };
+      return opened;
+    };
+    return {
+      context,
+      async generate(request, signal) {
+        const call = new BoundCall(signal, timeoutMs);
+        const response = await call.begin(async bound => startCall(await open(), request, bound, context));
+        return httpReply(response, limits, context, () => call.end());
+      },
+    };
+  };
+}
+
+/** A call is made once; sizes are limited by the adapter. A lost connection is made again within two seconds. */
+const CHANNEL = {
+  'grpc.enable_retries': 0,
+  'grpc.enable_http_proxy': 0,
+  'grpc.service_config_disable_resolution': 1,
+  'grpc.use_local_subchannel_pool': 1,
+  'grpc.max_receive_message_length': -1,
+  'grpc.initial_reconnect_backoff_ms': 100,
+  'grpc.max_reconnect_backoff_ms': 2_000,
+};
+
+/** Resolves when the server has begun to answer. */
+function startCall(
+  { client, metadata }: Opened,
+  { requestId, message }: EncodedRequest,
+  signal: AbortSignal,
+  context: ProviderContext,
+): Promise<Response> {
+  const stream: ClientReadableStream<Buffer> = client.makeServerStreamRequest(
+    GENERATE,
+    asBuffer,
+    bytes => bytes,
+    message,
+    metadata,
+  );
+  let isOver = false;
+  const stop = () => {
+    if (isOver) return;
+    isOver = true;
+    stream.cancel();
+    client.makeUnaryRequest(
+      ABORT,
+      asBuffer,
+      bytes => bytes,
+      encodeAbort(requestId),
+      metadata,
+      () => {
+        // The stream was cancelled too, so a failed Abort changes nothing.
+      },
+    );
+  };
+  signal.addEventListener('abort', stop, { once: true });
+  const body = new ReadableStream<Uint8Array>(
+    {
+      start(controller) {
+        stream.on('data', bytes => {
+          controller.enqueue(bytes);
+          if ((controller.desiredSize ?? 0) <= 0) stream.pause();
+        });
+        stream.on('end', () => {
+          if (!isOver) controller.close();
+          isOver = true;
+        });
+        stream.on('error', error => {
+          controller.error(isOver ? error : fromGrpcError(error, context));
+          isOver = true;
+        });
+      },
+      pull: () => void stream.resume(),
+      cancel: stop,
+    },
+    { highWaterMark: 64 },
+  );
+  const response = new Response(body);
+  return new Promise((resolve, reject) => {
+    stream.on('metadata', () => resolve(response));
+    stream.on('end', () => resolve(response));
+    stream.on('error', error => reject(signal.aborted ? error : fromGrpcError(error, context)));
+  });
+}
+
+function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}

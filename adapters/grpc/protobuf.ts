@@ -1,0 +1,146 @@
+// vLLM's gRPC API: its messages in protobuf's wire format, connections, and the adapter skeleton of everything that
+// generates tokens from tokens. https://protobuf.dev/programming-guides/encoding/ describes the format.
+
+/**
+ * Writes a protobuf message, field by field. Numbers are unsigned integers below 2^53, but for `int32` and
+ * `float`.
+ */
+export class ProtoWriter {
+  readonly #bytes: number[] = [];
+
+  /** Returns the message. */
+  finish(): Uint8Array {
+    return Uint8Array.from(this.#bytes);
+  }
+
+  uint(field: number, value: number): this {
+    this.#varint(field * 8);
+    this.#varint(value);
+    return this;
+  }
+
+  /** Negative numbers are written in ten bytes, as for all signed integers. */
+  int32(field: number, value: number): this {
+    if (value >= 0) return this.uint(field, value);
+    this.#varint(field * 8);
+    for (let rest = BigInt.asUintN(64, BigInt(value)); rest > 0n; rest >>= 7n) {
+      this.#bytes.push(Number(rest & 0x7fn) | (rest > 0x7fn ? 0x80 : 0));
+    }
+    return this;
+  }
+
+  bool(field: number, value: boolean): this {
+    return this.uint(field, value ? 1 : 0);
+  }
+
+  float(field: number, value: number): this {
+    this.#varint(field * 8 + 5);
+    this.#push(new Uint8Array(new Float32Array([value]).buffer));
+    return this;
+  }
+
+  string(field: number, value: string): this {
+    return this.bytes(field, new TextEncoder().encode(value));
+  }
+
+  bytes(field: number, value: Uint8Array): this {
+    this.#varint(field * 8 + 2);
+    this.#varint(value.length);
+    this.#push(value);
+    return this;
+  }
+
+  packed(field: number, values: readonly number[]): this {
+    const inner = new ProtoWriter();
+    for (const value of values) inner.#varint(value);
+    return this.bytes(field, inner.finish());
+  }
+
+  #push(bytes: Uint8Array): void {
+    for (const byte of bytes) this.#bytes.push(byte);
+  }
+
+  #varint(value: number): void {
+    let rest = value;
+    while (rest > 0x7f) {
+      this.#bytes.push((rest % 0x80) | 0x80);
+      rest = Math.floor(rest / 0x80);
+    }
+    this.#bytes.push(rest);
+  }
+}
+
+/** A field as received: a number for varints, bytes for everything with a length. */
+export type ProtoField = { field: number; value: number | Uint8Array };
+
+/**
+ * Reads the fields of a message in order. Fixed-size numbers are skipped, because no message read here has
+ * any. Throws a `RangeError` for bytes that are no message.
+ */
+export function readFields(bytes: Uint8Array): ProtoField[] {
+  const reader = new ProtoReader(bytes);
+  const fields: ProtoField[] = [];
+  while (!reader.isAtEnd) {
+    const tag = reader.varint();
+    const field = Math.floor(tag / 8);
+    if (field === 0) throw new RangeError('a field has the number 0');
+    switch (tag % 8) {
+      case 0:
+        fields.push({ field, value: reader.varint() });
+        break;
+      case 1:
+        reader.take(8);
+        break;
+      case 2:
+        fields.push({ field, value: reader.take(reader.varint()) });
+        break;
+      case 5:
+        reader.take(4);
+        break;
+      default:
+        throw new RangeError(`field ${field} has the unknown wire type ${tag % 8}`);
+    }
+  }
+  return fields;
+}
+
+/** Reads a list of numbers in packed form. Throws a `RangeError` if a number is incomplete. */
+export function readPacked(bytes: Uint8Array): number[] {
+  const reader = new ProtoReader(bytes);
+  const values: number[] = [];
+  while (!reader.isAtEnd) values.push(reader.varint());
+  return values;
+}
+
+class ProtoReader {
+  readonly #bytes: Uint8Array;
+  #at = 0;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
+  }
+
+  get isAtEnd(): boolean {
+    return this.#at >= this.#bytes.length;
+  }
+
+  varint(): number {
+    let value = 0;
+    for (let factor = 1, count = 0; count < 10; factor *= 0x80, count += 1) {
+      const byte = this.#bytes[this.#at];
+      if (byte === undefined) throw new RangeError('the message ends within a number');
+      this.#at += 1;
+      value += (byte & 0x7f) * factor;
+      if (byte < 0x80) return value;
+    }
+    throw new RangeError('a number has more than ten bytes');
+  }
+
+  take(length: number): Uint8Array {
+    const end = this.#at + length;
+    if (end > this.#bytes.length) throw new RangeError('the message ends within a field');
+    const taken = this.#bytes.subarray(this.#at, end);
+    this.#at = end;
+    return taken;
+  }
+}

@@ -1,0 +1,118 @@
+import { loadPeer } from '../grpc/load-peer.ts';
+import type { ProviderContext } from '../http/provider-errors.ts';
+import { type Piece, TOKEN_IDS, type TokenName } from './tokens.ts';
+
+/** Converts prompts to token ids and token ids to the pieces of a reply. */
+export type HarmonyEncoding = {
+  encode(pieces: readonly Piece[]): number[];
+  /** Creates a decoder for one reply. */
+  decoder(): TokenDecoder;
+};
+
+/**
+ * Loads the encoding `o200k_harmony` from the optional package `gpt-tokenizer`. Text is encoded as plain
+ * text: a `<|…|>` in it never becomes a special token.
+ */
+export async function loadEncoding(context: ProviderContext): Promise<HarmonyEncoding> {
+  const [{ encode }, { default: ranks }] = await loadPeer(
+    'gpt-tokenizer',
+    () =>
+      Promise.all([
+        import('gpt-tokenizer/encoding/o200k_harmony'),
+        import('gpt-tokenizer/bpeRanks/o200k_base'),
+      ]),
+    context,
+  );
+  return {
+    encode(pieces) {
+      const ids: number[] = [];
+      for (const piece of pieces) {
+        if ('token' in piece) ids.push(TOKEN_IDS[piece.token]);
+        else {
+          for (const part of cutRuns(piece.text)) {
+            for (const id of encode(part, { disallowedSpecial: NONE })) ids.push(id);
+          }
+        }
+      }
+      return ids;
+    },
+    decoder: () => new TokenDecoder(ranks),
+  };
+}
+
+const NONE: Set<string> = new Set();
+
+/** How long a run without whitespace, or of whitespace, may be for the encoder, in characters. */
+const LONGEST_RUN = 256;
+
+/**
+ * Cuts very long runs of text without whitespace, or of whitespace, because the encoder needs quadratic time
+ * for them. Only such runs can be encoded in another way than by OpenAI's encoder.
+ */
+export function cutRuns(text: string): string[] {
+  if (text.length <= LONGEST_RUN) return [text];
+  const parts: string[] = [];
+  let begin = 0;
+  let run = 0;
+  let wasSpace = false;
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    const isSpace =
+      code === 32 ||
+      (code >= 9 && code <= 13) ||
+      code === 160 ||
+      (code >= 0x2000 && code <= 0x3000 && /\s/.test(text.charAt(at)));
+    run = isSpace === wasSpace ? run + 1 : 1;
+    wasSpace = isSpace;
+    if (run <= LONGEST_RUN || (code >= 0xdc00 && code <= 0xdfff)) continue;
+    parts.push(text.slice(begin, at));
+    begin = at;
+    run = 1;
+  }
+  parts.push(text.slice(begin));
+  return parts;
+}
+
+const NAMES: ReadonlyMap<number, TokenName> = new Map(
+  (Object.entries(TOKEN_IDS) as [TokenName, number][]).map(([name, id]) => [id, name]),
+);
+
+/** Decodes the tokens of one reply. Characters whose bytes are in several tokens appear with the last of them. */
+class TokenDecoder {
+  readonly #ranks: readonly (string | readonly number[])[];
+  readonly #utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
+
+  constructor(ranks: readonly (string | readonly number[])[]) {
+    this.#ranks = ranks;
+  }
+
+  /** Adds tokens. Returns the pieces that are complete. Ids that the encoding does not have are ignored. */
+  push(ids: readonly number[]): Piece[] {
+    const pieces: Piece[] = [];
+    let text = '';
+    const flush = () => {
+      if (text !== '') pieces.push({ text });
+      text = '';
+    };
+    for (const id of ids) {
+      const token = NAMES.get(id);
+      const bytes = this.#ranks[id];
+      if (token !== undefined) {
+        text += this.#utf8.decode();
+        flush();
+        pieces.push({ token });
+      } else if (bytes !== undefined) {
+        const encoded = typeof bytes === 'string' ? Buffer.from(bytes) : Uint8Array.from(bytes);
+        text += this.#utf8.decode(encoded, { stream: true });
+      }
+    }
+    flush();
+    return pieces;
+  }
+
+  /** Returns an incomplete character at the end of the reply, as `U+FFFD`. */
+  end(): Piece[] {
+    const text = this.#utf8.decode();
+    return text === '' ? [] : [{ text }];
+  }
+}

@@ -1,0 +1,102 @@
+import type { Item } from '../../protocol/item.ts';
+import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
+import type { ModelRequest, ToolDefinition } from '../../protocol/turn.ts';
+import { growingMessages } from '../chat/messages.ts';
+import { type ProviderContext, unsupported } from '../http/provider-errors.ts';
+import { arrayOf, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
+import { argumentsObject } from '../turn/parse-arguments.ts';
+import { withOutputSchema } from '../turn/strict-schema.ts';
+import type { ModelFiles } from './model-files.ts';
+
+/** The provider name of the adapter. */
+export const PROVIDER = 'vllm';
+
+/** The member of a message in which templates look for reasoning. */
+export const REASONING_MEMBER = 'reasoning_content';
+
+/** The environment variables that the adapter reads. */
+export const VARIABLES = {
+  baseURL: 'VLLM_BASE_URL',
+  key: 'VLLM_API_KEY',
+  tokenizer: 'VLLM_TOKENIZER',
+} as const;
+
+/** The tools that the model is shown: the API has no tool choice. */
+export function offeredTools({ tools, toolChoice }: ModelRequest): readonly ToolDefinition[] {
+  if (toolChoice === 'none') return [];
+  return typeof toolChoice === 'string' ? tools : tools.filter(tool => tool.name === toolChoice.name);
+}
+
+/** Returns a function that converts transcripts to the messages that chat templates take. */
+export function messagesFor(
+  model: string,
+): (request: ModelRequest, context: ProviderContext) => JsonObject[] {
+  const dialect = {
+    provider: PROVIDER,
+    keyVariables: [VARIABLES.key],
+    baseURLVariable: VARIABLES.baseURL,
+    reasoning: 'member',
+  } as const;
+  const growing: (transcript: readonly Item[], head: readonly JsonObject[]) => JsonObject[] = growingMessages(
+    dialect,
+    model,
+  );
+  return ({ instructions, transcript, output }, context) => {
+    const content = output ? withOutputSchema(instructions, output) : instructions;
+    const head = content === undefined ? [] : [{ role: 'system', content }];
+    return growing(transcript, head).map(message => templateMessage(message, context));
+  };
+}
+
+/** Templates want text as content, and arguments as an object. */
+function templateMessage(message: JsonObject, context: ProviderContext): JsonObject {
+  const calls = objectsOf(message.tool_calls).map(call => {
+    const { name, arguments: written } = objectOf(call.function);
+    return { ...call, function: { name: name ?? '', arguments: argumentsObject(textIn(written)) } };
+  });
+  const content =
+    textIn(message.content) ||
+    arrayOf(message.content)
+      .map(part => {
+        const { type, text } = objectOf(part);
+        if (type === 'text') return textIn(text);
+        throw unsupported(
+          'only text can be sent over gRPC, but the transcript contains an image or a file. Use another model for it.',
+          context,
+        );
+      })
+      .join('\n\n');
+  return { ...message, content, ...(calls.length === 0 ? {} : { tool_calls: calls }) };
+}
+
+/** Renders a prompt. Throws a `ProviderError` with the template's reason if it refuses the conversation. */
+export function renderChat(
+  request: ModelRequest,
+  messages: readonly JsonObject[],
+  files: ModelFiles,
+  options: { variables: JsonObject; context: ProviderContext },
+): string {
+  const tools = offeredTools(request).map(({ name, description, inputSchema }) =>
+    files.tokenTexts.breakUpIn({
+      type: 'function',
+      function: { name, description, parameters: inputSchema },
+    }),
+  );
+  const { reasoningEffort } = request.settings;
+  const variables: Record<string, unknown> = {
+    messages: messages.map(message => files.tokenTexts.breakUpIn(message)),
+    ...(tools.length === 0 ? {} : { tools }),
+    add_generation_prompt: true,
+    ...files.specialTokens,
+    ...omitUndefined({
+      enable_thinking: reasoningEffort === undefined ? undefined : reasoningEffort !== 'none',
+    }),
+    ...options.variables,
+  };
+  try {
+    return files.templateFor({ hasTools: tools.length > 0 }).template.render(variables);
+  } catch (error) {
+    const reason = nonEmpty(error instanceof Error ? error.message : '') ?? 'no reason given';
+    throw unsupported(`its chat template refuses the conversation: ${reason}`, options.context);
+  }
+}

@@ -1,0 +1,135 @@
+import type { Item } from '../../protocol/item.ts';
+import type { ModelRequest, ModelTurn, ToolCall, TurnDelta, Usage } from '../../protocol/turn.ts';
+import { rawFinishReason } from '../raw/raw-finish-reason.ts';
+import { TagScanner } from '../raw/tag-scanner.ts';
+import { CallIds } from '../turn/call-ids.ts';
+import { toolCall } from '../turn/tool-call.ts';
+import { PROVIDER, REASONING_MEMBER } from './render.ts';
+import { readTaggedCall, type TaggedCall } from './tagged-call.ts';
+
+type Part = { type: 'text' | 'reasoning'; content: string[] } | { type: 'call'; call: TaggedCall };
+
+/** The tags of a reply. Tags that the model does not use are text. */
+export type ReplyTags = { think: boolean; calls: boolean; startsInThink: boolean };
+
+/**
+ * Reads a reply whose reasoning is in `<think>` and whose calls are in `<tool_call>`.
+ *
+ * P1 Whitespace at the ends of a part belongs to the tags and is left out.
+ * P2 A call is shown once it is complete. One that the reply ends in counts too.
+ */
+export class TaggedReply {
+  readonly #scanner: TagScanner;
+  readonly #parts: Part[] = [];
+  #mode: 'text' | 'reasoning' | 'call';
+  /** The part that is being written; `undefined` until it has text. */
+  #open: string[] | undefined;
+  #spaces: string[] = [];
+  #call: string[] = [];
+  #calls = 0;
+
+  constructor({ think, calls, startsInThink }: ReplyTags) {
+    this.#scanner = new TagScanner([
+      ...(think ? ['<think>', '</think>'] : []),
+      ...(calls ? ['<tool_call>', '</tool_call>'] : []),
+    ]);
+    this.#mode = startsInThink ? 'reasoning' : 'text';
+  }
+
+  /** Adds text. Returns the deltas to show to a reader of the stream. */
+  push(text: string): TurnDelta[] {
+    return this.#scanner.push(text).flatMap(piece => this.#take(piece));
+  }
+
+  /** Ends the reply and returns its turn. */
+  end(
+    request: ModelRequest,
+    { finish, usage, model }: { finish: string; usage: Usage | null; model: string },
+  ): ModelTurn {
+    for (const piece of this.#scanner.end()) this.#take(piece);
+    this.#switchTo('text');
+    const ids = new CallIds(request.transcript);
+    const items: Item[] = [];
+    const toolCalls: ToolCall[] = [];
+    const texts = { text: '', reasoning: '' };
+    for (const part of this.#parts) {
+      if (part.type === 'call') {
+        const call = toolCall(ids.name(null, toolCalls.length), part.call.name, part.call.arguments);
+        toolCalls.push(call);
+        items.push({ type: 'tool_call', callId: call.callId, name: call.name, arguments: call.arguments });
+        continue;
+      }
+      const text = part.content.join('');
+      texts[part.type] += text;
+      items.push(
+        part.type === 'reasoning'
+          ? { type: 'reasoning', text, opaque: { provider: PROVIDER, data: { member: REASONING_MEMBER } } }
+          : { type: 'message', role: 'assistant', content: [{ type: 'text', text }] },
+      );
+    }
+    const finishReason = rawFinishReason(finish, { hasCalls: toolCalls.length > 0 });
+    return { ...texts, toolCalls, finishReason, usage, model, items };
+  }
+
+  #take(piece: { text: string } | { tag: string }): TurnDelta[] {
+    if ('text' in piece) return this.#extend(piece.text);
+    switch (piece.tag) {
+      case '<think>':
+        return this.#switchTo('reasoning');
+      case '<tool_call>':
+        return this.#switchTo('call');
+      default:
+        return this.#switchTo('text');
+    }
+  }
+
+  #switchTo(mode: 'text' | 'reasoning' | 'call'): TurnDelta[] {
+    const deltas = this.#mode === 'call' ? this.#endCall() : [];
+    this.#mode = mode;
+    this.#open = undefined;
+    this.#spaces = [];
+    return deltas;
+  }
+
+  #extend(text: string): TurnDelta[] {
+    if (this.#mode === 'call') {
+      this.#call.push(text);
+      return [];
+    }
+    const type = this.#mode;
+    const shown = this.#withoutSpaces(text);
+    if (shown === '') return [];
+    if (this.#open === undefined) {
+      this.#open = [];
+      this.#parts.push({ type, content: this.#open });
+    }
+    this.#open.push(shown);
+    return [{ type, text: shown }];
+  }
+
+  /** Holds whitespace back until text follows it. */
+  #withoutSpaces(text: string): string {
+    const body = text.trimEnd();
+    const rest = text.slice(body.length);
+    if (body === '') {
+      if (this.#open !== undefined) this.#spaces.push(rest);
+      return '';
+    }
+    const shown = this.#open === undefined ? body.trimStart() : this.#spaces.join('') + body;
+    this.#spaces = [rest];
+    return shown;
+  }
+
+  #endCall(): TurnDelta[] {
+    const written = this.#call.join('');
+    this.#call = [];
+    if (written.trim() === '') return [];
+    const call = readTaggedCall(written);
+    this.#parts.push({ type: 'call', call });
+    const index = this.#calls++;
+    return [
+      { type: 'call_started', index, name: call.name },
+      ...(call.arguments === '' ? [] : [{ type: 'call_arguments', index, text: call.arguments } as const]),
+    ];
+  }
+}
