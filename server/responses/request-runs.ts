@@ -90,7 +90,7 @@ export class RequestRuns {
     let close = async () => release();
     try {
       const used = usedIn(plan);
-      const equipment = await agents.equip(request.body, used);
+      const equipment = await agents.equip(request, used);
       close = async () => {
         release();
         await equipment.close();

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { EngineError, messageOf } from '../../protocol/error.ts';
+import type { JsonObject } from '../../protocol/json.ts';
 import { readGatewayConfig } from '../../server/responses/gateway/read-gateway-config.ts';
 import { calling, Desk } from '../support/cli/desk.ts';
 import { ServedDesk } from '../support/server/served-desk.ts';
@@ -62,8 +63,14 @@ describe('a configuration file', () => {
         clock: { transport: { command: 'clock', args: ['-u'], cwd: folder }, hidden: true },
       },
       allowedServerUrls: ['https://other.example/mcp'],
+      builtinTools: {},
     });
-    expect(await reading({})).toEqual({ models: {}, mcpServers: {}, allowedServerUrls: [] });
+    expect(await reading({})).toEqual({
+      models: {},
+      mcpServers: {},
+      allowedServerUrls: [],
+      builtinTools: {},
+    });
   });
 
   it('has relative paths start at its folder', async () => {
@@ -86,6 +93,48 @@ describe('a configuration file', () => {
       { command: 'node', args: ['server.js'], cwd: base },
       { command: '/usr/bin/server', cwd: '/srv' },
     ]);
+  });
+
+  it('says what runs built-in tools, with paths and secrets as elsewhere', async () => {
+    const config = await reading(
+      {
+        builtin_tools: {
+          web_search: { url: 'https://search.example/', headers: { 'x-key': `\${KEY}` }, timeout_ms: 5 },
+          file_search: { stores: { own: { folders: ['files', '/all/files'] } } },
+          code_interpreter: { command: ['./run', './not-a-path'], env: { KEY: `\${KEY}` }, pass: true },
+        },
+      },
+      { KEY: 'secret' },
+    );
+    expect(config.builtinTools).toEqual({
+      web_search: {
+        pass: false,
+        endpoint: { url: 'https://search.example/', headers: { 'x-key': 'secret' }, timeoutMs: 5 },
+      },
+      file_search: {
+        pass: false,
+        stores: { own: { folders: [join(folder, 'files'), resolve('/all/files')] } },
+      },
+      code_interpreter: {
+        pass: true,
+        sandbox: { command: [join(folder, 'run'), './not-a-path'], cwd: folder, env: { KEY: 'secret' } },
+      },
+    });
+  });
+
+  it.each<[JsonObject, string]>([
+    [{ web_search: {} }, 'builtin_tools.web_search: expected "mcp_server" with "tool"'],
+    [{ web_search: { mcp_server: 'a' } }, 'builtin_tools.web_search: expected "mcp_server" with "tool"'],
+    [
+      { web_search: { mcp_server: 'a', tool: 'b' } },
+      'builtin_tools.web_search.mcp_server: expected the label',
+    ],
+    [{ web_search: { url: 'file:///etc' } }, 'builtin_tools.web_search.url: expected an http or https URL'],
+    [{ file_search: {} }, 'builtin_tools.file_search: expected "stores"'],
+    [{ code_interpreter: { command: [] } }, 'builtin_tools.code_interpreter.command'],
+    [{ computer: {} }, 'builtin_tools: unknown field "computer"'],
+  ])('refuses built-in tools that nothing could run: %j', async (builtin_tools, problem) => {
+    expect((await problemsOf({ builtin_tools })).join('\n')).toContain(problem);
   });
 
   it('takes secrets from the environment, in headers, env and tokens alone', async () => {

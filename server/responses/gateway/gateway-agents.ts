@@ -12,6 +12,7 @@ import { compactsContext, isUpstreamCompaction } from '../compaction/compaction-
 import { type CreateBody, readCreateBody } from '../request/request-body.ts';
 import type { RunResponses } from '../run-responses.ts';
 import { type Exposed, isSameTool, type ResponseSpec, toolNamed } from '../wire/response-spec.ts';
+import { BuiltinTools } from './builtins/builtin-tools.ts';
 import { holdCalls } from './call-tools.ts';
 import { countTokens } from './count-tokens.ts';
 import { GatewayModels, withMeter } from './gateway-models.ts';
@@ -41,11 +42,13 @@ export class GatewayAgents {
   readonly #options: GatewayAgentsOptions;
   readonly #models: GatewayModels;
   readonly #servers: GatewayServers;
+  readonly #builtins: BuiltinTools;
 
   constructor(options: GatewayAgentsOptions) {
     this.#options = options;
     this.#models = new GatewayModels(options.gateway.models, options.model);
     this.#servers = new GatewayServers(options);
+    this.#builtins = new BuiltinTools(options.gateway.builtinTools, this.#servers, options.log);
   }
 
   /** See `GatewayModels.listed`. */
@@ -64,6 +67,7 @@ export class GatewayAgents {
     const model = this.#models.resolve(body.model);
     const adapter = this.#models.open(model);
     assertSupported(adapter, body);
+    this.#builtins.assertSupported(body.tools, adapter);
     return { model, ...omitUndefined({ providerOptions: optionsFor(adapter.provider) }) };
   }
 
@@ -79,10 +83,11 @@ export class GatewayAgents {
     return this.#models.open(this.#models.resolve(model)).provider;
   }
 
-  /** Connects the MCP servers of a request. `used` are the tools that its conversation has called. */
-  async equip(body: CreateBody, used: Exposed): Promise<Equipment> {
+  /** Prepares the built-in tools of a request and connects its MCP servers. `used` are the tools that its conversation has called. */
+  async equip({ body, model }: { body: CreateBody; model: string }, used: Exposed): Promise<Equipment> {
+    const builtins = await this.#builtins.open(body.tools, this.#models.open(model));
     const { servers, close } = await this.#servers.connect(body.tools);
-    return { toolset: makeToolset(body.tools, servers, used), close };
+    return { toolset: makeToolset(body.tools, { servers, builtins, used }), close };
   }
 
   /** The agent of one request. */
@@ -100,6 +105,7 @@ export class GatewayAgents {
     return makeRequestAgent({
       ...request,
       model: withMeter(adapter, record),
+      passed: this.#builtins.passed(request.body.tools, adapter),
       host,
       turnsBefore,
       ...omitUndefined({ providerOptions }),
@@ -112,9 +118,10 @@ export class GatewayAgents {
     transcript: readonly Item[],
   ): Promise<number> {
     const adapter = this.#models.open(model);
-    const { toolset, close } = await this.equip(body, {});
+    const { toolset, close } = await this.equip({ body, model }, {});
+    const passed = this.#builtins.passed(body.tools, adapter);
     const { provider } = adapter;
-    const options = { ...toolset, body, provider, transcript, providerOptions };
+    const options = { ...toolset, body, provider, transcript, passed, providerOptions };
     try {
       return await countTokens(adapter, describeFirstCall(options));
     } finally {
@@ -130,7 +137,7 @@ export class GatewayAgents {
     let equipment: Promise<Equipment> | undefined;
     const tools: ToolSource = {
       connect: async () => {
-        equipment ??= this.equip(body, { ...spec.used, ...spec.exposed });
+        equipment ??= this.equip({ body, model: spec.model }, { ...spec.used, ...spec.exposed });
         const { toolset } = await equipment;
         return holdCalls(sameTools(toolset, spec.exposed), spec.exposed, run.tools);
       },
@@ -147,6 +154,7 @@ export class GatewayAgents {
 
   /** Closes the connections to MCP servers. */
   async close(): Promise<void> {
+    this.#builtins.close();
     await this.#servers.close();
   }
 

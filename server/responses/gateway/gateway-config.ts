@@ -9,6 +9,7 @@ import * as z from 'zod';
 import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';
 import { corsConfig, serverLimits, tokensConfig } from '../../access/access-config.ts';
 import { fields } from '../../config-fields.ts';
+import { builtinTools } from './builtins/builtin-config.ts';
 
 const names = z.array(z.string().min(1));
 const words = z.record(z.string().min(1), z.string());
@@ -106,22 +107,24 @@ const price = fields({
 
 /**
  * The JSON of `serve --config FILE`: `models` (alias → `provider:model`), `mcp_servers` by label,
- * `allowed_server_urls`, the server URLs that requests may use, `prices` by `provider:model`, and who may use the server
+ * `allowed_server_urls`, the server URLs that requests may use, `builtin_tools`, `prices` by `provider:model`, and who may use the server
  * and how much of it: `tokens`, `limits`, `cors`. Unknown fields are refused.
  */
 export const gatewayConfigSchema = fields({
   models: z._default(z.record(z.string().min(1), z.string().min(1)), {}),
   mcp_servers: z._default(z.record(label, server), {}),
   allowed_server_urls: z._default(z.array(httpUrl), []),
+  builtin_tools: z._default(builtinTools, {}),
   prices: z.exactOptional(z.record(z.string().min(1), price)),
   tokens: z.exactOptional(tokensConfig),
   limits: z.exactOptional(serverLimits),
   cors: z.exactOptional(corsConfig),
   $schema: z.exactOptional(z.string().meta({ description: 'Where the JSON Schema of this file is.' })),
-}).transform(({ $schema: _, models, mcp_servers, allowed_server_urls, ...access }) => ({
+}).transform(({ $schema: _, models, mcp_servers, allowed_server_urls, builtin_tools, ...access }) => ({
   models,
   mcpServers: mcp_servers,
   allowedServerUrls: allowed_server_urls,
+  builtinTools: builtin_tools,
   ...access,
 }));
 
@@ -137,7 +140,12 @@ export type McpServerConfig = GatewayConfig['mcpServers'][string];
 export type ApprovalPolicy = z.output<typeof approval>;
 
 /** The configuration without a file. */
-export const EMPTY_GATEWAY: GatewayConfig = { models: {}, mcpServers: {}, allowedServerUrls: [] };
+export const EMPTY_GATEWAY: GatewayConfig = {
+  models: {},
+  mcpServers: {},
+  allowedServerUrls: [],
+  builtinTools: {},
+};
 
 /** Whether the text is an http or https URL. */
 export function isHttpUrl(text: string): boolean {

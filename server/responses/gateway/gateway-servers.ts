@@ -98,6 +98,16 @@ export class GatewayServers {
     };
   }
 
+  /** The tool of a configured server, also of a hidden one. Rejects with an `Error` if there is none now. */
+  async findTool(label: string, name: string): Promise<Tool> {
+    const { mcpServers } = this.#config;
+    const config = Object.hasOwn(mcpServers, label) ? mcpServers[label] : undefined;
+    const tools = config === undefined ? [] : await this.#sourceOf(label, config).connect();
+    const tool = tools.find(({ name: own, origin }) => (origin?.tool.name ?? own) === name);
+    if (tool !== undefined) return tool;
+    throw new Error(`The MCP server "${label}" has no tool "${name}".`);
+  }
+
   /** Closes the connections to configured servers. */
   async close(): Promise<void> {
     const hidden = this.#hidden.map(({ server }) => server);

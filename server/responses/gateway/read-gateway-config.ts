@@ -5,6 +5,7 @@ import { providerNames } from '../../../adapters/model-from-env.ts';
 import { EngineError, messageOf } from '../../../protocol/error.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import { mcp } from '../../../tools/mcp.ts';
+import type { BuiltinConfig } from './builtins/builtin-config.ts';
 import { type GatewayConfig, gatewayConfigSchema, type McpServerConfig } from './gateway-config.ts';
 
 type Path = readonly PropertyKey[];
@@ -40,6 +41,9 @@ export async function readGatewayConfig(
         fillInAll(words, ['mcp_servers', label, field]),
       ),
     })),
+    builtinTools: resolveBuiltins(parsed.data.builtinTools, folder, (words, path) =>
+      fillInAll(words, ['builtin_tools', ...path]),
+    ),
     ...omitUndefined({
       prices: prices && mapKeys(prices, model => readModel(model, folder, ['prices', model], problems)),
       tokens:
@@ -76,6 +80,35 @@ function parse(text: string, file: string): unknown {
   }
 }
 
+/** Folders and commands are relative to the folder of the file. */
+function resolveBuiltins(
+  { web_search: web, file_search: files, code_interpreter: code }: BuiltinConfig,
+  folder: string,
+  fillInAll: (words: Readonly<Record<string, string>>, path: Path) => Record<string, string>,
+): BuiltinConfig {
+  const headers = web?.endpoint?.headers && fillInAll(web.endpoint.headers, ['web_search', 'headers']);
+  const env = code?.sandbox?.env && fillInAll(code.sandbox.env, ['code_interpreter', 'env']);
+  const endpoint = web?.endpoint && { ...web.endpoint, ...omitUndefined({ headers }) };
+  const stores =
+    files?.stores &&
+    mapValues(files.stores, ({ folders }) => ({ folders: folders.map(path => resolve(folder, path)) }));
+  const sandbox = code?.sandbox && {
+    ...code.sandbox,
+    command: code.sandbox.command.map((word, at) => (at === 0 ? resolveCommand(word, folder) : word)),
+    cwd: resolve(folder, code.sandbox.cwd ?? '.'),
+    ...omitUndefined({ env }),
+  };
+  return omitUndefined({
+    web_search: web && { ...web, ...omitUndefined({ endpoint }) },
+    file_search: files && { ...files, ...omitUndefined({ stores }) },
+    code_interpreter: code && { ...code, ...omitUndefined({ sandbox }) },
+  });
+}
+
+function resolveCommand(command: string, folder: string): string {
+  return /[\\/]/.test(command) && !isAbsolute(command) ? resolve(folder, command) : command;
+}
+
 type Transport = McpServerConfig['transport'];
 type Resolve = (words: Readonly<Record<string, string>>, field: string) => Record<string, string>;
 
@@ -87,7 +120,7 @@ function resolveTransport(transport: Transport, folder: string, fillInAll: Resol
   const { command, env, cwd = '.', ...rest } = transport;
   return {
     ...rest,
-    command: /[\\/]/.test(command) && !isAbsolute(command) ? resolve(folder, command) : command,
+    command: resolveCommand(command, folder),
     cwd: resolve(folder, cwd),
     ...omitUndefined({ env: env && fillInAll(env, 'env') }),
   };
@@ -113,8 +146,15 @@ function fillIn(text: string, environment: Environment, path: Path, problems: Pr
 }
 
 /** The problems that `mcp` reports, such as an invalid header. Starts no server. */
-function checkServers({ mcpServers }: GatewayConfig): Problem[] {
-  return Object.entries(mcpServers).flatMap(([label, { transport }]) => {
+function checkServers({ mcpServers, builtinTools }: GatewayConfig): Problem[] {
+  const label = builtinTools.web_search?.server?.label;
+  const problems: Problem[] = [];
+  if (label !== undefined && !Object.hasOwn(mcpServers, label))
+    problems.push({
+      path: ['builtin_tools', 'web_search', 'mcp_server'],
+      message: 'expected the label of one of "mcp_servers"',
+    });
+  const servers = Object.entries(mcpServers).flatMap<Problem>(([label, { transport }]) => {
     try {
       mcp({ name: label, ...transport });
       return [];
@@ -122,6 +162,7 @@ function checkServers({ mcpServers }: GatewayConfig): Problem[] {
       return [{ path: ['mcp_servers', label], message: messageOf(error) }];
     }
   });
+  return [...problems, ...servers];
 }
 
 /** A limit of dollars needs the price of every model that requests may name. */

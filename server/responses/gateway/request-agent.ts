@@ -10,7 +10,16 @@ import { type Agent, createAgent } from '../../../tools/agent/agent.ts';
 import { invalid } from '../api-error.ts';
 import { compactsContext } from '../compaction/compaction-items.ts';
 import type { CreateBody } from '../request/request-body.ts';
-import { type Exposed, isServerTool, modelNameOf, RESPONSES } from '../wire/response-spec.ts';
+import { type BuiltinTool, builtinKind, type ChosenTool } from '../request/tool-schemas.ts';
+import {
+  builtinOf,
+  type Exposed,
+  type ExposedTool,
+  isServerTool,
+  modelNameOf,
+  RESPONSES,
+} from '../wire/response-spec.ts';
+import { passedOptions } from './builtins/passed-options.ts';
 import { withOutput } from './gateway-models.ts';
 
 /** The maximum number of MCP calls between two inputs of the client. An approval is not such an input. */
@@ -47,12 +56,14 @@ export function makeRequestAgent(options: {
   store: Store;
   host: Host;
   turnsBefore: number;
+  /** The built-in tools that the provider runs. */
+  passed: readonly BuiltinTool[];
   /** Merged over the options that follow from the body. */
   providerOptions?: JsonObject;
 }): Agent {
   const { body, toolset, model, store, host, turnsBefore } = options;
   const choice = readChoice(body, toolset.exposed);
-  const providerOptions = mergeOptions(optionsFor(model.provider, body) ?? {}, options.providerOptions);
+  const providerOptions = mergeOptions(optionsFor(model.provider, options), options.providerOptions);
   return createAgent({
     name: RESPONSES,
     model: withOutput(model, outputOf(body)),
@@ -77,6 +88,7 @@ export function describeFirstCall(options: {
   exposed: Exposed;
   provider: string;
   transcript: readonly Item[];
+  passed: readonly BuiltinTool[];
   /** As for `makeRequestAgent`. */
   providerOptions: JsonObject;
 }): ModelRequest {
@@ -88,7 +100,7 @@ export function describeFirstCall(options: {
     tools: offered.map(toolDefinition),
     toolChoice: choice.first,
     settings: settingsOf(body),
-    providerOptions: mergeOptions(optionsFor(provider, body) ?? {}, options.providerOptions),
+    providerOptions: mergeOptions(optionsFor(provider, options), options.providerOptions),
     ...omitUndefined({ instructions: body.instructions ?? undefined, output: outputOf(body) }),
   };
 }
@@ -101,37 +113,28 @@ function readChoice(
   if (choice == null) return { first: 'auto' };
   if (typeof choice === 'string') return { first: choice };
   switch (choice.type) {
-    case 'function':
-    case 'custom':
-      return { first: { name: modelNameOf(exposed, choice.name) } };
-    case 'mcp': {
-      const names = namesOf(exposed, choice.server_label, choice.name);
+    case 'allowed_tools':
+      return { first: choice.mode, tools: choice.tools.flatMap(tool => namesOf(exposed, tool)) };
+    default: {
+      const names = namesOf(exposed, choice);
       const [only, second] = names;
       if (only !== undefined && second === undefined) return { first: { name: only } };
       return { first: 'required', tools: names };
     }
-    case 'allowed_tools':
-      return {
-        first: choice.mode,
-        tools: choice.tools.flatMap(tool =>
-          tool.type === 'mcp'
-            ? namesOf(exposed, tool.server_label, tool.name)
-            : [modelNameOf(exposed, tool.name)],
-        ),
-      };
   }
 }
 
-function namesOf(exposed: Exposed, label: string, name: string | null | undefined): string[] {
-  return Object.entries(exposed)
-    .filter(
-      ([, tool]) =>
-        isServerTool(tool) &&
-        tool.hidden !== true &&
-        tool.label === label &&
-        (name == null || tool.name === name),
-    )
-    .map(([known]) => known);
+/** The names for the model of the tools that a choice names; none for a tool that the provider runs. */
+function namesOf(exposed: Exposed, chosen: ChosenTool): string[] {
+  if (chosen.type === 'function' || chosen.type === 'custom') return [modelNameOf(exposed, chosen.name)];
+  return Object.entries(exposed).flatMap(([known, tool]) => (isChosen(tool, chosen) ? [known] : []));
+}
+
+function isChosen(tool: ExposedTool, chosen: ChosenTool): boolean {
+  if (chosen.type !== 'mcp')
+    return builtinOf(tool) !== undefined && builtinOf(tool) === builtinKind(chosen.type);
+  if (!isServerTool(tool) || tool.hidden === true || tool.label !== chosen.server_label) return false;
+  return chosen.name == null || tool.name === chosen.name;
 }
 
 function settingsOf(body: CreateBody): Settings {
@@ -183,9 +186,12 @@ export function assertSupported({ provider, capabilities }: ModelAdapter, body: 
 }
 
 /** The options that only some providers have. */
-function optionsFor(provider: string, body: CreateBody): JsonObject | undefined {
+function optionsFor(
+  provider: string,
+  { body, passed }: { body: CreateBody; passed: readonly BuiltinTool[] },
+): JsonObject {
   if (TAKE_PENALTIES.includes(provider)) return penaltiesOf(body);
-  if (provider !== 'openai-responses') return undefined;
+  if (provider !== 'openai-responses') return {};
   const { reasoning, text } = body;
   const options = omitUndefined<Record<string, JsonValue | undefined>>({
     reasoning: reasoning?.summary == null ? undefined : { summary: reasoning.summary },
@@ -196,13 +202,12 @@ function optionsFor(provider: string, body: CreateBody): JsonObject | undefined 
     truncation: body.truncation ?? undefined,
     context_management: body.context_management ?? undefined,
   }) as JsonObject;
-  return Object.keys(options).length === 0 ? undefined : options;
+  return { ...options, ...passedOptions(body, passed) };
 }
 
-function penaltiesOf({ presence_penalty, frequency_penalty }: CreateBody): JsonObject | undefined {
-  const penalties = omitUndefined<Record<string, JsonValue | undefined>>({
+function penaltiesOf({ presence_penalty, frequency_penalty }: CreateBody): JsonObject {
+  return omitUndefined<Record<string, JsonValue | undefined>>({
     presence_penalty: presence_penalty ?? undefined,
     frequency_penalty: frequency_penalty ?? undefined,
   }) as JsonObject;
-  return Object.keys(penalties).length === 0 ? undefined : penalties;
 }

@@ -5,11 +5,13 @@ import type { CustomTool, FunctionTool, McpTool, RequestTool } from '../request/
 import {
   type Exposed,
   type ExposedTool,
+  isClientTool,
+  isCustomTool,
   isHidden,
   isSameTool,
-  isServerTool,
   type ServerTool,
 } from '../wire/response-spec.ts';
+import type { OfferedBuiltin } from './builtins/builtin-tools.ts';
 import type { ApprovalPolicy } from './gateway-config.ts';
 import type { ConnectedServer } from './gateway-servers.ts';
 
@@ -27,15 +29,22 @@ export type Toolset = {
 type Offered = { known: ExposedTool; tool: Tool };
 
 /**
- * Combines the client's tools with the servers' tools. A tool keeps the name under which the conversation called
+ * Combines the client's tools, the built-in tools and the servers' tools. A tool keeps the name under which the conversation called
  * it (`used`), so that a name in the history has one meaning. Otherwise the client's tools keep their names, and a tool whose
- * name is taken is `mcp_LABEL_NAME` for the model; visible tools take precedence over those of hidden servers. Clients
+ * name is taken is `mcp_LABEL_NAME` or `gateway_NAME` for the model; visible tools take precedence over those of hidden servers. Clients
  * see each tool's own name.
  */
 export function makeToolset(
   requested: readonly RequestTool[],
-  servers: readonly ConnectedServer[],
-  used: Exposed = {},
+  {
+    servers,
+    builtins = [],
+    used = {},
+  }: {
+    servers: readonly ConnectedServer[];
+    builtins?: readonly OfferedBuiltin[];
+    used?: Exposed;
+  },
 ): Toolset {
   const declared = requested.flatMap(clientTool);
   const offered = servers.flatMap(server =>
@@ -46,11 +55,13 @@ export function makeToolset(
   );
   const visible = offered.filter(({ known }) => !isHidden(known));
   const hidden = offered.filter(({ known }) => isHidden(known));
-  const held = namesInUse(used, [...declared, ...offered]);
+  const built = builtins.map(({ kind, tool }) => ({ known: { builtin: kind, name: kind }, tool }));
+  const held = namesInUse(used, [...declared, ...built, ...offered]);
   const own = nameTools(declared, { held, prefix: 'client_' });
-  const shown = nameTools(visible, { held, among: own });
-  const unseen = nameTools(hidden, { held, among: [...own, ...visible, ...shown] });
-  const named = [...own, ...shown, ...unseen];
+  const ours = nameTools(built, { held, among: own, prefix: 'gateway_' });
+  const shown = nameTools(visible, { held, among: [...own, ...ours] });
+  const unseen = nameTools(hidden, { held, among: [...own, ...ours, ...visible, ...shown] });
+  const named = [...own, ...ours, ...shown, ...unseen];
   return {
     tools: named.map(({ tool }) => tool),
     exposed: Object.fromEntries(
@@ -63,7 +74,7 @@ export function makeToolset(
 /** Names that only their tool may have: of this request's tools, and of the client's, which may be declared again. */
 function namesInUse(used: Exposed, offered: readonly Offered[]): Exposed {
   const kept = Object.entries(used).filter(
-    ([, tool]) => !isServerTool(tool) || offered.some(({ known }) => isSameTool(known, tool)),
+    ([, tool]) => isClientTool(tool) || offered.some(({ known }) => isSameTool(known, tool)),
   );
   return Object.fromEntries(kept);
 }
@@ -86,7 +97,7 @@ function nameTools(
 }
 
 function isPlain(known: ExposedTool, { name }: Tool): boolean {
-  return !isServerTool(known) && known.kind === 'function' && known.name === name;
+  return isClientTool(known) && !isCustomTool(known) && known.name === name;
 }
 
 function identify(tool: Tool, { label, target, hidden }: ConnectedServer): ServerTool {
@@ -133,7 +144,7 @@ const CLIENT_SIDE = { sideEffect: 'once', retries: 0, approval: () => false } as
 
 /** A tool that the client runs. */
 function clientTool(declared: RequestTool): Offered[] {
-  if (declared.type === 'mcp') return [];
+  if (declared.type !== 'function' && declared.type !== 'custom') return [];
   const { type: kind, name } = declared;
   return [{ known: { kind, name }, tool: kind === 'custom' ? customTool(declared) : functionTool(declared) }];
 }

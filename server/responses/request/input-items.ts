@@ -2,6 +2,7 @@ import type { Item } from '../../../protocol/item.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import { invalid } from '../api-error.ts';
 import { runOfCompaction, summaryMessage, upstreamCompaction } from '../compaction/compaction-items.ts';
+import { BUILTIN_CALLS } from '../wire/builtin-calls.ts';
 import { readItemId } from '../wire/wire-ids.ts';
 import { ItemReader, isReference } from './item-reader.ts';
 import type { CallOrigin } from './plan.ts';
@@ -43,13 +44,9 @@ export async function readInputItems(input: readonly WireItem[], known: KnownIte
   return [...read, ...results];
 }
 
-const MADE_BY_MODEL: readonly unknown[] = [
-  'message',
-  'reasoning',
-  'function_call',
-  'custom_tool_call',
-  'mcp_call',
-];
+/** Calls that are returned with their results. */
+const RAN_HERE: readonly unknown[] = ['mcp_call', ...BUILTIN_CALLS];
+const MADE_BY_MODEL = ['message', 'reasoning', 'function_call', 'custom_tool_call', ...RAN_HERE];
 
 /**
  * Identifies the turn of an item; `undefined` for an item of no turn. Providers must see the calls of a turn together.
@@ -103,7 +100,7 @@ const LOOK_UP = { item_reference: lookUp, compaction: readCompaction };
 async function restore(reader: ItemReader, own: Item[], known: KnownItems): Promise<readonly Item[]> {
   const { id, type } = reader.wire;
   const stored = typeof id === 'string' && own.some(keepsBytes) ? await known.recognize(id) : undefined;
-  if (stored !== undefined && (type === 'mcp_call' || isSame(stored, own, known.origins))) return stored;
+  if (stored !== undefined && (RAN_HERE.includes(type) || isSame(stored, own, known.origins))) return stored;
   if (type === 'mcp_call') reader.assertHasResult();
   for (const item of own) {
     const tool = item.type === 'tool_call' ? reader.tool() : undefined;

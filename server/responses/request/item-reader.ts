@@ -1,6 +1,7 @@
 import type { Item, MessageItem, Part } from '../../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import { invalid } from '../api-error.ts';
+import { describeBuiltinCall } from '../wire/builtin-calls.ts';
 import { openSeal } from '../wire/opaque-seal.ts';
 import type { ExposedTool } from '../wire/response-spec.ts';
 import { wirePart } from '../wire/wire-input.ts';
@@ -104,6 +105,12 @@ export class ItemReader {
         return 'item_reference';
       case 'compaction':
         return 'compaction';
+      case 'web_search_call':
+      case 'file_search_call':
+      case 'code_interpreter_call': {
+        const text = describeBuiltinCall(wire);
+        return [{ ...this.#id(), type: 'message', role: 'assistant', content: [{ type: 'text', text }] }];
+      }
       default:
         throw invalid(
           `${this.place}.type`,

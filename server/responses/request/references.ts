@@ -187,9 +187,14 @@ function itemsAt(
     const { include } = span.spec.request;
     const sealed = Array.isArray(include) && include.includes('reasoning.encrypted_content');
     const wanted = kind === 'msg' ? 'message' : 'reasoning';
-    return blocksIn(items, { sealed }).find(block => block.kind === wanted && block.place === place)?.items;
+    const block = blocksIn(items, { sealed }).find(each => each.kind === wanted && each.place === place);
+    return block?.kind === 'provider' ? undefined : block?.items;
   }
   if (kind === 'cmp') return items.filter(isUpstreamCompaction).slice(place, place + 1);
+  const provided = blocksIn(items, { sealed: false }).find(
+    block => block.kind === 'provider' && block.prefix === kind && block.place === place,
+  );
+  if (provided?.kind === 'provider') return [{ ...provided.item, id }];
   const callId = calls[place]?.callId ?? '';
   const call = items.find(item => item.type === 'tool_call' && item.callId === callId);
   if (call?.type !== 'tool_call') return undefined;

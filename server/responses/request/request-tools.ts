@@ -1,7 +1,17 @@
 import type * as z from 'zod';
 import { invalid, type ResponsesError } from '../api-error.ts';
 import { describeIssue } from './describe-issue.ts';
-import { type McpTool, type RequestTool, TOOL_SCHEMAS, type WireToolChoice } from './tool-schemas.ts';
+import {
+  builtinKind,
+  builtinKindOf,
+  type ChosenTool,
+  isBuiltinTool,
+  type McpTool,
+  type RequestTool,
+  TOOL_TYPES,
+  toolSchema,
+  type WireToolChoice,
+} from './tool-schemas.ts';
 
 /** Reads the tools of a request. Throws a `ResponsesError` for an invalid tool, and for two tools of equal name. */
 export function readTools(tools: readonly { type: string }[]): RequestTool[] {
@@ -11,12 +21,12 @@ export function readTools(tools: readonly { type: string }[]): RequestTool[] {
 }
 
 function readTool(tool: { type: string }, at: number): RequestTool {
-  const schema = TOOL_SCHEMAS.get(tool.type);
+  const schema = toolSchema(tool.type);
   if (schema === undefined) {
     throw invalid(
       `tools[${at}].type`,
       'unsupported_tool',
-      `Tools of type ${JSON.stringify(tool.type)} are not supported. Use one of ${[...TOOL_SCHEMAS.keys()].join(', ')}.`,
+      `Tools of type ${JSON.stringify(tool.type)} are not supported. Use one of ${TOOL_TYPES.join(', ')}.`,
     );
   }
   const parsed = schema.safeParse(tool);
@@ -40,7 +50,12 @@ function assertDistinct(tools: readonly RequestTool[]): void {
   const names = new Set<string>();
   for (const [at, tool] of tools.entries()) {
     if (tool.type === 'mcp') assertServer(tool, { at, labels });
-    else if (names.has(tool.name)) {
+    else if (isBuiltinTool(tool)) {
+      const kind = builtinKindOf(tool);
+      const isTwice = tools.slice(0, at).some(other => isBuiltinTool(other) && builtinKindOf(other) === kind);
+      const message = `The built-in tool "${kind}" is declared twice.`;
+      if (isTwice) throw invalid(`tools[${at}].type`, 'duplicate_tool', message);
+    } else if (names.has(tool.name)) {
       const message = `Two functions or custom tools have the name "${tool.name}".`;
       throw invalid(`tools[${at}].name`, 'duplicate_function', message);
     } else names.add(tool.name);
@@ -79,18 +94,34 @@ export function assertChoice(choice: WireToolChoice | null | undefined, tools: r
   if (typeof choice === 'string') return;
   for (const wanted of choice.type === 'allowed_tools' ? choice.tools : [choice]) {
     if (tools.some(tool => isChosen(tool, wanted))) continue;
-    const name = wanted.type === 'mcp' ? wanted.server_label : wanted.name;
+    const name = nameOf(wanted);
     throw invalid(
       'tool_choice',
-      wanted.type === 'mcp' ? 'tool_choice_server_not_found' : 'tool_choice_function_not_found',
+      CODES[wanted.type] ?? 'tool_choice_tool_not_found',
       `Tool choice '${wanted.type}' refers to "${name}", which is not in 'tools'.`,
     );
   }
 }
 
-type ChosenTool = Exclude<WireToolChoice, string | { type: 'allowed_tools' }>;
+const CODES: Readonly<Record<string, string>> = {
+  function: 'tool_choice_function_not_found',
+  custom: 'tool_choice_function_not_found',
+  mcp: 'tool_choice_server_not_found',
+};
+
+function nameOf(wanted: ChosenTool): string {
+  if (wanted.type === 'mcp') return wanted.server_label;
+  return wanted.type === 'function' || wanted.type === 'custom' ? wanted.name : wanted.type;
+}
 
 function isChosen(tool: RequestTool, wanted: ChosenTool): boolean {
-  if (wanted.type === 'mcp') return tool.type === 'mcp' && tool.server_label === wanted.server_label;
-  return tool.type === wanted.type && tool.name === wanted.name;
+  switch (wanted.type) {
+    case 'mcp':
+      return tool.type === 'mcp' && tool.server_label === wanted.server_label;
+    case 'function':
+    case 'custom':
+      return tool.type === wanted.type && tool.name === wanted.name;
+    default:
+      return isBuiltinTool(tool) && builtinKindOf(tool) === builtinKind(wanted.type);
+  }
 }

@@ -1,48 +1,33 @@
 import type { JsonObject, JsonValue } from '../../../protocol/json.ts';
 import type { CallTools } from '../gateway/call-tools.ts';
+import { type CallEnd, type ItemEvent, type PlacedCall, shapeOf } from './call-shapes.ts';
 import { customCall } from './custom-call.ts';
-import { isCustomTool, isServerTool, type ServerTool } from './response-spec.ts';
+import { type ExposedTool, isCustomTool, isHidden, isServerTool } from './response-spec.ts';
 import type { ResponseWriter } from './response-writer.ts';
 import { itemIdOf } from './wire-ids.ts';
-
-/** A call and its place among the calls of its turn. */
-export type PlacedCall = {
-  runId: string;
-  turn: number;
-  place: number;
-  callId: string;
-  name: string;
-  /** The JSON text that the model wrote. */
-  arguments: string;
-  gate: boolean;
-};
-
-/** The outcome of a call. */
-type CallEnd = { output: JsonValue } | { error: string };
 
 /** Writes calls as output items. Calls of hidden servers and unknown tools are never written. */
 export class CallWriter {
   readonly #writer: ResponseWriter;
   readonly #tools: CallTools;
+  readonly #include: readonly JsonValue[];
   readonly #running = new Map<string, { index: number; call: PlacedCall }>();
 
-  constructor(writer: ResponseWriter, tools: CallTools) {
+  /** `include` is the request's: what to show of calls. */
+  constructor(writer: ResponseWriter, tools: CallTools, include: readonly JsonValue[]) {
     this.#writer = writer;
     this.#tools = tools;
+    this.#include = include;
   }
 
-  /** Opens the item of an MCP call. */
+  /** Opens the item of a call that the gateway runs. */
   start(call: PlacedCall): void {
-    const server = this.#serverOf(call);
-    if (server === undefined || this.#running.has(call.callId)) return;
-    const item = { ...mcpCall(call, server), status: 'in_progress', arguments: '' };
+    const shape = shapeOf(this.#shownToolOf(call));
+    if (shape === undefined || this.#running.has(call.callId)) return;
+    const { item, events } = shape.opened(call);
     const index = this.#writer.open(item);
     this.#running.set(call.callId, { index, call });
-    const place = { item_id: item.id, output_index: index };
-    this.#writer.write('response.mcp_call.in_progress', place);
-    if (call.arguments !== '')
-      this.#writer.write('response.mcp_call_arguments.delta', { ...place, delta: call.arguments });
-    this.#writer.write('response.mcp_call_arguments.done', { ...place, arguments: call.arguments });
+    this.#write(events, { item_id: item.id, output_index: index });
   }
 
   /** Whether the call's item is open. */
@@ -53,18 +38,12 @@ export class CallWriter {
   /** Closes the call's item with its outcome. */
   settle(callId: string, end: CallEnd): void {
     const running = this.#running.get(callId);
-    const server = running && this.#serverOf(running.call);
-    if (running === undefined || server === undefined) return;
+    const shape = running && shapeOf(this.#shownToolOf(running.call));
+    if (running === undefined || shape === undefined) return;
     this.#running.delete(callId);
     const { index, call } = running;
-    const failed = 'error' in end;
-    const item = {
-      ...mcpCall(call, server),
-      status: failed ? 'failed' : 'completed',
-      ...(failed ? { error: end.error } : { output: asText(end.output) }),
-    };
-    const place = { item_id: item.id, output_index: index };
-    this.#writer.write(`response.mcp_call.${failed ? 'failed' : 'completed'}`, place);
+    const { item, events } = shape.closed(call, end, this.#include);
+    this.#write(events, { item_id: item.id, output_index: index });
     this.#writer.close(index, item);
   }
 
@@ -75,8 +54,8 @@ export class CallWriter {
 
   /** Writes an approval request for an MCP call. */
   askApproval(call: PlacedCall): void {
-    const server = this.#serverOf(call);
-    if (server === undefined) return;
+    const server = this.#shownToolOf(call);
+    if (!isServerTool(server)) return;
     const item = {
       id: itemIdOf({ ...call, kind: 'mcpr' }),
       type: 'mcp_approval_request',
@@ -127,27 +106,12 @@ export class CallWriter {
     this.#writer.close(index, item);
   }
 
-  #serverOf({ callId }: PlacedCall): ServerTool | undefined {
-    const tool = this.#tools.of(callId);
-    return isServerTool(tool) && tool.hidden !== true ? tool : undefined;
+  #write(events: readonly ItemEvent[], place: JsonObject): void {
+    for (const { type, ...fields } of events) this.#writer.write(type, { ...place, ...fields });
   }
-}
 
-function mcpCall(call: PlacedCall, server: ServerTool) {
-  const item = {
-    id: itemIdOf({ ...call, kind: 'mcp' }),
-    type: 'mcp_call',
-    approval_request_id: call.gate ? itemIdOf({ ...call, kind: 'mcpr' }) : null,
-    server_label: server.label,
-    name: server.name,
-    arguments: call.arguments,
-    output: null,
-    error: null,
-  };
-  return item satisfies JsonObject;
-}
-
-/** A call's output as text. */
-export function asText(output: JsonValue): string {
-  return typeof output === 'string' ? output : JSON.stringify(output);
+  #shownToolOf({ callId }: PlacedCall): ExposedTool | undefined {
+    const tool = this.#tools.of(callId);
+    return tool === undefined || isHidden(tool) ? undefined : tool;
+  }
 }

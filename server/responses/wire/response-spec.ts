@@ -1,7 +1,13 @@
 import * as z from 'zod';
 import { isJsonObject, type JsonObject, omitUndefined, toJson } from '../../../protocol/json.ts';
 import type { CreateBody } from '../request/request-body.ts';
-import type { McpTool, RequestTool } from '../request/tool-schemas.ts';
+import {
+  BUILTIN_KINDS,
+  type BuiltinKind,
+  builtinKind,
+  type McpTool,
+  type RequestTool,
+} from '../request/tool-schemas.ts';
 
 /**
  * A tool of an MCP server: the server's label, the tool's name on the server, and `target`, which distinguishes servers
@@ -15,11 +21,14 @@ const serverTool = z.object({
 });
 export type ServerTool = z.infer<typeof serverTool>;
 
-/** A tool of the request itself: the client's function or custom tool, which the client knows as `name`. */
-const requestTool = z.object({ kind: z.enum(['function', 'custom']), name: z.string() });
+/** A tool of the client: a function or a custom tool, which the client knows as `name`. */
+const clientTool = z.object({ kind: z.enum(['function', 'custom']), name: z.string() });
+
+/** A built-in tool that the gateway runs. */
+const builtinTool = z.object({ builtin: z.enum(BUILTIN_KINDS), name: z.string() });
 
 /** A tool that is more than a function with its own name: what a name means that the model calls. */
-const exposedTool = z.union([requestTool, serverTool]);
+const exposedTool = z.union([clientTool, builtinTool, serverTool]);
 export type ExposedTool = z.infer<typeof exposedTool>;
 const toolsByName = z.record(z.string(), exposedTool);
 
@@ -85,7 +94,17 @@ export const OUTCOME_UNKNOWN =
 
 /** Whether the tool belongs to an MCP server. */
 export function isServerTool(tool: ExposedTool | undefined): tool is ServerTool {
-  return tool !== undefined && !('kind' in tool);
+  return tool !== undefined && 'label' in tool;
+}
+
+/** Whether the client runs the tool. */
+export function isClientTool(tool: ExposedTool | undefined): boolean {
+  return tool !== undefined && 'kind' in tool;
+}
+
+/** The built-in tool; `undefined` for other tools. */
+export function builtinOf(tool: ExposedTool | undefined): BuiltinKind | undefined {
+  return tool !== undefined && 'builtin' in tool ? tool.builtin : undefined;
 }
 
 /** Whether the tool is a custom tool of the client. */
@@ -93,11 +112,25 @@ export function isCustomTool(tool: ExposedTool | undefined): boolean {
   return tool !== undefined && 'kind' in tool && tool.kind === 'custom';
 }
 
+/** Whether the provider runs a built-in tool of the request. */
+export function passesBuiltins({ request, exposed }: ResponseSpec): boolean {
+  const tools = Array.isArray(request.tools) ? request.tools.filter(isJsonObject) : [];
+  const runHere = Object.values(exposed).map(builtinOf);
+  return tools.some(({ type }) => {
+    const kind = builtinKind(String(type));
+    return kind !== undefined && !runHere.includes(kind);
+  });
+}
+
 /** Whether both are the same tool: of the client by name, else of the same server and target. */
 export function isSameTool(one: ExposedTool | undefined, other: ExposedTool | undefined): boolean {
   if (one === undefined || other === undefined) return one === other;
   if (!isServerTool(one) || !isServerTool(other))
-    return isServerTool(one) === isServerTool(other) && one.name === other.name;
+    return (
+      isClientTool(one) === isClientTool(other) &&
+      builtinOf(one) === builtinOf(other) &&
+      one.name === other.name
+    );
   return (
     one.label === other.label &&
     one.name === other.name &&
@@ -124,7 +157,7 @@ export function toolNamed(exposed: Exposed, name: string): ExposedTool | undefin
 /** The name for the model of the client's function or custom tool. */
 export function modelNameOf(exposed: Exposed, name: string): string {
   const [known = name] =
-    Object.entries(exposed).find(([, tool]) => !isServerTool(tool) && tool.name === name) ?? [];
+    Object.entries(exposed).find(([, tool]) => isClientTool(tool) && tool.name === name) ?? [];
   return known;
 }
 
@@ -161,6 +194,8 @@ function describeTool(tool: RequestTool) {
     }
     case 'mcp':
       return describeServer(tool);
+    default:
+      return tool;
   }
 }
 

@@ -11,10 +11,11 @@ import type { ChartState } from '../../../machines/step.ts';
 import type { Delta } from '../../../protocol/effect.ts';
 import type { JournalEntry, RunEvent } from '../../../protocol/event.ts';
 import { CallTools } from '../gateway/call-tools.ts';
-import { asText, CallWriter, type PlacedCall } from './call-writer.ts';
+import { asText, type PlacedCall } from './call-shapes.ts';
+import { CallWriter } from './call-writer.ts';
 import { endingFor, publicError } from './response-ending.ts';
 import type { ResponseHead } from './response-object.ts';
-import { OUTCOME_UNKNOWN, RESPONSES, type ResponseSpec } from './response-spec.ts';
+import { OUTCOME_UNKNOWN, passesBuiltins, RESPONSES, type ResponseSpec } from './response-spec.ts';
 import { ResponseWriter, type WireEvent } from './response-writer.ts';
 import { toolListItem } from './tool-list.ts';
 import { TurnWriter } from './turn-writer.ts';
@@ -67,7 +68,9 @@ export class Translation {
     this.#spec = head.spec;
     this.#writer = new ResponseWriter(head, firstNumber);
     this.#tools = previous === undefined ? new CallTools() : previous.#tools;
-    this.#calls = new CallWriter(this.#writer, this.#tools);
+    const { include } = head.spec.request;
+    const included = Array.isArray(include) ? include : [];
+    this.#calls = new CallWriter(this.#writer, this.#tools, included);
     if (previous !== undefined) {
       this.#state = previous.#state;
       this.#turns = previous.#turns;
@@ -76,13 +79,12 @@ export class Translation {
       this.#deniedBefore = previous.#known().context.deniedCalls;
       for (const [callId, call] of previous.#open) this.#open.set(callId, call);
     }
-    const { include } = head.spec.request;
-    this.#sealed = Array.isArray(include) && include.includes('reasoning.encrypted_content');
+    this.#sealed = included.includes('reasoning.encrypted_content');
   }
 
-  /** A compaction of the provider comes before the turn's text, but is known only when the turn is complete. */
+  /** Compactions and calls of the provider come before the turn's text, but are known only when the turn is complete. */
   get #holdsTurns(): boolean {
-    return this.#spec.request.context_management != null;
+    return this.#spec.request.context_management != null || passesBuiltins(this.#spec);
   }
 
   /** Whether the response has ended. */

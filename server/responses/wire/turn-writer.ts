@@ -1,24 +1,33 @@
-import type { Item, Part } from '../../../protocol/item.ts';
+import type { Item, Part, ProviderItem } from '../../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import { textOf } from '../../../protocol/message.ts';
 import { compactionOf, isUpstreamCompaction } from '../compaction/compaction-items.ts';
 import { sealOpaque } from './opaque-seal.ts';
+import { prefixOf, writeProviderItem } from './provider-items.ts';
 import type { ResponseWriter } from './response-writer.ts';
-import { itemIdOf } from './wire-ids.ts';
+import { type ItemKind, itemIdOf } from './wire-ids.ts';
 
 /** Adjacent messages or adjacent reasoning of a turn, which are one item in the Responses API. */
-export type Block = { kind: 'message' | 'reasoning'; place: number; text: string; items: Item[] };
+type TextBlock = { kind: 'message' | 'reasoning'; place: number; text: string; items: Item[] };
+/** A call that the provider ran. */
+type ProviderBlock = { kind: 'provider'; prefix: ItemKind; place: number; item: ProviderItem };
+export type Block = TextBlock | ProviderBlock;
 
-/** The message and reasoning blocks of a turn, in order. Reasoning without text counts only if `sealed`. */
+/** The blocks of a turn, in order. Reasoning without text counts only if `sealed`. */
 export function blocksIn(items: readonly Item[], { sealed }: { sealed: boolean }): Block[] {
   const blocks: Block[] = [];
   const places = { message: 0, reasoning: 0 };
   for (const item of items) {
+    const prefix = prefixOf(item);
+    if (item.type === 'provider_item' && prefix !== undefined) {
+      const place = blocks.filter(block => block.kind === 'provider' && block.prefix === prefix).length;
+      blocks.push({ kind: 'provider', prefix, place, item });
+    }
     if (item.type !== 'message' && item.type !== 'reasoning') continue;
     const text = item.type === 'message' ? textOf(item) : item.text;
     if (text === '' && !(sealed && item.type === 'reasoning' && item.opaque !== undefined)) continue;
     const last = blocks.at(-1);
-    if (last?.kind === item.type) {
+    if (last !== undefined && last.kind !== 'provider' && last.kind === item.type) {
       last.text += text;
       last.items.push(item);
     } else {
@@ -37,7 +46,7 @@ function compactionsIn(items: readonly Item[]): JsonObject[] {
 }
 
 type Opened = {
-  kind: Block['kind'];
+  kind: TextBlock['kind'];
   id: string;
   index: number;
   streamed: string;
@@ -47,7 +56,8 @@ type Opened = {
 };
 
 /**
- * Writes the messages and reasoning of one turn, while it streams and when it is complete.
+ * Writes the messages and reasoning of one turn, while it streams and when it is complete, and the calls that the
+ * provider ran, when it is complete.
  *
  * T1 Streamed and unstreamed turns give the same items, ids and order.
  * T2 The deltas of an item add up to the final item. A failed attempt leaves its items as incomplete, because clients
@@ -76,7 +86,7 @@ export class TurnWriter {
   }
 
   /** Writes a piece of streamed text. */
-  take(kind: Block['kind'], text: string): void {
+  take(kind: TextBlock['kind'], text: string): void {
     const current = this.#opened[this.#at];
     if (current?.kind !== kind) {
       if (current?.kind === 'reasoning' && !this.#sealed && !current.closed)
@@ -108,7 +118,12 @@ export class TurnWriter {
     const blocks = blocksIn(items, { sealed: this.#sealed });
     const statusAt = (at: number) => (at === blocks.length - 1 ? last : 'completed');
     const streamed = [...this.#opened];
-    for (const [at, { kind, text, items: from }] of blocks.entries()) {
+    for (const [at, block] of blocks.entries()) {
+      if (block.kind === 'provider') {
+        this.#writeProvider(block);
+        continue;
+      }
+      const { kind, text, items: from } = block;
       // Reasoning without text was not streamed, so that the blocks after it have other places in the stream.
       const known = text === '' ? -1 : streamed.findIndex(opened => opened.kind === kind);
       const [opened = this.#open(kind)] = known === -1 ? [] : streamed.splice(known, 1);
@@ -127,7 +142,12 @@ export class TurnWriter {
     }
   }
 
-  #open(kind: Block['kind']): Opened {
+  #writeProvider({ prefix, place, item }: ProviderBlock): void {
+    const id = itemIdOf({ kind: prefix, runId: this.#runId, turn: this.#turn, place });
+    writeProviderItem(this.#writer, item, id);
+  }
+
+  #open(kind: TextBlock['kind']): Opened {
     const place = this.#opened.filter(opened => opened.kind === kind).length;
     const prefix = kind === 'message' ? 'msg' : 'rs';
     const id = itemIdOf({ kind: prefix, runId: this.#runId, turn: this.#turn, place, retry: this.#retry });

@@ -4,7 +4,7 @@
  * - an output item is `KIND_RUN_TURN_PLACE`, where PLACE counts the items of its kind in its turn from 0;
  * - an item of a turn's Nth retry is `KIND_RUN_TURN_PLACE_rN`, because items of failed attempts keep their ids.
  */
-type ItemKind = 'msg' | 'rs' | 'cmp' | 'fc' | 'ctc' | 'mcp' | 'mcpr' | 'mcpl';
+export type ItemKind = 'msg' | 'rs' | 'cmp' | 'fc' | 'ctc' | 'mcp' | 'mcpr' | 'mcpl' | 'ws' | 'fs' | 'ci';
 
 /**
  * The place of an output item. `turn` counts the run's completed turns from 1; tool lists have turn 0. `retry` is the
@@ -31,7 +31,9 @@ export function itemIdOf({ kind, runId, turn, place, retry = 0 }: ItemPlace): st
 /** Parses an output item id; `undefined` for any id that `itemIdOf` does not produce. */
 export function readItemId(id: string): ItemPlace | undefined {
   const [, kind, key, turn, place, retry = '0'] =
-    /^(msg|rs|cmp|fc|ctc|mcpr|mcpl|mcp)_([A-Za-z0-9]+)_(\d{1,9})_(\d{1,9})(?:_r(\d{1,9}))?$/.exec(id) ?? [];
+    /^(msg|rs|cmp|fc|ctc|mcpr|mcpl|mcp|ws|fs|ci)_([A-Za-z0-9]+)_(\d{1,9})_(\d{1,9})(?:_r(\d{1,9}))?$/.exec(
+      id,
+    ) ?? [];
   if (key === undefined) return undefined;
   const read = {
     ...{ kind: kind as ItemKind, runId: `run_${key}` },

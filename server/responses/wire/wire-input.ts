@@ -2,8 +2,9 @@ import { partsOfOutput } from '../../../adapters/turn/result-content.ts';
 import type { Item, Part, ToolCallItem } from '../../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
 import { compactionOf } from '../compaction/compaction-items.ts';
-import { asText } from './call-writer.ts';
+import { asText } from './call-shapes.ts';
 import { customCall } from './custom-call.ts';
+import { providerItem } from './provider-items.ts';
 import { type Exposed, isCustomTool, toolNamed } from './response-spec.ts';
 import { toolListItem } from './tool-list.ts';
 
@@ -65,7 +66,7 @@ function wireInput(item: Item, custom: ReadonlySet<string>): JsonObject[] {
       return [{ id, type: 'mcp_approval_response', approval_request_id: callId, approve, reason }];
     }
     case 'provider_item':
-      return [];
+      return [providerItem(item, item.id ?? '')].filter(wire => wire !== undefined);
   }
 }
 

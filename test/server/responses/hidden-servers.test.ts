@@ -201,10 +201,9 @@ it('a hidden tool has no name that a visible one came to have', () => {
   const server = (label: string, name: string, hidden = false) => ({
     ...{ label, hidden, target: label, config: undefined, asked: undefined, tools: [own(label, name)] },
   });
-  const { tools, exposed } = makeToolset(
-    [],
-    [server('vault', 'mcp_a_echo', true), server('a', 'echo'), server('b', 'echo')],
-  );
+  const { tools, exposed } = makeToolset([], {
+    servers: [server('vault', 'mcp_a_echo', true), server('a', 'echo'), server('b', 'echo')],
+  });
   const names = tools.map(({ name }) => name);
   expect(new Set(names).size).toBe(3);
   expect(exposed.mcp_a_echo).toMatchObject({ label: 'a', name: 'echo' });

@@ -286,6 +286,7 @@ describe('a configuration', () => {
         s: { transport, allowedTools: ['a'], tools: { a: { sideEffect: 'none', approval: true } } },
       },
       allowedServerUrls: [],
+      builtinTools: {},
     });
   });
 

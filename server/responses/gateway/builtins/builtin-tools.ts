@@ -1,0 +1,167 @@
+import type { ModelAdapter } from '../../../../protocol/adapter.ts';
+import type { Tool } from '../../../../protocol/tool.ts';
+import { invalid, type ResponsesError } from '../../api-error.ts';
+import {
+  type BuiltinKind,
+  type BuiltinTool,
+  builtinKindOf,
+  type CodeInterpreterTool,
+  type FileSearchTool,
+  isBuiltinTool,
+  type RequestTool,
+  type WebSearchTool,
+} from '../../request/tool-schemas.ts';
+import type { GatewayServers } from '../gateway-servers.ts';
+import type { BuiltinConfig } from './builtin-config.ts';
+import { codeInterpreter } from './code-interpreter.ts';
+import { FileIndex } from './file-index.ts';
+import { assertFilter, fileSearch } from './file-search.ts';
+import { type SearchWeb, searchEndpoint, searchOptionsOf, searchServer, webSearch } from './web-search.ts';
+
+/** A built-in tool that runs here. */
+export type OfferedBuiltin = { kind: BuiltinKind; tool: Tool };
+
+/**
+ * The built-in tools of requests, run as the configuration says. A tool marked `pass` is passed on to OpenAI's Responses
+ * API; with other providers it runs here, if the configuration says how.
+ */
+export class BuiltinTools {
+  readonly #config: BuiltinConfig;
+  readonly #servers: GatewayServers;
+  readonly #log: (line: string) => void;
+  readonly #indexes = new Map<string, FileIndex>();
+
+  constructor(config: BuiltinConfig, servers: GatewayServers, log: (line: string) => void) {
+    this.#config = config;
+    this.#servers = servers;
+    this.#log = log;
+  }
+
+  /** The built-in tools that the provider runs, as the request declares them. */
+  passed(tools: readonly RequestTool[], { provider }: Pick<ModelAdapter, 'provider'>): BuiltinTool[] {
+    return tools
+      .filter(isBuiltinTool)
+      .filter(tool => provider === 'openai-responses' && this.#config[builtinKindOf(tool)]?.pass === true);
+  }
+
+  /** Throws a `ResponsesError` for a built-in tool that is not configured, and for an option that it does not have. */
+  assertSupported(tools: readonly RequestTool[], adapter: Pick<ModelAdapter, 'provider'>): void {
+    const passed = this.passed(tools, adapter);
+    for (const [at, tool] of tools.entries()) {
+      if (!isBuiltinTool(tool) || passed.includes(tool)) continue;
+      this.#assertConfigured(tool, `tools[${at}]`);
+      if (tool.type === 'file_search') this.#assertFileSearch(tool, `tools[${at}]`);
+      else if (tool.type === 'code_interpreter') assertCodeInterpreter(tool, `tools[${at}]`);
+      else assertWebSearch(tool, `tools[${at}]`);
+    }
+  }
+
+  /**
+   * The built-in tools of a request that run here, after `assertSupported`. Throws a `ResponsesError` for an option that
+   * the MCP server of a search does not have.
+   */
+  async open(
+    tools: readonly RequestTool[],
+    adapter: Pick<ModelAdapter, 'provider'>,
+  ): Promise<OfferedBuiltin[]> {
+    const passed = this.passed(tools, adapter);
+    const offered: OfferedBuiltin[] = [];
+    for (const [at, tool] of tools.entries()) {
+      if (!isBuiltinTool(tool) || passed.includes(tool)) continue;
+      offered.push({ kind: builtinKindOf(tool), tool: await this.#make(tool, `tools[${at}]`) });
+    }
+    return offered;
+  }
+
+  /** Frees the indexes of files. */
+  close(): void {
+    for (const index of this.#indexes.values()) index.close();
+  }
+
+  async #make(tool: BuiltinTool, place: string): Promise<Tool> {
+    const { code_interpreter: code } = this.#config;
+    if (tool.type === 'file_search')
+      return fileSearch(
+        tool,
+        tool.vector_store_ids.map(name => this.#indexOf(name)),
+      );
+    if (tool.type === 'code_interpreter') {
+      if (code?.sandbox === undefined) throw notConfigured(tool, place);
+      return codeInterpreter(code.sandbox);
+    }
+    return webSearch(tool, await this.#searchFor(tool, place));
+  }
+
+  async #searchFor(tool: WebSearchTool, place: string): Promise<SearchWeb> {
+    const { server, endpoint } = this.#config.web_search ?? {};
+    if (endpoint !== undefined) return searchEndpoint(endpoint);
+    if (server === undefined) throw notConfigured(tool, place);
+    const open = async () => await this.#servers.findTool(server.label, server.tool);
+    const options = Object.keys(searchOptionsOf(tool));
+    if (options.length > 0) {
+      const { properties } = (await open()).inputSchema;
+      const missing = options.find(option => !Object.hasOwn(Object(properties), option));
+      if (missing !== undefined)
+        throw refuse(`${place}.${missing === 'allowed_domains' ? 'filters' : missing}`);
+    }
+    return searchServer(open);
+  }
+
+  #assertConfigured(tool: BuiltinTool, place: string): void {
+    const { web_search: web, file_search: files, code_interpreter: code } = this.#config;
+    const isReady = {
+      web_search: web?.server !== undefined || web?.endpoint !== undefined,
+      file_search: files?.stores !== undefined,
+      code_interpreter: code?.sandbox !== undefined,
+    };
+    if (!isReady[builtinKindOf(tool)]) throw notConfigured(tool, place);
+  }
+
+  #assertFileSearch({ vector_store_ids, filters, ranking_options }: FileSearchTool, place: string): void {
+    for (const [at, name] of vector_store_ids.entries()) {
+      if (Object.hasOwn(this.#config.file_search?.stores ?? {}, name)) continue;
+      throw invalid(
+        `${place}.vector_store_ids[${at}]`,
+        'vector_store_not_found',
+        `Vector store with id '${name}' not found.`,
+      );
+    }
+    if (ranking_options?.hybrid_search != null) throw refuse(`${place}.ranking_options.hybrid_search`);
+    if (filters != null) assertFilter(filters, `${place}.filters`);
+  }
+
+  #indexOf(name: string): FileIndex {
+    const known = this.#indexes.get(name);
+    if (known !== undefined) return known;
+    const index = new FileIndex(this.#config.file_search?.stores?.[name]?.folders ?? [], this.#log);
+    this.#indexes.set(name, index);
+    return index;
+  }
+}
+
+function assertWebSearch(tool: WebSearchTool, place: string): void {
+  if (tool.external_web_access === false) throw refuse(`${place}.external_web_access`);
+  if (tool.search_content_types?.includes('image')) throw refuse(`${place}.search_content_types`);
+}
+
+/** Each call is a process of its own, so there is nothing to name a container or put files into. */
+function assertCodeInterpreter({ container }: CodeInterpreterTool, place: string): void {
+  if (typeof container === 'string') throw refuse(`${place}.container`);
+  for (const option of ['file_ids', 'memory_limit', 'network_policy'] as const) {
+    const value = container[option];
+    if (value != null && !(Array.isArray(value) && value.length === 0))
+      throw refuse(`${place}.container.${option}`);
+  }
+}
+
+function notConfigured({ type }: BuiltinTool, place: string): ResponsesError {
+  return invalid(
+    `${place}.type`,
+    'unsupported_tool',
+    `The built-in tool "${type}" is not available with this model on this server.`,
+  );
+}
+
+function refuse(param: string): ResponsesError {
+  return invalid(param, 'unsupported_parameter', `'${param}' is not supported by this server.`);
+}

@@ -1,0 +1,169 @@
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
+import type { BuiltinKind } from '../request/tool-schemas.ts';
+import { builtinOf, type ExposedTool, isServerTool } from './response-spec.ts';
+import { type ItemKind, itemIdOf } from './wire-ids.ts';
+
+/** A call and its place among the calls of its turn. */
+export type PlacedCall = {
+  runId: string;
+  turn: number;
+  place: number;
+  callId: string;
+  name: string;
+  /** The JSON text that the model wrote. */
+  arguments: string;
+  gate: boolean;
+};
+
+/** The outcome of a call. */
+export type CallEnd = { output: JsonValue } | { error: string };
+
+/** An event about an item, without the item's id and place. */
+export type ItemEvent = JsonObject & { type: string };
+type Item = JsonObject & { id: string };
+
+/** How a call that the gateway runs appears: as it begins, and as it ends. `include` is the request's. */
+export type CallShape = {
+  opened(call: PlacedCall): { item: Item; events: ItemEvent[] };
+  closed(call: PlacedCall, end: CallEnd, include: readonly JsonValue[]): { item: Item; events: ItemEvent[] };
+};
+
+/** The shape of the calls of a tool; `undefined` for tools that the client runs. */
+export function shapeOf(tool: ExposedTool | undefined): CallShape | undefined {
+  if (isServerTool(tool)) return mcpShape(tool);
+  const builtin = builtinOf(tool);
+  return builtin === undefined ? undefined : BUILTIN_SHAPES[builtin];
+}
+
+function mcpShape({ label, name }: { label: string; name: string }): CallShape {
+  const itemOf = (call: PlacedCall) => ({
+    id: itemIdOf({ ...call, kind: 'mcp' }),
+    type: 'mcp_call',
+    approval_request_id: call.gate ? itemIdOf({ ...call, kind: 'mcpr' }) : null,
+    server_label: label,
+    name,
+    arguments: call.arguments,
+    output: null,
+    error: null,
+  });
+  return {
+    opened: call => ({
+      item: { ...itemOf(call), status: 'in_progress', arguments: '' },
+      events: [
+        { type: 'response.mcp_call.in_progress' },
+        ...deltaOf('response.mcp_call_arguments.delta', call.arguments),
+        { type: 'response.mcp_call_arguments.done', arguments: call.arguments },
+      ],
+    }),
+    closed: (call, end) => {
+      const status = 'error' in end ? 'failed' : 'completed';
+      const outcome = 'error' in end ? { error: end.error } : { output: asText(end.output) };
+      return {
+        item: { ...itemOf(call), status, ...outcome },
+        events: [{ type: `response.mcp_call.${status}` }],
+      };
+    },
+  };
+}
+
+const BUILTIN_SHAPES: Readonly<Record<BuiltinKind, CallShape>> = {
+  web_search: builtinShape('web_search_call', 'ws', 'searching', {
+    begin: call => ({ action: searchOf(call) }),
+    end: (call, output, include) => {
+      const sources = resultsIn(output).flatMap(({ url }) =>
+        typeof url === 'string' ? [{ type: 'url', url }] : [],
+      );
+      const isWanted = include.includes('web_search_call.action.sources');
+      return { action: { ...searchOf(call), ...(isWanted ? { sources } : {}) } };
+    },
+  }),
+  file_search: builtinShape('file_search_call', 'fs', 'searching', {
+    begin: call => ({ queries: [textIn(call, 'query')], results: null }),
+    end: (call, output, include) => ({
+      queries: [textIn(call, 'query')],
+      results: include.includes('file_search_call.results') ? resultsIn(output) : null,
+    }),
+  }),
+  code_interpreter: builtinShape('code_interpreter_call', 'ci', 'interpreting', {
+    begin: call => ({ code: textIn(call, 'code'), container_id: containerOf(call), outputs: null }),
+    end: (call, output, include) => {
+      const logs = isJsonObject(output) && typeof output.logs === 'string' ? output.logs : '';
+      const isWanted = include.includes('code_interpreter_call.outputs');
+      return {
+        code: textIn(call, 'code'),
+        container_id: containerOf(call),
+        outputs: isWanted ? [{ type: 'logs', logs }] : null,
+      };
+    },
+    opening: { code: '' },
+    written: call => [
+      ...deltaOf('response.code_interpreter_call_code.delta', textIn(call, 'code')),
+      { type: 'response.code_interpreter_call_code.done', code: textIn(call, 'code') },
+    ],
+  }),
+};
+
+/** OpenAI has no event for a built-in call that failed: its item says so. */
+function builtinShape(
+  type: string,
+  kind: ItemKind,
+  working: string,
+  parts: {
+    begin(call: PlacedCall): JsonObject;
+    end(call: PlacedCall, output: JsonValue, include: readonly JsonValue[]): JsonObject;
+    opening?: JsonObject;
+    written?(call: PlacedCall): ItemEvent[];
+  },
+): CallShape {
+  const headOf = (call: PlacedCall, status: string) => ({ id: itemIdOf({ ...call, kind }), type, status });
+  return {
+    opened: call => ({
+      item: { ...headOf(call, 'in_progress'), ...parts.begin(call), ...parts.opening },
+      events: [
+        { type: `response.${type}.in_progress` },
+        ...(parts.written?.(call) ?? []),
+        { type: `response.${type}.${working}` },
+      ],
+    }),
+    closed: (call, end, include) =>
+      'error' in end
+        ? { item: { ...headOf(call, 'failed'), ...parts.begin(call) }, events: [] }
+        : {
+            item: { ...headOf(call, 'completed'), ...parts.end(call, end.output, include) },
+            events: [{ type: `response.${type}.completed` }],
+          },
+  };
+}
+
+function searchOf(call: PlacedCall): JsonObject {
+  return { type: 'search', query: textIn(call, 'query') };
+}
+
+function containerOf(call: PlacedCall): string {
+  return itemIdOf({ ...call, kind: 'ci' }).replace(/^ci_/, 'cntr_');
+}
+
+function deltaOf(type: string, delta: string): ItemEvent[] {
+  return delta === '' ? [] : [{ type, delta }];
+}
+
+/** A text among the arguments; empty if the model did not write it. */
+function textIn({ arguments: written }: PlacedCall, field: string): string {
+  try {
+    const value: JsonValue = JSON.parse(written);
+    const text = isJsonObject(value) ? value[field] : undefined;
+    return typeof text === 'string' ? text : '';
+  } catch {
+    return '';
+  }
+}
+
+function resultsIn(output: JsonValue): JsonObject[] {
+  const results = isJsonObject(output) ? output.results : undefined;
+  return Array.isArray(results) ? results.filter(isJsonObject) : [];
+}
+
+/** A call's output as text. */
+export function asText(output: JsonValue): string {
+  return typeof output === 'string' ? output : JSON.stringify(output);
+}
