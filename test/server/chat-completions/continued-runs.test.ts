@@ -11,25 +11,26 @@ import { calling, Gateway, type Resource } from '../../support/responses/gateway
 const TOOLS = [{ type: 'function', function: { name: 'ask', parameters: { type: 'object' } } }];
 const GO = { role: 'user', content: 'go' };
 
+const SCRIPTS = {
+  ask: [{ text: 'Wait.', ...calling('ask', { n: 1 }) }, calling('ask', { n: 2 }), { text: 'Asked.' }],
+  both: [
+    calling('echo', { text: 'hidden' }),
+    {
+      toolCalls: [
+        { name: 'echo', arguments: { text: 'again' } },
+        { name: 'ask', arguments: {} },
+      ],
+    },
+    { text: 'Both.' },
+  ],
+};
+
 let gateway: Gateway;
 
 beforeAll(() => {
-  gateway = new Gateway(
-    {
-      ask: [{ text: 'Wait.', ...calling('ask', { n: 1 }) }, calling('ask', { n: 2 }), { text: 'Asked.' }],
-      both: [
-        calling('echo', { text: 'hidden' }),
-        {
-          toolCalls: [
-            { name: 'echo', arguments: { text: 'again' } },
-            { name: 'ask', arguments: {} },
-          ],
-        },
-        { text: 'Both.' },
-      ],
-    },
-    { config: folder => ({ mcp_servers: { desk: folder.server({ hidden: true }) } }) },
-  );
+  gateway = new Gateway(SCRIPTS, {
+    config: folder => ({ mcp_servers: { desk: folder.server({ hidden: true }) } }),
+  });
 });
 afterAll(() => gateway.close());
 
@@ -98,6 +99,17 @@ describe('a request that answers the calls of a response', () => {
     const next = messageOf(await complete(gateway, { model: 'ask', tools: TOOLS, messages }));
     expect(next.tool_calls).toHaveLength(1);
     expect(await runs()).toBe(before + 1);
+  });
+
+  it('continues its run after a restart of the server', async () => {
+    const first = await ask('ask');
+    const before = await runs();
+    const next = new Gateway(SCRIPTS, { store: gateway.store });
+    const messages = [GO, ...answered(first)];
+    const second = messageOf(await complete(next, { model: 'ask', tools: TOOLS, messages }));
+    expect(second.tool_calls).toMatchObject([{ function: { arguments: '{"n":2}' } }]);
+    expect(await runs()).toBe(before);
+    await next.close();
   });
 
   it('sent again goes on in a copy of the run', async () => {
