@@ -171,6 +171,12 @@ const chatBody = z.looseObject({
   max_completion_tokens: maybe(z.number()),
   reasoning_effort: maybe(z.string()),
   verbosity: maybe(z.string()),
+  web_search_options: maybe(
+    z.object({
+      search_context_size: maybe(z.string()),
+      user_location: maybe(z.object({ approximate: object })),
+    }),
+  ),
   stop: maybe(stop),
   seed: maybe(z.int()),
   logit_bias: maybe(bias),
@@ -192,7 +198,6 @@ const UNSUPPORTED: Readonly<Record<string, (value: unknown) => boolean>> = {
   top_logprobs: value => value === 0,
   modalities: value => Array.isArray(value) && value.every(kind => kind === 'text'),
   audio: () => false,
-  web_search_options: () => false,
   moderation: () => false,
   functions: () => false,
   function_call: () => false,

@@ -28,7 +28,10 @@ function chatName(param: string, { body, input }: Request): string {
     const at = input.flatMap(({ at, items }) => items.map(() => at))[Number(place)] ?? 0;
     return `messages[${at}]${rest}`;
   }
-  if (list === 'tools') return `tools[${place}].${body.tools?.[Number(place)]?.type}${rest}`;
+  if (list === 'tools') {
+    const tool = body.tools?.[Number(place)];
+    return tool === undefined ? 'web_search_options' : `tools[${place}].${tool.type}${rest}`;
+  }
   const [pattern, name] = NAMES.find(([known]) => known.test(param)) ?? [];
   return pattern === undefined || name === undefined ? param : param.replace(pattern, name);
 }

@@ -11,7 +11,7 @@ export function createBodyOf(body: ChatBody, input: readonly JsonObject[]): Json
   return {
     ...body.same,
     input: [...input],
-    tools: (body.tools ?? []).map(toolOf),
+    tools: [...(body.tools ?? []).map(toolOf), ...webSearchOf(body)],
     tool_choice: choiceOf(body.tool_choice),
     max_output_tokens: body.max_completion_tokens ?? body.max_tokens ?? null,
     text: { format: formatOf(body.response_format), verbosity: body.verbosity ?? null },
@@ -27,6 +27,14 @@ function toolOf(tool: ChatTool): JsonObject {
   const { grammar } = isJsonObject(format) ? format : {};
   const flat = isJsonObject(grammar) ? { ...grammar, type: 'grammar' } : (format ?? null);
   return { ...custom, format: flat, type: 'custom' };
+}
+
+/** The built-in tool that `web_search_options` stands for. It comes after the tools of the request. */
+function webSearchOf({ web_search_options: options }: ChatBody): JsonObject[] {
+  if (options == null) return [];
+  const { search_context_size = null, user_location: place } = options;
+  const location = place == null ? null : { ...place.approximate, type: 'approximate' };
+  return [{ type: 'web_search', search_context_size, user_location: location }];
 }
 
 function choiceOf(choice: ChatToolChoice | null | undefined): JsonValue {

@@ -232,7 +232,7 @@ describe('a request is refused', () => {
     ['logprobs', 'unsupported_parameter', { logprobs: true }],
     ['modalities', 'unsupported_parameter', { modalities: ['text', 'audio'] }],
     ['audio', 'unsupported_parameter', { audio: { voice: 'alloy', format: 'mp3' } }],
-    ['web_search_options', 'unsupported_parameter', { web_search_options: {} }],
+    ['web_search_options', 'unsupported_tool', { web_search_options: {} }],
     ['functions', 'unsupported_parameter', { functions: [] }],
     ['function_call', 'unsupported_parameter', { function_call: 'auto' }],
     ['stop', 'unsupported_parameter', { model: 'openai:any', stop: 'END' }],
