@@ -30,6 +30,7 @@ beforeAll(() => {
     },
     {
       clock: fastHost,
+      hiddenWaitMs: 2_000_000,
       config: folder => ({
         mcp_servers: { desk: folder.server({ hidden: true, tools: { die: { side_effect: 'once' } } }) },
       }),
