@@ -30,7 +30,8 @@ export function createMessagesApi(service: ResponsesService, log: (line: string)
     add: app => addRoutes(app, service),
     answerError(c, thrown) {
       const { status, body, reported } = describeMessageError(thrown, requestIdOf(c));
-      if (!reported) log(`${c.req.method} failed: ${thrown.stack ?? thrown.message}`);
+      if (!reported)
+        log(`Request ${requestIdOf(c)} (${c.req.method}) failed: ${thrown.stack ?? thrown.message}`);
       setErrorHeaders(c, status);
       return c.json(body, status as ContentfulStatusCode);
     },

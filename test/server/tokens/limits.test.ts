@@ -132,6 +132,24 @@ describe('tokens', () => {
     expect((await tomorrow.send(A)).status).toBe(200);
   });
 
+  test.each([
+    ['/v1/chat/completions', { error: { code: 'rate_limit_exceeded' } }],
+    ['/v1/messages', { type: 'error', error: { type: 'rate_limit_error' } }],
+  ])('count for %s too, whose errors have their own form', async (path, expected) => {
+    const { gateway, host, send } = makeGateway({ limits: { tokens_per_day: 100 } });
+    expect((await send(A)).status).toBe(200);
+    const body = { model: 'fast', max_tokens: 10, messages: [{ role: 'user', content: 'go' }] };
+    const asking = gateway.app.request(`http://127.0.0.1:4100${path}`, {
+      method: 'POST',
+      headers: { host: '127.0.0.1:4100', 'content-type': 'application/json', ...A },
+      body: JSON.stringify(body),
+    });
+    const answer = await host.settle(Promise.resolve(asking));
+    expect(answer.status).toBe(429);
+    expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
+    expect(await answer.json()).toMatchObject(expected);
+  });
+
   test('of continued, forked and recovered responses count once', async () => {
     const host = new ManualHost({ now: Date.UTC(2026, 5, 1, 12, 0) });
     const { send, store } = makeGateway({ host });

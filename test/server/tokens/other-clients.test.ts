@@ -260,6 +260,28 @@ describe.each(STRANGERS)('to %s, what anna made does not exist:', name => {
     expect(await read(real, id)).toEqual(await read(none, absent(id)));
     expect((await gateway.store.list()).length).toBe(before + 2);
   });
+
+  it('as the tool call of a message', async () => {
+    const messages = [{ role: 'user', content: `Tell of a ${SECRET}.` }];
+    const tools = [{ name: 'ask', input_schema: { type: 'object' } }];
+    const send = (who: Name, more: object[]) =>
+      request(who, 'POST', '/v1/messages', {
+        ...{ model: 'asks', max_tokens: 100, tools },
+        messages: [...messages, ...more],
+      });
+    type Message = { content: { type: string; id: string }[] };
+    const { content } = (await (await send('anna', [])).json()) as Message;
+    const id = content.find(({ type }) => type === 'tool_use')?.id ?? '';
+    const history = (as: string) => [
+      { role: 'assistant', content: content.map(block => (block.id === id ? { ...block, id: as } : block)) },
+      { role: 'user', content: [{ type: 'tool_result', tool_use_id: as, content: 'Yes.' }] },
+    ];
+    const before = (await gateway.store.list()).length;
+    const [real, none] = [await send(name, history(id)), await send(name, history(absent(id)))];
+    expect(real.status).toBe(200);
+    expect(await read(real, id)).toEqual(await read(none, absent(id)));
+    expect((await gateway.store.list()).length).toBe(before + 2);
+  });
 });
 
 describe('clients with the same labels', () => {
