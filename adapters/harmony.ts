@@ -6,6 +6,7 @@ import { completionsBody, readCompletion, readCompletionStream } from './harmony
 import { PROVIDER } from './harmony/kept.ts';
 import { prepareHarmony } from './harmony/over-grpc.ts';
 import { promptText } from './harmony/prompt-text.ts';
+import { RecentTokens } from './harmony/recent-tokens.ts';
 import { renderPrompt } from './harmony/render.ts';
 import { type ConnectionOptions, connector } from './http/connection.ts';
 import type { ProviderContext } from './http/provider-errors.ts';
@@ -57,12 +58,13 @@ export function harmony(options: HarmonyOptions): ModelAdapter {
       context,
     });
   if (transportOf(options) === 'grpc') {
+    const recent = new RecentTokens();
     return grpcAdapter({
       endpoint: { provider: PROVIDER, baseURLVariable: BASE_URL_VARIABLE, keyVariable: KEY_VARIABLE },
       capabilities: { ...CAPABILITIES, structuredOutput: 'native' },
       connection: options,
       prepare: (request, context, providerOptions) =>
-        prepareHarmony(promptFor(request, context), request, context, providerOptions),
+        prepareHarmony(promptFor(request, context), request, context, providerOptions, recent),
     });
   }
   return singleTurnAdapter({

@@ -1,10 +1,12 @@
 import { loadPeer } from '../grpc/load-peer.ts';
 import type { ProviderContext } from '../http/provider-errors.ts';
+import { RecentTokens } from './recent-tokens.ts';
 import { type Piece, TOKEN_IDS, type TokenName } from './tokens.ts';
 
 /** Converts prompts to token ids and token ids to the pieces of a reply. */
 export type HarmonyEncoding = {
-  encode(pieces: readonly Piece[]): number[];
+  /** Texts in `recent` are not encoded again. */
+  encode(pieces: readonly Piece[], recent?: RecentTokens): number[];
   /** Creates a decoder for one reply. */
   decoder(): TokenDecoder;
 };
@@ -23,16 +25,19 @@ export async function loadEncoding(context: ProviderContext): Promise<HarmonyEnc
       ]),
     context,
   );
+  const plainTokens = (text: string): number[] => {
+    const ids: number[] = [];
+    for (const part of cutRuns(text)) {
+      for (const id of encode(part, { disallowedSpecial: NONE })) ids.push(id);
+    }
+    return ids;
+  };
   return {
-    encode(pieces) {
+    encode(pieces, recent = new RecentTokens()) {
       const ids: number[] = [];
       for (const piece of pieces) {
-        if ('token' in piece) ids.push(TOKEN_IDS[piece.token]);
-        else {
-          for (const part of cutRuns(piece.text)) {
-            for (const id of encode(part, { disallowedSpecial: NONE })) ids.push(id);
-          }
-        }
+        const tokens = 'token' in piece ? [TOKEN_IDS[piece.token]] : recent.of(piece.text, plainTokens);
+        for (const id of tokens) ids.push(id);
       }
       return ids;
     },

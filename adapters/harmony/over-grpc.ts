@@ -3,21 +3,23 @@ import type { ModelRequest } from '../../protocol/turn.ts';
 import type { PreparedCall } from '../grpc/adapter.ts';
 import type { ProviderContext } from '../http/provider-errors.ts';
 import { loadEncoding } from './encoding.ts';
+import type { RecentTokens } from './recent-tokens.ts';
 import { HarmonyReply } from './reply.ts';
 import { type Piece, STOP_TOKENS, TOKEN_IDS } from './tokens.ts';
 
-/** Encodes a prompt for vLLM's gRPC API. */
+/** Encodes a prompt for vLLM's gRPC API. Texts in `recent` are not encoded again. */
 export async function prepareHarmony(
   pieces: readonly Piece[],
   request: ModelRequest,
   context: ProviderContext,
   options: JsonObject,
+  recent: RecentTokens,
 ): Promise<PreparedCall> {
   const encoding = await loadEncoding(context);
   const decoder = encoding.decoder();
   const reply = new HarmonyReply();
   return {
-    tokens: encoding.encode(pieces),
+    tokens: encoding.encode(pieces, recent),
     stopTokens: STOP_TOKENS.map(name => TOKEN_IDS[name]),
     ...(request.output ? { constraint: { structural_tag: finalAnswerTag(request.output.schema) } } : {}),
     options,

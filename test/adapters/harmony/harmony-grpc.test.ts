@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { cutRuns, loadEncoding } from '../../../adapters/harmony/encoding.ts';
+import { RecentTokens } from '../../../adapters/harmony/recent-tokens.ts';
 import { HarmonyReply } from '../../../adapters/harmony/reply.ts';
 import type { Piece } from '../../../adapters/harmony/tokens.ts';
 import { type HarmonyOptions, harmony } from '../../../adapters/harmony.ts';
@@ -88,6 +89,20 @@ describe('a prompt as token ids', () => {
     expect(encode([{ text }]).length).toBeGreaterThan(1_000);
     const usual = 'An ordinary text, with spaces.\n\n'.repeat(100);
     expect(cutRuns(usual)).toEqual([usual]);
+  });
+});
+
+describe('the tokens of recent texts', () => {
+  test('are the same as new ones, encoded once, and forgotten when there are too many', () => {
+    const encoded: string[] = [];
+    const encode = (text: string) => {
+      encoded.push(text.slice(0, 1));
+      return [text.length];
+    };
+    const recent = new RecentTokens(200);
+    const [a, b, c] = ['a', 'b', 'c'].map(letter => letter.repeat(90));
+    for (const text of [a, b, a, c, a, b]) expect(recent.of(text ?? '', encode)).toEqual([90]);
+    expect(encoded).toEqual(['a', 'b', 'c', 'b']);
   });
 });
 
