@@ -23,7 +23,8 @@ export type ForkMessage = CommandOptions & { message?: string | readonly Item[] 
  * original run may have performed it, or may still do so. The call keeps its idempotency key. The fork of a
  * sub-agent's run has no parent. The message, if given, is the fork's last entry and part of the same commit.
  *
- * Throws `input-invalid` if `at` is not an entry of the run or the message is invalid; `run-ended` for a message to
+ * `options.runId` is the id of the new run, by default a random one. Throws `run-exists` if it is taken;
+ * `input-invalid` if `at` is not an entry of the run or the message is invalid; `run-ended` for a message to
  * a fork that has ended; `refused` for a run that came from another store, and if a call still has to run whose
  * input was redacted; `run-unknown`.
  */
@@ -31,13 +32,13 @@ export async function forkRun(
   { store, host }: { store: Store; host: Host },
   runId: string,
   at: number,
-  { message, by }: ForkMessage = {},
+  { message, by, runId: forkId = host.newId('run') }: ForkMessage & { runId?: string } = {},
 ): Promise<{ runId: string; loaded: LoadedRun }> {
   const entries = await readFromStart(store, runId, 'Fork');
   assertReadable(runId, entries[0].event);
   assertEntry(at, entries.length, runId);
   const { parent: _, ...original } = entries[0].event;
-  const started = { ...original, runId: host.newId('run'), forkOf: { runId, at } };
+  const started = { ...original, runId: forkId, forkOf: { runId, at } };
   const end = entries
     .slice(1, at)
     .reduce((state, entry) => foldEntry(state, entry, runId), beginFold(started));

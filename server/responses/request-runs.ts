@@ -37,6 +37,7 @@ import {
   isSameTool,
   isServerTool,
   RESPONSES,
+  type RequestKey,
   type ResponseSpec,
   toolNamed,
   withoutSecrets,
@@ -65,6 +66,8 @@ export type ModelRequest = {
   /** See `ResponseSpec`. */
   compacts?: true;
   chain?: UnstoredChain;
+  /** The request's key, and the id of the run that it may start or fork. */
+  once?: { key: RequestKey; runId: string };
 };
 
 type Prepared = Equipment & ModelRequest & { used: Exposed };
@@ -111,7 +114,7 @@ export class RequestRuns {
   ): Promise<LiveResponse> {
     const { host } = this.#options;
     const { body, model } = request;
-    const runId = host.newId('run');
+    const runId = request.once?.runId ?? host.newId('run');
     const isStored = body.store !== false;
     const store = isStored ? this.#options.store : memory();
     const before = continues?.runId;
@@ -152,7 +155,8 @@ export class RequestRuns {
     this.#options.agents.assertReadable(known.state.context.transcript, request.model);
     const source = (await this.#library.storeOf(known.runId)) ?? this.#options.store;
     const isStored = this.#library.isStored(known.runId);
-    const { runId, state } = forkAt === undefined ? known : await this.#fork(source, known.runId, forkAt);
+    const { runId, state } =
+      forkAt === undefined ? known : await this.#fork(source, known.runId, forkAt, request.once?.runId);
     const { toolCalls, turns } = state.context;
     const { limited, overBudget, left } = limitApprovals(verdicts, mostToolCalls(body));
     const onlyApproves = messages.length === 0 && verdicts.every(({ type }) => type === 'approval');
@@ -182,8 +186,9 @@ export class RequestRuns {
     return this.#follow(run, span, { ...request, from: span.from, isStored, close });
   }
 
-  async #fork(store: Store, source: string, at: number) {
-    const { runId, loaded } = await forkRun({ store, host: this.#options.host }, source, at);
+  async #fork(store: Store, source: string, at: number, forkId?: string) {
+    const { host } = this.#options;
+    const { runId, loaded } = await forkRun({ store, host }, source, at, omitUndefined({ runId: forkId }));
     if (!this.#library.isStored(source)) this.#library.rememberUnstored(runId, store);
     return { runId, state: loaded.state };
   }
@@ -286,7 +291,7 @@ export class RequestRuns {
 
 /** The spec of a request that starts a run. */
 function describeRequest(
-  { body, model, caller, providerOptions, compacts }: ModelRequest,
+  { body, model, caller, providerOptions, compacts, once }: ModelRequest,
   { exposed }: Toolset,
 ): ResponseSpec {
   const { name, labels } = caller;
@@ -299,7 +304,7 @@ function describeRequest(
     messages: [],
     lists: [],
     turnsBefore: 0,
-    ...omitUndefined({ providerOptions, compacts }),
+    ...omitUndefined({ providerOptions, compacts, key: once?.key }),
   };
 }
 

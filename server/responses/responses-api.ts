@@ -1,6 +1,6 @@
 import type { Hono } from 'hono';
 import * as z from 'zod';
-import { isJsonObject } from '../../protocol/json.ts';
+import { isJsonObject, omitUndefined } from '../../protocol/json.ts';
 import type { MountedApi } from '../app.ts';
 import { readBody } from '../read-body.ts';
 import type { RunsEnv } from '../runs-env.ts';
@@ -34,11 +34,13 @@ export function createResponsesApi(options: ResponsesServiceOptions): ResponsesA
 function addRoutes(app: Hono<RunsEnv>, service: ResponsesService): void {
   app.post('/v1/responses', async c => {
     const value = await readBody(c.req.raw, z.unknown(), c.get('requestLimits'));
-    const live = await service.create(value, c.get('caller'));
+    const caller = c.get('caller');
+    const key = c.req.header('idempotency-key');
+    const live = await service.create(value, caller, undefined, omitUndefined({ key }));
     if (isJsonObject(value) && value.stream === true) return respondWithEvents(c, live, RESPONSE_EVENTS);
     if (isJsonObject(value) && value.background === true) {
       live.leave();
-      return c.json(live.response);
+      return c.json(await service.retrieve(live.id, caller));
     }
     return c.json(await finishedResponse(c, live));
   });

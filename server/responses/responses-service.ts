@@ -1,6 +1,7 @@
 import { type Host, sleep } from '../../engine/driver/host.ts';
 import { appendEvidence } from '../../engine/journal/append-evidence.ts';
 import { hasEnded } from '../../engine/journal/load-run.ts';
+import { EngineError } from '../../protocol/error.ts';
 import { type JsonObject, omitUndefined, toJson } from '../../protocol/json.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import { nonDrivingStore } from '../../stores/non-driving-store.ts';
@@ -15,14 +16,16 @@ import type { GatewayConfig } from './gateway/gateway-config.ts';
 import { KeyedMutex } from './keyed-mutex.ts';
 import type { LiveResponse } from './live/live-response.ts';
 import { LiveResponses } from './live/live-responses.ts';
+import { findAnswered } from './once/find-answered.ts';
+import { readRequestKey } from './once/request-key.ts';
 import { recordedUsage } from './recorded-usage.ts';
 import { planRequest, readRequest } from './request/plan-request.ts';
 import { transcriptFor, transcriptUpTo } from './request/plan-transcript.ts';
 import { type CreateBody, readCreateBody } from './request/request-body.ts';
-import { RequestRuns } from './request-runs.ts';
+import { type ModelRequest, RequestRuns } from './request-runs.ts';
 import { type FoundResponse, ResponseLibrary, translateResponse } from './response-library.ts';
 import { UnstoredChain } from './socket/unstored-chain.ts';
-import { RESPONSES } from './wire/response-spec.ts';
+import { RESPONSES, type RequestKey } from './wire/response-spec.ts';
 
 export type ResponsesServiceOptions = {
   store: Store;
@@ -78,22 +81,45 @@ export class ResponsesService {
   /**
    * Starts the response to a caller's request body. Throws a `ResponsesError` before doing anything if it is refused.
    * `optionsFor` adds what the body has no field for; other protocols of this server use it. `chain` has the unstored
-   * responses of a connection.
+   * responses of a connection. With a `key` (`Idempotency-Key`), a request that was answered before gets its response
+   * again; see `findAnswered`.
    */
   async create(
     value: unknown,
     caller: Caller,
     optionsFor?: ProviderOptionsFor,
-    { chain }: { chain?: UnstoredChain } = {},
+    { chain, key: header }: { chain?: UnstoredChain; key?: string } = {},
   ): Promise<LiveResponse> {
     const body = this.#readBody(value);
     const request = { body, caller, ...this.#agents.resolve(body, optionsFor), ...omitUndefined({ chain }) };
+    if (header === undefined) return await this.#carryOut(request);
+    const key = readRequestKey(header, caller, body);
+    return await this.#mutex.run(`key ${key.key}`, () => this.#createOnce(request, key));
+  }
+
+  async #carryOut(request: ModelRequest): Promise<LiveResponse> {
+    const { body, caller, chain } = request;
     const visible = this.#library.seenBy(caller, chain?.runId);
     const plan = await planRequest(body, visible);
     if (plan.type !== 'continue') return await this.#runs.carryOut(plan, request);
     return await this.#mutex.run(plan.run.runId, async () =>
       this.#runs.carryOut(await planRequest(body, visible), request),
     );
+  }
+
+  async #createOnce(request: ModelRequest, key: RequestKey): Promise<LiveResponse> {
+    const places = { visible: this.#library.seenBy(request.caller), live: this.#live };
+    for (let tries = 1; ; tries += 1) {
+      const answered = await findAnswered(key, request.body, places);
+      if (answered.type === 'unstored') return answered.live;
+      if (answered.type === 'stored') return await this.#runs.repeat(answered.found);
+      try {
+        return await this.#carryOut({ ...request, once: { key, runId: answered.runId } });
+      } catch (error) {
+        // Another process was first with the same key.
+        if (!(error instanceof EngineError) || error.code !== 'run-exists' || tries > 3) throw error;
+      }
+    }
   }
 
   /** The chain of a new connection: see `create`. */

@@ -29,7 +29,7 @@ export class LiveResponses {
       this.#trim();
     };
     // A run that this process cannot drive further is read from its journal.
-    settled.then(settle, () => this.remove(feed.id));
+    settled.then(settle, () => this.#drop(feed));
   }
 
   /** The feed of a response; `undefined` if it is not kept. */
@@ -40,10 +40,7 @@ export class LiveResponses {
   /** Removes the feed of a response. The readers that it has keep it. */
   remove(responseId: string): void {
     const feed = this.#feeds.get(responseId);
-    if (feed === undefined) return;
-    this.#feeds.delete(responseId);
-    this.#settled.delete(feed);
-    feed.release();
+    if (feed !== undefined) this.#drop(feed);
   }
 
   /** Ends the readers of all feeds, those of others too that listen to `closing`. No feed can be added afterwards. */
@@ -57,13 +54,19 @@ export class LiveResponses {
       throw new ApiError('shutting-down', 'The server is shutting down. Retry later.');
   }
 
+  #drop(feed: ResponseFeed): void {
+    if (this.#feeds.get(feed.id) === feed) this.#feeds.delete(feed.id);
+    this.#settled.delete(feed);
+    feed.release();
+  }
+
   #trim(): void {
     let events = 0;
     for (const { size } of this.#settled) events += size;
     for (const feed of this.#settled) {
       if (this.#settled.size <= MOST_SETTLED && events <= MOST_SETTLED_EVENTS) return;
       events -= feed.size;
-      this.remove(feed.id);
+      this.#drop(feed);
     }
   }
 }

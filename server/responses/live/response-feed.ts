@@ -5,7 +5,7 @@ import type { JournalEntry } from '../../../protocol/event.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
 import { ApiError } from '../../error-envelope.ts';
 import type { ResponseHead } from '../wire/response-object.ts';
-import { RESPONSES } from '../wire/response-spec.ts';
+import { RESPONSES, type ResponseSpec } from '../wire/response-spec.ts';
 import type { WireEvent } from '../wire/response-writer.ts';
 import { Translation } from '../wire/translation.ts';
 import type { LiveResponse } from './live-response.ts';
@@ -44,6 +44,7 @@ type FeedOptions = {
  */
 export class ResponseFeed {
   readonly id: string;
+  readonly spec: ResponseSpec;
   readonly run: Run;
   readonly #options: FeedOptions;
   readonly #translation: Translation;
@@ -63,6 +64,7 @@ export class ResponseFeed {
 
   constructor(run: Run, head: ResponseHead, options: FeedOptions) {
     this.id = head.id;
+    this.spec = head.spec;
     this.run = run;
     this.#options = options;
     this.#whenUnread = options.whenUnread;

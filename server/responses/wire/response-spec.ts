@@ -32,6 +32,9 @@ const exposedTool = z.union([clientTool, builtinTool, serverTool]);
 export type ExposedTool = z.infer<typeof exposedTool>;
 const toolsByName = z.record(z.string(), exposedTool);
 
+/** The digests of an `Idempotency-Key`, with its caller, and of the body: 64 hex digits each. */
+const requestKey = z.object({ key: z.string(), body: z.string() });
+
 /**
  * The journaled part of a request: enough to show the response and recreate its agent, without secrets. `request` is
  * the body without its input, authorizations and headers.
@@ -71,8 +74,11 @@ const responseSpec = z.object({
   turnsBefore: z.number().int(),
   /** The number of tool calls in the run before the client last sent a message or an output. Default 0. */
   callsBefore: z.exactOptional(z.number().int()),
+  /** The request's `Idempotency-Key`, if it had one. */
+  key: z.exactOptional(requestKey),
 });
 export type ResponseSpec = z.infer<typeof responseSpec>;
+export type RequestKey = z.infer<typeof requestKey>;
 export type Exposed = ResponseSpec['exposed'];
 
 /** A note in a run's journal: a further response starts, or one is deleted. */

@@ -1,0 +1,62 @@
+import { digestOf, hashOf } from '../../../engine/journal/digest.ts';
+import { toJson } from '../../../protocol/json.ts';
+import type { Caller } from '../../access/caller.ts';
+import { invalid, ResponsesError } from '../api-error.ts';
+import type { CreateBody } from '../request/request-body.ts';
+import { type RequestKey, withoutSecrets } from '../wire/response-spec.ts';
+import { readItemId, readResponseId } from '../wire/wire-ids.ts';
+
+/** The longest `Idempotency-Key`, in characters. */
+const LONGEST_KEY = 255;
+
+/** How often a key can be used again after failures that the client may retry. */
+export const MOST_ATTEMPTS = 20;
+
+/**
+ * The digests of an `Idempotency-Key` and of the body that it came with. Callers who see the same responses share keys.
+ * How a response is delivered (`stream`) and credentials do not count. Throws a `ResponsesError` for an unusable key.
+ */
+export function readRequestKey(key: string, { name, labels }: Caller, body: CreateBody): RequestKey {
+  if (key === '' || key.length > LONGEST_KEY)
+    throw invalid(
+      null,
+      'invalid_idempotency_key',
+      `The header Idempotency-Key is not valid: expected 1 to ${LONGEST_KEY} characters.`,
+    );
+  const owner = Object.keys(labels).length > 0 ? { labels } : { name };
+  const content = { ...withoutSecrets(body), input: body.input, stream: null, stream_options: null };
+  return { key: hashOf(toJson({ owner, key })), body: hashOf(toJson(content)) };
+}
+
+/**
+ * The id of the run that a request with this key starts or forks. Because it follows from the key, a store cannot have
+ * two such runs.
+ */
+export function runIdOf({ key }: RequestKey, attempt: number): string {
+  return `run_${digestOf({ key, attempt })}`;
+}
+
+/** The ids of the existing runs that a request may continue, where a response to the same request would be. */
+export function runsToContinue({ previous_response_id, input }: CreateBody): Set<string> {
+  const previous = previous_response_id == null ? undefined : readResponseId(previous_response_id)?.runId;
+  const decided = input.map(item =>
+    item.type === 'mcp_approval_response' && typeof item.approval_request_id === 'string'
+      ? readItemId(item.approval_request_id)?.runId
+      : undefined,
+  );
+  return new Set([previous, ...decided].filter(runId => runId !== undefined));
+}
+
+/** Throws a `ResponsesError` with status 409 if the key came with another body before, or its response was deleted. */
+export function assertSameRequest(
+  key: RequestKey,
+  { known, deleted }: { known: RequestKey; deleted: boolean },
+): void {
+  if (!deleted && known.body === key.body) return;
+  throw new ResponsesError(
+    deleted
+      ? 'The response to the request with this Idempotency-Key was deleted. Use another key.'
+      : 'This Idempotency-Key was used with another body. Use another key.',
+    { status: 409, code: 'idempotency_key_reused' },
+  );
+}
