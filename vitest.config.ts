@@ -42,12 +42,6 @@ const LONG = [
   'work',
 ].map(toFiles);
 
-/**
- * Tests that only simulate processes: calls that they abandon stay known to their worker by run and call id, which
- * other files use too.
- */
-const SIMULATED_PROCESSES = ['docs', 'durability', 'engine', 'tools/testing'].map(toFiles);
-
 /** The tests of a folder, or the files of a name. Throws where there are none: they would run in another project. */
 function toFiles(place: string): string {
   const files = `test/${place}.test.ts`;
@@ -65,6 +59,8 @@ function project(name: string, test: TestProject['test']): TestProject {
       testTimeout: 90_000,
       hookTimeout: 120_000,
       expect: { poll: { timeout: 10_000 } },
+      // Node keeps what it has compiled, type stripping included, by what is in a file.
+      env: { NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/node') },
       unstubEnvs: true,
       unstubGlobals: true,
       experimental: { viteModuleRunner: false, nodeLoader: false },
@@ -73,7 +69,19 @@ function project(name: string, test: TestProject['test']): TestProject {
   };
 }
 
+/** What a usual run takes of the cases that it samples changes by day. */
+process.env.AGENTCHART_SEED ??= String(Math.floor(Date.now() / 86_400_000));
+if (process.env.AGENTCHART_TESTS !== 'all')
+  console.error(`Samples of the day: AGENTCHART_SEED=${process.env.AGENTCHART_SEED} takes them again.`);
+
 const cores = Math.max(2, availableParallelism() - 1);
+
+const SHARED_WORKERS: TestProject['test'] = {
+  setupFiles: ['test/support/engine/forget-calls.ts', 'test/support/restore-environment.ts'],
+  isolate: false,
+  maxWorkers: cores,
+  sequence: { groupOrder: 1 },
+};
 
 export default defineConfig({
   test: {
@@ -81,30 +89,19 @@ export default defineConfig({
       project('processes', {
         include: PROCESSES,
         globalSetup: 'test/support/build-programs.ts',
-        env: { NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/node') },
         maxWorkers: cores,
         sequence: { groupOrder: 0 },
       }),
+      // Files that share a worker and its modules: what a test changes in its process it puts back.
       project('long', {
+        ...SHARED_WORKERS,
         include: LONG,
         exclude: PROCESSES,
-        maxWorkers: cores,
-        sequence: { groupOrder: 1 },
       }),
-      project('simulated', {
-        include: SIMULATED_PROCESSES,
-        exclude: [...PROCESSES, ...LONG],
-        maxWorkers: cores,
-        sequence: { groupOrder: 1 },
-      }),
-      // Files that share a worker and its modules: what a test changes in its process it puts back.
       project('shared', {
+        ...SHARED_WORKERS,
         include: ['test/**/*.test.ts'],
-        exclude: [...PROCESSES, ...LONG, ...SIMULATED_PROCESSES],
-        isolate: false,
-        setupFiles: 'test/support/restore-environment.ts',
-        maxWorkers: cores,
-        sequence: { groupOrder: 1 },
+        exclude: [...PROCESSES, ...LONG],
       }),
     ],
   },

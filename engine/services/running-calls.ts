@@ -2,19 +2,20 @@
  * The number of tool functions still running in this process, by run and call, even if this process no longer drives
  * the run. A running function may still have a side effect.
  */
-const running = new Map<string, number>();
+let running = new Map<string, number>();
 
 /** Running calls, and late outcomes that are not yet recorded. */
-const recording = new Set<Promise<unknown>>();
+let recording = new Set<Promise<unknown>>();
 
 /** Marks a call's function as running until `ended` settles. */
 export function trackCall(runId: string, callId: string, ended: Promise<unknown>): void {
   const key = keyOf(runId, callId);
-  running.set(key, (running.get(key) ?? 0) + 1);
+  const calls = running;
+  calls.set(key, (calls.get(key) ?? 0) + 1);
   const forget = () => {
-    const left = (running.get(key) ?? 1) - 1;
-    if (left === 0) running.delete(key);
-    else running.set(key, left);
+    const left = (calls.get(key) ?? 1) - 1;
+    if (left === 0) calls.delete(key);
+    else calls.set(key, left);
   };
   ended.then(forget, forget);
   trackRecord(ended);
@@ -22,8 +23,9 @@ export function trackCall(runId: string, callId: string, ended: Promise<unknown>
 
 /** Makes `callsEnded` wait until `recorded` settles. */
 export function trackRecord(recorded: Promise<unknown>): void {
-  recording.add(recorded);
-  const forget = () => recording.delete(recorded);
+  const records = recording;
+  records.add(recorded);
+  const forget = () => records.delete(recorded);
   recorded.then(forget, forget);
 }
 
@@ -43,6 +45,12 @@ export async function callsEnded(): Promise<void> {
     await Promise.allSettled(recording);
     await new Promise(resolve => setImmediate(resolve));
   }
+}
+
+/** Forgets all calls, as the end of the process would: for tests that abandon simulated processes. */
+export function forgetCalls(): void {
+  running = new Map();
+  recording = new Set();
 }
 
 function keyOf(runId: string, callId: string): string {

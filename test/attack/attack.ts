@@ -16,6 +16,10 @@ export type AttackOptions = {
   seed: number;
   /** The short form: the cases that are quick. */
   isShort: boolean;
+  /** In the short form: which of a kind's quick cases; all of them by default. Careless stand-ins are always tried. */
+  choose?(cases: readonly AttackCase[]): readonly AttackCase[];
+  /** In the short form: how long processes are killed in the round of chaos, in ms. Default 6,000. */
+  chaosMs?: number;
   /** Only the careless stand-ins. */
   onlyControl?: boolean;
   /** How long one case may take, in ms. */
@@ -79,7 +83,8 @@ export async function runAttacks(options: AttackOptions): Promise<Report> {
     if (options.kinds.includes('chaos')) {
       controls.push(await runChaosControl(folder, options));
       const left = () => options.totalMs - (performance.now() - startedAt);
-      const shape = options.isShort ? SHORT_ROUND : LONG_ROUND;
+      const short = { ...SHORT_ROUND, chaosMs: options.chaosMs ?? SHORT_ROUND.chaosMs };
+      const shape = options.isShort ? short : LONG_ROUND;
       while (options.onlyControl !== true && mayBegin(rounds.length, shape, left(), options.isShort)) {
         const place = join(folder, `chaos-${rounds.length}`);
         const seed = options.seed * 100 + rounds.length;
@@ -117,11 +122,14 @@ async function runChaosControl(folder: string, { onResult }: AttackOptions): Pro
   return result;
 }
 
-async function planCases({ kinds, isShort, onlyControl }: AttackOptions): Promise<Planned[]> {
+async function planCases({ kinds, isShort, choose, onlyControl }: AttackOptions): Promise<Planned[]> {
   const planned: Planned[] = [];
   for (const kind of kinds) {
     if (kind === 'chaos') continue;
-    for (const attack of await CASE_KINDS[kind]()) {
+    const cases = await CASE_KINDS[kind]();
+    const quick = cases.filter(attack => attack.short === true && attack.control !== true);
+    const left = new Set(choose === undefined ? [] : quick.filter(attack => !choose(quick).includes(attack)));
+    for (const attack of cases.filter(each => !left.has(each))) {
       const isWanted = onlyControl === true ? attack.control === true : !isShort || attack.short === true;
       if (isWanted) planned.push({ kind, attack });
     }

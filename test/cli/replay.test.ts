@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { cpSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import type { RunExport } from '../../engine/replay/export-run.ts';
 import { AGENT, calling, Desk, eventsOf, REFUND, typesOf } from '../support/cli/desk.ts';
@@ -9,8 +9,18 @@ const SCRIPT = [
   { text: 'Done.' },
 ];
 
-/** A desk whose run was approved and has finished. */
+let finished: ReturnType<typeof finishOnce> | undefined;
+
+/** A desk of its own, with the store of a run that was approved and has finished. */
 async function finish() {
+  finished ??= finishOnce();
+  const { desk: first, runId, journal } = await finished;
+  const desk = new Desk(SCRIPT);
+  cpSync(first.path('.agentchart'), desk.path('.agentchart'), { recursive: true });
+  return { desk, runId, journal };
+}
+
+async function finishOnce() {
   const desk = new Desk(SCRIPT);
   const { runId } = await desk.begin();
   expect((await desk.run(['approve', runId, 'call_0_1'])).code).toBe(0);

@@ -24,9 +24,14 @@ function listKills(passed: readonly CrashPoint[]): Kill[] {
 
 /**
  * `count` of the scenarios, spread evenly over all of them, the same for the same seed. Every point that
- * is the last kill of any is the last kill of at least one that is taken.
+ * is the last kill of any, and not in `tried`, is the last kill of at least one that is taken.
  */
-export function sample(scenarios: readonly Scenario[], count: number, seed: number): Scenario[] {
+export function sample(
+  scenarios: readonly Scenario[],
+  count: number,
+  seed: number,
+  tried: Iterable<CrashPoint> = [],
+): Scenario[] {
   const size = scenarios.length / Math.min(count, scenarios.length);
   const random = makeRandom(seed);
   const taken = new Set<Scenario>();
@@ -34,7 +39,7 @@ export function sample(scenarios: readonly Scenario[], count: number, seed: numb
     const scenario = scenarios[Math.min(scenarios.length - 1, Math.floor(start + random() * size))];
     if (scenario !== undefined) taken.add(scenario);
   }
-  const covered = new Set([...taken].map(lastPoint));
+  const covered = new Set([...tried, ...[...taken].map(lastPoint)]);
   for (const scenario of scenarios) {
     if (covered.has(lastPoint(scenario))) continue;
     covered.add(lastPoint(scenario));

@@ -39,8 +39,10 @@ export async function prove(options: ProofOptions): Promise<Proof> {
   const census = await run('no kill', planCensus('chart', AGENTS));
   const allSingles = planNext(census);
   const once = await run('one kill', sample(allSingles, singles ?? allSingles.length, seed));
-  const pairs = planNext(once.filter(({ fired }) => fired));
-  const twice = await run('two kills', sample(pairs, Math.max(1, scenarios - once.length), seed));
+  const fired = once.filter(result => result.fired);
+  const tried = fired.flatMap(({ scenario }) => scenario.kills.map(kill => kill.point));
+  const doubles = Math.max(1, scenarios - once.length);
+  const twice = await run('two kills', sample(planNext(fired), doubles, seed, tried));
   const naiveCensus = await run('naive, no kill', planCensus('naive', AGENTS));
   const naive = planNext(naiveCensus);
   const control = await run('naive, one kill', sample(naive, controls ?? naive.length, seed));

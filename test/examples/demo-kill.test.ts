@@ -13,6 +13,7 @@ import { type ServedDemo, serveDemo } from '../../examples/kill/server/serve-dem
 import type { Pace } from '../../examples/kill/setup.ts';
 import { type ChartState, readChart } from '../../visualizer/chart-graph.ts';
 import { edgeId, mergeEdges } from '../../visualizer/merge-edges.ts';
+import { TAKES_ALL } from '../support/sample.ts';
 import { CHROMIUM, launchChromium, WatchedPage } from '../support/visualizer/browser.ts';
 
 /** The demonstration, with real processes and real kills. */
@@ -225,29 +226,29 @@ describe.skipIf(CHROMIUM === undefined).concurrent('in a browser', () => {
     await small.close();
   });
 
-  test('killed again and again without getting anywhere, the run is paused and says why', async ({
-    expect,
-    onTestFinished,
-  }) => {
-    const { demo, at } = await serve(start => (start < 9 ? PACE.inModel : PACE.quick));
-    onTestFinished(() => close({ demo, at }));
-    const watched = await WatchedPage.open(browser, at.url);
-    const { page } = watched;
-    const chart = sideOf(page, 'chart', expect);
-    await chart.isAt('turn.planning');
-    const goOn = page.getByRole('button', { name: 'Go on' });
-    while (!(await goOn.isVisible())) {
-      const driver = await findDriver(at.url, demo);
-      if (driver === null) break;
-      demo.kill(['chart']);
-      await demo.until(({ chart: { process: state } }) => state.is === 'running' && state.pid !== driver);
-    }
-    await chart.isAt('resting.paused');
-    expect(await page.locator('.question').textContent()).toMatch(/paused|died|crash/i);
-    await goOn.click();
-    await chart.isAt('turn.planning');
-    await watched.close();
-  });
+  test.runIf(TAKES_ALL)(
+    'killed again and again without getting anywhere, the run is paused and says why',
+    async ({ expect, onTestFinished }) => {
+      const { demo, at } = await serve(start => (start < 9 ? PACE.inModel : PACE.quick));
+      onTestFinished(() => close({ demo, at }));
+      const watched = await WatchedPage.open(browser, at.url);
+      const { page } = watched;
+      const chart = sideOf(page, 'chart', expect);
+      await chart.isAt('turn.planning');
+      const goOn = page.getByRole('button', { name: 'Go on' });
+      while (!(await goOn.isVisible())) {
+        const driver = await findDriver(at.url, demo);
+        if (driver === null) break;
+        demo.kill(['chart']);
+        await demo.until(({ chart: { process: state } }) => state.is === 'running' && state.pid !== driver);
+      }
+      await chart.isAt('resting.paused');
+      expect(await page.locator('.question').textContent()).toMatch(/paused|died|crash/i);
+      await goOn.click();
+      await chart.isAt('turn.planning');
+      await watched.close();
+    },
+  );
 });
 
 /** The process that drives the run, once it is the one there is; `null` when the run rests. */

@@ -8,8 +8,12 @@ import { providerNames } from '../../adapters/model-from-env.ts';
 import { WAYS } from '../../examples/stand-in/wire/ways.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import { sqlite } from '../../stores/sqlite.ts';
+import { sampled } from '../support/sample.ts';
 
-/** `npm start` with AGENTCHART_MODEL, the stand-in answering in each provider's wire format. */
+/**
+ * `npm start` with AGENTCHART_MODEL, the stand-in answering in each provider's wire format. A usual run takes one
+ * provider of each format and two of the others, which change by day; `npm run test:all` takes all.
+ */
 
 const AT_ONCE = Math.min(4, Math.max(2, availableParallelism()));
 const KEY = 'stand-in-needs-none';
@@ -17,7 +21,15 @@ const KEY = 'stand-in-needs-none';
 const IN_TWO = 'gemini';
 /** A script is no provider, and vllm needs the files of a model. */
 const WITHOUT_WAY = ['scripted', 'vllm'];
-const NAMES = providerNames().filter(name => !['openai-responses', ...WITHOUT_WAY].includes(name));
+const FORMATS = ['openai', 'openai-chat', 'anthropic', IN_TWO];
+const LEFT_OUT = [...FORMATS, 'openai-responses', ...WITHOUT_WAY];
+const NAMES = [
+  ...FORMATS,
+  ...sampled(
+    providerNames().filter(name => !LEFT_OUT.includes(name)),
+    2,
+  ),
+];
 const start = fileURLToPath(new URL('../../examples/steward/start.ts', import.meta.url));
 const home = mkdtempSync(join(tmpdir(), 'agentchart-providers-'));
 
@@ -48,11 +60,7 @@ function runStart(name: string): Promise<Ended> {
   const cwd = join(home, name);
   mkdirSync(cwd);
   const clean = Object.entries(process.env).filter(([key]) => !/_(?:API_KEY|BASE_URL)$/.test(key));
-  const env = {
-    ...Object.fromEntries(clean),
-    AGENTCHART_MODEL: `${name}:stand-in`,
-    NODE_COMPILE_CACHE: join(tmpdir(), 'node-compile-cache'),
-  };
+  const env = { ...Object.fromEntries(clean), AGENTCHART_MODEL: `${name}:stand-in` };
   const args = name === IN_TWO ? [start] : [start, '--yes'];
   return new Promise(resolve => {
     const child = execFile(process.execPath, args, { cwd, env }, (error, stdout, stderr) => {

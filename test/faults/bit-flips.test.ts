@@ -7,6 +7,7 @@ import type { Store } from '../../protocol/store.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { ManualHost } from '../../tools/testing/manual-host.ts';
 import { findFaults, makeDrilledAgent, makeEnvironment, work } from '../support/faults/drilled-run.ts';
+import { SAMPLE_SEED, TAKES_ALL } from '../support/sample.ts';
 import { makeFile } from '../support/stores/make-file.ts';
 
 type Read = { journal: JournalEntry[]; state: unknown; snapshot: unknown };
@@ -49,9 +50,9 @@ beforeAll(async () => {
 const REFUSALS = ['journal-damaged', 'store-damaged', 'store-unavailable', 'run-unknown'];
 
 test('a database with one wrong bit anywhere gives what was written, or refuses: never anything else', async () => {
-  const step = 61;
+  const step = TAKES_ALL ? 61 : 61 * 3;
   let [refused, unharmed] = [0, 0];
-  for (let at = 0; at < bytes.length; at += step) {
+  for (let at = TAKES_ALL ? 0 : (SAMPLE_SEED % 3) * 61; at < bytes.length; at += step) {
     const damaged = Buffer.from(bytes);
     damaged.writeUInt8(damaged.readUInt8(at) ^ (1 << (at % 8)), at);
     const file = makeFile();
@@ -70,8 +71,8 @@ test('a database with one wrong bit anywhere gives what was written, or refuses:
     else unharmed += 1;
     expect(readFileSync(file).equals(damaged), `byte ${at}: the file was written`).toBe(true);
   }
-  expect(refused).toBeGreaterThan(50);
-  expect(unharmed).toBeGreaterThan(50);
+  expect(refused).toBeGreaterThan(20);
+  expect(unharmed).toBeGreaterThan(20);
 });
 
 test('one wrong bit in any entry is found at that entry, and the other runs are read', async () => {

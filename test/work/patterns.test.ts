@@ -127,7 +127,24 @@ const LENGTH = 200;
 /** Less for each character of a short text is not looked at again: what grows with its square needs far more. */
 const CHEAP_STEPS = 8;
 
+/** Whether nothing in a pattern repeats often: then each place of a text takes it at most so many steps. */
+function isShort(node: PatternNode): boolean {
+  switch (node.type) {
+    case 'sequence':
+    case 'choice':
+      return node.nodes.every(isShort);
+    case 'repeat':
+      return node.most <= 3 && isShort(node.node);
+    case 'group':
+    case 'look':
+      return isShort(node.node);
+    default:
+      return node.type !== 'back';
+  }
+}
+
 function slowest(pattern: Found): string | undefined {
+  if (isShort(parsePattern(pattern.source))) return undefined;
   for (const attack of attacksOn(pattern)) {
     const short = stepsOf(pattern, attack, LENGTH);
     if (short < CHEAP_STEPS * LENGTH) continue;
@@ -141,11 +158,15 @@ function slowest(pattern: Found): string | undefined {
 
 describe('every pattern in the sources', () => {
   it('takes at most three times the steps for twice the text, whatever of its own is repeated', () => {
-    const slow = findPatterns().flatMap(pattern => {
-      const name = `${pattern.file} /${pattern.source}/${pattern.flags}`;
-      const why = BOUNDED.has(pattern.file) ? undefined : slowest(pattern);
-      return why === undefined ? [] : [`${name} ${why}`];
+    const patterns = new Map<string, Found>();
+    for (const pattern of findPatterns()) {
+      if (!BOUNDED.has(pattern.file)) patterns.set(`/${pattern.source}/${pattern.flags}`, pattern);
+    }
+    const slow = [...patterns].flatMap(([name, pattern]) => {
+      const why = slowest(pattern);
+      return why === undefined ? [] : [`${pattern.file} ${name} ${why}`];
     });
+    expect(patterns.size).toBeGreaterThan(100);
     expect(slow).toEqual([]);
   });
 });

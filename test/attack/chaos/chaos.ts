@@ -71,7 +71,7 @@ export class Chaos {
     mkdirSync(options.folder, { recursive: true });
     this.#options = options;
     this.#random = makeRandom(options.seed);
-    const compiled = join(options.folder, 'compiled');
+    const compiled = process.env.NODE_COMPILE_CACHE ?? join(options.folder, 'compiled');
     this.#place = { folder: options.folder, db: join(options.folder, 'runs.db'), compiled };
   }
 

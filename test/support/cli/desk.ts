@@ -1,5 +1,5 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -15,6 +15,7 @@ export const AGENT = built('test/support/cli/fixtures/desk.ts');
 export const LIBRARY = pathToFileURL(built('tools/agent/index.ts')).href;
 
 export type Ended = { code: number | null; stdout: string; stderr: string };
+type Begun = Ended & { runId: string; events: JsonEvent[] };
 export type JsonEvent = RunEvent & { runId: string; seq: number };
 
 type Environment = Record<string, string | undefined>;
@@ -32,6 +33,8 @@ export function calling(...calls: Call[]): ScriptedTurn {
 export const REFUND: Call = ['refund', { orderId: 'A-1', cents: 4200 }];
 
 const FOLDERS: string[] = [];
+/** What desks have begun, by their scripts and options. */
+const BEGUN = new Map<string, Promise<Begun & { folder: string }>>();
 
 afterAll(() => {
   for (const folder of FOLDERS.splice(0)) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
@@ -41,9 +44,11 @@ afterAll(() => {
 export class Desk {
   readonly folder = mkdtempSync(join(tmpdir(), 'agentchart-cli-'));
   readonly #environment: Environment;
+  readonly #turns: readonly ScriptedTurn[];
 
   constructor(turns: readonly ScriptedTurn[], environment: Environment = {}) {
     this.write('turns.json', JSON.stringify(turns));
+    this.#turns = turns;
     this.#environment = environment;
     FOLDERS.push(this.folder);
   }
@@ -72,8 +77,30 @@ export class Desk {
     return await started.ended;
   }
 
-  /** Begins a run of the fixture's agent on the script; gives its id with how the command ended. */
-  async begin(...args: string[]): Promise<Ended & { runId: string; events: JsonEvent[] }> {
+  /**
+   * Begins a run of the fixture's agent on the script; gives its id with how the command ended. A desk that has
+   * nothing but the script gets what the process of an equal desk of this file left in its folder.
+   */
+  async begin(...args: string[]): Promise<Begun> {
+    if (readdirSync(this.folder).length > 1) return await this.#begin(args);
+    const key = JSON.stringify([this.#turns, this.#environment, args]);
+    const known = BEGUN.get(key);
+    const begun = known ?? this.#begin(args).then(ended => ({ ...ended, folder: this.#copy() }));
+    if (known === undefined) BEGUN.set(key, begun);
+    const { folder, ...ended } = await begun;
+    if (known !== undefined) cpSync(folder, this.folder, { recursive: true });
+    return ended;
+  }
+
+  /** A copy of the folder as it is now. */
+  #copy(): string {
+    const folder = mkdtempSync(join(tmpdir(), 'agentchart-begun-'));
+    FOLDERS.push(folder);
+    cpSync(this.folder, folder, { recursive: true });
+    return folder;
+  }
+
+  async #begin(args: readonly string[]): Promise<Begun> {
     const ended = await this.run(['run', '--agent', AGENT, '--json', ...args, 'go'], this.model);
     const events = eventsOf(ended.stdout);
     return { ...ended, events, runId: events[0]?.runId ?? '' };

@@ -14,6 +14,7 @@ export class StepCounter {
   readonly #tree: PatternNode;
   readonly #flags: string;
   readonly #chars = new Map<string, (char: string) => boolean>();
+  readonly #edges = new Map<string, RegExp>();
   readonly #captures: (string | undefined)[] = [];
   #text = '';
 
@@ -130,13 +131,16 @@ export class StepCounter {
 
   #look({ source, node, behind, negative }: Extract<PatternNode, { type: 'look' }>, at: number): boolean {
     if (!behind) return this.#match(node, at, () => true) !== negative;
-    const pattern = new RegExp(source, `${this.#flags.replace(/[gy]/g, '')}y`);
-    pattern.lastIndex = at;
-    return pattern.test(this.#text);
+    return this.#isAt(source, at);
   }
 
+  /** Whether an edge or a look behind holds at a place. */
   #isAt(edge: string, at: number): boolean {
-    const pattern = new RegExp(edge, `${this.#flags.replace(/[gy]/g, '')}y`);
+    let pattern = this.#edges.get(edge);
+    if (pattern === undefined) {
+      pattern = new RegExp(edge, `${this.#flags.replace(/[gy]/g, '')}y`);
+      this.#edges.set(edge, pattern);
+    }
     pattern.lastIndex = at;
     return pattern.test(this.#text);
   }
