@@ -18,8 +18,6 @@ export type AttackOptions = {
   isShort: boolean;
   /** In the short form: which of a kind's quick cases; all of them by default. Careless stand-ins are always tried. */
   choose?(cases: readonly AttackCase[]): readonly AttackCase[];
-  /** In the short form: how long processes are killed in the round of chaos, in ms. Default 6,000. */
-  chaosMs?: number;
   /** Only the careless stand-ins. */
   onlyControl?: boolean;
   /** How long one case may take, in ms. */
@@ -83,8 +81,7 @@ export async function runAttacks(options: AttackOptions): Promise<Report> {
     if (options.kinds.includes('chaos')) {
       controls.push(await runChaosControl(folder, options));
       const left = () => options.totalMs - (performance.now() - startedAt);
-      const short = { ...SHORT_ROUND, chaosMs: options.chaosMs ?? SHORT_ROUND.chaosMs };
-      const shape = options.isShort ? short : LONG_ROUND;
+      const shape = options.isShort ? SHORT_ROUND : LONG_ROUND;
       while (options.onlyControl !== true && mayBegin(rounds.length, shape, left(), options.isShort)) {
         const place = join(folder, `chaos-${rounds.length}`);
         const seed = options.seed * 100 + rounds.length;

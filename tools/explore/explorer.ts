@@ -106,7 +106,7 @@ export class Explorer {
     watcher: Watcher = {},
   ) {
     this.#machine = machine;
-    this.#stepper = makeStepper(machine);
+    this.#stepper = makeStepper(machine, { compiles: true });
     this.started = started;
     this.#invariants = invariants;
     this.#watcher = watcher;
