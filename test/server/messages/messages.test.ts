@@ -116,6 +116,7 @@ describe('a loop of tool calls', () => {
       ],
     });
     expect(done.content).toMatchObject([{ type: 'text', text: 'Done.' }]);
+    expect(gateway.folder.calls()).toContain('echo');
     expect(await gateway.store.list()).toHaveLength(before);
   });
 

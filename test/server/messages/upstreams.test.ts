@@ -190,3 +190,19 @@ it.each([true, false])('redacted thinking of Anthropic comes back, streamed: %s'
   });
   expect(hasPart(upstream.requests[1], part => part.data === 'b3BhcXVl')).toBe(true);
 });
+
+it('a silent stream is kept open by pings', async () => {
+  upstream.play(ANSWER);
+  const release = upstream.hold();
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  const pings: unknown[] = [];
+  const events = streamed(
+    gateway,
+    { model: UPSTREAMS.chat, max_tokens: 9, messages: [{ role: 'user', content: 'hi' }] },
+    frame => frame.startsWith('event: ping') && pings.push(frame),
+  );
+  while (pings.length === 0) await vi.advanceTimersByTimeAsync(1_000);
+  vi.useRealTimers();
+  release();
+  expect((await events).at(-1)?.type).toBe('message_stop');
+});

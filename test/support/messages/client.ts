@@ -45,23 +45,35 @@ export async function post(
 export type StreamedEvent = RawMessageStreamEvent | { type: 'ping' } | { type: 'error'; error: JsonObject };
 
 /** The events of a streamed message. Checks that each frame is named by the type of its data. */
-export async function streamed(gateway: Gateway, body: object): Promise<StreamedEvent[]> {
+export async function streamed(
+  gateway: Gateway,
+  body: object,
+  onFrame: (frame: string) => void = () => {},
+): Promise<StreamedEvent[]> {
   const response = await fetchFrom(gateway)(`${ORIGIN}/v1/messages`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ ...body, stream: true }),
   });
-  const text = await response.text();
-  if (response.status !== 200) throw new Error(`${response.status} ${text}`);
-  return text
-    .split('\n\n')
-    .filter(frame => frame !== '')
-    .map(frame => {
-      const [, name, data] = /^event: (\S+)\ndata: (.+)$/.exec(frame) ?? [];
-      const event = JSON.parse(data ?? 'null') as StreamedEvent;
-      if (event?.type !== name) throw new Error(`a frame is not named by its type: ${frame}`);
-      return event;
-    });
+  if (response.status !== 200) throw new Error(`${response.status} ${await response.text()}`);
+  const events: StreamedEvent[] = [];
+  let rest = '';
+  for await (const bytes of response.body ?? []) {
+    const frames = `${rest}${new TextDecoder().decode(bytes)}`.split('\n\n');
+    rest = frames.pop() ?? '';
+    for (const frame of frames) {
+      onFrame(frame);
+      events.push(readFrame(frame));
+    }
+  }
+  return events;
+}
+
+function readFrame(frame: string): StreamedEvent {
+  const [, name, data] = /^event: (\S+)\ndata: (.+)$/.exec(frame) ?? [];
+  const event = JSON.parse(data ?? 'null') as StreamedEvent;
+  if (event?.type !== name) throw new Error(`a frame is not named by its type: ${frame}`);
+  return event;
 }
 
 /**

@@ -30,12 +30,14 @@ export class Upstream {
   readonly #server: Server;
   #turns: readonly Partial<WrittenTurn>[] = [];
   #blocks: readonly JsonObject[] | undefined;
+  #gate: Promise<void> | undefined;
 
   private constructor() {
     this.#server = createServer((request, response) => {
       const chunks: Buffer[] = [];
       request.on('data', chunk => chunks.push(chunk));
-      request.on('end', () => {
+      request.on('end', async () => {
+        await this.#gate;
         const url = request.url ?? '';
         const path = url.split('?')[0] ?? '';
         const body: JsonObject = JSON.parse(Buffer.concat(chunks).toString());
@@ -92,6 +94,13 @@ export class Upstream {
   playBlocks(blocks: readonly JsonObject[]): void {
     this.play();
     this.#blocks = blocks;
+  }
+
+  /** Answers no request until the returned function is called. */
+  hold(): () => void {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#gate = promise;
+    return resolve;
   }
 
   async close(): Promise<void> {

@@ -80,7 +80,8 @@ export class Gateway {
       store = memory(),
       clock = systemHost,
       model,
-      hiddenWaitMs = 20_000,
+      // Long also on the fast clock: a server's process may take its time to start.
+      hiddenWaitMs = 2_000_000,
       ...options
     }: Partial<RunsAppOptions> & {
       hiddenWaitMs?: number;

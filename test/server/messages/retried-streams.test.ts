@@ -1,0 +1,75 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { addUp, anthropicOn, post, streamed } from '../../support/messages/client.ts';
+import { CutProvider } from '../../support/responses/cut-provider.ts';
+import { fastHost, Gateway } from '../../support/responses/gateway.ts';
+
+let provider: CutProvider;
+let gateway: Gateway;
+
+beforeAll(async () => {
+  provider = await CutProvider.listen();
+  gateway = new Gateway({}, { clock: fastHost });
+});
+beforeEach(() => {
+  vi.stubEnv('OPENAI_BASE_URL', provider.url);
+  vi.stubEnv('OPENAI_API_KEY', 'sk-test');
+});
+afterAll(async () => {
+  await gateway.close();
+  await provider.close();
+});
+
+const ASK = {
+  ...{ model: 'openai-chat:any', max_tokens: 100 },
+  messages: [{ role: 'user' as const, content: 'go' }],
+};
+
+describe('a message whose provider stream breaks off in the middle of a text', () => {
+  it('has the text of the failed attempt as a block of its own', async () => {
+    provider.play({ words: ['alpha', 'beta', 'gamma'], cuts: [2] });
+    const message = await anthropicOn(gateway).messages.stream(ASK).finalMessage();
+    expect(message).toMatchObject({
+      stop_reason: 'end_turn',
+      content: [{ text: 'alpha beta ' }, { text: 'alpha beta gamma ' }],
+    });
+  });
+
+  it('is the sum of its events, and the same when it is not streamed, wherever the stream breaks off', async () => {
+    const words = fc.array(fc.constantFrom('a', 'be', 'see'), { minLength: 1, maxLength: 5 });
+    const cuts = fc.array(fc.nat(6), { maxLength: 4 });
+    await fc.assert(
+      fc.asyncProperty(words, cuts, async (words, cuts) => {
+        provider.play({ words, cuts });
+        const events = await streamed(gateway, ASK);
+        const sum = addUp(events);
+        provider.play({ words, cuts });
+        const whole = await post(gateway, '/v1/messages', ASK);
+        if (events.at(-1)?.type === 'error') {
+          expect(whole.status).toBeGreaterThanOrEqual(500);
+          expect(sum).toMatchObject({ stop_reason: null });
+        } else {
+          expect(whole.body).toEqual({ ...sum, id: whole.body.id });
+          expect((sum.content as object[]).at(-1)).toMatchObject({ text: `${words.join(' ')} ` });
+        }
+      }),
+      { numRuns: 25, seed: 7 },
+    );
+  });
+
+  it('fails with an error event if every attempt breaks off, and clients must not repeat the request', async () => {
+    provider.play({ words: ['alpha', 'beta'], cuts: [1, 1, 1, 1, 1] });
+    const events = await streamed(gateway, ASK);
+    expect(events.at(-1)).toMatchObject({ type: 'error', error: { type: 'api_error' } });
+    provider.play({ words: ['alpha', 'beta'], cuts: [1, 1, 1, 1, 1] });
+    const { status, headers } = await post(gateway, '/v1/messages', ASK);
+    expect([status, headers.get('x-should-retry')]).toEqual([500, 'false']);
+  });
+});
+
+it('a failure before any output can be retried by the client', async () => {
+  provider.play({ words: ['alpha'], cuts: [0, 0, 0, 0, 0] });
+  const { status, headers, body } = await post(gateway, '/v1/messages', ASK);
+  expect([status, headers.get('x-should-retry')]).toEqual([529, null]);
+  expect(body).toMatchObject({ error: { type: 'overloaded_error' } });
+});
