@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { MiddlewareHandler } from 'hono';
+import type { Context, MiddlewareHandler } from 'hono';
 import { matchedRoutes } from 'hono/route';
 import type { Host } from '../engine/driver/host.ts';
 import { addUsage } from '../machines/limits.ts';
@@ -57,35 +57,42 @@ export function currentNote(): RequestNote | undefined {
   return notes.getStore();
 }
 
-/** Gives every answer a random `x-request-id`, and reports each request when its answer was sent. */
+/**
+ * Gives every answer a random `x-request-id`, and reports each request when its answer was sent. On a connection that
+ * is upgraded, each message is a request of its own: see `inRequest` of `RunsEnv`.
+ */
 export function logRequests(
   host: Host,
-  report: ((record: RequestRecord) => void) | undefined,
+  report: (record: RequestRecord) => void = () => {},
 ): MiddlewareHandler<RunsEnv> {
   return async (c, next) => {
-    const request = host.newId('req');
+    const { request, ...first } = begin(c);
     c.header('x-request-id', request);
     c.set('requestId', request);
-    const begun = host.monotonic();
-    const note = new RequestNote(request);
-    await notes.run(note, next);
-    if (report === undefined) return;
-    const caller: Caller | undefined = c.get('caller');
-    const route = matchedRoutes(c).findLast(({ method }) => method === c.req.method)?.path ?? null;
-    const finish = () =>
-      report({
-        request,
-        method: c.req.method,
-        route,
-        status: c.res.status,
-        ms: Math.round(host.monotonic() - begun),
-        caller: caller?.name ?? null,
-        ...note.toRecord(),
-      });
+    c.set('inRequest', async work => {
+      const { run, finish } = begin(c);
+      finish(await run(work));
+    });
+    await first.run(next);
     const outgoing = c.env?.outgoing;
+    const finish = () => first.finish(c.res.status);
     if (outgoing === undefined || outgoing.closed) finish();
     else outgoing.once('close', finish);
   };
+
+  function begin(c: Context<RunsEnv>) {
+    const request = host.newId('req');
+    const begun = host.monotonic();
+    const note = new RequestNote(request);
+    const finish = (status: number) => {
+      const { method } = c.req;
+      const caller: Caller | undefined = c.get('caller');
+      const route = matchedRoutes(c).findLast(matched => matched.method === method)?.path ?? null;
+      const ms = Math.round(host.monotonic() - begun);
+      report({ request, method, route, status, ms, caller: caller?.name ?? null, ...note.toRecord() });
+    };
+    return { request, finish, run: <Value>(work: () => Promise<Value>) => notes.run(note, work) };
+  }
 }
 
 function countsOf({ inputTokens, outputTokens }: Usage) {

@@ -2,12 +2,17 @@ import type { HttpBindings } from '@hono/node-server';
 import type { Caller } from './access/caller.ts';
 import type { BodyLimits } from './read-body.ts';
 
+/** Runs a request that comes as a message on a connection, and reports it. `work` returns its status. */
+export type InRequest = (work: () => Promise<number>) => Promise<void>;
+
 /** Hono's environment of all routes. The bindings are empty without a socket, as in tests. */
 export type RunsEnv = {
   Bindings: Partial<HttpBindings>;
   Variables: {
     /** The `x-request-id` of the answer. */
     requestId: string;
+    /** For the requests on an upgraded connection. */
+    inRequest: InRequest;
     /** Set by the gate; on routes that need no token, possibly absent. */
     caller: Caller;
     /** The limits of bodies of requests to `/v1`. */

@@ -4,6 +4,7 @@ import { isJsonObject, type JsonObject } from '../../../protocol/json.ts';
 import type { Caller } from '../../access/caller.ts';
 import { ApiError } from '../../error-envelope.ts';
 import { BODY_LIMITS, parseBounded } from '../../read-body.ts';
+import type { InRequest } from '../../runs-env.ts';
 import { describeResponsesError, invalid } from '../api-error.ts';
 import type { LiveResponse } from '../live/live-response.ts';
 import type { ResponsesService } from '../responses-service.ts';
@@ -21,6 +22,8 @@ type SocketOptions = {
   service: ResponsesService;
   caller: Caller;
   host: Host;
+  /** Runs the handling of each message as a request of its own. */
+  inRequest: InRequest;
   /** Aborted when the server shuts down. */
   closing: AbortSignal;
   log(line: string): void;
@@ -74,12 +77,13 @@ export class ResponseSocket {
   /** Takes a message of the client. */
   receive(data: unknown): void {
     if (this.#isClosed) return;
-    if (typeof data !== 'string') return this.#refuse(invalid(null, 'input_invalid', 'Send text messages.'));
+    if (typeof data !== 'string')
+      return void this.#refuse(invalid(null, 'input_invalid', 'Send text messages.'));
     const { bodyBytes } = this.#options.service.admission.limits;
     if (data.length > bodyBytes)
-      return this.#refuse(new ApiError('too-large', `The message is larger than ${bodyBytes} bytes.`));
+      return void this.#refuse(new ApiError('too-large', `The message is larger than ${bodyBytes} bytes.`));
     if (this.#waiting.length >= MOST_WAITING || this.#waitingChars + data.length > MOST_WAITING_CHARS)
-      return this.#refuse(
+      return void this.#refuse(
         new ApiError(
           'rate-limit-exceeded',
           'Too many requests wait on this connection. Wait for a response.',
@@ -98,12 +102,13 @@ export class ResponseSocket {
       text = this.#waiting.shift()
     ) {
       this.#waitingChars -= text.length;
-      await this.#answer(text);
+      await this.#options.inRequest(() => this.#answer(text));
     }
     this.#isBusy = false;
   }
 
-  async #answer(text: string): Promise<void> {
+  /** Returns the status of the request, as HTTP would have it. */
+  async #answer(text: string): Promise<number> {
     let previous: string | undefined;
     try {
       const body = readRequest(text);
@@ -113,15 +118,16 @@ export class ResponseSocket {
       if (this.#isClosed) this.#live.leave();
       for await (const batch of this.#live.batches()) for (const event of batch) await this.#send(event);
       if (this.#live.response.status === 'failed') this.#chain.forget(previous);
+      return 200;
     } catch (error) {
       if (previous !== undefined) this.#chain.forget(previous);
-      this.#refuse(error);
+      return this.#refuse(error);
     } finally {
       this.#live = null;
     }
   }
 
-  #refuse(thrown: unknown): void {
+  #refuse(thrown: unknown): number {
     const { status, body, reported } = describeResponsesError(thrown);
     if (!reported)
       this.#options.log(
@@ -129,6 +135,7 @@ export class ResponseSocket {
       );
     const error = { ...body.error, code: body.error.code ?? body.error.type };
     void this.#send({ type: 'error', status, error });
+    return status;
   }
 
   /** Settles once the event was written, or the connection is gone. */

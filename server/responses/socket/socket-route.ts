@@ -33,6 +33,7 @@ export function socketRoute(options: {
           ...options,
           closing,
           caller: c.get('caller'),
+          inRequest: c.get('inRequest'),
         });
       },
       onMessage: ({ data }) => socket.receive(data),

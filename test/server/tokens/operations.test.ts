@@ -1,9 +1,10 @@
-import { afterAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { RequestRecord } from '../../../server/request-log.ts';
 import { type Serving, serveRuns } from '../../../server/serve.ts';
 import { memory } from '../../../stores/memory.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
-import { Gateway } from '../../support/responses/gateway.ts';
+import { ClientSocket } from '../../support/responses/client-socket.ts';
+import { endOf, Gateway } from '../../support/responses/gateway.ts';
 import { errorOf, makeApp, until } from '../../support/server/runs-app.ts';
 
 const APP = 'https://app.example';
@@ -13,7 +14,7 @@ const WEB = { authorization: `Bearer ${TOKEN}` };
 const records: RequestRecord[] = [];
 const gateway = new Gateway(
   {
-    talk: [{ text: 'A secret answer.', usage: { inputTokens: 7, outputTokens: 3 } }],
+    talk: Array(9).fill({ text: 'A secret answer.', usage: { inputTokens: 7, outputTokens: 3 } }),
     slow: Array(3).fill({ text: 'Slow.', delayMs: 300 }),
   },
   {
@@ -28,7 +29,14 @@ const gateway = new Gateway(
     onRequest: record => records.push(record),
   },
 );
-afterAll(() => gateway.close());
+let serving: Serving;
+beforeAll(async () => {
+  serving = await serveRuns(gateway.app, { host: '127.0.0.1', port: 0 });
+});
+afterAll(async () => {
+  await serving.close();
+  await gateway.close();
+});
 
 describe('the log of requests', () => {
   test('has a record of each, with the run, the model and the usage, and no content', async () => {
@@ -57,6 +65,29 @@ describe('the log of requests', () => {
       expect.objectContaining({ route: null, status: 403 }),
     ]);
     expect(JSON.stringify(records)).not.toMatch(/secret|hunter2|the-token/);
+  });
+});
+
+describe('a WebSocket', () => {
+  test('has the rights of its token, and each of its requests a record of its own', async () => {
+    const url = `${serving.url}/v1/responses`;
+    for (const headers of [{}, { authorization: 'Bearer wrong' }, { ...WEB, origin: 'https://evil.example' }])
+      await expect(ClientSocket.open(url, headers)).rejects.toThrow(/status 40[13]/);
+    const socket = await ClientSocket.open(url, WEB);
+    records.length = 0;
+    const events = await socket.create({ model: 'talk', input: 'Hi' });
+    const refused = await socket.create({ model: 'none such', input: 'Hi' });
+    expect(refused.at(-1)).toMatchObject({ type: 'error', status: 400 });
+    const { id } = endOf(events);
+    const [first, second] = await until(() => (records.length === 2 ? records : undefined));
+    expect(first).toMatchObject({
+      ...{ method: 'GET', route: '/v1/responses', status: 200, caller: 'web' },
+      ...{ run: id.replace('resp_', 'run_'), usage: { input_tokens: 7, output_tokens: 3 } },
+    });
+    expect(second).toMatchObject({ status: 400, caller: 'web' });
+    expect(second).not.toHaveProperty('run');
+    expect(new Set([first?.request, second?.request]).size).toBe(2);
+    socket.close();
   });
 });
 
@@ -139,11 +170,7 @@ describe('GET /readyz', () => {
 });
 
 describe('open streams', () => {
-  let serving: Serving;
-  afterAll(() => serving.close());
-
   test('are limited for the whole server, and counted until the client leaves', async () => {
-    serving = await serveRuns(gateway.app, { host: '127.0.0.1', port: 0 });
     records.length = 0;
     const stream = (signal?: AbortSignal) =>
       fetch(`${serving.url}/v1/responses`, {

@@ -163,7 +163,9 @@ describe('a client that does not read', () => {
     const host = new ManualHost();
     const socket = new DeafSocket();
     const { service } = gateway;
-    const options = { service, caller: ANYONE, host, closing: service.closing, log: () => {} };
+    const inRequest = async (work: () => Promise<number>) => void (await work());
+    const { closing } = service;
+    const options = { service, caller: ANYONE, host, inRequest, closing, log: () => {} };
     new ResponseSocket(socket, options).receive(JSON.stringify({ type: 'response.create', ...TALK }));
     await expect.poll(() => socket.sent.length).toBe(1);
     await expect.poll(async () => (await gateway.store.list({ status: 'running' })).length).toBe(0);
