@@ -68,6 +68,12 @@ export type ModelRequest = {
   chain?: UnstoredChain;
   /** The request's key, and the id of the run that it may start or fork. */
   once?: { key: RequestKey; runId: string };
+  conversation?: JoinedConversation;
+};
+
+/** The conversation of a request, as in `ResponseSpec`. `join` notes there that the run gets the response. */
+type JoinedConversation = NonNullable<ResponseSpec['conversation']> & {
+  join(runId: string): Promise<void>;
 };
 
 type Prepared = Equipment & ModelRequest & { used: Exposed };
@@ -131,6 +137,7 @@ export class RequestRuns {
       ...omitUndefined({ refersTo }),
     };
     const agent = this.#options.agents.make(spec, { body, toolset, store });
+    if (isStored) await request.conversation?.join(runId);
     const run = await agent.start([...(isLinked ? [] : inherited), ...lists, ...items], {
       runId,
       launch: { model, request: toJson(spec) },
@@ -174,6 +181,7 @@ export class RequestRuns {
     };
     const held = { ...toolset, tools: holdCalls(toolset.tools, toolset.exposed, known.tools) };
     const note = toJson({ type: 'asked', spec });
+    if (isStored && body.store !== false) await request.conversation?.join(runId);
     await appendEvidence(source, runId, { type: 'run.noted', at: host.now(), by: RESPONSES, note });
     const span = divideJournal(runId, await readJournal(source, runId))?.spans.at(-1);
     if (span === undefined) throw new Error('a run with a note has a response');
@@ -291,10 +299,11 @@ export class RequestRuns {
 
 /** The spec of a request that starts a run. */
 function describeRequest(
-  { body, model, caller, providerOptions, compacts, once }: ModelRequest,
+  { body, model, caller, providerOptions, compacts, once, conversation: joined }: ModelRequest,
   { exposed }: Toolset,
 ): ResponseSpec {
   const { name, labels } = caller;
+  const conversation = joined && { id: joined.id, ticket: joined.ticket, given: joined.given };
   return {
     caller: { name, labels },
     request: withoutSecrets(body),
@@ -304,7 +313,7 @@ function describeRequest(
     messages: [],
     lists: [],
     turnsBefore: 0,
-    ...omitUndefined({ providerOptions, compacts, key: once?.key }),
+    ...omitUndefined({ providerOptions, compacts, key: once?.key, conversation }),
   };
 }
 

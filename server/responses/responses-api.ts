@@ -5,6 +5,7 @@ import type { MountedApi } from '../app.ts';
 import { readBody } from '../read-body.ts';
 import type { RunsEnv } from '../runs-env.ts';
 import { invalid } from './api-error.ts';
+import { addConversationRoutes } from './conversations/conversation-routes.ts';
 import { addModelRoutes } from './model-routes.ts';
 import { inputItemsOf, pageOf } from './request/input-listing.ts';
 import { answerOpenAIError, finishedResponse, respondWithEvents } from './respond.ts';
@@ -25,6 +26,7 @@ export function createResponsesApi(options: ResponsesServiceOptions): ResponsesA
       app.get('/v1/responses', socketRoute({ service, host: options.host, log: options.log }));
       addRoutes(app, service);
       addModelRoutes(app, service);
+      addConversationRoutes(app, service.conversations);
     },
     close: () => service.endStreams(),
     answerError: (c, thrown) => answerOpenAIError(c, thrown, options.log),

@@ -11,6 +11,9 @@ import type { Caller } from '../access/caller.ts';
 import { invalid, ResponsesError } from './api-error.ts';
 import { readCompactBody } from './compaction/compact-body.ts';
 import { compactedResponse, summaryRequest, summaryTranscript } from './compaction/compact-conversation.ts';
+import { contextOf } from './conversations/conversation-items.ts';
+import type { Conversation } from './conversations/conversation-journal.ts';
+import { Conversations, conversationLocked } from './conversations/conversations.ts';
 import { GatewayAgents, type ProviderOptionsFor } from './gateway/gateway-agents.ts';
 import type { GatewayConfig } from './gateway/gateway-config.ts';
 import { KeyedMutex } from './keyed-mutex.ts';
@@ -19,6 +22,7 @@ import { LiveResponses } from './live/live-responses.ts';
 import { findAnswered } from './once/find-answered.ts';
 import { readRequestKey } from './once/request-key.ts';
 import { recordedUsage } from './recorded-usage.ts';
+import type { Plan } from './request/plan.ts';
 import { planRequest, readRequest } from './request/plan-request.ts';
 import { transcriptFor, transcriptUpTo } from './request/plan-transcript.ts';
 import { type CreateBody, readCreateBody } from './request/request-body.ts';
@@ -37,6 +41,9 @@ export type ResponsesServiceOptions = {
   hiddenWaitMs?: number;
   log(line: string): void;
 };
+
+/** A request's plan, and the conversation it was made for. */
+type PlanInConversation = { conversation: Conversation; plan: Plan & { given?: number } };
 
 /**
  * The gateway: the Responses API on top of runs.
@@ -61,6 +68,8 @@ export class ResponsesService {
   readonly #live = new LiveResponses();
   readonly #runs: RequestRuns;
   readonly #mutex = new KeyedMutex();
+  /** The conversations of `/v1/conversations`. */
+  readonly conversations: Conversations;
 
   constructor(options: ResponsesServiceOptions) {
     const { store, host, gateway, log } = options;
@@ -69,6 +78,7 @@ export class ResponsesService {
     const { admission } = this;
     this.#agents = new GatewayAgents({ ...options, admission });
     this.#library = new ResponseLibrary(store);
+    this.conversations = new Conversations({ store, host, library: this.#library });
     this.#runs = new RequestRuns({
       ...options,
       library: this.#library,
@@ -99,6 +109,7 @@ export class ResponsesService {
 
   async #carryOut(request: ModelRequest): Promise<LiveResponse> {
     const { body, caller, chain } = request;
+    if (body.conversation !== undefined) return await this.#createIn(body.conversation, request);
     const visible = this.#library.seenBy(caller, chain?.runId);
     const plan = await planRequest(body, visible);
     if (plan.type !== 'continue') return await this.#runs.carryOut(plan, request);
@@ -132,11 +143,39 @@ export class ResponsesService {
     return this.#live.closing;
   }
 
+  /** Starts a response in a conversation. Requests in one conversation are planned and begun one at a time. */
+  async #createIn(id: string, request: ModelRequest): Promise<LiveResponse> {
+    const carryOut = async ({ conversation, plan }: PlanInConversation) => {
+      const ticket = this.#options.host.newId('turn');
+      const join = (runId: string) => this.conversations.join(conversation, { runId, ticket });
+      const joined = { id, ticket, given: plan.given ?? 0, join };
+      return await this.#runs.carryOut(plan, { ...request, conversation: joined });
+    };
+    return await this.#mutex.run(id, async () => {
+      const planned = await this.#planIn(id, request);
+      if (planned.plan.type !== 'continue') return await carryOut(planned);
+      const { runId } = planned.plan.run;
+      return await this.#mutex.run(runId, async () => carryOut(await this.#planIn(id, request)));
+    });
+  }
+
+  /** The plan of a request in a conversation. Throws a `ResponsesError` while its newest response is in progress. */
+  async #planIn(id: string, { body, caller }: ModelRequest): Promise<PlanInConversation> {
+    const visible = this.#library.seenBy(caller);
+    const conversation = await this.conversations.find(id, caller);
+    const context = await contextOf(conversation, visible);
+    if (context.previous?.span.to === null) throw conversationLocked();
+    return { conversation, plan: await planRequest(body, visible, context) };
+  }
+
   /** The input tokens that a request would have: the provider's count, or an estimate. Starts nothing. */
   async countInput(value: unknown, caller: Caller, optionsFor?: ProviderOptionsFor): Promise<number> {
     const body = this.#readBody(value);
     const request = { body, ...this.#agents.resolve(body, optionsFor) };
-    const plan = await planRequest(body, this.#library.seenBy(caller));
+    const { plan } =
+      body.conversation === undefined
+        ? { plan: await planRequest(body, this.#library.seenBy(caller)) }
+        : await this.#planIn(body.conversation, { ...request, caller });
     return await this.#agents.countInput(request, await transcriptFor(plan, this.#options.store));
   }
 

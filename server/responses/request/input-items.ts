@@ -23,15 +23,19 @@ type KnownItems = {
 /**
  * Converts input items to transcript items, in order. An output item that the client returns unchanged is replaced by
  * the stored one, which has the opaque data that the provider needs. Throws a `ResponsesError` with the path of an
- * invalid item.
+ * invalid item, in the list `field`.
  */
-export async function readInputItems(input: readonly WireItem[], known: KnownItems): Promise<Item[]> {
+export async function readInputItems(
+  input: readonly WireItem[],
+  known: KnownItems,
+  field = 'input',
+): Promise<Item[]> {
   const read: Item[] = [];
   /** The results of MCP calls of the current turn, which come after its last call. */
   const results: Item[] = [];
   let turn: string | undefined;
   for (const [at, wire] of input.entries()) {
-    const reader = new ItemReader(wire, `input[${at}]`);
+    const reader = new ItemReader(wire, `${field}[${at}]`);
     const own = reader.read();
     const items =
       typeof own === 'string' ? await LOOK_UP[own](reader, known) : await restore(reader, own, known);

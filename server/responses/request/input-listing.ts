@@ -24,10 +24,14 @@ export function inputOf({ entries }: RunResponses, { seq, to, spec }: Span): Ite
     );
 }
 
-/** All input items of a response in wire format, in order. */
-export function inputItemsOf({ run, span }: FoundResponse): JsonObject[] {
-  if (span.seq === 1) return wireInputs(inputOf(run, span), span.spec.exposed);
-  const { decisions, messages } = span.spec;
+/** The input items of a response in wire format, in order, without the first `from` messages and other items. */
+export function inputItemsOf(
+  { run, span }: FoundResponse,
+  { from = 0 }: { from?: number } = {},
+): JsonObject[] {
+  if (span.seq === 1) return wireInputs(inputOf(run, span).slice(from), span.spec.exposed);
+  const { decisions } = span.spec;
+  const messages = span.spec.messages.slice(from);
   return run.entries.slice(span.seq, span.to ?? undefined).flatMap(({ seq, event }): JsonObject[] => {
     if (!('by' in event) || event.by !== RESPONSES) return [];
     switch (event.type) {

@@ -11,6 +11,7 @@ import type { ChartState } from '../../../machines/step.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import { invalid, type ResponsesError } from '../api-error.ts';
+import type { ConversationContext } from '../conversations/conversation-items.ts';
 import type { FoundResponse, VisibleResponses } from '../response-library.ts';
 import type { RunResponses, Span } from '../run-responses.ts';
 import {
@@ -28,8 +29,23 @@ import { References } from './references.ts';
 import type { CreateBody } from './request-body.ts';
 
 /** Plans a request. Throws a `ResponsesError` for a request that cannot be carried out. */
-export async function planRequest(body: CreateBody, library: VisibleResponses): Promise<Plan> {
-  const { previous, references, items } = await readRequest(body, library);
+export async function planRequest(
+  body: CreateBody,
+  library: VisibleResponses,
+  conversation?: ConversationContext,
+): Promise<Plan & { given?: number }> {
+  const { previous, references, items, history } = await readRequest(body, library, conversation);
+  const plan = await planItems([...history, ...items], { previous, references });
+  if (conversation === undefined || plan.type === 'repeat') return plan;
+  const given =
+    plan.type === 'start' ? history.filter(item => plan.items.includes(item)) : messagesIn(history);
+  return { ...plan, given: given.length };
+}
+
+async function planItems(
+  items: Item[],
+  { previous, references }: { previous: FoundResponse | undefined; references: References },
+): Promise<Plan> {
   const decided = await planApprovals({ items, previous, references });
   if (decided !== undefined) return decided;
   return previous === undefined
@@ -37,11 +53,23 @@ export async function planRequest(body: CreateBody, library: VisibleResponses): 
     : planAfter(previous, items, references);
 }
 
-/** The input of a request and the response it follows. Throws a `ResponsesError` for an unknown id or invalid item. */
-export async function readRequest(body: CreateBody, library: VisibleResponses) {
-  const previous = await findPrevious(body.previous_response_id, library);
-  const references = new References(library, previous, idsIn(body.input));
-  return { previous, references, items: await readInputItems(body.input, references) };
+/**
+ * The input of a request, the response it follows, and the items of its conversation that this response does not have.
+ * Throws a `ResponsesError` for an unknown id or invalid item.
+ */
+export async function readRequest(
+  body: CreateBody,
+  library: VisibleResponses,
+  { previous: newest, history = [] }: Partial<ConversationContext> = {},
+) {
+  const previous = newest ?? (await findPrevious(body.previous_response_id, library));
+  const references = new References(library, previous, idsIn([...history, ...body.input]));
+  return {
+    previous,
+    references,
+    items: await readInputItems(body.input, references),
+    history: await readInputItems(history, references),
+  };
 }
 
 async function findPrevious(

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { isJsonObject, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import { invalid } from '../api-error.ts';
 import { describeIssue } from './describe-issue.ts';
 import { assertChoice, readTools } from './request-tools.ts';
@@ -67,20 +67,22 @@ const createBody = z.object({
   prompt_cache_key: maybe(z.string()),
   user: maybe(z.string()),
   background: maybe(z.boolean()),
-  conversation: z.optional(z.unknown()),
+  conversation: maybe(z.union([z.string().min(1), z.looseObject({ id: z.string().min(1) })])),
   prompt: z.optional(z.unknown()),
 });
 
 type Parsed = z.infer<typeof createBody>;
 
 /** A validated request for a response. Unknown fields are ignored. */
-export type CreateBody = Omit<Parsed, 'tools' | 'input'> & {
+export type CreateBody = Omit<Parsed, 'conversation' | 'tools' | 'input'> & {
+  /** The id of the conversation. */
+  conversation?: string;
   input: readonly WireItem[];
   tools: readonly RequestTool[];
 };
 
 /** OpenAI's parameters that this server refuses, because ignoring them would change the result. */
-const UNSUPPORTED = ['conversation', 'prompt'] as const;
+const UNSUPPORTED = ['prompt'] as const;
 
 /** OpenAI's values of `include`. Those about built-in tools have no effect, because there are no such tools here. */
 const INCLUDABLE: readonly string[] = [
@@ -103,10 +105,22 @@ export function readCreateBody(value: unknown): CreateBody {
   }
   if (body.background === true && body.store === false)
     throw invalid('background', 'background_requires_store', "'background' requires 'store' to be true.");
+  const conversation = idOf(body.conversation);
+  if (conversation !== undefined && body.previous_response_id != null)
+    throw invalid(
+      null,
+      'mutually_exclusive_parameters',
+      "Mutually exclusive parameters. Ensure you are only providing one of: 'previous_response_id' or 'conversation'.",
+    );
   assertIncludable(body.include ?? []);
   const tools = readTools(body.tools ?? []);
   assertChoice(body.tool_choice, tools);
-  return { ...body, tools, input: readInput(body.input) };
+  const { conversation: _, input, ...rest } = body;
+  return { ...rest, tools, input: readInput(input), ...omitUndefined({ conversation }) };
+}
+
+function idOf(conversation: Parsed['conversation']): string | undefined {
+  return (typeof conversation === 'object' ? conversation?.id : conversation) ?? undefined;
 }
 
 function readInput(input: Parsed['input']): WireItem[] {
@@ -114,9 +128,14 @@ function readInput(input: Parsed['input']): WireItem[] {
   if (input === '')
     throw invalid('input', 'input_text_empty', "'input' is empty. Send a text or a list of items.");
   if (typeof input === 'string') return [{ type: 'message', role: 'user', content: input }];
-  return input.map((item, at) => {
+  return readWireItems(input, 'input');
+}
+
+/** The items of the list `field`. Throws a `ResponsesError` for what is not an item. */
+export function readWireItems(items: readonly unknown[], field: string): WireItem[] {
+  return items.map((item, at) => {
     if (isJsonObject(item) && ('type' in item || 'role' in item || 'id' in item)) return item;
-    const place = `input[${at}]`;
+    const place = `${field}[${at}]`;
     if (!isJsonObject(item))
       throw invalid(place, 'invalid_value', `'${place}' is not valid: expected an object.`);
     const param = `${place}.type`;

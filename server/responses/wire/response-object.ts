@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import type { Usage } from '../../../protocol/turn.ts';
 import type { ResponseSpec } from './response-spec.ts';
 
@@ -28,6 +28,7 @@ export function responseObject({ id, createdAt, spec }: ResponseHead, state: Res
     id,
     object: 'response',
     created_at: Math.floor(createdAt / 1000),
+    ...omitUndefined({ conversation: spec.conversation && { id: spec.conversation.id } }),
     completed_at: state.completedAt === null ? null : Math.floor(state.completedAt / 1000),
     status: state.status,
     background: or('background', false),

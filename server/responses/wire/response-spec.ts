@@ -47,6 +47,11 @@ const responseSpec = z.object({
   model: z.string(),
   /** Options for the provider that `request` has no field for. */
   providerOptions: z.exactOptional(z.custom<JsonObject>(isJsonObject)),
+  /**
+   * The conversation that the response belongs to, its own ticket there, and how many of the items or messages that its
+   * run got are the conversation's.
+   */
+  conversation: z.exactOptional(z.object({ id: z.string(), ticket: z.string(), given: z.number().int() })),
   /** The request is for a compaction: the answer is its summary, and no response. */
   compacts: z.exactOptional(z.literal(true)),
   /** The tools by their names for the model, without the client's functions that keep their names. */

@@ -25,6 +25,7 @@ beforeAll(async () => {
     'approve-readme': SAID,
     'approve-ai': SAID,
     'approve-agents': SAID,
+    'session-agents': [calling('ask'), { text: 'You said yes.' }, { text: 'Now is now.' }],
     everything: [calling('echo', { message: 'hi' }), { text: 'Echoed.' }],
     'free-ai': [{ reasoning: 'let me see', ...calling('pid') }, { text: 'Done so.' }],
     'talk-ai': [
@@ -117,6 +118,14 @@ describe('the openai client', () => {
         },
       },
       failed: { status: 502, sent: 1 },
+      conversation: {
+        ...{ echoed: true, texts: 4, kept: true, metadata: { topic: 'none' }, deleted: true },
+        gone: { name: 'NotFoundError', code: 'conversation_not_found' },
+      },
+      compact: {
+        ...{ types: ['message', 'compaction'], usage: 12, text: 'Hello there.' },
+        counted: expect.any(Number),
+      },
     });
     expect(seen.everything.call).toMatchObject({
       ...{ server_label: 'everything', name: 'echo', status: 'completed', output: 'Echo: hi' },
@@ -157,6 +166,15 @@ describe('the Agents SDK', () => {
     const seen = await agents;
     for (const way of ['approve', 'deny', 'behind', 'stream'])
       expect(seen[way]).toMatchObject({ asked: 'hosted_tool_call', text: 'Said.' });
+  });
+
+  it('keeps the items of its conversations session here', async () => {
+    const { session } = await agents;
+    expect(session).toEqual({
+      texts: ['You said yes.', 'Now is now.'],
+      types: ['message', 'function_call', 'function_call_result', 'message', 'message', 'message'],
+      ...{ popped: 'message', left: 5 },
+    });
   });
 });
 

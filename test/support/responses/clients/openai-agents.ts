@@ -2,12 +2,15 @@
 import {
   Agent,
   hostedMcpTool,
+  OpenAIConversationsSession,
   type RunState,
   run,
   setDefaultOpenAIClient,
   setTracingDisabled,
+  tool,
 } from '@openai/agents';
 import OpenAI from 'openai';
+import { z } from 'zod';
 
 setTracingDisabled(true);
 setDefaultOpenAIClient(new OpenAI());
@@ -26,8 +29,24 @@ console.log(
     deny: await decide({ approve: false }),
     behind: await decide({ approve: true, behind: true }),
     stream: await decide({ approve: true, stream: true }),
+    session: await converse(),
   }),
 );
+
+/** Two turns and a function in a session whose items are in the server's conversation. */
+async function converse() {
+  const client = new OpenAI();
+  const session = new OpenAIConversationsSession({ client });
+  const ask = tool({ name: 'ask', description: 'Asks.', parameters: z.object({}), execute: () => 'yes' });
+  const talker = new Agent({ name: 'Talker', model: 'session-agents', tools: [ask] });
+  const one = await run(talker, 'Ask me.', { session });
+  const two = await run(talker, 'And now?', { session });
+  const types = (await session.getItems()).map(item => item.type ?? 'message');
+  const popped = await session.popItem();
+  const left = (await session.getItems()).length;
+  await session.clearSession();
+  return { texts: [one.finalOutput, two.finalOutput], types, popped: popped?.type, left };
+}
 
 type Way = { approve: boolean; behind?: boolean; stream?: boolean };
 

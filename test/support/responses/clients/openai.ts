@@ -21,8 +21,47 @@ console.log(
     functions: await functions(),
     refused: await refused(),
     failed: await failed(),
+    conversation: await conversation(),
+    compact: await compact(),
   }),
 );
+
+async function conversation() {
+  const { id } = await client.conversations.create({
+    metadata: { topic: 'greetings' },
+    items: [{ role: 'user', content: 'Before.' }],
+  });
+  const response = await client.responses.create({ model: 'hello', input: 'Say hello.', conversation: id });
+  const texts: unknown[] = [];
+  for await (const item of client.conversations.items.list(id, { order: 'asc', limit: 1 }))
+    texts.push(item.type === 'message' && 'text' in (item.content[0] ?? {}) ? item.content[0] : item.type);
+  const [added] = (
+    await client.conversations.items.create(id, { items: [{ role: 'user', content: 'After.' }] })
+  ).data;
+  const itemId = String(added?.id);
+  const kept = await client.conversations.items.retrieve(itemId, { conversation_id: id });
+  await client.conversations.items.delete(itemId, { conversation_id: id });
+  const { metadata } = await client.conversations.update(id, { metadata: { topic: 'none' } });
+  const { deleted } = await client.conversations.delete(id);
+  const gone = await client.conversations.retrieve(id).catch(error => error);
+  return {
+    ...{ echoed: response.conversation?.id === id, texts: texts.length, kept: kept.id === itemId },
+    ...{ metadata, deleted, gone: { name: gone.constructor.name, code: gone.code } },
+  };
+}
+
+async function compact() {
+  const { output, usage } = await client.responses.compact({ model: 'hello', input: 'Say hello.' });
+  const next = await client.responses.create({
+    model: 'hello',
+    input: [...(output as OpenAI.Responses.ResponseInputItem[]), { role: 'user', content: 'Again.' }],
+  });
+  const counted = await client.responses.inputTokens.count({ model: 'hello', input: 'Say hello.' });
+  return {
+    ...{ types: output.map(({ type }) => type), usage: usage.total_tokens, text: next.output_text },
+    counted: counted.input_tokens,
+  };
+}
 
 async function create() {
   const response = await client.responses.create({ model: 'hello', input: 'Say hello.' });

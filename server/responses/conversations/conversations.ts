@@ -1,0 +1,226 @@
+import type { Host } from '../../../engine/driver/host.ts';
+import { appendEvidence } from '../../../engine/journal/append-evidence.ts';
+import { readJournal } from '../../../engine/journal/read-journal.ts';
+import type { ModelAdapter } from '../../../protocol/adapter.ts';
+import { EngineError } from '../../../protocol/error.ts';
+import type { RunEvent } from '../../../protocol/event.ts';
+import { type JsonObject, toJson } from '../../../protocol/json.ts';
+import type { Store } from '../../../protocol/store.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
+import { type Caller, sees } from '../../access/caller.ts';
+import { invalid, ResponsesError } from '../api-error.ts';
+import { idsIn, readInputItems } from '../request/input-items.ts';
+import { ItemReader, isReference } from '../request/item-reader.ts';
+import { References } from '../request/references.ts';
+import type { WireItem } from '../request/request-body.ts';
+import type { ResponseLibrary } from '../response-library.ts';
+import { wireInputs } from '../wire/wire-input.ts';
+import { readAddition, readCreation, readUpdate } from './conversation-bodies.ts';
+import { itemsOf } from './conversation-items.ts';
+import {
+  CONVERSATIONS,
+  type Conversation,
+  type ConversationItem,
+  type ConversationNote,
+  conversationIdOf,
+  readConversation,
+  runOfConversation,
+} from './conversation-journal.ts';
+
+type ConversationsOptions = { store: Store; host: Host; library: ResponseLibrary };
+
+/**
+ * The conversations of `/v1/conversations`.
+ *
+ * N1 A conversation is a journal of its own: the run of an agent that has no model, which is cancelled at once. Its notes
+ *    say what was added and deleted. No process drives it.
+ * N2 A response is noted before it begins, and its items are read from its own run. So they are there exactly once,
+ *    whenever the server stops.
+ * N3 A response is noted only if nothing was since its request was planned (`join`). Of two requests at once, the second
+ *    is refused.
+ */
+export class Conversations {
+  readonly #options: ConversationsOptions;
+
+  constructor(options: ConversationsOptions) {
+    this.#options = options;
+  }
+
+  /** Creates a conversation from a request body. Throws a `ResponsesError` for an invalid body. */
+  async create(value: unknown, caller: Caller): Promise<Conversation> {
+    const { store, host } = this.#options;
+    const { items, metadata } = readCreation(value);
+    const added = await this.#readItems(items, caller, []);
+    const { name, labels } = caller;
+    const runId = host.newId('run');
+    const request = toJson({ caller: { name, labels } });
+    const agent = createAgent({ name: CONVERSATIONS, model: NO_MODEL, store, host });
+    const run = await agent.start([], { runId, paused: true, launch: { request } });
+    await run.cancel({ by: CONVERSATIONS, reason: 'A conversation of the API. It is not driven.' });
+    await this.#append(runId, { type: 'metadata', metadata });
+    if (added.length > 0) await this.#append(runId, { type: 'items', items: added });
+    return await this.find(conversationIdOf(runId), caller);
+  }
+
+  /** The conversation with this id. Throws a `ResponsesError` with status 404. */
+  async find(id: string, caller: Caller): Promise<Conversation> {
+    const runId = runOfConversation(id);
+    const { store } = this.#options;
+    const isKnown = runId !== undefined && (await store.get(runId)) !== undefined;
+    const found = isKnown ? readConversation(runId, await readJournal(store, runId)) : undefined;
+    if (found !== undefined && !found.isDeleted && sees(caller, found.caller)) return found;
+    throw new ResponsesError(`Conversation with id '${id}' not found.`, {
+      ...{ status: 404, code: 'conversation_not_found', param: 'conversation' },
+    });
+  }
+
+  /** Replaces the metadata. Throws like `find`, and for an invalid body. */
+  async update(id: string, value: unknown, caller: Caller): Promise<Conversation> {
+    const metadata = readUpdate(value);
+    const { runId } = await this.find(id, caller);
+    await this.#append(runId, { type: 'metadata', metadata });
+    return await this.find(id, caller);
+  }
+
+  /** Hides the conversation. Its responses stay. Throws like `find`. */
+  async delete(id: string, caller: Caller): Promise<void> {
+    const { runId } = await this.find(id, caller);
+    await this.#append(runId, { type: 'deleted' });
+  }
+
+  /** All items, oldest first. Throws like `find`. */
+  async items(id: string, caller: Caller): Promise<ConversationItem[]> {
+    return await itemsOf(await this.find(id, caller), this.#options.library.seenBy(caller));
+  }
+
+  /** Adds items from a request body, and returns them. Throws like `find`, and for an invalid item. */
+  async add(id: string, value: unknown, caller: Caller): Promise<ConversationItem[]> {
+    const wire = readAddition(value);
+    const { runId } = await this.find(id, caller);
+    const items = await this.#readItems(wire, caller, await this.items(id, caller));
+    if (items.length > 0) await this.#append(runId, { type: 'items', items });
+    return items;
+  }
+
+  /** One item. Throws like `find`, and a `ResponsesError` with status 404 for an unknown item. */
+  async item(id: string, itemId: string, caller: Caller): Promise<ConversationItem> {
+    const found = (await this.items(id, caller)).find(item => item.id === itemId);
+    if (found !== undefined) return found;
+    throw new ResponsesError(`Item with id '${itemId}' not found in conversation '${id}'.`, {
+      ...{ status: 404, code: 'item_not_found' },
+    });
+  }
+
+  /** Removes an item, and returns the conversation. Throws like `item`. */
+  async deleteItem(id: string, itemId: string, caller: Caller): Promise<Conversation> {
+    await this.item(id, itemId, caller);
+    const { runId } = await this.find(id, caller);
+    await this.#append(runId, { type: 'item_deleted', id: itemId });
+    return await this.find(id, caller);
+  }
+
+  /**
+   * Notes that a response is about to begin in the run. Throws a `ResponsesError` if the conversation has changed since
+   * it was read.
+   */
+  async join(
+    { runId: journal, seq }: Conversation,
+    { runId, ticket }: { runId: string; ticket: string },
+  ): Promise<void> {
+    const { store, host } = this.#options;
+    const note = toJson({ type: 'response', runId, ticket } satisfies ConversationNote);
+    const event: RunEvent = { type: 'run.noted', at: host.now(), by: CONVERSATIONS, note };
+    const result = await store.append(journal, { after: seq, input: true }, [event], { status: 'cancelled' });
+    if (result.type !== 'appended') throw conversationLocked();
+  }
+
+  async #append(runId: string, note: ConversationNote): Promise<void> {
+    const { store, host } = this.#options;
+    const event = { type: 'run.noted', at: host.now(), by: CONVERSATIONS, note: toJson(note) } as const;
+    await appendEvidence(store, runId, event);
+  }
+
+  /** Checks items as those of a request are, and gives each an id of its own. */
+  async #readItems(
+    wire: readonly WireItem[],
+    caller: Caller,
+    known: readonly ConversationItem[],
+  ): Promise<ConversationItem[]> {
+    const { host, library } = this.#options;
+    const reference = wire.findIndex(isReference);
+    if (reference !== -1)
+      throw invalid(
+        `items[${reference}].type`,
+        'unsupported_input_item',
+        'Add the item instead of a reference.',
+      );
+    await readInputItems(wire, new References(library.seenBy(caller), undefined, idsIn(wire)), 'items');
+    const taken = new Set(known.map(({ id }) => id));
+    return wire.map((item, at) => {
+      const read = isMessage(item) ? new ItemReader(item, `items[${at}]`).read() : [];
+      const [listed] = typeof read === 'string' ? [] : wireInputs(read, {});
+      const id = typeof item.id === 'string' && !taken.has(item.id) ? item.id : host.newId(prefixOf(item));
+      taken.add(id);
+      return { ...STATUS[String(item.type)], ...(listed ?? item), id };
+    });
+  }
+}
+
+/** The conversation as the API shows it. */
+export function conversationObject({ id, createdAt, metadata }: Conversation): JsonObject {
+  return { id, object: 'conversation', created_at: Math.floor(createdAt / 1000), metadata: { ...metadata } };
+}
+
+/** The error for a request while another one uses the conversation. */
+export function conversationLocked(): ResponsesError {
+  return new ResponsesError(
+    'Another request is using this conversation. Send this one again when that one has ended.',
+    { status: 409, code: 'conversation_locked', param: 'conversation' },
+  );
+}
+
+/** The status that listed items have. */
+const STATUS: Readonly<Record<string, JsonObject>> = {
+  function_call: { status: 'completed' },
+  function_call_output: { status: 'completed' },
+  custom_tool_call_output: { status: 'completed' },
+};
+
+const PREFIXES: Readonly<Record<string, string>> = {
+  message: 'msg',
+  reasoning: 'rs',
+  function_call: 'fc',
+  function_call_output: 'fco',
+  mcp_call: 'mcp',
+  compaction: 'cmp',
+};
+
+function isMessage({ type }: WireItem): boolean {
+  return type === undefined || type === 'message';
+}
+
+function prefixOf({ type = 'message' }: WireItem): string {
+  return PREFIXES[String(type)] ?? 'item';
+}
+
+/** A conversation's journal has no model: nothing is ever asked of it. */
+const NO_MODEL: ModelAdapter = {
+  provider: 'none',
+  model: 'none',
+  capabilities: {
+    streaming: false,
+    parallelToolCalls: false,
+    reasoningReplay: false,
+    serverTools: false,
+    structuredOutput: 'instructions',
+    continuation: false,
+  },
+  generate: () => Promise.reject(noModel()),
+  stream() {
+    throw noModel();
+  },
+};
+
+function noModel(): EngineError {
+  return new EngineError('model-missing', 'A conversation has no model.');
+}
