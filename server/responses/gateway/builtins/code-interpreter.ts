@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import * as z from 'zod';
 import { messageOf } from '../../../../protocol/error.ts';
-import type { JsonObject } from '../../../../protocol/json.ts';
+import { type JsonObject, omitUndefined } from '../../../../protocol/json.ts';
 import type { Tool } from '../../../../protocol/tool.ts';
 import { tool } from '../../../../tools/tool.ts';
 import type { CodeInterpreterConfig } from './builtin-config.ts';
@@ -15,7 +15,7 @@ const LONGEST_LOGS = 50_000;
 
 /**
  * The tool that runs code with the operator's sandbox command: the code is its input, and its output and errors are the
- * result, `{ logs, exit_code }`. Each call is a process of its own; nothing is kept between calls.
+ * result: `{ logs, exit_code }`, with the `signal` that ended it, if one did. Each call is a process of its own; nothing is kept between calls.
  */
 export function codeInterpreter(sandbox: Sandbox): Tool {
   return tool({
@@ -35,7 +35,11 @@ async function runCode(code: string, sandbox: Sandbox, signal: AbortSignal): Pro
   const { PATH = '' } = process.env;
   const child = spawn(file, args, { cwd, env: { PATH, ...env }, detached: true, stdio: 'pipe' });
   const stop = () => killGroup(child);
-  const timer = setTimeout(stop, timeoutMs);
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    stop();
+  }, timeoutMs);
   signal.addEventListener('abort', stop);
   try {
     const logs = collect(child);
@@ -43,8 +47,8 @@ async function runCode(code: string, sandbox: Sandbox, signal: AbortSignal): Pro
     child.stdin.end(code);
     const exit = await ended(child);
     signal.throwIfAborted();
-    if (exit.signal === 'SIGKILL') throw new Error(`The code did not end within ${timeoutMs} ms.\n${logs()}`);
-    return { logs: logs(), exit_code: exit.code ?? null };
+    if (isLate) throw new Error(`The code did not end within ${timeoutMs} ms.\n${logs()}`);
+    return { logs: logs(), exit_code: exit.code, ...omitUndefined({ signal: exit.signal ?? undefined }) };
   } finally {
     clearTimeout(timer);
     signal.removeEventListener('abort', stop);

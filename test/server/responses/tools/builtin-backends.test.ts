@@ -107,6 +107,14 @@ describe('the code interpreter', () => {
     expect(desk.sent()).toContain('"exit_code":3');
   });
 
+  it('tells code that was killed from code that took too long', async () => {
+    desk.provider.play(computes("console.log('so far'); process.kill(process.pid, 'SIGKILL')"), DONE);
+    const { output } = await desk.ask({});
+    expect(output).toMatchObject([{ status: 'completed' }, { type: 'message' }]);
+    expect(desk.sent()).toContain('"exit_code":null,"signal":"SIGKILL"');
+    expect(desk.sent()).not.toContain('did not end');
+  });
+
   it('kills code that does not end, and what it started', async () => {
     const quick = new Gateway(
       {},
