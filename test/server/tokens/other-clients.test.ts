@@ -261,6 +261,21 @@ describe.each(STRANGERS)('to %s, what anna made does not exist:', name => {
     expect((await gateway.store.list()).length).toBe(before + 2);
   });
 
+  it('under the same Idempotency-Key', async () => {
+    const key = `key-for-${name}`;
+    const once = async (who: Name, input: string) => {
+      const body = { model: 'talk', input };
+      const answer = await gateway.send('POST', '', body, { ...as(who), 'idempotency-key': key });
+      return { status: answer.status, id: ((await answer.json()) as { id?: string }).id };
+    };
+    const first = await once('anna', 'go');
+    expect(await once('otto', 'go')).toEqual(first);
+    const mine = await once(name, 'go on');
+    expect(mine.status).toBe(200);
+    expect(mine.id).not.toBe(first.id);
+    expect((await once('anna', 'go on')).status).toBe(409);
+  });
+
   it('as the tool call of a message', async () => {
     const messages = [{ role: 'user', content: `Tell of a ${SECRET}.` }];
     const tools = [{ name: 'ask', input_schema: { type: 'object' } }];
