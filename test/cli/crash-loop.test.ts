@@ -4,8 +4,8 @@ import { calling, Desk, eventsOf } from '../support/cli/desk.ts';
 
 const POISONED = built('test/support/cli/fixtures/crash-loop.ts');
 
-describe('a run that kills its process each time', () => {
-  test('is paused by the sixth, which says why, and goes on when it is unpaused', async () => {
+describe('a run that crashes its process every time', () => {
+  test('is paused by the sixth process with the reason, and continues when unpaused', async () => {
     const desk = new Desk([calling('look'), { text: 'Done.' }]);
     const begun = desk.start(['run', '--agent', POISONED, '--json', 'go'], desk.model);
     begun.child.stdin.end();

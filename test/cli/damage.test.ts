@@ -3,14 +3,14 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
 import { calling, Desk, REFUND } from '../support/cli/desk.ts';
 
-/** Changes a database behind everybody's back. */
+/** Changes the database without going through a store. */
 function change(file: string, sql: string): void {
   const db = new DatabaseSync(file, { enableForeignKeyConstraints: false });
   db.exec(sql);
   db.close();
 }
 
-/** Two runs that rest before a refund; the second one's journal or record is damaged. */
+/** Two runs that wait for the approval of a refund; the journal or the record of the second one is damaged. */
 async function makeDamaged(damage: (runId: string) => string) {
   const desk = new Desk([calling(REFUND), { text: 'Done.' }]);
   const [whole, damaged] = [await desk.begin(), await desk.begin()];
@@ -18,8 +18,8 @@ async function makeDamaged(damage: (runId: string) => string) {
   return { desk, whole: whole.runId, damaged: damaged.runId, bytes: readFileSync(desk.store) };
 }
 
-describe.concurrent('a damaged run in a database of several', () => {
-  test('is told by run and entry, nothing is written, and the others are listed, shown and resumed', async () => {
+describe.concurrent('a damaged run in a database of several runs', () => {
+  test('is reported by run and entry, nothing is written, and the other runs can be listed, shown and resumed', async () => {
     const { desk, whole, damaged, bytes } = await makeDamaged(
       runId =>
         `UPDATE appends SET json = replace(json, '4200', '9200')
@@ -48,7 +48,7 @@ describe.concurrent('a damaged run in a database of several', () => {
     expect((await desk.run(['show', damaged])).code).toBe(1);
   });
 
-  test('whose record makes no sense is named by the list, which has the others', async () => {
+  test('with an invalid record is reported by the list, which still shows the other runs', async () => {
     const { desk, whole, damaged } = await makeDamaged(
       runId => `UPDATE runs SET status = 'dancing' WHERE run_id = '${runId}'`,
     );
@@ -63,8 +63,8 @@ describe.concurrent('a damaged run in a database of several', () => {
   });
 });
 
-describe.concurrent('a database nobody here can use', () => {
-  test('because a newer release made it is refused with what to do, and left as it is', async () => {
+describe.concurrent('an unusable database', () => {
+  test('of a newer release is rejected with advice and left unchanged', async () => {
     const { desk, whole, bytes } = await makeDamaged(() => 'PRAGMA user_version = 99');
     for (const args of [['runs'], ['show', whole], ['resume', whole]]) {
       const ended = await desk.run(args, desk.model);
@@ -75,7 +75,7 @@ describe.concurrent('a database nobody here can use', () => {
     expect(readFileSync(desk.store).equals(bytes)).toBe(true);
   });
 
-  test('because it is a folder is named', async () => {
+  test('path that is a folder is reported', async () => {
     const desk = new Desk([]);
     mkdirSync(desk.path('runs.db'));
     const ended = await desk.run(['runs', '--db', 'runs.db']);

@@ -5,8 +5,8 @@ import { AGENT, calling, Desk, eventsOf, REFUND, typesOf } from '../support/cli/
 
 const done = { text: 'Done.' };
 
-describe.concurrent('a run that rests for approval', () => {
-  test('is approved in another process that is told neither agent nor model, once', async () => {
+describe.concurrent('a run that waits for an approval', () => {
+  test('is approved once, in another process that gets neither agent nor model as an option', async () => {
     const desk = new Desk([calling(['lookup', { orderId: 'A-1' }]), calling(REFUND), done]);
     const begun = await desk.begin();
     expect(begun.code).toBe(3);
@@ -39,7 +39,7 @@ describe.concurrent('a run that rests for approval', () => {
     expect([...begun.events, ...events]).toEqual(journal);
   });
 
-  test('remembers module and script as absolute paths, and a set model wins later', async () => {
+  test('remembers module and script as absolute paths; a model set later takes precedence', async () => {
     const desk = new Desk([calling(REFUND), done]);
     const begun = await desk.begin();
     const launch = { module: AGENT, model: `scripted:${desk.path('turns.json')}` };
@@ -51,7 +51,7 @@ describe.concurrent('a run that rests for approval', () => {
     expect(ended.stdout).toContain('Done by the other one.');
   });
 
-  test('is not approved with another digest, or an input the tool does not take', async () => {
+  test('rejects an approval with another digest, and an input that the tool does not accept', async () => {
     const desk = new Desk([calling(REFUND), done]);
     const { runId, events } = await desk.begin();
     const approve = (...args: string[]) => desk.run(['approve', runId, 'call_0_0', ...args]);
@@ -66,7 +66,7 @@ describe.concurrent('a run that rests for approval', () => {
     expect(await desk.journal(runId)).toHaveLength(events.length);
   });
 
-  test('runs the call with the input a person changed', async () => {
+  test('runs the call with an edited input', async () => {
     const desk = new Desk([calling(REFUND), done]);
     const { runId } = await desk.begin();
     const edited = '{"orderId":"A-1","cents":100}';
@@ -90,7 +90,7 @@ describe.concurrent('a run that rests for approval', () => {
     expect(typesOf(await desk.journal(runId))).not.toContain('tool.started');
   });
 
-  test('takes a result instead, and a message supersedes the call', async () => {
+  test('accepts a result instead of an approval; a message supersedes the call', async () => {
     const [answered, superseded] = [new Desk([calling(REFUND), done]), new Desk([calling(REFUND), done])];
     const [first, second] = await Promise.all([answered.begin(), superseded.begin()]);
     const [answer, send] = await Promise.all([
@@ -105,14 +105,14 @@ describe.concurrent('a run that rests for approval', () => {
     });
   });
 
-  test('takes no approval after its deadline', async () => {
+  test('rejects an approval after its deadline', async () => {
     const desk = new Desk([calling('expiring'), done]);
     const { runId } = await desk.begin();
     expect((await desk.run(['approve', runId, 'call_0_0'])).code).toBe(4);
     expect(typesOf(await desk.journal(runId))).not.toContain('tool.started');
   });
 
-  test('is approved at once with --yes, which says so', async () => {
+  test('is approved immediately with --yes, which is printed', async () => {
     const desk = new Desk([calling(REFUND, 'ask_customer'), done]);
     const ended = await desk.begin('--yes', '--by', 'ada');
     expect(ended.code).toBe(3);
@@ -122,7 +122,7 @@ describe.concurrent('a run that rests for approval', () => {
   });
 });
 
-describe.concurrent('a call that waits for the client', () => {
+describe.concurrent('a call that waits for a client', () => {
   test('gets its result from answer, once', async () => {
     const desk = new Desk([calling('ask_customer'), done]);
     const { runId, code } = await desk.begin();
@@ -151,7 +151,7 @@ describe.concurrent('a call in doubt', () => {
     expect(ended.stdout).toContain(expected);
   });
 
-  test('is shown with what it reported after it was taken for lost', async () => {
+  test('is shown with the result that arrived after it was considered lost', async () => {
     const desk = new Desk([calling('charge'), done]);
     const { runId } = await desk.begin();
     const store = sqlite(desk.store);
@@ -168,7 +168,7 @@ describe.concurrent('a call in doubt', () => {
     expect(shown.stdout).toContain('late result: charge (call_0_0) returned {"charged":4200}');
   });
 
-  test('is resolved in exactly one way', async () => {
+  test('is resolved with exactly one option', async () => {
     const desk = new Desk([calling('charge'), done]);
     const { runId } = await desk.begin();
     const [none, two] = await Promise.all([

@@ -7,7 +7,7 @@ import { rewriteJournal } from '../support/versions/rewrite-journal.ts';
 
 const done = { text: 'Done.' };
 
-describe.concurrent('bad usage exits 2 and says what to do', () => {
+describe.concurrent('bad usage exits 2 with advice', () => {
   const lines: [string[], string][] = [
     [[], 'Usage: agentchart'],
     [['bogus'], "unknown command 'bogus'"],
@@ -47,7 +47,7 @@ describe.concurrent('bad usage exits 2 and says what to do', () => {
     expect(ended.stderr).toContain(expected);
   });
 
-  test("another agent than the run's own decides nothing", async () => {
+  test("an agent other than the run's own cannot decide", async () => {
     const desk = new Desk([calling(REFUND), done]);
     const { runId } = await desk.begin();
     desk.write(
@@ -61,7 +61,7 @@ describe.concurrent('bad usage exits 2 and says what to do', () => {
     expect((await desk.journal(runId)).map(({ type }) => type)).not.toContain('approval.decided');
   });
 
-  test("another agent than the run's own forks and migrates nothing, and a plain one does not resume it", async () => {
+  test("an agent other than the run's own cannot fork or migrate it, and the default agent cannot resume it", async () => {
     const desk = new Desk([calling(REFUND), done]);
     const { runId } = await desk.begin();
     const chart = `{ chart: ${CHART_VERSION}`;
@@ -91,14 +91,14 @@ describe.concurrent('bad usage exits 2 and says what to do', () => {
     expect(runs.stdout.trim().split('\n')).toHaveLength(2);
   });
 
-  test('an agent module that is not there', async () => {
+  test('a missing agent module', async () => {
     const desk = new Desk([done]);
     const ended = await desk.run(['run', '--agent', 'absent.ts', 'go'], desk.model);
     expect(ended.code).toBe(2);
     expect(ended.stderr).toContain('Cannot use agent module absent.ts: no such file');
   });
 
-  test('no model, an unknown provider, a missing key, a script that is not valid', async () => {
+  test('no model, an unknown provider, a missing key, an invalid script', async () => {
     const desk = new Desk([done]);
     desk.write('broken.json', '[{"txt": 1}]');
     const models = [
@@ -122,7 +122,7 @@ describe.concurrent('bad usage exits 2 and says what to do', () => {
     expect(absent?.stderr).toContain('absent.json');
   });
 
-  test('an unknown run, call, or beginning of an id', async () => {
+  test('an unknown run, call, or id prefix', async () => {
     const desk = new Desk([calling(REFUND), done]);
     const [first, second] = [await desk.begin(), await desk.begin()];
     const [run, call, both, prefix] = await Promise.all([
@@ -137,8 +137,8 @@ describe.concurrent('bad usage exits 2 and says what to do', () => {
   });
 });
 
-describe.concurrent('a run that fails', () => {
-  test('exits 1 with what the provider said, after its retries', async () => {
+describe.concurrent('a failing run', () => {
+  test("exits 1 with the provider's message, after its retries", async () => {
     const environment = {
       AGENTCHART_MODEL: 'openai:gpt-5',
       OPENAI_API_KEY: 'sk-test-0123456789abcdef',
@@ -151,7 +151,7 @@ describe.concurrent('a run that fails', () => {
     expect(ended.stdout + ended.stderr).not.toContain('0123456789abcdef');
   });
 
-  test('exits 1 when something ends the process from within, and stays resumable', async () => {
+  test('exits 1 when its own code ends the process, and stays resumable', async () => {
     const desk = new Desk([calling(REFUND), done]);
     desk.write('agent.mjs', 'process.exit(0)');
     const ended = await desk.run(['run', '--agent', 'agent.mjs', 'go'], desk.model);
@@ -195,8 +195,8 @@ function changeFirstEvent(file: string, change: (json: string) => string): void 
   db.close();
 }
 
-describe.concurrent('a store that cannot be used exits 1 and says what to do', () => {
-  test('a file that is no database', async () => {
+describe.concurrent('an unusable store exits 1 with advice', () => {
+  test('a file that is not a database', async () => {
     const desk = new Desk([done]);
     const file = desk.write(
       'notes.db',
@@ -211,14 +211,14 @@ describe.concurrent('a store that cannot be used exits 1 and says what to do', (
     expect(listed.stderr).toContain('Restore it from a backup');
   });
 
-  test('a place that cannot be written', async () => {
+  test('an unwritable location', async () => {
     const desk = new Desk([done]);
     const ended = await desk.run(['run', '--db', 'turns.json/runs.db', 'go'], desk.model);
     expect(ended.code).toBe(1);
     expect(ended.stderr).toContain('cannot be opened or written');
   });
 
-  test('a store that another process has locked', async () => {
+  test('a store locked by another process', async () => {
     const desk = new Desk([calling(REFUND), done]);
     const { runId } = await desk.begin();
     const db = new DatabaseSync(desk.store);
@@ -230,7 +230,7 @@ describe.concurrent('a store that cannot be used exits 1 and says what to do', (
     expect((await desk.run(['approve', runId, 'call_0_0'])).code).toBe(0);
   });
 
-  test('a journal of another version of the chart, whose events can still be listed', async () => {
+  test('a journal of another chart version, whose events can still be listed', async () => {
     const desk = new Desk([calling(REFUND), done]);
     const { runId } = await desk.begin();
     rewriteJournal(desk.store, runId, json => json.replace(/"hash":"[^"]*"/, '"hash":"other"'));
@@ -244,7 +244,7 @@ describe.concurrent('a store that cannot be used exits 1 and says what to do', (
     expect(listed.stdout).toContain('run.started');
   });
 
-  test('a journal with an entry that is not readable', async () => {
+  test('a journal with an unreadable entry', async () => {
     const desk = new Desk([calling(REFUND), done]);
     const { runId } = await desk.begin();
     changeFirstEvent(desk.store, () => '{"type":"run.started"');
@@ -254,8 +254,8 @@ describe.concurrent('a store that cannot be used exits 1 and says what to do', (
   });
 });
 
-describe.concurrent('a store that is not there', () => {
-  test('has no runs, and reading does not make it', async () => {
+describe.concurrent('a missing store', () => {
+  test('has no runs, and reading does not create it', async () => {
     const desk = new Desk([]);
     const listed = await desk.run(['runs', '--db', 'none/runs.db']);
     expect(listed).toMatchObject({ code: 0, stdout: 'No runs in none/runs.db.\n' });

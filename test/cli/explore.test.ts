@@ -5,7 +5,7 @@ import { Desk } from '../support/cli/desk.ts';
 const REFUND = resolve('examples/refund.ts');
 
 describe.concurrent('explore', () => {
-  test('shows what was walked and what is not as it is, needs no model and no store, and exits 0', async () => {
+  test('shows what was explored and what was simplified, needs no model and no store, and exits 0', async () => {
     const desk = new Desk([]);
     const explored = await desk.run(['explore', '--agent', REFUND, '--max-states', '300']);
     expect(explored).toMatchObject({ code: 0, stderr: '' });
@@ -16,14 +16,14 @@ describe.concurrent('explore', () => {
     expect(explored.stdout).toMatch(/All invariants hold in the explored states\./);
   });
 
-  test('gives the report as JSON, and nothing else', async () => {
+  test('prints only the report as JSON', async () => {
     const desk = new Desk([]);
     const { code, stdout } = await desk.run(['explore', '--agent', REFUND, '--max-states', '300', '--json']);
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({ agent: 'refunds', complete: false, breaches: [] });
   });
 
-  test('exits 1 with the way to what breaks, for an exported exploration with predicates', async () => {
+  test('exits 1 with the path to the violation, for an exported exploration with predicates', async () => {
     const desk = new Desk([]);
     const module = desk.write(
       'held.ts',
@@ -39,7 +39,7 @@ describe.concurrent('explore', () => {
     expect(explored.stdout).toMatch(/1 invariant violated\./);
   });
 
-  test('exits 2 without an agent, for a module that is none, and for a number that is none', async () => {
+  test('exits 2 without an agent, for a module that is not an agent, and for an invalid number', async () => {
     const desk = new Desk([]);
     expect((await desk.run(['explore'])).code).toBe(2);
     expect((await desk.run(['explore', '--agent', 'missing.ts'])).code).toBe(2);

@@ -11,7 +11,7 @@ async function finish() {
   return { desk, runId };
 }
 
-test('show tells how large a result is and how to read it, and that command writes all of it', async () => {
+test('show prints the size of a large result and the command to read it, which writes all of it', async () => {
   const { desk, runId } = await finish();
   const shown = await desk.run(['show', runId]);
   expect(shown.stdout).toContain('2.3 MiB; full result: ');
@@ -21,7 +21,7 @@ test('show tells how large a result is and how to read it, and that command writ
   expect(await desk.run(['show', runId, '--result', 'other'])).toMatchObject({ code: 2, stdout: '' });
 });
 
-test('an export carries a large result, a part a line, and replay holds it against its digest', async () => {
+test('an export holds a large result, one part per line, and replay checks it against its digest', async () => {
   const { desk, runId } = await finish();
   expect(await desk.run(['replay', runId])).toMatchObject({ code: 0 });
   expect(await desk.run(['export', runId, '--out', 'run.json'])).toMatchObject({ code: 0 });
@@ -43,7 +43,7 @@ test('an export carries a large result, a part a line, and replay holds it again
   expect(await desk.run(['replay', 'run.json'])).toMatchObject({ code: 2 });
 });
 
-test('a test made of a run plays its large result as the run had it', async () => {
+test('a test generated from a run replays its large result unchanged', async () => {
   const { desk, runId } = await finish();
   expect(await desk.run(['export', runId, '--test', '--out', 'run.test.ts'])).toMatchObject({
     code: 0,

@@ -4,8 +4,8 @@ import { AGENT, calling, Desk, eventsOf, REFUND, typesOf } from '../support/cli/
 const done = { text: 'Done.', usage: { inputTokens: 12, outputTokens: 3 } };
 const ESCAPE = '\u001b';
 
-describe.concurrent('where stdout is no terminal', () => {
-  test('a run is plain lines: its states, tools, preamble, answer and what it took', async () => {
+describe.concurrent('when stdout is not a terminal', () => {
+  test('a run is plain lines: states, tools, preamble, answer and usage', async () => {
     const lookup = { text: 'Let me look.', ...calling(['lookup', { orderId: 'A-1' }]) };
     const desk = new Desk([lookup, done]);
     const { stdout, code } = await desk.run(['run', '--agent', AGENT, 'go'], {
@@ -29,7 +29,7 @@ describe.concurrent('where stdout is no terminal', () => {
     expect(stdout.split('Done.')).toHaveLength(2);
   });
 
-  test('a run without streaming reads the same', async () => {
+  test('a run without streaming prints the same lines', async () => {
     const desk = new Desk([calling(['lookup', { orderId: 'A-1' }]), done]);
     const [streamed, whole] = await Promise.all([
       desk.run(['run', '--agent', AGENT, 'go'], desk.model),
@@ -39,7 +39,7 @@ describe.concurrent('where stdout is no terminal', () => {
     expect(plain(whole.stdout)).toBe(plain(streamed.stdout));
   });
 
-  test('nobody is asked, and the whole input and the commands to go on are printed', async () => {
+  test('nobody is prompted; the whole input and the commands to continue are printed', async () => {
     const note = `first line\nsecond line ${'long '.repeat(500)}`;
     const desk = new Desk([calling(['refund', { orderId: 'A-1', cents: 1, note }]), done]);
     const { stdout, code } = await desk.run(['run', '--agent', AGENT, 'go'], desk.model);
@@ -51,7 +51,7 @@ describe.concurrent('where stdout is no terminal', () => {
     expect(stdout).toMatch(/ reject run_\w+ call_0_0 --reason TEXT\n/);
   });
 
-  test('what a tool gives is data: control characters do not reach the reader', async () => {
+  test('tool output is data: control characters are not printed', async () => {
     const text = `${ESCAPE}[2Jwiped\r\n\u202eolleh`;
     const desk = new Desk([calling('paint'), { text }]);
     const { runId } = await desk.begin();
@@ -64,7 +64,7 @@ describe.concurrent('where stdout is no terminal', () => {
     }
   });
 
-  test('the input may come on stdin', async () => {
+  test('the input may come from stdin', async () => {
     const desk = new Desk([done]);
     const ended = await desk.run(['run', '--json'], desk.model, 'two\nlines\n');
     expect(ended.code).toBe(0);
@@ -77,7 +77,7 @@ describe.concurrent('where stdout is no terminal', () => {
 });
 
 describe.concurrent('--json', () => {
-  test('gives an event a line on stdout and nothing else, also when tools print', async () => {
+  test('prints one event per line on stdout and nothing else, even if tools print', async () => {
     const desk = new Desk([calling('paint'), done]);
     const ended = await desk.begin();
     expect(ended.stdout).toMatch(/^\{"runId":"run_\w+","seq":1,"at":\d+,"type":"run.started"/);
@@ -88,7 +88,7 @@ describe.concurrent('--json', () => {
     expect(ended.stdout).not.toContain('decided');
   });
 
-  test('gives streamed text and decisions too with --deltas', async () => {
+  test('also prints streamed text and decisions with --deltas', async () => {
     const desk = new Desk([calling(['lookup', { orderId: 'A-1' }]), done]);
     const ended = await desk.begin('--deltas');
     const types = typesOf(ended.events);
@@ -97,7 +97,7 @@ describe.concurrent('--json', () => {
     expect(journaled).toEqual(await desk.journal(ended.runId));
   });
 
-  test('of runs and show is a record a line, with what is open', async () => {
+  test('of runs and show prints one record per line, with the open decisions', async () => {
     const desk = new Desk([calling(REFUND), done]);
     const { runId } = await desk.begin();
     const [runs, none, show, events] = await Promise.all([
@@ -121,8 +121,8 @@ describe.concurrent('--json', () => {
   });
 });
 
-describe.concurrent('what only reads exits 0', () => {
-  test('whatever became of the run', async () => {
+describe.concurrent('read-only commands exit 0', () => {
+  test('whatever the outcome of the run', async () => {
     const desk = new Desk([]);
     const begun = await desk.begin();
     expect(begun.code).toBe(1);

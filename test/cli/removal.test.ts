@@ -22,7 +22,7 @@ function holds({ store }: Desk, words: string): boolean {
 }
 
 describe.concurrent('delete', () => {
-  test('removes a run by the beginning of its id, and says so; then it is unknown', async () => {
+  test('removes a run by a prefix of its id and confirms it; the run is then unknown', async () => {
     const { desk, runId } = await finish();
     const { code, stdout } = await desk.run(['delete', runId.slice(0, 12)]);
     expect([code, stdout]).toEqual([0, `Deleted ${runId}\n`]);
@@ -32,7 +32,7 @@ describe.concurrent('delete', () => {
     expect(holds(desk, 'Let me see.')).toBe(false);
   });
 
-  test('exits 4 for a run that another continues, and takes both with --cascade', async () => {
+  test('exits 4 for a run that another run continues, and removes both with --cascade', async () => {
     const { desk, runId } = await finish();
     const later = await desk.run(['run', '--continues', runId, '--json', 'more'], desk.model);
     const { runId: laterId } = JSON.parse(later.stdout.split('\n')[0] ?? '');
@@ -42,7 +42,7 @@ describe.concurrent('delete', () => {
     expect([code, JSON.parse(stdout)]).toEqual([0, { runId, deleted: [runId, laterId] }]);
   });
 
-  test('exits 4 for a run that a process drives, and names it', async () => {
+  test('exits 4 for a run that a process drives, and names the process', async () => {
     const { desk, runId } = await rest();
     const store = sqlite(desk.store);
     const owner = { id: 'other', host: 'elsewhere', pid: 77, startedAt: '1' };
@@ -57,7 +57,7 @@ describe.concurrent('delete', () => {
 });
 
 describe.concurrent('redact', () => {
-  test('replaces what is named, says where else it is, and replay says how much is redacted', async () => {
+  test('replaces the named values and reports their other occurrences; replay reports the number of redactions', async () => {
     const { desk, runId, journal } = await finish();
     const turn = journal.find(({ type }) => type === 'turn.completed')?.seq;
     const path = `/${turn}/calls/0/input/orderId`;
@@ -84,7 +84,7 @@ describe.concurrent('redact', () => {
     expect(shown.stdout).toMatch(new RegExp(`run\\.redacted +.*${path}.*eve`));
   });
 
-  test('exits 2 for a path that leads nowhere, 4 for one the run is made of, and changes nothing', async () => {
+  test('exits 2 for a path that does not exist, 4 for a value that replay needs, and changes nothing', async () => {
     const { desk, runId, journal } = await finish();
     expect((await desk.run(['redact', runId, '--path', '/99/text'])).code).toBe(2);
     expect((await desk.run(['redact', runId, '--path', '/1/at'])).code).toBe(4);
@@ -93,7 +93,7 @@ describe.concurrent('redact', () => {
     expect(await desk.journal(runId)).toEqual(journal);
   });
 
-  test('exits 4 for the input of a call that waits for its approval', async () => {
+  test('exits 4 for the input of a call that waits for approval', async () => {
     const { desk, runId } = await rest();
     const turn = (await desk.journal(runId)).find(({ type }) => type === 'turn.completed')?.seq;
     const { code, stderr } = await desk.run(['redact', runId, '--path', `/${turn}/calls/0/input/orderId`]);

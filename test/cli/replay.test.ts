@@ -11,7 +11,7 @@ const SCRIPT = [
 
 let finished: ReturnType<typeof finishOnce> | undefined;
 
-/** A desk of its own, with the store of a run that was approved and has finished. */
+/** A new desk whose store has one approved and finished run. */
 async function finish() {
   finished ??= finishOnce();
   const { desk: first, runId, journal } = await finished;
@@ -32,7 +32,7 @@ function seqOf(journal: readonly { type: string; seq: number }[], type: string):
 }
 
 describe.concurrent('replay', () => {
-  test('proves a run equal, needs no agent and no model, and writes nothing', async () => {
+  test('proves that a run is reproduced, needs no agent and no model, and writes nothing', async () => {
     const { desk, runId, journal } = await finish();
     const before = createHash('sha256').update(readFileSync(desk.store)).digest('hex');
     const replayed = await desk.run(['replay', runId, '--json'], {
@@ -59,7 +59,7 @@ describe.concurrent('replay', () => {
     expect(await desk.journal(runId)).toEqual(journal);
   });
 
-  test('shows people the states in order, each with its why, and the verdict', async () => {
+  test('prints the states in order, each with its reason, and the verdict', async () => {
     const { desk, runId } = await finish();
     const { code, stdout } = await desk.run(['replay', runId.slice(0, 12)]);
     expect(code).toBe(0);
@@ -70,7 +70,7 @@ describe.concurrent('replay', () => {
     expect(stdout).toMatch(/equal +yes/);
   });
 
-  test('of an export needs no store, and of a changed one exits 1 with the entry', async () => {
+  test('of an export needs no store, and exits 1 with the changed entry of a tampered export', async () => {
     const { desk, runId, journal } = await finish();
     expect((await desk.run(['export', runId, '--out', 'run.json'])).code).toBe(0);
     const printed = await desk.run(['export', runId]);
@@ -89,7 +89,7 @@ describe.concurrent('replay', () => {
     expect(changed.stdout).toMatch(/equal +no/);
   });
 
-  test('--until shows where the run stood, what it waited for and why, and that it is not the end', async () => {
+  test('--until shows the state, the pending decision, the reason, and that the run continues after it', async () => {
     const { desk, runId, journal } = await finish();
     const until = String(Number(seqOf(journal, 'approval.decided')) - 1);
     const { code, stdout } = await desk.run(['replay', runId, '--until', until]);
@@ -117,23 +117,26 @@ describe.concurrent('replay', () => {
     expect(end.stdout).not.toContain('The journal continues');
   });
 
-  test.each(['0', '-1', '1.5', '999', 'x', ''])('--until %j exits 2 with the range', async until => {
-    const desk = new Desk([{ text: 'Done.' }]);
-    const { runId } = await desk.begin();
-    await desk.run(['export', runId, '--out', 'run.json']);
-    for (const named of [runId, 'run.json']) {
-      const { code, stdout, stderr } = await desk.run(['replay', named, '--until', until]);
-      expect([code, stdout]).toEqual([2, '']);
-      expect(stderr).toMatch(
-        /^-?\d+$/.test(until) ? /a whole number from 1 to \d/ : /must be an entry number/,
-      );
-    }
-  });
+  test.each(['0', '-1', '1.5', '999', 'x', ''])(
+    '--until %j exits 2 and prints the valid range',
+    async until => {
+      const desk = new Desk([{ text: 'Done.' }]);
+      const { runId } = await desk.begin();
+      await desk.run(['export', runId, '--out', 'run.json']);
+      for (const named of [runId, 'run.json']) {
+        const { code, stdout, stderr } = await desk.run(['replay', named, '--until', until]);
+        expect([code, stdout]).toEqual([2, '']);
+        expect(stderr).toMatch(
+          /^-?\d+$/.test(until) ? /a whole number from 1 to \d/ : /must be an entry number/,
+        );
+      }
+    },
+  );
 
   test.each([
-    ['is not there', 'missing.json', undefined],
+    ['does not exist', 'missing.json', undefined],
     ['is not JSON', 'text.json', 'not json'],
-    ['is no export', 'other.json', '{"format":"other"}'],
+    ['is not an export', 'other.json', '{"format":"other"}'],
   ])('of a file that %s exits 2', async (_, name, text) => {
     const desk = new Desk([{ text: 'Done.' }]);
     if (text !== undefined) desk.write(name, text);
@@ -142,7 +145,7 @@ describe.concurrent('replay', () => {
     expect(stderr).toContain(name);
   });
 
-  test('and export of an unknown run exit 2, and an --out that cannot be written too', async () => {
+  test('and export exit 2 for an unknown run, and for an --out that cannot be written', async () => {
     const { desk, runId } = await finish();
     for (const args of [
       ['replay', 'run_x'],
@@ -154,7 +157,7 @@ describe.concurrent('replay', () => {
 });
 
 describe.concurrent('export --test', () => {
-  test('writes a test of the run, to stdout or to a file, without an agent', async () => {
+  test('writes a test of the run to stdout or to a file, without an agent', async () => {
     const { desk, runId } = await finish();
     const printed = await desk.run(['export', runId, '--test']);
     expect(printed.code).toBe(0);
@@ -168,7 +171,7 @@ describe.concurrent('export --test', () => {
     expect(JSON.parse(json.stdout)).toEqual({ runId, file: 'run.test.ts' });
   });
 
-  test('of an unknown run, or to where nothing can be written, exits 2', async () => {
+  test('exits 2 for an unknown run and for an unwritable destination', async () => {
     const { desk, runId } = await finish();
     expect((await desk.run(['export', 'run_x', '--test'])).code).toBe(2);
     expect((await desk.run(['export', runId, '--test', '--out', 'no/such/run.test.ts'])).code).toBe(2);
@@ -176,7 +179,7 @@ describe.concurrent('export --test', () => {
 });
 
 describe.concurrent('fork', () => {
-  test('prints its id, goes on from the entry, and rests like any run', async () => {
+  test('prints its id, continues from the entry, and waits like any run', async () => {
     const { desk, runId, journal } = await finish();
     const at = seqOf(journal, 'turn.completed');
     const forked = await desk.run(['fork', runId, '--at', at, '--json']);
@@ -191,7 +194,7 @@ describe.concurrent('fork', () => {
     expect((await desk.run(['replay', fork])).code).toBe(0);
   });
 
-  test('at a call that was under way has it in doubt, and runs nothing', async () => {
+  test('during a running call leaves the call in doubt and runs nothing', async () => {
     const { desk, runId, journal } = await finish();
     const at = String(journal.findLast(event => event.type === 'tool.started')?.seq);
     const forked = await desk.run(['fork', runId, '--at', at]);
@@ -204,7 +207,7 @@ describe.concurrent('fork', () => {
     expect(resolved.code).toBe(0);
   });
 
-  test('with --no-drive is left where it begins, for a later command', async () => {
+  test('with --no-drive stops at its first entry until a later command', async () => {
     const { desk, runId, journal } = await finish();
     const at = seqOf(journal, 'turn.completed');
     const forked = await desk.run(['fork', runId, '--at', at, '--no-drive', '--json']);
@@ -214,7 +217,7 @@ describe.concurrent('fork', () => {
     expect((await desk.run(['resume', events[0]?.runId ?? ''])).code).toBe(3);
   });
 
-  test('with --message is told it at once, and refuses one behind the end of a run', async () => {
+  test('with --message receives the message immediately; a fork after the end of a run takes no message', async () => {
     const { desk, runId, journal } = await finish();
     const at = seqOf(journal, 'turn.completed');
     const forked = await desk.run([
@@ -238,7 +241,7 @@ describe.concurrent('fork', () => {
     expect(refused.stderr).toMatch(/Fork it at entry \d+ or earlier/);
   });
 
-  test.each(['0', '-1', '1.5', '999', 'x', ''])('--at %j exits 2 and begins nothing', async at => {
+  test.each(['0', '-1', '1.5', '999', 'x', ''])('--at %j exits 2 and creates nothing', async at => {
     const desk = new Desk([{ text: 'Done.' }]);
     const { runId } = await desk.begin();
     const forked = await desk.run(['fork', runId, '--at', at]);
@@ -246,7 +249,7 @@ describe.concurrent('fork', () => {
     expect((await desk.run(['runs', '--json'])).stdout.trim().split('\n')).toHaveLength(1);
   });
 
-  test('with an agent that does not load begins nothing', async () => {
+  test('with an agent that does not load creates nothing', async () => {
     const desk = new Desk([{ text: 'Done.' }]);
     const { runId } = await desk.begin();
     expect((await desk.run(['fork', runId, '--at', '1', '--agent', 'missing.ts'])).code).toBe(2);

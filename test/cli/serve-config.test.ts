@@ -23,7 +23,7 @@ function write(config: unknown, name = 'gateway.json'): string {
 const reading = (config: unknown, environment: Record<string, string> = {}) =>
   readGatewayConfig(write(config), environment);
 
-/** What is said of a configuration that cannot be used. */
+/** The problems reported for an unusable configuration. */
 async function problemsOf(config: unknown, environment: Record<string, string> = {}): Promise<string[]> {
   const error = await rejectionOf(reading(config, environment));
   if (!(error instanceof EngineError)) throw error;
@@ -34,7 +34,7 @@ async function problemsOf(config: unknown, environment: Record<string, string> =
 }
 
 describe('a configuration file', () => {
-  it('is read whole', async () => {
+  it('is read completely', async () => {
     const config = await reading({
       models: { fast: 'openai:gpt-5-mini' },
       mcp_servers: {
@@ -73,7 +73,7 @@ describe('a configuration file', () => {
     });
   });
 
-  it('has relative paths start at its folder', async () => {
+  it('resolves relative paths against its folder', async () => {
     const file = write(
       {
         models: { played: 'scripted:turns.json', far: 'scripted:/far/turns.json' },
@@ -95,7 +95,7 @@ describe('a configuration file', () => {
     ]);
   });
 
-  it('says what runs built-in tools, with paths and secrets as elsewhere', async () => {
+  it('defines how built-in tools are run, with the same paths and secrets as elsewhere', async () => {
     const config = await reading(
       {
         builtin_tools: {
@@ -133,11 +133,11 @@ describe('a configuration file', () => {
     [{ file_search: {} }, 'builtin_tools.file_search: expected "stores"'],
     [{ code_interpreter: { command: [] } }, 'builtin_tools.code_interpreter.command'],
     [{ computer: {} }, 'builtin_tools: unknown field "computer"'],
-  ])('refuses built-in tools that nothing could run: %j', async (builtin_tools, problem) => {
+  ])('rejects built-in tools that cannot be run: %j', async (builtin_tools, problem) => {
     expect((await problemsOf({ builtin_tools })).join('\n')).toContain(problem);
   });
 
-  it('takes secrets from the environment, in headers, env and tokens alone', async () => {
+  it('reads secrets from the environment, in headers, env and tokens only', async () => {
     const { mcpServers } = await reading(
       {
         mcp_servers: {
@@ -159,7 +159,7 @@ describe('a configuration file', () => {
     });
   });
 
-  it('names each variable that is not set, and where it is wanted', async () => {
+  it('names each unset variable and where it is needed', async () => {
     const problems = await problemsOf(
       {
         mcp_servers: {
@@ -176,12 +176,8 @@ describe('a configuration file', () => {
   });
 
   it.each<[string, unknown, string]>([
-    [
-      'a field that is not known',
-      { servers: {} },
-      'unknown field "servers", expected one of models, mcp_servers',
-    ],
-    ['no object', [], 'expected object, got array'],
+    ['an unknown field', { servers: {} }, 'unknown field "servers", expected one of models, mcp_servers'],
+    ['a value that is not an object', [], 'expected object, got array'],
     [
       'a model without a provider',
       { models: { 'gpt-4.1': 'gpt' } },
@@ -193,13 +189,13 @@ describe('a configuration file', () => {
       'models.x: expected "provider:model" with one of the providers',
     ],
     [
-      'a label that requests cannot say',
+      'a label that requests cannot contain',
       server({ command: 'x' }, '1st'),
       'mcp_servers.1st: expected a label',
     ],
-    ['neither way to a server', server({}), 'mcp_servers.s: expected either "command"'],
+    ['neither a command nor a URL for a server', server({}), 'mcp_servers.s: expected either "command"'],
     [
-      'both ways to a server',
+      'both a command and a URL for a server',
       server({ command: 'x', url: 'https://x' }),
       'mcp_servers.s: expected either "command"',
     ],
@@ -213,14 +209,18 @@ describe('a configuration file', () => {
       server({ url: 'https://x', env: {} }),
       'mcp_servers.s: "env" cannot be combined with "url"',
     ],
-    ['a URL of another kind', server({ url: 'ws://x' }), 'mcp_servers.s.url: expected an http or https URL'],
+    [
+      'a URL of another scheme',
+      server({ url: 'ws://x' }),
+      'mcp_servers.s.url: expected an http or https URL',
+    ],
     [
       'credentials in a URL',
       server({ url: 'https://me:hunter2@x' }),
       'mcp_servers.s.url: expected an http or https URL without credentials',
     ],
     [
-      'a header that is no text',
+      'a header that is not a string',
       server({ url: 'https://x', headers: { A: 1 } }),
       'mcp_servers.s.headers.A: expected string, got number',
     ],
@@ -230,12 +230,12 @@ describe('a configuration file', () => {
       'mcp_servers.s: the MCP server "s": the header "A" cannot be sent',
     ],
     [
-      'approval in another form',
+      'an invalid approval',
       server({ command: 'x', require_approval: { always: ['a'] } }),
       'mcp_servers.s.require_approval: expected "always", "never" or',
     ],
     [
-      'a hidden server that asks',
+      'a hidden server that requires approval',
       server({ command: 'x', hidden: true, require_approval: 'always' }),
       'mcp_servers.s: a hidden server cannot require approval',
     ],
@@ -245,22 +245,22 @@ describe('a configuration file', () => {
       'mcp_servers.s.tools.a.side_effect: expected one of "none"|',
     ],
     [
-      'retries of what may act twice',
+      'retries of a tool with side effects',
       server({ command: 'x', tools: { a: { retries: 1 } } }),
       'mcp_servers.s.tools.a: retries require a side_effect',
     ],
     [
-      'an allowed URL that is none',
+      'an allowed URL that is invalid',
       { allowed_server_urls: ['https://x', 'x'] },
       'allowed_server_urls[1]: expected an http or https URL',
     ],
-  ])('with %s is refused, by its place in the file', async (_what, config, expected) => {
+  ])('with %s is rejected, naming the place in the file', async (_what, config, expected) => {
     const problems = await problemsOf(config);
     expect(problems).toEqual([expect.stringContaining(expected)]);
     expect(problems.join()).not.toContain('hunter2');
   });
 
-  it('that is not JSON, or not there, is refused without showing what it holds', async () => {
+  it('that is missing or not JSON is rejected without printing its contents', async () => {
     const broken = write('{ "mcp_servers": { "s": { "headers": { "Key": "hunter2" "b": 1 } } } }');
     const message = messageOf(await rejectionOf(readGatewayConfig(broken)));
     expect(message).toMatch(
@@ -281,7 +281,7 @@ function server(config: object, label = 's') {
 }
 
 describe('agentchart serve --config', () => {
-  it('offers its models and servers, with secrets from the environment that nothing shows', async () => {
+  it('serves its models and servers with secrets from the environment, which are never shown', async () => {
     const mcpServer = await HttpMcpServer.start();
     const desk = new Desk([calling(['echo', { text: 'hi' }]), { text: 'Said.' }], {
       DESK_TOKEN: 'hunter2-hunter2',
@@ -318,7 +318,7 @@ describe('agentchart serve --config', () => {
     await mcpServer.close();
   });
 
-  it('exits 2 and says what is wrong when the file cannot be used', async () => {
+  it('exits 2 with the problem of an unusable file', async () => {
     const desk = new Desk([]);
     desk.write('gateway.json', JSON.stringify({ mcp_servers: { desk: { url: 'desk.example' } } }));
     const ended = await desk.run(['serve', '--port', '0', '--config', 'gateway.json']);

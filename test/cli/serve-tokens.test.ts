@@ -23,7 +23,7 @@ function token(more: object) {
 }
 
 describe('a configuration file', () => {
-  it('says who may use the server, and how much of it', async () => {
+  it('defines who may use the server, and with which limits', async () => {
     const { tokens, limits, cors, prices } = await reading(
       {
         $schema: './node_modules/agentchart/dist/gateway-config.schema.json',
@@ -58,15 +58,15 @@ describe('a configuration file', () => {
   it.each<[string, unknown, string]>([
     ['an unknown role', token({ role: 'admin' }), 'tokens.web.role: expected one of "operator"|"approver"|'],
     ['a token without a role', { tokens: { web: { token: 'hunter2' } } }, 'tokens.web.role: expected one of'],
-    ['a token that is not set', token({ token: `\${NONE}` }), 'tokens.web.token: the environment variable'],
-    ['a limit of nothing', token({ limits: { concurrent_runs: 0 } }), 'tokens.web.limits.concurrent_runs: '],
+    ['an unset token', token({ token: `\${NONE}` }), 'tokens.web.token: the environment variable'],
+    ['a limit of zero', token({ limits: { concurrent_runs: 0 } }), 'tokens.web.limits.concurrent_runs: '],
     [
-      'dollars and any model',
+      'a dollar limit with any model allowed',
       token({ limits: { spend_per_day_usd: 1 } }),
       'tokens.web.limits.spend_per_day_usd: requires "models"',
     ],
     [
-      'dollars and a model without a price',
+      'a dollar limit with a model without a price',
       { models: { x: 'openai:x' }, ...token({ limits: { spend_per_day_usd: 1 } }) },
       'requires a price for openai:x in "prices"',
     ],
@@ -75,8 +75,8 @@ describe('a configuration file', () => {
       { cors: { origins: ['https://app.example/'] } },
       'cors.origins[0]: expected an origin',
     ],
-    ['every origin', { cors: { origins: ['*'] } }, 'cors.origins[0]: expected an origin'],
-  ])('with %s is refused, by its place in the file', async (_what, config, expected) => {
+    ['a wildcard origin', { cors: { origins: ['*'] } }, 'cors.origins[0]: expected an origin'],
+  ])('with %s is rejected, naming the place in the file', async (_what, config, expected) => {
     const message = messageOf(await rejectionOf(reading(config)));
     expect(message).toContain(expected);
     expect(message).not.toContain('hunter2');
@@ -84,7 +84,7 @@ describe('a configuration file', () => {
 });
 
 describe('agentchart serve', () => {
-  it('refuses tokens that cannot be used, listens elsewhere with any, and logs requests as JSON', async () => {
+  it('rejects unusable tokens, listens on other hosts only with tokens, and logs requests as JSON', async () => {
     const desk = new Desk([{ text: 'Hello.' }], { WEB_TOKEN: 'the-token-of-web-000' });
     const tokens = { web: { token: `\${WEB_TOKEN}`, role: 'client' } };
     const models = { played: 'scripted:turns.json' };
@@ -125,7 +125,7 @@ describe('agentchart serve', () => {
     expect(ended.stderr).not.toMatch(/secret|the-token/);
   });
 
-  it('prints the schema of the file', async () => {
+  it('prints the JSON Schema of the file', async () => {
     const printed = await new Desk([]).run(['serve', '--config-schema']);
     expect(JSON.parse(printed.stdout)).toEqual(describeGatewayConfig());
   });

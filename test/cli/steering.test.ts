@@ -23,7 +23,7 @@ async function interruptUntilEnd(started: Started) {
 
 describe.concurrent('Ctrl-C', () => {
   test.each(['SIGINT', 'SIGTERM'] as const)(
-    '%s cancels the run, and the journal says what has no result',
+    '%s cancels the run, and the journal records which calls have no result',
     async signal => {
       const desk = new Desk([calling('wait'), done]);
       const { started, runId } = await startedTool(desk, '--by', 'ada');
@@ -40,7 +40,7 @@ describe.concurrent('Ctrl-C', () => {
     },
   );
 
-  test('twice leaves at once, and the run can be resumed', async () => {
+  test('twice exits immediately, and the run can be resumed', async () => {
     const desk = new Desk([calling('ignore'), done]);
     const { started, runId } = await startedTool(desk);
     started.child.kill('SIGINT');
@@ -54,7 +54,7 @@ describe.concurrent('Ctrl-C', () => {
     expect(resumed.stdout).toContain('ignore may or may not have happened');
   });
 
-  test('that comes twice for one key press cancels, and does not leave', async () => {
+  test('delivered twice for one key press cancels and does not exit', async () => {
     const desk = new Desk([calling('wait'), done]);
     const { started, runId } = await startedTool(desk);
     started.child.kill('SIGINT');
@@ -63,7 +63,7 @@ describe.concurrent('Ctrl-C', () => {
     expect(typesOf(await desk.journal(runId)).at(-1)).toBe('run.cancelled');
   });
 
-  test('ends the process although a tool does not listen', async () => {
+  test('ends the process even if a tool ignores the abort signal', async () => {
     const desk = new Desk([calling('ignore'), done]);
     const { started, runId } = await startedTool(desk);
     started.child.kill('SIGINT');
@@ -76,7 +76,7 @@ describe.concurrent('Ctrl-C', () => {
 });
 
 describe.concurrent('a run that another process drives', () => {
-  test('is followed, left by Ctrl-C as it is, and cancelled from outside', async () => {
+  test('is followed, left running by Ctrl-C, and cancelled by another command', async () => {
     const desk = new Desk([calling('wait'), done]);
     const { started, runId } = await startedTool(desk);
     const follower = desk.start(['resume', runId]);
@@ -93,7 +93,7 @@ describe.concurrent('a run that another process drives', () => {
     expect(ended.stdout).toContain('"type":"run.cancelled"');
   });
 
-  test('takes a pause from outside and rests', async () => {
+  test('is paused by another command', async () => {
     const desk = new Desk([calling('crawl'), done]);
     const { started, runId } = await startedTool(desk);
     expect((await desk.run(['pause', runId])).code).toBe(0);
@@ -106,7 +106,7 @@ describe.concurrent('a run that another process drives', () => {
 });
 
 describe.concurrent('a run whose process was killed', () => {
-  test('is resumed at once, without waiting for its lease, and its call is not lost', async () => {
+  test('is resumed immediately, without waiting for its lease to expire, and its call is not lost', async () => {
     const desk = new Desk([calling('crawl'), done]);
     const { started, runId } = await startedTool(desk);
     started.child.kill('SIGKILL');
@@ -137,8 +137,8 @@ describe.concurrent('a run whose process was killed', () => {
   });
 });
 
-describe.concurrent('a run that rests', () => {
-  test('is paused, let through a step at a time, and let go on', async () => {
+describe.concurrent('a waiting run', () => {
+  test('is paused, stepped and unpaused', async () => {
     const desk = new Desk([calling(REFUND), calling(['lookup', { orderId: 'A-1' }]), done]);
     const { runId } = await desk.begin();
     const paused = await desk.run(['pause', runId, '--json']);
@@ -160,7 +160,7 @@ describe.concurrent('a run that rests', () => {
     expect(resumed.stdout).toContain('Done.');
   });
 
-  test('is shown, paused and cancelled when its agent is gone, and not driven', async () => {
+  test('can be shown, paused and cancelled without its agent, but not driven', async () => {
     const desk = new Desk([calling(REFUND), done]);
     desk.write('agent.mjs', `export { default } from ${JSON.stringify(AGENT)};`);
     const begun = await desk.run(['run', '--agent', 'agent.mjs', '--json', 'go'], desk.model);
@@ -187,7 +187,7 @@ describe.concurrent('a run that rests', () => {
 });
 
 describe.concurrent('a run that has ended', () => {
-  test('takes no message, and is continued by a run with its transcript and agent', async () => {
+  test('rejects messages; a new run continues it with its transcript and agent', async () => {
     const desk = new Desk([done, { text: 'And more.' }]);
     const first = await desk.begin();
     const sent = await desk.run(['send', first.runId, 'more']);

@@ -7,7 +7,7 @@ import { calling, Desk, eventsOf } from '../support/cli/desk.ts';
 const FAMILY = built('test/support/cli/fixtures/family.ts');
 const SCRIPT = [calling(['clerk', { input: 'Pay 42 euros.' }]), { text: 'All is paid.' }];
 
-/** A run whose sub-agent waits for an approval, and both ids. */
+/** A run whose sub-agent waits for an approval, and the ids of both runs. */
 async function beginWaiting() {
   const desk = new Desk(SCRIPT);
   const begun = await desk.run(['run', '--agent', FAMILY, '--json', 'go'], desk.model);
@@ -19,7 +19,7 @@ async function beginWaiting() {
 }
 
 describe.concurrent('a run whose sub-agent waits for an approval', () => {
-  test('says so, and the printed command lets the sub-agent and then the run go on', async () => {
+  test('reports it, and the printed command continues the sub-agent and then the run', async () => {
     const { desk, parent, child } = await beginWaiting();
     const shown = await desk.run(['show', parent]);
     expect(shown.stdout).toContain('pay waits for approval');
@@ -36,7 +36,7 @@ describe.concurrent('a run whose sub-agent waits for an approval', () => {
     });
   });
 
-  test('takes the decision itself too, and a second one is told who decided', async () => {
+  test('also accepts the decision itself; a second decision is answered with the decider of the first', async () => {
     const { desk, parent, child } = await beginWaiting();
     expect((await desk.run(['approve', parent, 'call_0_0', '--by', 'ada'])).code).toBe(0);
     const again = await desk.run(['approve', child, 'call_0_0', '--by', 'bob']);
@@ -44,7 +44,7 @@ describe.concurrent('a run whose sub-agent waits for an approval', () => {
     expect(again.stderr).toContain('approved by ada');
   });
 
-  test('ends with its sub-agent when it is cancelled', async () => {
+  test('cancels its sub-agent when it is cancelled', async () => {
     const { desk, parent, child } = await beginWaiting();
     expect((await desk.run(['cancel', parent])).code).toBe(0);
     const listed = await desk.run(['runs', '--json']);
@@ -52,7 +52,7 @@ describe.concurrent('a run whose sub-agent waits for an approval', () => {
     expect((await desk.run(['approve', child, 'call_0_0'])).code).toBe(4);
   });
 
-  test('is decided over HTTP, on either run', async ({ expect }) => {
+  test('is decided over HTTP, through either run', async ({ expect }) => {
     const { desk, parent, child } = await beginWaiting();
     const server = desk.start(['serve', '--agent', FAMILY, '--port', '0'], desk.model);
     const address = /http:\/\/127\.0\.0\.1:\d+/.exec(await server.printed('http://127.0.0.1:'))?.[0] ?? '';

@@ -5,7 +5,7 @@ import { AGENT, calling, Desk, MAIN, REFUND, Started, typesOf } from '../support
 const done = { text: 'All done.' };
 const ESCAPE = '\u001b';
 
-/** A pseudo-terminal needs `script` of util-linux, which passes a command's exit code on with -e. */
+/** A pseudo-terminal needs `script` of util-linux; -e makes it pass on a command's exit code. */
 const HAS_TERMINAL = spawnSync('script', ['-qec', 'true', '/dev/null']).status === 0;
 
 function onTerminal(desk: Desk, args: readonly string[], environment: Record<string, string> = {}): Started {
@@ -20,12 +20,12 @@ function onTerminal(desk: Desk, args: readonly string[], environment: Record<str
 }
 
 describe.skipIf(!HAS_TERMINAL)(
-  'on a terminal (skipped where `script` of util-linux is missing)',
+  'on a terminal (skipped without `script` of util-linux)',
   { concurrent: true },
   () => {
     const run = ['run', '--agent', AGENT, 'go'];
 
-    test('a run shows states in colour, and its text once, as it streams', async () => {
+    test('a run shows coloured states and streams its text once', async () => {
       const desk = new Desk([{ text: 'Let me look.', ...calling(['lookup', { orderId: 'A-1' }]) }, done]);
       const started = onTerminal(desk, run);
       const ended = await started.ended;
@@ -41,7 +41,7 @@ describe.skipIf(!HAS_TERMINAL)(
       expect(ended.stdout).not.toContain(ESCAPE);
     });
 
-    test('an approval is asked for there, with its whole input, and given', async () => {
+    test('the user is asked for an approval, sees the whole input, and approves', async () => {
       const desk = new Desk([calling(REFUND), done]);
       const started = onTerminal(desk, run);
       await started.printed('[a]pprove  [r]eject  [q]uit');
@@ -52,7 +52,7 @@ describe.skipIf(!HAS_TERMINAL)(
       expect(ended.stdout).toContain('All done.');
     });
 
-    test('an approval given elsewhere while it is asked for ends the question, and the run is followed', async () => {
+    test('an approval given elsewhere closes the prompt, and the run is followed', async () => {
       const desk = new Desk([calling(REFUND), done]);
       const started = onTerminal(desk, run);
       await started.printed('[a]pprove  [r]eject  [q]uit');
@@ -65,7 +65,7 @@ describe.skipIf(!HAS_TERMINAL)(
       expect(ended.stdout).toContain('All done.');
     });
 
-    test('an approval is refused with a reason', async () => {
+    test('the user rejects an approval with a reason', async () => {
       const desk = new Desk([calling(REFUND), done]);
       const started = onTerminal(desk, run);
       await started.printed('[a]pprove');
@@ -88,7 +88,7 @@ describe.skipIf(!HAS_TERMINAL)(
       expect(typesOf(await desk.journal(runId)).at(-1)).toBe('turn.completed');
     });
 
-    test('results and doubts are asked for too', async () => {
+    test('the user is also asked for results and for calls in doubt', async () => {
       const desk = new Desk([calling('ask_customer'), calling('charge'), done]);
       const started = onTerminal(desk, run);
       await started.printed('result (JSON)');

@@ -3,7 +3,7 @@ import { calling, Desk, LIBRARY } from '../support/cli/desk.ts';
 import { until } from '../support/server/runs-app.ts';
 import { ServedDesk } from '../support/server/served-desk.ts';
 
-/** An agent whose tool fails in the given way while its promise is not settled, or once it is. */
+/** An agent whose tool runs the given failing code and then takes half a second. */
 function makeModule(failing: string): string {
   return `import { createAgent, tool } from '${LIBRARY}';
      const input = { '~standard': { version: 1, vendor: 'test', validate: value => ({ value }),
@@ -23,16 +23,16 @@ function makeDesk(failing: string): Desk {
 }
 
 const WAYS: [string, string][] = [
-  ['a promise nobody awaits', `void Promise.reject(new Error('the pipe burst'));`],
+  ['an unhandled rejection', `void Promise.reject(new Error('the pipe burst'));`],
   ['a timer', `setTimeout(() => { throw new Error('the pipe burst'); }, 5);`],
   [
-    'a timer of a promise nobody awaits',
+    'an unhandled rejection after a timer',
     `void (async () => { await new Promise(resolve => setTimeout(resolve, 5)); throw new Error('the pipe burst'); })();`,
   ],
 ];
 
 describe.concurrent.each(WAYS)('a tool that fails in %s', (_, failing) => {
-  test('ends the command with its name and its run, which stays resumable', async () => {
+  test('ends the command with the names of the tool and the run, which stays resumable', async () => {
     const desk = makeDesk(failing);
     const ended = await desk.run(['run', '--agent', 'leaky.mjs', '--json', 'go'], desk.model);
     const [, runId = ''] = /"runId":"(\w+)"/.exec(ended.stdout) ?? [];
@@ -45,7 +45,7 @@ describe.concurrent.each(WAYS)('a tool that fails in %s', (_, failing) => {
     expect(resumed.code).toBe(0);
   });
 
-  test('does not end a server, which names it', async () => {
+  test('does not end a server, which reports the tool', async () => {
     const desk = makeDesk(failing);
     const served = await ServedDesk.start(desk, { args: ['--agent', 'leaky.mjs'] });
     let stderr = '';
@@ -63,7 +63,7 @@ describe.concurrent.each(WAYS)('a tool that fails in %s', (_, failing) => {
   });
 });
 
-test('what another part of the program leaves uncaught ends the command as ever, with its stack', async () => {
+test('an uncaught error outside of tools ends the command with its stack, as usual', async () => {
   const desk = new Desk([{ text: 'Done.' }]);
   desk.write(
     'other.mjs',
