@@ -23,7 +23,7 @@ const TURN: readonly RunEvent['type'][] = [
   'timer.fired',
 ];
 
-/** Values of a JSON Schema as the events' schemas come out. */
+/** Random values of a JSON Schema, for the constructs that the schemas of events use. */
 function valuesOf(schema: JsonValue | undefined): fc.Arbitrary<unknown> {
   if (!isJsonObject(schema)) return fc.jsonValue();
   const alternatives = schema.oneOf ?? schema.anyOf;
@@ -72,7 +72,7 @@ const STRANGE: readonly unknown[] = [
 
 type Place = readonly string[];
 
-/** Every place in a value, the value itself and a member that nobody knows included. */
+/** Every path in a value, including the value itself and an unknown member. */
 function placesIn(value: unknown): Place[] {
   if (typeof value !== 'object' || value === null) return [[]];
   const inside = Object.entries(value).flatMap(([key, member]) =>
@@ -102,14 +102,14 @@ function held(event: unknown): void {
   if (isCommonEvent(event)) expect(data).toStrictEqual(event);
 }
 
-describe('what passes without the schemas passes them with an equal value', () => {
+describe('a value accepted without the schemas is accepted by them and equals their output', () => {
   const schemas = Object.entries(describeFormat().events);
 
-  test.each(schemas)('%s, made of its schema', (_type, schema) => {
+  test.each(schemas)('%s, generated from its schema', (_type, schema) => {
     fc.assert(fc.property(valuesOf(schema), held), { ...SEED, numRuns: RUNS / 15 });
   });
 
-  test('any event, made of its schema and changed', () => {
+  test('any event, generated from its schema and changed', () => {
     const made = fc.oneof(...schemas.map(([, schema]) => valuesOf(schema)));
     fc.assert(
       fc.property(made, fc.array(change, { minLength: 1, maxLength: 2 }), (event, changes) =>
@@ -119,7 +119,7 @@ describe('what passes without the schemas passes them with an equal value', () =
     );
   });
 
-  test.each(TURN)('%s of real journals, as it is and changed at each place', type => {
+  test.each(TURN)('%s of real journals, unchanged and changed at each path', type => {
     const events = EVENTS.filter(event => event.type === type);
     for (const event of events) held(event);
     for (const event of new Map(events.map(one => [placesIn(one).join(), one])).values()) {

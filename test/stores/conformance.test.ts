@@ -192,20 +192,20 @@ const faults: Fault[] = [
   },
 ];
 
-describe('the checks of a store', () => {
-  test('have names that tell them apart', () => {
+describe('the conformance checks of a store', () => {
+  test('have distinct names', () => {
     const names = storeChecks({ open: async () => memory(), reopen: async store => store }).map(
       ({ name }) => name,
     );
     expect(new Set(names).size).toBe(names.length);
   });
 
-  test.each(faults)('refuse a store that $that', async ({ fails, change }) => {
+  test.each(faults)('fail for a store that $that', async ({ fails, change }) => {
     const check = storeChecks({ open: async () => breakStore(change) }).find(({ name }) => name === fails);
     await expect(check?.run()).rejects.toMatchObject({ name: 'AssertionError' });
   });
 
-  test('of durability refuse a store that is empty when opened again', async () => {
+  test('of durability fail for a store that is empty when reopened', async () => {
     const open = async () => memory();
     const withoutReopen = storeChecks({ open });
     const durability = storeChecks({ open, reopen: open }).slice(withoutReopen.length);

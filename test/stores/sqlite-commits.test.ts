@@ -37,8 +37,8 @@ async function lengthsOf(store: Store): Promise<number[]> {
   return Promise.all(RUNS.map(async runId => (await store.read(runId)).length));
 }
 
-describe('what is written in one turn of the event loop', () => {
-  test('is one commit, in the order of the calls', async () => {
+describe('writes made in one turn of the event loop', () => {
+  test('are one commit, in the order of the calls', async () => {
     const { store } = await open();
     const counted = intercept(commit => commit());
     const results = await Promise.all([
@@ -63,7 +63,7 @@ describe('what is written in one turn of the event loop', () => {
     await store.close();
   });
 
-  test('is undone for the one that fails, and for none of the others', async () => {
+  test('are undone for the failing call only', async () => {
     const { file, store } = await open();
     change(
       file,
@@ -89,7 +89,7 @@ describe('what is written in one turn of the event loop', () => {
     await store.close();
   });
 
-  test('is written once each, but for the one for whose sake SQLite gave the whole transaction up', async () => {
+  test('are done once each, except for the call that made SQLite roll back the whole transaction', async () => {
     const { file, store } = await open();
     change(
       file,
@@ -105,7 +105,7 @@ describe('what is written in one turn of the event loop', () => {
     await store.close();
   });
 
-  test('is written before the store closes', async () => {
+  test('are committed before the store closes', async () => {
     const { file, store } = await open();
     const appended = append(store, 'a');
     await store.close();
@@ -115,11 +115,11 @@ describe('what is written in one turn of the event loop', () => {
   });
 });
 
-describe('a commit that fails', () => {
+describe('a failing commit', () => {
   test.each([
     ['whose answer was lost', true],
-    ['that was not made, as it turns out,', false],
-  ])('%s acknowledges nothing, and the disk says what is there', async (_, isMade) => {
+    ['that was not applied after all', false],
+  ])('%s acknowledges nothing, and the store returns the state on disk', async (_, isMade) => {
     const { file, store } = await open();
     intercept((commit, nth) => {
       if (nth > 1 || isMade) commit();
@@ -136,7 +136,7 @@ describe('a commit that fails', () => {
     await store.close();
   });
 
-  test('because the disk is full wrote nothing, and the same store goes on', async () => {
+  test('with a full disk writes nothing, and the same store continues', async () => {
     const { store } = await open();
     intercept((commit, nth) => {
       if (nth === 1) throw sqliteError(13, 'database or disk is full');
@@ -149,7 +149,7 @@ describe('a commit that fails', () => {
     await store.close();
   });
 
-  test('because the store is locked is made again', async () => {
+  test('with a locked store is retried', async () => {
     const { store } = await open();
     intercept((commit, nth) => {
       if (nth < 3) throw sqliteError(5, 'database is locked');
@@ -162,7 +162,7 @@ describe('a commit that fails', () => {
   });
 
   test.each([1, 2, 3, 4])(
-    'under several runs (commit %i) is survived by all of them: each goes on from the disk, no call is made twice',
+    'during several runs (commit %i) is survived by all of them: each continues from the disk, and no call is made twice',
     async lost => {
       const store = sqlite(makeFile());
       const keys: string[] = [];
@@ -194,7 +194,7 @@ describe('a commit that fails', () => {
 });
 
 describe('an append of several events', () => {
-  test('is one row, and each of its entries is read, paged and named by itself', async () => {
+  test('is one row, and each of its entries is read, paged and reported individually', async () => {
     const { file, store } = await open();
     const events = ['2', '3', '4', '5'].map(text => receive(text));
     await store.append('b', { after: 1, input: true }, events, { status: 'running' });
@@ -228,7 +228,7 @@ describe('an append of several events', () => {
     await store.close();
   });
 
-  test('does not keep those behind a recorded end in the middle of it from being found', async () => {
+  test('does not hide the entries after a recorded end inside of it', async () => {
     const { file, store } = await open();
     await store.append('b', { after: 1, input: true }, [receive('2'), receive('3')], { status: 'running' });
     change(
@@ -240,7 +240,7 @@ describe('an append of several events', () => {
     await store.close();
   });
 
-  test('takes several rows where it is long, so that a page reads about what it gives', async () => {
+  test('takes several rows if it is long, so that a page reads little more than it returns', async () => {
     const file = makeFile();
     const store = sqlite(file);
     const events = Array.from({ length: 200 }, (_, index) => receive(`${index} ${'x'.repeat(2000)}`));

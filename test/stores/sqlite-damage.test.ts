@@ -15,7 +15,7 @@ function copy(columns: string, from: number, to: number): string {
   return `UPDATE appends SET (${columns}) = (SELECT ${columns} FROM appends WHERE seq = ${from}) WHERE seq = ${to}`;
 }
 
-/** A fixed sequence of numbers from 0 to below 1. */
+/** A seeded sequence of pseudo-random numbers in [0, 1). */
 function makeRandom(seed: number): () => number {
   let state = seed;
   return () => {
@@ -29,34 +29,30 @@ describe('a damaged journal', () => {
     ['an entry that is not JSON', `UPDATE appends SET json = '{"type":' WHERE seq = 3`, 3],
     ['an entry of an unknown type', `UPDATE appends SET json = '{"type":"x","at":1}' WHERE seq = 3`, 3],
     [
-      'an entry with a field missing',
+      'an entry with a missing field',
       `UPDATE appends SET json = json_remove(json, '$.items') WHERE seq = 3`,
       3,
     ],
     ['a gap', 'DELETE FROM appends WHERE seq = 3', 3],
-    ['a missing start', 'DELETE FROM appends WHERE seq = 1', 1],
-    ['a missing end', 'DELETE FROM appends WHERE seq >= 4', 4],
+    ['a missing first entry', 'DELETE FROM appends WHERE seq = 1', 1],
+    ['a missing last entry', 'DELETE FROM appends WHERE seq >= 4', 4],
     ['a renumbered entry', 'UPDATE appends SET place = place + 5 WHERE seq = 4', 4],
-    ['another word in an entry', `UPDATE appends SET json = replace(json, '"3 text', '"8 text')`, 3],
-    ['another time in an entry', `UPDATE appends SET json = json_set(json, '$.at', 2001) WHERE seq = 3`, 3],
-    ['two entries in each other’s place', swap('json', 2, 4), 2],
-    [
-      'two entries and their checksums in each other’s place',
-      `${swap('json', 2, 4)}; ${swap('sums', 2, 4)}`,
-      2,
-    ],
-    ['an entry repeated in the place of the next', copy('json, sums', 3, 4), 4],
-    ['the last entries gone', 'DELETE FROM appends WHERE seq > 3; UPDATE runs SET seq = 3', 3],
-    ['its first entries cut off', 'DELETE FROM appends WHERE seq < 3; UPDATE runs SET base = 2', 3],
-    ['a checksum that is not its own', `UPDATE appends SET sums = '0123456789abcdef' WHERE seq = 3`, 3],
-    ['a checksum too few', `UPDATE appends SET sums = '' WHERE seq = 3`, 3],
-    ['a checksum too many', 'UPDATE appends SET sums = sums || sums WHERE seq = 3', 3],
+    ['a changed word in an entry', `UPDATE appends SET json = replace(json, '"3 text', '"8 text')`, 3],
+    ['a changed time in an entry', `UPDATE appends SET json = json_set(json, '$.at', 2001) WHERE seq = 3`, 3],
+    ['two entries swapped', swap('json', 2, 4), 2],
+    ['two entries swapped with their checksums', `${swap('json', 2, 4)}; ${swap('sums', 2, 4)}`, 2],
+    ['an entry copied over the next one', copy('json, sums', 3, 4), 4],
+    ['the last entries removed', 'DELETE FROM appends WHERE seq > 3; UPDATE runs SET seq = 3', 3],
+    ['its first entries removed', 'DELETE FROM appends WHERE seq < 3; UPDATE runs SET base = 2', 3],
+    ['a wrong checksum', `UPDATE appends SET sums = '0123456789abcdef' WHERE seq = 3`, 3],
+    ['a missing checksum', `UPDATE appends SET sums = '' WHERE seq = 3`, 3],
+    ['an extra checksum', 'UPDATE appends SET sums = sums || sums WHERE seq = 3', 3],
     ['another agent in its record', `UPDATE runs SET agent = 'other'`, 1],
     ['another time in its record', 'UPDATE runs SET created_at = created_at + 1', 1],
     ['another start in its record', 'UPDATE runs SET base = 2', 3],
     ['an earlier end in its record', 'UPDATE runs SET seq = 3', 3],
     ['a later end in its record', 'UPDATE runs SET seq = 7', 6],
-  ])('with %s is refused whole, naming run and entry', async (_, sql, seq) => {
+  ])('with %s is rejected completely, naming run and entry', async (_, sql, seq) => {
     const file = await makeJournal(5);
     change(file, sql);
     const error = await fail(sqlite(file).read('a'));
@@ -65,7 +61,7 @@ describe('a damaged journal', () => {
     expect(error.message).toContain(`entry ${seq}`);
   });
 
-  test('with an entry of another run is refused, also where the other is as long', async () => {
+  test('with an entry of another run is rejected, even if the other entry has the same length', async () => {
     const file = await makeJournal(4);
     const store = sqlite(file);
     await store.create(begin('b', { input: [say('hello')] }));
@@ -85,7 +81,7 @@ describe('a damaged journal', () => {
     }
   });
 
-  test('is refused by those who read only its end, or its words, too', async () => {
+  test('is also rejected when only its end or its messages are read', async () => {
     const file = await makeJournal(5);
     change(file, `UPDATE appends SET json = replace(json, '"4 text', '"8 text')`);
     const store = sqlite(file);
@@ -96,7 +92,7 @@ describe('a damaged journal', () => {
     expect(await fail(words)).toMatchObject({ details: { runId: 'a', seq: 4 } });
   });
 
-  test('does not keep other runs from being read', async () => {
+  test('does not prevent other runs from being read', async () => {
     const file = await makeJournal(3);
     change(file, 'UPDATE appends SET json = 1');
     const store = sqlite(file);
@@ -104,7 +100,7 @@ describe('a damaged journal', () => {
     expect(await store.read('b')).toHaveLength(1);
   });
 
-  test('is written whole or not at all when SQLite rolls back by itself', async () => {
+  test('gets all or none of its entries when SQLite rolls back by itself', async () => {
     const file = await makeJournal(2);
     const store = sqlite(file);
     await store.get('a');
@@ -120,7 +116,7 @@ describe('a damaged journal', () => {
     expect(await append()).toEqual({ type: 'appended', seq: 4 });
   });
 
-  test('is begun whole or not at all when SQLite rolls back by itself', async () => {
+  test('is created completely or not at all when SQLite rolls back by itself', async () => {
     const file = await makeJournal(1);
     const store = sqlite(file);
     await store.get('a');
@@ -135,7 +131,7 @@ describe('a damaged journal', () => {
     expect(await store.create(begin('b'), undefined, rest)).toEqual({ epoch: 0, seq: 3 });
   });
 
-  test('with an entry behind its recorded end is not written over', async () => {
+  test('with an entry after its recorded end does not overwrite that entry', async () => {
     const file = await makeJournal(3);
     change(file, 'UPDATE runs SET seq = 2, sum = (SELECT sums FROM appends WHERE seq = 2)');
     const store = sqlite(file);
@@ -145,14 +141,14 @@ describe('a damaged journal', () => {
     expect(await store.read('a')).toHaveLength(3);
   });
 
-  test('with a record that makes no sense is named', async () => {
+  test('with an invalid record is reported', async () => {
     const file = await makeJournal(1);
     change(file, `UPDATE runs SET status = 'dancing'`);
     const error = await fail(sqlite(file).list());
     expect(error).toMatchObject({ code: 'store-damaged', details: { runId: 'a' } });
   });
 
-  test('with a record that makes no sense is told of and left out where the others are listed', async () => {
+  test('with an invalid record is reported and left out of the list of the other runs', async () => {
     const file = await makeJournal(1);
     const store = sqlite(file);
     await store.create(begin('b'));
@@ -164,7 +160,7 @@ describe('a damaged journal', () => {
     expect((await fail(store.get('a'))).message).toContain('"a"');
   });
 
-  test('without its record is damaged, not unknown, to whoever asks for it', async () => {
+  test('without its record is reported as damaged, not as unknown', async () => {
     const file = await makeJournal(3);
     change(file, `UPDATE runs SET run_id = 'z'`);
     const store = sqlite(file);
@@ -181,13 +177,13 @@ describe('a damaged journal', () => {
     expect(await fail(store.read('b'))).toMatchObject({ code: 'run-unknown' });
   });
 
-  test('with a number in its record that no count can be is refused', async () => {
+  test('with an impossible count in its record is rejected', async () => {
     const file = await makeJournal(1);
     change(file, 'UPDATE runs SET epoch = 9223372036854775807');
     expect((await fail(sqlite(file).claim('a', request('one')))).code).toBe('store-damaged');
   });
 
-  test('loses nothing by a damaged snapshot: there is none', async () => {
+  test('loses nothing through a damaged snapshot: the store reports none', async () => {
     const file = await makeJournal(2);
     const store = sqlite(file);
     await store.saveSnapshot('a', { seq: 2, state: { value: 'resting' } });
@@ -198,13 +194,13 @@ describe('a damaged journal', () => {
   });
 
   test.each([
-    ['another word', `UPDATE snapshots SET state = '{"value":"testing"}'`],
-    ['another place', 'UPDATE snapshots SET seq = 1'],
+    ['a changed word', `UPDATE snapshots SET state = '{"value":"testing"}'`],
+    ['a changed position', 'UPDATE snapshots SET seq = 1'],
     [
       'the state of another run',
       `UPDATE snapshots SET (state, sum) = (SELECT state, sum FROM snapshots WHERE run = 2)`,
     ],
-  ])('does not believe a snapshot with %s', async (_, sql) => {
+  ])('ignores a snapshot with %s', async (_, sql) => {
     const file = await makeJournal(2);
     const store = sqlite(file);
     await store.create(begin('b'));
@@ -214,7 +210,7 @@ describe('a damaged journal', () => {
     expect(await store.loadSnapshot('a')).toBeUndefined();
   });
 
-  test('that is only in a snapshot, which is damaged, is refused by name', async () => {
+  test('that exists only in a damaged snapshot is rejected by name', async () => {
     const file = makeFile();
     const store = sqlite(file);
     const run = { runId: 'a', agent: 'refunds', status: 'waiting', createdAt: 1, seq: 7 } as const;
@@ -224,7 +220,7 @@ describe('a damaged journal', () => {
     expect(await fail(store.loadSnapshot('a'))).toMatchObject(expected);
   });
 
-  test('with garbage in its pages is refused, never half read', async () => {
+  test('with garbage in its pages is rejected, never read partially', async () => {
     const whole = await makeJournal(60);
     const bytes = readFileSync(whole);
     const pages = bytes.length / 4096;
@@ -244,7 +240,7 @@ describe('a damaged journal', () => {
     expect(refused).toBeGreaterThan(10);
   });
 
-  test('with random bytes anywhere is refused as damaged, or gives what was written: no run gets lost', async () => {
+  test('with random bytes anywhere is rejected as damaged or returns what was written: no run gets lost', async () => {
     const whole = await makeJournal(12);
     const bytes = readFileSync(whole);
     const journal = await sqlite(whole).read('a');
@@ -267,7 +263,7 @@ describe('a damaged journal', () => {
     expect(refused).toBeGreaterThan(50);
   });
 
-  test('with a torn log ends at a commit: no entry is half there', async () => {
+  test('with a torn log ends at a commit: no entry is partial', async () => {
     const file = makeFile();
     const store = sqlite(file);
     await store.create(begin('a'));

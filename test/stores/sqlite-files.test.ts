@@ -27,8 +27,8 @@ function query(file: string, sql: string): unknown {
   return Object.values(row ?? {})[0];
 }
 
-describe('a file the sqlite store makes', () => {
-  test('comes with its folder when it is first used, not before', async () => {
+describe('a file created by the sqlite store', () => {
+  test('is created with its folder on first use, not earlier', async () => {
     const file = join(dirname(makeFile()), 'deep', 'er', 'runs.db');
     const store = sqlite(file);
     expect(() => readFileSync(file)).toThrow();
@@ -38,22 +38,22 @@ describe('a file the sqlite store makes', () => {
     expect(query(file, 'PRAGMA user_version')).toBe(4);
   });
 
-  test('holds everything after close, without its log', async () => {
+  test('holds all data after close, without its log', async () => {
     const file = await makeJournal(5);
     const copy = makeFile();
     copyFileSync(file, copy);
     expect(await sqlite(copy).read('a')).toHaveLength(5);
   });
 
-  test('may be empty beforehand', async () => {
+  test('may exist empty beforehand', async () => {
     const file = makeFile();
     writeFileSync(file, '');
     expect(await sqlite(file).create(begin('a'))).toEqual({ epoch: 0, seq: 1 });
   });
 });
 
-describe('a file the sqlite store cannot use', () => {
-  test('is named as damaged when it is not a database, and stays as it was', async () => {
+describe('a file that the sqlite store cannot use', () => {
+  test('is reported as damaged and left unchanged when it is not a database', async () => {
     const file = makeFile();
     const text = 'These are my notes, not a database. '.repeat(200);
     writeFileSync(file, text);
@@ -99,7 +99,7 @@ describe('a file the sqlite store cannot use', () => {
     await store.close();
   });
 
-  test('is named as unavailable when its schema is newer', async () => {
+  test('is reported as unavailable when its schema is newer', async () => {
     const file = await makeJournal(1);
     change(file, 'PRAGMA user_version = 5');
     const error = await fail(sqlite(file).read('a'));
@@ -118,13 +118,13 @@ describe('a file the sqlite store cannot use', () => {
     expect(query(file, 'PRAGMA journal_mode')).toBe('delete');
   });
 
-  test('is named as damaged when a table is missing', async () => {
+  test('is reported as damaged when a table is missing', async () => {
     const file = await makeJournal(1);
     change(file, 'DROP TABLE snapshots');
     expect((await fail(sqlite(file).read('a'))).code).toBe('store-damaged');
   });
 
-  test('is named as unavailable when it is a folder, or its folder is a file', async () => {
+  test('is reported as unavailable when it is a folder, or its folder is a file', async () => {
     const file = makeFile();
     mkdirSync(file);
     expect((await fail(sqlite(file).list())).code).toBe('store-unavailable');
@@ -135,14 +135,14 @@ describe('a file the sqlite store cannot use', () => {
     expect(error.message).toContain(note);
   });
 
-  test.skipIf(process.getuid?.() === 0)('is named as unavailable when it may not be written', async () => {
+  test.skipIf(process.getuid?.() === 0)('is reported as unavailable when it is not writable', async () => {
     const file = makeFile();
     chmodSync(dirname(file), 0o500);
     expect((await fail(sqlite(file).list())).code).toBe('store-unavailable');
     chmodSync(dirname(file), 0o700);
   });
 
-  test('is named as full when the disk is full, and what to do', () => {
+  test('is reported as full, with advice, when the disk is full', () => {
     const db = new DatabaseSync(':memory:');
     db.exec('CREATE TABLE notes (text TEXT); PRAGMA max_page_count = 2');
     let full: unknown;
@@ -157,7 +157,7 @@ describe('a file the sqlite store cannot use', () => {
     });
   });
 
-  test('is opened again by the next call once it can be', async () => {
+  test('is opened again by the first call for which it is available', async () => {
     const file = makeFile();
     writeFileSync(file, 'not a database'.repeat(100));
     const store = sqlite(file);
@@ -167,7 +167,7 @@ describe('a file the sqlite store cannot use', () => {
   });
 });
 
-describe('a file that is changed while it is open', () => {
+describe('a file that changes while it is open', () => {
   const append = (store: Store, after: number) =>
     store.append('a', { after, input: true }, [receive('x')], { status: 'running' });
 
@@ -183,9 +183,9 @@ describe('a file that is changed while it is open', () => {
     ['deleted with its log', file => rmSync(dirname(file), { recursive: true })],
     ['moved away', file => renameSync(file, `${file}.old`)],
     ['without its log', file => rmSync(`${file}-wal`)],
-    ['with the log of another', file => replaceFile(`${file}-wal`)],
+    ['combined with the log of another file', file => replaceFile(`${file}-wal`)],
     ['replaced by a copy', file => replaceFile(file)],
-  ])('acknowledges no commit when it is %s, and no read', async (_, harm) => {
+  ])('acknowledges no commit and no read when it is %s', async (_, harm) => {
     const { file, store } = await open();
     harm(file);
     const expected = { code: 'store-replaced', details: { file } };
@@ -196,7 +196,7 @@ describe('a file that is changed while it is open', () => {
     await store.close();
   });
 
-  test('acknowledges no commit whose file goes while it is written', async () => {
+  test('acknowledges no commit when it disappears during the write', async () => {
     const { file, store } = await open();
     const isDead = () => {
       rmSync(file);
@@ -208,7 +208,7 @@ describe('a file that is changed while it is open', () => {
     });
   });
 
-  test('is written again once it is back in its place', async () => {
+  test('is written again once it is back in place', async () => {
     const { file, store } = await open();
     renameSync(file, `${file}.old`);
     expect(await fail(store.get('a'))).toMatchObject({ code: 'store-replaced' });
@@ -223,7 +223,7 @@ describe('a file that is changed while it is open', () => {
     expect(await fail(append(store, 3))).toMatchObject({ code: 'store-damaged', details: { file } });
   });
 
-  test('may be emptied of its log by another process, and goes on', async () => {
+  test('keeps working after another process checkpoints its log', async () => {
     const { file, store } = await open();
     change(file, 'PRAGMA wal_checkpoint(TRUNCATE); VACUUM');
     expect(await append(store, 3)).toEqual({ type: 'appended', seq: 4 });
@@ -237,7 +237,7 @@ function replaceFile(file: string): void {
 }
 
 describe('a locked file', () => {
-  test('is named as locked after the time to wait, can still be read, and is written once it is free', async () => {
+  test('is reported as locked after the busy timeout, stays readable, and is writable once it is unlocked', async () => {
     const file = await makeJournal(1);
     const store = sqlite(file, { busyTimeoutMs: 20 });
     await store.get('a');
@@ -253,7 +253,7 @@ describe('a locked file', () => {
     other.close();
   });
 
-  test('is named as locked when it is not a store yet', async () => {
+  test('is reported as locked before it is a store', async () => {
     const file = makeFile();
     const other = new DatabaseSync(file);
     other.exec('BEGIN EXCLUSIVE');

@@ -16,7 +16,7 @@ afterAll(() => {
   for (const child of children) child.kill('SIGKILL');
 });
 
-/** Another process takes the write lock; gives what makes it let go. */
+/** Takes the write lock in another process; returns a function that releases it. */
 async function lock(file: string): Promise<() => Promise<void>> {
   const child = spawn(process.execPath, [script, file], { stdio: ['pipe', 'pipe', 'inherit'] });
   children.add(child);
@@ -27,19 +27,19 @@ async function lock(file: string): Promise<() => Promise<void>> {
   };
 }
 
-/** So many timers of this process fire. */
+/** Waits until this many timers of the process have fired. */
 async function tick(count: number): Promise<void> {
   for (let ticks = 0; ticks < count; ticks += 1) await delay(1);
 }
 
-/** Longer than any test: what is refused before is not refused for this. */
+/** A busy timeout longer than any test, so that no call fails because of it. */
 const PATIENT = { busyTimeoutMs: 600_000 };
 
 const append = (store: ReturnType<typeof sqlite>, text: string, after: number) =>
   store.append('a', { after, input: true }, [receive(text)], { status: 'running' });
 
 describe('a lock of another process', () => {
-  test('lets the timers of this one fire while a write waits, which is then done once', async () => {
+  test('lets the timers of this process fire while a write waits, and the write is done once', async () => {
     const file = await makeJournal(1);
     const store = sqlite(file, PATIENT);
     const unlock = await lock(file);
@@ -56,7 +56,7 @@ describe('a lock of another process', () => {
     await store.close();
   });
 
-  test('keeps the order of the writes that wait for it, each done once', async () => {
+  test('keeps the order of the waiting writes, each done once', async () => {
     const file = await makeJournal(1);
     const store = sqlite(file, PATIENT);
     const unlock = await lock(file);
@@ -83,7 +83,7 @@ describe('a lock of another process', () => {
     await store.close();
   });
 
-  test('refuses all that wait for it once their own time is over, not one after the other', async () => {
+  test('fails each waiting call after its own timeout, not one after the other', async () => {
     const file = await makeJournal(1);
     const store = sqlite(file, { busyTimeoutMs: 400 });
     const unlock = await lock(file);
@@ -96,7 +96,7 @@ describe('a lock of another process', () => {
     await store.close();
   });
 
-  test('does not outlive the store: what waits is refused when it is closed', async () => {
+  test('does not outlive the store: waiting calls fail when it is closed', async () => {
     const file = await makeJournal(1);
     const store = sqlite(file, PATIENT);
     const unlock = await lock(file);
@@ -107,7 +107,7 @@ describe('a lock of another process', () => {
     await unlock();
   });
 
-  test('holds up a run and no more: its calls run once and it finishes when the lock is free', async () => {
+  test('only delays a run: its calls run once, and it finishes when the file is unlocked', async () => {
     const file = await makeJournal(1);
     const store = sqlite(file, PATIENT);
     const keys: string[] = [];

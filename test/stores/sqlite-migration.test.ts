@@ -13,7 +13,7 @@ import { sqlite } from '../../stores/sqlite.ts';
 import { makeFile } from '../support/stores/make-file.ts';
 import { appendOne, change, fail, makeJournal } from '../support/stores/make-journal.ts';
 
-/** The tables as the first release made them. */
+/** The tables as the first release created them. */
 const FIRST_SCHEMA = `
 CREATE TABLE runs (run_id TEXT PRIMARY KEY, agent TEXT NOT NULL, status TEXT NOT NULL, created_at REAL NOT NULL,
   updated_at REAL NOT NULL, base INTEGER NOT NULL, seq INTEGER NOT NULL, continues TEXT, epoch INTEGER NOT NULL,
@@ -55,7 +55,7 @@ function makeFirstRelease(runs: Record<string, number>): string {
   return file;
 }
 
-/** What earlier releases wrote, and what the first of them said of each run. */
+/** Databases written by earlier releases, and what the first of them returned for each run. */
 const golden = new URL('../golden/', import.meta.url);
 const origin = {
   agent: z.object({ version: z.string().optional() }),
@@ -69,7 +69,7 @@ const BEFORE: {
   entries: { seq: number; event: { chart?: JsonValue } }[];
   snapshot: StoredSnapshot | null;
   blobs: [digest: string, text: string][];
-  /** Of its export; or the code of the error it was refused with. */
+  /** The seal of its export, or the code of the error that refused it. */
   seal: string;
 }[] = JSON.parse(readFileSync(new URL('schema-2/runs.json', golden), 'utf8'));
 
@@ -90,7 +90,7 @@ function describeSchema(file: string): unknown[] {
 }
 
 describe.each([2, 3])('a database with schema %i', schema => {
-  test('holds what that release said it held, down to the seals of its exports', async () => {
+  test('holds what that release returned, including the seals of its exports', async () => {
     const file = makeBefore(schema);
     const store = sqlite(file);
     expect(await store.list()).toEqual(BEFORE.map(({ record }) => record));
@@ -118,7 +118,7 @@ describe.each([2, 3])('a database with schema %i', schema => {
     await store.close();
   });
 
-  test('goes on being written, keeps its checksums, and is one of the present release from then on', async () => {
+  test('stays writable, keeps its checksums, and then belongs to the current release', async () => {
     const file = makeBefore(schema);
     const store = sqlite(file);
     const [run] = BEFORE.filter(({ record }) => record.status === 'waiting');
@@ -159,7 +159,7 @@ describe.each([2, 3])('a database with schema %i', schema => {
 });
 
 describe('a database with schema 2', () => {
-  test('may have no place for large results yet', async () => {
+  test('may lack the tables for large results', async () => {
     const file = makeBefore();
     change(file, 'DROP TABLE run_blobs; DROP TABLE blobs');
     const stores = Array.from({ length: 3 }, () => sqlite(file));
@@ -173,7 +173,7 @@ describe('a database with schema 2', () => {
     expect(describeSchema(file)).toEqual(describeSchema(await makeJournal(1)));
   });
 
-  test('has its damage afterwards where it was, and what is left of a lost run is no other’s', async () => {
+  test('keeps its damage where it was, and the remains of a lost run do not become part of another run', async () => {
     const file = makeBefore();
     const [one, lost] = BEFORE.filter(({ seal }) => seal !== 'refused').map(({ record }) => record.runId);
     change(
@@ -209,7 +209,7 @@ describe('a database with schema 2', () => {
 });
 
 describe('a large result', () => {
-  test('that is not what was written is named, and not given', async () => {
+  test('that differs from what was written is reported and not returned', async () => {
     const file = await makeJournal(3);
     const store = sqlite(file);
     await store.putBlob('a', 'ab'.repeat(32), '"large"');
@@ -220,7 +220,7 @@ describe('a large result', () => {
 });
 
 describe('a database of the first release', () => {
-  test('is read, goes on being written, and is one of the present release from then on', async () => {
+  test('is readable and writable, and then belongs to the current release', async () => {
     const file = makeFirstRelease({ a: 3, b: 1 });
     const store = sqlite(file);
     expect((await store.read('a')).map(({ seq }) => seq)).toEqual([1, 2, 3]);
@@ -238,7 +238,7 @@ describe('a database of the first release', () => {
     });
   });
 
-  test('keeps its damage where it is: the others are brought over whole', async () => {
+  test('keeps its damage where it is: the other runs are migrated completely', async () => {
     const file = makeFirstRelease({ a: 3, b: 3 });
     change(file, `UPDATE events SET json = '{' WHERE run_id = 'a' AND seq = 2`);
     change(file, `DELETE FROM events WHERE run_id = 'b' AND seq = 2`);
@@ -269,7 +269,7 @@ describe('a database of the first release', () => {
     expect(await store.read('a')).toHaveLength(1);
   });
 
-  test('is brought over once by whoever comes first of many', async () => {
+  test('is migrated once when many processes open it at the same time', async () => {
     const file = makeFirstRelease({ a: 4 });
     const stores = Array.from({ length: 4 }, () => sqlite(file));
     const read = await Promise.all(stores.map(store => store.read('a')));

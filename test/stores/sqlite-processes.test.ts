@@ -14,7 +14,7 @@ function startWriter(file: string, writer: string, count: number): ChildProcess 
   return spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
 }
 
-/** The numbers that `writer` has in the journal, in their order. */
+/** The numbers that `writer` has in the journal, in order. */
 function numbersOf(journal: readonly JournalEntry[], writer: string): number[] {
   const texts = journal.flatMap(({ event }) => (event.type === 'message.received' ? event.items : []));
   return texts.flatMap(item => {
@@ -27,7 +27,7 @@ function numbersOf(journal: readonly JournalEntry[], writer: string): number[] {
 const upTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
 
 describe('two stores on one file', () => {
-  test('see what the other has written, at once', async () => {
+  test("see each other's writes immediately", async () => {
     const file = makeFile();
     const [one, two] = [sqlite(file), sqlite(file)];
     await one.create(begin('a'));
@@ -38,7 +38,7 @@ describe('two stores on one file', () => {
     await Promise.all([one.close(), two.close()]);
   });
 
-  test('give each entry to exactly one of them', async () => {
+  test('append each entry through exactly one of them', async () => {
     const file = makeFile();
     const [one, two] = [sqlite(file), sqlite(file)];
     await one.create(begin('a'));
@@ -54,7 +54,7 @@ describe('two stores on one file', () => {
     await Promise.all([one.close(), two.close()]);
   });
 
-  test('give the lease to one of them, and the other supersedes it once it has expired', async () => {
+  test('grant the lease to one of them; the other takes it over once it has expired', async () => {
     const file = makeFile();
     const [one, two] = [sqlite(file), sqlite(file)];
     await one.create(begin('a'), request('one'));
@@ -70,7 +70,7 @@ describe('two stores on one file', () => {
     await Promise.all([one.close(), two.close()]);
   });
 
-  test('go on when one of them is closed', async () => {
+  test('keep working when one of them is closed', async () => {
     const file = makeFile();
     const [one, two] = [sqlite(file), sqlite(file)];
     await one.create(begin('a'));
@@ -83,7 +83,7 @@ describe('two stores on one file', () => {
 });
 
 describe('processes on one file', () => {
-  test('lose no entry and write none twice, though all make the file and append at the same time', async () => {
+  test('lose no entry and write none twice, though all create the file and append at the same time', async () => {
     const file = makeFile();
     const writers = ['p', 'q', 'r'];
     const processes = writers.map(writer => startWriter(file, writer, 60));
@@ -94,7 +94,7 @@ describe('processes on one file', () => {
     for (const writer of writers) expect(numbersOf(journal, writer)).toEqual(upTo(60));
   });
 
-  test('that are killed have lost nothing they were told was stored', async () => {
+  test('lose no acknowledged write when they are killed', async () => {
     const file = makeFile();
     const killed = startWriter(file, 'k', 1_000_000);
     let output = '';

@@ -8,12 +8,12 @@ import { makeFile } from '../support/stores/make-file.ts';
 
 const DIGEST = 'ab'.repeat(32);
 
-/** Whether the file of a store or its log has these words. */
+/** Whether the file of a store or its log contains these words. */
 function holds(file: string, words: string): boolean {
   return ['', '-wal'].some(end => existsSync(file + end) && readFileSync(file + end).includes(words));
 }
 
-/** Runs that grow beside each other, in a fixed disorder, so that pages are split and entries are moved between them. */
+/** Appends to many runs in a fixed shuffled order, so that pages are split and entries move between them. */
 async function grow(store: Store, runs: number, entries: number): Promise<number[]> {
   const lengths = Array.from({ length: runs }, () => 1);
   for (let run = 0; run < runs; run += 1) {
@@ -41,7 +41,7 @@ function wordsOf(run: number, times: number): string {
   return `secret-of-${run}-`.repeat(1 + times);
 }
 
-/** Every message of a run, and its input, without a word of it. */
+/** Redacts the words of every message of a run, and of its input. */
 async function redactAll(store: Store, runId: string, after: number): Promise<Redaction> {
   const entries = (await store.read(runId)).map(({ seq }) => ({
     seq,
@@ -51,8 +51,8 @@ async function redactAll(store: Store, runId: string, after: number): Promise<Re
   return { after, entries, blobs: [], state: 'gone', event, now: 9000, isDead: () => false };
 }
 
-describe('what is removed from a file', () => {
-  test('is neither in it nor in its log when it was redacted, and other runs are as they were', async () => {
+describe('data removed from a file', () => {
+  test('is neither in the file nor in its log after a redaction, and other runs are unchanged', async () => {
     const file = makeFile();
     const store = sqlite(file);
     const lengths = await grow(store, 20, 60);
@@ -69,7 +69,7 @@ describe('what is removed from a file', () => {
     await store.close();
   });
 
-  test('gives its space back when it was deleted', async () => {
+  test('frees its space after a deletion', async () => {
     const file = makeFile();
     const store = sqlite(file);
     const lengths = await grow(store, 6, 20);
@@ -83,7 +83,7 @@ describe('what is removed from a file', () => {
     await store.close();
   });
 
-  test('makes a file of an earlier release smaller too, and from then on for good', async () => {
+  test('also shrinks a file of an earlier release, and enables auto_vacuum for later removals', async () => {
     const file = makeFile();
     const old = new DatabaseSync(file);
     old.exec('PRAGMA journal_mode = WAL');
@@ -100,7 +100,7 @@ describe('what is removed from a file', () => {
     await store.close();
   });
 
-  test('is named as left in the log while another process reads, and gone with the next deletion', async () => {
+  test('is reported as left in the log while another process reads, and gone with the next deletion', async () => {
     const file = makeFile();
     const store = sqlite(file, { busyTimeoutMs: 1 });
     for (const runId of ['a', 'b', 'c'])
@@ -124,7 +124,7 @@ describe('what is removed from a file', () => {
     await store.close();
   });
 
-  test('takes a blob with it that no other run has, and leaves no part of the run behind', async () => {
+  test('includes the blobs that no other run uses, and no part of the run is left', async () => {
     const file = makeFile();
     const store = sqlite(file);
     await store.create(begin('a', { input: [say('hello', 'i')] }));

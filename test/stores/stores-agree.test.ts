@@ -82,7 +82,7 @@ async function observe(work: Promise<unknown>): Promise<unknown> {
   );
 }
 
-test('memory and sqlite answer any sequence of calls alike, and end with the same runs', async () => {
+test('memory and sqlite answer every sequence of calls alike, and end with the same runs', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(command, { minLength: 5, maxLength: 40 }), async commands => {
       const [one, other] = [memory(), sqlite(makeFile())];
@@ -96,7 +96,7 @@ test('memory and sqlite answer any sequence of calls alike, and end with the sam
   );
 });
 
-test('any JSON in an event comes back equal, key order included', async () => {
+test('any JSON in an event is returned equal, including the order of keys', async () => {
   const store = sqlite(makeFile());
   await store.create(begin('a'));
   let after = 1;
