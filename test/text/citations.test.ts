@@ -43,7 +43,7 @@ describe('numberCitations', () => {
     });
   });
 
-  test('drops a marker of what was not read, with the space before it, and says so', () => {
+  test('removes a marker of an unread source with the space before it, and reports it', () => {
     expect(finish('So it is [doc:a], and so [doc:moon].')).toEqual({
       text: `So it is [1], and so.${SOURCES_A}\n\nCitations of unread sources were omitted: moon.`,
     });
@@ -52,7 +52,7 @@ describe('numberCitations', () => {
     });
   });
 
-  test('takes several ids in one marker, and keeps those that were read', () => {
+  test('accepts several ids in one marker, and keeps those that were read', () => {
     expect(finish('So [doc:a, doc:b; c].')).toEqual({
       text: `So [1][2].${SOURCES_A}\n[2] About b (b)\n\nCitations of unread sources were omitted: c.`,
     });
@@ -61,7 +61,7 @@ describe('numberCitations', () => {
     });
   });
 
-  test('takes other markers', () => {
+  test('accepts other markers', () => {
     const marker = { before: '[[', after: ']]' };
     expect(finish('So [[a]], [doc:a].', read('a'), { marker })).toEqual({
       text: `So [1], [doc:a].${SOURCES_A}`,
@@ -69,13 +69,13 @@ describe('numberCitations', () => {
   });
 
   test.each(['no marker', 'cut off [doc:a', 'over [doc:a\nb] lines', `too long [doc:${'x'.repeat(400)}]`])(
-    'leaves %j as it is',
+    'leaves %j unchanged',
     text => {
       expect(finish(text)).toBeUndefined();
     },
   );
 
-  test('does not count failed results, nor those of other tools', () => {
+  test('ignores failed results and those of other tools', () => {
     const [failed, searched] = read('a', 'b');
     const results = [
       { ...failed, isError: true },
@@ -86,7 +86,7 @@ describe('numberCitations', () => {
     });
   });
 
-  test('does not count a marker that readers do not see', () => {
+  test('ignores a marker that readers do not see', () => {
     expect(
       finish('So [doc:a].<!-- or [doc:b]? -->', read('a', 'b'), { textFilters: [hideHtmlComments] }),
     ).toEqual({
@@ -94,7 +94,7 @@ describe('numberCitations', () => {
     });
   });
 
-  test('writes the list as it is told to', () => {
+  test('writes the list in the given format', () => {
     const format: CitationOptions['format'] = (cited, dropped) =>
       `${cited.length} read, ${dropped.length} not`;
     expect(finish('So [doc:a][doc:c].\n', read('a'), { format })).toEqual({
@@ -102,7 +102,7 @@ describe('numberCitations', () => {
     });
   });
 
-  test('refuses a marker that is nothing', () => {
+  test('rejects an empty marker', () => {
     expect(() => numberCitations({ ...options, marker: { before: '', after: ']' } })).toThrow(
       /text before and after/,
     );
@@ -112,7 +112,7 @@ describe('numberCitations', () => {
 describe('citationFilter', () => {
   const texts = cutTexts('[doc:a]', '[doc:b, doc:a]', '[doc:moon]', ' [doc:', '  ', 'word', ']', '[', '\n');
 
-  test('cut anywhere, a text gets the numbers that the finisher gives it', () => {
+  test('numbers a text like the finisher does, however it is split', () => {
     fc.assert(
       fc.property(texts, ({ text, chunks }) => {
         const numbered = filterChunks(citationFilter(read('a', 'b'), options), chunks);
@@ -137,7 +137,7 @@ describe('in a run', () => {
       finishers: [numberCitations(options)],
     });
 
-  test('what was read in any round can be cited', async () => {
+  test('sources read in any round can be cited', async () => {
     const agent = makeReader([
       calls(['read', { id: 'a' }], ['read', { id: 'b' }]),
       calls(['read', { id: 'c' }]),
@@ -148,7 +148,7 @@ describe('in a run', () => {
     });
   });
 
-  test('what was read in a run that this one continues can be cited', async () => {
+  test('sources read in the continued run can be cited', async () => {
     const agent = makeReader([
       calls(['read', { id: 'a' }]),
       { text: 'Read.' },

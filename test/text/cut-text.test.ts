@@ -6,7 +6,7 @@ const NOTE = /\n\[(\d+) of (\d+) bytes were left out here\. Ask for less at a ti
 const anyText = fc.string({ unit: 'grapheme', maxLength: 2000 });
 const longText = fc.string({ unit: 'grapheme', minLength: 1001, maxLength: 3000, size: 'max' });
 
-test('a text that fits stays as it is', () => {
+test('a text that fits is unchanged', () => {
   fc.assert(
     fc.property(anyText, text => {
       expect(cutText(text, utf8Length(text))).toBe(text);
@@ -15,7 +15,7 @@ test('a text that fits stays as it is', () => {
   );
 });
 
-test('a text that is cut keeps its head and its tail, whole characters, and fits with its note', () => {
+test('a cut text keeps its head and its tail as whole characters, and fits with its note', () => {
   fc.assert(
     fc.property(longText, fc.integer({ min: 100, max: 1000 }), (text, maxBytes) => {
       const cut = cutText(text, maxBytes);
@@ -31,6 +31,6 @@ test('a text that is cut keeps its head and its tail, whole characters, and fits
   );
 });
 
-test('where not even the note has room there is only the note', () => {
+test('a limit too small for the note leaves only the note', () => {
   expect(cutText('x'.repeat(100), 1)).toMatch(/^\n\[100 of 100 bytes/);
 });

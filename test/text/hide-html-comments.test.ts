@@ -7,7 +7,7 @@ import { createAgent } from '../../tools/agent/agent.ts';
 import { ManualHost } from '../../tools/testing/manual-host.ts';
 import { cutTexts, filterChunks } from '../support/engine/splits.ts';
 
-/** What the filter promises, in one expression over the whole text. */
+/** The specification of the filter, as one expression over the whole text. */
 function withoutComments(text: string): string {
   return text.replace(/<!--(?:-?>|[\s\S]*?(?:--!?>|$))/g, '');
 }
@@ -28,7 +28,7 @@ const texts = cutTexts(
 );
 
 describe('hideHtmlComments', () => {
-  test('cut anywhere, a text loses its comments and nothing else', () => {
+  test('removes comments and nothing else, however the text is split', () => {
     fc.assert(
       fc.property(texts, ({ text, chunks }) => {
         expect(filterChunks(hideHtmlComments(), chunks)).toBe(withoutComments(text));
@@ -37,7 +37,7 @@ describe('hideHtmlComments', () => {
     );
   });
 
-  test('no more is held back than what may begin a comment', () => {
+  test('holds back no more than what may start a comment', () => {
     fc.assert(
       fc.property(texts, ({ chunks }) => {
         const filter = hideHtmlComments();
@@ -62,11 +62,11 @@ describe('hideHtmlComments', () => {
     ['a<!---->b<!-->c<!--->d<!--x--!>e', 'abcde'],
     ['`<!-- in code -->` too', '`` too'],
     ['a <!-- <!-- one --> end', 'a  end'],
-  ])('%j reads %j', (text, read) => {
+  ])('%j is shown as %j', (text, read) => {
     expect(filterText(text, [hideHtmlComments])).toBe(read);
   });
 
-  test('a megabyte of comment in small pieces is no work', () => {
+  test('a megabyte of comment in small pieces takes little work', () => {
     const filter = hideHtmlComments();
     filter.push('<!--');
     for (let piece = 0; piece < 200_000; piece += 1) filter.push('-- > ');
@@ -74,7 +74,7 @@ describe('hideHtmlComments', () => {
   });
 
   test.each([true, false])(
-    'a reader of a run sees none (stream: %j), and the transcript has them',
+    'a reader of a run sees no comments (stream: %j), and the transcript keeps them',
     async stream => {
       const agent = createAgent({
         name: 'a',

@@ -42,7 +42,7 @@ const anyItem: fc.Arbitrary<Item> = fc.oneof(
   { arbitrary: fc.constant<Item>({ type: 'tool_list', label: 'l', tools: [] }), weight: 1 },
 );
 
-/** Any items in any order, with ids of their own. */
+/** Random items in any order, with unique ids. */
 const anyTranscript = fc
   .array(anyItem, { maxLength: 30 })
   .map(items => items.map((item, index): Item => ({ ...item, id: `i${index}` })));
@@ -67,7 +67,7 @@ const anyTrim: fc.Arbitrary<(pinned: string[]) => Trim> = fc.oneof(
   fc.integer({ min: 1, max: 120 }).map(limit => (pinned: string[]) => fitTokens(limit, { pinned })),
 );
 
-/** Checks a rule over any transcript, trimmed in any way. */
+/** Checks a property of every transcript and every way to trim it. */
 function checkAll(rule: (whole: readonly Item[], kept: readonly Item[], pinned: readonly string[]) => void) {
   fc.assert(
     fc.property(anyTranscript, anyTrim, pinnedIds, (whole, makeTrim, pinned) => {
@@ -78,13 +78,13 @@ function checkAll(rule: (whole: readonly Item[], kept: readonly Item[], pinned: 
 }
 
 describe('trimming', () => {
-  test('leaves items out and does nothing else', () => {
+  test('removes items and changes nothing else', () => {
     checkAll((whole, kept) => {
       expect(kept).toEqual(whole.filter(item => kept.includes(item)));
     });
   });
 
-  test('never parts a call from its result', () => {
+  test('never separates a call from its result', () => {
     checkAll((whole, kept) => {
       for (const item of whole) {
         if (item.type !== 'tool_call' && item.type !== 'tool_result') continue;
@@ -94,14 +94,14 @@ describe('trimming', () => {
     });
   });
 
-  test('never drops what is pinned', () => {
+  test('never removes a pinned item', () => {
     checkAll((whole, kept, pinned) => {
       const held = whole.filter(({ id = '' }) => pinned.includes(id));
       expect(kept).toEqual(expect.arrayContaining(held));
     });
   });
 
-  test('never drops signed reasoning of a call that stays', () => {
+  test('never removes signed reasoning of a call that stays', () => {
     checkAll((whole, kept) => {
       for (const [place, item] of whole.entries()) {
         const before = whole[place - 1];
@@ -111,7 +111,7 @@ describe('trimming', () => {
     });
   });
 
-  test('never drops the first or the last message of the user, an instruction, or the last item', () => {
+  test("never removes the user's first or last message, an instruction, or the last item", () => {
     checkAll((whole, kept) => {
       const ofUser = whole.filter(item => item.type === 'message' && item.role === 'user');
       const instructions = whole.filter(
@@ -123,7 +123,7 @@ describe('trimming', () => {
     });
   });
 
-  test('gives the transcript itself when all of it stays', () => {
+  test('returns the transcript itself when nothing is removed', () => {
     fc.assert(
       fc.property(anyTranscript, whole => {
         expect(keepLast(whole.length)(whole)).toBe(whole);
@@ -132,7 +132,7 @@ describe('trimming', () => {
     );
   });
 
-  test('twice is the same as once', () => {
+  test('is idempotent', () => {
     fc.assert(
       fc.property(anyTranscript, anyTrim, pinnedIds, (whole, makeTrim, pinned) => {
         const trim = makeTrim(pinned);
@@ -142,7 +142,7 @@ describe('trimming', () => {
   });
 });
 
-/** A user's task, then rounds of a signed thought, two calls and their results. */
+/** A user's task, followed by rounds of a signed thought, two calls and their results. */
 function makeRounds(count: number): Item[] {
   const rounds = Array.from({ length: count }, (_, round): Item[] => {
     const ids = [`${round}a`, `${round}b`];
@@ -163,17 +163,17 @@ const idsOf = (items: readonly Item[]) => items.map(({ id }) => id);
 const round = (number: number) => idsOf(makeRounds(number + 1).slice(-5));
 
 describe('keepLast', () => {
-  test('keeps the last items, whole turns and the task', () => {
+  test('keeps the last items, complete turns and the task', () => {
     expect(idsOf(keepLast(5)(makeRounds(3)))).toEqual(['task', ...round(2)]);
     expect(idsOf(keepLast(6)(makeRounds(3)))).toEqual(['task', ...round(1), ...round(2)]);
   });
 
-  test('keeps what is pinned by predicate, with its whole turn', () => {
+  test('keeps items pinned by a predicate, with their complete turn', () => {
     const pinned = (item: Item) => item.type === 'tool_result' && item.callId === '0b';
     expect(idsOf(keepLast(1, { pinned })(makeRounds(3)))).toEqual(['task', ...round(0), ...round(2)]);
   });
 
-  test.each([-1, 1.5, Number.NaN])('of %d items is refused', count => {
+  test.each([-1, 1.5, Number.NaN])('rejects a limit of %d items', count => {
     expect(() => keepLast(count)).toThrow(/whole number/);
   });
 });
@@ -181,12 +181,12 @@ describe('keepLast', () => {
 describe('fitTokens', () => {
   const tokensOf = () => 1;
 
-  test('keeps the newest turns that fit beside the task, by the estimate it is given', () => {
+  test('keeps the newest turns that fit together with the task, by the given estimate', () => {
     expect(idsOf(fitTokens(11, { tokensOf })(makeRounds(3)))).toEqual(['task', ...round(1), ...round(2)]);
     expect(idsOf(fitTokens(10, { tokensOf })(makeRounds(3)))).toEqual(['task', ...round(2)]);
   });
 
-  test('takes what is pinned out of the same limit', () => {
+  test('counts pinned items against the same limit', () => {
     const pinned = ['thought 0'];
     expect(idsOf(fitTokens(11, { tokensOf, pinned })(makeRounds(3)))).toEqual([
       'task',
@@ -195,7 +195,7 @@ describe('fitTokens', () => {
     ]);
   });
 
-  test('is over the limit only with what stays in any case', () => {
+  test('exceeds the limit only with items that must stay', () => {
     fc.assert(
       fc.property(anyTranscript, fc.integer({ min: 1, max: 200 }), (whole, limit) => {
         const kept = fitTokens(limit)(whole);
@@ -205,18 +205,18 @@ describe('fitTokens', () => {
     );
   });
 
-  test('leaves no gap: it stops at the first turn that does not fit, though an older one would', () => {
+  test('leaves no gap: it stops at the first turn that does not fit, even if an older one would', () => {
     const weights = (item: Item) => (item.id === 'thought 1' ? 100 : 1);
     expect(idsOf(fitTokens(20, { tokensOf: weights })(makeRounds(3)))).toEqual(['task', ...round(2)]);
   });
 
-  test.each([0, -1, Number.NaN])('of %d tokens is refused', limit => {
+  test.each([0, -1, Number.NaN])('rejects a limit of %d tokens', limit => {
     expect(() => fitTokens(limit)).toThrow(/above 0/);
   });
 });
 
 describe('estimateTokens', () => {
-  test('counts the longer of what is readable and what is opaque, and media flat', () => {
+  test('counts the longer of readable and opaque data, and a constant for media', () => {
     const picture: Item = {
       type: 'message',
       role: 'user',
@@ -230,7 +230,7 @@ describe('estimateTokens', () => {
     expect(estimateTokens(thought)).toBe(100);
   });
 
-  test('counts what the model reads of a long result', () => {
+  test('counts the part of a long result that the model reads', () => {
     const output = 'x'.repeat(4000);
     const result: Item = { type: 'tool_result', callId: 'c', output, isError: false };
     expect(estimateTokens(result)).toBeGreaterThan(999);
@@ -265,7 +265,7 @@ describe('in prepareTurn', () => {
     expect(run.context.transcript).toHaveLength(8);
   });
 
-  test('a transcript that is given back as it is keeps the continuation', async () => {
+  test('a transcript that is returned unchanged keeps the continuation', async () => {
     const whole = await runWith(keepLast(100));
     expect(whole.requests.map(({ continuation }) => continuation)).toEqual([
       undefined,
