@@ -9,15 +9,15 @@ import { writeDrawing } from '../../visualizer/write-drawing.ts';
 
 const read = (file: string): string => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
 
-test("the drawing that ships is the machine's: otherwise run `npm run docs`", async () => {
+test('the shipped drawing matches the machine: otherwise run `npm run docs`', async () => {
   expect(read('visualizer/chart-drawing.ts')).toBe(await writeDrawing());
 });
 
-test('the picture of the documents is the one that ships', () => {
+test('the picture in the docs is the shipped one', () => {
   expect(read('docs/images/chart.svg')).toBe(chartToSvg());
 });
 
-test('every state and every edge that moves has its id in the picture, once', () => {
+test('every state and every transition that changes the state has its id in the picture, once', () => {
   const svg = chartToSvg();
   const { edges } = readChart();
   const moving = edges.filter(({ from, to }) => from !== to).map(({ from, to }) => edgeId(from, to));
@@ -28,21 +28,21 @@ test('every state and every edge that moves has its id in the picture, once', ()
   expect(svg.match(/ id="/g)).toHaveLength(ids.length);
 });
 
-test('edges that only record are left out, and run.cancelled is drawn once, from any state', () => {
+test('transitions that only record are left out, and run.cancelled is drawn once, from any state', () => {
   const svg = chartToSvg();
   expect(svg.match(/run\.cancelled/g)).toHaveLength(1);
   expect(svg).toContain('id="edge-any--cancelled"');
   expect(svg).not.toMatch(/tool\.started|tool\.settled/);
 });
 
-test('the picture is light and dark by itself, and asks for nothing from elsewhere', () => {
+test('the picture supports light and dark mode by itself and loads no external resource', () => {
   const svg = chartToSvg();
   expect(svg).toContain('prefers-color-scheme: dark');
   expect(svg.match(/https?:\/\/[^"]+/g)).toEqual(['http://www.w3.org/2000/svg']);
   expect(svg).not.toMatch(/<script|url\(|href/);
 });
 
-test('no state covers another, and no line crosses a state it does not touch', async () => {
+test('no state overlaps another, and no edge crosses a state that it does not connect', async () => {
   const { states, edges } = await layoutChart();
   const leaves = states.filter(({ frame }) => !frame);
   for (const one of leaves) {

@@ -28,7 +28,7 @@ function foldAll(events: readonly Stamped[]): { fold: JournalFold; entries: Entr
   return { fold, entries };
 }
 
-test('the path of a run that waits is the one its journal tells, with counts and whys', async () => {
+test('the path of a waiting run matches its journal, with counts and reasons', async () => {
   const run = await runToApproval();
   const { fold, entries } = foldAll(await readJournal(run));
   expect(fold.path).toBe('resting.awaitingApproval');
@@ -47,7 +47,7 @@ test('the path of a run that waits is the one its journal tells, with counts and
   expect(whys.at(-1)).toBe('interruptForApproval: 1 call(s) of refund need a decision');
 });
 
-test('cancelling is the edge from any state', async () => {
+test('cancelling is the transition from any state', async () => {
   const run = await runToApproval();
   await run.cancel();
   const { fold } = foldAll(await readJournal(run));
@@ -55,7 +55,7 @@ test('cancelling is the edge from any state', async () => {
   expect(fold.edgeCounts.get('edge-any--cancelled')).toBe(1);
 });
 
-test('a journal this chart cannot have written is named, not guessed at', async () => {
+test('a journal that this chart cannot have written is reported, not guessed at', async () => {
   const run = await runToApproval();
   const journal = await readJournal(run);
   const { fold } = foldAll(journal.filter(({ type }) => type !== 'turn.completed'));
@@ -64,7 +64,7 @@ test('a journal this chart cannot have written is named, not guessed at', async 
   expect(foldAll(journal.slice(3)).fold.problem).toContain('does not begin with run.started');
 });
 
-test('the conversation has preambles, calls in place and what became of them, without the server', async () => {
+test('the conversation shows preambles, and calls in place with their outcomes, without the server', async () => {
   const run = await runToApproval();
   await run.approve('call_1_0', { by: 'Grace', input: { orderId: 'A-1001', cents: 4100, note: 'x' } });
   await run.settled();
@@ -115,7 +115,7 @@ test('a draft of the planning turn is an aside, not a reply', async () => {
   expect(blocks.map(({ kind }) => kind)).toEqual(['message', 'aside', 'reply']);
 });
 
-test('entries that come again after a reconnection change nothing', async () => {
+test('entries that are repeated after a reconnection change nothing', async () => {
   const journal = await readJournal(await runToApproval());
   let changes = 0;
   const model = new RunModel('run', () => {
@@ -126,7 +126,7 @@ test('entries that come again after a reconnection change nothing', async () => 
   expect(changes).toBe(journal.length);
 });
 
-test('text that was discarded is not the reply: it stays with the attempt that failed', async () => {
+test('discarded text is not the reply: it stays with the failed attempt', async () => {
   const journal = await readJournal(await runToApproval());
   const [started] = journal;
   if (started === undefined) throw new Error('no journal');

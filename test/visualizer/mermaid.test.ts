@@ -5,7 +5,7 @@ import { readChart } from '../../visualizer/chart-graph.ts';
 import { chartToJson, chartToMermaid } from '../../visualizer/mermaid.ts';
 import { insertChart } from '../../visualizer/readme-chart.ts';
 
-test("the README shows the chart's picture, as `npm run docs` writes it", () => {
+test("the README contains the chart's diagram, as `npm run docs` writes it", () => {
   const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
   expect(readme).toBe(insertChart(readme));
 });
@@ -14,7 +14,7 @@ function namesOf(states: object = {}): string[] {
   return Object.entries(states).flatMap(([name, state]) => [name, ...namesOf(state.states)]);
 }
 
-test('every state of the machine is in the drawing, and every edge that moves it', () => {
+test('the diagram contains every state of the machine and every transition that changes the state', () => {
   const drawing = chartToMermaid();
   const { edges } = readChart();
   const names = namesOf(agentMachine.config.states);
@@ -28,7 +28,7 @@ test('every state of the machine is in the drawing, and every edge that moves it
   }
 });
 
-test('the chart as JSON names services, guards and what is final', () => {
+test('the chart as JSON names services, guards and final states', () => {
   const chart = JSON.stringify(chartToJson());
   expect(JSON.parse(chart)).toEqual(readChart());
   expect(chart).toContain('"invokes":["modelTurn"]');

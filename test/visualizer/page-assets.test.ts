@@ -3,7 +3,7 @@ import { buildPage } from '../../visualizer/build-page.ts';
 import { chartToSvg } from '../../visualizer/chart-svg.ts';
 import { pageAssets } from '../../visualizer/page-assets.ts';
 
-test('what the HTML asks for is there, and nothing of it comes from elsewhere or stands inline', async () => {
+test('every file that the HTML references exists, and nothing is external or inline', async () => {
   const { html, find } = await pageAssets();
   const asked = [...html().matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path]) => path ?? '');
   expect(asked).toEqual(['/assets/icon.svg', '/assets/page.css', '/assets/page.js']);
@@ -13,14 +13,14 @@ test('what the HTML asks for is there, and nothing of it comes from elsewhere or
   expect(find('/assets/page.js')?.type).toBe('text/javascript; charset=utf-8');
 });
 
-test('the page fits in a mail: one script under 200 kB, one style sheet under 30 kB, no source of elkjs in it', async () => {
+test('the page stays small: one script under 200 kB, one style sheet under 30 kB, no source of elkjs in it', async () => {
   const { js, css } = await buildPage();
   expect(js.length).toBeLessThan(200_000);
   expect(css.length).toBeLessThan(30_000);
   expect(js).not.toMatch(/org\.eclipse\.elk|\beval\(|innerHTML|document\.write/);
 });
 
-test('the picture in the page carries no style of its own', async () => {
+test('the picture in the page has no inline styles', async () => {
   const { js, css } = await buildPage();
   expect(chartToSvg()).toContain('<style>');
   expect(js).toContain('state-resting-awaitingApproval');

@@ -42,7 +42,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     return `/runs/${run.id}`;
   }
 
-  test('a run is started, watched to its approval, approved there and watched to its end', async () => {
+  test('a run is started, followed to its approval, approved and followed to its end', async () => {
     const watched = await visit('/');
     const { page } = watched;
     await page.getByLabel('Agent', { exact: true }).selectOption('refunds');
@@ -74,7 +74,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect(watched.problems).toEqual([]);
   });
 
-  test('text streams as it comes, and a reload in the middle shows it again and goes on', async () => {
+  test('text streams in; after a reload in the middle it is shown again and continues', async () => {
     demo.gate.close(3);
     const run = await api.start('cut', 'Go');
     const watched = await visit(`/runs/${run.id}`);
@@ -93,7 +93,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect(watched.problems).toEqual([]);
   });
 
-  test('an approval with an edit shows the change first, and the refusal of an edit that is not valid', async () => {
+  test('an approval with an edit shows the change first, and reports an invalid edit', async () => {
     const watched = await visit(await startAtRest('refunds'));
     const { page } = watched;
     await page.getByRole('button', { name: 'Edit…' }).click();
@@ -123,7 +123,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect(problems).toEqual([]);
   });
 
-  test('whoever decides second is told who decided first', async () => {
+  test('the second decider is told who decided first', async () => {
     const run = await api.start('refunds', ASK);
     await run.settled();
     const { page, problems } = await visit(`/runs/${run.id}`);
@@ -141,7 +141,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect(problems.filter(problem => !problem.includes('409'))).toEqual([]);
   });
 
-  test('a call in doubt says what is known, and goes on once somebody says that it happened', async () => {
+  test('a call in doubt shows the known facts, and continues once the user confirms that it happened', async () => {
     const watched = await visit(await startAtRest('releases'));
     const { page } = watched;
     await page.locator('#state-resting-inDoubt.current').waitFor();
@@ -155,7 +155,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect(watched.problems).toEqual([]);
   });
 
-  test('a call that the client runs is answered there', async () => {
+  test('a call that the client runs is answered on the page', async () => {
     const { page, problems } = await visit(await startAtRest('lab'));
     await page.getByLabel('Result for the model').fill('{"metres": 3}');
     await page.getByRole('button', { name: 'Answer' }).click();
@@ -163,7 +163,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect(problems).toEqual([]);
   });
 
-  test('a server that is gone is said to be, and when it is back the run goes on from where it was', async () => {
+  test('a lost server is reported; once it is back, the run continues where it was', async () => {
     const watched = await visit(await startAtRest('refunds'));
     const { page } = watched;
     await page.getByRole('button', { name: 'Approve' }).waitFor();
@@ -179,7 +179,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect(watched.problems.filter(problem => !problem.includes('ERR_'))).toEqual([]);
   });
 
-  test('hostile output is text: nothing runs, nothing is fetched, nothing is reordered, and a megabyte stays folded', async () => {
+  test('hostile output is text: nothing runs, nothing is fetched or reordered, and a megabyte stays folded', async () => {
     const watched = await visit(await startAtRest('reader'));
     const { page } = watched;
     await page.locator('#state-finished.current').waitFor();
@@ -211,7 +211,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect(watched.problems).toEqual([]);
   });
 
-  test('a failed attempt is in its place, and a failed run says what to do', async () => {
+  test('a failed attempt is shown in its place, and a failed run gives advice', async () => {
     const retried = await visit(await startAtRest('flaky'));
     await retried.page.getByText('Attempt 1 of script failed: overloaded (HTTP 529)').waitFor();
     await retried.page.getByText('Here now.').waitFor();
@@ -221,7 +221,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect([...retried.problems, ...broken.problems]).toEqual([]);
   });
 
-  test('a run is paused, stepped and cancelled, which is asked once', async () => {
+  test('a run is paused, stepped and cancelled after one confirmation', async () => {
     const watched = await visit(await startAtRest('refunds'));
     const { page } = watched;
     await page.getByRole('button', { name: 'Pause' }).click();
@@ -238,7 +238,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect(watched.problems).toEqual([]);
   });
 
-  test('a server with a token asks for it, refuses a wrong one, and remembers the right one', async () => {
+  test('a server with a token asks for it, rejects a wrong token, and remembers the right one', async () => {
     await api.close();
     api = await ServedRuns.listen(demo.agents, { token: 'open sesame' });
     const { page } = await visit(await startAtRest('refunds'));
@@ -252,7 +252,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     await page.locator('#state-resting-awaitingApproval.current').waitFor();
   });
 
-  test('an unknown run is said to be unknown', async () => {
+  test('an unknown run is reported as unknown', async () => {
     const { page } = await visit('/runs/run_nobody');
     await page.getByRole('heading', { name: 'Run not found' }).waitFor();
   });
@@ -277,7 +277,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     ['light', 390],
   ] as const;
   test.each(sampled(looks, 2))(
-    'nothing serious stands in the way of anybody: %s, %i px wide',
+    'there are no serious accessibility violations: %s, %i px wide',
     async (colorScheme, width) => {
       const everywhere = [
         ['runs', '/'],
