@@ -66,7 +66,7 @@ const encoding = await loadEncoding(CONTEXT);
 const ENDING = { finish: 'stop', usage: null, model: 'm' };
 const signal = new AbortController().signal;
 
-/** Everything that takes a text from a provider, a server, a model or a document. */
+/** Every function that reads text from a provider, a server, a model or a document. */
 const READERS: Record<string, (text: string) => unknown> = {
   'an error body': text => errorFromResponse(new HttpFailure(400, new Headers(), text), CONTEXT, 0),
   'a JSON error body': text => errorFromBody({ error: { message: text, code: text } }, CONTEXT),
@@ -142,7 +142,7 @@ function readReply(text: string): void {
   reply.turn(REQUEST, ENDING);
 }
 
-/** In pieces, as a model sends it. */
+/** The text in pieces, as a model sends it. */
 function pushAll(filter: TextFilter, text: string): string {
   let shown = '';
   for (let at = 0; at < text.length; at += 7) shown += filter.push(text.slice(at, at + 7));
@@ -175,28 +175,31 @@ const attacks = fc.record({
   suffix: fc.constantFrom('', '!', '\n', 'x', '-->'),
 });
 
-/** Each piece over and over, and then something that fits nothing. */
+/** Each piece repeated many times, followed by a suffix that matches nothing. */
 const PLAIN = PIECES.map(unit => ({ prefix: '', unit, suffix: '!' }));
 
 const LENGTH = 400;
-/** Beside what grows: constant work, and windows of some hundred characters that are filled only once. */
+/** Work that does not grow with the text: a constant part, and windows of a few hundred characters. */
 const SPARE = 4_000;
 
-describe('a text from outside', () => {
-  it.each(Object.entries(READERS))('%s of twice the length takes about twice the work', (_name, read) => {
-    fc.assert(
-      fc.property(attacks, ({ prefix, unit, suffix }) => {
-        const workFor = (length: number) =>
-          countWork(() => read(prefix + unit.repeat(Math.ceil(length / unit.length)) + suffix));
-        const [short, long] = [workFor(LENGTH), workFor(2 * LENGTH)];
-        expect(long).toBeLessThanOrEqual(2.6 * short + SPARE);
-      }),
-      { examples: PLAIN.map(attack => [attack]), numRuns: PLAIN.length + 20, seed: 11 },
-    );
-  });
+describe('external text', () => {
+  it.each(Object.entries(READERS))(
+    '%s does about twice the work for a text of twice the length',
+    (_name, read) => {
+      fc.assert(
+        fc.property(attacks, ({ prefix, unit, suffix }) => {
+          const workFor = (length: number) =>
+            countWork(() => read(prefix + unit.repeat(Math.ceil(length / unit.length)) + suffix));
+          const [short, long] = [workFor(LENGTH), workFor(2 * LENGTH)];
+          expect(long).toBeLessThanOrEqual(2.6 * short + SPARE);
+        }),
+        { examples: PLAIN.map(attack => [attack]), numRuns: PLAIN.length + 20, seed: 11 },
+      );
+    },
+  );
 });
 
-/** Everything that takes any number of things from outside, each with `count` of them. */
+/** Every function that reads a list from outside, each with a list of `count` elements. */
 const COLLECTORS: Record<string, (count: number) => unknown> = {
   'calls with one id': count =>
     makeIdsUnique(
@@ -233,15 +236,18 @@ const COLLECTORS: Record<string, (count: number) => unknown> = {
   },
 };
 
-describe('things from outside', () => {
-  it.each(Object.entries(COLLECTORS))('%s: twice as many take about twice the work', (_name, take) => {
-    const [few, many] = [500, 1_000].map(count => countWork(() => take(count)));
-    expect(many).toBeLessThanOrEqual(2.6 * (few ?? 0) + SPARE);
-  });
+describe('external lists', () => {
+  it.each(Object.entries(COLLECTORS))(
+    '%s does about twice the work for twice as many elements',
+    (_name, take) => {
+      const [few, many] = [500, 1_000].map(count => countWork(() => take(count)));
+      expect(many).toBeLessThanOrEqual(2.6 * (few ?? 0) + SPARE);
+    },
+  );
 });
 
 describe('the count of work', () => {
-  it('is about four times as much for a scan inside a scan', () => {
+  it('is about four times as much for a nested scan', () => {
     const nested = (count: number) =>
       countWork(() => {
         const seen: number[] = [];

@@ -20,7 +20,7 @@ const ROOMS = [
   'examples',
 ];
 
-/** Files with patterns that take more than linear time, each with what bounds the text they are given. */
+/** Files with patterns that take more than linear time, each with the limit of the text that they match. */
 const BOUNDED: ReadonlyMap<string, string> = new Map(
   Object.entries({
     'examples/steward/heading-anchors.ts': 'of a heading 1,000 characters are read',
@@ -49,7 +49,7 @@ function literalsIn(node: unknown): { source: string; flags: string }[] {
   return Object.values(node).flatMap(literalsIn);
 }
 
-/** Texts that parts of the pattern take: what an attacker would repeat. */
+/** Texts that parts of the pattern match: what an attacker would repeat. */
 function samplesOf(node: PatternNode, flags: string): string[] {
   switch (node.type) {
     case 'char':
@@ -124,10 +124,10 @@ function stepsOf(
 }
 
 const LENGTH = 200;
-/** Less for each character of a short text is not looked at again: what grows with its square needs far more. */
+/** Fewer steps per character of a short text than this count as linear: quadratic growth needs far more. */
 const CHEAP_STEPS = 8;
 
-/** Whether nothing in a pattern repeats often: then each place of a text takes it at most so many steps. */
+/** Whether nothing in a pattern repeats often, so that the steps for each position of a text are bounded. */
 function isShort(node: PatternNode): boolean {
   switch (node.type) {
     case 'sequence':
@@ -157,7 +157,7 @@ function slowest(pattern: Found): string | undefined {
 }
 
 describe('every pattern in the sources', () => {
-  it('takes at most three times the steps for twice the text, whatever of its own is repeated', () => {
+  it('takes at most three times the steps for twice the text, whichever of its parts is repeated', () => {
     const patterns = new Map<string, Found>();
     for (const pattern of findPatterns()) {
       if (!BOUNDED.has(pattern.file)) patterns.set(`/${pattern.source}/${pattern.flags}`, pattern);
@@ -171,7 +171,7 @@ describe('every pattern in the sources', () => {
   });
 });
 
-describe('the counter', () => {
+describe('the step counter', () => {
   it.each([
     ['^(a+)+$', ''],
     ['[a-z][a-z0-9+.-]*:\\/\\/', 'g'],
@@ -179,7 +179,7 @@ describe('the counter', () => {
     ['\\b(?:sk|rk)-[A-Za-z0-9_-]*\\*[A-Za-z0-9*_-]*', 'g'],
     ['<!--.*?-->', 'g'],
     ['(`+[^`]+`+)', ''],
-  ])('finds that /%s/ does not', (source, flags) => {
+  ])('reports that /%s/ is slow', (source, flags) => {
     expect(slowest({ file: '', source, flags })).toBeDefined();
   });
 
@@ -188,7 +188,7 @@ describe('the counter', () => {
     ['^(```|~~~)[\\s\\S]*?^\\1', '~~~\nab\n```\n~~~ c', 'm'],
     ['a{2,3}?b|(?<=x)c+(?!d)', 'aab xccd'],
     ['\\bsk-(?:\\w{3}|\\w{0,2}\\*)[\\w*]*', 'a sk-ab*cd e'],
-  ])('matches /%s/ where the engine does', (source, text, flags = '') => {
+  ])('matches /%s/ exactly where the engine does', (source, text, flags = '') => {
     const match = new StepCounter(source, flags).find(text, 0);
     const engine = new RegExp(source, flags).exec(text);
     expect(match?.index).toBe(engine?.index);
