@@ -261,6 +261,33 @@ describe.each(STRANGERS)('to %s, what anna made does not exist:', name => {
     expect((await gateway.store.list()).length).toBe(before + 2);
   });
 
+  it('as a conversation', async () => {
+    const items = [{ role: 'user', content: `Tell of a ${SECRET}.` }];
+    const { id } = (await (await request('anna', 'POST', '/v1/conversations', { items })).json()) as Resource;
+    const listed = await request('otto', 'GET', `/v1/conversations/${id}/items`);
+    expect(listed.status).toBe(200);
+    const { data } = (await listed.json()) as { data: Item[] };
+    const item = data[0]?.id ?? '';
+    const bodies: Record<string, object> = { items: { items }, '': { metadata: { mine: 'yes' } } };
+    const routes = [
+      ...['', '/items', `/items/${item}`].map(path => ['GET', path] as const),
+      ...['', '/items'].map(path => ['POST', path] as const),
+      ...[`/items/${item}`, ''].map(path => ['DELETE', path] as const),
+    ];
+    for (const [method, path] of routes) {
+      const body = method === 'POST' ? bodies[path.slice(1)] : undefined;
+      const ask = (id: string) => request(name, method, `/v1/conversations/${id}${path}`, body);
+      expect((await expectSame(id, ask)).status).toBe(404);
+    }
+    for (const path of ['/v1/responses', '/v1/responses/input_tokens'])
+      for (const conversation of [(id: string) => id, (id: string) => ({ id })]) {
+        const ask = (id: string) =>
+          request(name, 'POST', path, { model: 'other', input: 'And?', conversation: conversation(id) });
+        expect((await expectSame(id, ask)).status).toBeGreaterThanOrEqual(400);
+      }
+    expect((await request('anna', 'GET', `/v1/conversations/${id}/items`)).status).toBe(200);
+  });
+
   it('under the same Idempotency-Key', async () => {
     const key = `key-for-${name}`;
     const once = async (who: Name, input: string) => {
