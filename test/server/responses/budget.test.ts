@@ -34,7 +34,7 @@ function approving(request: Item | undefined): JsonObject {
 }
 
 describe('the budget of tool calls', () => {
-  it('is ten, and what the request says if that is less; the response is completed and says why it stopped', async () => {
+  it('is ten or a lower limit of the request; the response is completed and reports why it stopped', async () => {
     const ten = await gateway.create({ model: 'greedy', input: 'go', tools: [DESK], max_tool_calls: 50 });
     expect(ten).toMatchObject({
       ...{ status: 'completed', incomplete_details: { reason: 'max_tool_calls' }, max_tool_calls: 50 },
@@ -50,7 +50,7 @@ describe('the budget of tool calls', () => {
     expect(two.incomplete_details).toEqual({ reason: 'max_tool_calls' });
   });
 
-  it('of nothing runs nothing', async () => {
+  it('of zero runs no call', async () => {
     const none = await gateway.create({ model: 'greedy', input: 'go', tools: [DESK], max_tool_calls: 0 });
     expect(none).toMatchObject({ status: 'completed', incomplete_details: { reason: 'max_tool_calls' } });
     const calls = none.output.filter(({ type }) => type === 'mcp_call');
@@ -63,13 +63,13 @@ describe('the budget of tool calls', () => {
     expect(endOf(events).incomplete_details).toEqual({ reason: 'max_tool_calls' });
   });
 
-  it('does not count the functions that the client runs', async () => {
+  it('does not count calls of client functions', async () => {
     const response = await gateway.create({ model: 'handed', input: 'go', tools: [ECHO], max_tool_calls: 1 });
     expect(response.output).toHaveLength(12);
     expect(response.incomplete_details).toBeNull();
   });
 
-  it('counts the calls that a request approves and those it asks approval for; each response has its own', async () => {
+  it('counts approved calls and approval requests; each response has its own budget', async () => {
     const tools = [{ ...DESK, server_label: 'strict' }];
     let response = await gateway.create({ model: 'endless', input: 'go', tools, max_tool_calls: 1 });
     for (const _ of [1, 2, 3]) {
@@ -89,7 +89,7 @@ describe('the budget of tool calls', () => {
     { most: 0, ran: 0 },
     { most: 1, ran: 1 },
     { most: 2, ran: 2 },
-  ])('of $most in a continuation runs $ran, including the approved call', async ({ most, ran }) => {
+  ])('of $most in a continuation runs $ran calls, including the approved one', async ({ most, ran }) => {
     const tools = [{ ...DESK, require_approval: { always: { tool_names: ['pid'] } } }];
     const asked = await gateway.create({ model: 'mixed', input: 'go', tools });
     const done = await gateway.create({

@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { calling, Gateway, runOf, typesOf } from '../../support/responses/gateway.ts';
 
 /**
- * What the Open Responses compliance suite demands of the HTTP core (openresponses/openresponses, its test
+ * The demands of the Open Responses compliance suite on the HTTP core (openresponses/openresponses; its test
  * ids are the names here): every field of a response is present and typed, in streamed responses too.
  */
 const message = z.object({
@@ -112,7 +112,7 @@ describe('the Open Responses HTTP core', () => {
     expect(typesOf(response.output)).toEqual(['reasoning', 'message']);
   });
 
-  it('assistant-phase: an assistant message may say which phase it is of', async () => {
+  it('assistant-phase: an assistant message may have a phase', async () => {
     const input = [
       { role: 'user', content: 'Look it up.' },
       { role: 'assistant', content: 'I am looking.', phase: 'commentary' },
@@ -124,14 +124,14 @@ describe('the Open Responses HTTP core', () => {
     expect(listed).toMatchObject({ data: [{}, { role: 'assistant', phase: 'commentary' }, {}] });
   });
 
-  it('response-output-phase-schema: an output message may have a phase, and need not', () => {
+  it('response-output-phase-schema: an output message may have a phase or omit it', () => {
     const plain = { type: 'message', id: 'm', status: 'completed', role: 'assistant', content: [] };
     expect(item.safeParse(plain).success).toBe(true);
     expect(item.safeParse({ ...plain, phase: 'final_answer' }).success).toBe(true);
     expect(item.safeParse({ ...plain, phase: 'other' }).success).toBe(false);
   });
 
-  it('streaming-response: every event has its type and number, and the response in it is whole', async () => {
+  it('streaming-response: every event has its type and number, and a complete response', async () => {
     const events = await gateway.stream({ model: 'hello', input: 'Count.' });
     expect(events.map(event => event.sequence_number)).toEqual(events.map((_, index) => index));
     for (const { response } of events) if (response !== undefined) resource.parse(response);
@@ -159,7 +159,7 @@ describe('the Open Responses HTTP core', () => {
     expect(events[0]?.response).toMatchObject({ status: 'in_progress', output: [], completed_at: null });
   });
 
-  it('system-prompt: instructions and system messages are told apart', async () => {
+  it('system-prompt: instructions and system messages reach the model separately', async () => {
     const input = [
       { type: 'message', role: 'system', content: 'You are a pirate.' },
       { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'Say hello.' }] },
@@ -172,7 +172,7 @@ describe('the Open Responses HTTP core', () => {
     expect(listed).toMatchObject({ data: [{ role: 'system' }, { role: 'user' }] });
   });
 
-  it('tool-calling: a declared function comes back as a call, and is not run', async () => {
+  it('tool-calling: a declared function comes back as a call and does not run', async () => {
     const response = resource.parse(
       await gateway.create({ model: 'weather', input: 'How is Oslo?', tools: [WEATHER] }),
     );
@@ -186,7 +186,7 @@ describe('the Open Responses HTTP core', () => {
     ]);
   });
 
-  it('tool-calling with the whole history sent back answers', async () => {
+  it('tool-calling with the full history sent back produces an answer', async () => {
     const input = [
       { role: 'user', content: 'How is Oslo?' },
       { type: 'function_call', call_id: 'call_1', name: 'get_weather', arguments: '{"location":"Oslo"}' },
@@ -196,7 +196,7 @@ describe('the Open Responses HTTP core', () => {
     expect(response.output[0]).toMatchObject({ type: 'message', content: [{ text: 'It rains in Oslo.' }] });
   });
 
-  it('image-input: a data: URL reaches the run as it is', async () => {
+  it('image-input: a data: URL reaches the run unchanged', async () => {
     const content = [
       { type: 'input_text', text: 'What is this?' },
       { type: 'input_image', image_url: PIXEL },
@@ -210,7 +210,7 @@ describe('the Open Responses HTTP core', () => {
     });
   });
 
-  it('multi-turn: a history of messages is a conversation', async () => {
+  it('multi-turn: the run starts with the history of messages', async () => {
     const input = [
       { role: 'user', content: 'My name is Alice.' },
       { role: 'assistant', content: 'Hello Alice.' },
@@ -220,7 +220,7 @@ describe('the Open Responses HTTP core', () => {
     expect(response.output[0]).toMatchObject({ content: [{ text: 'You are Alice.' }] });
   });
 
-  it('no event is split over two writes, so parsers that read chunk by chunk lose none', async () => {
+  it('each event is one write, so parsers that read chunk by chunk lose none', async () => {
     const response = await gateway.send('POST', '', { model: 'hello', input: 'x', stream: true });
     expect(response.headers.get('content-type')).toMatch(/^text\/event-stream/);
     const chunks: string[] = [];

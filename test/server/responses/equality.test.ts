@@ -58,7 +58,7 @@ beforeAll(() => {
 });
 afterAll(() => gateway.close());
 
-/** Without what differs between any two responses: ids that follow from the run, and times. */
+/** Removes what differs between any two responses: ids derived from the run, and times. */
 function plain(response: Resource): JsonObject {
   const run = response.id.replace(/^resp_/, '').replace(/_\d+$/, '');
   const text = JSON.stringify(response)
@@ -70,7 +70,7 @@ function plain(response: Resource): JsonObject {
 describe('a response', () => {
   const names = Object.keys(SCRIPTS);
 
-  it.each(names)('streamed is the sum of its events, and what is retrieved: %s', async model => {
+  it.each(names)('streamed equals the sum of its events and the retrieved response: %s', async model => {
     const events = await gateway.stream({ model, input: 'go', tools: TOOLS });
     const response = endOf(events);
     expect(addUp(events)).toEqual(response.output);
@@ -80,7 +80,7 @@ describe('a response', () => {
     expect(await gateway.get(response.id)).toEqual(response);
   });
 
-  it.each(names.filter(name => name !== 'failing'))('is the same streamed or whole: %s', async model => {
+  it.each(names.filter(name => name !== 'failing'))('is the same streamed or not: %s', async model => {
     for (const include of [[], ['reasoning.encrypted_content']]) {
       const body = { model, input: 'go', tools: TOOLS, include };
       const whole = await gateway.create(body);
@@ -96,14 +96,14 @@ describe('a response', () => {
     });
   });
 
-  it('of a run that was tried again shows the attempt that came through', async () => {
+  it('of a retried run shows the successful attempt', async () => {
     const events = await gateway.stream({ model: 'flaky', input: 'go' });
     expect(endOf(events).output).toMatchObject([{ content: [{ text: 'At last.' }] }]);
   });
 });
 
 describe('a response in a store on disk', () => {
-  it('is there for the next process: retrieved, decided and gone on with', async () => {
+  it('is available to the next process: retrieved, approved and continued', async () => {
     const folder = new Folder({});
     const file = join(folder.path, 'runs.db');
     const config = (own: Folder) => ({ mcp_servers: { desk: own.server() } });
@@ -128,7 +128,7 @@ describe('a response in a store on disk', () => {
     folder.remove();
   });
 
-  it('that a dead process left in the middle is finished by the next one, which has its tools', async () => {
+  it('is finished by the next process, which has its tools, when its process dies in the middle', async () => {
     const folder = new Folder({});
     const file = join(folder.path, 'runs.db');
     const config = (own: Folder) => ({ mcp_servers: { desk: own.server() } });

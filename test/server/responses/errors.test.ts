@@ -14,7 +14,7 @@ afterAll(() => gateway.close());
 const FUNCTION = { type: 'function', name: 'f' };
 const MCP = { type: 'mcp', server_label: 'desk' };
 
-describe('a request that cannot be read', () => {
+describe('the validation of a request', () => {
   it.each([
     ['temperature', { temperature: 'hot' }, 'temperature', 'invalid_value'],
     ['input', { input: 7 }, 'input', 'invalid_value'],
@@ -82,25 +82,25 @@ describe('a request that cannot be read', () => {
     ['background', { background: true, store: false }, 'background', 'background_requires_store'],
     ['metadata', { metadata: { a: 1 } }, 'metadata.a', 'invalid_value'],
     ['text format', { text: { format: { type: 'xml' } } }, 'text.format', 'invalid_value'],
-  ])('%s: is a 400 that says where', async (_name, body, param, code) => {
+  ])('returns a 400 that names the parameter: %s', async (_name, body, param, code) => {
     const refused = await gateway.refused({ model: 'hello', input: 'x', ...body });
     expect(refused).toMatchObject({ status: 400, type: 'invalid_request_error', param, code });
     expect(refused.message).not.toBe('');
   });
 
-  it('is refused before anything is streamed', async () => {
+  it('happens before anything is streamed', async () => {
     const response = await gateway.send('POST', '', { model: 'hello', input: 7, stream: true });
     expect(response.status).toBe(400);
     expect(response.headers.get('content-type')).toContain('application/json');
   });
 
-  it('leaves no run behind', async () => {
+  it('creates no run when it fails', async () => {
     const before = (await gateway.store.list()).length;
     await gateway.refused({ model: 'hello', input: 'x', tools: [MCP] });
     expect(await gateway.store.list()).toHaveLength(before);
   });
 
-  it('that is no JSON, too large, or of another type has the same envelope', async () => {
+  it('uses the same envelope for a body that is not JSON or has another content type', async () => {
     const post = async (body: string, type = 'application/json') => {
       const response = await gateway.app.request('http://127.0.0.1:4100/v1/responses', {
         ...{ method: 'POST', body },
@@ -118,7 +118,7 @@ describe('a request that cannot be read', () => {
     });
   });
 
-  it('may have fields that nobody knows', async () => {
+  it('ignores unknown fields', async () => {
     const body = {
       model: 'hello',
       input: 'x',
@@ -129,8 +129,8 @@ describe('a request that cannot be read', () => {
   });
 });
 
-describe('a path that is not there', () => {
-  it('is told in the envelope of the API it is below', async () => {
+describe('an unknown path', () => {
+  it('gets an error in the envelope of the API it is under', async () => {
     const response = await gateway.send('GET', '');
     expect(response.status).toBe(404);
     expect(await response.json()).toMatchObject({
@@ -144,7 +144,7 @@ describe('a path that is not there', () => {
 });
 
 describe('the checks of the server', () => {
-  it('hold for responses too: the token, and Host and Origin', async () => {
+  it('apply to responses too: the token, and Host and Origin', async () => {
     const guarded = new Gateway({ hello: [{ text: 'Hello.' }] }, { token: 'letmein' });
     const ask = (headers: Record<string, string>) =>
       guarded.send('POST', '', { model: 'hello', input: 'x' }, headers);
@@ -163,7 +163,7 @@ describe('the checks of the server', () => {
 });
 
 describe('the model a request names', () => {
-  it('is an alias, or has its provider before it; any other goes to the provider of the environment', async () => {
+  it('is an alias or has a provider prefix; any other name goes to the provider of the environment', async () => {
     const script = gateway.folder.models.hello ?? '';
     const ours = new Gateway({ fast: [{ text: 'Fast.' }] }, { model: script });
     expect((await ours.create({ model: 'fast', input: 'x' })).output).toMatchObject([
@@ -175,7 +175,7 @@ describe('the model a request names', () => {
     await ours.close();
   });
 
-  it('without one is an error that says what to do', async () => {
+  it('is refused when unknown or missing; the error lists the aliases', async () => {
     expect(await gateway.refused({ model: 'gpt-5', input: 'x' })).toMatchObject({
       ...{ status: 400, code: 'model_not_found', param: 'model' },
       message: expect.stringMatching(/Its aliases are: hello\./),
@@ -183,13 +183,13 @@ describe('the model a request names', () => {
     expect(await gateway.refused({ input: 'x' })).toMatchObject({ code: 'missing_required_parameter' });
   });
 
-  it('is no file of this machine', async () => {
+  it('is never a file of this machine', async () => {
     const refused = await gateway.refused({ model: 'scripted:/etc/passwd', input: 'x' });
     expect(refused).toMatchObject({ code: 'model_not_found' });
     expect(refused.message).not.toContain('JSON');
   });
 
-  it('without its key is a failed response, and its run is over', async () => {
+  it('yields a failed response and ends the run if its provider has no key', async () => {
     const before = process.env.GROQ_API_KEY;
     delete process.env.GROQ_API_KEY;
     const open = new Gateway({});
@@ -206,14 +206,14 @@ describe('the model a request names', () => {
     await open.close();
   });
 
-  it('of a provider is refused if the server has aliases', async () => {
+  it('is refused with a provider prefix if the server has aliases', async () => {
     expect(await gateway.refused({ model: 'openai:gpt-5-mini', input: 'x' })).toMatchObject({
       ...{ status: 400, code: 'model_not_found', param: 'model' },
     });
   });
 });
 
-it('a run that an agent of this name began is none of its responses', async () => {
+it('a run that an agent of the same name started is not a response', async () => {
   const agent = createAgent({ name: 'responses', model: scripted([{ text: 'Hi.' }]), store: gateway.store });
   const run = await agent.start('x');
   await run.settled();

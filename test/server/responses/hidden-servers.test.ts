@@ -16,7 +16,7 @@ import { HttpMcpServer } from '../../support/tools/http-mcp-server.ts';
 const DESK = { type: 'mcp', server_label: 'desk', require_approval: 'never' };
 const ASK = { type: 'function', name: 'ask' };
 const USER = { role: 'user', content: 'And now?' };
-/** The hidden server's label, its tools, what they were called with and what they gave. */
+/** The label and tools of the hidden server, their arguments and their results. */
 const HIDDEN = /vault|pid|structured|grain|total|die/;
 
 let gateway: Gateway;
@@ -58,7 +58,7 @@ function refer(id: string) {
 
 describe('the id of a hidden call', () => {
   it.each(['mcp', 'mcpr', 'fc', 'mcpl'])(
-    'leads nowhere as %s_…: as that of a call there never was',
+    'is unknown as %s_…, like the id of a call that does not exist',
     async kind => {
       const one = await gateway.create({ model: 'quiet', input: 'go' });
       const ask = async (id: string, more: object = {}) => {
@@ -76,7 +76,7 @@ describe('the id of a hidden call', () => {
     },
   );
 
-  it('gives an item that is handed back under it nothing of the call', async () => {
+  it('adds nothing of the call to an item that a client sends back under it', async () => {
     const one = await gateway.create({ model: 'quiet', input: 'go' });
     for (const made of [
       { type: 'mcp_call', server_label: 'x', name: 'x', arguments: '{}', output: 'y' },
@@ -91,7 +91,7 @@ describe('the id of a hidden call', () => {
     }
   });
 
-  it('is none of an approval request: neither approved nor denied', async () => {
+  it('is not the id of an approval request: it can be neither approved nor denied', async () => {
     const one = await gateway.create({ model: 'quiet', input: 'go' });
     const id = itemOf(one, 'mcpr');
     const request = { type: 'mcp_approval_request', id, server_label: 'vault', name: 'structured' };
@@ -109,7 +109,7 @@ describe('the id of a hidden call', () => {
   });
 });
 
-it('the id of a call of a tool there is not leads nowhere: its result names the tools there are', async () => {
+it('the id of a call of an unknown tool is unknown, because its result names the available tools', async () => {
   const one = await gateway.create({ model: 'lost', input: 'go' });
   const [, , , , result] = await gateway.store.read(runOf(one));
   expect(JSON.stringify(await gateway.store.read(runOf(one)))).toContain('The tools are: pid');
@@ -123,7 +123,7 @@ describe('a tool choice', () => {
     gateway.refused({ model: 'quiet', input: 'go', tools, tool_choice: choice });
 
   it.each(['custom', 'tool', 'Function', 'hosted'])(
-    'does not allow a hidden tool by its name as one of type %s',
+    'does not allow a hidden tool by name with type %s',
     async type => {
       const allow = (name: string) =>
         choose({ type: 'allowed_tools', mode: 'required', tools: [{ type, name }] });
@@ -135,7 +135,7 @@ describe('a tool choice', () => {
     },
   );
 
-  it('does not force one as function, custom or mcp tool', async () => {
+  it('does not force a hidden tool as function, custom or mcp tool', async () => {
     for (const type of ['function', 'custom', 'mcp']) {
       const force = (name: string) =>
         choose({ type, name, server_label: name === 'pid' ? 'vault' : 'nosuch' });
@@ -146,7 +146,7 @@ describe('a tool choice', () => {
     }
   });
 
-  it("does not reach a hidden server under the label of the request's own", async () => {
+  it("does not reach a hidden server under the label of the request's own server", async () => {
     const own = { type: 'mcp', server_label: 'vault', server_url: elsewhere.url, require_approval: 'never' };
     for (const tool_choice of [
       { type: 'mcp', server_label: 'vault', name: 'structured' },
@@ -162,7 +162,7 @@ describe('a tool choice', () => {
   });
 });
 
-it('what a provider says of a request with hidden tools is not told: it may quote them', async () => {
+it('the error text of a provider is not shown if the request had hidden tools: it may quote them', async () => {
   const events = await gateway.stream({ model: 'refused', input: 'go' });
   const response = endOf(events);
   expect(response).toMatchObject({
@@ -176,7 +176,7 @@ it('what a provider says of a request with hidden tools is not told: it may quot
   expect(JSON.stringify(await gateway.store.read(runOf(response)))).toContain("function 'pid'");
 });
 
-it('a hidden call that is run again later is not shown as one of a server that has such a tool', async () => {
+it('a hidden call that runs again later is not shown as a call of a visible server with the same tool', async () => {
   const events = await gateway.stream({ model: 'doubtful', input: 'go', tools: [ASK] });
   const failed = endOf(events);
   const before = gateway.folder.calls().length;
@@ -193,7 +193,7 @@ it('a hidden call that is run again later is not shown as one of a server that h
   expect(typesOf(done.output)).toEqual(['message']);
 });
 
-it('a hidden tool has no name that a visible one came to have', () => {
+it('a hidden tool never has the name that a renamed visible tool has', () => {
   const own = (label: string, name: string) => ({
     ...tool({ name, description: '', input: z.object({}), run: () => '' }),
     origin: { label, tool: { name, inputSchema: {} } },

@@ -41,7 +41,7 @@ async function ask(): Promise<Resource> {
 }
 
 describe('previous_response_id', () => {
-  it('goes on behind what was said, in a run that continues the other', async () => {
+  it('continues the conversation in a run that continues the earlier run', async () => {
     const one = await gateway.create({ model: 'talk', input: 'a' });
     const two = await gateway.create({ model: 'talk', input: 'b', previous_response_id: one.id });
     const three = await gateway.create({ model: 'talk', input: 'c', previous_response_id: two.id });
@@ -51,7 +51,7 @@ describe('previous_response_id', () => {
     expect(chain).toHaveLength(3);
   });
 
-  it('may be used again: the conversation branches', async () => {
+  it('may be used twice: the conversation branches', async () => {
     const one = await gateway.create({ model: 'talk', input: 'a' });
     const left = await gateway.create({ model: 'talk', input: 'b', previous_response_id: one.id });
     const right = await gateway.create({ model: 'talk', input: 'c', previous_response_id: one.id });
@@ -59,7 +59,7 @@ describe('previous_response_id', () => {
     expect(right.id).not.toBe(left.id);
   });
 
-  it('of a response that is not there is refused', async () => {
+  it('of an unknown response is refused', async () => {
     for (const id of ['resp_0123', 'resp_nosuch_7', 'nonsense']) {
       const refused = await gateway.refused({ model: 'talk', input: 'a', previous_response_id: id });
       expect(refused).toMatchObject({
@@ -69,7 +69,7 @@ describe('previous_response_id', () => {
     }
   });
 
-  it('of a response that is not stored is refused, and the response is nowhere', async () => {
+  it('of a response that is not stored is refused, and the response cannot be retrieved', async () => {
     const one = await gateway.create({ model: 'talk', input: 'a', store: false });
     expect(one.store).toBe(false);
     expect((await gateway.send('GET', `/${one.id}`)).status).toBe(404);
@@ -78,7 +78,7 @@ describe('previous_response_id', () => {
     expect(await gateway.store.get(runOf(one))).toBeUndefined();
   });
 
-  it('leads into the run that waits also for a response that is not stored, which is then not found', async () => {
+  it('resumes the waiting run for a response that is not stored, which is then unknown', async () => {
     const asked = await ask();
     const done = await gateway.create({
       ...{ model: 'ask', tools: [ASK], store: false, previous_response_id: asked.id },
@@ -88,7 +88,7 @@ describe('previous_response_id', () => {
     expect((await gateway.send('GET', `/${done.id}`)).status).toBe(404);
   });
 
-  it('goes before a response that is not stored', async () => {
+  it('may precede a response that is not stored', async () => {
     const one = await gateway.create({ model: 'talk', input: 'a' });
     const two = await gateway.create({
       model: 'talk',
@@ -112,7 +112,7 @@ describe('a function of the client', () => {
     expect(await gateway.get(done.id)).toEqual(done);
   });
 
-  it('is answered in another way behind the same response: in a fork of its run', async () => {
+  it('gets a second answer to the same response in a fork of its run', async () => {
     const asked = await ask();
     const request = { model: 'ask', tools: [ASK], previous_response_id: asked.id };
     const first = await gateway.create({ ...request, input: [output(asked, 'yes')] });
@@ -124,7 +124,7 @@ describe('a function of the client', () => {
     expect(await gateway.get(second.id)).toEqual(second);
   });
 
-  it('must be answered before the conversation goes on', async () => {
+  it('must be answered before the conversation continues', async () => {
     const asked = await ask();
     const refused = await gateway.refused({ model: 'ask', previous_response_id: asked.id, input: 'Well?' });
     expect(refused).toMatchObject({
@@ -162,8 +162,8 @@ describe('a function of the client', () => {
   });
 });
 
-describe('an item that comes back', () => {
-  it('is what it was, with the bytes its provider needs, by reference and by value', async () => {
+describe('an item that a client sends back', () => {
+  it('keeps the bytes its provider needs, by reference and by value', async () => {
     const one = await gateway.create({ model: 'talk', input: [USER] });
     const references = one.output.map(({ id }) => ({ type: 'item_reference', id }));
     for (const known of [references, one.output]) {
@@ -184,7 +184,7 @@ describe('an item that comes back', () => {
     }
   });
 
-  it('keeps its bytes in encrypted_content where nothing is stored', async () => {
+  it('keeps its bytes in encrypted_content if nothing is stored', async () => {
     const include = ['reasoning.encrypted_content'];
     const one = await gateway.create({ model: 'talk', input: [USER], store: false, include });
     expect(one.output[0]).toMatchObject({ type: 'reasoning', encrypted_content: expect.any(String) });
@@ -197,7 +197,7 @@ describe('an item that comes back', () => {
     });
   });
 
-  it('that was changed is what the client says it is', async () => {
+  it('counts as the client sends it when it was changed', async () => {
     const one = await gateway.create({ model: 'talk', input: [USER] });
     const changed = { ...one.output[1], content: [{ type: 'output_text', text: 'Other.' }] };
     const two = await gateway.create({
@@ -209,7 +209,7 @@ describe('an item that comes back', () => {
     expect(JSON.stringify(started)).not.toContain('One.');
   });
 
-  it('that nobody knows is refused', async () => {
+  it('is refused under an unknown id', async () => {
     const refused = await gateway.refused({
       ...{ model: 'talk', input: [USER, { type: 'item_reference', id: 'msg_nosuch' }] },
     });
@@ -221,7 +221,7 @@ describe('an item that comes back', () => {
 });
 
 describe('a stored response', () => {
-  it('is retrieved as it was given, streamed or not', async () => {
+  it('is retrieved as it was returned, streamed or not', async () => {
     const whole = await gateway.create({ model: 'talk', input: 'a', metadata: { key: 'value' }, top_p: 0.5 });
     expect(await gateway.get(whole.id)).toEqual(whole);
     expect(whole).toMatchObject({ metadata: { key: 'value' }, top_p: 0.5 });
@@ -229,7 +229,7 @@ describe('a stored response', () => {
     expect(await gateway.get(endOf(events).id)).toEqual(endOf(events));
   });
 
-  it('lists its own input items, in pages, the newest first', async () => {
+  it('lists its own input items in pages, newest first', async () => {
     const input = ['a', 'b', 'c'].map(content => ({ role: 'user', content }));
     const one = await gateway.create({ model: 'talk', input });
     const list = async (query: string, id = one.id) => gateway.read<Page>(`/${id}/input_items${query}`);
@@ -247,7 +247,7 @@ describe('a stored response', () => {
     expect((await gateway.send('GET', `/${one.id}/input_items?limit=0`)).status).toBe(400);
   });
 
-  it('that is deleted is found no more, nor are its items, nor can anything follow it', async () => {
+  it('is unknown once deleted, as are its items, and nothing can continue it', async () => {
     const one = await gateway.create({ model: 'talk', input: 'a' });
     const deleted = await gateway.send('DELETE', `/${one.id}`);
     expect(await deleted.json()).toEqual({ id: one.id, object: 'response.deleted', deleted: true });
@@ -269,7 +269,7 @@ describe('a stored response', () => {
     expect(item.code).toBe('item_not_found');
   });
 
-  it('that waits and is deleted ends its run', async () => {
+  it('ends its run when it is deleted while it waits', async () => {
     const asked = await ask();
     await gateway.send('DELETE', `/${asked.id}`);
     const record = await gateway.store.get(runOf(asked));
@@ -277,8 +277,8 @@ describe('a stored response', () => {
   });
 });
 
-describe('a client that leaves', () => {
-  it('changes nothing for a response that is stored', async () => {
+describe('a client that disconnects', () => {
+  it('does not affect a stored response', async () => {
     const response = await gateway.send('POST', '', { model: 'slow', input: 'a', stream: true });
     const reader = response.body?.getReader();
     const first = new TextDecoder().decode((await reader?.read())?.value);
@@ -289,8 +289,8 @@ describe('a client that leaves', () => {
   });
 });
 
-describe('an end that is not plain', () => {
-  it('at the length limit is incomplete', async () => {
+describe('a run that does not finish normally', () => {
+  it('is incomplete at the length limit', async () => {
     const events = await gateway.stream({ model: 'cut', input: 'a' });
     expect(events.at(-1)?.type).toBe('response.incomplete');
     expect(endOf(events)).toMatchObject({
@@ -298,7 +298,7 @@ describe('an end that is not plain', () => {
     });
   });
 
-  it('in an error is a failed response when it is streamed, and an error that is not to be sent again when not', async () => {
+  it('is a failed response when streamed, and otherwise an error that clients must not retry', async () => {
     const events = await gateway.stream({ model: 'limited', input: 'a' });
     expect(typesOf(events)).toEqual(['response.created', 'response.in_progress', 'response.failed']);
     expect(endOf(events)).toMatchObject({

@@ -28,7 +28,7 @@ function desk(more: object = {}) {
 }
 
 describe('a server that a request names by an allowed URL', () => {
-  it('is spoken to with what the request gives for it, and let go when the response is over', async () => {
+  it('gets the credentials of the request, and is disconnected when the response is over', async () => {
     const tools = [desk({ require_approval: 'never', headers: { 'x-tenant': 'acme-inc' } })];
     const response = await gateway.create({ model: 'say', input: 'go', tools });
     expect(typesOf(response.output)).toEqual(['mcp_list_tools', 'mcp_call', 'message']);
@@ -41,7 +41,7 @@ describe('a server that a request names by an allowed URL', () => {
     expect(JSON.stringify([response, journal, gateway.log])).not.toMatch(/sk-of-the-user|acme-inc/);
   });
 
-  it('runs an approved call with what the request that approves it gives', async () => {
+  it('runs an approved call with the credentials of the approving request', async () => {
     const asked = await gateway.create({ model: 'say', input: 'go', tools: [desk()] });
     const request = asked.output.at(-1);
     expect(request?.type).toBe('mcp_approval_request');
@@ -56,7 +56,7 @@ describe('a server that a request names by an allowed URL', () => {
     expect(new Set(later)).toEqual(new Set(['Bearer sk-renewed']));
   });
 
-  it('gives what only reads, where that is all the request wants', async () => {
+  it('offers only read-only tools if the request asks for them', async () => {
     const tools = [
       desk({ allowed_tools: { read_only: true }, require_approval: { never: { read_only: true } } }),
     ];

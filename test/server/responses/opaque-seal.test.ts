@@ -9,10 +9,10 @@ const reasoning = (levels: number): Item => ({
   opaque: { provider: 'p', data: nested(levels) },
 });
 
-test('a seal gives back what was sealed', () => {
+test('opening a seal returns the sealed value', () => {
   expect(openSeal(sealOpaque([reasoning(50)]))).toEqual([reasoning(50)]);
 });
 
-test('a seal that a client wrote, nested a thousand deep, is none', () => {
+test('a seal that a client forged, nested a thousand deep, is rejected', () => {
   expect(openSeal(sealOpaque([reasoning(1_000)]))).toBeUndefined();
 });

@@ -28,7 +28,7 @@ function answer(request: { id: string } | undefined, approve: boolean): JsonObje
   return { type: 'mcp_approval_response', approval_request_id: request?.id ?? '', approve };
 }
 
-/** A response that asks for approval of two calls, and its first request. */
+/** A response that requests approval of two calls, and the first of its approval requests. */
 async function ask() {
   const asked = await gateway.create({ model: 'two', input: [USER], tools: [TOOL] });
   const request = asked.output.find(({ type }) => type === 'mcp_approval_request');
@@ -47,7 +47,7 @@ describe('a reference', () => {
   };
   const inputOf = async ({ id }: Resource) => (await gateway.read<Page>(`/${id}/input_items`)).data[0]?.id;
 
-  it('behind a response leads into its chain: what was said to it and what it said, and nowhere else', async () => {
+  it('after a response resolves to the input and output of its chain and nothing else', async () => {
     const one = await gateway.create(talk({ input: 'a' }));
     const two = await gateway.create(talk({ input: 'b', previous_response_id: one.id }));
     const other = await gateway.create(talk({ input: 'c' }));
@@ -61,7 +61,7 @@ describe('a reference', () => {
     expect(await resolves(two.output[0]?.id, { previous_response_id: one.id })).toBe(false);
   });
 
-  it('behind a fork leads to what its run had in common with the other, and to nothing later there', async () => {
+  it('after a fork resolves to items that its run shares with the other run, and to no later items there', async () => {
     const asked = await gateway.create({ model: 'mixed', input: 'a', tools: [ASK] });
     const call = asked.output.find(({ type }) => type === 'function_call');
     const say = (output: string) => ({
@@ -77,7 +77,7 @@ describe('a reference', () => {
     expect(await resolves(first.output[0]?.id, { previous_response_id: asked.id })).toBe(false);
   });
 
-  it('to a list of tools leads to it', async () => {
+  it('to a list of tools resolves to it', async () => {
     const { asked } = await ask();
     const [list] = asked.output;
     expect(list?.type).toBe('mcp_list_tools');
@@ -85,7 +85,7 @@ describe('a reference', () => {
     expect(await resolves(list?.id?.replace(/_0$/, '_1'))).toBe(false);
   });
 
-  it('alone leads to what a response said, by an id that nobody can guess, and not to what was said to one', async () => {
+  it('without a previous response resolves to output items, whose ids nobody can guess, and not to input items', async () => {
     const id = 'msg_1';
     const one = await gateway.create(talk({ input: [{ ...USER, id }] }));
     expect(await resolves(one.output[0]?.id)).toBe(true);
@@ -94,7 +94,7 @@ describe('a reference', () => {
     expect(await resolves(id, { previous_response_id: one.id })).toBe(true);
   });
 
-  it('alone leads into one chain with the others of its request: that of the newest response they name', async () => {
+  it('without a previous response resolves in one chain for the whole request: that of the newest response named', async () => {
     const says = async (references: readonly object[], more: object = {}) =>
       await gateway.send('POST', '', talk({ input: [USER, ...references, USER], ...more }));
     const grow = async (known: readonly Resource[], more: object = {}) =>
@@ -133,7 +133,7 @@ describe('a reference', () => {
     expect((await says([refer(three.output[0]?.id), refer(theirs.output[0]?.id)])).status).toBe(400);
   });
 
-  it('behind a response leads also to what the chain was stitched of, and not beside it', async () => {
+  it('after a response also resolves to the items its chain was assembled from, and to nothing else', async () => {
     const one = await gateway.create(talk({ input: 'a' }));
     const two = await gateway.create(talk({ input: [USER, refer(one.output[0]?.id), USER] }));
     const three = await gateway.create(talk({ input: 'c', previous_response_id: two.id }));
@@ -146,7 +146,7 @@ describe('a reference', () => {
     expect((await gateway.send('POST', '', talk({ input: [USER, ...input, USER] }))).status).toBe(200);
   });
 
-  it('leads through a deleted response to those before it, and not to those behind the one it names', async () => {
+  it('resolves through a deleted response to earlier ones, and to none after the one it names', async () => {
     const { asked, request } = await ask();
     const [list] = asked.output;
     const two = await gateway.create(talk({ input: [refer(list?.id), USER] }));
@@ -162,7 +162,7 @@ describe('a reference', () => {
     expect(await resolves(half.output[0]?.id, behind)).toBe(false);
   });
 
-  it('decides over items that came themselves: those of other chains are what the client says', async () => {
+  it('takes precedence over items sent by value: items of other chains count as the client sends them', async () => {
     const one = await gateway.create(talk({ input: 'a' }));
     const other = await gateway.create(talk({ input: 'b' }));
     const startOf = async (input: readonly unknown[]) => {
@@ -182,7 +182,7 @@ describe('a reference', () => {
     }
   });
 
-  it('leads to nothing of another agent, not even of one that goes by the same name', async () => {
+  it('resolves to nothing of another agent, even one with the same name', async () => {
     const { store } = gateway;
     const begun = await gateway.create(talk({ input: 'a' }));
     const [start] = await store.read(runOf(begun));
@@ -209,7 +209,7 @@ describe('a reference', () => {
     }
   });
 
-  it('leads to nothing of a response that is not stored, also where its run is', async () => {
+  it('resolves to nothing of a response that is not stored, even in its own run', async () => {
     const { asked, request } = await ask();
     const half = await gateway.create({
       ...{ model: 'two', tools: [TOOL], previous_response_id: asked.id, store: false },
@@ -231,7 +231,7 @@ describe('a response that is deleted', () => {
       })
     ).status === 200;
 
-  it('takes the items it was asked with along, also out of the reach of what follows it', async () => {
+  it('deletes its input items too, also for responses that continue it', async () => {
     const one = await gateway.create({ model: 'talk', input: 'a' });
     const two = await gateway.create({ model: 'talk', input: 'b', previous_response_id: one.id });
     const { data } = await gateway.read<Page>(`/${one.id}/input_items`);
@@ -244,7 +244,7 @@ describe('a response that is deleted', () => {
     }
   });
 
-  it('takes what it shows along, and nothing of the responses before and behind it in its run', async () => {
+  it('deletes its own items, and none of the earlier and later responses of its run', async () => {
     const { asked, request } = await ask();
     const half = await gateway.create({
       ...{ model: 'two', tools: [TOOL], previous_response_id: asked.id, input: [answer(request, true)] },
@@ -261,7 +261,7 @@ describe('a response that is deleted', () => {
     expect(await resolves(call?.id, { previous_response_id: done.id })).toBe(false);
   });
 
-  it('is found under no other writing of its id, before and after', async () => {
+  it('is found under no other spelling of its id, before and after', async () => {
     const one = await gateway.create({ model: 'talk', input: 'a' });
     for (const id of [`${one.id}_1`, `${one.id}_01`, `${one.id}_2`]) {
       expect((await gateway.send('GET', `/${id}`)).status).toBe(404);
@@ -270,7 +270,7 @@ describe('a response that is deleted', () => {
     expect((await gateway.get(one.id)).id).toBe(one.id);
   });
 
-  it('while it is in progress is gone at once, and its run ends', async () => {
+  it('while in progress is gone immediately, and its run ends', async () => {
     const response = await gateway.send('POST', '', { model: 'slow', input: 'a', stream: true });
     const reader = response.body?.getReader();
     const first = new TextDecoder().decode((await reader?.read())?.value);

@@ -4,7 +4,7 @@ import { calling, parseStream, type Resource } from '../../support/responses/gat
 import { ServedDesk } from '../../support/server/served-desk.ts';
 
 describe('agentchart serve', () => {
-  it('serves responses of the model of the environment, whatever the request calls it', async () => {
+  it('serves responses of the model of the environment, whichever model the request names', async () => {
     const desk = new Desk([calling('ask'), { text: 'Thanks.' }]);
     const served = await ServedDesk.start(desk, { args: [] });
     const tools = [{ type: 'function', name: 'ask' }];
@@ -44,7 +44,7 @@ describe('agentchart serve', () => {
     expect((await served.stop()).code).toBe(0);
   });
 
-  it('without a model says what is missing', async () => {
+  it('without a model reports the missing setting', async () => {
     const served = await ServedDesk.start(new Desk([]), { args: [] }, {});
     const response = await served.post('/v1/responses', { model: 'gpt-5', input: 'x' });
     expect(response.status).toBe(400);

@@ -44,7 +44,7 @@ function toolsIn({ output }: Resource): unknown[] {
 }
 
 describe('a list of tools', () => {
-  it('is shown once for each label of a conversation; a new server is listed when it comes', async () => {
+  it('is shown once per label of a conversation; a new server is listed when it is first used', async () => {
     const first = await gateway.create({ model: 'say', input: 'go', tools: [DESK] });
     expect(typesOf(first.output)).toEqual(['mcp_list_tools', 'mcp_call', 'message']);
     const second = await gateway.create({
@@ -59,14 +59,14 @@ describe('a list of tools', () => {
     expect(typesOf(third.output)).toEqual(['mcp_list_tools', 'message']);
   });
 
-  it('is not shown again when the client hands it back', async () => {
+  it('is not shown again when the client sends it back', async () => {
     const first = await gateway.create({ model: 'say', input: 'go', tools: [DESK] });
     const input = [{ role: 'user', content: 'go' }, ...first.output, { role: 'user', content: 'on' }];
     const second = await gateway.create({ model: 'say', input, tools: [DESK] });
     expect(typesOf(second.output)).toEqual(['message']);
   });
 
-  it('is streamed empty first, then whole, under one id', async () => {
+  it('is streamed first empty, then complete, under one id', async () => {
     const events = await gateway.stream({ model: 'say', input: 'go', tools: [DESK] });
     const about = events.slice(2, 6);
     expect(typesOf(about)).toEqual([
@@ -89,7 +89,7 @@ describe('a list of tools', () => {
     expect(JSON.stringify(list)).not.toContain('null');
   });
 
-  it('has what is allowed; a filter by what only reads lets through what says so', async () => {
+  it('has the allowed tools; a read-only filter keeps the tools annotated as read-only', async () => {
     const named = await gateway.create({
       model: 'say',
       input: 'go',
@@ -102,7 +102,7 @@ describe('a list of tools', () => {
     expect(toolsIn(await gateway.create({ model: 'say', input: 'go', tools: [other] }))).toEqual(['echo']);
   });
 
-  it('of a server that cannot be reached is empty and says so, and the response goes on', async () => {
+  it('of an unreachable server is empty with an error, and the response continues', async () => {
     const response = await gateway.create({
       ...{ model: 'unknown', input: 'go', tools: [{ ...DESK, server_label: 'gone' }] },
     });
@@ -119,7 +119,7 @@ describe('a list of tools', () => {
 });
 
 describe('a hidden server', () => {
-  it('works and leaves no trace: neither in the response, nor streamed, nor in an error', async () => {
+  it('works without a trace in the response, the stream or an error', async () => {
     const response = await gateway.create({ model: 'vault', input: 'go' });
     expect(typesOf(response.output)).toEqual(['message']);
     expect(JSON.stringify(response)).not.toContain('pid');
@@ -140,7 +140,7 @@ describe('a hidden server', () => {
     expect(refused.message.replace('vault', 'nosuch')).toBe(unknown.message);
   });
 
-  it('gives way to a function of the same name, which stays visible', async () => {
+  it('yields to a function of the same name, which stays visible', async () => {
     const pid = { ...ECHO, name: 'pid' };
     const mine = await gateway.create({ model: 'vault', input: 'go', tools: [pid] });
     expect(mine.output).toMatchObject([{ type: 'function_call', name: 'pid' }]);
@@ -149,8 +149,8 @@ describe('a hidden server', () => {
   });
 });
 
-describe('a call of a server', () => {
-  it('that fails is an item that failed, and the model reads why', async () => {
+describe('a call of a server tool', () => {
+  it('that fails is a failed item, and the model reads why', async () => {
     const events = await gateway.stream({ model: 'broken', input: 'go', tools: [DESK] });
     const response = endOf(events);
     expect(response.output[1]).toMatchObject({ status: 'failed', error: 'disk full', output: null });
@@ -158,7 +158,7 @@ describe('a call of a server', () => {
     expect(response).toMatchObject({ status: 'completed', error: null });
   });
 
-  it('with arguments that are no object is not run, and failed', async () => {
+  it('whose arguments are no object does not run, and is a failed item', async () => {
     const before = gateway.folder.calls().length;
     const response = await gateway.create({ model: 'garbled', input: 'go', tools: [DESK] });
     expect(response.output).toMatchObject([
@@ -198,35 +198,38 @@ describe('a call of a server', () => {
     expect(gateway.folder.calls().filter(name => name === 'die')).toHaveLength(before + 1);
   });
 
-  it.each(['none', 'idempotent'])('with side effect %s is repeated if it breaks off', async sideEffect => {
-    const own = new Gateway(
-      { lost: [calling('die'), { text: 'Known.' }] },
-      {
-        config: folder => ({
-          mcp_servers: {
-            desk: folder.server({ require_approval: 'never', tools: { die: { side_effect: sideEffect } } }),
-          },
-        }),
-      },
-    );
-    const response = await own.create({ model: 'lost', input: 'go', tools: [DESK] });
-    expect(response.status).toBe('completed');
-    expect(response.output.at(-1)).toMatchObject({ content: [{ text: 'Known.' }] });
-    await own.close();
-  });
+  it.each(['none', 'idempotent'])(
+    'with side effect %s is repeated if it is interrupted',
+    async sideEffect => {
+      const own = new Gateway(
+        { lost: [calling('die'), { text: 'Known.' }] },
+        {
+          config: folder => ({
+            mcp_servers: {
+              desk: folder.server({ require_approval: 'never', tools: { die: { side_effect: sideEffect } } }),
+            },
+          }),
+        },
+      );
+      const response = await own.create({ model: 'lost', input: 'go', tools: [DESK] });
+      expect(response.status).toBe('completed');
+      expect(response.output.at(-1)).toMatchObject({ content: [{ text: 'Known.' }] });
+      await own.close();
+    },
+  );
 
-  it('keeps its own name where another server has one of that name', async () => {
+  it('shows the name of its tool although another server has a tool of that name', async () => {
     const tools = [DESK, { ...DESK, server_label: 'other' }];
     const response = await gateway.create({ model: 'twin', input: 'go', tools });
     expect(response.output[2]).toMatchObject({ type: 'mcp_call', server_label: 'other', name: 'echo' });
   });
 
-  it('of a tool that nobody has is not shown', async () => {
+  it('of an unknown tool is not shown', async () => {
     const response = await gateway.create({ model: 'unknown', input: 'go', tools: [DESK] });
     expect(typesOf(response.output)).toEqual(['mcp_list_tools', 'message']);
   });
 
-  it('runs before the functions of the same turn are handed to the client', async () => {
+  it('runs before the client gets the function calls of the same turn', async () => {
     const tools = [DESK, { ...ECHO, name: 'ask' }];
     const response = await gateway.create({ model: 'both', input: 'go', tools });
     expect(typesOf(response.output)).toEqual(['mcp_list_tools', 'mcp_call', 'function_call']);
@@ -253,7 +256,7 @@ describe('a server that a request names', () => {
     expect(await ask({ server_label: 'mine' })).toMatchObject({ code: 'mcp_server_not_found' });
   });
 
-  it('keeps what gives access to it out of the answer and out of the journal', async () => {
+  it('appears without its credentials in the response and in the journal', async () => {
     const tool = {
       ...{ ...DESK, server_label: 'mine', server_url: 'http://127.0.0.1:9/mcp', require_approval: 'never' },
       ...{ authorization: 'sk-very-secret', headers: { 'x-key': 'also-secret' } },
@@ -274,7 +277,7 @@ describe('a configuration', () => {
   const parse = (value: unknown) => gatewayConfigSchema.safeParse(value);
   const transport = { command: 'x' };
 
-  it('is read with its names as the program has them', () => {
+  it('is read with the names of the config file', () => {
     const server = {
       ...transport,
       allowed_tools: ['a'],
@@ -290,7 +293,7 @@ describe('a configuration', () => {
     });
   });
 
-  it('refuses what it does not know, and a hidden server that asks', () => {
+  it('is refused for unknown keys, and for a hidden server with approvals', () => {
     expect(parse({ mcpServers: {} }).success).toBe(false);
     expect(parse({ mcp_servers: { 's s': transport } }).success).toBe(false);
     expect(parse({ mcp_servers: { s: { url: 'ftp://x' } } }).success).toBe(false);
@@ -301,7 +304,7 @@ describe('a configuration', () => {
   });
 });
 
-describe('a result of a server that is too large', () => {
+describe('a server result that is too large', () => {
   it('is shown to the client as the model reads it: the head, the tail and a note', async () => {
     const { output } = await gateway.create({ model: 'large', input: 'go', tools: [DESK] });
     const shown = String(output.find(({ type }) => type === 'mcp_call')?.output);

@@ -4,7 +4,7 @@ import { readSpec } from '../../../server/responses/wire/response-spec.ts';
 import { type Serving, serveRuns } from '../../../server/serve.ts';
 import { calling, endOf, Gateway, parseStream, typesOf } from '../../support/responses/gateway.ts';
 
-/** A gateway whose provider is another one: what goes upstream is what the other has journaled. */
+/** A gateway whose provider is another gateway, whose journal shows the upstream requests. */
 let upstream: Gateway;
 let serving: Serving;
 let gateway: Gateway;
@@ -44,7 +44,7 @@ afterAll(async () => {
   await upstream.close();
 });
 
-/** The bodies upstream got since `before`, oldest first. */
+/** The bodies that upstream received since `before`, oldest first. */
 async function received(before: number): Promise<{ request: JsonObject; input: unknown[] }[]> {
   const runs = (await upstream.store.list()).toReversed().slice(before);
   return await Promise.all(
@@ -63,8 +63,8 @@ async function count(): Promise<number> {
   return (await upstream.store.list()).length;
 }
 
-describe('what a request says reaches the provider', () => {
-  it('instructions, settings, the form of the answer, images', async () => {
+describe('the provider receives', () => {
+  it('instructions, settings, the output format, and images', async () => {
     const before = await count();
     const schema = { type: 'object', properties: { a: { type: 'string' } }, additionalProperties: false };
     const format = { type: 'json_schema', name: 'answer', schema, strict: false };
@@ -92,7 +92,7 @@ describe('what a request says reaches the provider', () => {
     expect(response.text).toMatchObject({ format, verbosity: 'low' });
   });
 
-  it('a forced choice, for the first turn alone', async () => {
+  it('a forced tool choice, for the first turn only', async () => {
     const before = await count();
     const tools = [{ type: 'mcp', server_label: 'desk' }];
     const response = await gateway.create({
@@ -113,7 +113,7 @@ describe('what a request says reaches the provider', () => {
     expect(notes).toEqual(['auto', 'auto']);
   });
 
-  it('a choice of its own for each response of a run', async () => {
+  it('the tool choice of each response of a run', async () => {
     const tools = [ASK];
     const one = await gateway.create({ model: 'openai:calls', input: 'go', tools, tool_choice: 'none' });
     expect(one.output).toMatchObject([{ type: 'message' }]);
@@ -127,7 +127,7 @@ describe('what a request says reaches the provider', () => {
     expect(await count()).toBe(before);
   });
 
-  it('tools that a choice does not allow stay out', async () => {
+  it('only tools that the choice allows', async () => {
     const before = await count();
     const tools = [ASK, { ...ASK, name: 'tell' }];
     const tool_choice = { type: 'allowed_tools', mode: 'auto', tools: [{ type: 'function', name: 'tell' }] };
@@ -137,14 +137,14 @@ describe('what a request says reaches the provider', () => {
   });
 });
 
-it('text is streamed as the provider gives it', async () => {
+it('text is streamed in pieces while the provider streams it', async () => {
   const response = await gateway.send('POST', '', { model: 'openai:slow', input: 'go', stream: true });
   const text = await response.text();
   const deltas = parseStream(text).filter(({ type }) => type === 'response.output_text.delta');
   expect(deltas.length).toBeGreaterThan(2);
 });
 
-it('an error of the provider is told, and its key is not', async () => {
+it('a provider error is reported without the provider key', async () => {
   const events = await gateway.stream({ model: 'openai:nothing-of-that-name', input: 'go' });
   expect(endOf(events)).toMatchObject({ status: 'failed', error: { message: expect.any(String) } });
   expect(JSON.stringify(events)).not.toContain('sk-upstream');

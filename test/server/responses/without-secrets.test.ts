@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { withoutSecrets } from '../../../server/responses/wire/response-spec.ts';
 
-test('a request is kept without anything of a server that may give access', () => {
+test('a request is stored without the credentials of its servers', () => {
   const server = {
     type: 'mcp' as const,
     server_label: 'desk',

@@ -20,7 +20,7 @@ async function serve(): Promise<{ desk: TestApp; port: number }> {
   return { desk, port: serving.port };
 }
 
-/** Sends the head of a request and a part of its body, then breaks the connection off. */
+/** Sends the head of a request and a part of its body, then closes the connection. */
 function breakOff(port: number, path: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1', () => {
@@ -35,7 +35,7 @@ function breakOff(port: number, path: string): Promise<void> {
 }
 
 test.each(['/runs', '/session', '/runs/run_1/approve'])(
-  'a body of %s that breaks off logs one line, without a stack, and nothing is left unhandled',
+  'an aborted body to %s logs one line without a stack and leaves no unhandled rejection',
   async path => {
     const { desk, port } = await serve();
     await breakOff(port, path);

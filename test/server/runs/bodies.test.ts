@@ -61,11 +61,11 @@ function bodiesLike({ examples }: Target): fc.Arbitrary<unknown> {
 }
 
 describe.each(TARGETS)('POST $path', found => {
-  test('takes its examples', () => {
+  test('accepts its examples', () => {
     for (const example of found.examples) expect(found.schema.safeParse(example).success).toBe(true);
   });
 
-  test('gives 400 with the envelope for a body of wrong types, and never 500', async () => {
+  test('returns 400 with the envelope for a body of wrong types, and never 500', async () => {
     const { send, begin } = makeApp();
     const { runId } = await begin();
     const path = found.path.replace('RUN', runId);
@@ -87,11 +87,11 @@ describe.each(TARGETS)('POST $path', found => {
   });
 });
 
-describe('a body that cannot be one', () => {
+describe('an invalid body', () => {
   const bodies: [string, string, Record<string, string>, number, string][] = [
     ['no JSON', '{"input":', {}, 400, 'input-invalid'],
     ['an array', '[]', {}, 400, 'input-invalid'],
-    ['nothing where something is needed', '', {}, 400, 'input-invalid'],
+    ['an empty body', '', {}, 400, 'input-invalid'],
     [
       'a form',
       'input=go',
@@ -101,7 +101,7 @@ describe('a body that cannot be one', () => {
     ],
     ['text', '{"input":"go"}', { 'content-type': 'text/plain' }, 415, 'unsupported-media-type'],
     [
-      'JSON in disguise',
+      'a similar content type',
       '{"input":"go"}',
       { 'content-type': 'application/jsonp' },
       415,
@@ -120,7 +120,7 @@ describe('a body that cannot be one', () => {
     expect(await store.list()).toEqual([]);
   });
 
-  test('bytes that are not UTF-8', async () => {
+  test('not UTF-8', async () => {
     const { app } = makeApp();
     const response = await app.request('http://127.0.0.1:4100/runs', {
       method: 'POST',
@@ -130,7 +130,7 @@ describe('a body that cannot be one', () => {
     expect(await errorOf(response)).toMatchObject({ status: 400, code: 'input-invalid' });
   });
 
-  test('one that never says how long it is, is read no further than the limit', async () => {
+  test('is read no further than the limit if its length is not declared', async () => {
     const { app } = makeApp();
     let sent = 0;
     const body = new ReadableStream({
@@ -150,14 +150,14 @@ describe('a body that cannot be one', () => {
     expect(sent).toBeLessThan(2 * 1024 * 1024);
   });
 
-  test('what was sent is not repeated in the error', async () => {
+  test('is not quoted in the error', async () => {
     const { send } = makeApp();
     const response = await send('POST', '/session', { token: { nested: 'hunter2' } });
     expect(await response.text()).not.toContain('hunter2');
   });
 });
 
-test('nesting is measured outside strings only, and equals that of the value', () => {
+test('measureJson counts nesting outside strings only and matches the parsed value', () => {
   const depthOf = (value: unknown): number =>
     typeof value === 'object' && value !== null ? 1 + Math.max(0, ...Object.values(value).map(depthOf)) : 0;
   fc.assert(

@@ -3,7 +3,7 @@ import { memory } from '../../../stores/memory.ts';
 import { DONE, errorOf, makeApp, REFUND, until } from '../../support/server/runs-app.ts';
 
 describe('a run over HTTP', () => {
-  test('begins with 201, its address and its view, and is driven until it waits', async () => {
+  test('starts with 201, its address and its view, and is driven until it waits', async () => {
     const { send, rest } = makeApp();
     const response = await send('POST', '/runs', { input: 'go' });
     expect(response.status).toBe(201);
@@ -25,7 +25,7 @@ describe('a run over HTTP', () => {
     });
   });
 
-  test('an approved call runs, and the run goes on to its answer without anybody waiting', async () => {
+  test('runs an approved call and continues to its answer while no client waits', async () => {
     const { send, begin, rest } = makeApp();
     const { runId, calls } = await begin();
     const approved = await send('POST', `/runs/${runId}/approve`, {
@@ -40,7 +40,7 @@ describe('a run over HTTP', () => {
     expect(end.settled).toMatchObject({ results: [{ output: { refunded: 1 } }] });
   });
 
-  test('of two who decide at once one is taken, and the other is told who was', async () => {
+  test('accepts one of two simultaneous decisions, and the error for the other names who decided', async () => {
     const { send, begin, store } = makeApp();
     const { runId } = await begin();
     const responses = await Promise.all([
@@ -56,7 +56,7 @@ describe('a run over HTTP', () => {
     });
   });
 
-  test('a rejected call is not run, and the model is told why', async () => {
+  test('does not run a rejected call, and the model reads the reason', async () => {
     const { send, begin, rest } = makeApp();
     const { runId } = await begin();
     expect((await send('POST', `/runs/${runId}/reject`, { callId: 'call_0_0', reason: 'no' })).status).toBe(
@@ -66,7 +66,7 @@ describe('a run over HTTP', () => {
     expect(transcript).toContainEqual(expect.objectContaining({ type: 'tool_result', isError: true }));
   });
 
-  test("a client's call is answered, and one in doubt is resolved", async () => {
+  test('accepts the result of a client call and the resolution of a call in doubt', async () => {
     const turns = [{ toolCalls: [{ name: 'ask_customer' }, { name: 'charge' }] }, DONE];
     const { send, begin, rest } = makeApp({ turns });
     const { runId, calls } = await begin();
@@ -84,7 +84,7 @@ describe('a run over HTTP', () => {
     );
   });
 
-  test('a message supersedes what waits for approval', async () => {
+  test('supersedes calls that wait for approval when it gets a message', async () => {
     const { send, begin, rest } = makeApp();
     const { runId } = await begin();
     expect((await send('POST', `/runs/${runId}/send`, { message: 'never mind', by: 'ada' })).status).toBe(
@@ -93,7 +93,7 @@ describe('a run over HTTP', () => {
     expect(await rest(runId)).toMatchObject({ status: 'finished', answer: 'Done.' });
   });
 
-  test('is paused, let through a step at a time, and let go on', async () => {
+  test('can be paused, advanced a step at a time, and resumed', async () => {
     const { send, begin, rest, store } = makeApp();
     const { runId } = await begin();
     const paused = await send('POST', `/runs/${runId}/pause`, { by: 'ada' });
@@ -114,7 +114,7 @@ describe('a run over HTTP', () => {
     expect((await rest(runId)).status).toBe('finished');
   });
 
-  test('is cancelled, and then takes nothing more', async () => {
+  test('can be cancelled, and then accepts no more commands', async () => {
     const { send, begin } = makeApp();
     const { runId } = await begin();
     const cancelled = await send('POST', `/runs/${runId}/cancel`, { reason: 'enough', by: 'ada' });
@@ -127,7 +127,7 @@ describe('a run over HTTP', () => {
     expect((await send('POST', `/runs/${runId}/resume`)).status).toBe(200);
   });
 
-  test('continues one that has ended, and none that has not', async () => {
+  test('can continue a run that has ended, and no other', async () => {
     const { begin, send } = makeApp({ turns: [DONE, DONE] });
     const { runId } = await begin();
     expect(await begin({ input: 'more', continues: runId })).toMatchObject({
@@ -155,7 +155,7 @@ describe('a run over HTTP', () => {
     expect((await list('')).sort()).toEqual([first.runId, second.runId].sort());
   });
 
-  test('whose approval expires is woken although nobody watches it', async () => {
+  test('whose approval expires is resumed although no client watches it', async () => {
     const { begin, view, store } = makeApp({ turns: [{ toolCalls: [{ name: 'expiring_soon' }] }, DONE] });
     const { runId, status } = await begin();
     expect(status).toBe('waiting');
@@ -167,7 +167,7 @@ describe('a run over HTTP', () => {
   });
 });
 
-describe('what is not known', () => {
+describe('an invalid request', () => {
   test.each([
     ['GET', '/runs/run_absent', undefined, 404, 'run-unknown'],
     ['GET', '/runs/run_absent/events', undefined, 404, 'run-unknown'],
@@ -195,14 +195,14 @@ describe('what is not known', () => {
     expect(await errorOf(await send('POST', `/runs/${runId}/approve`, body))).toMatchObject({ status, code });
   });
 
-  test('an approval after its time is refused as expired or by its call being over', async () => {
+  test('an approval after its deadline is refused as expired or because its call is over', async () => {
     const { begin, send } = makeApp({ turns: [{ toolCalls: [{ name: 'expiring' }] }, DONE] });
     const { runId } = await begin();
     const response = await send('POST', `/runs/${runId}/approve`, { callId: 'call_0_0' });
     expect(response.status).toBe(409);
   });
 
-  test('ids that are no ids are unknown runs, whatever they are made of', async () => {
+  test('malformed ids are unknown runs', async () => {
     const { send } = makeApp();
     for (const id of ['%00', '%ff', '..%2f..', "'%3B--", 'a'.repeat(5_000), '%F0%9F%92%A9', '%'])
       expect((await send('GET', `/runs/${id}`)).status).toBe(404);
@@ -216,12 +216,12 @@ describe('a run whose agent is not served', () => {
     return { ...makeApp({ store, agents: new Map() }), runId };
   }
 
-  test('is read and listed, and says that it cannot be driven here', async () => {
+  test('can be read and listed, and reports that this server cannot drive it', async () => {
     const { view, runId } = await strangersRun();
     expect(await view(runId)).toMatchObject({ status: 'waiting', availableAgent: false });
   });
 
-  test('is not decided on, sent to or resumed', async () => {
+  test('refuses decisions, messages and resumption', async () => {
     const { send, runId, store } = await strangersRun();
     const before = await store.read(runId);
     const bodies = {
@@ -238,7 +238,7 @@ describe('a run whose agent is not served', () => {
     expect(await store.read(runId)).toEqual(before);
   });
 
-  test('is paused and cancelled, and never claimed', async () => {
+  test('can be paused and cancelled, and is never claimed', async () => {
     const { send, runId, view, store } = await strangersRun();
     expect((await send('POST', `/runs/${runId}/pause`)).status).toBe(200);
     expect((await send('POST', `/runs/${runId}/cancel`, { by: 'ada' })).status).toBe(200);
@@ -247,7 +247,7 @@ describe('a run whose agent is not served', () => {
     expect(claims).toHaveLength(1);
   });
 
-  test('begins nowhere: a server without agents says how to give it one', async () => {
+  test('cannot be started: the error of a server without agents says how to add one', async () => {
     const { send } = await strangersRun();
     const error = await errorOf(await send('POST', '/runs', { input: 'go' }));
     expect(error).toMatchObject({ status: 503, code: 'model-missing' });
@@ -255,7 +255,7 @@ describe('a run whose agent is not served', () => {
   });
 });
 
-test('text filters hold for the transcript and the answer that readers get', async () => {
+test('text filters apply to the transcript and the answer that clients get', async () => {
   const hush = () => ({ push: (text: string) => text.replaceAll('secret', '******'), end: () => '' });
   const { begin } = makeApp({ turns: [{ text: 'the secret' }], agent: { textFilters: [hush] } });
   const view = await begin();
@@ -263,14 +263,14 @@ test('text filters hold for the transcript and the answer that readers get', asy
   expect(JSON.stringify(view)).not.toContain('secret');
 });
 
-test('agents are listed with their models and tools', async () => {
+test('the agent list has models and tools', async () => {
   const { send } = makeApp();
   expect(await (await send('GET', '/agents')).json()).toEqual({
     agents: [{ name: 'desk', models: [{ provider: 'scripted', model: expect.any(String) }], tools: 5 }],
   });
 });
 
-test('a store that fails is 503 for the caller and does not end the server', async () => {
+test('a failing store is a 503 for the client and does not end the server', async () => {
   const { begin, send, store } = makeApp({ turns: [REFUND] });
   const { runId } = await begin();
   await store.close();
@@ -284,7 +284,7 @@ test('a store that fails is 503 for the caller and does not end the server', asy
 describe('several commands in one request', () => {
   const TWO = { toolCalls: [...(REFUND.toolCalls ?? []), ...(REFUND.toolCalls ?? [])] };
 
-  test('are taken together, and the run goes on', async () => {
+  test('are applied together, and the run continues', async () => {
     const { send, begin, rest, store } = makeApp({ turns: [TWO, DONE] });
     const { runId } = await begin();
     const response = await send('POST', `/runs/${runId}/commands`, [
@@ -297,7 +297,7 @@ describe('several commands in one request', () => {
     expect(decided[1]?.seq).toBe((decided[0]?.seq ?? 0) + 1);
   });
 
-  test('are none taken when one is refused, and the answer says which', async () => {
+  test('are all refused when one is refused, and the error names it', async () => {
     const { send, begin, store } = makeApp({ turns: [TWO, DONE] });
     const { runId } = await begin();
     const before = (await store.read(runId)).length;
@@ -311,7 +311,7 @@ describe('several commands in one request', () => {
     expect(await store.read(runId)).toHaveLength(before);
   });
 
-  test('are bounded in number and of known types', async () => {
+  test('are limited in number and to known types', async () => {
     const { send, begin } = makeApp({ turns: [TWO, DONE] });
     const { runId } = await begin();
     const many = Array.from({ length: 101 }, () => ({ type: 'pause' }));

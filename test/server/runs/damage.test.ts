@@ -4,12 +4,12 @@ import { sqlite } from '../../../stores/sqlite.ts';
 import { errorOf, makeApp, until } from '../../support/server/runs-app.ts';
 import { makeFile } from '../../support/stores/make-file.ts';
 
-/** An app over a file with two runs that rest; `damage` is done to the second behind its back. */
+/** An app over a file with two resting runs. `damage` changes the second run directly in the file. */
 async function makeDamaged(damage: string) {
   const file = makeFile();
   const app = makeApp({ store: sqlite(file) });
   const [whole, damaged] = [await app.begin(), await app.begin()];
-  // Until it lets go of a run, the app goes on with what it holds of it.
+  // The app uses its cached state of a run until it releases the run.
   await until(async () => ((await app.store.get(damaged.runId))?.owner === undefined ? true : undefined));
   const db = new DatabaseSync(file);
   db.prepare(damage).run(damaged.runId);
@@ -17,7 +17,7 @@ async function makeDamaged(damage: string) {
   return { ...app, whole: whole.runId, damaged: damaged.runId };
 }
 
-test('a run whose record makes no sense is told of beside the list of the others, and is not picked up', async () => {
+test('a run with an invalid record is listed apart from the other runs, and is not picked up', async () => {
   const { app, send, log, view, whole, damaged } = await makeDamaged(
     `UPDATE runs SET owner = '{', lease_until = 1 WHERE run_id = ?`,
   );
@@ -32,7 +32,7 @@ test('a run whose record makes no sense is told of beside the list of the others
   await until(() => log.find(line => line.includes(damaged)));
 });
 
-test('a run whose journal is damaged is refused by run and entry, and the others go on', async () => {
+test('a run with a damaged journal is refused with its id and entry, and the others continue', async () => {
   const { send, rest, whole, damaged } = await makeDamaged(
     `UPDATE appends SET json = replace(json, '4200', '9200')
       WHERE run = (SELECT run FROM runs WHERE run_id = ?)`,

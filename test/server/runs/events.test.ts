@@ -59,7 +59,7 @@ class Reader {
   }
 }
 
-/** What a reader knows of the text of a turn that runs. */
+/** The text of a running turn as far as a reader knows it. */
 function textOf(events: readonly SentEvent[]): string {
   let text = '';
   for (const { event, data } of events) {
@@ -74,7 +74,7 @@ async function start(test: TestApp): Promise<string> {
 }
 
 describe('the events of a run', () => {
-  test('are its journal, each entry once and in order, then the end', async () => {
+  test('are its journal entries, each once and in order, then the end', async () => {
     const desk = makeApp({ turns: [DONE] });
     const { runId, seq } = await desk.begin();
     const response = await desk.send('GET', `/runs/${runId}/events`);
@@ -88,7 +88,7 @@ describe('the events of a run', () => {
     );
   });
 
-  test('begin with the text so far for who comes in the middle of a turn', async () => {
+  test('begin with the text so far for a client that connects in the middle of a turn', async () => {
     const model = new PacedModel(['Hel', 'lo', 'gate', ', world']);
     const desk = makeApp({ model });
     const runId = await start(desk);
@@ -105,7 +105,7 @@ describe('the events of a run', () => {
     expect(late[0]).toMatchObject({ id: '1' });
   });
 
-  test('are the same for two who watch, and for one that comes back in the middle of a turn', async () => {
+  test('are the same for two clients, and for one that reconnects in the middle of a turn', async () => {
     const model = new PacedModel(['Hel', 'lo', 'gate', ', world']);
     const desk = makeApp({ model });
     const runId = await start(desk);
@@ -127,7 +127,7 @@ describe('the events of a run', () => {
     expect(back.events.at(-1)).toEqual(one.events.at(-1));
   });
 
-  test('show what was decided and why beside the journal', async () => {
+  test('show decisions and reasons next to the journal', async () => {
     const desk = makeApp();
     const { runId } = await desk.begin();
     const reader = await Reader.open(desk, `/runs/${runId}/events`);
@@ -144,7 +144,7 @@ describe('the events of a run', () => {
     ['the Last-Event-ID header', '', { 'last-event-id': '3' }],
     ['?after', '?after=3', {}],
     ['the header rather than ?after', '?after=1', { 'last-event-id': '3' }],
-  ])('go on behind %s', async (_, query, headers) => {
+  ])('continue after %s', async (_, query, headers) => {
     const desk = makeApp({ turns: [DONE] });
     const { runId, seq } = await desk.begin();
     const events = await (await Reader.open(desk, `/runs/${runId}/events${query}`, headers)).readToEnd();
@@ -152,20 +152,23 @@ describe('the events of a run', () => {
     expect(events.at(-1)?.event).toBe('end');
   });
 
-  test.each(['x', '-1', '1.5', '99999999999999999999'])('refuse a place like "%s"', async place => {
-    const desk = makeApp();
-    const { runId } = await desk.begin();
-    for (const [path, headers] of [
-      [`/runs/${runId}/events?after=${place}`, {}],
-      [`/runs/${runId}/events`, { 'last-event-id': place }],
-    ] as const)
-      expect(await errorOf(await desk.send('GET', path, undefined, headers))).toMatchObject({
-        status: 400,
-        code: 'input-invalid',
-      });
-  });
+  test.each(['x', '-1', '1.5', '99999999999999999999'])(
+    'are refused for the invalid position "%s"',
+    async place => {
+      const desk = makeApp();
+      const { runId } = await desk.begin();
+      for (const [path, headers] of [
+        [`/runs/${runId}/events?after=${place}`, {}],
+        [`/runs/${runId}/events`, { 'last-event-id': place }],
+      ] as const)
+        expect(await errorOf(await desk.send('GET', path, undefined, headers))).toMatchObject({
+          status: 400,
+          code: 'input-invalid',
+        });
+    },
+  );
 
-  test('stay open while the run rests, and are kept alive', async () => {
+  test('stay open while the run rests, with keep-alives', async () => {
     const desk = makeApp({ streamBounds: { keepAliveMs: 10 } });
     const { runId, seq } = await desk.begin();
     const reader = await Reader.open(desk, `/runs/${runId}/events`);
@@ -175,7 +178,7 @@ describe('the events of a run', () => {
     await reader.leave();
   });
 
-  test('that another server on the same store makes are seen soon', async () => {
+  test('caused by another server on the same store arrive soon', async () => {
     const store = memory();
     const [desk, other] = [makeApp({ store }), makeApp({ store })];
     const { runId } = await desk.begin();
@@ -189,7 +192,7 @@ describe('the events of a run', () => {
     expect(idsOf(events)).toEqual(countTo((await store.get(runId))?.seq ?? 0));
   });
 
-  test('end with their server, and the run does not', async () => {
+  test('end with their server, while the run continues', async () => {
     const model = new PacedModel(['Hello', 'gate', '.']);
     const desk = makeApp({ model });
     const runId = await start(desk);
@@ -207,8 +210,8 @@ describe('the events of a run', () => {
   });
 });
 
-describe('a reader that leaves', () => {
-  test('does not stop the run, and leaves nothing in hand', async () => {
+describe('a client that disconnects', () => {
+  test('does not stop the run, and leaves no resources behind', async () => {
     const model = new PacedModel(['Hello', 'gate', '.']);
     const desk = makeApp({ model });
     const runId = await start(desk);
@@ -221,7 +224,7 @@ describe('a reader that leaves', () => {
     await until(() => (desk.app.countHeld() === 0 ? true : undefined));
   });
 
-  test('of a run that rests frees it', async () => {
+  test('from a resting run releases it', async () => {
     const desk = makeApp();
     const { runId } = await desk.begin();
     const reader = await Reader.open(desk, `/runs/${runId}/events`);
@@ -231,7 +234,7 @@ describe('a reader that leaves', () => {
     await until(() => (desk.app.countHeld() === 0 ? true : undefined));
   });
 
-  test('before it reads, or that only asks for the head, holds nothing', async () => {
+  test('before it reads, or that only sends HEAD, holds nothing', async () => {
     const desk = makeApp();
     const { runId } = await desk.begin();
     await until(() => (desk.app.countHeld() === 0 ? true : undefined));
@@ -241,11 +244,11 @@ describe('a reader that leaves', () => {
   });
 });
 
-describe('a reader that is slow', () => {
+describe('a slow client', () => {
   const CHUNK = 'x'.repeat(1_000);
   const flood = () => new PacedModel(['begin ', 'gate', ...Array.from({ length: 3_000 }, () => CHUNK)]);
 
-  test('misses deltas and no entry, is sent the text so far instead, and costs no more than its bound', async () => {
+  test('misses deltas but no entry, gets the text so far instead, and buffers no more than its bound', async () => {
     const model = flood();
     const desk = makeApp({ model, streamBounds: { waiting: 20_000, missed: 1e9 } });
     const runId = await start(desk);
@@ -264,7 +267,7 @@ describe('a reader that is slow', () => {
     expect(slow.text.length - seen).toBeLessThan(2 * JSON.stringify(completed).length + 40_000);
   });
 
-  test('and reads again in the middle of the turn has the whole text', async () => {
+  test('that reads again in the middle of the turn has the complete text', async () => {
     const chunks = Array.from({ length: 200 }, (_, index) => `${index} `.padEnd(1_000, '.'));
     const model = new PacedModel([...chunks.slice(0, 100), 'gate', ...chunks.slice(100)]);
     const desk = makeApp({ model, streamBounds: { waiting: 10_000, missed: 1e9 } });
@@ -280,7 +283,7 @@ describe('a reader that is slow', () => {
     expect(idsOf(events)).toEqual(countTo((await desk.store.get(runId))?.seq ?? 0));
   });
 
-  test('beyond the larger bound is disconnected, and the run goes on', async () => {
+  test('is disconnected beyond the larger bound, and the run continues', async () => {
     const model = flood();
     const desk = makeApp({ model, streamBounds: { waiting: 10_000, missed: 100_000 } });
     const runId = await start(desk);
@@ -297,7 +300,7 @@ describe('a reader that is slow', () => {
     await until(() => (desk.app.countHeld() === 0 ? true : undefined));
   });
 
-  test('gets a long journal whole, in parts no larger than its bound', async () => {
+  test('gets a long journal completely, in parts no larger than its bound', async () => {
     const desk = makeApp({ turns: [REFUND, DONE], streamBounds: { waiting: 2_000 } });
     const { runId } = await desk.begin();
     for (let count = 0; count < 60; count += 1) {

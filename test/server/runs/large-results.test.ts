@@ -33,7 +33,7 @@ test('a run and its events show the head, the tail and the digest of a large res
 });
 
 test.each([4, 7, 1000, 65_536])(
-  'its pages of %s bytes are whole characters, and together the whole',
+  'pages of %s bytes hold complete characters and add up to the full result',
   async limit => {
     const rows = limit < 100 ? 'é漢👩'.repeat(1200) : WHOLE.rows;
     const { send, path } = await finish({ rows });
@@ -51,7 +51,7 @@ test.each([4, 7, 1000, 65_536])(
   },
 );
 
-test('a page is bounded, and one that makes no sense is refused', async () => {
+test('the page size is limited, and an invalid page is refused', async () => {
   const { send, path } = await finish();
   for (const query of ['limit=0', 'limit=3', 'limit=1048577', 'offset=-1', 'offset=x', 'limit=1e9']) {
     expect((await send('GET', `${path}?${query}`)).status).toBe(400);
@@ -61,7 +61,7 @@ test('a page is bounded, and one that makes no sense is refused', async () => {
   expect(behind.next).toBeUndefined();
 });
 
-test('it is downloaded whole, as text, and no browser takes it for anything else', async () => {
+test('the full result is downloaded as text, and no browser treats it as anything else', async () => {
   const { send, path } = await finish();
   const response = await send('GET', `${path}/download`);
   expect(response.headers.get('content-type')).toBe('text/plain; charset=utf-8');
@@ -78,7 +78,7 @@ test('a result that is not large is read the same way', async () => {
   expect(await (await send('GET', `${path}/download`)).text()).toBe('{"paid":1}');
 });
 
-test('a run, a call or a whole that is not there is named', async () => {
+test('the error names an unknown run, call or result', async () => {
   const { send, store, runId, path } = await finish();
   expect(await errorOf(await send('GET', '/runs/none/results/call_0_0'))).toMatchObject({
     status: 404,

@@ -11,7 +11,7 @@ import { countTo, DONE, idsOf, makeApp, parseEvents, type TestApp } from '../../
 
 const ENTRIES = 50_000;
 
-/** What a store was asked for of journals. */
+/** The journal reads that a store served. */
 type Counted = { store: Store; entries: number; largest: number; reads: number };
 
 function countReads(inner: Store): Counted {
@@ -31,7 +31,7 @@ function resetCount(counted: Counted): void {
   Object.assign(counted, { entries: 0, largest: 0, reads: 0 });
 }
 
-/** A finished run with a journal of this length: notes behind its end. */
+/** A finished run with a journal of this length: notes after its end. */
 async function lengthen(store: Store, runId: string, length: number): Promise<void> {
   const at = systemHost.now();
   let seq = (await store.get(runId))?.seq ?? 0;
@@ -68,18 +68,18 @@ describe(`a journal of ${ENTRIES.toLocaleString('en')} entries`, () => {
     await lengthen(counted.store, runId, ENTRIES);
   });
 
-  test('is read once for a reader of its events, by pages, and each entry is sent', async () => {
+  test('is read once, in pages, for a client of its events, and each entry is sent', async () => {
     resetCount(counted);
     const events = parseEvents(await readStream(await desk.send('GET', `/runs/${runId}/events`)));
     expect(idsOf(events)).toEqual(countTo(ENTRIES));
     expect(events.at(-1)?.event).toBe('end');
-    // Once to fold the run, once to send it.
+    // One read folds the run, one sends it.
     expect(counted.entries).toBeLessThan(2.05 * ENTRIES);
     expect(counted.largest).toBeLessThanOrEqual(256);
     expect(counted.reads).toBeLessThan((3 * ENTRIES) / 256);
   });
 
-  test('is read by pages for its view, for run.events() and for the fold', async () => {
+  test('is read in pages for its view, for run.events() and for the fold', async () => {
     const opened = await createAgent({ name: 'desk', store: counted.store }).open(runId);
     const reads: [string, () => Promise<unknown>][] = [
       ['view', () => desk.view(runId)],
@@ -109,14 +109,14 @@ describe(`a journal of ${ENTRIES.toLocaleString('en')} entries`, () => {
   });
 });
 
-test('a lease is renewed while five readers read 50,000 entries', async () => {
+test('a lease is renewed while five clients read 50,000 entries', async () => {
   const leaseMs = 1_000;
   const counted = countReads(memory());
   const renew = counted.store.renew.bind(counted.store);
   let isReading = false;
   let renewals = 0;
   let refused = 0;
-  // Time passes by pages read: 20 ms each, so that a lease holds for 50 of the 1,000.
+  // Time advances 20 ms per page read, so a lease lasts for 50 of the 1,000 pages.
   let clock = systemHost.now();
   const host = { ...systemHost, leaseMs, now: () => clock, monotonic: () => clock };
   const timers = new Set<{ at: number; fire: () => void }>();

@@ -12,7 +12,7 @@ function objectAt(value: unknown, ...path: string[]): JsonObject {
 const { app, send } = makeApp();
 const document: unknown = await (await send('GET', '/openapi.json')).json();
 
-test('the description has every route of the API, and no other', () => {
+test('the description has exactly the routes of the API', () => {
   const described = Object.entries(objectAt(document, 'paths')).flatMap(([path, operations]) =>
     Object.keys(objectAt(operations)).map(method => `${method.toUpperCase()} ${path}`),
   );
@@ -22,7 +22,7 @@ test('the description has every route of the API, and no other', () => {
   expect(described.sort()).toEqual([...new Set(routed)].sort());
 });
 
-test('every command says what its body is, from the schema that checks it', () => {
+test('every command has a body schema: the one that validates it', () => {
   const approve = objectAt(document, 'paths', '/runs/{id}/approve', 'post', 'requestBody');
   const schema = objectAt(approve, 'content', 'application/json', 'schema');
   expect(approve.required).toBe(true);
@@ -34,7 +34,7 @@ test('every command says what its body is, from the schema that checks it', () =
   });
 });
 
-test('every reference leads somewhere', () => {
+test('every reference resolves', () => {
   const references = [...JSON.stringify(document).matchAll(/"\$ref":"#\/([^"]+)"/g)].map(
     ([, path]) => path ?? '',
   );

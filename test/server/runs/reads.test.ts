@@ -3,7 +3,7 @@ import { memory } from '../../../stores/memory.ts';
 import { watchStore } from '../../support/engine/watched-store.ts';
 import { DONE, makeApp, REFUND, type TestApp, until } from '../../support/server/runs-app.ts';
 
-/** An app whose store writes down what it is asked for, and how many entries it gave. */
+/** An app whose store records its calls and how many entries it returned. */
 function makeWatched(): TestApp & { asked: string[]; read: () => number } {
   const asked: string[] = [];
   let entries = 0;
@@ -22,7 +22,7 @@ function makeWatched(): TestApp & { asked: string[]; read: () => number } {
   return { ...makeApp({ turns: [REFUND, DONE], store: watched }), asked, read: () => entries };
 }
 
-/** A run at rest that nobody holds. */
+/** A resting run that no process holds. */
 async function restOne(desk: ReturnType<typeof makeWatched>) {
   const { runId, seq } = await desk.begin();
   await until(() => (desk.app.countHeld() === 0 ? true : undefined));
@@ -33,7 +33,7 @@ async function restOne(desk: ReturnType<typeof makeWatched>) {
 
 const approval = { callId: 'call_0_0', by: 'ada' };
 
-test('a decision reads the journal once before it is durable, and folds it once in all', async () => {
+test('a decision reads the journal once before it is durable, and folds it once overall', async () => {
   const desk = makeWatched();
   const { runId, seq, countRead } = await restOne(desk);
   let readBefore = 0;
@@ -51,7 +51,7 @@ test('a decision reads the journal once before it is durable, and folds it once 
   expect((await desk.rest(runId)).answer).toBe('Done.');
 });
 
-test('a decision about a run that is watched reads nothing before it is durable', async () => {
+test('a decision about a watched run reads nothing before it is durable', async () => {
   const desk = makeWatched();
   const { runId } = await restOne(desk);
   const reader = (await desk.send('GET', `/runs/${runId}/events`)).body?.getReader();

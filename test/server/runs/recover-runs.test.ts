@@ -13,7 +13,7 @@ import { watchStore } from '../../support/engine/watched-store.ts';
 const TOP = 'run_top';
 const NEVER = new Promise<never>(() => {});
 
-/** A lead that asks a manager, who asks a clerk, who pays behind an approval; or a lead that asks the clerk. */
+/** A lead calls a manager, who calls a clerk, who pays after an approval; or a lead calls the clerk directly. */
 function makeLead(store: Store, host: ManualHost, deep: boolean): Agent {
   const clerk = createAgent({
     name: 'clerk',
@@ -33,7 +33,7 @@ function makeLead(store: Store, host: ManualHost, deep: boolean): Agent {
   });
 }
 
-/** The lead's run waits below for an approval; its process has ended. */
+/** The lead's run waits for an approval below it; its process has ended. */
 async function rest(store: Store, deep: boolean) {
   const host = new ManualHost({ name: 'first_' });
   const run = await makeLead(store, host, deep).start('go', { runId: TOP });
@@ -45,8 +45,8 @@ async function rest(store: Store, deep: boolean) {
 }
 
 /**
- * A process that opens the clerk's run alone, approves its call, and dies at its `deathAt`-th point. Gives
- * the point, or `null` when it came to its end first.
+ * A process that opens the clerk's run alone, approves its call, and dies at its `deathAt`-th fault point. Returns
+ * the point, or `null` if it finished first.
  */
 async function approveAndDie(
   store: Store,
@@ -80,7 +80,7 @@ async function approveAndDie(
   return { died: died as FaultPoint | null, now: host.now() };
 }
 
-/** A server that comes later; gives the lead's run after it looked a few times. */
+/** A later server; returns the lead's run after a few polls. */
 async function serve(store: Store, now: number, deep: boolean) {
   const clock = new ManualHost({ now: now + 60_000, name: 'third_' });
   const app = createRunsApp({ store, clock, agents: new Map([['lead', makeLead(store, clock, deep)]]) });
@@ -90,7 +90,7 @@ async function serve(store: Store, now: number, deep: boolean) {
   return await store.get(TOP);
 }
 
-describe('a server that picks runs up', () => {
+describe('a server that recovers runs', () => {
   test.each([
     ['one level', false],
     ['two levels', true],
@@ -129,7 +129,7 @@ describe('a server that picks runs up', () => {
     app.close();
   });
 
-  test('takes a run whose driver died while the server runs, once its lease is over', async () => {
+  test('takes over a run whose driver died while the server runs, once its lease has expired', async () => {
     const store = memory();
     const host = new ManualHost({ name: 'first_' });
     const gate = makeGate<string>();
@@ -149,7 +149,7 @@ describe('a server that picks runs up', () => {
     app.close();
   });
 
-  test('drives a run that fails to be driven after waits that double, and logs why', async () => {
+  test('retries a run that cannot be driven after doubling waits, and logs the reason', async () => {
     const store = memory();
     const clock = new ManualHost();
     const full = watchStore(store, {
@@ -172,7 +172,7 @@ describe('a server that picks runs up', () => {
   });
 });
 
-/** Another process approves the clerk's call and drives its run to its end, but tells nobody. */
+/** Another process approves the clerk's call and drives its run to its end without notifying anybody. */
 async function untilReleased(store: Store, rested: Awaited<ReturnType<typeof rest>>): Promise<void> {
   for (let at = 1; ; at += 1) {
     const copy = memory();

@@ -5,7 +5,7 @@ import { makeGate } from '../../support/engine/agents.ts';
 import { DONE, errorOf, makeApp } from '../../support/server/runs-app.ts';
 
 describe('DELETE /runs/ID', () => {
-  test('removes a run that rests, and then it is unknown', async () => {
+  test('removes a resting run, which is unknown afterwards', async () => {
     const { send, begin, store } = makeApp();
     const { runId } = await begin();
     const deleted = await send('DELETE', `/runs/${runId}`);
@@ -24,7 +24,7 @@ describe('DELETE /runs/ID', () => {
     expect(await store.list()).toEqual([]);
   });
 
-  test('is 409 while the run is driven, which goes on', async () => {
+  test('returns 409 while the run is driven, and the run continues', async () => {
     const gate = makeGate();
     const wait = tool({ name: 'wait', description: 'Waits.', input: z.object({}), run: () => gate.promise });
     const { send, rest } = makeApp({
@@ -38,7 +38,7 @@ describe('DELETE /runs/ID', () => {
     expect(await rest(runId)).toMatchObject({ status: 'finished', answer: 'Done.' });
   });
 
-  test('is 409 for a run that another continues', async () => {
+  test('returns 409 for a run that another run continues', async () => {
     const { send, begin, store } = makeApp({ turns: [DONE, DONE] });
     const { runId } = await begin();
     await begin({ input: 'more', continues: runId });
@@ -46,7 +46,7 @@ describe('DELETE /runs/ID', () => {
     expect(await store.list()).toHaveLength(2);
   });
 
-  test('asks for the token, as every route that writes', async () => {
+  test('requires the token, as every route that writes', async () => {
     const { send } = makeApp({ token: 'secret' });
     expect((await send('DELETE', '/runs/any')).status).toBe(401);
     const headers = { authorization: 'Bearer secret' };

@@ -8,7 +8,7 @@ const assets = {
   find: (path: string) => (path === '/assets/page.js' ? { body: '1', type: 'text/javascript' } : undefined),
 };
 
-describe('who may ask', () => {
+describe('access checks', () => {
   test.each(['127.0.0.1:4100', 'localhost:4100', 'LOCALHOST', '[::1]:4100', '127.8.9.1'])(
     'a Host of %s is this server',
     async host => {
@@ -23,7 +23,7 @@ describe('who may ask', () => {
     '192.168.0.7:4100',
     '',
     'a b',
-  ])('a Host of "%s" is refused everywhere, even for what needs no token', async host => {
+  ])('a Host of "%s" is refused everywhere, even where no token is needed', async host => {
     for (const path of ['/healthz', '/runs', '/', '/nowhere']) {
       const error = await errorOf(await makeApp({ assets }).send('GET', path, undefined, { host }));
       expect(error).toMatchObject({ status: 403, code: 'forbidden' });
@@ -37,19 +37,19 @@ describe('who may ask', () => {
     'http://localhost:4100',
     '127.0.0.1:4100',
     '',
-  ])('an Origin of "%s" is refused, and nothing is begun', async origin => {
+  ])('an Origin of "%s" is refused, and no run starts', async origin => {
     const { send, store } = makeApp();
     const error = await errorOf(await send('POST', '/runs', { input: 'go' }, { origin }));
     expect(error).toMatchObject({ status: 403, code: 'forbidden' });
     expect(await store.list()).toEqual([]);
   });
 
-  test('its own page may', async () => {
+  test('the server page is an allowed Origin', async () => {
     const response = await makeApp().send('GET', '/runs', undefined, { origin: 'http://127.0.0.1:4100' });
     expect(response.status).toBe(200);
   });
 
-  test('a server on all addresses goes by any address, and by no foreign name', () => {
+  test('a server on all interfaces accepts any address and no foreign name', () => {
     expect(isOwnName('192.168.0.7:4100', '0.0.0.0')).toBe(true);
     expect(isOwnName('[fe80::1]:4100', '::')).toBe(true);
     expect(isOwnName('evil.example:4100', '0.0.0.0')).toBe(false);
@@ -57,7 +57,7 @@ describe('who may ask', () => {
     expect(isOwnName('other.local:4100', 'desk.local')).toBe(false);
   });
 
-  test('only loopback is loopback', () => {
+  test('only loopback addresses are loopback', () => {
     expect(['127.0.0.1', '127.255.0.3', 'localhost', '::1', '[::1]'].every(isLoopback)).toBe(true);
     const others = ['0.0.0.0', '::', '192.168.0.1', '127.0.0.1.evil.example', 'example.com', '', '128.0.0.1'];
     expect(others.some(isLoopback)).toBe(false);
@@ -67,13 +67,13 @@ describe('who may ask', () => {
 describe('with a token', () => {
   const closed = ['/runs', '/agents', '/runs/run_1', '/runs/run_1/events', '/openapi.json', '/nowhere'];
 
-  test.each(closed)('%s asks for it', async path => {
+  test.each(closed)('%s requires it', async path => {
     const response = await makeApp({ token: TOKEN, assets }).send('GET', path);
     expect(response.headers.get('www-authenticate')).toBe('Bearer');
     expect(await errorOf(response)).toMatchObject({ status: 401, code: 'unauthorized' });
   });
 
-  test.each(['wrong', '', `${TOKEN}x`, TOKEN.slice(1), 'Bearer'])('"%s" is not it', async wrong => {
+  test.each(['wrong', '', `${TOKEN}x`, TOKEN.slice(1), 'Bearer'])('"%s" is refused', async wrong => {
     const { send, store } = makeApp({ token: TOKEN });
     const response = await send('POST', '/runs', { input: 'go' }, { authorization: `Bearer ${wrong}` });
     const text = await response.text();
@@ -82,13 +82,13 @@ describe('with a token', () => {
     expect(await store.list()).toEqual([]);
   });
 
-  test('a program that sends it is let in', async () => {
+  test('a program that sends it is authorized', async () => {
     const { send } = makeApp({ token: TOKEN });
     expect((await send('GET', '/runs', undefined, { authorization: `Bearer ${TOKEN}` })).status).toBe(200);
     expect((await send('GET', '/runs', undefined, { authorization: `bearer ${TOKEN}` })).status).toBe(200);
   });
 
-  test('health, the page and its files need none', async () => {
+  test('health, the page and its files do not require it', async () => {
     const { send } = makeApp({ token: TOKEN, assets });
     const html = { accept: 'text/html,*/*' };
     expect((await send('GET', '/healthz')).status).toBe(200);
@@ -100,7 +100,7 @@ describe('with a token', () => {
     expect((await errorOf(await send('GET', '/assets/absent.js'))).code).toBe('not-found');
   });
 
-  test('signing in gives a cookie that scripts and other sites do not get, and that is not the token', async () => {
+  test('signing in sets a cookie that is HttpOnly and SameSite, and that is not the token', async () => {
     const { send } = makeApp({ token: TOKEN });
     const signedIn = await send('POST', '/session', { token: TOKEN });
     expect(signedIn.status).toBe(204);
@@ -113,7 +113,7 @@ describe('with a token', () => {
     expect((await send('GET', '/runs', undefined, { cookie })).status).toBe(401);
   });
 
-  test('a cookie that was made up, or of another server, is none', async () => {
+  test('a forged cookie, or one of another server, is refused', async () => {
     const { send } = makeApp({ token: TOKEN });
     const other = await makeApp({ token: TOKEN }).send('POST', '/session', { token: TOKEN });
     const theirs = other.headers.get('set-cookie')?.split(';')[0] ?? '';
@@ -126,7 +126,7 @@ describe('with a token', () => {
       expect((await send('GET', '/runs', undefined, { cookie })).status).toBe(401);
   });
 
-  test('a wrong bearer is not helped by a good cookie', async () => {
+  test('a wrong bearer token is refused despite a valid cookie', async () => {
     const { send } = makeApp({ token: TOKEN });
     const signedIn = await send('POST', '/session', { token: TOKEN });
     const cookie = signedIn.headers.get('set-cookie')?.split(';')[0] ?? '';
@@ -135,13 +135,13 @@ describe('with a token', () => {
     );
   });
 
-  test.each([{ token: 'guess' }, { token: '' }])('signing in with %j gives no cookie', async body => {
+  test.each([{ token: 'guess' }, { token: '' }])('signing in with %j sets no cookie', async body => {
     const response = await makeApp({ token: TOKEN }).send('POST', '/session', body);
     expect(response.headers.get('set-cookie')).toBeNull();
     expect(await errorOf(response)).toMatchObject({ status: 401, code: 'unauthorized' });
   });
 
-  test('a sign-in that a foreign page posts is refused', async () => {
+  test('a sign-in posted by a foreign page is refused', async () => {
     const { send } = makeApp({ token: TOKEN });
     const response = await send('POST', '/session', { token: TOKEN }, { origin: 'http://evil.example' });
     expect(response.status).toBe(403);
@@ -149,7 +149,7 @@ describe('with a token', () => {
   });
 });
 
-test('every answer carries the security headers, errors, streams and pages too', async () => {
+test('every response has the security headers, also errors, streams and pages', async () => {
   const open = makeApp({ assets });
   const { runId } = await open.begin();
   const responses = [
@@ -173,7 +173,7 @@ test('every answer carries the security headers, errors, streams and pages too',
   }
 });
 
-test('what the server cannot explain is told to its log, and not to the caller', async () => {
+test('an unexpected error goes to the log, and not to the client', async () => {
   const { send, log } = makeApp({
     assets: {
       ...assets,

@@ -9,7 +9,7 @@ import { getAs, ServedDesk, upload, Watcher } from '../../support/server/served-
 const done = { text: 'Done.' };
 
 describe.concurrent('agentchart serve', () => {
-  test('says where it listens, what it serves and from which file, shows its page, and ends with 0', async () => {
+  test('prints its address, agents and database, serves its page, and exits 0', async () => {
     const desk = new Desk([done]);
     const served = await ServedDesk.start(desk);
     expect(served.url).toMatch(/^http:\/\/127\.0\.0\.1:\d{2,5}$/);
@@ -30,7 +30,7 @@ describe.concurrent('agentchart serve', () => {
     expect(ended.stderr).toMatch(/agents +desk\n/);
   });
 
-  test('without --agent serves a plain one on AGENTCHART_MODEL', async () => {
+  test('without --agent serves a default agent on AGENTCHART_MODEL', async () => {
     const served = await ServedDesk.start(new Desk([done]), { args: [] });
     const runId = await served.begin();
     const end = await served.viewOnce(runId, ({ status }) => status === 'finished');
@@ -38,7 +38,7 @@ describe.concurrent('agentchart serve', () => {
     await served.stop();
   });
 
-  test('without an agent and a model shows runs and begins none', async () => {
+  test('without an agent and a model shows runs and starts none', async () => {
     const desk = new Desk([calling(REFUND), done]);
     const { runId } = await desk.begin();
     const served = await ServedDesk.start(desk, { args: [] }, {});
@@ -47,7 +47,7 @@ describe.concurrent('agentchart serve', () => {
     expect((await served.stop()).stderr).toContain('agents   none');
   });
 
-  test('where another listens exits 1 and says what to do', async () => {
+  test('on a port in use exits 1 and says what to do', async () => {
     const desk = new Desk([done]);
     const served = await ServedDesk.start(desk);
     const second = await desk.run(['serve', '--port', String(served.port)], desk.model);
@@ -72,7 +72,7 @@ describe.concurrent('agentchart serve', () => {
     expect(ended.stderr).toContain(expected);
   });
 
-  test('on every address asks for its token, and never prints it', async () => {
+  test('on all interfaces requires its token, and never prints it', async () => {
     const environment = { AGENTCHART_TOKEN: 'hunter2-hunter2' };
     const desk = new Desk([done], environment);
     const served = await ServedDesk.start(desk, { args: ['--agent', AGENT, '--host', '0.0.0.0'] });
@@ -83,7 +83,7 @@ describe.concurrent('agentchart serve', () => {
     expect(ended.stderr + ended.stdout).not.toContain('hunter2');
   });
 
-  test('a body of 100 MB is refused before it is read, however it is sent, and the server goes on', async () => {
+  test('a body of 100 MB is refused before it is read, however it is sent, and the server keeps running', async () => {
     const served = await ServedDesk.start(new Desk([done]));
     const json = { 'content-type': 'application/json' };
     const announced = { ...json, 'content-length': String(100 * 1024 * 1024) };
@@ -93,7 +93,7 @@ describe.concurrent('agentchart serve', () => {
     await served.stop();
   });
 
-  test('is not reached under another name', async () => {
+  test('cannot be reached under another name', async () => {
     const served = await ServedDesk.start(new Desk([done]));
     const answers = await Promise.all(
       ['evil.example', 'a b', 'localhost.evil.example'].map(host => getAs(host, `${served.url}/runs`)),
@@ -104,7 +104,7 @@ describe.concurrent('agentchart serve', () => {
   });
 });
 
-describe.concurrent('a run that is watched', () => {
+describe.concurrent('a run that clients watch', () => {
   test('is followed over a restart of the server without a gap or a repeat', async () => {
     const desk = new Desk([calling(REFUND), done]);
     const first = await ServedDesk.start(desk);
@@ -121,7 +121,7 @@ describe.concurrent('a run that is watched', () => {
     await second.stop();
   });
 
-  test('shows what the command line decided, and who decides second is told', async () => {
+  test('shows decisions of the command line, and the error for a second decision names who decided', async () => {
     const desk = new Desk([calling(REFUND), done]);
     const served = await ServedDesk.start(desk);
     const runId = await served.begin();
@@ -140,7 +140,7 @@ describe.concurrent('a run that is watched', () => {
     await served.stop();
   });
 
-  test('decided on by a client is refused to the command line', async () => {
+  test('cannot be decided by the command line once a client decided it', async () => {
     const desk = new Desk([calling(REFUND), done]);
     const served = await ServedDesk.start(desk);
     const runId = await served.begin();
@@ -171,7 +171,7 @@ describe.concurrent('a run that is watched', () => {
     return { served, socket, closed, received: () => Buffer.concat(chunks).toString() };
   }
 
-  test('by a reader that does not read goes on, and is seen to its end once it reads', async () => {
+  test('continues while a client does not read, who sees it to its end once it reads again', async () => {
     const { served, socket, received } = await finishUnread(100_000);
     await until(() => (received().includes('event: end') ? true : undefined));
     expect(received()).toContain('"type":"turn.completed"');
@@ -179,7 +179,7 @@ describe.concurrent('a run that is watched', () => {
     await served.stop();
   });
 
-  test('by a reader whom too much has passed by goes on, and the reader is disconnected', async () => {
+  test('continues when a client falls too far behind, who is disconnected', async () => {
     const { served, closed, received } = await finishUnread(400_000);
     await closed;
     expect(received()).not.toContain('event: end');
@@ -187,8 +187,8 @@ describe.concurrent('a run that is watched', () => {
   });
 });
 
-describe.concurrent('a server that ends', () => {
-  test('by kill -9 leaves a run that the next one picks up at once', async () => {
+describe.concurrent('a server that exits', () => {
+  test('by kill -9 leaves a run that the next server picks up immediately', async () => {
     const desk = new Desk([calling('crawl'), done]);
     const first = await ServedDesk.start(desk);
     const runId = await first.begin();
@@ -204,7 +204,7 @@ describe.concurrent('a server that ends', () => {
   });
 
   test.each(['wait', 'ignore'])(
-    'by SIGTERM leaves what it drives resumable, with a tool that can %s',
+    'by SIGTERM leaves its runs resumable, with a tool that can %s',
     async tool => {
       const desk = new Desk([calling(tool), done]);
       const first = await ServedDesk.start(desk);
@@ -223,7 +223,7 @@ describe.concurrent('a server that ends', () => {
     },
   );
 
-  test('is ended at once by a second signal', async () => {
+  test('exits immediately on a second signal', async () => {
     const desk = new Desk([calling('ignore'), done]);
     const served = await ServedDesk.start(desk);
     const runId = await served.begin();
@@ -255,7 +255,7 @@ describe.concurrent('a server that ends', () => {
     await served.stop();
   });
 
-  test('with a run that waits until a deadline has it woken by the next one', async () => {
+  test('leaves a run that waits for a deadline to the next server, which resumes it', async () => {
     const desk = new Desk([calling('publish'), done]);
     const args = ['--agent', built('test/support/server/fixtures/brief-approval.ts')];
     const first = await ServedDesk.start(desk, { args });

@@ -17,7 +17,7 @@ function makeServer() {
 }
 
 describe('signing in', () => {
-  test('is slowed after several failures: a second goes by for each further one, however many come at once', async () => {
+  test('slows down after several failures: each further failure waits one second, however many arrive at once', async () => {
     const { host, signIn, answered } = makeServer();
     const all = Array.from({ length: 20 }, () => signIn('guess'));
     await host.idle();
@@ -32,7 +32,7 @@ describe('signing in', () => {
     expect(answered.length).toBe(20);
   });
 
-  test('beyond thirty seconds of waiting is refused at once, and told when to come back', async () => {
+  test('is refused immediately, with retry-after, when it would wait more than thirty seconds', async () => {
     const { host, signIn, answered } = makeServer();
     const all = Array.from({ length: 36 }, () => signIn('guess'));
     await host.idle();
@@ -44,7 +44,7 @@ describe('signing in', () => {
     await host.settle(Promise.all(all));
   });
 
-  test('with the right token waits its turn behind failures, and is let in', async () => {
+  test('with the right token waits in line behind failures, and succeeds', async () => {
     const { host, signIn, answered } = makeServer();
     const guesses = Array.from({ length: 10 }, () => signIn('guess'));
     const mine = signIn(TOKEN);
@@ -56,7 +56,7 @@ describe('signing in', () => {
     await Promise.all(guesses);
   });
 
-  test('is as fast as ever some seconds after the last failure, however many there were', async () => {
+  test('is fast again some seconds after the last failure, however many there were', async () => {
     const { host, signIn } = makeServer();
     const guesses = Array.from({ length: 5_000 }, () => signIn('guess'));
     await host.settle(Promise.all(guesses));
@@ -66,13 +66,13 @@ describe('signing in', () => {
     expect(host.monotonic()).toBe(before);
   });
 
-  test('with the right token costs nothing, however often', async () => {
+  test('with the right token is not slowed, however often', async () => {
     const { signIn, answered } = makeServer();
     for (let times = 0; times < 50; times += 1) await signIn(TOKEN);
     expect(new Set(answered)).toEqual(new Set([204]));
   });
 
-  test('elsewhere is slow for nobody who has signed in, nor for a program with the token', async () => {
+  test('does not delay signed-in clients or programs with the token while failures wait', async () => {
     const { host, send, signIn } = makeServer();
     const cookie = (await signIn(TOKEN)).headers.get('set-cookie')?.split(';')[0] ?? '';
     const guesses = Array.from({ length: 30 }, () => signIn('guess'));

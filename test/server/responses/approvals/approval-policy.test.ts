@@ -29,7 +29,7 @@ describe('whether a call needs approval', () => {
     return needsApproval({ ...own, origin }, server);
   };
 
-  it('is so by default, as at OpenAI, and not so only where somebody says never and nobody says always', () => {
+  it('is the default, as at OpenAI; a call skips approval only if a side says never and no side says always', () => {
     expect(asks(undefined)).toBe(true);
     expect(asks({})).toBe(true);
     expect(asks(undefined, 'never')).toBe(false);
@@ -38,7 +38,7 @@ describe('whether a call needs approval', () => {
     expect(asks({ require_approval: 'always' }, 'never')).toBe(true);
   });
 
-  it('is told by lists of names; an empty filter says nothing', () => {
+  it('follows lists of tool names; an empty filter decides nothing', () => {
     expect(asks(undefined, { never: { tool_names: ['echo'] } })).toBe(false);
     expect(asks(undefined, { never: { tool_names: ['echo'] } }, 'other')).toBe(true);
     expect(
@@ -56,7 +56,7 @@ describe('whether a call needs approval', () => {
     expect(asks(undefined, { never: {} })).toBe(true);
   });
 
-  it('is told by what only reads, where the server says that it does', () => {
+  it('follows the read-only annotation of the server', () => {
     expect(asks(undefined, { never: { read_only: true } })).toBe(true);
     expect(asks(undefined, { never: { read_only: true } }, 'echo', true)).toBe(false);
     expect(asks({ require_approval: 'never' }, { always: { read_only: false } })).toBe(true);

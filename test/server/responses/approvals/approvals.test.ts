@@ -42,7 +42,7 @@ function count(name: string): number {
 }
 
 describe('a call that needs approval', () => {
-  it('is asked for and nothing else: the response is completed, without the call', async () => {
+  it('completes the response with an approval request in place of the call', async () => {
     const before = count('echo');
     const { asked, requests } = await ask();
     expect(asked.status).toBe('completed');
@@ -59,7 +59,7 @@ describe('a call that needs approval', () => {
     expect(count('echo')).toBe(before);
   });
 
-  it('runs once it is approved behind the response, before the model is called again', async () => {
+  it('runs once after the approval, before the model is called again', async () => {
     const { asked, requests } = await ask();
     const events = await gateway.stream({
       ...{ model: 'one', tools: [TOOL], previous_response_id: asked.id },
@@ -90,7 +90,7 @@ describe('a call that needs approval', () => {
     expect(events[2]?.item).toMatchObject({ status: 'in_progress', approval_request_id: requests[0]?.id });
   });
 
-  it('approved twice runs once, and both are told the same', async () => {
+  it('runs once when it is approved twice, and both requests get the same result', async () => {
     const { asked, requests } = await ask();
     const before = count('echo');
     const request = {
@@ -104,7 +104,7 @@ describe('a call that needs approval', () => {
     expect(count('echo')).toBe(before + 1);
   });
 
-  it('is not decided otherwise afterwards', async () => {
+  it('refuses the opposite decision afterwards', async () => {
     const { asked, requests } = await ask();
     const request = { model: 'one', tools: [TOOL], previous_response_id: asked.id };
     await gateway.create({ ...request, input: [answer(requests[0], false, { reason: 'not now' })] });
@@ -114,7 +114,7 @@ describe('a call that needs approval', () => {
     expect(count('echo')).toBe(before);
   });
 
-  it('is not run when it is denied: the model reads the reason', async () => {
+  it('does not run when it is denied: the model reads the reason', async () => {
     const { asked, requests } = await ask();
     const before = count('echo');
     const done = await gateway.create({
@@ -129,7 +129,7 @@ describe('a call that needs approval', () => {
     );
   });
 
-  it('is history in later turns of the conversation', async () => {
+  it('stays in the history of later turns', async () => {
     const { asked, requests } = await ask();
     const tools = [TOOL];
     const approved = await gateway.create({
@@ -148,7 +148,7 @@ describe('a call that needs approval', () => {
     expect(count('echo')).toBe(before);
   });
 
-  it('is superseded by a message that goes on without deciding', async () => {
+  it('is superseded by a message sent without a decision', async () => {
     const { asked } = await ask();
     const before = count('echo');
     const done = await gateway.create({
@@ -158,7 +158,7 @@ describe('a call that needs approval', () => {
     expect(count('echo')).toBe(before);
   });
 
-  it('goes with a message that comes along with the decision', async () => {
+  it('is decided together with a message of the same request', async () => {
     const { asked, requests } = await ask();
     const done = await gateway.create({
       ...{ model: 'one', tools: [TOOL], previous_response_id: asked.id },
@@ -171,7 +171,7 @@ describe('a call that needs approval', () => {
 });
 
 describe('several calls that need approval', () => {
-  it('are asked for together and decided in one request, each in its own way', async () => {
+  it('are requested together and decided separately in one request', async () => {
     const { asked, requests } = await ask('two');
     expect(requests.map(({ name }) => name)).toEqual(['echo', 'pid']);
     const done = await gateway.create({
@@ -181,7 +181,7 @@ describe('several calls that need approval', () => {
     expect(done.output).toMatchObject([{ type: 'mcp_call', name: 'pid' }, { type: 'message' }]);
   });
 
-  it('are asked for again while one of them waits', async () => {
+  it('are requested again while one of them is undecided', async () => {
     const { asked, requests } = await ask('two');
     const half = await gateway.create({
       ...{ model: 'two', tools: [TOOL], previous_response_id: asked.id },
@@ -197,7 +197,7 @@ describe('several calls that need approval', () => {
     expect((await gateway.get(half.id)).output).toEqual(half.output);
   });
 
-  it('wait while those that need none run', async () => {
+  it('wait while the calls that need no approval run', async () => {
     const policy = { ...TOOL, require_approval: { never: { tool_names: ['pid'] } } };
     const asked = await gateway.create({ model: 'free', input: 'go', tools: [policy] });
     expect(asked.output.map(({ type, name }) => name ?? type)).toEqual(['mcp_list_tools', 'pid', 'echo']);
@@ -206,7 +206,7 @@ describe('several calls that need approval', () => {
 });
 
 describe('a decision without previous_response_id', () => {
-  it('goes to the run of the request that is handed back with it', async () => {
+  it('resumes the run of the approval request that the client sends back with it', async () => {
     const { asked, requests } = await ask();
     const input = [USER, ...asked.output, answer(requests[0], true)];
     const done = await gateway.create({ model: 'one', tools: [TOOL], input });
@@ -214,7 +214,7 @@ describe('a decision without previous_response_id', () => {
     expect(done.id).toContain(asked.id);
   });
 
-  it('goes to the run of the request that an item_reference names', async () => {
+  it('resumes the run of the approval request that an item_reference names', async () => {
     const { asked, requests } = await ask();
     const reference = { type: 'item_reference', id: requests[0]?.id ?? '' };
     const done = await gateway.create({
@@ -224,7 +224,7 @@ describe('a decision without previous_response_id', () => {
     expect(done.id).toContain(asked.id);
   });
 
-  it('is history once more is said behind it', async () => {
+  it('is history once later messages follow it', async () => {
     const { asked, requests } = await ask();
     const input = [USER, ...asked.output, answer(requests[0], true)];
     const done = await gateway.create({ model: 'one', tools: [TOOL], input });
@@ -237,7 +237,7 @@ describe('a decision without previous_response_id', () => {
     expect(count('echo')).toBe(before);
   });
 
-  it('is an orphan without the request: refused before anything is streamed', async () => {
+  it('is refused as an orphan without the approval request, before anything is streamed', async () => {
     const { requests } = await ask();
     const input = [USER, answer(requests[0], true)];
     const refused = await gateway.refused({ model: 'one', tools: [TOOL], input, stream: true });
@@ -258,7 +258,7 @@ describe('a decision without previous_response_id', () => {
     expect(made).toMatchObject({ status: 400, code: 'approval_continuation_invalid' });
   });
 
-  it('is refused without the tool it lets run', async () => {
+  it('is refused without the tool that it approves', async () => {
     const { asked, requests } = await ask();
     const refused = await gateway.refused({
       ...{ model: 'one', previous_response_id: asked.id, input: [answer(requests[0], true)] },
@@ -270,7 +270,7 @@ describe('a decision without previous_response_id', () => {
     });
   });
 
-  it('works for a response that is not stored, if the request is handed back', async () => {
+  it('works for a response that is not stored if the client sends the approval request back', async () => {
     const { asked, requests } = await ask('one', { store: false });
     expect((await gateway.send('GET', `/${asked.id}`)).status).toBe(404);
     const orphan = await gateway.refused({
@@ -283,7 +283,7 @@ describe('a decision without previous_response_id', () => {
   });
 });
 
-it('a decision that is sent once more with something new behind its answer is history', async () => {
+it('a decision that is sent again with new items after its result is history', async () => {
   const { asked, requests } = await ask();
   const approved = answer(requests[0], true);
   const known = { model: 'one', tools: [TOOL] };
@@ -296,7 +296,7 @@ it('a decision that is sent once more with something new behind its answer is hi
   expect(count('echo')).toBe(before);
 });
 
-it('a decision on a request of a deleted response is one that was never asked', async () => {
+it('a decision on an approval request of a deleted response is an orphan', async () => {
   const { asked, requests } = await ask();
   await gateway.send('DELETE', `/${asked.id}`);
   const input = [USER, ...asked.output, answer(requests[0], true)];
@@ -304,7 +304,7 @@ it('a decision on a request of a deleted response is one that was never asked', 
   expect(refused).toMatchObject({ status: 400, code: 'approval_continuation_invalid' });
 });
 
-it('calls over the budget are told of beside the requests for those within it', async () => {
+it('calls over the budget are shown as failed calls, next to the approval requests for calls within it', async () => {
   const { asked, requests } = await ask('two', { max_tool_calls: 1 });
   expect(asked).toMatchObject({
     status: 'completed',
@@ -321,7 +321,7 @@ it('calls over the budget are told of beside the requests for those within it', 
   expect(await gateway.get(done.id)).toEqual(done);
 });
 
-it('a decision that was made on the page of the server counts, and the next request tells what it led to', async () => {
+it('a decision made on the server page counts, and the next request shows its result', async () => {
   const { asked, requests } = await ask();
   expect(await gateway.tell(asked, 'approve', { callId: 'call_0_0' })).toBe(200);
   await expect.poll(async () => (await gateway.run(asked)).status).toBe('finished');

@@ -47,7 +47,7 @@ async function typesIn(response: Resource): Promise<RunEvent['type'][]> {
 }
 
 describe('two decisions in one request', () => {
-  it('are one append, so that no crash leaves one of them, or a pause, behind', async () => {
+  it('are one append, so that a crash leaves neither one of them nor a pause behind', async () => {
     const { decide } = await askForBoth();
     const done = await gateway.create(decide([{ role: 'user', content: 'Be quick.' }]));
     expect(done.status).toBe('completed');
@@ -64,7 +64,7 @@ describe('two decisions in one request', () => {
     ]);
   });
 
-  it('do not lift the pause of an operator: the calls run once it is lifted', async () => {
+  it('do not lift the pause of an operator: the calls run once the operator lifts it', async () => {
     const { asked, decide } = await askForBoth();
     expect(await gateway.tell(asked, 'pause', { by: 'operator' })).toBe(200);
     const streamed = gateway.stream(decide());
@@ -80,7 +80,7 @@ describe('two decisions in one request', () => {
     expect(gateway.folder.calls().sort()).toEqual(['echo', 'pid']);
   });
 
-  it('count without one that another person made first', async () => {
+  it('decide the remaining call when another person already decided the first', async () => {
     const { asked, decide } = await askForBoth();
     const run = await gateway.run(asked);
     const [first] = run.calls as { callId: string }[];

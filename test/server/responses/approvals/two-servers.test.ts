@@ -15,7 +15,7 @@ afterEach(async () => {
 const isAsked = (events: readonly RunEvent[]) =>
   events.some(event => event.type === 'run.noted' && JSON.stringify(event.note).includes('"asked"'));
 
-/** The first server asks for approval; while it takes the decision, the second takes another on the same call. */
+/** The first server asks for approval. While it handles the decision, the second server handles another decision on the same call. */
 async function race({ when, first, second }: { when: keyof Watch; first: boolean; second: boolean }) {
   const shared = memory();
   let between: (() => Promise<unknown>) | undefined;
@@ -57,21 +57,24 @@ async function race({ when, first, second }: { when: keyof Watch; first: boolean
 }
 
 describe.each(['beforeAppend', 'afterAppend'] as const)('two servers with one approval (%s)', when => {
-  it.each([true, false])('of opposite verdicts: the second is told that it was decided (%s)', async first => {
-    const { loser, request, again, calls } = await race({ when, first, second: !first });
-    expect(loser.status).toBe(400);
-    expect(await loser.json()).toMatchObject({
-      error: {
-        code: 'approval_already_decided',
-        message: `The approval request ${request?.id} was already ${first ? 'denied' : 'approved'}.`,
-      },
-    });
-    expect(calls).toEqual(first ? [] : ['pid']);
-    expect((await again(!first)).status).toBe(200);
-    expect((await again(first)).status).toBe(400);
-  });
+  it.each([true, false])(
+    'opposite verdicts: the second is refused as already decided (first approves: %s)',
+    async first => {
+      const { loser, request, again, calls } = await race({ when, first, second: !first });
+      expect(loser.status).toBe(400);
+      expect(await loser.json()).toMatchObject({
+        error: {
+          code: 'approval_already_decided',
+          message: `The approval request ${request?.id} was already ${first ? 'denied' : 'approved'}.`,
+        },
+      });
+      expect(calls).toEqual(first ? [] : ['pid']);
+      expect((await again(!first)).status).toBe(200);
+      expect((await again(first)).status).toBe(400);
+    },
+  );
 
-  it.each([true, false])('of the same verdict: both have a response (%s)', async approve => {
+  it.each([true, false])('equal verdicts: both requests succeed (approve: %s)', async approve => {
     const { loser, calls } = await race({ when, first: approve, second: approve });
     expect(loser.status).toBe(200);
     expect(calls).toEqual(approve ? ['pid'] : []);

@@ -6,7 +6,7 @@ import { Desk } from '../../../support/cli/desk.ts';
 import { calling, Folder } from '../../../support/responses/gateway.ts';
 import { ServedDesk } from '../../../support/server/served-desk.ts';
 
-/** Scripts may be used by several runs: which turn is played follows from the transcript. */
+/** Several runs may share a script: the transcript determines the turn. */
 const SAID = [calling('echo', { text: 'hi' }), { text: 'Said.' }, { text: 'You are welcome.' }];
 
 /** The reference server of the Model Context Protocol. */
@@ -57,7 +57,7 @@ afterAll(async () => {
   folder.remove();
 });
 
-/** Runs a client's script to its end; gives what it printed. */
+/** Runs a client's script to its end and returns its output. */
 async function play(script: string) {
   const stdout = await runNode([resolve(`test/support/responses/clients/${script}`)]);
   return JSON.parse(stdout);
@@ -80,7 +80,7 @@ async function runNode(args: readonly string[]): Promise<string> {
   return stdout;
 }
 
-/** The README's lines, as they stand there, but for the address and the names of this test. */
+/** The lines of the README, with the address and the names of this test. */
 function readmeLines(): string {
   const readme = readFileSync('README.md', 'utf8');
   const lines = /```ts\n(const client = new OpenAI[\s\S]*?)```/.exec(readme)?.[1] ?? '';
@@ -96,7 +96,7 @@ it("the README's six lines get an MCP call approved and finished", async () => {
 });
 
 describe('the openai client', () => {
-  it('creates, streams, stores, decides, answers and fails as at OpenAI', async () => {
+  it('creates, streams, stores, approves, answers function calls and fails as at OpenAI', async () => {
     const seen = await openai;
     expect(seen).toMatchObject({
       create: { text: 'Hello there.', status: 'completed', usage: 12 },
@@ -137,7 +137,7 @@ describe('the openai client', () => {
 });
 
 describe('the AI SDK', () => {
-  it('gets an MCP call approved or denied, and goes on with its own history', async () => {
+  it('gets an MCP call approved or denied, and continues with its own history', async () => {
     const seen = await aiSdk;
     expect(seen.approve).toMatchObject({ text: 'Said.', last: 'You are welcome.' });
     expect(seen.approve.asked).toContain('tool-approval-request');
@@ -150,7 +150,7 @@ describe('the AI SDK', () => {
 });
 
 describe('the AI SDK', () => {
-  it('talks over four turns, its history by the ids of items, by value and by both', async () => {
+  it('holds a conversation of four turns, with history by item ids, by value and by both', async () => {
     const { talk } = await aiSdk;
     expect(talk.texts).toEqual(['One.', 'Two.', 'Three.', 'Four.']);
     const reference = 'item_reference';
@@ -162,13 +162,13 @@ describe('the AI SDK', () => {
 });
 
 describe('the Agents SDK', () => {
-  it('gets a hosted MCP call approved or denied, with its own history and behind a response', async () => {
+  it('gets a hosted MCP call approved or denied, with its own history and with previous_response_id', async () => {
     const seen = await agents;
     for (const way of ['approve', 'deny', 'behind', 'stream'])
       expect(seen[way]).toMatchObject({ asked: 'hosted_tool_call', text: 'Said.' });
   });
 
-  it('keeps the items of its conversations session here', async () => {
+  it('stores the items of its conversations session on the server', async () => {
     const { session } = await agents;
     expect(session).toEqual({
       texts: ['You said yes.', 'Now is now.'],
@@ -178,6 +178,6 @@ describe('the Agents SDK', () => {
   });
 });
 
-it('each approved call ran once, and no denied one did', () => {
+it('each approved call ran once, and no denied call ran', () => {
   expect(folder.calls().filter(name => name === 'echo')).toHaveLength(6);
 });
