@@ -11,7 +11,7 @@ import { makeConfig, makeStarted } from './support/machines/builders.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
-/** What each room may import of the others. Imports point one way. */
+/** The layers that each layer may import. Imports go one way. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   protocol: [],
   machines: ['protocol'],
@@ -52,7 +52,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** The only places a package may be imported from: a folder, or a file. */
+/** The only places that may import a package: folders or files. */
 const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   xstate: ['machines/', 'engine/driver/live.ts'],
   '@noble/hashes': ['machines/', 'engine/'],
@@ -71,13 +71,13 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
 
 type Source = { file: string; text: string; imports: string[] };
 
-/** What no source is in: what was built, what was installed, what tests left behind, and pictures. */
+/** Folders without sources: build output, packages, test results and pictures. */
 const NO_SOURCES = ['dist', 'node_modules', 'test-results', 'images'];
 
 const MOST_LINES = 350;
 const MOST_FILES = 16;
 
-/** The sources below a folder, and the golden journals: they are read as sources are. */
+/** The sources below a folder, and the golden journals. */
 function findFiles(folder: string): string[] {
   return readdirSync(join(ROOT, folder), { withFileTypes: true }).flatMap(entry => {
     const path = `${folder}/${entry.name}`;
@@ -96,28 +96,28 @@ function readSources(folder: string): Source[] {
     });
 }
 
-/** What a module names after `from`, in `import(…)` and in a bare `import`; type imports count. */
+/** The modules named after `from`, in `import(…)` and in a bare `import`; type imports count. */
 function findImports(text: string): string[] {
   const statements = text.matchAll(/^(?:import|export)\b(?:[^;'"]*?\bfrom\s*)?\s*'([^']+)'/gm);
   const calls = text.matchAll(/^(?!\s*(?:\/\/|\*)).*\bimport\(\s*'([^']+)'/gm);
   return [...statements, ...calls].flatMap(([, name]) => (name === undefined ? [] : [name]));
 }
 
-const rooms = Object.keys(MAY_IMPORT).filter(room => !room.includes('/'));
-const sources = rooms.flatMap(readSources);
-const files = [...rooms, 'bench', 'examples', 'test'].flatMap(findFiles);
+const layers = Object.keys(MAY_IMPORT).filter(layer => !layer.includes('/'));
+const sources = layers.flatMap(readSources);
+const files = [...layers, 'bench', 'examples', 'test'].flatMap(findFiles);
 
-/** The room that a path is in: the most particular one. */
-function roomOf(path: string): string {
+/** The layer of a path: the longest prefix that is a layer. */
+function layerOf(path: string): string {
   const parts = path.split(/[\\/]/);
   const inner = parts.slice(0, 2).join('/');
   return inner in MAY_IMPORT ? inner : (parts[0] ?? '');
 }
 
-/** The room of ours that an import leads to, or `null` for a package. */
-function targetRoom({ file }: Source, imported: string): string | null {
+/** The layer that an import refers to, or `null` for a package. */
+function targetLayer({ file }: Source, imported: string): string | null {
   if (!imported.startsWith('.')) return null;
-  return roomOf(relative(ROOT, join(ROOT, dirname(file), imported)));
+  return layerOf(relative(ROOT, join(ROOT, dirname(file), imported)));
 }
 
 function packageOf(imported: string): string {
@@ -129,7 +129,7 @@ function packageOf(imported: string): string {
 
 const importsOf = new Map(sources.map(({ file, imports }) => [file, imports]));
 
-/** The files of ours that a file leads to, itself only through others. */
+/** The project files that a file imports, directly or indirectly; includes the file itself only in a cycle. */
 function findReached(file: string, reached = new Set<string>()): Set<string> {
   for (const imported of importsOf.get(file) ?? []) {
     const target = relative(ROOT, join(ROOT, dirname(file), imported)).replaceAll('\\', '/');
@@ -140,21 +140,21 @@ function findReached(file: string, reached = new Set<string>()): Set<string> {
   return reached;
 }
 
-/** Files that lead to each other, together; in the order of the sources. */
-function findCircles(): string[][] {
+/** The import cycles, each as a list of files in source order. */
+function findCycles(): string[][] {
   const reached = new Map(sources.map(({ file }) => [file, findReached(file)]));
   const leads = (from: string, to: string) => reached.get(from)?.has(to) === true;
-  const inCircles = sources.map(({ file }) => file).filter(file => leads(file, file));
-  const circles = new Map<string, string[]>();
-  for (const file of inCircles) {
-    const first = inCircles.find(other => leads(file, other) && leads(other, file)) ?? file;
-    circles.set(first, [...(circles.get(first) ?? []), file]);
+  const inCycles = sources.map(({ file }) => file).filter(file => leads(file, file));
+  const cycles = new Map<string, string[]>();
+  for (const file of inCycles) {
+    const first = inCycles.find(other => leads(file, other) && leads(other, file)) ?? file;
+    cycles.set(first, [...(cycles.get(first) ?? []), file]);
   }
-  return [...circles.values()];
+  return [...cycles.values()];
 }
 
-describe('the house', () => {
-  it('imports are found, whatever their form', () => {
+describe('the architecture', () => {
+  it('finds imports of every form', () => {
     const text = [
       "import { a } from './a.ts';",
       "import type {\n  B,\n} from '../b.ts';",
@@ -169,11 +169,11 @@ describe('the house', () => {
     expect(sources.find(({ file }) => file === 'machines/step.ts')?.imports).toContain('./agent.ts');
   });
 
-  it.each(Object.entries(MAY_IMPORT))('%s/ imports nothing of ours but [%s]', (folder, allowed) => {
-    const own = sources.filter(({ file }) => roomOf(file) === folder);
+  it.each(Object.entries(MAY_IMPORT))('%s/ imports only the layers [%s]', (folder, allowed) => {
+    const own = sources.filter(({ file }) => layerOf(file) === folder);
     const wrong = own.flatMap(source =>
       source.imports.flatMap(imported => {
-        const target = targetRoom(source, imported);
+        const target = targetLayer(source, imported);
         const fits = target === null || target === folder || allowed.includes(target);
         return fits ? [] : [`${source.file} imports ${imported}`];
       }),
@@ -190,28 +190,28 @@ describe('the house', () => {
     expect(wrong).toEqual([]);
   });
 
-  it('zod is imported as a namespace: bundlers can leave out what is not used of it', () => {
+  it('zod is imported as a namespace, so that bundlers can drop its unused parts', () => {
     const named = sources.filter(({ text }) => /^import (type )?\{[^}]*\} from 'zod(\/mini)?'/m.test(text));
     expect(named.map(({ file }) => file)).toEqual([]);
   });
 
-  it('protocol/ takes zod/mini, which loads in a fifth of the time: every import of the package waits for it', () => {
-    const whole = sources.filter(
+  it('protocol/ uses zod/mini, which loads five times faster: every import of the package waits for it', () => {
+    const importers = sources.filter(
       ({ file, imports }) => file.startsWith('protocol/') && imports.includes('zod'),
     );
-    expect(whole.map(({ file }) => file)).toEqual([]);
+    expect(importers.map(({ file }) => file)).toEqual([]);
   });
 
-  it('no file imports itself, by whatever way, types included', () => {
-    expect(findCircles()).toEqual([]);
+  it('no file imports itself, directly or indirectly, types included', () => {
+    expect(findCycles()).toEqual([]);
   });
 
-  it("XState's private vocabulary is only where steps are made and where actions are compiled", () => {
+  it("only modules that make steps or compile actions use XState's private event names", () => {
     const users = sources.filter(({ text }) => /['"`]@?xstate\.\w/.test(text)).map(({ file }) => file);
     expect(users.sort()).toEqual(['machines/compiled/compile-action.ts', 'machines/step.ts']);
   });
 
-  it('the chart is pure: machines/ and protocol/ read no clock, no randomness, no environment and no timer', () => {
+  it('the chart is pure: machines/ and protocol/ use no clock, randomness, environment or timer', () => {
     const impure =
       /\b(Date\.now|new Date|Math\.random|randomUUID|process\.[a-z]|setTimeout|setInterval|fetch\()/;
     const pure = sources.filter(({ file }) => /^(machines|protocol)\//.test(file));
@@ -277,12 +277,12 @@ describe('agentchart/machine in a browser', () => {
     expect(code).not.toMatch(/["'`]node:/);
   });
 
-  it('carries no SDK, no store and no server', () => {
+  it('contains no SDK, store or server', () => {
     const heavy = ['openai', '@anthropic-ai/sdk', '@modelcontextprotocol/client', 'hono', 'commander'];
     expect(imports.filter(path => heavy.includes(packageOf(path)))).toEqual([]);
   });
 
-  it('runs with what browsers have: a machine from the bundle makes an actor that answers', async () => {
+  it('runs with browser APIs only: a machine from the bundle makes an actor that responds', async () => {
     const page = createContext({ ...BROWSER_GLOBALS });
     runInContext(code, page);
     const bundled: Pick<typeof Entry, 'agentMachine' | 'fromAdapter'> = page.entry;

@@ -9,7 +9,7 @@ function bench(...args: string[]) {
   return spawnSync(process.execPath, [MAIN, ...args], { encoding: 'utf8' });
 }
 
-test.each(['--help', '-h'])('%s prints the options and every workload, and measures nothing', option => {
+test.each(['--help', '-h'])('%s prints the options and every workload, and runs no measurement', option => {
   const { status, stdout, stderr } = bench(option);
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   for (const { name } of workloads) expect(stdout).toMatch(new RegExp(`^  ${name} `, 'm'));
@@ -17,7 +17,7 @@ test.each(['--help', '-h'])('%s prints the options and every workload, and measu
   for (const named of ['--only', '--peers', '--json']) expect(stdout).toContain(named);
 });
 
-test('an option that there is not is refused', () => {
+test('an unknown option is refused', () => {
   const { status, stderr } = bench('--nope');
   expect(status).toBe(2);
   expect(stderr).toContain('--nope');

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 
 const read = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 
-test('docs/adding-a-provider.md quotes the files that ship, as they are', () => {
+test('docs/adding-a-provider.md quotes the source files exactly', () => {
   const page = read('docs/adding-a-provider.md');
   const quotes = [...page.matchAll(/`([\w./-]+)`:\n\n```ts\n([\s\S]*?)```/g)];
   expect(quotes.map(([, path]) => path)).toEqual([
@@ -18,7 +18,7 @@ test('docs/adding-a-provider.md quotes the files that ship, as they are', () => 
   expect(read('adapters/cerebras.ts')).toBe(quotes[0]?.[2]);
 });
 
-test('every file that docs/adding-a-provider.md links to is there', () => {
+test('every file that docs/adding-a-provider.md links to exists', () => {
   const links = [...read('docs/adding-a-provider.md').matchAll(/\]\(\.\.\/([\w./-]+)\)/g)];
   expect(links.length).toBeGreaterThan(3);
   for (const [, path = ''] of links) expect(() => read(path), path).not.toThrow();

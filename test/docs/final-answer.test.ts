@@ -48,7 +48,7 @@ function count({ happenings }: Observed, type: RunHappening['type']): string {
   return String(happenings.filter(happening => happening.type === type).length);
 }
 
-/** The texts shown, by turn; in pieces where they came in pieces. */
+/** The texts shown, by turn; as chunks where they arrived in chunks. */
 function shownIn({ happenings }: Observed, type: 'text.delta' | 'reasoning.delta' = 'text.delta') {
   const turns = new Map<number, string[]>();
   for (const happening of happenings) {
@@ -83,7 +83,7 @@ async function describeMode(mode: Mode): Promise<string[]> {
   ];
 }
 
-/** Whether readers are told to forget a text when the model breaks off behind each, the first time. */
+/** Whether readers are asked to discard a text when the model's stream breaks off after it, on the first attempt. */
 async function takesTextBack(mode: Mode): Promise<boolean> {
   const inner = scripted([{ text: ANSWER }]);
   const broken = new Set<string>();
@@ -119,7 +119,7 @@ const rows = page
 
 describe('docs/final-answer.md', () => {
   test.each(MODES.map((mode, index) => ({ mode, index })))(
-    'the column `$mode` is true',
+    'the column `$mode` is correct',
     async ({ mode, index }) => {
       const observed = await describeMode(mode);
       expect(observed.map((cell, row) => [rows[row]?.[0], cell])).toEqual(
@@ -128,7 +128,7 @@ describe('docs/final-answer.md', () => {
     },
   );
 
-  test('the draft is paid for, counted, and not read by the call that answers', async () => {
+  test('the draft is paid for and counted, and the final call does not read it', async () => {
     const { settled, requests, happenings } = await observe('separate');
     expect(settled).toMatchObject({ turns: 3, usage: { inputTokens: 30, outputTokens: 15 } });
     const drafts = happenings.filter(event => event.type === 'turn.completed' && event.text === ANSWER);
@@ -137,14 +137,14 @@ describe('docs/final-answer.md', () => {
     expect(requests[2]?.transcript).toEqual(requests[1]?.transcript);
   });
 
-  test('without a turn left, the closing call of the limit answers, and the run is incomplete', async () => {
+  test('without a turn left, the closing call at the limit answers, and the run is incomplete', async () => {
     const { settled, requests } = await observe('separate', WORK, { limits: { turns: 2 } });
     expect(settled).toMatchObject({ status: 'finished', text: ANSWER, incomplete: { reason: 'turns' } });
     expect(requests.map(({ toolChoice }) => toolChoice)).toEqual(['auto', 'auto', 'none']);
   });
 
   test.each(MODES)(
-    '%s: without streaming the journal is the same, and each text is one piece',
+    '%s: without streaming the journal is the same, and each text is one chunk',
     async mode => {
       const [streamed, whole] = [await observe(mode), await observe(mode, WORK, {}, false)];
       const journal = ({ happenings }: Observed) =>
@@ -155,14 +155,17 @@ describe('docs/final-answer.md', () => {
     },
   );
 
-  test.each(MODES)('%s: the closing call at a limit has tools off, and is shown as it comes', async mode => {
-    const observed = await observe(mode, WORK, { limits: { turns: 1 } });
-    expect(observed.requests.at(-1)?.toolChoice).toBe('none');
-    expect(shownIn(observed).at(-1)?.join('')).toBe(ANSWER);
-    expect(shownIn(observed).at(-1)?.length).toBeGreaterThan(1);
-  });
+  test.each(MODES)(
+    '%s: the closing call at a limit has no tools, and is streamed as it arrives',
+    async mode => {
+      const observed = await observe(mode, WORK, { limits: { turns: 1 } });
+      expect(observed.requests.at(-1)?.toolChoice).toBe('none');
+      expect(shownIn(observed).at(-1)?.join('')).toBe(ANSWER);
+      expect(shownIn(observed).at(-1)?.length).toBeGreaterThan(1);
+    },
+  );
 
-  test.each(MODES)('%s: what a finisher changes is in the settled text, not in the stream', async mode => {
+  test.each(MODES)('%s: changes by a finisher are in the settled text, not in the stream', async mode => {
     const observed = await observe(mode, WORK, { finishers: [() => ({ text: 'Checked.' })] });
     expect(observed.settled).toMatchObject({ text: 'Checked.' });
     expect(shownIn(observed).at(-1)?.join('')).toBe(ANSWER);

@@ -6,7 +6,7 @@ import { insertProviderTable, providerTable } from '../support/docs/provider-tab
 const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
 
 describe('the table of providers in the README', () => {
-  test('is what the adapters declare, as `npm run docs` writes it', async () => {
+  test('matches the declarations of the adapters, as `npm run docs` writes it', async () => {
     expect(readme).toBe(await insertProviderTable(readme));
   });
 
@@ -17,7 +17,7 @@ describe('the table of providers in the README', () => {
     }
   });
 
-  test('names the variables the adapters read, and leaves the environment as it was', async () => {
+  test('names the variables that the adapters read, and leaves the environment unchanged', async () => {
     const before = process.env;
     const rows = (await providerTable()).split('\n');
     expect(process.env).toBe(before);

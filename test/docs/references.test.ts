@@ -14,7 +14,7 @@ const DOCUMENTS = [
     .map(name => `docs/${name.replaceAll('\\', '/')}`),
 ];
 
-/** The ids that GitHub gives the headings of a document. */
+/** The anchors that GitHub gives the headings of a document. */
 function anchorsOf(path: string): string[] {
   const prose = read(path).replace(/^```[\s\S]*?^```/gm, '');
   return [...prose.matchAll(/^#+ (.+)$/gm)].map(([, title = '']) =>
@@ -26,7 +26,7 @@ function anchorsOf(path: string): string[] {
 }
 
 describe.each(DOCUMENTS)('%s', document => {
-  test('every relative link leads to a file or a heading that exists', () => {
+  test('every relative link resolves to a file or heading', () => {
     const links = [...read(document).matchAll(/\]\((?!https?:)([^)\s]+)\)|(?:src|srcset)="([^"]+)"/g)];
     const broken = links
       .map(([, link, source]) => link ?? source ?? '')
@@ -39,7 +39,7 @@ describe.each(DOCUMENTS)('%s', document => {
     expect(broken).toEqual([]);
   });
 
-  test('every source file and folder that is named in backticks exists', () => {
+  test('every source file and folder named in backticks exists', () => {
     const named = [...read(document).matchAll(/`((?:[\w.-]+\/)+(?:[\w.-]+\.(?:ts|json|md))?)`/g)];
     const missing = named
       .map(([, path = '']) => path)
@@ -51,7 +51,7 @@ describe.each(DOCUMENTS)('%s', document => {
   });
 });
 
-test('each step of the ways through the code names a function of its file', () => {
+test('each step of the walks through the code names a function of its file', () => {
   const steps = [...read('ARCHITECTURE.md').matchAll(/^\| \d+ \| `([\w./-]+)` \| `(\w+)` \|/gm)];
   expect(steps.length).toBeGreaterThan(40);
   const missing = steps

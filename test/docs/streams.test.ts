@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { afterEach, expect, test, vi } from 'vitest';
 
-/** The examples of docs/streams.md are files of their own, so that they are type-checked as well as run. */
+/** The examples of docs/streams.md are separate files, so that they are type-checked and run. */
 const EXAMPLES = ['classify', 'calls', 'watch', 'own'];
 
 afterEach(() => {
@@ -26,13 +26,13 @@ async function printedBy(name: string): Promise<unknown[]> {
   return printed;
 }
 
-test('docs/streams.md shows the examples that are run here, and no others', () => {
+test('docs/streams.md shows exactly the examples that run here', () => {
   const page = readFileSync(new URL('../../docs/streams.md', import.meta.url), 'utf8');
   const shown = [...page.matchAll(/```ts\n([\s\S]*?)```/g)].map(match => match[1]);
   expect(shown).toEqual(EXAMPLES.map(readExample));
 });
 
-test('the examples give what docs/streams.md says', async () => {
+test('the examples produce the output in docs/streams.md', async () => {
   expect(await printedBy('classify')).toEqual(['lookup_order', { orderId: 'A-1001' }, 'tool_calls']);
   expect(await printedBy('calls')).toEqual([false, 'lookup_order', true, 'lookup_order']);
   const watched = await printedBy('watch');

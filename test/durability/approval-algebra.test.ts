@@ -3,8 +3,8 @@ import { digestCall } from '../../engine/journal/digest.ts';
 import { HOUR, later, makeDesk, openIds, PAYS } from '../support/durability/approval-desk.ts';
 import { calls, countEvents, eventsOf, makeTool, wordsOf } from '../support/engine/agents.ts';
 
-describe('of two calls that wait for a decision', () => {
-  test('the approved one starts, and the other stays open', async () => {
+describe('two calls that wait for approval', () => {
+  test('one runs after its approval, and the other stays open', async () => {
     const { agent, store, host, paid } = makeDesk([PAYS(1, 2), { text: 'done' }]);
     const run = await agent.start('go');
     await run.settled();
@@ -14,7 +14,7 @@ describe('of two calls that wait for a decision', () => {
     expect(await wordsOf(store, run.id)).not.toContain('tool.started call_0_0');
   });
 
-  test('one is approved and one rejected, and the model reads both results in the order of its calls', async () => {
+  test('one is approved and one rejected, and the model reads both results in call order', async () => {
     for (const order of [
       [0, 1],
       [1, 0],
@@ -36,7 +36,7 @@ describe('of two calls that wait for a decision', () => {
     }
   });
 
-  test('a sticky decision about one does not decide the other', async () => {
+  test('a sticky decision for one tool does not decide a call of the other', async () => {
     for (const decide of ['approve', 'reject'] as const) {
       const { agent, host } = makeDesk([PAYS(1, 2), { text: 'done' }]);
       const run = await agent.start('go');
@@ -48,7 +48,7 @@ describe('of two calls that wait for a decision', () => {
 });
 
 describe('edited arguments', () => {
-  test('that validate are journaled with a digest of their own, run, and are told to the model', async () => {
+  test('are journaled with their own digest when valid, run, and are shown to the model', async () => {
     const { agent, store, host, paid, read } = makeDesk([PAYS(500), { text: 'done' }]);
     const run = await agent.start('go');
     const waiting = await run.settled();
@@ -64,7 +64,7 @@ describe('edited arguments', () => {
     expect(settled).toMatchObject({ results: [{ input: { cents: 300 }, output: 'paid' }] });
   });
 
-  test('that do not validate are refused, and nothing is journaled', async () => {
+  test('are refused when invalid, and nothing is journaled', async () => {
     const { agent, store, paid } = makeDesk([PAYS(500), { text: 'done' }]);
     const run = await agent.start('go');
     await run.settled();
@@ -95,8 +95,8 @@ describe('edited arguments', () => {
   });
 });
 
-describe('an answer instead of running', () => {
-  test('is the result of the call, which never starts, and counts once', async () => {
+describe('an answer in place of a call', () => {
+  test('is the result of the call, which never starts, and cannot be decided again', async () => {
     const { agent, store, host, paid, read } = makeDesk([PAYS(1), { text: 'done' }]);
     const run = await agent.start('go');
     await run.settled();
@@ -113,7 +113,7 @@ describe('an answer instead of running', () => {
 });
 
 describe('a decision is refused', () => {
-  test('for a call of another run, which stays as it is', async () => {
+  test('for a call of another run, which stays unchanged', async () => {
     const { agent, store, paid } = makeDesk([PAYS(1), PAYS(2), { text: 'done' }]);
     const [one, two] = [await agent.start('go'), await agent.start('go')];
     await Promise.all([one.settled(), two.settled()]);
@@ -136,7 +136,7 @@ describe('a decision is refused', () => {
     expect(paid).toEqual([]);
   });
 
-  test('for a call that has settled: with who decided it, or as not open if nobody had to', async () => {
+  test('for a settled call: with its decider, or as not open if it needed no approval', async () => {
     const free = makeTool('free', { sideEffect: 'none' });
     const { agent, host, store } = makeDesk([calls('free', ['pay', { cents: 1 }]), { text: 'done' }], {}, [
       free,
@@ -153,7 +153,7 @@ describe('a decision is refused', () => {
     expect(await eventsOf(store, run.id)).toEqual(before);
   });
 
-  test('for arguments that were changed since they were seen', async () => {
+  test('when the arguments changed after they were shown', async () => {
     const { agent, host, paid, store } = makeDesk([PAYS(500), { text: 'done' }]);
     const run = await agent.start('go');
     const waiting = await run.settled();
@@ -180,7 +180,7 @@ describe('a decision is refused', () => {
     expect(paid).toEqual([{ cents: 900 }]);
   });
 
-  test('after its deadline, whether or not anybody noticed that it has passed', async () => {
+  test('after its deadline, whether or not a process noticed the deadline', async () => {
     const { agent, host, paid } = makeDesk([PAYS(1, 2), { text: 'done' }]);
     const run = await agent.start('go');
     await run.settled();
@@ -195,7 +195,7 @@ describe('a decision is refused', () => {
 
 describe('a sticky rule', () => {
   test.each(['approve', 'reject'] as const)(
-    'to %s holds for later calls in a process that comes later',
+    'to %s applies to later calls in a later process',
     async decide => {
       const { agent, host, make, paid } = makeDesk([PAYS(1, 2), PAYS(3), { text: 'done' }]);
       const run = await agent.start('go');

@@ -3,8 +3,8 @@ import { digestCall } from '../../engine/journal/digest.ts';
 import { HOUR, later, makeDesk, openIds, PAYS } from '../support/durability/approval-desk.ts';
 import { calls, clientTool, countEvents, makeGate, makeTool, wordsOf } from '../support/engine/agents.ts';
 
-describe('an approval that expires while no process is there', () => {
-  test('has expired for the one that comes later, once, and the model is told', async () => {
+describe('an approval that expires while no process runs', () => {
+  test('is expired for the next process, once, and the model reads that', async () => {
     const { agent, host, make, store, paid } = makeDesk([PAYS(1), { text: 'done' }]);
     const run = await agent.start('go');
     await run.settled();
@@ -20,7 +20,7 @@ describe('an approval that expires while no process is there', () => {
 });
 
 describe('a message while calls are open', () => {
-  test('supersedes what waits for a decision, leaves what the client runs, and is read after both', async () => {
+  test('supersedes calls that wait for approval, keeps client calls open, and is read after both', async () => {
     const { agent, host, read, requests, paid } = makeDesk(
       [calls(['pay', { cents: 1 }], 'show'), { text: 'done' }],
       { onMessage: 'supersede' },
@@ -41,7 +41,7 @@ describe('a message while calls are open', () => {
     expect(requests.at(-1)?.transcript.at(-1)).toMatchObject({ content: [{ text: 'Stop!' }] });
   });
 
-  test('waits under queue: the call is decided as if nothing was said, and the message is read after it', async () => {
+  test('waits under queue: the call is decided first, and the model reads the message after its result', async () => {
     const { agent, host, make, paid } = makeDesk([PAYS(1), { text: 'done' }], { onMessage: 'queue' });
     const run = await agent.start('go');
     await run.settled();
@@ -63,8 +63,8 @@ describe('a message while calls are open', () => {
   });
 });
 
-describe('a decision that comes while siblings run', () => {
-  test('is taken at once, and its call starts in the next batch, not before the siblings are done', async () => {
+describe('a decision while sibling calls run', () => {
+  test('is accepted immediately, and its call starts in the next batch, after the siblings', async () => {
     const slow = makeGate<string>();
     const sibling = makeTool('slow', { sideEffect: 'none', run: () => slow.promise });
     const { agent, host, paid, store } = makeDesk(
@@ -84,7 +84,7 @@ describe('a decision that comes while siblings run', () => {
     expect(paid).toEqual([{ cents: 1 }]);
   });
 
-  test('and refuses its call gives it its result at once', async () => {
+  test('that rejects its call gives the call its result immediately', async () => {
     const slow = makeGate<string>();
     const sibling = makeTool('slow', { sideEffect: 'none', run: () => slow.promise });
     const { agent, host, read } = makeDesk([calls('slow', ['pay', { cents: 1 }]), { text: 'done' }], {}, [
@@ -99,11 +99,11 @@ describe('a decision that comes while siblings run', () => {
   });
 });
 
-describe('a gated call that the client runs', () => {
+describe('a client call that needs approval', () => {
   const desk = () =>
     makeDesk([calls(['show', { page: 1 }]), { text: 'done' }], {}, [clientTool('show', { approval: true })]);
 
-  test('waits for its result once approved, with the arguments as they were edited', async () => {
+  test('waits for its result once approved, with the edited arguments', async () => {
     const { agent, host } = desk();
     const run = await agent.start('go');
     await run.settled();
@@ -120,7 +120,7 @@ describe('a gated call that the client runs', () => {
     });
   });
 
-  test('has its result once it is rejected or answered, and the client is not asked', async () => {
+  test('has its result once it is rejected or answered, and the client does not run it', async () => {
     for (const decide of ['reject', 'answer'] as const) {
       const { agent, host } = desk();
       const run = await agent.start('go');
@@ -139,24 +139,20 @@ describe('a decision that was accepted before a crash', () => {
     answer: { paid: [], result: 'by hand' },
   };
 
-  test.each(['approve', 'reject', 'answer'] as const)(
-    '(%s) has its effect in the process that comes later',
-    async kind => {
-      const { agent, host, make, paid } = makeDesk([PAYS(1), { text: 'done' }]);
-      const run = await agent.start('go');
-      await run.settled();
-      host.reach = point => {
-        if (point === 'claim.before') throw new Error('the process ended here');
-      };
-      const answer =
-        kind === 'answer' ? run.answer('call_0_0', { output: 'by hand' }) : run[kind]('call_0_0');
-      expect(await answer).toEqual({ accepted: true });
-      const next = later(host);
-      const { agent: other, read } = make(next);
-      const resumed = await other.open(run.id);
-      expect(await resumed.reject('call_0_0')).toMatchObject({ code: 'already-decided' });
-      expect((await next.settle(resumed.settled())).status).toBe('finished');
-      expect({ paid, result: read().call_0_0 }).toEqual(DECISIONS[kind]);
-    },
-  );
+  test.each(['approve', 'reject', 'answer'] as const)('(%s) takes effect in the next process', async kind => {
+    const { agent, host, make, paid } = makeDesk([PAYS(1), { text: 'done' }]);
+    const run = await agent.start('go');
+    await run.settled();
+    host.reach = point => {
+      if (point === 'claim.before') throw new Error('the process ended here');
+    };
+    const answer = kind === 'answer' ? run.answer('call_0_0', { output: 'by hand' }) : run[kind]('call_0_0');
+    expect(await answer).toEqual({ accepted: true });
+    const next = later(host);
+    const { agent: other, read } = make(next);
+    const resumed = await other.open(run.id);
+    expect(await resumed.reject('call_0_0')).toMatchObject({ code: 'already-decided' });
+    expect((await next.settle(resumed.settled())).status).toBe('finished');
+    expect({ paid, result: read().call_0_0 }).toEqual(DECISIONS[kind]);
+  });
 });

@@ -7,7 +7,7 @@ import { createAgent } from '../../tools/agent/agent.ts';
 import { AGENT, calling, Desk, eventsOf, typesOf } from '../support/cli/desk.ts';
 import desk from '../support/cli/fixtures/desk.ts';
 
-test('a command whose run another process took over says so and why, follows it, and reports the same end', async () => {
+test('a command whose run another process took over reports who and why, follows the run, and reports the same end', async () => {
   const turns = [calling('wait'), { text: 'done' }];
   const place = new Desk(turns);
   const first = place.start(['run', '--agent', AGENT, '--json', 'go'], place.model);
@@ -16,7 +16,7 @@ test('a command whose run another process took over says so and why, follows it,
   const store = sqlite(place.store);
   const [record] = await store.list();
   const runId = record?.runId ?? '';
-  /** Its clock says that the first has not renewed its lease. */
+  /** By this clock, the first process has not renewed its lease in time. */
   const host = { ...systemHost, now: () => Date.now() + 11_000 };
   const second = await createAgent({ ...desk.options, store, host, model: scripted(turns) }).open(runId);
   const settled = await second.settled();

@@ -24,9 +24,9 @@ const START = Date.UTC(2026, 0, 1);
 
 const NEVER = new Promise<never>(() => {});
 
-/** How a machine that slept for a day wakes up. */
+/** Ways in which a machine wakes up after a day of sleep. */
 const ASLEEP: [name: string, sleep: (host: ManualHost) => void][] = [
-  ['both clocks ran on', host => host.jump(DAY)],
+  ['both clocks advanced', host => host.jump(DAY)],
   ['the monotonic clock stood still', host => host.setWallClock(host.now() + DAY)],
 ];
 
@@ -37,7 +37,7 @@ async function timesOf(store: Store, runId: string, type: string): Promise<numbe
   return (await eventsOf(store, runId)).filter(event => event.type === type).map(({ at }) => at);
 }
 
-/** The adapter as it is, but each call first lets something happen. */
+/** The adapter with a hook that runs before each call. */
 function preceded(adapter: ModelAdapter, happen: () => void): ModelAdapter {
   return {
     provider: adapter.provider,
@@ -55,7 +55,7 @@ function preceded(adapter: ModelAdapter, happen: () => void): ModelAdapter {
 }
 
 describe('the wait before a retry', () => {
-  test.each(ASLEEP)('is over when the machine wakes after a day, once: %s', async (_, sleep) => {
+  test.each(ASLEEP)('ends once when the machine wakes after a day: %s', async (_, sleep) => {
     const [host, store] = [new ManualHost(), memory()];
     const { model, requests } = recordRequests(scripted([busy(1, HOUR), { text: 'done' }]));
     const run = await createAgent({ name: 'a', host, store, model }).start('go');
@@ -69,7 +69,7 @@ describe('the wait before a retry', () => {
     expect(await countEvents(store, run.id, 'run.claimed')).toBe(1);
   });
 
-  test('lasts its time though the wall clock was set back while it lasted', async () => {
+  test('keeps its length when the wall clock is set back during the wait', async () => {
     const [host, store] = [new ManualHost(), memory()];
     const model = scripted([busy(1, 10 * SECOND), { text: 'done' }]);
     const run = await createAgent({ name: 'a', host, store, model }).start('go');
@@ -81,7 +81,7 @@ describe('the wait before a retry', () => {
     expect((await run.settled()).status).toBe('finished');
   });
 
-  test('lasts its time though the wall clock was set back before it began', async () => {
+  test('keeps its length when the wall clock was set back before it', async () => {
     const [host, store] = [new ManualHost(), memory()];
     const asked: number[] = [];
     const model = preceded(scripted([busy(2, 10 * SECOND), { text: 'done' }]), () => {
@@ -93,7 +93,7 @@ describe('the wait before a retry', () => {
     expect(asked).toEqual([0, 10 * SECOND, 20 * SECOND]);
   });
 
-  test('and the attempts are counted over processes: none has more than the rest of them', async () => {
+  test('and the attempts add up over processes: a later process has only the remaining ones', async () => {
     const store = memory();
     let now = START;
     const seen: string[] = [];
@@ -134,7 +134,7 @@ describe('a tool timeout', () => {
     }
   });
 
-  test('holds for the attempt of a later process too, counted from its own start', async () => {
+  test('applies to the attempt of a later process too, counted from its own start', async () => {
     const store = memory();
     const make = (host: ManualHost) =>
       createAgent({
@@ -153,8 +153,8 @@ describe('a tool timeout', () => {
   });
 });
 
-describe('a call that a machine slept in for a day', () => {
-  test.each(ASLEEP)('gives its result when it wakes, and runs once: %s', async (_, sleep) => {
+describe('a call during which the machine sleeps for a day', () => {
+  test.each(ASLEEP)('settles with its result on waking, and runs once: %s', async (_, sleep) => {
     const [host, store] = [new ManualHost(), memory()];
     const slow = makeGate<string>();
     const keys: string[] = [];
@@ -182,7 +182,7 @@ describe('an approval that expires', () => {
       tools: [makeTracedTool('act', keys, { approval: { required: true, expiresInMs: HOUR } })],
     });
 
-  test.each(ASLEEP)('expires once though several processes wake to it: %s', async (_, sleep) => {
+  test.each(ASLEEP)('expires once although several processes wake up to it: %s', async (_, sleep) => {
     const store = memory();
     const hosts = ['', 'b', 'c'].map(name => new ManualHost({ name }));
     const [first = new ManualHost(), ...others] = hosts;
@@ -196,7 +196,7 @@ describe('an approval that expires', () => {
     expect(await countEvents(store, run.id, 'turn.completed')).toBe(2);
   });
 
-  test('is not shortened and does not come back when the wall clock is set back', async () => {
+  test('neither expires early nor reopens when the wall clock is set back', async () => {
     const [host, store] = [new ManualHost(), memory()];
     const run = await make(host, store).start('go');
     const waiting = await run.settled();
@@ -211,7 +211,7 @@ describe('an approval that expires', () => {
     expect(await countEvents(store, run.id, 'timer.fired')).toBe(1);
   });
 
-  test('and a decision in its last moment: whichever is journaled first counts, and the other is refused', async () => {
+  test('and a decision in its last millisecond: whichever is journaled first wins, and the other is refused', async () => {
     for (const isDecisionFirst of [true, false]) {
       const [host, store] = [new ManualHost(), memory()];
       const keys: string[] = [];
@@ -236,8 +236,8 @@ describe('an approval that expires', () => {
 });
 
 describe('the limit on active time', () => {
-  /** A turn takes 4 s, a call 3 s, and each process dies after its share. */
-  test('counts over processes what was active, and neither rest nor what nobody was there for', async () => {
+  /** A turn takes 4 s, a call 3 s. The second process dies in a call. */
+  test('adds up active time over processes, without rest and without time between processes', async () => {
     const store = memory();
     let dead = false;
     const make = (host: ManualHost) => {
@@ -283,7 +283,7 @@ describe('the limit on active time', () => {
     expect((await agent.open(run.id)).context.activeMs).toBe(18 * SECOND);
   });
 
-  test('counts nothing for a call during which the wall clock was set back, and goes on', async () => {
+  test('counts nothing for a call during which the wall clock is set back, and the run continues', async () => {
     const [host, store] = [new ManualHost(), memory()];
     const agent = createAgent({
       ...{ name: 'a', host, store, limits: { activeMs: HOUR } },
@@ -296,7 +296,7 @@ describe('the limit on active time', () => {
   });
 });
 
-test('a run begun before the wall clock was set back goes on in order, and its results are right', async () => {
+test('a run continues in order with correct results after the wall clock is set back', async () => {
   const [host, inner] = [new ManualHost(), memory()];
   const store = watchStore(inner, {
     beforeAppend: (_, events) => {

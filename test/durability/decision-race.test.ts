@@ -35,7 +35,7 @@ async function run(...args: string[]): Promise<string> {
 const linesOf = (file: string) =>
   existsSync(file) ? readFileSync(file, 'utf8').split('\n').filter(Boolean) : [];
 
-test('of a hundred decisions about one call, from five processes at once, one wins and the others are told who', async () => {
+test('of a hundred decisions about one call from five concurrent processes, one wins, and the others learn who decided', async () => {
   const folder = fixture.makeFolder();
   await run(folder, 'begin');
   const ended = Promise.all(PROCESSES.map(name => run(folder, name, String(EACH))));

@@ -13,7 +13,7 @@ const fixture = new BundledFixture('two-drivers-fixture');
 const RUN = 'run_shared';
 const LEASE_MS = '60000';
 
-/** What puts a process into a PID namespace of its own, as a container has: its id there is 1. */
+/** Runs a process in its own PID namespace, as in a container, with PID 1. */
 const OWN_NAMESPACE = ['unshare', '-r', '--pid', '--fork', '--kill-child', '--mount-proc'];
 const OWN_NAMESPACE_WITHOUT_PROC = OWN_NAMESPACE.slice(0, -1);
 const canUnshare = spawnSync(OWN_NAMESPACE[0] ?? '', [...OWN_NAMESPACE.slice(1), 'true']).status === 0;
@@ -23,7 +23,7 @@ afterAll(() => {
   for (const child of children) child.kill('SIGKILL');
 });
 
-/** A process of the fixture in a namespace of its own. */
+/** A process of the fixture in its own PID namespace. */
 class Contained {
   readonly #child: ChildProcess;
   readonly #told: string;
@@ -57,12 +57,12 @@ class Contained {
   }
 }
 
-describe('drivers in PID namespaces of their own, on one store and under one host name', () => {
+describe('drivers in separate PID namespaces, on one store and under one host name', () => {
   test.skipIf(!canUnshare)('do not take each other for dead: the call runs once', async () => {
     const folder = fixture.makeFolder();
     const first = new Contained(folder, 'one', OWN_NAMESPACE);
     await first.says('holds');
-    /** It is process 1 there, which cannot be stopped: this only says that it has asked for the lease twice. */
+    /** PID 1 of a namespace cannot be stopped: this line only shows that the process has claimed twice. */
     const second = new Contained(folder, 'two', OWN_NAMESPACE, 'claim.after 2');
     await second.says('stopped at');
     writeFileSync(join(folder, 'go'), '');
@@ -81,7 +81,7 @@ describe('drivers in PID namespaces of their own, on one store and under one hos
     for (const { by } of claims) expect(readOwnerName(by)?.pid).toBe(1);
   });
 
-  test.skipIf(!canUnshare)('that see the /proc of another namespace judge nobody by it', () => {
+  test.skipIf(!canUnshare)('that see the /proc of another namespace do not use it to judge owners', () => {
     const module = JSON.stringify(new URL('../../engine/driver/owner.ts', import.meta.url));
     const script = `import { makeOwner } from ${module}; console.log(JSON.stringify(makeOwner('x')))`;
     const [command = '', ...args] = OWN_NAMESPACE_WITHOUT_PROC;

@@ -66,7 +66,7 @@ const plan = fc.record({
 type Decided = Extract<RunEvent, { type: 'approval.decided' }>;
 type Received = Extract<RunEvent, { type: 'result.received' }>;
 
-test('whoever decides what and whenever processes end: one result a call, and every accepted decision has its effect', async () => {
+test('random decisions and crashes: each call has one result, and every accepted decision takes effect', async () => {
   const seen = new Map<string, number>();
   const count = (what: string) => seen.set(what, (seen.get(what) ?? 0) + 1);
   await fc.assert(
@@ -92,7 +92,7 @@ test('whoever decides what and whenever processes end: one result a call, and ev
   expect(met.filter(what => (seen.get(what) ?? 0) < 5)).toEqual([]);
 });
 
-/** What is wrong with how a drill ended; empty when nothing was lost, doubled or done without leave. */
+/** The faults at the end of a drill; empty if nothing was lost, doubled or run without approval. */
 function findFaults({ settled, events, transcript, accepted, world }: Drilled): string[] {
   const faults: string[] = [];
   if (settled.status !== 'finished') return [`the run is ${JSON.stringify(settled)}`];
@@ -118,7 +118,7 @@ function findFaults({ settled, events, transcript, accepted, world }: Drilled): 
     const decision = decisions[0]?.decision;
     const isFree = !GATED.has(name) || isRuled(events, name, callId, 'approve');
     const mayRun = decision?.type === 'approve' || (decision === undefined && isFree);
-    if (!mayRun && acts.length > 0) faults.push(`${callId} (${name}) acted without leave`);
+    if (!mayRun && acts.length > 0) faults.push(`${callId} (${name}) ran without approval`);
     const expected = expectResult();
     if (!expected.includes(String(output)))
       faults.push(`${callId} (${name}) has the result ${output} instead of ${expected.join(' or ')}`);
@@ -148,7 +148,7 @@ function findFaults({ settled, events, transcript, accepted, world }: Drilled): 
   for (const { type, callId, by } of accepted) {
     const found = events.filter(event => 'by' in event && event.by === by);
     if (found.length !== 1)
-      faults.push(`what ${by} was told is accepted stands ${found.length} times in the journal`);
+      faults.push(`the accepted decision of ${by} is ${found.length} times in the journal`);
     if (type === 'send') continue;
     if (!found.some(event => 'callId' in event && event.callId === callId))
       faults.push(`${by} decided ${callId}`);
@@ -162,7 +162,7 @@ function findFaults({ settled, events, transcript, accepted, world }: Drilled): 
   return faults;
 }
 
-/** Whether a sticky rule about the tool stood when the call was made. */
+/** Whether a sticky rule of this type applied to the tool when the call was made. */
 function isRuled(
   events: readonly RunEvent[],
   name: string,

@@ -22,7 +22,7 @@ function makePutting(store: Store, host: ManualHost, keys: string[]) {
 
 const isStart = (events: readonly RunEvent[]) => events.some(({ type }) => type === 'tool.started');
 
-/** Two processes of one store; `watch` is what happens to the first. */
+/** Two processes on one store; `watch` hooks into the store calls of the first. */
 function makeTwo(watch: Watch) {
   const inner = memory();
   const [first, second] = [new ManualHost(), new ManualHost({ name: 'b' })];
@@ -33,7 +33,7 @@ function makeTwo(watch: Watch) {
 }
 
 const ASLEEP: [name: string, pass: (host: ManualHost) => void][] = [
-  ['both clocks ran on', host => host.jump(DAY)],
+  ['both clocks advanced', host => host.jump(DAY)],
   ['its monotonic clock stood still', host => host.setWallClock(host.now() + DAY)],
   [
     'its wall clock was set back',
@@ -44,8 +44,8 @@ const ASLEEP: [name: string, pass: (host: ManualHost) => void][] = [
   ],
 ];
 
-describe('a process that slept for a day between the journaled start of a call and the call', () => {
-  test.each(ASLEEP)('does not make the call once another took the run over: %s', async (_, sleep) => {
+describe('a process that sleeps for a day between the journaled start of a call and the call', () => {
+  test.each(ASLEEP)('does not make the call if another process took over the run: %s', async (_, sleep) => {
     let slept = false;
     const processes = makeTwo({
       afterAppend: async (_, events) => {
@@ -64,7 +64,7 @@ describe('a process that slept for a day between the journaled start of a call a
     expect(await countEvents(inner, run.id, 'tool.settled')).toBe(1);
   });
 
-  test.each(ASLEEP)('renews its lease and makes the call if nobody did: %s', async (_, sleep) => {
+  test.each(ASLEEP)('renews its lease and makes the call if no process took over: %s', async (_, sleep) => {
     let slept = false;
     const processes = makeTwo({
       afterAppend: (_, events) => {
@@ -83,7 +83,7 @@ describe('a process that slept for a day between the journaled start of a call a
   });
 });
 
-test('a lease holds from before it was asked for, however long the answer took', async () => {
+test('a lease counts from the time of the request, however late the response arrives', async () => {
   const inner = memory();
   const [first, second] = [new ManualHost(), new ManualHost({ name: 'b' })];
   const keys: string[] = [];
@@ -103,7 +103,7 @@ test('a lease holds from before it was asked for, however long the answer took',
   });
   const start = first.now();
   const run = await makePutting(store, first, keys).start('go');
-  // No timer fires: what holds the first back is its own reckoning.
+  // No timer fires: only its own calculation of the lease stops the first process.
   for (let rounds = 0; rounds < 10; rounds += 1) await first.idle();
   expect(first.now()).toBe(start + 13_000);
   expect(keys).toHaveLength(1);
@@ -111,7 +111,7 @@ test('a lease holds from before it was asked for, however long the answer took',
   expect(keys).toHaveLength(1);
 });
 
-test('a process that let its lease run out goes on by itself if nobody took the run', async () => {
+test('a process whose lease expired continues by itself if no other process claimed the run', async () => {
   const inner = memory();
   const host = new ManualHost();
   const keys: string[] = [];
@@ -138,7 +138,7 @@ test('a process that let its lease run out goes on by itself if nobody took the 
   expect((await inner.get(run.id))?.status).toBe('finished');
 });
 
-test('a wall clock set back by an hour costs the driver nothing: it renews, and nobody takes over', async () => {
+test('a wall clock set back by an hour does not affect the driver: it renews, and no process takes over', async () => {
   const processes = makeTwo({
     afterAppend: (_, events) => {
       if (isStart(events)) processes.first.setWallClock(processes.first.now() - 3_600_000);
@@ -154,7 +154,7 @@ test('a wall clock set back by an hour costs the driver nothing: it renews, and 
   expect(await countEvents(inner, run.id, 'run.claimed')).toBe(1);
 });
 
-test('the loser is told who has the run, in its events, and follows it to the same end', async () => {
+test('the events of the process that lost the run name the new owner, and it follows the run to the same end', async () => {
   let slept = false;
   const processes = makeTwo({
     afterAppend: async (_, events) => {
@@ -178,7 +178,7 @@ test('the loser is told who has the run, in its events, and follows it to the sa
   expect(settled).toMatchObject({ status: 'finished' });
 });
 
-test('a driver sees within 200 ms that another took the run over, and gives up what runs here', async () => {
+test('a driver notices within 200 ms that another process took over the run, and aborts its running call', async () => {
   const store = memory();
   const host = new ManualHost();
   let signal: AbortSignal | undefined;

@@ -16,7 +16,7 @@ const RUN = 'run_shared';
 const CALL = 'call_0_0';
 const KEY = `${RUN}:1:${CALL}`;
 
-/** Short, so that a stopped process has lost its lease soon; the other's is long, so that it keeps it. */
+/** The stopped process has a short lease, which expires soon; the other has a long lease, which it keeps. */
 const [SHORT_MS, LONG_MS] = [500, 30_000];
 
 const children = new Set<ChildProcess>();
@@ -24,7 +24,7 @@ afterAll(() => {
   for (const child of children) child.kill('SIGKILL');
 });
 
-/** One process of the fixture. */
+/** A process of the fixture. */
 class Driver {
   readonly child: ChildProcess;
   readonly #folder: string;
@@ -44,7 +44,7 @@ class Driver {
     children.add(this.child);
   }
 
-  /** What it says of itself, in order. */
+  /** The lines it reported, in order. */
   get words(): string[] {
     return linesOf(this.#folder, 'told')
       .filter(line => line.startsWith(`${this.#name} `))
@@ -68,8 +68,8 @@ class Driver {
     const [code] = await this.#ended;
     children.delete(this.child);
     if (code !== 0) throw new Error(`the process failed:\n${this.#errors}`);
-    const said = this.words.find(line => line.startsWith('settled '));
-    return JSON.parse(said?.slice('settled '.length) ?? 'null');
+    const line = this.words.find(word => word.startsWith('settled '));
+    return JSON.parse(line?.slice('settled '.length) ?? 'null');
   }
 }
 
@@ -78,7 +78,7 @@ function linesOf(folder: string, file: string): string[] {
   return existsSync(path) ? readFileSync(path, 'utf8').split('\n').filter(Boolean) : [];
 }
 
-/** The run as its journal has it, which must fold. */
+/** The events and the transcript of the run, which must fold. */
 async function readRun(folder: string) {
   const store = sqlite(join(folder, 'runs.db'));
   const events = await eventsOf(store, RUN);
@@ -88,7 +88,7 @@ async function readRun(folder: string) {
 }
 
 type Outcome = {
-  /** Which processes acted, in order. */
+  /** The processes that acted, in order. */
   acted: string[];
   keys: string[];
   one: Settled;
@@ -98,7 +98,7 @@ type Outcome = {
   results: unknown[];
 };
 
-/** The first stops, the second takes over and settles, the first wakes. */
+/** The first process stops, the second takes over and settles, and the first wakes. */
 async function stopAndWake(tool: string, stop: string): Promise<Outcome> {
   const folder = fixture.makeFolder();
   const first = new Driver(folder, 'one', tool, SHORT_MS, stop);
@@ -125,7 +125,7 @@ function expectTakenOver({ one, two, told }: Outcome): void {
   expect(claims.at(-1)).toMatch(/"replaces":".+:\d+@/);
 }
 
-/** So many took the run to drive it; who follows may claim it once it is over, and journals nothing then. */
+/** Expects `count` claims before the end. A follower may claim the run after its end, and then journals nothing. */
 function expectClaims(events: readonly RunEvent[], count: number): void {
   const places = events.flatMap(({ type }, place) => (type === 'run.claimed' ? [place] : []));
   const ended = events.findLastIndex(({ type }) => type === 'turn.completed');
@@ -149,7 +149,7 @@ describe('two processes on one run', () => {
     expectClaims(events, 1);
   });
 
-  test('that resume what a third left behind give it to one of them, and both report the same end', async () => {
+  test('resuming after a third process died: one of them drives, and both report the same end', async () => {
     const folder = fixture.makeFolder();
     const dead = new Driver(folder, 'dead', 'put', LONG_MS, 'in-tool');
     await dead.says('stopped');
@@ -164,7 +164,7 @@ describe('two processes on one run', () => {
     expectClaims(events, 2);
   });
 
-  test('one that wakes while the other is at work reports nothing, follows, and reports the same end', async () => {
+  test('one wakes while the other works: it reports nothing, follows, and reports the same end', async () => {
     const folder = fixture.makeFolder();
     const first = new Driver(folder, 'one', 'hold', SHORT_MS, 'after-start');
     await first.says('stopped');
@@ -187,7 +187,7 @@ type Row = [
   expected: { acted: string[]; status: Settled['status']; late?: true },
 ];
 
-/** Where the second process makes the stop harmless: what the first asks of the journal after it is refused. */
+/** Stops that are harmless: after the takeover, the store refuses the first process's next request. */
 const EXCLUDED: Row[] = [
   ['model.before 1', 'put', { acted: ['two'], status: 'finished' }],
   ['model.after 1', 'put', { acted: ['two'], status: 'finished' }],
@@ -204,7 +204,7 @@ const EXCLUDED: Row[] = [
   ['after-result', 'pay', { acted: ['one'], status: 'finished' }],
 ];
 
-/** Where nothing here can hold the first process back: it was let through, and the world is asked by it. */
+/** Stops after the last check: nothing can stop the first process's call any more. */
 const NOT_EXCLUDED: Row[] = [
   ['tool.before', 'put', { acted: ['two', 'one'], status: 'finished' }],
   ['tool.before', 'pay', { acted: ['one'], status: 'waiting', late: true }],
@@ -215,7 +215,7 @@ const NOT_EXCLUDED: Row[] = [
 
 describe('a process that is stopped past its lease and woken', () => {
   test.concurrent.each(EXCLUDED)(
-    'at %s of %s: what it reports is refused, and nothing is doubled',
+    'at %s of %s: its report is refused, and nothing is doubled',
     async (stop, tool, expected) => {
       const outcome = await stopAndWake(tool, stop);
       expectTakenOver(outcome);

@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-/** The package as its users get it: packed, installed in an empty project, compiled and run there. */
+/** The package as its users get it: packed, installed in an empty project, compiled and run. */
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -28,7 +28,7 @@ function readExample(): string {
   return example;
 }
 
-/** The first address that a server names. */
+/** The first address that a server prints. */
 function readAddress(server: ChildProcess): Promise<string> {
   return new Promise((found, failed) => {
     let text = '';
@@ -41,7 +41,7 @@ function readAddress(server: ChildProcess): Promise<string> {
   });
 }
 
-/** Bytes that an entry adds to a page which has xstate already. */
+/** The bytes that an entry adds to a page that already has xstate. */
 async function measureInBrowser(file: string): Promise<number> {
   const { outputFiles } = await build({
     entryPoints: [file],
@@ -51,7 +51,7 @@ async function measureInBrowser(file: string): Promise<number> {
   return outputFiles[0]?.contents.length ?? Number.NaN;
 }
 
-/** What a built file imports before it can run, its own chunks' imports included, but for Node's modules. */
+/** The packages that a built file imports when it loads, directly or through its chunks, without Node's modules. */
 async function findPackages(file: string): Promise<string[]> {
   const { metafile } = await build({
     absWorkingDir: project,
@@ -117,7 +117,7 @@ test('npx agentchart works', async () => {
   expect(stdout).toMatch(/^stateDiagram-v2\n/);
 });
 
-test('the page and the picture are in the package', async () => {
+test('the package contains the page and the picture', async () => {
   const svg = await inProject('npx', ['--no-install', 'agentchart', 'diagram', '--svg']);
   expect(svg.stdout).toContain('id="state-resting-awaitingApproval"');
 });
@@ -159,12 +159,12 @@ test('an error from one entry is an instance of the class from another', async (
   expect((await inProject(process.execPath, ['classes.mjs'])).stdout).toBe('true\n');
 });
 
-test('importing agentchart loads no package but xstate', async () => {
+test('importing agentchart loads only xstate', async () => {
   const entry = 'node_modules/agentchart/dist/tools/agent/index.js';
   expect(await findPackages(entry)).toEqual(['xstate']);
 });
 
-test('agentchart/machine is no larger in a browser than its sources, and under 60 kB', async () => {
+test('the packed agentchart/machine is no larger in a browser than the bundled sources, and under 60 kB', async () => {
   const packed = await measureInBrowser(join(project, 'node_modules/agentchart/dist/tools/agent/machine.js'));
   const sources = await measureInBrowser(join(root, 'tools/agent/machine.ts'));
   expect(packed).toBeLessThanOrEqual(sources * 1.01);
