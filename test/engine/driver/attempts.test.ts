@@ -10,8 +10,8 @@ const CALL = 'call_0_0';
 const LEASE_MS = 10_000;
 
 /**
- * A tool that must not happen twice: each attempt waits for a gate of its own, whatever it is told, and then acts.
- * `found` is what its `reconcile` answers.
+ * A `once` tool: each attempt waits for its own gate, ignores the abort signal, and then acts.
+ * `found` is the answer of its `reconcile`.
  */
 function makePayments(found?: () => Reconciliation, options: { timeoutMs?: number } = {}) {
   const gates = [makeGate(), makeGate(), makeGate()];
@@ -44,7 +44,7 @@ function setUp(found?: () => Reconciliation, options: { timeoutMs?: number } = {
   return { ...payments, store, make };
 }
 
-/** A driver is stopped in the middle of a call for longer than its lease, and another process takes the run over. */
+/** Stops a driver in the middle of a call for longer than its lease, and has another process take the run over. */
 async function replaceDriver(found?: () => Reconciliation, opened: number[] = []) {
   const setup = setUp(found);
   opened.forEach(setup.act);
@@ -63,7 +63,7 @@ async function replaceDriver(found?: () => Reconciliation, opened: number[] = []
 }
 
 describe('E3: an attempt that may still act', () => {
-  test('is not followed by another because its tool says that nothing has happened yet', async () => {
+  test('blocks a new attempt when the tool only reports that the call has not happened yet', async () => {
     const { settled, wake, paid, run, store, host } = await replaceDriver(() => ({ happened: false }));
     expect(settled).toMatchObject({
       status: 'waiting',
@@ -77,13 +77,13 @@ describe('E3: an attempt that may still act', () => {
     );
   });
 
-  test('does not keep a tool that has fenced its key outside from being run again', async () => {
+  test('allows a new attempt when the tool reports that the first one can no longer happen', async () => {
     const { settled, count } = await replaceDriver(() => ({ happened: false, final: true }), [2]);
     expect(settled).toMatchObject({ status: 'finished', results: [{ output: 'paid by attempt 2' }] });
     expect(count()).toBe(2);
   });
 
-  test('keeps a person from running the call again, and is named', async () => {
+  test('blocks a retry by a person, and the refusal names it', async () => {
     const { run, wake, count, host } = await replaceDriver();
     expect(await run.resolve(CALL, { retry: true, by: 'ann' })).toEqual({
       accepted: false,
@@ -98,7 +98,7 @@ describe('E3: an attempt that may still act', () => {
     expect(count()).toBe(2);
   });
 
-  test('is overruled by force, which is journaled, and a second success is told', async () => {
+  test('is overridden by force, which is journaled, and a second success is recorded as a contradiction', async () => {
     const { run, wake, act, paid, store, host } = await replaceDriver();
     expect(await run.resolve(CALL, { retry: true, force: true, by: 'ann' })).toEqual({ accepted: true });
     expect(await eventsOf(store, run.id)).toContainEqual(
@@ -121,7 +121,7 @@ describe('E3: an attempt that may still act', () => {
     );
   });
 
-  test('that succeeds after a person said it failed contradicts them, in an event of the run', async () => {
+  test('contradicts the person who resolved the call as failed, in a tool.late event', async () => {
     const { run, wake, store, host } = await replaceDriver();
     await run.resolve(CALL, { failed: 'the bank says no', by: 'ann' });
     expect((await host.settle(run.settled())).status).toBe('finished');
@@ -130,7 +130,7 @@ describe('E3: an attempt that may still act', () => {
     expect(late).toMatchObject({ contradicts: 'ann said that it failed: the bank says no' });
   });
 
-  test('of another process that is alive is named by its process', async () => {
+  test('names its process when another live process runs it', async () => {
     const { store, make, paid } = setUp(() => ({ happened: false }));
     const { host, agent } = make('only');
     const run = await agent.start('go');
@@ -163,7 +163,7 @@ describe('E3: an attempt that may still act', () => {
 describe('a call that timed out', () => {
   const noAnswer = 'The tool did not answer within 50 ms.';
 
-  test('and must not happen twice stays in doubt while its function runs, whatever its tool says', async () => {
+  test('stays in doubt while its once function runs, whatever the tool reports', async () => {
     const { make, act, paid, count } = setUp(() => ({ happened: false }), { timeoutMs: 50 });
     const { host, agent } = make('live');
     const run = await agent.start('go');
@@ -185,7 +185,7 @@ describe('a call that timed out', () => {
     expect(count()).toBe(1);
   });
 
-  test('has its result where the function ends within its grace time', async () => {
+  test('gets its result when the function ends within the grace time', async () => {
     const { make, act } = setUp(() => ({ happened: false }), { timeoutMs: 50 });
     const { host, agent } = make('live');
     const run = await agent.start('go');
@@ -197,7 +197,7 @@ describe('a call that timed out', () => {
     });
   });
 
-  test('is a failure where its tool says that it is final', async () => {
+  test('fails when the tool reports that it can no longer happen', async () => {
     const { make, count } = setUp(() => ({ happened: false, final: true }), { timeoutMs: 50 });
     const { host, agent } = make('live');
     const run = await agent.start('go');
@@ -210,7 +210,7 @@ describe('a call that timed out', () => {
 });
 
 describe('a run that another process drives', () => {
-  test('is cancelled by that process, and its tools have their grace time', async () => {
+  test('is cancelled by that process, and its tools get their grace time', async () => {
     const { make, store, act } = setUp();
     const [first, second] = [make('first'), make('second')];
     const run = await first.agent.start('go');
@@ -231,7 +231,7 @@ describe('a run that another process drives', () => {
     expect((await eventsOf(store, run.id)).at(-1)).toMatchObject({ by: 'ann', reason: 'enough' });
   });
 
-  test('is ended by whoever looks, once that process has not done it by the deadline', async () => {
+  test('is ended by any process that opens it once its driver has missed the cancellation deadline', async () => {
     const { make, store } = setUp();
     const [first, second] = [make('first'), make('second')];
     const run = await first.agent.start('go');
@@ -247,7 +247,7 @@ describe('a run that another process drives', () => {
     );
   });
 
-  test('and whose process dies after it was asked to cancel it does nothing more', async () => {
+  test('executes nothing more when its process dies after the cancel request', async () => {
     const { make, store, count } = setUp(() => ({ happened: false, final: true }));
     const [first, second] = [make('first'), make('second')];
     const run = await first.agent.start('go');

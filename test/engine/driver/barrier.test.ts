@@ -9,7 +9,7 @@ import { calls, eventsOf, makeGate, makeTool, wordsOf } from '../../support/engi
 import { answerWith } from '../../support/engine/models.ts';
 import { watchStore } from '../../support/engine/watched-store.ts';
 
-/** What reached the disk and what was touched outside, in the order it happened. */
+/** Commits and external calls, in the order they happened. */
 function makeLog() {
   const log: string[] = [];
   const afterAppend = (_: string, events: readonly RunEvent[]) => {
@@ -83,7 +83,7 @@ describe('E1: the barrier', () => {
     expect((await countCommits(6)) - (await countCommits(5))).toBe(expected);
   });
 
-  test('a command is accepted only once its event is durable', async () => {
+  test('a command is accepted only after its event is durable', async () => {
     const gate = makeGate();
     let held = false;
     const store = watchStore(memory(), {
@@ -113,7 +113,7 @@ describe('E1: the barrier', () => {
     expect(await answer).toEqual({ accepted: true });
   });
 
-  test('a refusal waits for what it tells of: the decision that came first', async () => {
+  test('a refusal waits until the earlier decision that it reports is durable', async () => {
     const host = new ManualHost();
     const slow = makeGate<string>();
     const agent = createAgent({
@@ -137,7 +137,7 @@ describe('E1: the barrier', () => {
     expect((await run.settled()).status).toBe('finished');
   });
 
-  test('relaxed runs call tools without waiting for the disk, and journal the same', async () => {
+  test('relaxed runs call tools before the commit, and write the same journal', async () => {
     const gate = makeGate();
     const relaxed = memory();
     const touched: string[] = [];
@@ -161,7 +161,7 @@ describe('E1: the barrier', () => {
     expect(one.map(({ type }) => type)).toEqual(other.map(({ type }) => type));
   });
 
-  test('a tool is not called when the commit of its start fails, and no other of its batch is', async () => {
+  test('when the commit of their starts fails, no tool of the batch is called', async () => {
     const touched: string[] = [];
     let failed = false;
     const store = memory();
@@ -188,8 +188,8 @@ describe('E1: the barrier', () => {
   });
 });
 
-describe('E1: a call without side effects that nobody had to allow does not wait for the disk', () => {
-  /** An agent whose starts of calls become durable when the gate opens; `acted` are the calls that ran. */
+describe('E1: a call without side effects and without approval does not wait for the commit', () => {
+  /** An agent whose tool.started events become durable when the gate opens; `acted` lists the calls that ran. */
   function makeSlowDisk(options: Parameters<typeof makeTool>[1] = {}) {
     const gate = makeGate();
     const inner = memory();
@@ -217,7 +217,7 @@ describe('E1: a call without side effects that nobody had to allow does not wait
     return { gate, inner, acted, models, host, agent };
   }
 
-  test('it starts while its commit is on its way, and the model reads its result behind that commit', async () => {
+  test('it starts during its commit, and the model reads its result only after that commit', async () => {
     const { gate, inner, acted, models, host, agent } = makeSlowDisk();
     const run = await agent.start('go');
     await host.idle();
@@ -230,21 +230,21 @@ describe('E1: a call without side effects that nobody had to allow does not wait
     expect(acted).toEqual(['call_0_0']);
   });
 
-  test('nobody is told of its result before that commit', async () => {
+  test('readers see its result only after that commit', async () => {
     const { gate, host, agent } = makeSlowDisk();
     const run = await agent.start('go');
-    const told: string[] = [];
+    const seen: string[] = [];
     const reading = (async () => {
-      for await (const happening of run.events()) told.push(happening.type);
+      for await (const happening of run.events()) seen.push(happening.type);
     })();
     await host.idle();
-    expect(told).not.toContain('tool.settled');
+    expect(seen).not.toContain('tool.settled');
     gate.open();
     await host.settle(reading);
-    expect(told).toContain('tool.settled');
+    expect(seen).toContain('tool.settled');
   });
 
-  test('a pause that comes first: it is aborted, its result dropped, and the call counts once when it runs', async () => {
+  test('a pause committed first aborts it, drops its result, and the call counts once when it runs later', async () => {
     const started = makeGate();
     const ends: unknown[] = [];
     const acted: string[] = [];
@@ -292,7 +292,7 @@ describe('E1: a call without side effects that nobody had to allow does not wait
     expect(acted).toEqual(['call_0_0']);
   });
 
-  test('an approved call waits, also one whose input was changed', async () => {
+  test('an approved call waits, with or without an edited input', async () => {
     const { gate, acted, host, agent } = makeSlowDisk({ approval: true });
     const run = await agent.start('go');
     await host.settle(run.settled());

@@ -13,10 +13,10 @@ import { answerWith } from '../../support/engine/models.ts';
 
 const RUN = 'run_1';
 const START = Date.UTC(2026, 0, 1);
-/** Longer than a lease: whoever held the run has fallen silent. */
+/** Longer than a lease, so that the previous owner counts as gone. */
 const SILENCE_MS = 60_000;
 
-/** Processes that drive one run, one after another; each hangs where it stands and never comes back. */
+/** Processes that drive one run, one after another; each hangs and never resumes. */
 class Processes {
   readonly store: Store = memory();
   readonly #options: Omit<AgentOptions, 'store' | 'host' | 'name'>;
@@ -33,7 +33,7 @@ class Processes {
     return { host, agent };
   }
 
-  /** One process that starts or takes over the run, and falls silent once nothing moves any more. */
+  /** Starts or takes over the run in a new process, which hangs once nothing can progress. */
   async die(): Promise<void> {
     const { host, agent } = this.next();
     if (this.#count === 1) await agent.start('go', { runId: RUN });
@@ -56,8 +56,8 @@ async function dieTimes(processes: Processes, times: number): Promise<void> {
   for (let died = 0; died < times; died += 1) await processes.die();
 }
 
-describe('a run that ends one process after another', () => {
-  test('in a tool is paused with the reason instead of being driven once more', async () => {
+describe('a run whose processes die one after another', () => {
+  test('is paused with the reason after too many deaths in a tool', async () => {
     const processes = new Processes({ model: callHang(), tools: [hangingTool] });
     await dieTimes(processes, MAX_CRASHES);
     const started = await countEvents(processes.store, RUN, 'tool.started');
@@ -69,14 +69,14 @@ describe('a run that ends one process after another', () => {
     expect((await eventsOf(processes.store, RUN)).at(-1)?.type).toBe('run.quarantined');
   });
 
-  test('fewer times is driven on', async () => {
+  test('is driven on after fewer deaths', async () => {
     const processes = new Processes({ model: callHang(), tools: [hangingTool] });
     await dieTimes(processes, MAX_CRASHES - 1);
     const { settled } = await processes.settle({ tools: [makeTool('hang', { sideEffect: 'none' })] });
     expect(settled).toMatchObject({ status: 'finished', text: 'done' });
   });
 
-  test('tries again once it is unpaused, with the same key, and finishes when it can', async () => {
+  test('retries with the same key once it is unpaused, and finishes if it can', async () => {
     const processes = new Processes({ model: callHang(), tools: [hangingTool] });
     await dieTimes(processes, MAX_CRASHES);
     const keys: string[] = [];
@@ -90,7 +90,7 @@ describe('a run that ends one process after another', () => {
     expect(keys).toEqual([`${RUN}:1:call_0_0`]);
   });
 
-  test('is paused again when it goes on ending them', async () => {
+  test('is paused again when its processes keep dying', async () => {
     const processes = new Processes({ model: callHang(), tools: [hangingTool] });
     await dieTimes(processes, MAX_CRASHES);
     const { host, run } = await processes.settle();
@@ -102,7 +102,7 @@ describe('a run that ends one process after another', () => {
     expect(await countEvents(processes.store, RUN, 'run.quarantined')).toBe(2);
   });
 
-  test('in the model call is paused, and the same attempt is made once more after that', async () => {
+  test('is paused after deaths in the model call, and then repeats the same attempt once', async () => {
     const processes = new Processes({ model: answerWith(never), retry: { attempts: 1 } });
     await dieTimes(processes, MAX_CRASHES);
     const { run, settled } = await processes.settle();
@@ -115,7 +115,7 @@ describe('a run that ends one process after another', () => {
     expect(context.turn).toMatchObject({ number: 1, attempt: 1, model: 0 });
   });
 
-  test('in the call that gives the answer makes that call again, tools off', async () => {
+  test('repeats the final-answer call with tools off', async () => {
     let asked = 0;
     const model = answerWith(() => {
       asked += 1;
@@ -132,7 +132,7 @@ describe('a run that ends one process after another', () => {
     expect(await host.settle(run.settled())).toMatchObject({ status: 'finished', text: 'choice none' });
   });
 
-  test('in the finishers is paused, and they look at the answer once it goes on', async () => {
+  test('is paused after deaths in the finishers, which run once it is unpaused', async () => {
     const processes = new Processes({ model: scripted([{ text: 'done' }]), finishers: [never] });
     await dieTimes(processes, MAX_CRASHES);
     const { host, run, settled } = await processes.settle({
@@ -143,7 +143,7 @@ describe('a run that ends one process after another', () => {
     expect(await host.settle(run.settled())).toMatchObject({ status: 'finished', text: 'done, looked at' });
   });
 
-  test('keeps what the batch has: settled calls stay, waiting ones wait, and an edit is refused', async () => {
+  test('keeps the batch: settled calls stay, gated calls wait, and a transcript edit is refused', async () => {
     const tools = [
       hangingTool,
       makeTool('pay', { approval: true }),
@@ -169,7 +169,7 @@ describe('a run that ends one process after another', () => {
     expect(await countEvents(processes.store, RUN, 'turn.completed')).toBe(2);
   });
 
-  test('is not what a call that settles each time does', async () => {
+  test('is not paused when one more call settles in each process', async () => {
     const slow = Array.from({ length: 8 }, (_, index) => `slow${index}`);
     let process = 0;
     const tools = slow.map((name, index) =>
@@ -185,7 +185,7 @@ describe('a run that ends one process after another', () => {
     expect((await processes.settle()).settled).toMatchObject({ status: 'finished' });
   });
 
-  test('is not what a process does that cannot drive and says so', async () => {
+  test('is not paused when processes fail before driving', async () => {
     const processes = new Processes({ model: callHang(), tools: [hangingTool] });
     await processes.die();
     const unreachable = {

@@ -6,8 +6,8 @@ import { SAMPLE_SEED, TAKES_ALL } from '../../support/sample.ts';
 type Fault = { deaths: readonly number[]; faults: string[] };
 
 /**
- * Every scenario's faults, how often something came of it that people had to look at, and the scenarios that go on
- * to end where the last process asked a tool what had happened.
+ * Runs all scenarios. Returns their faults, how many left calls in doubt, and the scenarios that crash
+ * while the last process reconciles a call.
  */
 async function drillAll(
   scenarios: readonly (readonly number[])[],
@@ -30,13 +30,13 @@ async function drillAll(
 }
 
 let once: ReturnType<typeof drillAll> | undefined;
-/** A crash at each of the points that a run passes. */
+/** A crash at each fault point of a run. */
 const crashOnce = (points: number) => (once ??= drillAll(upTo(points).map(at => [at])));
 
 const upTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
 
-describe('E3: no silent second run', () => {
-  test('without a crash every call happens once and nobody is asked', async () => {
+describe('E3: no unreported second execution', () => {
+  test('without a crash every call happens once and none is in doubt', async () => {
     const drill = await runDrill();
     expect(await findFaults(drill)).toEqual([]);
     expect([...drill.doubted]).toEqual([]);
@@ -44,7 +44,7 @@ describe('E3: no silent second run', () => {
     for (const { keys } of drill.world.values()) expect(keys).toHaveLength(1);
   });
 
-  test('a crash at any point loses nothing and does nothing twice in silence', async () => {
+  test('a crash at any point loses nothing and repeats nothing unreported', async () => {
     const { passed } = await runDrill();
     const { faulty, fired, doubted } = await crashOnce(passed.length);
     expect(faulty).toEqual([]);
@@ -53,8 +53,8 @@ describe('E3: no silent second run', () => {
     for (const point of new Set(passed)) expect(fired.get(point), point).toBeGreaterThan(0);
   });
 
-  /** A usual run takes a fifth of them, which changes by day, and every crash while a tool is asked. */
-  test('nor do two crashes, the second while the run recovers from the first', async () => {
+  /** `npm test` takes a daily sample of a fifth of the pairs, and every crash during a reconcile. */
+  test('a second crash during recovery loses nothing and repeats nothing unreported', async () => {
     const { passed } = await runDrill();
     const { reconciling } = await crashOnce(passed.length);
     const pairs = upTo(passed.length).flatMap(first =>
@@ -72,7 +72,7 @@ describe('E3: no silent second run', () => {
     expect(crashes).toBeGreaterThan(scenarios.length * 1.9);
   });
 
-  test('the same drill finds doubled calls when tools do not wait for the barrier', async () => {
+  test('the drill finds duplicate calls when tools do not wait for the barrier', async () => {
     const { passed } = await runDrill({ durability: 'relaxed' });
     const { faulty } = await drillAll(
       upTo(passed.length).map(at => [at]),

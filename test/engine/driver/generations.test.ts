@@ -7,7 +7,7 @@ import { calls, clientTool, eventsOf, makeGate, makeTool, wordsOf } from '../../
 import { answerWith } from '../../support/engine/models.ts';
 
 describe('E8: reports carry a generation', () => {
-  test('every report in the journal names the service it belongs to', async () => {
+  test('every report in the journal names the generation of its service', async () => {
     const store = memory();
     const agent = createAgent({
       name: 'a',
@@ -31,7 +31,7 @@ describe('E8: reports carry a generation', () => {
     ]);
   });
 
-  test('the turn that a cancelled run was waiting for changes nothing when it comes', async () => {
+  test('a turn that completes after its run was cancelled changes nothing', async () => {
     const store = memory();
     const host = new ManualHost();
     const gate = makeGate();
@@ -51,7 +51,7 @@ describe('E8: reports carry a generation', () => {
     expect((await run.settled()).status).toBe('cancelled');
   });
 
-  test("a once tool's result after the run was cancelled is kept as tool.late; others are dropped", async () => {
+  test("a once tool's result after cancellation is kept as tool.late; others are dropped", async () => {
     const store = memory();
     const host = new ManualHost();
     const gate = makeGate<string>();
@@ -81,7 +81,7 @@ describe('E8: reports carry a generation', () => {
     expect((await run.settled()).status).toBe('cancelled');
   });
 
-  test('the same holds when somebody else cancelled the run', async () => {
+  test("a once tool's late result is also kept when another process cancelled the run", async () => {
     const store = memory();
     const host = new ManualHost();
     const gate = makeGate<string>();
@@ -102,7 +102,7 @@ describe('E8: reports carry a generation', () => {
     expect(await wordsOf(store, run.id)).toContain('tool.late call_0_0');
   });
 
-  test('a tool that settles within the grace time has its result, and is not unsettled', async () => {
+  test('a tool that settles within the grace time keeps its result and is not listed as unsettled', async () => {
     const store = memory();
     const host = new ManualHost();
     const agent = createAgent({

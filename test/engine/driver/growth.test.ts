@@ -11,7 +11,7 @@ import { watchStore } from '../../support/engine/watched-store.ts';
 
 const STEPS = 2000;
 
-/** What a store was given to write, in characters of JSON. */
+/** Counts what a store is asked to write, in characters of JSON. */
 class Counted {
   journal = 0;
   readonly snapshots: (StoredSnapshot & { characters: number })[] = [];
@@ -32,7 +32,7 @@ class Counted {
   }
 }
 
-/** A run of `STEPS` rounds of one call; `step` tells how often its model was called. */
+/** Runs `steps` rounds of one call; `step` gets the number of earlier model calls. */
 async function runSteps({ store }: { store: Store }, step: (number: number) => void, steps = STEPS) {
   const host = new ManualHost();
   const agent = createAgent({
@@ -61,21 +61,21 @@ describe(`a run of ${STEPS.toLocaleString('en')} steps`, () => {
     });
   });
 
-  test('writes as much for a late step as for an early one', () => {
+  test('writes as much per late step as per early step', () => {
     const perStep = (from: number) => ((written[from + 100] ?? 0) - (written[from] ?? 0)) / 100;
     const [early, late] = [perStep(100), perStep(STEPS - 100)];
     expect(early).toBeGreaterThan(500);
     expect(late / early).toBeLessThan(1.05);
   });
 
-  test('has snapshots that are together no more than twice its journal', () => {
+  test('has snapshots whose total size is less than twice its journal', () => {
     const total = counted.snapshots.reduce((sum, { characters }) => sum + characters, 0);
     expect(total / counted.journal).toBeLessThan(2);
     const last = counted.snapshots.at(-1);
     expect(total / (last?.characters ?? 0)).toBeLessThan(5);
   });
 
-  test('never leaves more than a quarter of a long journal behind the latest snapshot', () => {
+  test('keeps the latest snapshot within a quarter of a long journal', () => {
     const seqs = [0, ...counted.snapshots.map(({ seq }) => seq)];
     for (const [place, seq] of seqs.slice(1).entries()) {
       const before = seqs[place] ?? 0;
@@ -84,18 +84,18 @@ describe(`a run of ${STEPS.toLocaleString('en')} steps`, () => {
     expect(seqs.length).toBeGreaterThan(4);
   });
 
-  test('comes to the same from each of its snapshots', async () => {
+  test('restores the same state from each of its snapshots', async () => {
     const { store, runId } = ended;
-    const whole = hashState((await loadRun(store, runId)).state);
+    const expected = hashState((await loadRun(store, runId)).state);
     for (const { seq, state } of [...counted.snapshots]) {
       await store.saveSnapshot(runId, { seq, state });
-      expect(hashState((await loadRun(store, runId)).state)).toBe(whole);
+      expect(hashState((await loadRun(store, runId)).state)).toBe(expected);
     }
     expect(await replayRun(store, runId)).toMatchObject({ equal: true });
   });
 });
 
-test('a run goes on where its snapshots cannot be kept on the way', async () => {
+test('a run continues when its intermediate snapshots cannot be saved', async () => {
   const store = memory();
   const save = store.saveSnapshot.bind(store);
   let failures = 0;

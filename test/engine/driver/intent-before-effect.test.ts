@@ -10,7 +10,7 @@ import { watchStore } from '../../support/engine/watched-store.ts';
 
 describe('E2: intent before effect', () => {
   test.each<SideEffect>(['idempotent', 'once'])(
-    'tool.started with the key is in the journal when a %s tool is called',
+    'tool.started and its key are durable before a %s tool is called',
     async sideEffect => {
       const store = memory();
       const seen: { key: string; started: RunEvent | undefined }[] = [];
@@ -38,7 +38,7 @@ describe('E2: intent before effect', () => {
     },
   );
 
-  test('a tool is not called once the lease ran out on the monotonic clock, and the run goes on', async () => {
+  test('a tool is not called after the lease expired on the monotonic clock, and its call is in doubt', async () => {
     const host = new ManualHost();
     const touched: string[] = [];
     const inner = memory();
@@ -70,7 +70,7 @@ describe('E2: intent before effect', () => {
     expect(touched).toEqual(['call_0_0']);
   });
 
-  test('the wall clock set forward does not end a lease, set back does not prolong it', async () => {
+  test('moving the wall clock forward does not end a lease', async () => {
     const host = new ManualHost();
     const touched: string[] = [];
     const store = watchStore(memory(), {
@@ -89,7 +89,7 @@ describe('E2: intent before effect', () => {
     expect(touched).toEqual(['call_0_0']);
   });
 
-  test('every attempt of a call carries the same key', async () => {
+  test('every attempt of a call has the same key', async () => {
     const store = memory();
     const keys: string[] = [];
     const host = new ManualHost();

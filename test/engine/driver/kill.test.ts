@@ -13,7 +13,7 @@ import type { Job } from '../../crash/scenario.ts';
 import { SAMPLE_SEED, TAKES_ALL } from '../../support/sample.ts';
 
 /**
- * A sample that has every point, and that changes by day. `npm run test:all` takes a larger one, `npm run crash` all.
+ * A daily sample that covers every point. `npm run test:all` takes a larger one, `npm run crash` takes all.
  */
 const SIZE = TAKES_ALL
   ? { singles: 90, scenarios: 120, controls: 24, moments: 14 }
@@ -27,7 +27,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-/** Works on a run in a process, which is killed from outside after `killAfterMs`; true if it was before its end. */
+/** Works on a run in a child process, which is killed after `killAfterMs`. Returns whether it was killed before its end. */
 async function workOn(agent: string, folder: string, killAfterMs?: number): Promise<boolean> {
   const jobs: Job[] = [{ engine: 'chart', agent, folder, kill: null }];
   const child = spawn(process.execPath, [worker, JSON.stringify(jobs)], {
@@ -49,7 +49,7 @@ async function workOn(agent: string, folder: string, killAfterMs?: number): Prom
 }
 
 describe('a process that is killed', () => {
-  test('at any fault point, once or twice, loses nothing and does nothing twice in silence; a naive loop does', async () => {
+  test('at any fault point, once or twice, loses nothing and repeats nothing unreported; a naive loop does', async () => {
     const proof = await prove({
       ...{ worker, folder: mkdtempSync(join(root, 'matrix-')), lanes: 2, seed: SAMPLE_SEED },
       ...SIZE,
@@ -61,12 +61,12 @@ describe('a process that is killed', () => {
     expect(proof.control.doubles).toBeGreaterThan(0);
   }, 240_000);
 
-  test('at any moment from outside loses nothing and does nothing twice in silence', async () => {
+  test('at random moments from outside loses nothing and repeats nothing unreported', async () => {
     const random = makeRandom(SAMPLE_SEED);
     const alone = mkdtempSync(join(root, 'alone-'));
     const before = performance.now();
     await workOn('batch', alone);
-    const wholeMs = performance.now() - before;
+    const fullMs = performance.now() - before;
     const moments = Array.from({ length: SIZE.moments }, (_, index) => ({
       agent: AGENTS[index % AGENTS.length]?.name ?? '',
       parts: [random(), random()],
@@ -77,7 +77,7 @@ describe('a process that is killed', () => {
       for (let next = moments.shift(); next !== undefined; next = moments.shift()) {
         const { agent, parts } = next;
         const folder = mkdtempSync(join(root, 'run-'));
-        for (const part of parts) if (await workOn(agent, folder, wholeMs * (0.4 + part * 0.6))) killed += 1;
+        for (const part of parts) if (await workOn(agent, folder, fullMs * (0.4 + part * 0.6))) killed += 1;
         await workOn(agent, folder);
         const { lost, doubles } = await checkScenario(folder);
         if (lost.length + doubles.length > 0) faulty[`${agent} ${parts.join(' ')}`] = [...lost, ...doubles];

@@ -103,7 +103,7 @@ function makeAgent(
   });
 }
 
-/** What people say at a rest: yes, and the client's results. */
+/** The answers at a rest: approvals, and results of client calls. */
 function answersTo({ calls: open }: Context, at: number): ChartEvent[] {
   return open.flatMap((call): ChartEvent[] => {
     const { callId, digest, status } = call;
@@ -115,7 +115,7 @@ function answersTo({ calls: open }: Context, at: number): ChartEvent[] {
   });
 }
 
-/** The states at every rest and at the end, live. */
+/** The states of a live actor at every rest and at the end. */
 async function playLive(script: Script): Promise<StoredState[]> {
   const host = new ManualHost();
   const actor = begin(makeAgent(script, host), 'go');
@@ -150,14 +150,14 @@ async function playDurably(script: Script): Promise<StoredState[]> {
 }
 
 describe('the live host', () => {
-  test.each(SCRIPTS)('stands where the durable engine stands, at every rest: $name', async script => {
+  test.each(SCRIPTS)('reaches the same state as the durable engine at every rest: $name', async script => {
     const [live, durable] = [await playLive(script), await playDurably(script)];
     expect(live.map(({ value }) => value)).toEqual(durable.map(({ value }) => value));
     expect(live).toEqual(durable);
     expect(live.at(-1)?.status).toBe('done');
   });
 
-  test('publishes text and progress beside the machine', async () => {
+  test('publishes text and progress outside the machine', async () => {
     const host = new ManualHost();
     const agent = createAgent({
       name: 'a',
@@ -174,7 +174,7 @@ describe('the live host', () => {
     ]);
   });
 
-  test('emits what it decided, with the reason', async () => {
+  test('emits its decisions with their reasons', async () => {
     const host = new ManualHost();
     const agent = makeAgent({ turns: [calls('read'), { text: 'done' }] }, host);
     const machine = agent.machine.provide({ actors: agent.services() });
@@ -190,7 +190,7 @@ describe('the live host', () => {
     ]);
   });
 
-  test('a persisted actor at rest goes on in a new actor', async () => {
+  test('a persisted actor at rest continues in a new actor', async () => {
     const host = new ManualHost();
     const keys: string[] = [];
     const agent = makeAgent({ turns: [calls('act', 'read'), { text: 'done' }] }, host, [
@@ -209,7 +209,7 @@ describe('the live host', () => {
     expect(keys).toHaveLength(1);
   });
 
-  test('a durable run at rest goes on live, and a live one durably', async () => {
+  test('a durable run at rest continues live, and a live run continues durably', async () => {
     const host = new ManualHost();
     const script = { turns: [calls('act', 'read'), { text: 'done' }] };
     const gate = { approval: () => ({ required: true, expiresInMs: 60_000 }) };
@@ -283,7 +283,7 @@ describe('the live host', () => {
     expect(order).toEqual(['persisted', 'persisted running', 'paid', 'persisted']);
   });
 
-  test('an app that persists and crashes while a once tool ran finds it in doubt; others run again', async () => {
+  test('after a crash, the persisted state has a running once tool in doubt, and other tools run again', async () => {
     const host = new ManualHost();
     const keys: string[] = [];
     let last: JsonValue = null;

@@ -12,7 +12,7 @@ import { watchStore } from '../../support/engine/watched-store.ts';
 const silent = { id: 'driver_x', host: 'elsewhere', pid: 1, startedAt: '' };
 
 describe('E4: one driver', () => {
-  test('a second process follows while the first drives, and sees the same end', async () => {
+  test('a second process follows while the first drives, and gets the same outcome', async () => {
     const store = memory();
     const host = new ManualHost();
     const slow = makeGate<string>();
@@ -44,7 +44,7 @@ describe('E4: one driver', () => {
     expect((await eventsOf(store, run.id)).filter(({ type }) => type === 'run.claimed')).toHaveLength(1);
   });
 
-  test('a driver keeps its lease for as long as a tool takes', async () => {
+  test('a driver renews its lease for as long as a tool runs', async () => {
     const store = memory();
     const host = new ManualHost();
     const slow = makeGate<string>();
@@ -103,7 +103,7 @@ describe('E4: one driver', () => {
     expect(late).toMatchObject({ output: 'paid by the first' });
   });
 
-  test('the store refuses what an older epoch reports', async () => {
+  test('the store refuses a report of an older epoch', async () => {
     const store = memory();
     const host = new ManualHost();
     const agent = createAgent({
@@ -125,7 +125,7 @@ describe('E4: one driver', () => {
     });
   });
 
-  test('an owner that is known to be dead is replaced at once', async () => {
+  test('an owner that is known to be dead is replaced immediately', async () => {
     const store = memory();
     const host = new ManualHost();
     const agent = createAgent({
@@ -146,7 +146,7 @@ describe('E4: one driver', () => {
     expect(host.now() - before).toBeLessThan(1000);
   });
 
-  test('a silent owner elsewhere is replaced after its lease, not before', async () => {
+  test('a silent owner on another host is replaced after its lease, not before', async () => {
     const store = memory();
     const host = new ManualHost();
     const agent = createAgent({
@@ -170,7 +170,7 @@ describe('E4: one driver', () => {
     expect(host.now() - before).toBeLessThan(8_400);
   });
 
-  test("a driver sees somebody else's decision within 200 ms", async () => {
+  test('a driver sees a decision of another process within 200 ms', async () => {
     const store = memory();
     const host = new ManualHost();
     const slow = makeGate<string>();
@@ -193,7 +193,7 @@ describe('E4: one driver', () => {
     expect((await host.settle(run.settled())).status).toBe('finished');
   });
 
-  test("what is said between a driver's last look and its release is acted upon", async () => {
+  test("a decision between a driver's last read and its release is acted on", async () => {
     const inner = memory();
     const host = new ManualHost();
     let foreign: Promise<unknown> | undefined;

@@ -30,7 +30,7 @@ const INPUTS: Foreign[] = [
   { name: 'a cancellation', say: run => run.cancel({ by: 'eve' }) },
 ];
 
-test('a batch that was overtaken before it was durable runs what it owes now, and each call once', async () => {
+test('a batch whose append lost to another approval runs all approved calls, each once', async () => {
   const inner = memory();
   const host = new ManualHost();
   const keys: string[] = [];
@@ -67,7 +67,7 @@ test('a batch that was overtaken before it was durable runs what it owes now, an
   expect(started.toSorted()).toEqual([0, 1, 2].map(call => `tool.started call_0_${call}`));
 });
 
-test('a call that was overtaken while the driver took its last look is journaled before it runs', async () => {
+test('a call whose append lost to another approval at a rest is journaled before it runs', async () => {
   const inner = memory();
   const host = new ManualHost();
   const faults: string[] = [];
@@ -107,7 +107,7 @@ test('a call that was overtaken while the driver took its last look is journaled
   expect(keys.toSorted()).toEqual([`${run.id}:1:call_0_0`, `${run.id}:1:call_0_1`]);
 });
 
-test('a pause that overtakes a model call stops it before it is made', async () => {
+test('a pause appended before a model call prevents it', async () => {
   const inner = memory();
   const host = new ManualHost();
   const { model, requests } = recordRequests(scripted([calls('read'), { text: 'done' }]));
@@ -130,9 +130,9 @@ test('a pause that overtakes a model call stops it before it is made', async () 
   expect(requests).toHaveLength(2);
 });
 
-describe("E4: somebody else's input between any two appends", () => {
+describe('E4: input of another process between any two appends', () => {
   test.each(INPUTS)(
-    '$name loses nothing, doubles nothing and leaves a journal that folds',
+    '$name loses nothing, repeats nothing and leaves a journal that folds',
     async ({ say }) => {
       let landings = 0;
       for (let at = 1; ; at += 1) {
@@ -146,7 +146,7 @@ describe("E4: somebody else's input between any two appends", () => {
   );
 });
 
-/** A run with gates and a client's call, driven to its end; before its n-th append somebody else says something. */
+/** Drives a run with gates and a client call to its end; another process submits an input before the n-th append. */
 async function race(at: number, say: (run: Run) => Promise<unknown>) {
   const inner = memory();
   const host = new ManualHost();

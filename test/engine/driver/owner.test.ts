@@ -17,13 +17,13 @@ const unasked = (): never => {
 };
 
 describe('an owner', () => {
-  test('of the same place is dead if no process has its id, or a later one does', () => {
+  test('on the same host is dead if its process id is unused, or belongs to a later process', () => {
     expect(compareOwner(other, here, none)).toBe('dead');
     expect(compareOwner(other, here, started('400'))).toBe('dead');
     expect(compareOwner(other, here, started('100'))).toBe('alive');
   });
 
-  test('is not judged by a process whose start cannot be known', () => {
+  test('is unknown when either start time is unknown', () => {
     expect(compareOwner(other, here, started(''))).toBe('unknown');
     expect(compareOwner({ ...other, startedAt: '' }, here, started('100'))).toBe('unknown');
   });
@@ -37,16 +37,16 @@ describe('an owner', () => {
     expect(compareOwner(owner, here, unasked)).toBe('unknown');
   });
 
-  test('of a place that is not known is not looked up from one that is not known either', () => {
+  test('is not looked up when both process namespaces are unknown', () => {
     expect(compareOwner({ ...other, space: '' }, { ...here, space: '' }, unasked)).toBe('unknown');
   });
 
-  test('is this process only in the same copy of the engine', () => {
+  test('is this process only in the same instance of the engine', () => {
     expect(compareOwner(here, here, unasked)).toBe('self');
     expect(compareOwner({ ...here, instance: 'of a worker thread' }, here, started('900'))).toBe('alive');
   });
 
-  test('is known again by its name in the journal', () => {
+  test('is recognized by its name in the journal', () => {
     const owner = { ...other, host: 'a:b@c', startedAt: 'Mon Jun  2 10:00:00 2025 @/' };
     expect(readOwnerName(nameOwner(owner))).toEqual(owner);
     expect(shortenOwnerName(nameOwner(owner))).toBe('a:b@c:8');
@@ -57,7 +57,7 @@ describe('an owner', () => {
     expect(judgeOwnerName(name)).toBe('unknown');
   });
 
-  test('that has ended here is dead, by its name and by its lease', () => {
+  test('whose process has ended on this host is dead, by its name and by its lease', () => {
     const gone = { ...makeOwner('driver_1'), pid: 2 ** 30 };
     expect([judgeOwner(gone), judgeOwnerName(nameOwner(gone))]).toEqual(['dead', 'dead']);
     expect(judgeOwner({ ...makeOwner('driver_1'), pid: 1, instance: 'another' })).toBe('dead');

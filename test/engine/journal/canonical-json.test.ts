@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { canonicalJson, type JsonValue } from '../../../protocol/json.ts';
 
-/** Names that objects order, or keep, in ways of their own. */
+/** Member names that objects reorder or treat specially. */
 const key = fc.oneof(
   fc.string(),
   fc.constantFrom('10', '9', '0', '01', '-1', '__proto__', 'constructor', 'é', '\ud800'),
@@ -19,7 +19,7 @@ const value = fc.letrec<{ any: JsonValue }>(any => ({
   ),
 })).any;
 
-/** The definition: members by their names' code units, nothing between the tokens. */
+/** The definition: members sorted by the code units of their names, no whitespace. */
 function define(json: JsonValue): string {
   if (typeof json !== 'object' || json === null) return JSON.stringify(json);
   if (Array.isArray(json)) return `[${json.map(define).join()}]`;
@@ -27,7 +27,7 @@ function define(json: JsonValue): string {
   return `{${names.map(name => `${JSON.stringify(name)}:${define(json[name] as JsonValue)}`).join()}}`;
 }
 
-test('digests are taken of one text, whatever the names of the members and their order', () => {
+test('canonicalJson is independent of member order, for any member names', () => {
   fc.assert(
     fc.property(value, json => {
       const text = canonicalJson(json);

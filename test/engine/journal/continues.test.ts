@@ -8,7 +8,7 @@ import { calls, eventsOf, makeGate, makeTool, resultsIn } from '../../support/en
 import { answerWith, recordRequests } from '../../support/engine/models.ts';
 import { watchStore } from '../../support/engine/watched-store.ts';
 
-/** Answers with how many messages it read. */
+/** A model that answers with the number of messages it read. */
 const counting = () =>
   recordRequests(answerWith(({ transcript }) => ({ text: `read ${transcript.length}` })));
 
@@ -34,7 +34,7 @@ describe('a run that continues another', () => {
     expect(JSON.stringify((await store.loadSnapshot(third.id)) ?? null)).not.toContain('read 3');
   });
 
-  test('is refused while the other one runs or rests, and for one that does not exist', async () => {
+  test('is refused while the previous run is running or resting, and when it does not exist', async () => {
     const host = new ManualHost();
     const gate = makeGate();
     const running = createAgent({
@@ -66,7 +66,7 @@ describe('a run that continues another', () => {
     await expect(resting.start('more', { continues: waiting.id })).rejects.toMatchObject({ code: 'refused' });
   });
 
-  test('finds a result for every call of a cancelled run: its own, or why there is none', async () => {
+  test('has a result for every call of a cancelled run: its own, or why there is none', async () => {
     const store = memory();
     const host = new ManualHost();
     const never = makeGate();
@@ -95,7 +95,7 @@ describe('a run that continues another', () => {
     });
   });
 
-  test('reads the messages the other one left unread', async () => {
+  test('reads the messages that the previous run left unread', async () => {
     const host = new ManualHost();
     const gate = makeGate();
     const { model, requests } = recordRequests(
@@ -114,7 +114,7 @@ describe('a run that continues another', () => {
     expect(requests[1]?.transcript.map(textOf)).toEqual(['go', 'answer 0', 'too late', 'next']);
   });
 
-  test('a call id that the chain has used is not used again', async () => {
+  test('does not reuse a call id of the chain', async () => {
     const host = new ManualHost();
     const store = memory();
     const model = answerWith(({ transcript }) =>
@@ -129,7 +129,7 @@ describe('a run that continues another', () => {
     expect(second).toMatchObject({ results: [{ callId: 'call_1_2' }] });
   });
 
-  test('no run is begun when the chain cannot be read, and the next try reads it again', async () => {
+  test('is not created when the chain cannot be read, and the next attempt succeeds', async () => {
     const host = new ManualHost();
     const inner = memory();
     const { model } = counting();

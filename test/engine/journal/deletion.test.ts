@@ -25,7 +25,7 @@ function makeDesk(store = memory()) {
   return { host, store, agent };
 }
 
-test('a process that holds a deleted run at rest is told so, whatever it does, and nothing of it comes back', async () => {
+test('every command on a deleted run fails with run-unknown, and nothing of the run is recreated', async () => {
   const { host, store, agent } = makeDesk();
   const run = await agent.start('go', { runId: 'r' });
   await host.settle(run.settled());
@@ -42,7 +42,7 @@ test('a process that holds a deleted run at rest is told so, whatever it does, a
   expect(await store.list()).toEqual([]);
 });
 
-test('a run is not deleted while its driver works, and its work goes on', async () => {
+test('deleting a run is refused while its driver works, and the driver continues', async () => {
   const gate = makeGate();
   const host = new ManualHost();
   const store = memory();
@@ -65,7 +65,7 @@ test('a run is not deleted while its driver works, and its work goes on', async 
   expect(await store.delete('r', { now: host.now() })).toEqual(['r']);
 });
 
-test('what a call gave late is dropped without a word when its run was deleted', async () => {
+test('the late result of a call is dropped silently when its run was deleted', async () => {
   const store = memory();
   const deleting = watchStore(store, { beforeAppend: async () => void (await store.delete('r')) });
   const { host, agent } = makeDesk(store);
@@ -77,7 +77,7 @@ test('what a call gave late is dropped without a word when its run was deleted',
   expect(await store.list()).toEqual([]);
 });
 
-test('who reads a journal by pages when it is deleted is told so', async () => {
+test('reading a journal by pages fails with run-unknown once it is deleted', async () => {
   const { host, store, agent } = makeDesk();
   const run = await agent.start('go', { runId: 'r' });
   await host.settle(run.settled());
@@ -95,7 +95,7 @@ test('who reads a journal by pages when it is deleted is told so', async () => {
   expect(read.length).toBeLessThan(seq + many.length);
 });
 
-test('the run of a sub-agent goes with its parent, unless a fork of the parent still waits for it', async () => {
+test('the run of a sub-agent is deleted with its parent, unless a fork of the parent still waits for it', async () => {
   const [store, host] = [memory(), new ManualHost()];
   const { run } = await settleWith(makeFamily(PAYING, { store, host }), host);
   const child = await childOf(store, run.id);

@@ -48,7 +48,7 @@ async function rested(host: ManualHost, store: Store) {
 }
 
 describe('E7: state is a fold', () => {
-  test('replaying the journal gives byte-identical state at every rest and at the end', async () => {
+  test('replaying the journal produces byte-identical state at every rest and at the end', async () => {
     const [host, store] = [new ManualHost(), memory()];
     const run = await rested(host, store);
     const images: unknown[] = [];
@@ -80,7 +80,7 @@ describe('E7: state is a fold', () => {
     expect(new Set(states).size).toBeGreaterThan(10);
   });
 
-  test('a snapshot while the run is driven is of what is durable, and restores elsewhere', async () => {
+  test('a snapshot of a driven run contains only durable state', async () => {
     const host = new ManualHost();
     const inner = memory();
     const snapshots: { seq: number; state: string }[] = [];
@@ -97,7 +97,7 @@ describe('E7: state is a fold', () => {
     for (const { seq, state } of snapshots) expect(state).toBe(states[seq - 1]);
   });
 
-  test('what the chart does not take is never journaled', async () => {
+  test('an event that the chart does not accept is never journaled', async () => {
     const [host, store] = [new ManualHost(), memory()];
     const run = await rested(host, store);
     await host.settle(run.settled());
@@ -110,7 +110,7 @@ describe('E7: state is a fold', () => {
     expect(await wordsOf(store, run.id)).toEqual(before);
   });
 
-  test('resuming a run at rest journals nothing but the claim', async () => {
+  test('resuming a run at rest journals only the claim', async () => {
     const [host, store] = [new ManualHost(), memory()];
     const run = await rested(host, store);
     const waiting = await host.settle(run.settled());
@@ -119,7 +119,7 @@ describe('E7: state is a fold', () => {
     expect(await wordsOf(store, run.id)).toEqual([...before, 'run.claimed']);
   });
 
-  test('snapshots stay linear in the journal, in one process and in one process a round', async () => {
+  test('the total size of snapshots is linear in the journal, in one process and in one process per round', async () => {
     const measure = async (rounds: number, reopen: boolean) => {
       let bytes = 0;
       const host = new ManualHost();
@@ -157,7 +157,7 @@ describe('E7: state is a fold', () => {
     }
   });
 
-  test('a journal with an entry the chart does not take is refused by name', async () => {
+  test('a journal with an event that the chart does not accept is refused as journal-damaged', async () => {
     const [host, store] = [new ManualHost(), memory()];
     const run = await rested(host, store);
     await host.settle(run.settled());

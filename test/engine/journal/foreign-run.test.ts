@@ -8,7 +8,7 @@ import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { calls, makeTool, wordsOf } from '../../support/engine/agents.ts';
 import { childOf, makeFamily, PAYING, settleWith } from '../../support/engine/family.ts';
 
-/** A run of agent `a` that waits, and agent `b` on the same store, whose model must not be asked. */
+/** A waiting run of agent `a`, and agent `b` on the same store, whose model must not be called. */
 async function makeTwo(changes: Partial<AgentOptions> = {}) {
   const store = memory();
   const host = new ManualHost();
@@ -36,7 +36,7 @@ async function assertUntouched(store: Store, runId: string, work: () => Promise<
 }
 
 describe('a run of another agent', () => {
-  test('is not opened', async () => {
+  test('cannot be opened', async () => {
     const { store, b, run } = await makeTwo();
     await assertUntouched(store, run.id, () => b.open(run.id));
     await expect(b.open(run.id)).rejects.toMatchObject({
@@ -44,7 +44,7 @@ describe('a run of another agent', () => {
     });
   });
 
-  test('is not restored, whether the store knows the run or not', async () => {
+  test('cannot be restored, whether or not the store knows the run', async () => {
     const { store, b, run } = await makeTwo();
     await assertUntouched(store, run.id, () => b.restore(run.snapshot()));
     const elsewhere = memory();
@@ -53,7 +53,7 @@ describe('a run of another agent', () => {
     expect(await elsewhere.list()).toEqual([]);
   });
 
-  test('is not migrated, unless the migration gives it the name of the agent', async () => {
+  test('cannot be migrated, unless the migration renames its agent', async () => {
     const to = { agent: '2' };
     const { store, host, b, run } = await makeTwo({
       version: '2',
@@ -75,7 +75,7 @@ describe('a run of another agent', () => {
     expect(await store.get(successor.id)).toMatchObject({ agent: 'b' });
   });
 
-  test('is opened where it is a run of a sub-agent, and one of a stranger in the same store is not', async () => {
+  test('can be opened by its family when it belongs to a sub-agent, and not by an unrelated agent', async () => {
     const store = memory();
     const host = new ManualHost();
     const agent = makeFamily(PAYING, { store, host });
@@ -86,7 +86,7 @@ describe('a run of another agent', () => {
     await expect(stranger.open(child)).rejects.toMatchObject({ code: 'run-foreign' });
   });
 
-  test('that has the id of a sub-agent call is not driven by the sub-agent', async () => {
+  test('with the id of a sub-agent call is not driven by the sub-agent', async () => {
     const store = memory();
     const host = new ManualHost();
     const first = makeFamily(PAYING, { store, host });

@@ -18,8 +18,8 @@ async function namedIn(store: Store, runId: string) {
   return (await eventsOf(store, runId)).flatMap(blobsOf);
 }
 
-describe('a result that is too large', () => {
-  test('is in the journal and for the model its head and its tail, and whole in the store', async () => {
+describe('a result that exceeds maxResultBytes', () => {
+  test('is truncated in the journal and for the model, and stored in full as a blob', async () => {
     const { store, run, requests, settled } = await runToEnd();
     const event = (await eventsOf(store, 'r')).find(({ type }) => type === 'tool.settled');
     expect(event).toMatchObject({ isError: false, blob: { bytes: JSON.stringify(LARGE).length } });
@@ -31,7 +31,7 @@ describe('a result that is too large', () => {
     expect(await run.output('call_0_0')).toEqual(LARGE);
   });
 
-  test('is measured in bytes of UTF-8, and one that just fits is in the journal', async () => {
+  test('is measured in bytes of UTF-8, and a result of exactly the limit stays in the journal', async () => {
     const fits = JSON.stringify('漢'.repeat(100));
     const bytes = Buffer.byteLength(fits);
     for (const [maxResultBytes, count] of [
@@ -44,7 +44,7 @@ describe('a result that is too large', () => {
     }
   });
 
-  test('is one of more than 1 MiB where nobody says otherwise', async () => {
+  test('exceeds 1 MiB by default', async () => {
     for (const [length, count] of [
       [1024 * 1024 - 2, 0],
       [1024 * 1024 - 1, 1],
@@ -59,12 +59,12 @@ describe('a result that is too large', () => {
     }
   });
 
-  test('is what the agent says it is, where the tool does not', async () => {
+  test('is bounded by the agent when the tool has no limit', async () => {
     const tools = [makeTool('dump', { run: () => LARGE })];
     expect(await namedIn((await runToEnd({ tools, maxResultBytes: LIMIT })).store, 'r')).toHaveLength(1);
   });
 
-  test('an error of a tool can be one', async () => {
+  test('may be the error of a tool', async () => {
     const tool = makeTool('dump', {
       maxResultBytes: LIMIT,
       run: () => {
@@ -77,7 +77,7 @@ describe('a result that is too large', () => {
     expect(await run.output('call_0_0')).toBe('broken '.repeat(1000));
   });
 
-  test('says to the model, too, that a person changed the input', async () => {
+  test('keeps the note to the model that a person edited the input', async () => {
     const host = new ManualHost();
     const { model, requests } = recordRequests(scripted([calls('dump'), { text: 'done' }]));
     const tool = makeTool('dump', { maxResultBytes: LIMIT, approval: true, run: () => LARGE });
@@ -90,13 +90,13 @@ describe('a result that is too large', () => {
     );
   });
 
-  test('is stored once for each run where several calls give it', async () => {
+  test('is stored once per run when several calls return it', async () => {
     const { model } = recordRequests(scripted([calls('dump', 'dump', 'dump'), { text: 'done' }]));
     const { store } = await runToEnd({ model });
     expect(new Set((await namedIn(store, 'r')).map(({ digest }) => digest)).size).toBe(1);
   });
 
-  test('is durable before the event that names it', async () => {
+  test('is stored before the event that names it is appended', async () => {
     const order: string[] = [];
     const store = watchStore(memory(), {
       beforeAppend: (_, events) => {
@@ -111,7 +111,7 @@ describe('a result that is too large', () => {
     expect(order).toEqual(['blob', 'event']);
   });
 
-  test('that the store does not take leaves the call without a result, and the run resumable', async () => {
+  test('leaves the call without a result and the run resumable when the store fails', async () => {
     let broken = true;
     const store = watchStore(memory(), {
       beforeBlob: () => {
@@ -128,7 +128,7 @@ describe('a result that is too large', () => {
     expect(await namedIn(store, 'r')).toHaveLength(1);
   });
 
-  test('of a call that is over by the time it came is kept as evidence, cut as well', async () => {
+  test('of a call that already ended is kept as late evidence, truncated', async () => {
     const gate = makeGate<JsonValue>();
     const tool = makeTool('dump', { maxResultBytes: LIMIT, run: () => gate.promise });
     const { host, store, agent } = makeAgent({ tools: [tool] });
@@ -144,22 +144,22 @@ describe('a result that is too large', () => {
   });
 });
 
-describe('what somebody says instead of a tool', () => {
-  const said: JsonValue = { said: 'y'.repeat(5000) };
+describe('input in place of a tool result', () => {
+  const output: JsonValue = { said: 'y'.repeat(5000) };
 
   test.each([
     ['the result of a client', clientTool('dump', { maxResultBytes: LIMIT })],
     ['the answer to a gated call', makeTool('dump', { approval: true, maxResultBytes: LIMIT })],
   ])('%s is bounded as a tool is', async (_, tool) => {
     const { host, store, run, requests } = await runToEnd({ tools: [tool] });
-    expect(await run.answer('call_0_0', { output: said })).toEqual({ accepted: true });
+    expect(await run.answer('call_0_0', { output })).toEqual({ accepted: true });
     expect(await host.settle(run.settled())).toMatchObject({ status: 'finished' });
     expect(await namedIn(store, 'r')).toHaveLength(1);
     expect(resultsIn(requests[1]?.transcript ?? []).call_0_0).toMatch(NOTE);
-    expect(await run.output('call_0_0')).toEqual(said);
+    expect(await run.output('call_0_0')).toEqual(output);
   });
 
-  test('a reason beyond all bounds is refused, and changes nothing', async () => {
+  test('a reason over the limit is refused, and changes nothing', async () => {
     const { run } = await runToEnd({ tools: [makeTool('dump', { approval: true })] });
     expect(await run.reject('call_0_0', { reason: 'no '.repeat(50_000) })).toMatchObject({
       accepted: false,
@@ -169,7 +169,7 @@ describe('what somebody says instead of a tool', () => {
     expect(await run.reject('call_0_0', { reason: 'no' })).toEqual({ accepted: true });
   });
 
-  test('what happened to a call in doubt is bounded as well', async () => {
+  test('the resolution of a call in doubt is bounded', async () => {
     const tool = makeTool('dump', {
       maxResultBytes: LIMIT,
       run: () => {
@@ -177,13 +177,13 @@ describe('what somebody says instead of a tool', () => {
       },
     });
     const { host, store, run } = await runToEnd({ tools: [tool] });
-    await run.resolve('call_0_0', { happened: true, output: said });
+    await run.resolve('call_0_0', { happened: true, output });
     await host.settle(run.settled());
     expect(await namedIn(store, 'r')).toHaveLength(1);
-    expect(await run.output('call_0_0')).toEqual(said);
+    expect(await run.output('call_0_0')).toEqual(output);
   });
 
-  test('the answer of a sub-agent is bounded, also one that comes from another process', async () => {
+  test('the answer of a sub-agent is bounded, also when it arrives after the parent has rested', async () => {
     const host = new ManualHost();
     const store = memory();
     const text = 'long '.repeat(1000);
@@ -213,7 +213,7 @@ describe('what somebody says instead of a tool', () => {
   });
 });
 
-test('50 results of 2 MB are written once, and neither an entry nor a snapshot holds one', async () => {
+test('50 results of 2 MB are each written once, and no entry or snapshot contains one', async () => {
   const [count, size] = [50, 2_000_000];
   let [largestEntry, largestSnapshot, blobs, blobBytes] = [0, 0, 0, 0];
   const forgetful: Store = { ...watchStore(memory(), {}), putBlob: async () => {} };

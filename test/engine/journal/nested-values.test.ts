@@ -13,13 +13,13 @@ import { hostileServer, toolWith } from '../../support/tools/hostile-server.ts';
 
 const nested = (levels: number) => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`;
 
-/** The turn with calls whose input is not what their text says. */
+/** Replaces the parsed input of each call by a deeply nested value that differs from its text. */
 function deepen(turn: ModelTurn): ModelTurn {
   const toolCalls = turn.toolCalls.map(call => ({ ...call, input: JSON.parse(nested(5_000)) }));
   return { ...turn, toolCalls };
 }
 
-/** What the model read as the result of its one call. */
+/** Runs an agent, and returns what the model reads as the result of its only call. */
 async function readAfter(model: ModelAdapter, tools: Parameters<typeof createAgent>[0]['tools']) {
   const store = memory();
   const { model: recorded, requests } = recordRequests(model);
@@ -39,8 +39,8 @@ function makeSpy(run: () => unknown = () => 'ran'): { tool: Tool; ran: JsonValue
   return { tool, ran };
 }
 
-describe('a value that is nested thousands deep', () => {
-  test('is refused as arguments, and the model reads why', async () => {
+describe('a value with thousands of nesting levels', () => {
+  test('is refused as call arguments, and the model reads why', async () => {
     const { tool, ran } = makeSpy();
     const model = scripted([calls(['act', nested(5_000)]), { text: 'done' }]);
     const { settled, read } = await readAfter(model, [tool]);
@@ -49,7 +49,7 @@ describe('a value that is nested thousands deep', () => {
     expect(ran).toEqual([]);
   });
 
-  test('is refused as the input that an adapter of the application gives', async () => {
+  test('is refused as the input from a custom adapter', async () => {
     const { tool, ran } = makeSpy();
     const inner = scripted([calls(['act', '{}']), { text: 'done' }]);
     const model: ModelAdapter = {
@@ -67,7 +67,7 @@ describe('a value that is nested thousands deep', () => {
   });
 
   test.each([300, 5_000, 100_000])(
-    'is an error that the model reads as what a tool returned (%i)',
+    'becomes an error for the model when a tool returns it (%i levels)',
     async levels => {
       const { tool, ran } = makeSpy(() => JSON.parse(nested(levels)));
       const { settled, read } = await readAfter(scripted([calls(['act', '{}']), { text: 'done' }]), [tool]);
@@ -80,8 +80,8 @@ describe('a value that is nested thousands deep', () => {
   );
 });
 
-describe('arguments that were not checked in full', () => {
-  test('are named in the result the model reads, and not in the output', async () => {
+describe('arguments that are only partly validated', () => {
+  test('are named in the result that the model reads, and not in the output', async () => {
     const schema = { type: 'object', properties: { a: { type: 'string', pattern: '(?=b)c' } } };
     const source = mcp({
       ...hostileServer({ tools: toolWith(schema) }),

@@ -5,7 +5,7 @@ import { loadRun } from '../../../engine/journal/load-run.ts';
 import { memory } from '../../../stores/memory.ts';
 import { createAgent } from '../../../tools/agent/index.ts';
 
-it('a note is journaled with its run, changes nothing of it, and stays behind when the run is forked', async () => {
+it('a note is journaled, does not change the state of its run, and is not copied by a fork', async () => {
   const store = memory();
   const agent = createAgent({ name: 'noted', model: scripted([{ text: 'Hi.' }]), store });
   const run = await agent.start('x');

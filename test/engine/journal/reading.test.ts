@@ -28,10 +28,10 @@ function makeAgent(options: Partial<AgentOptions> = {}) {
   });
 }
 
-/** A model that streams its text word by word, each when the test says so. */
+/** A model that streams its text word by word; each call of `say` releases the next word. */
 function speakSlowly(words: string[]): { model: ModelAdapter; say: () => void } {
   const gates = words.map(() => makeGate());
-  let said = 0;
+  let released = 0;
   const text = words.join('');
   const turn: ModelTurn = {
     ...{ text, reasoning: '', toolCalls: [], finishReason: 'stop', usage: null, model: 'slow-1' },
@@ -57,7 +57,7 @@ function speakSlowly(words: string[]): { model: ModelAdapter; say: () => void } 
       yield { type: 'turn', turn };
     },
   };
-  return { model, say: () => gates[said++]?.open() };
+  return { model, say: () => gates[released++]?.open() };
 }
 
 describe('run.text()', () => {
@@ -73,7 +73,7 @@ describe('run.text()', () => {
     }
   });
 
-  test('with a separate answer gives that call alone, and the draft stays out of the transcript', async () => {
+  test('with a separate answer streams only that call, and keeps the draft out of the transcript', async () => {
     const run = await makeAgent({
       finalAnswer: 'separate',
       model: scripted([calls('read'), { text: 'The draft.' }]),
@@ -107,7 +107,7 @@ describe('run.text()', () => {
     expect(found).toEqual(asked);
   });
 
-  test('comes as it is written, and a late reader gets what there is, then what follows', async () => {
+  test('streams while the model writes, and a late reader gets the text so far, then the rest', async () => {
     const host = new ManualHost();
     const { model, say } = speakSlowly(['One ', 'two ', 'three.']);
     const run = await makeAgent({ host, model }).start('go');
@@ -129,7 +129,7 @@ describe('run.text()', () => {
     expect(await host.settle(late)).toEqual(['One two ', 'three.']);
   });
 
-  test('is not told twice to a reader who comes while the turn is being written down', async () => {
+  test('has no duplicate text for a reader that starts while the turn is committed', async () => {
     const host = new ManualHost();
     const { model, say } = speakSlowly(['All at once.']);
     const inner = memory();
@@ -151,7 +151,7 @@ describe('run.text()', () => {
     for (const text of texts) expect(text.join('')).toBe('All at once.');
   });
 
-  test('reaches a reader in another process from the journal', async () => {
+  test('reads the journal in another process', async () => {
     const store = memory();
     const host = new ManualHost();
     const run = await makeAgent({ store, host }).start('go');
@@ -163,8 +163,8 @@ describe('run.text()', () => {
 
 describe('text filters', () => {
   const loud = (): TextFilter => ({ push: text => text.toUpperCase(), end: () => '' });
-  /** Holds everything back to the end. */
-  const whole = (): TextFilter => {
+  /** Holds all text back until the end. */
+  const holdBack = (): TextFilter => {
     let held = '';
     return {
       push: text => {
@@ -175,9 +175,9 @@ describe('text filters', () => {
     };
   };
 
-  test.each([true, false])('change what readers see, not the transcript (streamed: %s)', async stream => {
+  test.each([true, false])('change what readers see, but not the transcript (streamed: %s)', async stream => {
     const store = memory();
-    const run = await makeAgent({ store, textFilters: [whole, loud] }).start('go', { stream });
+    const run = await makeAgent({ store, textFilters: [holdBack, loud] }).start('go', { stream });
     expect((await readAll(run.text())).join('')).toBe('I LOOK FIRST.ALL IS FINE.');
     expect(await run.settled()).toMatchObject({ text: 'ALL IS FINE.' });
     const texts = (await eventsOf(store, run.id)).flatMap(event =>
@@ -187,7 +187,7 @@ describe('text filters', () => {
     expect((await readAll(run.text())).join('')).toBe('I LOOK FIRST.ALL IS FINE.');
   });
 
-  test('serve one turn each', async () => {
+  test('are created per turn', async () => {
     let made = 0;
     const counted = (): TextFilter => {
       made += 1;
@@ -199,7 +199,7 @@ describe('text filters', () => {
 });
 
 describe('run.events()', () => {
-  test('gives the journal with its places, then ends when the run settles', async () => {
+  test('yields the journal with sequence numbers, and ends when the run settles', async () => {
     const store = memory();
     const run = await makeAgent({ store }).start('go');
     const seen = (await readAll(run.events())).filter(isEntry);
@@ -210,7 +210,7 @@ describe('run.events()', () => {
     expect(await readAll(run.events({ after: seen.length }))).toEqual([]);
   });
 
-  test('every reader sees every entry once, whenever it comes and whoever drives', async () => {
+  test('yields every entry once to every reader, whenever it starts and whichever process drives', async () => {
     const store = memory();
     const host = new ManualHost();
     const make = () =>
@@ -235,7 +235,7 @@ describe('run.events()', () => {
     expect(seen).toEqual([all, all, all.slice(3)]);
   });
 
-  test('tells what was decided and why, and of progress', async () => {
+  test('yields decisions and tool progress', async () => {
     const run = await makeAgent({
       tools: [makeTool('read', { run: (_, { progress }) => progress({ done: 1 }) })],
     }).start('go');
@@ -245,7 +245,7 @@ describe('run.events()', () => {
     expect(next).toEqual(['executeTools', 'callModel', 'finish']);
   });
 
-  test('a retried attempt discards the text it had shown, by its number', async () => {
+  test('a retried attempt discards its streamed text, named by turn and attempt', async () => {
     const host = new ManualHost();
     let attempts = 0;
     const good = scripted([{ text: 'Whole answer.' }]);

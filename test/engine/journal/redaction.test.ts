@@ -38,7 +38,7 @@ function makePaying(options: { turns?: ScriptedTurn[]; pay?: Parameters<typeof m
   return { host, store, requests, agent };
 }
 
-/** A run that paid, and has ended. */
+/** A run that has paid and finished. */
 async function paid(options: Parameters<typeof makePaying>[0] = {}) {
   const made = makePaying(options);
   const run = await made.agent.start(`Pay ${SECRET}`, { runId: 'r' });
@@ -66,7 +66,7 @@ function textOfStore(journal: unknown): string {
 }
 
 describe('a redaction', () => {
-  test('puts a digest in the place of a text, says so in the journal, and the run still replays', async () => {
+  test('replaces a text by its digest, is journaled, and the run still replays', async () => {
     const { host, store } = await paid();
     const before = await store.read('r');
     const path = '/1/input/0/content/0/text';
@@ -83,7 +83,7 @@ describe('a redaction', () => {
     expect((await store.get('r'))?.status).toBe('finished');
   });
 
-  test('tells where else the same text is, also within arguments and other texts', async () => {
+  test('lists other occurrences of the text, also inside arguments and other texts', async () => {
     const { host, store } = await paid();
     const input = await inputPath(store);
     const { elsewhere } = await redactRun(store, 'r', { paths: [`${input}/to`], host });
@@ -98,7 +98,7 @@ describe('a redaction', () => {
     expect(await replayRun(store, 'r')).toMatchObject({ equal: true, redacted: elsewhere.length + 1 });
   });
 
-  test("of an approved call's input keeps the digest that was decided on", async () => {
+  test("of an approved call's input keeps the digest that was approved", async () => {
     const { host, store } = await paid();
     const input = await inputPath(store);
     const digests = async () =>
@@ -112,7 +112,7 @@ describe('a redaction', () => {
     await expect(exportRun(store, 'r')).resolves.toMatchObject({ end: { status: 'finished' } });
   });
 
-  test('of a large result takes the whole of it too, and what the model read of it', async () => {
+  test('of a large result also removes its blob and the part that the model read', async () => {
     const large = { rows: `${SECRET} `.repeat(500) };
     const { host, store, run } = await paid({
       pay: { approval: true, maxResultBytes: 1000, run: () => large },
@@ -134,7 +134,7 @@ describe('a redaction', () => {
     expect(replayExport(exported, undefined, { blobs })).toMatchObject({ equal: true });
   });
 
-  test('that was made before is made once', async () => {
+  test('is idempotent', async () => {
     const { host, store } = await paid();
     const paths = ['/1/input/0/content/0/text'];
     await redactRun(store, 'r', { paths: [...paths, ...paths], host });
@@ -179,7 +179,7 @@ describe('a redaction', () => {
     expect(await store.read('r')).toEqual(before);
   });
 
-  test('is refused for the input of a call that has no result yet, and allowed once it has', async () => {
+  test("of a call's input is refused before the call has a result, and allowed after", async () => {
     const { host, store, agent } = makePaying();
     const run = await agent.start(`Pay ${SECRET}`, { runId: 'r' });
     await host.settle(run.settled());
@@ -200,7 +200,7 @@ describe('a redaction', () => {
     expect(await store.read('r')).toEqual(before);
   });
 
-  test('is what a fork, a run that continues it and a process that held it at rest go on with', async () => {
+  test('applies to a fork, to a continuing run and to a process that holds the run at rest', async () => {
     const { host, store, requests, agent, run } = await paid();
     const paths = ['/1/input/0/content/0/text', `${await inputPath(store)}/to`];
     const { elsewhere } = await redactRun(store, 'r', { paths, host });
@@ -219,7 +219,7 @@ describe('a redaction', () => {
     await expect(run.fork({ at: settledAt - 1 })).rejects.toMatchObject({ code: 'refused' });
   });
 
-  test('reaches a process that holds the run at rest before it goes on', async () => {
+  test('reaches a process that holds the run at rest before it continues', async () => {
     const { host, store, requests, agent } = makePaying();
     const run = await agent.start(`Pay ${SECRET}`, { runId: 'r' });
     await host.settle(run.settled());
@@ -234,7 +234,7 @@ describe('a redaction', () => {
     expect(textOfStore(snapshot)).not.toContain(`Pay ${SECRET}`);
   });
 
-  test('reaches the runs that continue the run, also in a process that has read it before', async () => {
+  test('reaches continuing runs, also in a process that has already read the run', async () => {
     const turns = [...PAYING, calls('pay'), { text: 'Later.' }, { text: 'Last.' }];
     const { host, store, requests, agent } = await paid({ turns: turns.filter((_, place) => place !== 2) });
     const later = await agent.start('And now?', { continues: 'r' });
@@ -249,7 +249,7 @@ describe('a redaction', () => {
     expect(textOfStore(requests)).not.toContain(`Pay ${SECRET}`);
   });
 
-  test('of any content of any run is refused, or leads where the run led', async () => {
+  test('of any content of any run is refused, or keeps the final state', async () => {
     const property = fc.asyncProperty(recipes, fc.nat(), fc.nat(), async (recipe, first, second) => {
       const { store, run, host } = await recordRun(recipe);
       const content = (await store.read(run.id)).flatMap(({ seq, event }) =>

@@ -35,7 +35,7 @@ function makeAgent(host: ManualHost, store: Store, keys: string[]) {
   });
 }
 
-/** Goes on until the run has ended; people approve, and find out what happened to calls in doubt. */
+/** Drives the run to its end; approves calls, and resolves calls in doubt from `keys`. */
 async function workToTheEnd(host: ManualHost, store: Store, keys: string[]) {
   const run = await makeAgent(host, store, keys).open('run_1');
   for (;;) {
@@ -50,7 +50,7 @@ async function workToTheEnd(host: ManualHost, store: Store, keys: string[]) {
 }
 
 describe('a store that fails', () => {
-  test.each(FAULTS)('in an append that $name ends the driving with its error', async ({ error, watch }) => {
+  test.each(FAULTS)('in an append that $name stops the driver with its error', async ({ error, watch }) => {
     let fired = 0;
     for (let at = 2; ; at += 1) {
       const inner = memory();
@@ -88,7 +88,7 @@ describe('a store that fails', () => {
   });
 
   test.each(['claim', 'read', 'release', 'saveSnapshot'])(
-    'once in %s is told to the caller, and the next try goes on',
+    'once in %s reports the error to the caller, and the next attempt continues',
     async method => {
       const inner = memory();
       const host = new ManualHost();
@@ -120,7 +120,7 @@ describe('a store that fails', () => {
     },
   );
 
-  test('a store that fails for good is told of each time, and nothing is tried behind its back', async () => {
+  test('a permanent failure is reported each time, without retries in the background', async () => {
     const inner = memory();
     const host = new ManualHost();
     let appends = 0;
@@ -139,7 +139,7 @@ describe('a store that fails', () => {
     expect(appends).toBe(tried);
   });
 
-  test('readers of the run are told, too', async () => {
+  test('readers of the run get the error, too', async () => {
     const inner = memory();
     const host = new ManualHost();
     let broken = false;
@@ -161,7 +161,7 @@ describe('a store that fails', () => {
   });
 });
 
-/** As many entries more, so that a snapshot is due at the next rest. */
+/** Appends `count` notes, so that a snapshot is due at the next rest. */
 async function appendNotes(store: Store, runId: string, count: number): Promise<void> {
   const { seq = 0, status = 'waiting' } = (await store.get(runId)) ?? {};
   const note = { type: 'run.noted', at: 1, by: 'test', note: 'more' } as const;

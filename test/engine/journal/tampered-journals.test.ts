@@ -25,7 +25,7 @@ async function makeExport(): Promise<RunExport> {
   return await exportRun(store, run.id);
 }
 
-/** `false` also for what is no export any more. */
+/** `false` also for a value that is no longer a valid export. */
 function isEqual(exported: unknown): boolean {
   try {
     return replayExport(readExport(JSON.stringify(exported), 'the file')).equal;
@@ -40,7 +40,7 @@ function number({ journal }: RunExport): void {
 
 type Path = (string | number)[];
 
-/** Where there is a value that is no object and no array. */
+/** The paths of all primitive values. */
 function leavesOf(value: JsonValue, path: Path = []): Path[] {
   if (Array.isArray(value)) return value.flatMap((inner, index) => leavesOf(inner, [...path, index]));
   if (!isJsonObject(value)) return [path];
@@ -55,11 +55,11 @@ function changeAt(value: JsonValue, [key, ...rest]: Path): JsonValue {
   return { ...value, [key]: changeAt(value[String(key)] ?? null, rest) };
 }
 
-/** The store with one event changed where it is read. */
+/** The store, with one change applied to every event it reads. */
 function withEvent(store: Store, change: (event: RunEvent) => RunEvent): Store {
   const changed: Store = Object.create(store, {});
-  changed.read = async (...asked) =>
-    (await store.read(...asked)).map(({ seq, event }) => ({ seq, event: change(event) }));
+  changed.read = async (...args) =>
+    (await store.read(...args)).map(({ seq, event }) => ({ seq, event: change(event) }));
   changed.get = runId => store.get(runId);
   changed.chain = runId => store.chain(runId);
   changed.loadSnapshot = async () => undefined;
@@ -69,7 +69,7 @@ function withEvent(store: Store, change: (event: RunEvent) => RunEvent): Store {
 function withRecord(store: Store, change: Partial<RunRecord>): Store {
   const changed: Store = Object.create(store, {});
   const alter = (record: RunRecord) => ({ ...record, ...change });
-  changed.read = (...asked) => store.read(...asked);
+  changed.read = (...args) => store.read(...args);
   changed.get = async runId => {
     const record = await store.get(runId);
     return record && alter(record);
@@ -80,24 +80,24 @@ function withRecord(store: Store, change: Partial<RunRecord>): Store {
 }
 
 describe('an export', () => {
-  test('in which any one value was changed is not equal', async () => {
-    const whole: JsonValue = JSON.parse(JSON.stringify(await makeExport()));
-    const leaves = leavesOf(whole);
+  test('with any single value changed is not equal', async () => {
+    const full: JsonValue = JSON.parse(JSON.stringify(await makeExport()));
+    const leaves = leavesOf(full);
     expect(leaves.length).toBeGreaterThan(150);
-    expect(isEqual(whole)).toBe(true);
-    for (const path of leaves) expect(isEqual(changeAt(whole, path)), path.join('.')).toBe(false);
+    expect(isEqual(full)).toBe(true);
+    for (const path of leaves) expect(isEqual(changeAt(full, path)), path.join('.')).toBe(false);
   });
 
-  test('from which any entries were taken, with their hashes, is not equal', async () => {
-    const whole = await makeExport();
-    const { length } = whole.journal;
+  test('with any entries and their hashes removed is not equal', async () => {
+    const full = await makeExport();
+    const { length } = full.journal;
     fc.assert(
       fc.property(
         fc.nat(length - 1),
         fc.integer({ min: 1, max: length }),
         fc.boolean(),
         (from, count, renumber) => {
-          const copy: RunExport = structuredClone(whole);
+          const copy: RunExport = structuredClone(full);
           copy.journal.splice(from, count);
           copy.hashes.splice(from, count);
           if (renumber) number(copy);
@@ -108,10 +108,10 @@ describe('an export', () => {
     );
   });
 
-  test('whose entries stand in another order, with their hashes and renumbered, is not equal', async () => {
-    const whole = await makeExport();
-    for (let place = 1; place < whole.journal.length - 1; place += 1) {
-      const copy: RunExport = structuredClone(whole);
+  test('with reordered and renumbered entries and hashes is not equal', async () => {
+    const full = await makeExport();
+    for (let place = 1; place < full.journal.length - 1; place += 1) {
+      const copy: RunExport = structuredClone(full);
       copy.journal.splice(place, 2, ...copy.journal.slice(place, place + 2).reverse());
       copy.hashes.splice(place, 2, ...copy.hashes.slice(place, place + 2).reverse());
       number(copy);
@@ -119,38 +119,38 @@ describe('an export', () => {
     }
   });
 
-  test('made of two runs, one cut short, the other from there on, is not equal', async () => {
-    const [whole, { store, run }] = [await makeExport(), await recordRun(RECIPE)];
+  test('spliced from two runs is not equal', async () => {
+    const [full, { store, run }] = [await makeExport(), await recordRun(RECIPE)];
     const other = await exportRun(store, run.id);
     const differing = structuredClone(other);
     const first = differing.journal[0]?.event;
     if (first?.type === 'run.started') first.agent = { name: first.agent.name, version: 'other' };
-    for (let at = 1; at < whole.journal.length; at += 1) {
+    for (let at = 1; at < full.journal.length; at += 1) {
       const spliced = structuredClone(differing);
-      spliced.journal.splice(at, Number.POSITIVE_INFINITY, ...whole.journal.slice(at));
-      spliced.hashes.splice(at, Number.POSITIVE_INFINITY, ...whole.hashes.slice(at));
-      expect(isEqual({ ...spliced, end: whole.end, seal: whole.seal }), `at ${at}`).toBe(false);
+      spliced.journal.splice(at, Number.POSITIVE_INFINITY, ...full.journal.slice(at));
+      spliced.hashes.splice(at, Number.POSITIVE_INFINITY, ...full.hashes.slice(at));
+      expect(isEqual({ ...spliced, end: full.end, seal: full.seal }), `at ${at}`).toBe(false);
     }
   });
 
-  test('of a run that continues another whole run of the same name is bound to that one', async () => {
+  test('of a continuing run is bound to the journal it continues, not only to its run id', async () => {
     const [host, store] = [new ManualHost(), memory()];
     const agent = createAgent({ name: 'a', host, store, model: answerWith(() => ({ text: 'done' })) });
     const first = await agent.start('one');
     await first.settled();
     const second = await agent.start('two', { continues: first.id });
     await second.settled();
-    const whole = await exportRun(store, second.id);
-    expect(isEqual(whole)).toBe(true);
+    const full = await exportRun(store, second.id);
+    expect(isEqual(full)).toBe(true);
     const elsewhere = createAgent({ ...agent.options, host: new ManualHost(), store: memory() });
     const another = await elsewhere.start('other words');
     await another.settled();
     expect(another.id).toBe(first.id);
     const { format: _, ...theirs } = await exportRun(elsewhere.options.store ?? store, another.id);
-    expect(isEqual({ ...whole, chain: [theirs] })).toBe(false);
+    expect(isEqual({ ...full, chain: [theirs] })).toBe(false);
   });
 
-  test('of the form before, without a chain, is still replayed, and a changed one is named', async () => {
+  test('of the previous format, without a chain, still replays, and a changed one is detected', async () => {
     const { run, journal, end } = await makeExport();
     const hashes = journal.map(({ event }) => hashEvent(event));
     const before = { format: 'agentchart-run/1', run, journal, hashes, stateHash: end.stateHash };
@@ -166,7 +166,7 @@ describe('a decision', () => {
       ? { ...event, calls: event.calls.map(call => ({ ...call, input: { amount: 1_000_000 } })) }
       : event;
 
-  test('on a call whose journaled input is another than was seen is reported by replay and export', async () => {
+  test('on a call whose journaled input differs from the approved one is reported by replay and export', async () => {
     const { store, run } = await RECORDED;
     const changed = withEvent(store, raiseInput);
     const verdict = await replayRun(changed, run.id);
@@ -175,7 +175,7 @@ describe('a decision', () => {
     await expect(exportRun(changed, run.id)).rejects.toMatchObject(damaged);
   });
 
-  test('of another digest than that of its call is reported with both', async () => {
+  test('whose digest differs from the digest of its call is reported with both', async () => {
     const { store, run } = await RECORDED;
     const changed = withEvent(store, event =>
       event.type === 'approval.decided' ? { ...event, digest: 'seen-elsewhere' } : event,
@@ -187,7 +187,7 @@ describe('a decision', () => {
     await expect(exportRun(changed, run.id)).rejects.toMatchObject({ message });
   });
 
-  test('with an edit that is not the one it was taken for is reported', async () => {
+  test('with another edit than its edit digest is reported', async () => {
     const { store, run } = await RECORDED;
     const changed = withEvent(store, event =>
       event.type === 'approval.decided'
@@ -210,7 +210,7 @@ describe("a run's record", () => {
     { continues: 'run_other' },
   ];
   test.each(changes)(
-    'that says %j, and the journal something else, is reported by replay and export',
+    'that contradicts the journal with %j is reported by replay and export',
     async change => {
       const { store, run } = await RECORDED;
       const [key = ''] = Object.keys(change);

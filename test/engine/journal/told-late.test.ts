@@ -8,7 +8,7 @@ import { makeTool, wordsOf } from '../../support/engine/agents.ts';
 import { childOf, makeFamily, PAYING, settleWith } from '../../support/engine/family.ts';
 import { watchStore } from '../../support/engine/watched-store.ts';
 
-/** Another process has the sub-agent alone: it approves its call and drives its run to its end. */
+/** Another process opens only the sub-agent's run, approves its call and drives it to its end. */
 async function endChild(store: Store, child: string) {
   const host = new ManualHost({ name: 'other_' });
   const researcher = createAgent({
@@ -22,8 +22,8 @@ async function endChild(store: Store, child: string) {
   await host.idle();
 }
 
-describe('a sub-agent whose end its parent was not told of', () => {
-  test('is found by a process that opens the parent alone', async () => {
+describe('a sub-agent whose end was not reported to its parent', () => {
+  test('is found by a process that opens only the parent', async () => {
     const store = memory();
     const host = new ManualHost();
     const { run } = await settleWith(makeFamily(PAYING, { store, host }), host);
@@ -39,7 +39,7 @@ describe('a sub-agent whose end its parent was not told of', () => {
     expect(await later.settle(opened.settled())).toMatchObject({ status: 'finished', text: 'told' });
   });
 
-  test('because it ended before the parent waited for it is found by the parent itself', async () => {
+  test('is found by the parent when it ended before the parent waited for it', async () => {
     const store = memory();
     const host = new ManualHost();
     const late = watchStore(store, {
@@ -54,7 +54,7 @@ describe('a sub-agent whose end its parent was not told of', () => {
     expect(await store.get(run.id)).toMatchObject({ status: 'finished' });
   });
 
-  test('counts for its own parent, and for a fork of it', async () => {
+  test('is reported to its parent and to a fork of the parent', async () => {
     const store = memory();
     const host = new ManualHost();
     const agent = makeFamily(PAYING, { store, host });

@@ -11,13 +11,13 @@ import { calls, clientTool } from '../../support/engine/agents.ts';
 import { LARGE, large, makeAgent, runToEnd } from '../../support/engine/large-results.ts';
 import { watchStore } from '../../support/engine/watched-store.ts';
 
-describe('who needs the whole', () => {
+describe('access to full results', () => {
   const sections = Array.from({ length: 200 }, (_, index) => ({ id: `s${index}` }));
   const cites = numberCitations({
     sources: ({ output }) => (Array.isArray(output) ? (output as { id: string }[]) : []),
   });
 
-  test('a finisher reads one result after another', async () => {
+  test('a finisher reads the full results one by one', async () => {
     const seen: JsonValue[] = [];
     const finisher: Finisher = async ({ results, wholeOutput }) => {
       for (const result of results) seen.push(await wholeOutput(result));
@@ -27,7 +27,7 @@ describe('who needs the whole', () => {
     expect(seen).toEqual([LARGE]);
   });
 
-  test('what stands in the middle of a large result can be cited, in the next run too', async () => {
+  test('a source in the middle of a large result can be cited, in the next run too', async () => {
     const answers = [calls('dump'), { text: 'So [doc:s100].' }, { text: 'Again [doc:s101].' }] as const;
     const { host, agent, settled } = await runToEnd({
       model: scripted([...answers]),
@@ -39,7 +39,7 @@ describe('who needs the whole', () => {
     expect(await host.settle(next.settled())).toMatchObject({ text: 'Again [1].\n\nSources:\n[1] s101' });
   });
 
-  test('a restored run whose store lacks the whole names it, and goes on', async () => {
+  test('a restored run whose store lacks the full result reports it missing, and continues', async () => {
     const model = () => scripted([calls('dump'), calls('wait'), { text: 'So [doc:s100].' }]);
     const tools = [large('dump', sections), clientTool('wait')];
     const first = await runToEnd({ model: model(), tools, finishers: [cites] });
@@ -53,20 +53,20 @@ describe('who needs the whole', () => {
     });
   });
 
-  test('a fork has the large results of its run', async () => {
+  test('a fork has the large results of its source', async () => {
     const { run, store } = await runToEnd();
     const fork = await run.fork({ at: (await store.read('r')).length });
     expect(await fork.output('call_0_0')).toEqual(LARGE);
   });
 
-  test('a call without a result is named', async () => {
+  test('a call without a result is refused as call-unknown', async () => {
     const { run } = await runToEnd();
     await expect(run.output('nope')).rejects.toMatchObject({ code: 'call-unknown' });
   });
 });
 
 describe('replay', () => {
-  test('proves a run with large results, without a word of them in its state', async () => {
+  test('verifies a run with large results without loading them into its state', async () => {
     const { store } = await runToEnd();
     const verdict = await replayRun(store, 'r');
     expect(verdict).toMatchObject({ equal: true });
@@ -76,7 +76,7 @@ describe('replay', () => {
   test.each([
     ['is gone', async () => undefined, 'that is not in the store'],
     [
-      'is another one',
+      'was replaced',
       async (length: number) => new TextEncoder().encode('"other"').slice(0, length),
       'its hash differs',
     ],
