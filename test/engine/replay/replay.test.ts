@@ -32,7 +32,7 @@ const RECIPE: Recipe = {
   words: ['approve', 'answer'],
 };
 
-/** What a file of the export would give back. */
+/** The text of the exported file. */
 function asFile(exported: RunExport): string {
   return JSON.stringify(exported, null, 2);
 }
@@ -41,14 +41,14 @@ function replayText(text: string) {
   return replayExport(readExport(text, 'the file'));
 }
 
-/** The export with one thing changed, as somebody with an editor would. */
+/** The export file with one change, as an editor would make it. */
 function tamper(exported: RunExport, change: (copy: RunExport) => void): string {
   const copy: RunExport = JSON.parse(asFile(exported));
   change(copy);
   return asFile(copy);
 }
 
-/** All hashes made anew, as somebody can who rewrites the whole file. */
+/** Recomputes all hashes, as a forger of the whole file could. */
 function rechain(copy: RunExport): void {
   copy.hashes = [];
   for (const { seq, event } of copy.journal) {
@@ -58,13 +58,13 @@ function rechain(copy: RunExport): void {
   copy.seal = hashSeal(copy.hashes.at(-1) ?? '', copy.end);
 }
 
-/** A store that tells which of its methods were called. */
+/** A store, and the names of the methods called on it. */
 function listen(store: Store): { store: Store; called: Set<string> } {
   const called = new Set<string>();
   return { store: watchStore(store, { before: method => void called.add(method) }), called };
 }
 
-describe('a replay', () => {
+describe('replay', () => {
   test('of any recorded run is equal, from the store and from its export', async () => {
     await fc.assert(
       fc.asyncProperty(recipes, async recipe => {
@@ -82,7 +82,7 @@ describe('a replay', () => {
     );
   });
 
-  test('of a run that crashed is equal, wherever it crashed', async () => {
+  test('of a run that crashed anywhere is equal', async () => {
     for (const deaths of [[], [12], [20, 9], [25], [31, 14]]) {
       const { store, runId } = await runDrill({ deaths });
       expect(await replayRun(store, runId)).toMatchObject({ equal: true });
@@ -97,7 +97,7 @@ describe('a replay', () => {
     expect([...watched.called].sort()).toEqual(['loadSnapshot', 'read']);
   });
 
-  test('tells the states in order, and why each was chosen', async () => {
+  test('reports the states in order, and the reason for each decision', async () => {
     const { store, run } = await recordRun(RECIPE);
     const seen: ReplayedEntry[] = [];
     await replayRun(store, run.id, entry => seen.push(entry));
@@ -118,7 +118,7 @@ describe('a replay', () => {
     for (const { why } of decided) expect(why).not.toBe('');
   });
 
-  test('of a run whose snapshot is not its fold names the entry and what differs', async () => {
+  test('of a run whose snapshot differs from its fold names the entry and the difference', async () => {
     const { store, run } = await recordRun(RECIPE);
     const { seq, image: state } = structuredClone(run.snapshot()) as { seq: number; image: JsonValue };
     if (isJsonObject(state) && isJsonObject(state.state) && isJsonObject(state.state.context))
@@ -129,7 +129,7 @@ describe('a replay', () => {
     expect(verdict.problem?.message).toContain('context.turns');
   });
 
-  test('holds the state at each rest, and at the end, against the hash that was recorded there', async () => {
+  test('compares the state at each rest and at the end with the hash recorded there', async () => {
     const { store, run } = await recordRun(RECIPE);
     const places = (await store.read(run.id)).filter(({ stateHash }) => stateHash !== undefined);
     const states: string[] = [];
@@ -141,22 +141,19 @@ describe('a replay', () => {
     expect(await store.loadSnapshot(run.id)).toBeUndefined();
   });
 
-  test.each([0, 1])(
-    'of a run that rested in another state, %i rests before its last, is not equal',
-    async back => {
-      const { store, run } = await recordRun(RECIPE);
-      const entries = await store.read(run.id);
-      const place = entries.filter(({ stateHash }) => stateHash !== undefined).at(-1 - back)?.seq ?? 0;
-      const lying: Store = watchStore(store, {});
-      lying.read = async (...args) =>
-        (await store.read(...args)).map(entry =>
-          entry.seq === place ? { ...entry, stateHash: 'f'.repeat(64) } : entry,
-        );
-      const verdict = await replayRun(lying, run.id);
-      expect(verdict).toMatchObject({ equal: false, problem: { seq: place } });
-      expect(verdict.problem?.message).toContain('leads to a state with another hash than the recorded one');
-    },
-  );
+  test.each([0, 1])('of a run with a wrong state hash %i rests before its last is not equal', async back => {
+    const { store, run } = await recordRun(RECIPE);
+    const entries = await store.read(run.id);
+    const place = entries.filter(({ stateHash }) => stateHash !== undefined).at(-1 - back)?.seq ?? 0;
+    const lying: Store = watchStore(store, {});
+    lying.read = async (...args) =>
+      (await store.read(...args)).map(entry =>
+        entry.seq === place ? { ...entry, stateHash: 'f'.repeat(64) } : entry,
+      );
+    const verdict = await replayRun(lying, run.id);
+    expect(verdict).toMatchObject({ equal: false, problem: { seq: place } });
+    expect(verdict.problem?.message).toContain('leads to a state with another hash than the recorded one');
+  });
 
   test('of a run whose snapshot is damaged, or ahead of the journal, is not equal', async () => {
     const { store, run } = await recordRun(RECIPE);
@@ -167,7 +164,7 @@ describe('a replay', () => {
     expect(await replayRun(store, run.id)).toMatchObject({ equal: false, problem: { seq: seq + 1 } });
   });
 
-  test('of a run that was restored from a snapshot is refused with what to do', async () => {
+  test('of a run that was restored from a snapshot is refused with advice', async () => {
     const { agent, run } = await recordRun({ ...RECIPE, words: [] });
     const store = memory();
     const there = createAgent({ ...agent.options, store });
@@ -178,8 +175,8 @@ describe('a replay', () => {
   });
 });
 
-describe('a replay until an entry', () => {
-  test('ends in the state that the run had there, from the store and from an export', async () => {
+describe('replay until an entry', () => {
+  test('ends in the state at that entry, from the store and from an export', async () => {
     await fc.assert(
       fc.asyncProperty(recipes, fc.nat(), async (recipe, place) => {
         const { store, run } = await recordRun(recipe);
@@ -189,9 +186,9 @@ describe('a replay until an entry', () => {
         const verdict = await replayRun(store, run.id, entry => seen.push(entry), { until });
         expect(verdict).toMatchObject({ equal: true, entries: until, of: entries.length });
         expect(seen.map(({ seq }) => seq)).toEqual(entries.slice(0, until).map(({ seq }) => seq));
-        const whole: ReplayedEntry[] = [];
-        await replayRun(store, run.id, entry => whole.push(entry));
-        expect(verdict.end?.hash).toBe(hashState(whole[until - 1]?.state ?? fail()));
+        const full: ReplayedEntry[] = [];
+        await replayRun(store, run.id, entry => full.push(entry));
+        expect(verdict.end?.hash).toBe(hashState(full[until - 1]?.state ?? fail()));
         const text = asFile(await exportRun(store, run.id));
         const fromFile = replayExport(readExport(text, 'the file'), () => {}, { until });
         expect(fromFile).toMatchObject({ equal: true, entries: until, of: entries.length });
@@ -202,7 +199,7 @@ describe('a replay until an entry', () => {
   });
 
   test.each([0, -1, 1.5, Number.NaN, 1000])(
-    '%s, which it has not, is refused with the range',
+    '%s, which does not exist, is refused with the valid range',
     async until => {
       const { store, run } = await recordRun(RECIPE);
       const { seq } = await loadRun(store, run.id);
@@ -213,7 +210,7 @@ describe('a replay until an entry', () => {
     },
   );
 
-  test('says what is wrong before that entry, and nothing of what is wrong behind it', async () => {
+  test('reports damage before that entry, and ignores damage after it', async () => {
     const { store, run } = await recordRun(RECIPE);
     const text = tamper(await exportRun(store, run.id), ({ journal }) => {
       const entry = journal[5];
@@ -230,7 +227,7 @@ function fail(): never {
 }
 
 describe('an export', () => {
-  test('is the same each time, and names run, agent and chart', async () => {
+  test('is deterministic, and names run, agent and chart', async () => {
     const { store, run } = await recordRun(RECIPE);
     const exported = await exportRun(store, run.id);
     expect(asFile(await exportRun(store, run.id))).toBe(asFile(exported));
@@ -242,7 +239,7 @@ describe('an export', () => {
     expect(exported).not.toHaveProperty('chain');
   });
 
-  test('holds the runs it continues, so that it is replayed alone', async () => {
+  test('contains the runs it continues, so that it replays without the store', async () => {
     const [host, store] = [new ManualHost(), memory()];
     const agent = createAgent({ name: 'a', host, store, model: answerWith(() => ({ text: 'done' })) });
     const ids: string[] = [];
@@ -269,7 +266,7 @@ describe('an export', () => {
     expect(replayText(changed)).toMatchObject({ runId: ids[1], equal: false, problem: { seq: 2 } });
   });
 
-  test('in which any entry was changed is refused, naming that entry', async () => {
+  test('with any entry changed is refused, naming that entry', async () => {
     const { store, run } = await recordRun(RECIPE);
     const exported = await exportRun(store, run.id);
     for (const [index, { seq }] of exported.journal.entries()) {
@@ -284,17 +281,17 @@ describe('an export', () => {
   const tamperings: [that: string, change: (copy: RunExport) => void, seq: number][] = [
     ['lacks an entry', ({ journal }) => void journal.splice(4, 1), 5],
     [
-      'has two entries in the other order',
+      'has two entries swapped',
       ({ journal }) => void journal.splice(4, 2, ...journal.slice(4, 6).reverse()),
       5,
     ],
-    ['has an entry twice', ({ journal }) => void journal.splice(4, 0, ...journal.slice(4, 5)), 6],
+    ['has a duplicate entry', ({ journal }) => void journal.splice(4, 0, ...journal.slice(4, 5)), 6],
     ['lacks its end', ({ journal }) => void journal.splice(4), 5],
     ['names another agent', ({ run }) => void Object.assign(run.agent, { name: 'other' }), 1],
     ['names another run', ({ run }) => void Object.assign(run, { runId: 'run_other' }), 1],
     ['has another hash for an entry', ({ hashes }) => void hashes.splice(6, 1, 'f'.repeat(64)), 7],
   ];
-  test.each(tamperings)('that %s is refused, naming the place', async (_, change, seq) => {
+  test.each(tamperings)('that %s is refused, naming the entry', async (_, change, seq) => {
     const { store, run } = await recordRun(RECIPE);
     const verdict = replayText(tamper(await exportRun(store, run.id), change));
     expect(verdict).toMatchObject({ equal: false, problem: { seq } });
@@ -311,7 +308,7 @@ describe('an export', () => {
     expect(verdict.problem?.message).toContain(exported.end.stateHash);
   });
 
-  test('with an entry the chart does not take, hashes made to fit, is refused at that entry', async () => {
+  test('with an entry that the chart does not accept and recomputed hashes is refused at that entry', async () => {
     const { store, run } = await recordRun(RECIPE);
     const exported = await exportRun(store, run.id);
     const last = exported.journal.at(-1);
@@ -323,17 +320,17 @@ describe('an export', () => {
   });
 
   test.each<[that: string, value: JsonValue]>([
-    ['is no object', []],
+    ['is not an object', []],
     ['has no format', { journal: [] }],
     ['has another format', { format: 'agentchart-run/99' }],
     ['lacks its journal', { format: 'agentchart-run/2' }],
     ['has an empty journal', { format: 'agentchart-run/1', journal: [], hashes: [], stateHash: '' }],
-    ['has something beside a run', { format: 'agentchart-run/2', extra: 1 }],
-  ])('that %s is no export', (_, value) => {
+    ['has an unknown member', { format: 'agentchart-run/2', extra: 1 }],
+  ])('that %s is not an export', (_, value) => {
     expect(() => readExport(JSON.stringify(value), 'x.json')).toThrow(/^x\.json is not the export of a run/);
   });
 
-  test('that is cut off is refused, and an entry nested without end is named', async () => {
+  test('that is truncated is refused, and one with a very deeply nested entry names that entry', async () => {
     const { store, run } = await recordRun(RECIPE);
     const exported = await exportRun(store, run.id);
     expect(() => replayText(asFile(exported).slice(0, -100))).toThrow('it is not JSON');

@@ -35,7 +35,7 @@ function makeRefunds() {
 }
 
 describe('an approval', () => {
-  test('with an input that JSON cannot carry is refused, and so is such an answer', async () => {
+  test('with an input that JSON cannot represent is refused, and so is such an answer', async () => {
     const { agent } = makeRefunds();
     const run = await agent.start('go');
     await run.settled();
@@ -45,7 +45,7 @@ describe('an approval', () => {
     expect(await run.settled()).toMatchObject({ status: 'waiting', approvals: [{ callId: 'call_0_0' }] });
   });
 
-  test('with another input runs that input, and the model is told', async () => {
+  test('with an edited input runs that input, and the model reads about the edit', async () => {
     const { agent, store, paid, requests, host } = makeRefunds();
     const run = await agent.start('go');
     await run.settled();
@@ -58,7 +58,7 @@ describe('an approval', () => {
     expect(decided).toMatchObject({ decision: { type: 'approve', input: { cents: 300 } }, by: 'ann' });
   });
 
-  test('with another input that then fails tells the model of both', async () => {
+  test('with an edited input that fails shows the model the edit and the error', async () => {
     const { agent, requests, host } = makeRefunds();
     const run = await agent.start('go');
     await run.settled();
@@ -70,7 +70,7 @@ describe('an approval', () => {
   });
 
   test.each([{ cents: -1 }, { cents: 'many' }, {}, [], null])(
-    'with an input that is not valid is refused, and the call stays open: %j',
+    'with an invalid input is refused, and the call stays open: %j',
     async input => {
       const { agent, paid } = makeRefunds();
       const run = await agent.start('go');
@@ -84,7 +84,7 @@ describe('an approval', () => {
     },
   );
 
-  test('with an input that nobody here can check is refused, not run without it', async () => {
+  test('with an edited input is refused when the agent lacks the tool to validate it', async () => {
     const { agent, store, host } = makeRefunds();
     const run = await agent.start('go');
     await run.settled();
@@ -96,7 +96,7 @@ describe('an approval', () => {
     expect((await run.settled()).status).toBe('waiting');
   });
 
-  test('that is sticky holds for later calls of the tool', async () => {
+  test('that is sticky covers later calls of the tool', async () => {
     const { agent, paid, host } = makeRefunds();
     const run = await agent.start('go');
     await run.settled();
@@ -106,7 +106,7 @@ describe('an approval', () => {
     expect(paid).toEqual([{ cents: 500 }, { cents: 100 }]);
   });
 
-  test('refused and sticky refuses later calls, each time with the reason', async () => {
+  test('that is a sticky rejection refuses later calls, each with the reason', async () => {
     const { agent, paid, host, requests } = makeRefunds();
     const run = await agent.start('go');
     await run.settled();
@@ -120,7 +120,7 @@ describe('an approval', () => {
     expect(results.call_1_0).toBe('Not run: the call was rejected: not today');
   });
 
-  test('may be an answer: the model reads it as the result', async () => {
+  test('may be an answer, which the model reads as the result', async () => {
     const { agent, paid, requests, host } = makeRefunds();
     const run = await agent.start('go');
     await run.settled();
@@ -130,7 +130,7 @@ describe('an approval', () => {
     expect(resultsIn(requests[1]?.transcript ?? []).call_0_0).toEqual({ already: 'paid' });
   });
 
-  test('is superseded by a message, or waits for it', async () => {
+  test('is superseded by a message, or blocks it while messages are queued', async () => {
     for (const onMessage of ['supersede', 'queue'] as const) {
       const { agent, requests, host } = makeRefunds();
       const other = createAgent({ ...agent.options, onMessage });
@@ -145,7 +145,7 @@ describe('an approval', () => {
     }
   });
 
-  test('is asked for when the predicate throws, with the reason', async () => {
+  test('is required when the predicate throws, with the error as the reason', async () => {
     const agent = createAgent({
       name: 'a',
       host: new ManualHost(),
@@ -164,8 +164,8 @@ describe('an approval', () => {
   });
 });
 
-describe('a call the client runs', () => {
-  test('is answered with a result or an error, once', async () => {
+describe('a call that the client runs', () => {
+  test('gets a result or an error, once', async () => {
     const { requests, ...rest } = recordRequests(scripted([calls('show', 'show'), { text: 'done' }]));
     const host = new ManualHost();
     const agent = createAgent({ name: 'a', host, model: rest.model, tools: [clientTool('show')] });
@@ -181,7 +181,7 @@ describe('a call the client runs', () => {
     expect(resultsIn(requests[1]?.transcript ?? [])).toEqual({ call_0_0: { ok: true }, call_0_1: 'broken' });
   });
 
-  test('that is gated too is approved first, and then waits for its result', async () => {
+  test('that is also gated is approved first, and then waits for its result', async () => {
     const host = new ManualHost();
     const agent = createAgent({
       name: 'a',

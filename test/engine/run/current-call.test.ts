@@ -5,7 +5,7 @@ import { memory } from '../../../stores/memory.ts';
 import { type CurrentCall, createAgent, currentCall, trackCalls } from '../../../tools/agent/index.ts';
 import { calls, makeGate, makeTool } from '../../support/engine/agents.ts';
 
-test('what a tool leaves running knows its call, and the rest of the program is in none', async () => {
+test('code that a tool leaves running has its current call, and code outside has none', async () => {
   const gate = makeGate<CurrentCall | undefined>();
   trackCalls(new AsyncLocalStorage<CurrentCall>());
   const agent = createAgent({

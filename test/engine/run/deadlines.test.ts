@@ -23,7 +23,7 @@ function makeExpiring(host: ManualHost, store: Store, keys: string[] = []) {
 }
 
 describe('E6: deadlines', () => {
-  test('an approval expires while the process holds the run, each call at its own time', async () => {
+  test('each approval expires at its own time while the process holds the run', async () => {
     const [host, store] = [new ManualHost(), memory()];
     const run = await makeExpiring(host, store).start('go');
     const open = async () => {
@@ -40,7 +40,7 @@ describe('E6: deadlines', () => {
     expect(await open()).toBe('finished');
   });
 
-  test('what expired while the laptop slept for a day is over when another process opens the run', async () => {
+  test('approvals that expired during a day of sleep are expired when another process opens the run', async () => {
     const [host, store] = [new ManualHost(), memory()];
     const run = await makeExpiring(host, store).start('go');
     await run.settled();
@@ -51,7 +51,7 @@ describe('E6: deadlines', () => {
     expect(keys).toEqual([]);
   });
 
-  test('a sleeping process wakes to what is due: both clocks run on and no timer fired in time', async () => {
+  test('a process that slept past a deadline handles it on waking, although no timer fired in time', async () => {
     const [host, store] = [new ManualHost(), memory()];
     const run = await makeExpiring(host, store).start('go');
     await run.settled();
@@ -60,7 +60,7 @@ describe('E6: deadlines', () => {
     expect((await host.settle(run.settled())).status).toBe('finished');
   });
 
-  test('a decision after the deadline is refused as expired, also before anybody noticed', async () => {
+  test('a decision after the deadline is refused as expired, even before the expiry is journaled', async () => {
     const [host, store] = [new ManualHost(), memory()];
     const keys: string[] = [];
     const run = await makeExpiring(host, store, keys).start('go');
@@ -72,7 +72,7 @@ describe('E6: deadlines', () => {
     expect(keys).toEqual([`${run.id}:1:call_0_1`]);
   });
 
-  test('a decision in time counts, however long the tool then takes', async () => {
+  test('a decision in time is accepted, even if its tool runs after the deadline', async () => {
     const [host, store] = [new ManualHost(), memory()];
     const keys: string[] = [];
     const run = await makeExpiring(host, store, keys).start('go');
@@ -84,7 +84,7 @@ describe('E6: deadlines', () => {
     expect(keys).toHaveLength(2);
   });
 
-  test('a wait before a retry is the same for a process that comes later', async () => {
+  test('the wait before a retry ends at the same time in another process', async () => {
     const [host, store] = [new ManualHost(), memory()];
     const error = { code: 'rate-limit', retryAfterMs: HOUR } as const;
     const model = () => scripted([{ error: { ...error, times: 1 } }, { text: 'done' }]);
@@ -104,7 +104,7 @@ describe('E6: deadlines', () => {
     expect(fired?.at).toBe(due);
   });
 
-  test('a run that only waits for results sets no timer', async () => {
+  test('a run that waits only for client results sets no timer', async () => {
     const [host, store] = [new ManualHost(), memory()];
     const agent = createAgent({
       name: 'a',

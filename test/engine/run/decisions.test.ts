@@ -22,7 +22,7 @@ function makeRefunds() {
 }
 
 describe('E5: decisions are consumed once', () => {
-  test('of two decisions at the same moment one wins, and the other is told who decided', async () => {
+  test('one of two simultaneous decisions wins, and the other is told who decided', async () => {
     const { store, host, keys, make } = makeRefunds();
     const run = await make().start('go');
     await run.settled();
@@ -44,7 +44,7 @@ describe('E5: decisions are consumed once', () => {
     expect(keys).toEqual([`${run.id}:1:call_0_0`]);
   });
 
-  test.each(['one process', 'a hundred processes'])('of a hundred decisions in %s one wins', async where => {
+  test.each(['one process', 'a hundred processes'])('one of a hundred decisions in %s wins', async where => {
     const { store, host, keys, make } = makeRefunds();
     const first = await make().start('go');
     await first.settled();
@@ -67,7 +67,7 @@ describe('E5: decisions are consumed once', () => {
     expect(keys).toEqual([`${first.id}:1:call_0_1`]);
   });
 
-  test('a decision on another digest is refused, and the call stays open', async () => {
+  test('a decision with another digest is refused, and the call stays open', async () => {
     const { host, keys, make } = makeRefunds();
     const run = await make().start('go');
     const waiting = await run.settled();
@@ -83,7 +83,7 @@ describe('E5: decisions are consumed once', () => {
     expect(keys).toHaveLength(1);
   });
 
-  test('a decision about a call the run never made is refused by name', async () => {
+  test('a decision on an unknown call is refused as call-unknown', async () => {
     const { make } = makeRefunds();
     const run = await make().start('go');
     await run.settled();
@@ -93,7 +93,7 @@ describe('E5: decisions are consumed once', () => {
     expect(await run.resolve('call_9_9', { retry: true })).toMatchObject({ code: 'call-unknown' });
   });
 
-  test('a decision after the end is refused: as decided before, or as too late', async () => {
+  test('a decision after the end of the run is refused as already-decided or run-ended', async () => {
     const { host, make } = makeRefunds();
     const run = await make().start('go');
     await run.settled();
@@ -111,7 +111,7 @@ describe('E5: decisions are consumed once', () => {
     }
   });
 
-  test('a second answer about a doubt is told who resolved it, not who approved the call', async () => {
+  test('a second resolution of a doubt names who resolved it, not who approved the call', async () => {
     const host = new ManualHost({ name: 'doubted_' });
     const agent = createAgent({
       name: 'a',
@@ -140,7 +140,7 @@ describe('E5: decisions are consumed once', () => {
     });
   });
 
-  test('an input that could not be read back is refused, and the run goes on', async () => {
+  test('an invalid message is refused, and the run continues', async () => {
     const { host, make } = makeRefunds();
     const run = await make().start('go');
     await run.settled();

@@ -14,7 +14,7 @@ import { recipes, recordRun } from '../../support/engine/recorded-run.ts';
 import { watchStore } from '../../support/engine/watched-store.ts';
 
 describe('a fork with a message', () => {
-  test('has it as its last entry, in the commit that began it, and the next turn reads it', async () => {
+  test('has the message as its last entry, written with its creation, and the next turn reads it', async () => {
     const [host, memoryStore, written] = [new ManualHost(), memory(), [] as string[]];
     const store = watchStore(memoryStore, { before: method => void written.push(method) });
     const { model, requests } = recordRequests(answerWith(() => ({ text: 'Noted.' })));
@@ -30,7 +30,7 @@ describe('a fork with a message', () => {
     expect(requests.at(-1)?.transcript.map(textOf)).toEqual(['go', 'Noted.', 'In cents.']);
   });
 
-  test('refuses the calls that wait for approval, as a message to any run does', async () => {
+  test('rejects the gated calls, as a message to any run does', async () => {
     const { host, keys, run, events } = await finishedRun();
     const at = seqOf(events, 'approval.decided') - 1;
     const before = keys.length;
@@ -41,7 +41,7 @@ describe('a fork with a message', () => {
     expect(results.call_0_1).toBe('Not run: superseded by a new message.');
   });
 
-  test('keeps what was under way in doubt', async () => {
+  test('has the calls that were running in doubt', async () => {
     const { host, run, events } = await finishedRun();
     const at = seqOf(events, 'tool.started', 2);
     const fork = await run.fork({ at, message: 'And?' });
@@ -49,7 +49,7 @@ describe('a fork with a message', () => {
     expect(waiting).toMatchObject({ status: 'waiting', doubts: [{ callId: 'call_0_1' }] });
   });
 
-  test('at the end of a run is refused, naming the last entry that takes it, and begins nothing', async () => {
+  test('at the end of a run is refused, naming the last entry that accepts a message, and creates no run', async () => {
     const { host, store, run, events } = await finishedRun();
     const refused = await run.fork({ at: events.length, message: 'And?' }).catch(error => error);
     expect(refused).toMatchObject({ code: 'run-ended', message: expect.stringContaining('continues') });
@@ -62,16 +62,16 @@ describe('a fork with a message', () => {
     expect(fork.context.transcript.map(textOf)).toContain('And?');
   });
 
-  test('that is none begins nothing', async () => {
+  test('with an empty message creates no run', async () => {
     const { store, run } = await finishedRun();
     await expect(run.fork({ at: 1, message: [] })).rejects.toMatchObject({ code: 'input-invalid' });
     expect(await store.list()).toHaveLength(1);
   });
 
-  test('of any run, at any entry: folds, goes on, and never runs what its source had started', async () => {
+  test('of any run, at any entry, folds, continues, and never runs a call that its source had started', async () => {
     let forks = 0;
     await fc.assert(
-      fc.asyncProperty(recipes, fc.nat(), fc.boolean(), async (recipe, place, isTold) => {
+      fc.asyncProperty(recipes, fc.nat(), fc.boolean(), async (recipe, place, withMessage) => {
         const { host, store, agent, run } = await recordRun(recipe);
         const entries = await store.read(run.id);
         const at = (place % entries.length) + 1;
@@ -79,8 +79,8 @@ describe('a fork with a message', () => {
           .slice(0, at)
           .flatMap(({ event }) => (event.type === 'tool.started' ? [event.callId] : []));
         const hasEnded = foldOf(entries.slice(0, at)).status !== 'active';
-        const said = isTold && !hasEnded ? { message: 'And then?' } : {};
-        const { runId, loaded } = await forkRun({ store, host }, run.id, at, said);
+        const options = withMessage && !hasEnded ? { message: 'And then?' } : {};
+        const { runId, loaded } = await forkRun({ store, host }, run.id, at, options);
         expect(toStored((await loadRun(store, runId)).state)).toEqual(toStored(loaded.state));
 
         const keys: string[] = [];
@@ -103,9 +103,9 @@ describe('a fork with a message', () => {
           for (const { callId } of settled.results) await fork.answer(callId, { output: 1 });
         }
         for (const callId of begun) expect(keys.filter(key => key.endsWith(`:${callId}`))).toEqual([]);
-        if ('message' in said)
+        if ('message' in options)
           expect(fork.context.transcript.map(textOf).join() + fork.context.inbox.map(textOf)).toContain(
-            said.message,
+            options.message,
           );
         forks += 1;
       }),

@@ -18,7 +18,7 @@ import { watchStore } from '../../support/engine/watched-store.ts';
 const BOOKKEEPING: RunEvent['type'][] = ['run.claimed', 'tool.late'];
 
 describe('a fork', () => {
-  test('begins with the journal of its source, without its claims, and names it', async () => {
+  test('begins with the journal of its source, without claims, and names its source', async () => {
     const { store, run, events } = await finishedRun();
     const at = seqOf(events, 'approval.decided');
     const fork = await run.fork({ at });
@@ -33,7 +33,7 @@ describe('a fork', () => {
     expect((await store.get(fork.id))?.owner).toBeUndefined();
   });
 
-  test('is not driven until somebody asks, and then goes its own way', async () => {
+  test('is not driven until it is used, and then runs independently', async () => {
     const { host, keys, store, run, events } = await finishedRun();
     const fork = await run.fork({ at: seqOf(events, 'approval.decided') - 1 });
     const before = keys.length;
@@ -48,13 +48,13 @@ describe('a fork', () => {
     expect((await run.settled()).status).toBe('finished');
   });
 
-  test('at the last entry of a run that has ended has ended the same way', async () => {
+  test('at the last entry of an ended run has the same outcome', async () => {
     const { run, events } = await finishedRun();
     const fork = await run.fork({ at: events.length });
     expect(await fork.settled()).toEqual(await run.settled());
   });
 
-  test('inside a running turn makes the model call again', async () => {
+  test('inside a running turn repeats the model call', async () => {
     const { host, run, events } = await finishedRun();
     const fork = await run.fork({ at: seqOf(events, 'text.started') });
     expect((await host.settle(fork.settled())).status).toBe('finished');
@@ -66,41 +66,38 @@ describe('a fork', () => {
     ['none', 'read'],
     ['idempotent', 'put'],
     ['once', 'pay'],
-  ] as const)(
-    'has a call with side effect %s in doubt that was started and not settled',
-    async (sideEffect, name) => {
-      const [host, store, gate] = [new ManualHost(), memory(), makeGate<string>()];
-      let ran = 0;
-      const run = await createAgent({
-        ...{ name: 'a', host, store },
-        model: scripted([calls(name, 'other'), { text: 'done' }]),
-        tools: [
-          makeTool(name, { sideEffect, run: () => (++ran === 1 ? gate.promise : 'ran again') }),
-          makeTool('other', { sideEffect: 'none' }),
-        ],
-      }).start('go');
-      await host.idle();
-      const events = await eventsOf(store, run.id);
-      const started = events.find(event => event.type === 'tool.started');
-      const fork = await run.fork({ at: events.length });
-      gate.open('ran');
-      expect((await host.settle(run.settled())).status).toBe('finished');
+  ] as const)('has a started, unsettled call with side effect %s in doubt', async (sideEffect, name) => {
+    const [host, store, gate] = [new ManualHost(), memory(), makeGate<string>()];
+    let ran = 0;
+    const run = await createAgent({
+      ...{ name: 'a', host, store },
+      model: scripted([calls(name, 'other'), { text: 'done' }]),
+      tools: [
+        makeTool(name, { sideEffect, run: () => (++ran === 1 ? gate.promise : 'ran again') }),
+        makeTool('other', { sideEffect: 'none' }),
+      ],
+    }).start('go');
+    await host.idle();
+    const events = await eventsOf(store, run.id);
+    const started = events.find(event => event.type === 'tool.started');
+    const fork = await run.fork({ at: events.length });
+    gate.open('ran');
+    expect((await host.settle(run.settled())).status).toBe('finished');
 
-      const waiting = await host.settle(fork.settled());
-      expect(waiting).toMatchObject({ status: 'waiting', doubts: [{ callId: 'call_0_0' }] });
-      expect(waiting).toMatchObject({ doubts: [{ reason: expect.stringContaining(run.id) }] });
-      expect(ran).toBe(1);
-      expect(await fork.resolve('call_0_0', { retry: true })).toEqual({ accepted: true });
-      expect((await host.settle(fork.settled())).status).toBe('finished');
-      expect(ran).toBe(2);
-      const again = (await eventsOf(store, fork.id)).filter(
-        event => event.type === 'tool.started' && event.callId === 'call_0_0',
-      );
-      expect(again).toMatchObject([{ attempt: 1 }, { attempt: 2, key: started?.key }]);
-    },
-  );
+    const waiting = await host.settle(fork.settled());
+    expect(waiting).toMatchObject({ status: 'waiting', doubts: [{ callId: 'call_0_0' }] });
+    expect(waiting).toMatchObject({ doubts: [{ reason: expect.stringContaining(run.id) }] });
+    expect(ran).toBe(1);
+    expect(await fork.resolve('call_0_0', { retry: true })).toEqual({ accepted: true });
+    expect((await host.settle(fork.settled())).status).toBe('finished');
+    expect(ran).toBe(2);
+    const again = (await eventsOf(store, fork.id)).filter(
+      event => event.type === 'tool.started' && event.callId === 'call_0_0',
+    );
+    expect(again).toMatchObject([{ attempt: 1 }, { attempt: 2, key: started?.key }]);
+  });
 
-  test('counts no time that passed after its point as activity', async () => {
+  test('does not count time after its fork point as active', async () => {
     const [host, store, gate] = [new ManualHost(), memory(), makeGate()];
     const run = await createAgent({
       ...{ name: 'a', host, store },
@@ -115,7 +112,7 @@ describe('a fork', () => {
     await host.settle(run.settled());
   });
 
-  test('continues what its source continues, and reads the same transcript', async () => {
+  test('continues the same run as its source, and reads the same transcript', async () => {
     const [host, store] = [new ManualHost(), memory()];
     const { model, requests } = recordRequests(
       answerWith(({ transcript }) => ({ text: `${transcript.length}` })),
@@ -131,14 +128,14 @@ describe('a fork', () => {
     expect((await store.chain(fork.id)).map(({ runId }) => runId)).toEqual([first.id, fork.id]);
   });
 
-  test('can be forked, and names the run it was made of', async () => {
+  test('can be forked, and the new fork names it as its source', async () => {
     const { store, run, events } = await finishedRun();
     const fork = await run.fork({ at: events.length });
     const other = await fork.fork({ at: 2 });
     expect((await eventsOf(store, other.id))[0]).toMatchObject({ forkOf: { runId: fork.id, at: 2 } });
   });
 
-  test.each([0, -1, 1.5, Number.NaN, 1000])('at %s is refused, naming the range', async at => {
+  test.each([0, -1, 1.5, Number.NaN, 1000])('at %s is refused, naming the valid range', async at => {
     const { run, store, events } = await finishedRun();
     await expect(run.fork({ at })).rejects.toMatchObject({
       code: 'input-invalid',
@@ -147,7 +144,7 @@ describe('a fork', () => {
     expect(await store.list()).toHaveLength(1);
   });
 
-  test('of a run that was restored from a snapshot is refused with what to do', async () => {
+  test('of a run that was restored from a snapshot is refused with advice', async () => {
     const host = new ManualHost();
     const here = await makeAgent(memory(), host).start('go');
     await host.settle(here.settled());
@@ -159,7 +156,7 @@ describe('a fork', () => {
     await expect(there.fork({ at: 1 })).rejects.toMatchObject(refused);
   });
 
-  test('that the store does not take leaves nothing behind', async () => {
+  test('leaves nothing behind when the store fails', async () => {
     const { host, store, run } = await finishedRun();
     const failing = watchStore(store, {
       beforeAppend: () => {
@@ -177,7 +174,7 @@ describe('a fork', () => {
 });
 
 describe('a fork at any entry', () => {
-  test('of a run that crashed stands where its source stood, and has in doubt exactly what was under way', async () => {
+  test('of a crashed run has the state of its source, with exactly the running calls in doubt', async () => {
     let doubted = 0;
     for (const deaths of [[], [12], [20, 9], [25], [31, 14]]) {
       const { store, runId } = await runDrill({ deaths });
@@ -202,7 +199,7 @@ describe('a fork at any entry', () => {
     expect(doubted).toBeGreaterThan(20);
   });
 
-  test('runs nothing again that its source had begun, whatever is driven', async () => {
+  test('never runs a call again that its source had started', async () => {
     const { host, store, keys, agent, run, events } = await finishedRun();
     for (const [index] of events.entries()) {
       const { runId } = await forkRun({ store, host }, run.id, index + 1);
@@ -220,7 +217,7 @@ describe('a fork at any entry', () => {
     expect(await wordsOf(store, run.id)).toHaveLength(events.length);
   });
 
-  test('leaves a call that the client runs waiting for it', async () => {
+  test('keeps waiting for a client call', async () => {
     const [host, store] = [new ManualHost(), memory()];
     const run = await createAgent({
       ...{ name: 'a', host, store },
@@ -238,7 +235,7 @@ describe('a fork at any entry', () => {
 });
 
 describe('a fork of a paused run', () => {
-  /** A run that five processes died of, with one call under way and one that could not begin. */
+  /** A run that was quarantined after five dead processes, with one running call and one queued call. */
   async function quarantinedRun(sideEffect: 'none' | 'once') {
     const store = memory();
     const make = (name: string) =>
@@ -265,7 +262,7 @@ describe('a fork of a paused run', () => {
     return { host, store, run, settled: await host.settle(run.settled()) };
   }
 
-  test('that died of a call has that call in doubt, and is paused', async () => {
+  test('has the running call in doubt, and is paused', async () => {
     const { host, store, run, settled } = await quarantinedRun('none');
     expect(settled).toMatchObject({ status: 'waiting', paused: true });
     const at = seqOf(await eventsOf(store, run.id), 'run.quarantined');
@@ -278,7 +275,7 @@ describe('a fork of a paused run', () => {
     expect((await host.settle(fork.settled())).status).toBe('finished');
   });
 
-  test('takes no word over that a call may run again', async () => {
+  test('does not inherit a resolution to retry', async () => {
     const [host, store] = [new ManualHost({ name: 'again_' }), memory()];
     let ran = 0;
     const run = await createAgent({

@@ -23,7 +23,7 @@ function makeAgent(turns: Parameters<typeof scripted>[0], options: Partial<Agent
 const say = (value: JsonValue) => ({ text: JSON.stringify(value) });
 
 describe('an agent with an output schema', () => {
-  test('settles with the validated value beside the text, and tells the provider the schema', async () => {
+  test('settles with the validated value next to the text, and sends the schema to the provider', async () => {
     const { agent, requests } = makeAgent([say(GOOD)]);
     expect(await agent.run('go')).toMatchObject({
       status: 'finished',
@@ -36,7 +36,7 @@ describe('an agent with an output schema', () => {
     });
   });
 
-  test('takes an answer in a code fence, and what the schema makes of it', async () => {
+  test('accepts an answer in a code fence, and returns the output of the schema', async () => {
     const doubled = z.object({ n: z.number().transform(n => n * 2) });
     const { agent } = makeAgent([{ text: '```json\n{"n": 4}\n```' }], { output: doubled });
     expect(await agent.run('go')).toMatchObject({ status: 'finished', output: { n: 8 } });
@@ -44,8 +44,8 @@ describe('an agent with an output schema', () => {
 
   test.each([
     ['no JSON', { text: 'It was A-1.' }, 'not valid JSON'],
-    ['a value of another form', say({ order: 'A-1', cents: 'many' }), 'cents:'],
-  ])('sends %s back with what is wrong, and takes the next answer', async (_, bad, feedback) => {
+    ['a value of the wrong shape', say({ order: 'A-1', cents: 'many' }), 'cents:'],
+  ])('returns %s to the model with the problem, and accepts the next answer', async (_, bad, feedback) => {
     const { agent, requests, store } = makeAgent([bad, say(GOOD)]);
     const run = await agent.start('go');
     expect(await run.settled()).toMatchObject({ status: 'finished', output: GOOD });
@@ -53,7 +53,7 @@ describe('an agent with an output schema', () => {
     expect(await countEvents(store, run.id, 'finishers.rejected')).toBe(1);
   });
 
-  test('fails with output-invalid after two answers sent back and one more', async () => {
+  test('fails with output-invalid after three rejected answers', async () => {
     const { agent, requests } = makeAgent([{ text: 'a' }, { text: 'b' }, { text: 'c' }, { text: 'd' }]);
     expect(await agent.run('go')).toMatchObject({
       status: 'failed',
@@ -62,7 +62,7 @@ describe('an agent with an output schema', () => {
     expect(requests).toHaveLength(3);
   });
 
-  test('holds the answer to it after its tools, and after the finishers have changed the text', async () => {
+  test('validates the answer after tool calls, and after the finishers have changed the text', async () => {
     const { agent } = makeAgent([calls('read'), { text: 'order A-1' }], {
       tools: [makeTool('read', { sideEffect: 'none' })],
       finishers: [() => ({ text: JSON.stringify(GOOD) })],
@@ -70,7 +70,7 @@ describe('an agent with an output schema', () => {
     expect(await agent.run('go')).toMatchObject({ output: GOOD, text: JSON.stringify(GOOD) });
   });
 
-  test('does not hold planning to it under a separate answer', async () => {
+  test('does not constrain planning turns when the final answer is separate', async () => {
     const { model, requests } = recordRequests(
       answerWith((_, before) => (before === 0 ? { text: 'a draft' } : say(GOOD))),
     );
@@ -80,7 +80,7 @@ describe('an agent with an output schema', () => {
   });
 
   test.each(['length', 'content_filter'] as const)(
-    'leaves an answer cut off by %s without an output, and asks no further',
+    'leaves an answer cut off by %s without an output, and does not ask again',
     async finishReason => {
       const { agent, requests } = makeAgent([{ text: '{"order": "A', finishReason }]);
       const settled = await agent.run('go');
@@ -90,16 +90,16 @@ describe('an agent with an output schema', () => {
     },
   );
 
-  test('a validator that throws lets nothing pass', async () => {
+  test('accepts no answer when its validator throws', async () => {
     const broken = { ...verdict, '~standard': { ...verdict['~standard'], validate: () => fail() } };
     const { agent } = makeAgent([say(GOOD), say(GOOD), say(GOOD)], { output: broken });
     expect(await agent.run('go')).toMatchObject({ status: 'failed', error: { code: 'output-invalid' } });
   });
 
   test.each([
-    ['a list', z.array(z.string()), 'type "object" at the top level'],
+    ['an array', z.array(z.string()), 'type "object" at the top level'],
     ['no schema', {} as typeof verdict, 'must be a Standard Schema'],
-  ])('of %s is refused when the agent is made', (_, output, message) => {
+  ])('of %s is refused when the agent is created', (_, output, message) => {
     expect(() => makeAgent([], { output })).toThrow(
       expect.objectContaining({ code: 'agent-invalid', message: expect.stringContaining(message) }),
     );

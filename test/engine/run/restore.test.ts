@@ -21,13 +21,13 @@ function makeAgent(store: Store, keys: string[] = []) {
   });
 }
 
-/** What another machine would be given. */
+/** A snapshot after a transfer as JSON. */
 function send(snapshot: JsonValue): JsonValue {
   return JSON.parse(JSON.stringify(snapshot));
 }
 
 describe('a run restored from the JSON of its snapshot', () => {
-  test('goes on in an empty store, and the same decisions lead to the same end', async () => {
+  test('continues in an empty store, and the same decisions lead to the same outcome', async () => {
     const here = await makeAgent(memory()).start('go');
     const before = await here.settled();
     const [store, keys] = [memory(), [] as string[]];
@@ -47,7 +47,7 @@ describe('a run restored from the JSON of its snapshot', () => {
     expect((await store.get(here.id))?.status).toBe('finished');
   });
 
-  test('is refused where the store knows a later state, and opened where it knows the same', async () => {
+  test('is refused when the store has a later state, and opened when it has the same state', async () => {
     const store = memory();
     const agent = makeAgent(store);
     const run = await agent.start('go');
@@ -61,7 +61,7 @@ describe('a run restored from the JSON of its snapshot', () => {
     });
   });
 
-  test('is not put over an earlier state, and is told from an outdated one', async () => {
+  test('is refused as run-exists when the store has an earlier state', async () => {
     const old = memory();
     const run = await makeAgent(memory()).start('go', { runId: 'run_same' });
     await run.settled();
@@ -71,7 +71,7 @@ describe('a run restored from the JSON of its snapshot', () => {
     await expect(makeAgent(old).restore(send(run.snapshot()))).rejects.toMatchObject({ code: 'run-exists' });
   });
 
-  test('brings the transcript it continues with it', async () => {
+  test('includes the transcript that it continues', async () => {
     const store = memory();
     const first = createAgent({
       name: 'a',
@@ -105,7 +105,7 @@ describe('a run restored from the JSON of its snapshot', () => {
     ]);
   });
 
-  test('ended, it tells how it ended', async () => {
+  test('has its outcome when the run had ended', async () => {
     const run = await createAgent({ name: 'a', host, model: scripted([{ text: 'done' }]) }).start('go');
     const settled = await run.settled();
     const there = await makeAgent(memory()).restore(send(run.snapshot()));
@@ -113,7 +113,7 @@ describe('a run restored from the JSON of its snapshot', () => {
     expect(await there.send('more')).toMatchObject({ code: 'run-ended' });
   });
 
-  test('while it was driven, it goes on from what was durable', async () => {
+  test('continues from the durable state when the run was being driven', async () => {
     const store = memory();
     let call: JsonValue = null;
     const agent = createAgent({
@@ -140,7 +140,7 @@ describe('a run restored from the JSON of its snapshot', () => {
   });
 
   test.each([null, {}, 'x', { runId: 'r', seq: 1 }, { runId: 'r', seq: 'x', image: {} }])(
-    'is refused when it is no snapshot: %j',
+    'is refused when it is not a snapshot: %j',
     async snapshot => {
       await expect(makeAgent(memory()).restore(snapshot as JsonValue)).rejects.toMatchObject({
         code: 'input-invalid',
@@ -148,7 +148,7 @@ describe('a run restored from the JSON of its snapshot', () => {
     },
   );
 
-  test('is refused when another version of the chart made it', async () => {
+  test('is refused when it is from another version of the chart', async () => {
     const run = await makeAgent(memory()).start('go');
     await run.settled();
     const text = JSON.stringify(run.snapshot()).replace(/"hash":"[^"]*"/, '"hash":"other"');

@@ -9,7 +9,7 @@ function say(events: RunEvents, parts: readonly (readonly ['reasoning' | 'text',
   for (const [type, text] of parts) events.publishDelta({ type: `${type}.delta`, ...place, text });
 }
 
-/** What a reader is given until it waits. */
+/** The events a reader receives until it waits. */
 async function readUntilWaiting(reader: AsyncGenerator<RunHappening>, run: Written): Promise<RunHappening[]> {
   const read: RunHappening[] = [];
   void (async () => {
@@ -23,8 +23,8 @@ function textIn(happenings: readonly RunHappening[]): string {
   return happenings.map(one => (one.type === 'text.delta' ? one.text : '')).join('');
 }
 
-describe('the text so far', () => {
-  test('is the reasoning and the text of the turn, in order, neighbours joined', () => {
+describe('the partial text of a turn', () => {
+  test('contains reasoning and text in order, with adjacent parts of one type joined', () => {
     const events = new RunEvents('run_1');
     say(events, [
       ['reasoning', 'a'],
@@ -53,21 +53,21 @@ describe('the text so far', () => {
     { type: 'run.cancelled', at: 1, unsettled: [] },
   ];
 
-  test.each(ends)('is over with $type, whoever wrote it', event => {
+  test.each(ends)('is cleared by $type, whichever process wrote it', event => {
     const events = new RunEvents('run_1');
     say(events, [['text', 'a']]);
     events.publishEntry({ seq: 2, event });
     expect(events.partialText.parts).toEqual([]);
   });
 
-  test('is over when it is discarded', () => {
+  test('is cleared when it is discarded', () => {
     const events = new RunEvents('run_1');
     say(events, [['text', 'a']]);
     events.publishDelta({ type: 'text.discarded', ...place });
     expect(events.partialText.parts).toEqual([]);
   });
 
-  test('is given to whoever comes late, then what follows, once', async () => {
+  test('is sent to a late reader, followed by the rest, once', async () => {
     const run = new Written();
     run.say('Hello', { turn: 1, completes: false });
     const first = await readUntilWaiting(readEvents(run.source, { follow: true }), run);
@@ -84,7 +84,7 @@ describe('the text so far', () => {
     ]);
   });
 
-  test('that begins anew under another claim is given from its beginning to a reader that fell behind', async () => {
+  test('is sent in full to a slow reader when it restarts under another claim', async () => {
     const run = new Written();
     const reader = readEvents(run.source, { follow: true });
     run.say('Hel', { turn: 1, completes: false });
@@ -99,7 +99,7 @@ describe('the text so far', () => {
 });
 
 describe('readers', () => {
-  test('that wait look at the store together', async () => {
+  test('share one poll of the store while they wait', async () => {
     const run = new Written();
     for (let count = 0; count < 20; count += 1)
       await readUntilWaiting(readEvents(run.source, { follow: true }), run);
@@ -108,7 +108,7 @@ describe('readers', () => {
     expect(run.looks - before).toBe(10);
   });
 
-  test('that leave while they wait look at it no more', async () => {
+  test('stop polling when they return while waiting', async () => {
     const run = new Written();
     const reader = readEvents(run.source, { follow: true });
     const waiting = reader.next();

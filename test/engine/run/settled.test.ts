@@ -17,7 +17,7 @@ const usage = {
 };
 
 describe('settled', () => {
-  test('finished: text, results of all rounds, what was not read, usage and turns', async () => {
+  test('finished: text, results of all rounds, unread messages, usage and turns', async () => {
     const agent = createAgent({
       name: 'a',
       host: new ManualHost(),
@@ -47,7 +47,7 @@ describe('settled', () => {
     });
   });
 
-  test('finished, incomplete: the reason is the limit, or what cut the answer off', async () => {
+  test('finished, incomplete: the reason is the limit or the finish reason', async () => {
     const make = (options: Partial<AgentOptions>) =>
       createAgent({
         name: 'a',
@@ -70,7 +70,7 @@ describe('settled', () => {
     });
   });
 
-  test('waiting: what is open, by what it waits for, and whether the run is paused', async () => {
+  test('waiting: open calls by kind, and whether the run is paused', async () => {
     const host = new ManualHost();
     const agent = createAgent({
       name: 'a',
@@ -119,7 +119,7 @@ describe('settled', () => {
     });
   });
 
-  test('failed: the code and message of what could not be helped', async () => {
+  test('failed: the code and message of the final error', async () => {
     const agent = createAgent({
       name: 'a',
       host: new ManualHost(),
@@ -133,7 +133,7 @@ describe('settled', () => {
     });
   });
 
-  test('cancelled: the calls that have no result, and where each stood', async () => {
+  test('cancelled: the calls without a result, with their statuses', async () => {
     const agent = createAgent({
       name: 'a',
       host: new ManualHost(),
@@ -152,7 +152,7 @@ describe('settled', () => {
     });
   });
 
-  test('is the same for everybody who asks, as often as they ask', async () => {
+  test('is the same for every caller and every call', async () => {
     const host = new ManualHost();
     const store = memory();
     const options = { name: 'a', host, store, model: scripted([{ text: 'done' }]) };
@@ -163,7 +163,7 @@ describe('settled', () => {
     expect(await countEvents(store, run.id, 'run.claimed')).toBe(1);
   });
 
-  test('a message that came after the last model call is unread, never lost', async () => {
+  test('a message after the last model call is reported as unread', async () => {
     const host = new ManualHost();
     const gate = makeGate();
     const model = answerWith(async (_, before) => {
@@ -183,7 +183,7 @@ describe('settled', () => {
     });
   });
 
-  test('a message while the model answers is read by one more call', async () => {
+  test('a message during the model call is read by one more call', async () => {
     const host = new ManualHost();
     const gate = makeGate();
     const model = answerWith(async (_, before) => {

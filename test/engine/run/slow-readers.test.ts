@@ -13,8 +13,8 @@ function seqsOf(happenings: readonly RunHappening[]): number[] {
   return happenings.flatMap(happening => ('seq' in happening ? [happening.seq] : []));
 }
 
-describe('a reader that falls behind', () => {
-  test('gets every entry once and in order, and the running turn from where it stopped', async () => {
+describe('a slow reader', () => {
+  test('gets every entry once and in order, and the current turn from where it stopped', async () => {
     const run = new Written();
     const reader = readEvents(run.source, { follow: true });
     run.say('Before.', { turn: 1 });
@@ -35,7 +35,7 @@ describe('a reader that falls behind', () => {
     expect(last.join('')).toBe(LONG.slice(0, 50));
   });
 
-  test('of the text gets all of it, each character once', async () => {
+  test('of text gets all of it, each character once', async () => {
     for (const taken of [0, 1, 10, 499]) {
       const run = new Written();
       const reader = readText(run.source, text => text);
@@ -56,16 +56,16 @@ describe('a reader that falls behind', () => {
     }
   });
 
-  test('is told no more than so many happenings before it comes back', async () => {
+  test('receives a bounded number of events until it reads again', async () => {
     const run = new Written();
     const { events } = run;
     const subscribe = events.subscribe.bind(events);
-    let told = 0;
+    let received = 0;
     events.subscribe = reader =>
       subscribe({
         wake: () => reader.wake(),
         receive: happening => {
-          told += 1;
+          received += 1;
           reader.receive(happening);
         },
       });
@@ -74,12 +74,12 @@ describe('a reader that falls behind', () => {
     await reader.next();
     for (let data = 0; data < 30_000; data += 1)
       events.publishDelta({ type: 'tool.progress', callId: 'call_1', data });
-    expect(told).toBeLessThan(1_100);
+    expect(received).toBeLessThan(1_100);
     await reader.return(undefined);
   });
 });
 
-test('a run of many turns gives a reader that takes one event now and then its whole journal', async () => {
+test('a reader that takes an event only occasionally gets the whole journal of a run with many turns', async () => {
   const store = memory();
   const text = Array.from({ length: 40 }, (_, n) => `word ${n}`).join(' ');
   const read: RunHappening[] = [];

@@ -10,7 +10,7 @@ import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { calls, makeGate, makeTool } from '../../support/engine/agents.ts';
 
 describe('start', () => {
-  test('limits hold for this run alone', async () => {
+  test('limits of a run apply only to that run', async () => {
     const agent = createAgent({
       name: 'a',
       host: new ManualHost(),
@@ -30,7 +30,7 @@ describe('start', () => {
     { turns: Number.NaN },
     { toolCalls: -1 },
     { tokens: 0 },
-  ])('a limit that cannot be is refused, of the agent and of the run: %j', async limits => {
+  ])('an invalid limit is refused for the agent and for the run: %j', async limits => {
     const options = { name: 'a', model: scripted([{ text: 'done' }]) };
     expect(() => defineAgent({ ...options, limits })).toThrow(/limits\./);
     await expect(createAgent(options).start('go', { limits })).rejects.toMatchObject({
@@ -38,7 +38,7 @@ describe('start', () => {
     });
   });
 
-  test('a limit given as undefined is the default', async () => {
+  test('an undefined limit has the default value', async () => {
     const limits: Partial<Limits> = Object.fromEntries([['turns', undefined]]);
     const options = { name: 'a', host: new ManualHost(), model: scripted([{ text: 'done' }]) };
     expect(defineAgent({ ...options, limits }).limits.turns).toBe(20);
@@ -48,12 +48,12 @@ describe('start', () => {
     expect(image.state.context.config).toMatchObject({ limits: { turns: 20, toolCalls: 50 } });
   });
 
-  test('a limit on cost needs prices', async () => {
+  test('a cost limit requires prices', async () => {
     const agent = createAgent({ name: 'a', model: scripted([{ text: 'done' }]) });
     await expect(agent.start('go', { limits: { cost: 1 } })).rejects.toMatchObject({ code: 'agent-invalid' });
   });
 
-  test('an agent without a model says so, and begins no run', async () => {
+  test('an agent without a model refuses to start, and creates no run', async () => {
     const store = memory();
     await expect(createAgent({ name: 'a', store }).start('go')).rejects.toMatchObject({
       code: 'model-missing',
@@ -61,7 +61,7 @@ describe('start', () => {
     expect(await store.list()).toEqual([]);
   });
 
-  test('input that is no item is refused by its place', async () => {
+  test('an invalid input item is refused, naming its position', async () => {
     const agent = createAgent({ name: 'a', model: scripted([{ text: 'done' }]) });
     const bad: Item[] = JSON.parse(
       '[{"type":"message","role":"user","content":[]},{"type":"message","role":"nobody"}]',
@@ -69,13 +69,13 @@ describe('start', () => {
     await expect(agent.start(bad)).rejects.toThrow(/Item 1\.role/);
   });
 
-  test('the same run id twice is refused', async () => {
+  test('a duplicate run id is refused', async () => {
     const agent = createAgent({ name: 'a', host: new ManualHost(), model: scripted([{ text: 'done' }]) });
     await agent.run('go', { runId: 'mine' });
     await expect(agent.run('go', { runId: 'mine' })).rejects.toMatchObject({ code: 'run-exists' });
   });
 
-  test('a signal cancels the run: before it begins, while it runs, and while it rests', async () => {
+  test('a signal cancels the run before it begins, while it runs, and while it rests', async () => {
     const make = () => {
       const host = new ManualHost();
       const agent = createAgent({
@@ -126,7 +126,7 @@ describe('start', () => {
     }
   });
 
-  test('open of a run nobody knows says so', async () => {
+  test('opening an unknown run fails with run-unknown', async () => {
     const agent = createAgent({ name: 'a', model: scripted([{ text: 'done' }]) });
     await expect(agent.open('run_x')).rejects.toThrow(EngineError);
     await expect(agent.open('run_x')).rejects.toMatchObject({ code: 'run-unknown' });
@@ -134,7 +134,7 @@ describe('start', () => {
 });
 
 describe('pausing', () => {
-  test('a pause stops before the next spending action, a step lets one through', async () => {
+  test('a pause stops before the next spending action, and a step allows one', async () => {
     const host = new ManualHost();
     const agent = createAgent({
       name: 'a',

@@ -23,7 +23,7 @@ const approveBoth: RunCommand[] = [
 
 type Parts = { tools?: Tool[]; store?: Store };
 
-/** A run that waits for two approvals, and every append to its journal from then on. */
+/** A run that waits for two approvals, and the appends to its journal from then on. */
 async function makeWaiting({ tools = [makeTool('pay', { approval: true })], store = memory() }: Parts = {}) {
   const host = new ManualHost();
   const appends: RunEvent['type'][][] = [];
@@ -46,14 +46,14 @@ async function wordsBehind(store: Store, run: Run, work: () => Promise<unknown>)
 }
 
 describe('commands that are submitted together', () => {
-  test('are one append, in their order', async () => {
+  test('become one append, in order', async () => {
     const { run, appends, host } = await makeWaiting();
     expect(await run.submit(approveBoth)).toEqual({ accepted: true });
     expect(appends[0]).toEqual(['approval.decided', 'approval.decided']);
     expect(await host.settle(run.settled())).toMatchObject({ status: 'finished', text: 'done' });
   });
 
-  test('are all refused when one is, which is named with its reason', async () => {
+  test('are all refused when one is refused, with its index and reason', async () => {
     const { run, store } = await makeWaiting();
     let result: unknown;
     const words = await wordsBehind(store, run, async () => {
@@ -72,7 +72,7 @@ describe('commands that are submitted together', () => {
     });
   });
 
-  test('run in one batch between a pause and an unpause, and the pause is never durable by itself', async () => {
+  test('run in one batch between a pause and an unpause, and the pause is never durable on its own', async () => {
     let running = 0;
     let most = 0;
     const pay = makeTool('pay', {
@@ -92,7 +92,7 @@ describe('commands that are submitted together', () => {
     expect(most).toBe(2);
   });
 
-  test('do not lift a pause that came before them', async () => {
+  test('cannot lift an earlier pause', async () => {
     const { run, host } = await makeWaiting();
     await run.pause({ by: 'operator' });
     expect(await run.submit([{ type: 'pause' }, ...approveBoth, { type: 'unpause' }])).toMatchObject({
@@ -105,7 +105,7 @@ describe('commands that are submitted together', () => {
     expect(settled).toMatchObject({ paused: true, approvals: [] });
   });
 
-  test('are checked before any is put: an edited input that does not fit, and an output JSON cannot carry', async () => {
+  test('are validated before any is appended: an invalid edited input, and an output that JSON cannot represent', async () => {
     const pay = tool({
       name: 'pay',
       description: 'Pays.',
@@ -132,7 +132,7 @@ describe('commands that are submitted together', () => {
     expect(words).toEqual([]);
   });
 
-  test('are folded again behind what another process appended first, and refused if one does not fit any more', async () => {
+  test('are re-checked after an append of another process, and refused if one is no longer valid', async () => {
     const { agent, run, store } = await makeWaiting();
     const host = new ManualHost();
     let intrude: (() => Promise<unknown>) | undefined = async () =>
@@ -165,7 +165,7 @@ describe('commands that are submitted together', () => {
     expect(await wordsOf(again.store, again.run.id)).not.toContain(`approval.decided ${A}`);
   });
 
-  test('reach a run that is being driven, all or none', async () => {
+  test('apply to a run that is being driven, all or none', async () => {
     const gate = makeGate();
     const host = new ManualHost();
     const store = memory();
@@ -203,7 +203,7 @@ describe('commands that are submitted together', () => {
     expect(await host.settle(run.settled())).toMatchObject({ status: 'finished', text: 'done' });
   });
 
-  test('end the run where one of them is cancel, and nothing is taken behind it', async () => {
+  test('end the run when one of them is cancel, and none is accepted after it', async () => {
     const { run, store } = await makeWaiting();
     const reject: RunCommand = { type: 'reject', callId: A };
     expect(await run.submit([{ type: 'cancel', reason: 'enough' }, reject])).toMatchObject({ index: 1 });
@@ -211,7 +211,7 @@ describe('commands that are submitted together', () => {
     expect((await eventsOf(store, run.id)).at(-1)).toMatchObject({ type: 'run.cancelled', unsettled: [B] });
   });
 
-  test('about a call of a sub-agent are refused, and its run is named', async () => {
+  test('are refused for a call of a sub-agent, naming its run', async () => {
     const store = memory();
     const host = new ManualHost();
     const agent = makeFamily(PAYING, { store, host });
@@ -232,7 +232,7 @@ describe('commands that are submitted together', () => {
     expect(await host.settle(run.settled())).toMatchObject({ status: 'finished', text: 'told' });
   });
 
-  test('that are none change nothing', async () => {
+  test('change nothing when the list is empty', async () => {
     const { run, store } = await makeWaiting();
     expect(await wordsBehind(store, run, () => run.submit([]))).toEqual([]);
   });

@@ -11,7 +11,7 @@ import { settleWith } from '../../support/engine/family.ts';
 const sends = (count: number): RunCommand[] =>
   Array.from({ length: count }, (_, number) => ({ type: 'send', message: `message ${number}` }));
 
-/** A run that waits for an approval, and then reads what it was sent. */
+/** A run that waits for an approval, and then reads its messages. */
 async function makeWaiting() {
   const host = new ManualHost();
   const store = memory();
@@ -23,7 +23,7 @@ async function makeWaiting() {
   return { agent, host, store, run };
 }
 
-test('a run with 1,000 unread messages takes no more, and takes the decision that lets it read them', async () => {
+test('a run with 1,000 unread messages refuses more, and accepts the decision that lets it read them', async () => {
   const { host, store, run } = await makeWaiting();
   expect(await run.submit(sends(999))).toEqual({ accepted: true });
   const before = await eventsOf(store, run.id);
@@ -39,7 +39,7 @@ test('a run with 1,000 unread messages takes no more, and takes the decision tha
   expect(await run.send('too late')).toMatchObject({ code: 'run-ended' });
 });
 
-test('a journal with more unread messages is read and goes on', async () => {
+test('a journal with more unread messages than the limit can be opened, and its run continues', async () => {
   const { agent, host, store, run } = await makeWaiting();
   const received = Array.from({ length: 1_500 }, (_, number) => ({
     ...{ type: 'message.received' as const, at: host.now() },

@@ -16,8 +16,8 @@ async function play(options: Partial<AgentOptions>) {
   return { host, store, run, settled };
 }
 
-describe('a turn that failed', () => {
-  test('is tried again after the wait the provider asked for', async () => {
+describe('a failed turn', () => {
+  test('is retried after the wait that the provider requested', async () => {
     const model = scripted([
       { error: { code: 'rate-limit', retryAfterMs: 90_000, times: 1 } },
       { text: 'done' },
@@ -32,7 +32,7 @@ describe('a turn that failed', () => {
     expect(failed).toMatchObject({ retryable: true, error: { code: 'rate-limit', provider: 'scripted' } });
   });
 
-  test('waits longer each time, by half at random, never past the longest wait', async () => {
+  test('waits exponentially longer, with jitter of up to half, up to the maximum', async () => {
     const model = scripted([{ error: { code: 'server' } }]);
     const { store, run } = await play({ model, retry: { attempts: 6, baseMs: 100, maxMs: 400 } });
     const waits = (await eventsOf(store, run.id)).flatMap(event =>
@@ -48,7 +48,7 @@ describe('a turn that failed', () => {
     expect(new Set(waits).size).toBeGreaterThan(3);
   });
 
-  test('with its attempts spent goes to the next model, for the rest of the run', async () => {
+  test('switches to the next model after its last attempt, for the rest of the run', async () => {
     const broken = recordRequests(scripted([{ error: { code: 'overloaded' } }]));
     const good = recordRequests(answerWith(() => ({ text: 'from the second' })));
     const { settled, run } = await play({
@@ -61,7 +61,7 @@ describe('a turn that failed', () => {
     expect(image.state.context.turn).toMatchObject({ number: 1, attempt: 1, model: 1 });
   });
 
-  test('that cannot be retried goes to the next model at once', async () => {
+  test('switches to the next model immediately when it is not retryable', async () => {
     const broken = recordRequests(scripted([{ error: { code: 'authentication' } }]));
     const { settled, store, run } = await play({
       model: [broken.model, answerWith(() => ({ text: 'done' }))],
@@ -71,7 +71,7 @@ describe('a turn that failed', () => {
     expect(await countEvents(store, run.id, 'timer.fired')).toBe(0);
   });
 
-  test('with every model spent fails the run with the last error', async () => {
+  test('fails the run with the last error when no model is left', async () => {
     const { settled } = await play({
       model: [
         scripted([{ error: { code: 'overloaded', message: 'first is busy' } }]),
@@ -85,7 +85,7 @@ describe('a turn that failed', () => {
     });
   });
 
-  test('because the provider ended it with an error is a failed turn, not an answer', async () => {
+  test('with finish reason error is retried, and is not an answer', async () => {
     const { settled, store, run } = await play({
       model: answerWith((_, before) =>
         before === 0 ? { text: 'internal error', finishReason: 'error' } : { text: 'done' },
@@ -95,7 +95,7 @@ describe('a turn that failed', () => {
     expect(await countEvents(store, run.id, 'turn.failed')).toBe(1);
   });
 
-  test('because the stream ended without a turn is tried again', async () => {
+  test('whose stream ended without a turn is retried', async () => {
     const good = scripted([{ text: 'done' }]);
     let streams = 0;
     const { settled } = await play({
@@ -111,7 +111,7 @@ describe('a turn that failed', () => {
     expect(streams).toBe(2);
   });
 
-  test('because this process is not set up rejects, and a process that is goes on', async () => {
+  test('whose process lacks a key rejects, and a configured process continues the run', async () => {
     const store = memory();
     const host = new ManualHost();
     const missing = answerWith(() => {
@@ -130,7 +130,7 @@ describe('a turn that failed', () => {
     expect(await host.settle(later.settled())).toMatchObject({ status: 'finished', text: 'done' });
   });
 
-  test('is retried at most as often as a number can say', () => {
+  test('refuses an invalid number of attempts', () => {
     for (const attempts of [0, -1, 1.5, Number.NaN]) {
       expect(() => defineAgent({ name: 'a', retry: { attempts } })).toThrow(/attempts/);
     }

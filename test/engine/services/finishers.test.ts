@@ -15,7 +15,7 @@ function makeAgent(finishers: Finisher[], host = new ManualHost()) {
 }
 
 describe('finishers', () => {
-  test('run in order over the answer, and their text is the answer', async () => {
+  test('run in order over the answer, and their text becomes the answer', async () => {
     const { agent } = makeAgent([
       ({ text }) => ({ text: `${text}!` }),
       () => undefined,
@@ -24,7 +24,7 @@ describe('finishers', () => {
     expect(await agent.run('go')).toMatchObject({ status: 'finished', text: 'answer 0!?' });
   });
 
-  test('are given the results of all rounds and the whole transcript', async () => {
+  test('receive the results of all rounds and the whole transcript', async () => {
     const inputs: FinisherInput[] = [];
     const host = new ManualHost();
     const agent = createAgent({
@@ -53,7 +53,7 @@ describe('finishers', () => {
     expect(inputs[0]?.transcript).toHaveLength(6);
   });
 
-  test('that send the answer back are heard by the model, which answers again', async () => {
+  test('that reject an answer send their feedback to the model, which answers again', async () => {
     const { agent, requests } = makeAgent([
       ({ text }) => (text === 'answer 0' ? { reject: 'Name your source.' } : undefined),
     ]);
@@ -61,7 +61,7 @@ describe('finishers', () => {
     expect(requests[1]?.transcript.map(textOf)).toEqual(['go', 'answer 0', 'Name your source.']);
   });
 
-  test('that never accept fail the run after two answers sent back and one more', async () => {
+  test('that reject three answers fail the run', async () => {
     const { agent, requests, store } = makeAgent([() => ({ reject: 'Again.' })]);
     const run = await agent.start('go');
     expect(await run.settled()).toMatchObject({
@@ -72,7 +72,7 @@ describe('finishers', () => {
     expect(await countEvents(store, run.id, 'finishers.rejected')).toBe(3);
   });
 
-  test('that throw let nothing pass unchecked, and stop those behind them', async () => {
+  test('that throw reject the answer, and later finishers do not run', async () => {
     let behind = 0;
     const { agent, requests } = makeAgent([
       () => {
@@ -88,7 +88,7 @@ describe('finishers', () => {
     expect(requests[1]?.transcript.map(textOf).at(-1)).toContain('the guard is down');
   });
 
-  test('are left for a message that comes while they work', async () => {
+  test('run again after a message that arrives while they run', async () => {
     const gate = makeGate();
     let checked = 0;
     const { agent, host } = makeAgent([

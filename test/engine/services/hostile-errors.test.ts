@@ -54,12 +54,12 @@ describe.each(HOSTILE)('%s', (_, thrown) => {
     throw thrown;
   };
 
-  test('has a message that can be read', () => {
+  test('has a readable message', () => {
     expect(messageOf(thrown)).toMatch(/./);
   });
 
   test.each(['none', 'once'] as const)(
-    'thrown by a tool (%s) is the result the model reads',
+    'thrown by a tool (%s) becomes the result that the model reads',
     async sideEffect => {
       const { settled } = await settle({ tools: [makeTool('act', { sideEffect, run: toss })] });
       expect(settled).toMatchObject({
@@ -69,12 +69,12 @@ describe.each(HOSTILE)('%s', (_, thrown) => {
     },
   );
 
-  test('thrown by an approval predicate asks a person', async () => {
+  test('thrown by an approval predicate requires an approval', async () => {
     const { settled } = await settle({ tools: [makeTool('act', { approval: toss })] });
     expect(settled).toMatchObject({ status: 'waiting', approvals: [{ name: 'act' }] });
   });
 
-  test('thrown by a reconciliation leaves the call in doubt', async () => {
+  test('thrown by reconcile leaves the call in doubt', async () => {
     const doubtful = () => {
       throw new InDoubt('the bank did not answer');
     };
@@ -88,7 +88,7 @@ describe.each(HOSTILE)('%s', (_, thrown) => {
     expect((await settle({ model })).settled).toMatchObject({ status: 'failed' });
   });
 
-  test('thrown by a finisher sends the answer back', async () => {
+  test('thrown by a finisher does not crash the run', async () => {
     const { settled } = await settle({
       model: scripted([{ text: 'one' }, { text: 'two' }, { text: 'three' }, { text: 'four' }]),
       finishers: [toss],
@@ -97,7 +97,7 @@ describe.each(HOSTILE)('%s', (_, thrown) => {
   });
 });
 
-test('a doubt whose message throws is a doubt', async () => {
+test('an InDoubt error whose message throws leaves the call in doubt', async () => {
   const run = () => {
     throw new MuteDoubt();
   };
@@ -105,7 +105,7 @@ test('a doubt whose message throws is a doubt', async () => {
   expect(settled).toMatchObject({ status: 'waiting', doubts: [{ name: 'act' }] });
 });
 
-describe('an approval predicate that gives what it may not', () => {
+describe('an approval predicate that returns an invalid value', () => {
   const changing = () => {
     let reads = 0;
     return {
@@ -122,17 +122,17 @@ describe('an approval predicate that gives what it may not', () => {
     'a number': () => 0,
     'an empty object': () => ({}),
     'a text for required': () => ({ required: 'no' }),
-    'a time that is none': () => ({ required: false, expiresInMs: Number.NaN }),
-    'a reason that is none': () => ({ required: false, reason: 7 }),
-    'what throws when it is read': () => new Proxy({}, { get: toss }),
-    'what throws when it is awaited': () => Object.defineProperty({}, 'then', { get: toss }),
-    'what changes between two looks': changing,
+    'an invalid time': () => ({ required: false, expiresInMs: Number.NaN }),
+    'an invalid reason': () => ({ required: false, reason: 7 }),
+    'an object that throws when it is read': () => new Proxy({}, { get: toss }),
+    'an object that throws when it is awaited': () => Object.defineProperty({}, 'then', { get: toss }),
+    'an object that changes between two reads': changing,
   };
   function toss(): never {
     throw Object.create(null);
   }
 
-  test.each(Object.entries(given))('asks a person: %s', async (_what, approval) => {
+  test.each(Object.entries(given))('requires an approval: %s', async (_what, approval) => {
     const rule = () => approval() as boolean;
     for (const act of [makeTool('act', { approval: rule }), { ...makeTool('act'), approval: rule }]) {
       const { settled } = await settle({ tools: [act] });

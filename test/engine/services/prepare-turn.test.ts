@@ -23,7 +23,7 @@ async function requestsOf(options: Partial<AgentOptions> & { prepareTurn?: Prepa
 }
 
 describe('a request', () => {
-  test('carries what the agent says', async () => {
+  test('contains the configuration of the agent', async () => {
     const { requests } = await requestsOf({
       instructions: 'Be brief.',
       settings: { temperature: 0.2 },
@@ -40,14 +40,14 @@ describe('a request', () => {
   });
 
   test.each(['required', { name: 'read' }] as const)(
-    'a forced choice holds for the first turn: %j',
+    'has a forced tool choice in the first turn only: %j',
     async choice => {
       const { requests } = await requestsOf({ toolChoice: choice });
       expect(requests.map(({ toolChoice }) => toolChoice)).toEqual([choice, 'auto', 'auto']);
     },
   );
 
-  test('the closing call and the separate answer have tools off', async () => {
+  test('has tools off in the closing call and in the separate answer', async () => {
     const limited = await requestsOf({ limits: { turns: 1 }, toolChoice: 'required' });
     expect(limited.requests.map(({ toolChoice }) => toolChoice)).toEqual(['required', 'none']);
     const separate = await requestsOf({ finalAnswer: 'separate' });
@@ -57,7 +57,7 @@ describe('a request', () => {
 });
 
 describe('prepareTurn', () => {
-  test('may trim the transcript, and the run keeps it whole', async () => {
+  test('may trim the transcript of a turn, and the run keeps it in full', async () => {
     const { requests, run } = await requestsOf({
       prepareTurn: ({ transcript, turns }) =>
         turns === 1 ? { transcript: [userMessage('Short.'), ...transcript.slice(1)] } : undefined,
@@ -70,7 +70,7 @@ describe('prepareTurn', () => {
     expect(JSON.stringify(run.snapshot())).not.toContain('Short.');
   });
 
-  test('may set tools, choice, settings and model for one turn', async () => {
+  test('may set tools, tool choice, settings and model for one turn', async () => {
     const other = recordRequests(scripted([calls('read'), { text: 'from the other' }]));
     const { requests, settled } = await requestsOf({
       settings: { temperature: 1 },
@@ -86,7 +86,7 @@ describe('prepareTurn', () => {
     expect(settled).toMatchObject({ status: 'finished', text: 'from the other' });
   });
 
-  test('a call of a tool that the turn was not given is refused', async () => {
+  test('a call of a tool that was withheld from the turn is refused', async () => {
     const { settled } = await requestsOf({ prepareTurn: () => ({ tools: ['pay'] }) });
     expect(settled).toMatchObject({
       results: [
@@ -96,7 +96,7 @@ describe('prepareTurn', () => {
     });
   });
 
-  test('sees what the run continues', async () => {
+  test('receives the transcript that the run continues', async () => {
     const seen: string[][] = [];
     const agent = createAgent({
       name: 'a',
@@ -113,7 +113,7 @@ describe('prepareTurn', () => {
     expect(seen.at(-1)).toEqual(['one', 'ok', 'two']);
   });
 
-  test('that throws fails the turn with its message', async () => {
+  test('fails the turn with its message when it throws', async () => {
     const { settled } = await requestsOf({
       prepareTurn: () => {
         throw new Error('no context today');
@@ -124,7 +124,7 @@ describe('prepareTurn', () => {
 });
 
 describe('a continuation token', () => {
-  /** A model that gives a token with every turn and calls a tool in all but its fourth. */
+  /** A model that returns a token with every turn and calls a tool in all but its fourth. */
   function makeRemembering(name = 'm-1') {
     return recordRequests(
       answerWith(
@@ -138,13 +138,13 @@ describe('a continuation token', () => {
   }
   const tokens = (requests: readonly ModelRequest[]) => requests.map(({ continuation }) => continuation);
 
-  test('is given back while provider, model, instructions and history are unchanged', async () => {
+  test('is sent back while provider, model, instructions and history are unchanged', async () => {
     const { model, requests } = makeRemembering();
     await requestsOf({ model, instructions: 'Be brief.' });
     expect(tokens(requests)).toEqual([undefined, 'm-1 0', 'm-1 1', 'm-1 2']);
   });
 
-  test('is not used by another model, nor kept past a turn of another model', async () => {
+  test('is not sent to another model, nor kept after a turn of another model', async () => {
     const [one, two] = [makeRemembering('one'), makeRemembering('two')];
     await requestsOf({
       model: one.model,
@@ -154,7 +154,7 @@ describe('a continuation token', () => {
     expect(tokens(one.requests)).toEqual([undefined, undefined, 'one 1', 'one 2']);
   });
 
-  test('is not used with a transcript made for the turn, nor the one that such a turn gave', async () => {
+  test('is not sent with a transcript from prepareTurn, and the token of such a turn is dropped', async () => {
     const { model, requests } = makeRemembering();
     await requestsOf({
       model,
@@ -164,7 +164,7 @@ describe('a continuation token', () => {
     expect(tokens(requests)).toEqual([undefined, undefined, undefined, 'm-1 2']);
   });
 
-  test('is not used once the instructions are others', async () => {
+  test('is not sent after the instructions have changed', async () => {
     const store = memory();
     const host = new ManualHost();
     const { model, requests } = recordRequests(
@@ -187,7 +187,7 @@ describe('a continuation token', () => {
     expect(tokens(requests)).toEqual([undefined, undefined]);
   });
 
-  test('is not kept when a call of its turn got another id: the provider knows the old one', async () => {
+  test('is dropped when a call of its turn was renamed, because the provider knows the old id', async () => {
     const { model, requests } = recordRequests(
       answerWith((_, before) =>
         before < 2
@@ -200,7 +200,7 @@ describe('a continuation token', () => {
     expect(tokens(requests)).toEqual([undefined, 'token 0', undefined]);
   });
 
-  test('is no part of the request of a run that continues another', async () => {
+  test('is not sent by a run that continues another', async () => {
     const { model, requests } = recordRequests(answerWith(() => ({ text: 'ok', continuation: 'token' })));
     const agent = createAgent({ name: 'a', host: new ManualHost(), model });
     const first = await agent.start('one');
@@ -211,7 +211,7 @@ describe('a continuation token', () => {
 });
 
 describe('ids', () => {
-  test('two calls of one turn with the same id are told apart, in items, calls and results', async () => {
+  test('duplicate call ids of one turn are made unique in items, calls and results', async () => {
     const store = memory();
     const run = await createAgent({
       name: 'a',

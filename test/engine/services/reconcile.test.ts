@@ -10,12 +10,12 @@ describe('reconcile', () => {
   type Found = Reconciliation | Promise<Reconciliation>;
   const outcomes: [string, () => Found, object][] = [
     [
-      'that finds it happened gives its output',
+      'a reconcile that finds it happened provides its output',
       () => ({ happened: true, output: 'found' }),
       { status: 'finished', results: [{ output: 'found', isError: false }] },
     ],
     [
-      'that finds it did not happen gives the model the failure',
+      'a reconcile that finds it did not happen makes the model read the failure',
       async () => ({ happened: false }),
       {
         status: 'finished',
@@ -23,12 +23,12 @@ describe('reconcile', () => {
       },
     ],
     [
-      'that does not know leaves the call in doubt',
+      'a reconcile that does not know leaves the call in doubt',
       () => ({ unknown: true }),
       { status: 'waiting', doubts: [{ reason: 'The tool did not answer within 50 ms.' }] },
     ],
     [
-      'that throws leaves the call in doubt, and says so',
+      'a reconcile that throws leaves the call in doubt, and the reason names the error',
       () => {
         throw new Error('no network');
       },
@@ -36,7 +36,7 @@ describe('reconcile', () => {
     ],
   ];
 
-  test.each(outcomes)('after a timeout %s', async (_, reconcile, expected) => {
+  test.each(outcomes)('after a timeout, %s', async (_, reconcile, expected) => {
     let runs = 0;
     const run: typeof stop = (...given) => {
       runs += 1;
@@ -47,7 +47,7 @@ describe('reconcile', () => {
     expect(runs).toBe(1);
   });
 
-  test('of a tool that was not made by tool() runs a call again only for a plain no', async () => {
+  test('of a tool that was not made by tool() treats an invalid answer as unknown', async () => {
     let runs = 0;
     const made = makeTool('act', { timeoutMs: 50, reconcile: () => ({ unknown: true }) });
     const tool = Object.assign(Object.create(made), {
@@ -62,7 +62,7 @@ describe('reconcile', () => {
     expect(runs).toBe(1);
   });
 
-  test('is given the call, its key and its input', async () => {
+  test('receives the call, its key and its input', async () => {
     const seen: unknown[] = [];
     const { run } = await callOnce(
       makeTool('act', {
@@ -78,8 +78,8 @@ describe('reconcile', () => {
     expect(seen).toEqual([{ callId: 'call_0_0', name: 'act', input: { n: 1 }, key: `${run.id}:1:call_0_0` }]);
   });
 
-  test('a result that comes while it asks settles the call, and it is not run again', async () => {
-    const [late, asked] = [makeGate<string>(), makeGate<Reconciliation>()];
+  test('a result that arrives during the reconcile settles the call, which is not run again', async () => {
+    const [late, answer] = [makeGate<string>(), makeGate<Reconciliation>()];
     let runs = 0;
     const host = new ManualHost();
     const act = makeTool('act', {
@@ -88,14 +88,14 @@ describe('reconcile', () => {
         runs += 1;
         return late.promise;
       },
-      reconcile: () => asked.promise,
+      reconcile: () => answer.promise,
     });
     const model = scripted([calls('act'), { text: 'done' }]);
     const run = await createAgent({ name: 'a', host, model, tools: [act] }).start('go');
     await host.advance(60);
     late.open('it was done all along');
     await host.idle();
-    asked.open({ happened: false });
+    answer.open({ happened: false });
     expect(await host.settle(run.settled())).toMatchObject({
       status: 'finished',
       results: [{ output: 'it was done all along' }],

@@ -33,7 +33,7 @@ const script = fc.array(turn, { minLength: 1, maxLength: 5 }).map(turns => [...t
 
 const finalAnswer = fc.constantFrom('live', 'held', 'separate');
 
-/** The whole journal of a run of the script in which people say yes to everything. */
+/** Runs the script with all calls approved, and returns its journal. */
 async function play(turns: ScriptedTurn[], answer: 'live' | 'held' | 'separate', stream: boolean) {
   const host = new ManualHost();
   const store = memory();
@@ -70,44 +70,47 @@ async function play(turns: ScriptedTurn[], answer: 'live' | 'held' | 'separate',
   return { settled, events };
 }
 
-describe('a streamed run and one that is not', () => {
-  test.each(['live', 'held', 'separate'] as const)('journal the same with the answer %s', async answer => {
-    const turns = [
-      { text: 'I look.', reasoning: 'Hm.', toolCalls: [{ name: 'read' }, { name: 'act' }] },
-      { reasoning: 'Hm.', toolCalls: [{ name: 'pay' }] },
-      { text: 'The end.' },
-    ];
-    const [streamed, whole] = [await play(turns, answer, true), await play(turns, answer, false)];
-    expect(streamed).toEqual(whole);
-    expect(streamed.settled).toMatchObject({ status: 'finished', text: 'The end.' });
-    const shown = streamed.events.filter(({ type }) => type === 'text.started');
-    expect(shown).toHaveLength(answer === 'live' ? 2 : 1);
-    expect(streamed.events.filter(({ type }) => type === 'calls.started')).toHaveLength(2);
-  });
+describe('a streamed run and an unstreamed run', () => {
+  test.each(['live', 'held', 'separate'] as const)(
+    'write equal journals with the answer %s',
+    async answer => {
+      const turns = [
+        { text: 'I look.', reasoning: 'Hm.', toolCalls: [{ name: 'read' }, { name: 'act' }] },
+        { reasoning: 'Hm.', toolCalls: [{ name: 'pay' }] },
+        { text: 'The end.' },
+      ];
+      const [streamed, unstreamed] = [await play(turns, answer, true), await play(turns, answer, false)];
+      expect(streamed).toEqual(unstreamed);
+      expect(streamed.settled).toMatchObject({ status: 'finished', text: 'The end.' });
+      const shown = streamed.events.filter(({ type }) => type === 'text.started');
+      expect(shown).toHaveLength(answer === 'live' ? 2 : 1);
+      expect(streamed.events.filter(({ type }) => type === 'calls.started')).toHaveLength(2);
+    },
+  );
 
-  test('journal the same for any script', async () => {
+  test('write equal journals for any script', async () => {
     await fc.assert(
       fc.asyncProperty(script, finalAnswer, async (turns, answer) => {
-        const [streamed, whole] = [await play(turns, answer, true), await play(turns, answer, false)];
-        expect(streamed).toEqual(whole);
+        const [streamed, unstreamed] = [await play(turns, answer, true), await play(turns, answer, false)];
+        expect(streamed).toEqual(unstreamed);
       }),
       { numRuns: 150 },
     );
   });
 
-  test('tell of text at most once a turn, iff there is some to show, and of calls iff there are any', async () => {
+  test('report text at most once per turn, only if it is visible, and calls only if there are any', async () => {
     await fc.assert(
       fc.asyncProperty(script, finalAnswer, fc.boolean(), async (turns, answer, stream) => {
         const { events } = await play(turns, answer, stream);
-        let told: string[] = [];
+        let reported: string[] = [];
         for (const event of events) {
-          if (event.type === 'text.started' || event.type === 'calls.started') told.push(event.type);
+          if (event.type === 'text.started' || event.type === 'calls.started') reported.push(event.type);
           if (event.type !== 'turn.completed') continue;
-          expect(told).toHaveLength(new Set(told).size);
-          expect(told.includes('calls.started')).toBe(event.calls.length > 0);
-          if (answer === 'live') expect(told.includes('text.started')).toBe(event.text !== '');
-          if (answer === 'held' && event.calls.length > 0) expect(told).not.toContain('text.started');
-          told = [];
+          expect(reported).toHaveLength(new Set(reported).size);
+          expect(reported.includes('calls.started')).toBe(event.calls.length > 0);
+          if (answer === 'live') expect(reported.includes('text.started')).toBe(event.text !== '');
+          if (answer === 'held' && event.calls.length > 0) expect(reported).not.toContain('text.started');
+          reported = [];
         }
       }),
       { numRuns: 60 },

@@ -16,7 +16,7 @@ const sealed = (provider: string, id: string): Item => ({
   opaque: { provider, data: `sealed by ${provider}` },
 });
 
-/** Asks for a tool in its first `rounds` turns; each turn has an item that only its provider can read. */
+/** Calls a tool in its first `rounds` turns; each turn has an item that only its provider can read. */
 function sealing(provider: string, rounds: number, failAt?: number): ModelAdapter {
   return answerWith(
     (_, before) => {
@@ -70,8 +70,8 @@ async function completedTurns(model: ModelAdapter[], options: { prepareModel?: M
   return { settled, turns: events.filter((event): event is Completed => event.type === 'turn.completed') };
 }
 
-describe('a provider that takes over in the middle of a run', () => {
-  test('goes on from the transcript, and its first turn names the items it could not be given', async () => {
+describe('a provider that takes over during a run', () => {
+  test('continues from the transcript, and its first turn names the items that were dropped', async () => {
     const { settled, turns } = await completedTurns([sealing('north', 9, 2), sealing('south', 1)]);
     expect(settled).toMatchObject({ status: 'finished', text: 'by south' });
     expect(turns.map(({ provider, dropped }) => [provider, dropped])).toEqual([
@@ -82,7 +82,7 @@ describe('a provider that takes over in the middle of a run', () => {
     ]);
   });
 
-  test('drops both ways when it is asked for one turn only', async () => {
+  test('for one turn only drops items in both directions', async () => {
     const { turns } = await completedTurns([sealing('north', 2)], { prepareModel: sealing('south', 1) });
     expect(turns.map(({ provider, dropped }) => [provider, dropped])).toEqual([
       ['north', undefined],

@@ -10,7 +10,7 @@ import { callOnce, hang } from '../../support/engine/call-once.ts';
 
 describe('a tool that throws', () => {
   test.each<SideEffect>(['none', 'idempotent', 'once'])(
-    'gives the model its message (%s)',
+    'returns its message to the model (%s)',
     async sideEffect => {
       const fail = makeTool('act', {
         sideEffect,
@@ -24,12 +24,12 @@ describe('a tool that throws', () => {
     },
   );
 
-  test('something that is no error gives its text', async () => {
+  test('a value that is not an error returns its text to the model', async () => {
     const { read } = await callOnce(makeTool('act', { run: () => Promise.reject('just text') }));
     expect(read).toBe('just text');
   });
 
-  test('InDoubt leaves a once call in doubt, with what it says', async () => {
+  test('InDoubt leaves a once call in doubt, with its message as the reason', async () => {
     const unsure = makeTool('act', {
       run: () => {
         throw new InDoubt('the bank did not answer');
@@ -43,7 +43,7 @@ describe('a tool that throws', () => {
     });
   });
 
-  test('is tried again with waits that double, and only as often as it says', async () => {
+  test('is retried with doubling waits, up to its number of retries', async () => {
     const at: number[] = [];
     const host = new ManualHost();
     const flaky = makeTool('act', {
@@ -61,21 +61,21 @@ describe('a tool that throws', () => {
   });
 });
 
-describe('a tool that takes too long', () => {
-  test.each<SideEffect>(['none', 'idempotent'])('gives the model a result (%s)', async sideEffect => {
+describe('a tool that times out', () => {
+  test.each<SideEffect>(['none', 'idempotent'])('returns an error to the model (%s)', async sideEffect => {
     const { read, result } = await callOnce(makeTool('act', { sideEffect, timeoutMs: 2_000, run: hang }));
     expect(read).toBe('The tool did not answer within 2000 ms.');
     expect(result?.isError).toBe(true);
   });
 
-  test('and must not run twice is in doubt', async () => {
+  test('leaves a once call in doubt', async () => {
     const { settled } = await callOnce(makeTool('act', { timeoutMs: 2_000, run: hang }));
     expect(settled).toMatchObject({
       doubts: [{ callId: 'call_0_0', reason: 'The tool did not answer within 2000 ms.' }],
     });
   });
 
-  test('is told to stop', async () => {
+  test('receives an abort signal', async () => {
     const stopped = makeGate<string>();
     const slow = makeTool('act', {
       sideEffect: 'none',
@@ -89,7 +89,7 @@ describe('a tool that takes too long', () => {
     expect(await stopped.promise).toContain('100 ms');
   });
 
-  test('is tried again where that is safe', async () => {
+  test('is retried when it is safe and has retries', async () => {
     let attempts = 0;
     const { read, store, run } = await callOnce(
       makeTool('act', {
@@ -107,7 +107,7 @@ describe('a tool that takes too long', () => {
   });
 });
 
-describe('what a tool returns', () => {
+describe('the return value of a tool', () => {
   const circle: { self?: object } = {};
   circle.self = circle;
   test.each<[string, unknown, unknown, boolean]>([
@@ -127,12 +127,12 @@ describe('what a tool returns', () => {
       JSON.parse('{"__proto__":{"a":1}}'),
       false,
     ],
-  ])('%s becomes what JSON can carry, or an error the model reads', async (_, returned, output, isError) => {
+  ])('%s becomes JSON, or an error that the model reads', async (_, returned, output, isError) => {
     const { result } = await callOnce(makeTool('act', { run: () => returned }));
     expect(result).toMatchObject({ output, isError });
   });
 
-  test('what is too long for a model is journaled whole, and the model reads its head and its tail', async () => {
+  test('that is too long for a model is journaled in full, and the model reads its head and its tail', async () => {
     const output = `${'a'.repeat(500_000)}${'z'.repeat(500_000)}`;
     const { result, read, store, run } = await callOnce(makeTool('act', { run: () => output }));
     expect(result?.output).toBe(output);
@@ -145,11 +145,11 @@ describe('what a tool returns', () => {
 
 describe('a call that cannot run', () => {
   test.each([
-    ['of a tool there is not', 'other', {}, 'There is no tool "other". The tools are: act.'],
+    ['of an unknown tool', 'other', {}, 'There is no tool "other". The tools are: act.'],
     ['of an inherited name', 'constructor', {}, 'There is no tool "constructor".'],
     ['with arguments that are not JSON', 'act', '{"n":', 'The arguments are not valid'],
-    ['with arguments that are no object', 'act', '[1]', 'The arguments are not valid'],
-  ])('%s is a result the model reads', async (_, name, input, message) => {
+    ['with arguments that are not an object', 'act', '[1]', 'The arguments are not valid'],
+  ])('%s has an error result that the model reads', async (_, name, input, message) => {
     const host = new ManualHost();
     let runs = 0;
     const act = makeTool('act', {
@@ -171,7 +171,7 @@ describe('a call that cannot run', () => {
     expect(runs).toBe(0);
   });
 
-  test('because the agent lost its tool since has a result, also after a doubt was resolved to retry', async () => {
+  test('because its tool was removed has an error result, also after a resolution to retry', async () => {
     const host = new ManualHost();
     const store = memory();
     const model = scripted([calls('act', 'gone'), { text: 'done' }]);
@@ -196,7 +196,7 @@ describe('a call that cannot run', () => {
 });
 
 describe('parallel tools', () => {
-  test('run at once up to the limit, and their results are in call order', async () => {
+  test('run concurrently up to the limit, and their results are in call order', async () => {
     let running = 0;
     let most = 0;
     const gates = Array.from({ length: 6 }, () => makeGate<string>());
