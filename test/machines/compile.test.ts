@@ -37,7 +37,7 @@ const xstate = makeStepper(agentMachine, { compiles: false });
 const compiledOf = (machine: AgentMachine): Stepper => makeStepper(machine, { compiles: true });
 const xstateOf = (machine: AgentMachine): Stepper => makeStepper(machine, { compiles: false });
 
-/** All that a step shows: what XState persists of the state, its tags, its active states, and the effects. */
+/** All observable parts of a step: the persisted state, its tags, its active states, and the effects. */
 function show({ state, effects, handled }: Step): string {
   const { machine, tags, children, _nodes: nodes } = state;
   return JSON.stringify({
@@ -54,14 +54,14 @@ function show({ state, effects, handled }: Step): string {
 const throughJson = (state: ChartState): ChartState =>
   fromStored(JSON.parse(JSON.stringify(toStored(state))));
 
-/** Both take the events one after another; the compiled machine also from each state that XState made. */
-function playBoth(machine: AgentMachine, told: readonly RandomEvent[]): void {
+/** Steps both machines through the events; the compiled machine also steps from each state of XState. */
+function playBoth(machine: AgentMachine, script: readonly RandomEvent[]): void {
   const compiled = compiledOf(machine);
   const xstate = xstateOf(machine);
   let ours = compiled.initial(STARTED);
   let theirs = xstate.initial(STARTED);
   expect(show(ours)).toBe(show(theirs));
-  for (const one of told) {
+  for (const one of script) {
     const event = one as unknown as ChartEvent;
     const before = ours.state;
     const crossed = compiled.next(theirs.state, event);
@@ -75,11 +75,11 @@ function playBoth(machine: AgentMachine, told: readonly RandomEvent[]): void {
 }
 
 describe('a compiled machine', () => {
-  it('takes the steps that XState takes, whatever it is made of', () => {
+  it('takes the same steps as XState, for random machines', () => {
     fc.assert(fc.property(machines, events, playBoth), { seed: 1, numRuns: 400 });
   });
 
-  it('is left to XState in a state that belongs to another machine', () => {
+  it('leaves a state of another machine to XState', () => {
     const other = agentMachine.provide({ guards: { next: () => false } });
     const { state } = makeStepper(other).initial(STARTED);
     expect(state.value).toBe('deciding');
@@ -87,18 +87,18 @@ describe('a compiled machine', () => {
     expect(show(chart.next(state, event))).toBe(show(makeStepper(other).next(state, event)));
   });
 
-  it('that goes round in circles is stopped', () => {
+  it('stops an endless loop of transitions', () => {
     const machine = makeMachine({ a: { always: 'b', entry: 'count' }, b: { always: 'a' } });
     expect(() => compiledOf(machine).initial(STARTED)).toThrow('does not terminate');
   });
 });
 
-describe('the chart, compiled', () => {
-  it('is all compiled', () => {
+describe('the compiled chart', () => {
+  it('is compiled completely', () => {
     expect(chart.refused).toBeNull();
   });
 
-  it('takes the steps that XState takes, whatever happens, from a state of its own and from a stored one', () => {
+  it('takes the same steps as XState on random events, from live and from stored states', () => {
     const compare = (config: RunConfig, picks: readonly number[]) => {
       let step = chart.initial(makeStarted(config));
       expect(show(step)).toBe(show(xstate.initial(makeStarted(config))));
@@ -116,7 +116,7 @@ describe('the chart, compiled', () => {
     fc.assert(fc.property(configs, choices, compare), { seed: 1, numRuns: 100 });
   });
 
-  it('comes with what an actor of XState is made of', () => {
+  it('has states with the members of an XState actor', () => {
     const { state } = chart.initial(STARTED);
     const restored = createActor(agentMachine, {
       snapshot: agentMachine.getPersistedSnapshot(state),
@@ -133,7 +133,7 @@ describe('the chart, compiled', () => {
 
 const service = fromCallback(() => {});
 
-/** A machine with these states, the first of which is entered; `go` leads to what is told. */
+/** A machine with these states, starting in the first; `go` is the event of the tests. */
 function makeMachine(states: Record<string, object>, root: object = {}): AgentMachine {
   const config = { initial: Object.keys(states)[0], context: { n: 0 }, states, ...root };
   const actions = {
@@ -145,7 +145,7 @@ function makeMachine(states: Record<string, object>, root: object = {}): AgentMa
   return createMachine(config as never, { actions, actors, guards } as never) as unknown as AgentMachine;
 }
 
-describe('what is not compiled is refused by name, and XState makes the step', () => {
+describe('an unsupported feature is refused by name, and XState makes the step', () => {
   const go = (edge: object) => ({ a: { on: { go: edge } }, b: {} });
   const acting = (action: unknown) => go({ actions: action });
 
@@ -187,10 +187,10 @@ describe('what is not compiled is refused by name, and XState makes the step', (
     ['several targets', 'to several states', makeMachine(go({ target: ['b', 'a'] }))],
     ['the root as a target', 'to the root', makeMachine(go({ target: '#m' }), { id: 'm' })],
     ["part of an event's name", 'matches several events', makeMachine({ a: { on: { 'go.*': 'b' } }, b: {} })],
-    ['a word of a state that is new', '"novelty"', makeMachine({ a: { novelty: true } })],
-    ['a word of an edge that is new', '"novelty"', makeMachine(go({ target: 'b', novelty: true }))],
-    ["an action of the app's own", 'the action "plain"', makeMachine(acting('plain'))],
-    ['an action that is not there', 'the action "none"', makeMachine(acting('none'))],
+    ['an unknown property of a state', '"novelty"', makeMachine({ a: { novelty: true } })],
+    ['an unknown property of an edge', '"novelty"', makeMachine(go({ target: 'b', novelty: true }))],
+    ['a custom action', 'the action "plain"', makeMachine(acting('plain'))],
+    ['a missing action', 'the action "none"', makeMachine(acting('none'))],
     ['raise', 'the action "raise"', makeMachine(acting(raise({ type: 'x' })))],
     ['cancel', 'the action "cancel"', makeMachine(acting(cancel('x')))],
     ['log', 'the action "log"', makeMachine(acting(log('x')))],
@@ -199,12 +199,8 @@ describe('what is not compiled is refused by name, and XState makes the step', (
     ['a computed id', 'a computed id', makeMachine(acting(spawnChild('modelTurn', { id: () => 'x' })))],
     ['a spawn without id', 'a computed id', makeMachine(acting(spawnChild('modelTurn')))],
     ['an unknown service', 'the actor "other"', makeMachine({ a: { invoke: { src: 'other' } } })],
-    [
-      'an actor in place',
-      'not a service',
-      makeMachine({ a: { invoke: { src: fromPromise(async () => 1) } } }),
-    ],
-    ['a guard that is not there', 'the guard "none"', makeMachine(go({ target: 'b', guard: 'none' }))],
+    ['an inline actor', 'not a service', makeMachine({ a: { invoke: { src: fromPromise(async () => 1) } } })],
+    ['a missing guard', 'the guard "none"', makeMachine(go({ target: 'b', guard: 'none' }))],
     ['and', 'the combined guard "and"', makeMachine(go({ target: 'b', guard: and(['yes']) }))],
     ['or', 'the combined guard "or"', makeMachine(go({ target: 'b', guard: or(['yes']) }))],
     ['not', 'the combined guard "not"', makeMachine(go({ target: 'b', guard: not('yes') }))],
@@ -233,13 +229,13 @@ describe('what is not compiled is refused by name, and XState makes the step', (
       enqueueActions(({ enqueue }) => enqueue.raise({ type: 'back' })),
     ],
     [
-      'an enqueued action of its own',
+      'an enqueued custom action',
       'the action "own"',
       enqueueActions(({ enqueue }) => enqueue(function own() {})),
     ],
   ];
 
-  it.each(late)('%s, which only a step finds out', (_feature, name, action) => {
+  it.each(late)('%s is only refused during a step', (_feature, name, action) => {
     const machine = makeMachine({
       a: { on: { go: { target: 'b', actions: ['count', action] } } },
       b: { on: { back: 'a' } },
@@ -251,7 +247,7 @@ describe('what is not compiled is refused by name, and XState makes the step', (
   });
 });
 
-/** What comes of the start and one event, errors included. */
+/** The steps of the start and one event, or the error. */
 function outcomeOf(stepper: Stepper): string {
   try {
     const begun = stepper.initial(STARTED);

@@ -16,12 +16,12 @@ const NEVER = new Promise<never>(() => {});
 
 class ProcessEnded extends Error {}
 
-/** What is outside: how often each call acted, by its key. */
+/** External side effects: how often each call acted, by key. */
 type Environment = Map<string, number>;
 
 type Outcome = { settled: Settled | null; points: number; now: number };
 
-/** One process that drives the family until its `deathAt`-th fault point, and decides what is open. */
+/** One process that drives the family until its `deathAt`-th fault point, and decides all open calls. */
 async function work(store: Store, world: Environment, now: number, deathAt: number): Promise<Outcome> {
   let points = 0;
   let isOver = false;
@@ -125,8 +125,8 @@ async function findFaults({ store, world, settled }: Awaited<ReturnType<typeof r
   return faults;
 }
 
-describe('a run and its sub-agent, whose process ends', () => {
-  test('at any point lose nothing and do nothing twice in silence', async () => {
+describe('a run and its sub-agent whose process dies', () => {
+  test('at any one point lose nothing and repeat nothing unreported', async () => {
     const { points } = await runScenario([]);
     expect(points).toBeGreaterThan(60);
     const faulty: Record<string, string[]> = {};
@@ -139,7 +139,7 @@ describe('a run and its sub-agent, whose process ends', () => {
     expect(faulty).toEqual({});
   });
 
-  test('at any two points, the second while they recover, neither', async () => {
+  test('at two points, the second during recovery, lose nothing and repeat nothing unreported', async () => {
     const { points } = await runScenario([]);
     const faulty: Record<string, string[]> = {};
     let fired = 0;

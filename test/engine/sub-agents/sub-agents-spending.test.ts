@@ -22,7 +22,7 @@ const USAGE = {
   reasoningTokens: 0,
 };
 
-describe('what a sub-agent spends', () => {
+describe('the spending of a sub-agent', () => {
   const spending = (more: Family = {}): Family => ({
     ...more,
     child: { model: answerWith(() => ({ text: 'found', usage: USAGE })), ...more.child },
@@ -33,7 +33,7 @@ describe('what a sub-agent spends', () => {
       ? { text: 'told', usage: USAGE }
       : { toolCalls: [{ callId: 'c', name: 'research', input: { input: 'go' } }], usage: USAGE };
 
-  test('counts as spent by its parent', async () => {
+  test('counts as spending of its parent', async () => {
     const host = new ManualHost();
     const { settled } = await settleWith(makeFamily(spending(), { store: memory(), host }), host);
     expect(settled).toMatchObject({
@@ -43,7 +43,7 @@ describe('what a sub-agent spends', () => {
     });
   });
 
-  test('counts too when it ended after it had rested', async () => {
+  test('also counts when the sub-agent ended after a rest', async () => {
     const host = new ManualHost();
     const { run, settled } = await settleWith(makeFamily(PAYING, { store: memory(), host }), host);
     assertWaiting(settled);
@@ -52,7 +52,7 @@ describe('what a sub-agent spends', () => {
     expect(run.context.toolCalls).toBe(2);
   });
 
-  test('is at most what its parent has left, shared by those that work side by side', async () => {
+  test('is bounded by what its parent has left, divided among parallel sub-agents', async () => {
     const host = new ManualHost();
     const store = memory();
     const family = makeFamily(
@@ -74,7 +74,7 @@ describe('what a sub-agent spends', () => {
     }
   });
 
-  test('is at most its own limits too', async () => {
+  test('is also bounded by its own limits', async () => {
     const host = new ManualHost();
     const store = memory();
     const { run } = await settleWith(makeFamily({ child: { limits: { turns: 2 } } }, { store, host }), host);
@@ -82,7 +82,7 @@ describe('what a sub-agent spends', () => {
     expect(limits.turns).toBe(2);
   });
 
-  test('is nothing when nothing is left: the call says so and no run begins', async () => {
+  test('is refused when nothing is left: the call has an error result and no run is created', async () => {
     const host = new ManualHost();
     const store = memory();
     const family = makeFamily({ parent: { limits: { turns: 1 } } }, { store, host });
@@ -95,7 +95,7 @@ describe('what a sub-agent spends', () => {
     });
   });
 
-  test('must have a price where its parent has a limit on the cost', async () => {
+  test('requires a price when its parent has a cost limit', async () => {
     const prices = { 'scripted-1': { input: 1, output: 1 }, 'test-1': { input: 1, output: 1 } };
     const family = (childPrices: AgentOptions['prices']) =>
       makeFamily(

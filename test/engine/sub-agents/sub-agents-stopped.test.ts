@@ -19,7 +19,7 @@ import { answerWith } from '../../support/engine/models.ts';
 import { watchStore } from '../../support/engine/watched-store.ts';
 
 describe('a sub-agent after a crash', () => {
-  test('is found again by the call that began it: never a second one', async () => {
+  test('is resumed by the call that started it; no second run is created', async () => {
     const store = memory();
     const gate = makeGate<{ text: string }>();
     const first = new ManualHost();
@@ -41,7 +41,7 @@ describe('a sub-agent after a crash', () => {
     expect(resultsIn((await loadRun(store, run.id)).state.context.transcript)).toEqual({ call_0_0: 'found' });
   });
 
-  test('that ended while nobody told its parent is told of when the parent is opened', async () => {
+  test('whose end was not reported to its parent is found when the parent is opened', async () => {
     const store = memory();
     const host = new ManualHost();
     const { run, settled } = await settleWith(makeFamily(PAYING, { store, host }), host);
@@ -65,7 +65,7 @@ describe('a sub-agent after a crash', () => {
     expect(await host.settle(reopened.settled())).toMatchObject({ status: 'finished', text: 'told' });
   });
 
-  test('is told of by a process that has only the sub-agent', async () => {
+  test('reports its end to its parent from a process that has only the sub-agent', async () => {
     const store = memory();
     const host = new ManualHost();
     const { run, settled } = await settleWith(makeFamily(PAYING, { store, host }), host);
@@ -87,7 +87,7 @@ describe('a sub-agent after a crash', () => {
 });
 
 describe('cancelling', () => {
-  test('a run cancels the sub-agent that works for it', async () => {
+  test('a run cancels its running sub-agent', async () => {
     const store = memory();
     const host = new ManualHost();
     const hanging = answerWith((_request, _before) => new Promise<never>(() => {}));
@@ -100,7 +100,7 @@ describe('cancelling', () => {
     expect((await store.list()).map(({ status }) => status)).toEqual(['cancelled', 'cancelled']);
   });
 
-  test('a run cancels the sub-agents that rest, from a process that has no agent', async () => {
+  test('a run cancels its resting sub-agents, from a process without their agents', async () => {
     const store = memory();
     const host = new ManualHost();
     const { run } = await settleWith(makeFamily(PAYING, { store, host }), host);
@@ -109,7 +109,7 @@ describe('cancelling', () => {
     expect((await store.list()).map(({ status }) => status)).toEqual(['cancelled', 'cancelled']);
   });
 
-  test('leaves nothing to be approved: a sub-agent whose run is over does not act', async () => {
+  test('a sub-agent whose parent has ended is cancelled instead of acting on an approval', async () => {
     const store = memory();
     const host = new ManualHost();
     const paid: string[] = [];
@@ -129,7 +129,7 @@ describe('cancelling', () => {
     expect(paid).toEqual([]);
   });
 
-  test('a sub-agent whose call got its answer from a person does not act either', async () => {
+  test('a sub-agent whose call was answered by a person is cancelled instead of acting on an approval', async () => {
     const store = memory();
     const host = new ManualHost();
     const { run, settled } = await settleWith(makeFamily(PAYING, { store, host }), host);

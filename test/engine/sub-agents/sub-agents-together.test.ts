@@ -22,13 +22,13 @@ import { answerWith } from '../../support/engine/models.ts';
 const never = () => new Promise<never>(() => {});
 const LATER_MS = 60_000;
 
-/** A family whose sub-agent pays behind an approval, and the keys it paid with. */
+/** A family whose sub-agent pays behind an approval; `keys` collects the keys of its payments. */
 function makePaying(keys: string[], more: Partial<Family> = {}): Family {
   return { ...PAYING, child: { tools: [makeTracedTool('pay', keys, { approval: true })] }, ...more };
 }
 
-describe('a decision that only names a call', () => {
-  test('a second one is not taken for a call of the sub-agent that has the same id', async () => {
+describe('a decision that names only a call id', () => {
+  test("is not applied to a sub-agent's call when the parent's call with that id is already decided", async () => {
     const keys: string[] = [];
     const host = new ManualHost();
     const store = memory();
@@ -59,7 +59,7 @@ describe('a decision that only names a call', () => {
     expect(keys).toHaveLength(1);
   });
 
-  test('is refused where two sub-agents have such a call, with both named', async () => {
+  test('is refused when two sub-agents have such a call, naming both runs', async () => {
     const host = new ManualHost();
     const script = [calls(['research', { input: 'a' }], ['research', { input: 'b' }]), { text: 'told' }];
     const family = makeFamily({ ...PAYING, script }, { store: memory(), host });
@@ -76,7 +76,7 @@ describe('a decision that only names a call', () => {
     expect(await host.settle(run.settled())).toMatchObject({ status: 'finished' });
   });
 
-  test('and another run is refused', async () => {
+  test('is refused with the id of an unrelated run', async () => {
     const keys: string[] = [];
     const host = new ManualHost();
     const agent = createAgent({
@@ -93,7 +93,7 @@ describe('a decision that only names a call', () => {
     expect(keys).toEqual([]);
   });
 
-  test('that comes when the sub-agent has ended is told who decided', async () => {
+  test('is refused with the earlier decision when the sub-agent has ended', async () => {
     const host = new ManualHost();
     const { run, settled } = await settleWith(makeFamily(PAYING, { store: memory(), host }), host);
     assertWaiting(settled);
@@ -104,8 +104,8 @@ describe('a decision that only names a call', () => {
   });
 });
 
-describe('a run that was restored where its sub-agent is not', () => {
-  test('has the call in doubt instead of asking the sub-agent again', async () => {
+describe('a run that was restored in a store without its sub-agent', () => {
+  test('has the call in doubt instead of calling the sub-agent again', async () => {
     const keys: string[] = [];
     const host = new ManualHost();
     const child = {
@@ -126,7 +126,7 @@ describe('a run that was restored where its sub-agent is not', () => {
   });
 });
 
-/** A sub-agent that makes `turns` calls and answers; each process of the family hangs after one call more. */
+/** Drives a sub-agent that makes `turns` calls and answers; each process of the family hangs after one more call. */
 async function driveInSteps(store: Store, deaths: number, turns: number) {
   const child = (allowed: number): NonNullable<Family['child']> => ({
     limits: { turns: 40 },
@@ -153,12 +153,12 @@ async function driveInSteps(store: Store, deaths: number, turns: number) {
 }
 
 describe('a family whose processes die', () => {
-  test('is not paused while its sub-agent gets further each time', async () => {
+  test('is not paused while its sub-agent makes progress in each process', async () => {
     const settled = await driveInSteps(memory(), MAX_CRASHES + 3, MAX_CRASHES + 4);
     expect(settled).toMatchObject({ status: 'finished', results: [{ output: 'found' }] });
   });
 
-  test('shows a sub-agent that was paused, with the reason, and lets it go on through its parent', async () => {
+  test('shows a quarantined sub-agent with the reason, and unpauses it through its parent', async () => {
     const store = memory();
     const hanging: Family = { child: { model: answerWith(never) } };
     let now = Date.UTC(2026, 0, 1);
@@ -198,7 +198,7 @@ describe('a family whose processes die', () => {
     });
   });
 
-  test('finds the sub-agent again although nothing is left to spend by then', async () => {
+  test('resumes the sub-agent even when its token limit is spent by then', async () => {
     const store = memory();
     const usage = {
       inputTokens: 4_000,
@@ -229,7 +229,7 @@ describe('a family whose processes die', () => {
 });
 
 describe('cancelling a family', () => {
-  test('whose process died reaches the sub-agent that was at work, and says what has no result', async () => {
+  test('whose process died also cancels the running sub-agent, and lists the calls without results', async () => {
     const store = memory();
     const host = new ManualHost();
     const child = {
@@ -247,7 +247,7 @@ describe('cancelling a family', () => {
     });
   });
 
-  test('two deep: nothing acts once the run at the top has its answer from elsewhere', async () => {
+  test('two levels deep, no call runs after the call at the top was answered by a person', async () => {
     const keys: string[] = [];
     const store = memory();
     const host = new ManualHost();
@@ -272,7 +272,7 @@ describe('cancelling a family', () => {
 });
 
 describe('a fork', () => {
-  test('of a run whose sub-agent was at work has its own, once a person says so, and leaves the other alone', async () => {
+  test('of a run with a running sub-agent starts its own after a resolution to retry, and does not affect the source', async () => {
     const keys: string[] = [];
     const store = memory();
     const host = new ManualHost();
@@ -293,7 +293,7 @@ describe('a fork', () => {
     expect(keys).toHaveLength(1);
   });
 
-  test('of a suspended run does not offer what the other run waits for', async () => {
+  test('of a suspended run does not show the approvals of the sub-agent of its source', async () => {
     const store = memory();
     const host = new ManualHost();
     const { run } = await settleWith(makeFamily(PAYING, { store, host }), host);
@@ -304,7 +304,7 @@ describe('a fork', () => {
     });
   });
 
-  test("of a sub-agent's run works for nobody, also after its parent has ended", async () => {
+  test("of a sub-agent's run has no parent, even after the parent has ended", async () => {
     const store = memory();
     const host = new ManualHost();
     const family = makeFamily({}, { store, host });
@@ -316,8 +316,8 @@ describe('a fork', () => {
   });
 });
 
-describe('one agent behind several', () => {
-  test('is a tool of a run and of its sub-agent', async () => {
+describe('one agent shared by several', () => {
+  test('can be a tool of a run and of its sub-agent', async () => {
     const host = new ManualHost();
     const ran: string[] = [];
     const look = makeTool('look', {

@@ -11,7 +11,7 @@ import { assertWaiting, childOf, makeFamily, PAYING, settleWith } from '../../su
 import { answerWith, recordRequests } from '../../support/engine/models.ts';
 
 describe('a sub-agent', () => {
-  test('answers the call with a run of its own, linked to it, in the same store', async () => {
+  test('answers the call with its own run, linked to the parent, in the same store', async () => {
     const host = new ManualHost();
     const store = memory();
     const { run, settled } = await settleWith(makeFamily({}, { store, host }), host);
@@ -31,7 +31,7 @@ describe('a sub-agent', () => {
     }
   });
 
-  test('gives what it says in its own schema, and its failure is a result the model reads', async () => {
+  test('that fails gives the parent an error result that the model reads', async () => {
     const host = new ManualHost();
     const failing = answerWith(() => {
       throw new Error('no such model');
@@ -44,7 +44,7 @@ describe('a sub-agent', () => {
     });
   });
 
-  test('whose approval is open surfaces it in the parent, which rests and names the run', async () => {
+  test('with an open approval shows it in the parent, which rests and names the child run', async () => {
     const host = new ManualHost();
     const store = memory();
     const { run, settled } = await settleWith(makeFamily(PAYING, { store, host }), host);
@@ -61,15 +61,15 @@ describe('a sub-agent', () => {
   test.each([
     ['through the parent', true],
     ['through its own run', false],
-  ])('goes on once it is approved %s, and the parent with it', async (_, throughParent) => {
+  ])('continues after an approval %s, and so does the parent', async (_, throughParent) => {
     const host = new ManualHost();
     const store = memory();
     const { run, settled } = await settleWith(makeFamily(PAYING, { store, host }), host);
     assertWaiting(settled);
     const [call] = settled.approvals;
     const later = makeFamily(PAYING, { store, host });
-    const told = await later.open(throughParent ? run.id : (call?.runId ?? ''));
-    expect(await told.approve(call?.callId ?? '', { digest: call?.digest ?? '', by: 'ada' })).toEqual({
+    const decided = await later.open(throughParent ? run.id : (call?.runId ?? ''));
+    expect(await decided.approve(call?.callId ?? '', { digest: call?.digest ?? '', by: 'ada' })).toEqual({
       accepted: true,
     });
     await host.advance(1_000);
@@ -79,7 +79,7 @@ describe('a sub-agent', () => {
     expect(await countEvents(store, run.id, 'result.received')).toBe(1);
   });
 
-  test('that was rejected tells the parent what it makes of it', async () => {
+  test('whose call was rejected still returns its answer to the parent', async () => {
     const host = new ManualHost();
     const family = makeFamily(PAYING, { store: memory(), host });
     const { run, settled } = await settleWith(family, host);
@@ -99,13 +99,13 @@ describe('a sub-agent', () => {
     );
     const { run, settled } = await settleWith(family, host);
     assertWaiting(settled);
-    const asked = settled.results.find(({ name }) => name === 'ask');
-    expect(asked?.waitsFor).toBeUndefined();
-    expect(await run.answer(asked?.callId ?? '', { output: 'yes' })).toEqual({ accepted: true });
+    const question = settled.results.find(({ name }) => name === 'ask');
+    expect(question?.waitsFor).toBeUndefined();
+    expect(await run.answer(question?.callId ?? '', { output: 'yes' })).toEqual({ accepted: true });
     expect(await host.settle(run.settled())).toMatchObject({ results: [{ output: 'asked' }] });
   });
 
-  test('of a sub-agent surfaces in the run at the top, and is decided there', async () => {
+  test('of a sub-agent shows its approvals in the run at the top, and is decided there', async () => {
     const host = new ManualHost();
     const store = memory();
     const payer = createAgent({
@@ -131,15 +131,15 @@ describe('a sub-agent', () => {
     expect((await store.list()).map(({ status }) => status)).toEqual(['finished', 'finished', 'finished']);
   });
 
-  test('several work side by side, and one that rests does not hold up the other', async () => {
+  test('runs in parallel with others, and one that rests does not block another', async () => {
     const host = new ManualHost();
     const family = makeFamily(
       {
         child: {
           tools: [makeTool('pay', { approval: true })],
           model: answerWith(({ transcript }) => {
-            const asked = JSON.stringify(transcript[0]);
-            if (asked.includes('quick')) return { text: 'quickly done' };
+            const input = JSON.stringify(transcript[0]);
+            if (input.includes('quick')) return { text: 'quickly done' };
             if (transcript.some(({ type }) => type === 'tool_result')) return { text: 'paid' };
             return { toolCalls: [{ callId: 'p', name: 'pay' }] };
           }),
@@ -161,46 +161,43 @@ describe('a sub-agent', () => {
   test.each([
     ['digests', { paid: 'big', rejected: 'small' }],
     ['runs', { paid: 'same', rejected: 'same' }],
-  ])(
-    'of two beside each other with calls of one id, each gets its own decision: told by their %s',
-    async (by, amounts) => {
-      const host = new ManualHost();
-      const paid: string[] = [];
-      const store = memory();
-      const pay = makeTool('pay', {
-        approval: true,
-        run: (_, { runId }) => `paid ${paid.push(runId)}`,
-      });
-      const family = makeFamily(
-        {
-          child: {
-            tools: [pay],
-            model: answerWith(({ transcript }) => {
-              const asked = JSON.stringify(transcript[0]);
-              if (transcript.some(({ type }) => type === 'tool_result')) return { text: 'over' };
-              const amount = asked.includes('first') ? amounts.rejected : amounts.paid;
-              return { toolCalls: [{ callId: 'p', name: 'pay', input: { amount } }] };
-            }),
-          },
-          script: [
-            calls(['research', { input: 'first' }], ['research', { input: 'second' }]),
-            { text: 'told' },
-          ],
+  ])('with the same call ids as another gets its own decision, identified by %s', async (by, amounts) => {
+    const host = new ManualHost();
+    const paid: string[] = [];
+    const store = memory();
+    const pay = makeTool('pay', {
+      approval: true,
+      run: (_, { runId }) => `paid ${paid.push(runId)}`,
+    });
+    const family = makeFamily(
+      {
+        child: {
+          tools: [pay],
+          model: answerWith(({ transcript }) => {
+            const input = JSON.stringify(transcript[0]);
+            if (transcript.some(({ type }) => type === 'tool_result')) return { text: 'over' };
+            const amount = input.includes('first') ? amounts.rejected : amounts.paid;
+            return { toolCalls: [{ callId: 'p', name: 'pay', input: { amount } }] };
+          }),
         },
-        { store, host },
-      );
-      const { run, settled } = await settleWith(family, host);
-      assertWaiting(settled);
-      const [first, second] = settled.approvals as [OpenCall, OpenCall];
-      const seen = (call: OpenCall) => (by === 'runs' ? { runId: call.runId } : { digest: call.digest });
-      expect(await run.approve('p', seen(second))).toEqual({ accepted: true });
-      expect(await run.reject('p', seen(first))).toEqual({ accepted: true });
-      expect(await host.settle(run.settled())).toMatchObject({ status: 'finished' });
-      expect(paid).toEqual([second.runId]);
-    },
-  );
+        script: [
+          calls(['research', { input: 'first' }], ['research', { input: 'second' }]),
+          { text: 'told' },
+        ],
+      },
+      { store, host },
+    );
+    const { run, settled } = await settleWith(family, host);
+    assertWaiting(settled);
+    const [first, second] = settled.approvals as [OpenCall, OpenCall];
+    const seen = (call: OpenCall) => (by === 'runs' ? { runId: call.runId } : { digest: call.digest });
+    expect(await run.approve('p', seen(second))).toEqual({ accepted: true });
+    expect(await run.reject('p', seen(first))).toEqual({ accepted: true });
+    expect(await host.settle(run.settled())).toMatchObject({ status: 'finished' });
+    expect(paid).toEqual([second.runId]);
+  });
 
-  test('has its model from its parent when it has none of its own', async () => {
+  test('inherits the model of its parent when it has none', async () => {
     const host = new ManualHost();
     const seen = recordRequests(
       answerWith(({ tools }) =>
@@ -224,14 +221,14 @@ describe('a sub-agent', () => {
 });
 
 describe('a family of agents', () => {
-  test('has no two agents of one name', () => {
+  test('cannot have two agents with one name', () => {
     const twin = createAgent({ name: 'writer' });
     expect(() =>
       createAgent({ name: 'writer', tools: [twin.asTool({ name: 'ask', description: 'Asks.' })] }),
     ).toThrow('"writer" is used twice');
   });
 
-  test('an agent asked by hand, without an engine, answers as a tool does', async () => {
+  test('an agent called as a tool without an engine returns its answer', async () => {
     const researcher = createAgent({ name: 'researcher', model: scripted([{ text: 'found' }]) });
     const tool = researcher.asTool({ name: 'research', description: 'Finds.' });
     const context = {
@@ -244,7 +241,7 @@ describe('a family of agents', () => {
     expect(await tool.run?.({ input: 'go' }, context)).toBe('found');
   });
 
-  test('a fork of a parent does not decide for the run it was forked from', async () => {
+  test('a fork of a parent cannot decide the calls of the sub-agent of its source', async () => {
     const store = memory();
     const host = new ManualHost();
     const family = makeFamily(PAYING, { store, host });
@@ -259,7 +256,7 @@ describe('a family of agents', () => {
     });
   });
 
-  test('a fork of a parent goes on with what the run it was forked from was given by its sub-agent', async () => {
+  test('a fork of a parent receives the result of the sub-agent of its source', async () => {
     const store = memory();
     const host = new ManualHost();
     const family = makeFamily(PAYING, { store, host });

@@ -25,7 +25,7 @@ function agentOn(store: Store, { turns = [{ text: 'Done.' }], ...options }: Chan
 const READ = makeTool('read', { sideEffect: 'none' });
 const PAY = makeTool('pay', { approval: true });
 
-/** A run that waits for approval of `pay`, with what the agent was. */
+/** A run that waits for approval of `pay`. */
 async function waiting(change: Change = {}) {
   const store = memory();
   const turns = [calls('read', 'pay'), { text: 'Done.' }];
@@ -36,7 +36,7 @@ async function waiting(change: Change = {}) {
 }
 
 describe('the start of a run', () => {
-  test('records the digests of its tools, by name, those of a server too', async () => {
+  test('records the digests of its tools by name, including those of a server', async () => {
     const store = memory();
     const server: ToolSource = { connect: async () => [PAY], close: async () => {} };
     const { agent, host } = agentOn(store, { tools: [READ, server] });
@@ -52,7 +52,7 @@ describe('the start of a run', () => {
     });
   });
 
-  test('made for a live host has the tools that are at hand, or says nothing of them', () => {
+  test('for a live host has the digests of all tools, or none when a server is not connected', () => {
     const server: ToolSource = { connect: async () => [PAY], close: async () => {} };
     const alone = agentOn(memory(), { tools: [READ] }).agent.input('go');
     expect(alone.tools).toEqual([{ name: 'read', digest: digestTool(READ) }]);
@@ -69,7 +69,7 @@ describe('the digest of a tool', () => {
   };
   const digest = (change: object) => digestTool(tool({ ...base, run: () => 1, ...change }) as Tool);
 
-  test('does not change with what its functions do', () => {
+  test('is independent of functions and options that the model does not see', () => {
     expect(digest({})).toBe(digest({ run: () => 2, retries: 3, timeoutMs: 5, approval: true }));
     expect(digest({})).toMatch(/^[0-9a-f]{16}$/);
   });
@@ -79,15 +79,15 @@ describe('the digest of a tool', () => {
     ['its description', { description: 'e' }],
     ['its input', { input: z.object({ a: z.string().optional() }) }],
     ['its side effect', { sideEffect: 'idempotent' }],
-    ['who runs it', { run: undefined }],
-    ['whether it can be asked what happened', { reconcile: () => ({ unknown: true }) }],
+    ['where it runs', { run: undefined }],
+    ['its reconcile function', { reconcile: () => ({ unknown: true }) }],
   ])('changes with %s', (_, change) => {
     expect(digest(change)).not.toBe(digest({}));
   });
 });
 
 describe('a run that is opened with another agent', () => {
-  test('of the same making is the same', async () => {
+  test('of equal configuration is the same', async () => {
     const { store, turns, runId } = await waiting();
     const { agent } = agentOn(store, { turns, tools: [READ, PAY] });
     expect(await agent.check(runId)).toEqual({ runId, verdict: 'same', opens: true, differences: [] });
@@ -96,19 +96,19 @@ describe('a run that is opened with another agent', () => {
   test.each<[string, Change, object]>([
     ['another version', { version: '2' }, { what: 'agent', name: 'version', was: '1', is: '2' }],
     ['no version', { version: undefined as never }, { what: 'agent', name: 'version', was: '1', is: null }],
-    ['a tool more', { tools: [READ, PAY, makeTool('new')] }, { what: 'tool', name: 'new', was: null }],
-    ['a tool less that nothing waits for', { tools: [PAY] }, { what: 'tool', name: 'read', is: null }],
+    ['an additional tool', { tools: [READ, PAY, makeTool('new')] }, { what: 'tool', name: 'new', was: null }],
+    ['one tool less, without open calls', { tools: [PAY] }, { what: 'tool', name: 'read', is: null }],
     [
-      'a tool that is told otherwise',
+      'a tool with another description',
       { tools: [makeTool('read', { sideEffect: 'none', description: 'Reads.' }), PAY] },
       { what: 'tool', name: 'read' },
     ],
     [
-      'a model more',
+      'an additional model',
       { model: [scripted([]), scripted([{ text: 'x' }])] },
       { what: 'model', name: '2', was: null, is: 'scripted:script' },
     ],
-  ])('that has %s is compatible, and told so', async (_, change, difference) => {
+  ])('that has %s is compatible, and the report names the difference', async (_, change, difference) => {
     const { store, turns, runId } = await waiting();
     const { agent } = agentOn(store, { turns, tools: [READ, PAY], ...change });
     const report = await agent.check(runId);
@@ -118,7 +118,7 @@ describe('a run that is opened with another agent', () => {
     expect(report).not.toHaveProperty('reason');
   });
 
-  test('that has another name is refused, and told whose it is', async () => {
+  test('of another name is refused, and the report names the owner', async () => {
     const { store, runId } = await waiting();
     const { agent } = agentOn(store, { name: 'b', tools: [READ, PAY] });
     const report = await agent.check(runId);
@@ -128,15 +128,15 @@ describe('a run that is opened with another agent', () => {
   });
 
   test.each<[string, Tool[], string]>([
-    ['has not the tool any more', [READ], 'cannot run'],
-    ['leaves the tool to the client', [READ, clientTool('pay', { approval: true })], 'cannot run'],
+    ['has lost its tool', [READ], 'cannot run'],
+    ['has become a client call', [READ, clientTool('pay', { approval: true })], 'cannot run'],
     [
-      'takes another input',
+      'has another input schema',
       [READ, makeTool('pay', { input: z.object({ cents: z.number() }) as never })],
       'valid',
     ],
-    ['says another side effect', [READ, makeTool('pay', { sideEffect: 'idempotent' })], 'stricter'],
-  ])('whose open call %s needs a migration, and can be looked at all the same', async (_, tools, effect) => {
+    ['has another side effect', [READ, makeTool('pay', { sideEffect: 'idempotent' })], 'stricter'],
+  ])('whose open call %s needs a migration, and can still be opened', async (_, tools, effect) => {
     const { store, turns, runId, host } = await waiting();
     const { agent } = agentOn(store, { turns, tools }, host);
     const report = await agent.check(runId);
@@ -151,7 +151,7 @@ describe('a run that is opened with another agent', () => {
     expect(await agent.check(runId)).toMatchObject({ verdict: 'compatible' });
   });
 
-  test('can be cancelled, whatever became of its tools', async () => {
+  test('can be cancelled without its tools', async () => {
     const { store, turns, runId } = await waiting();
     const { agent } = agentOn(store, { turns, tools: [] });
     const run = await agent.open(runId);
@@ -159,7 +159,7 @@ describe('a run that is opened with another agent', () => {
     expect(await agent.check(runId)).toMatchObject({ verdict: 'compatible', opens: true });
   });
 
-  test('does not miss the tool of a call that the client runs', async () => {
+  test('does not need the tool of a call that the client runs', async () => {
     const tools = [clientTool('show')];
     const { store, turns, runId } = await waiting({ turns: [calls('show')], tools });
     expect(await agentOn(store, { turns }).agent.check(runId)).toMatchObject({ verdict: 'compatible' });
@@ -174,14 +174,14 @@ describe('an approved call whose tool', () => {
     return await host.settle(run.settled());
   }
 
-  test('is gone is answered for the model, and nothing runs', async () => {
+  test('was removed has an error result, and nothing runs', async () => {
     expect(await approveWith([READ])).toMatchObject({
       status: 'finished',
       results: [{}, { isError: true, output: 'Not run: The agent no longer has a tool "pay".' }],
     });
   });
 
-  test('takes another input by now is answered for the model, and does not run', async () => {
+  test('has another input schema now has an error result, and does not run', async () => {
     const keys: string[] = [];
     const pay = makeTracedTool('pay', keys, { input: z.object({ cents: z.number() }) as never });
     expect(await approveWith([READ, pay])).toMatchObject({
@@ -195,8 +195,8 @@ describe('an approved call whose tool', () => {
   });
 });
 
-describe('a call that was interrupted, and whose tool', () => {
-  /** A process dies in the call of `act`; the next one has `tool` in its place. */
+describe('an interrupted call whose tool', () => {
+  /** A process dies in the call of `act`; the next process has `after` in place of the tool. */
   async function takeOver(
     before: Parameters<typeof makeTool>[1],
     after: (keys: string[]) => Tool,
@@ -231,7 +231,7 @@ describe('a call that was interrupted, and whose tool', () => {
   }
 
   test.each(['none', 'idempotent'] as const)(
-    'was %s and must not run twice by now is in doubt, and not run again',
+    'was %s and is once now is in doubt, and is not run again',
     async sideEffect => {
       const { settled, keys, opened, host } = await takeOver({ sideEffect }, seen =>
         makeTracedTool('act', seen),
@@ -247,20 +247,20 @@ describe('a call that was interrupted, and whose tool', () => {
     },
   );
 
-  test('must not have run twice, and may by now, is in doubt all the same', async () => {
+  test('was once and is none now is in doubt', async () => {
     const { settled, keys } = await takeOver({}, seen => makeTracedTool('act', seen, { sideEffect: 'none' }));
     expect(keys).toHaveLength(1);
     expect(settled).toMatchObject({ status: 'waiting', doubts: [{ callId: 'call_0_0' }] });
   });
 
-  test('could say what happened, and cannot by now, is in doubt', async () => {
+  test('has lost its reconcile function is in doubt', async () => {
     const reconcile = () => ({ happened: false }) as const;
     const { settled, keys } = await takeOver({ reconcile }, seen => makeTracedTool('act', seen));
     expect(keys).toHaveLength(1);
     expect(settled).toMatchObject({ status: 'waiting', doubts: [{ callId: 'call_0_0' }] });
   });
 
-  test('is gone is in doubt if it must not run twice, else the model is told', async () => {
+  test('was removed is in doubt if it was once, else has an error result', async () => {
     const once = await takeOver({}, () => makeTool('other'));
     expect(once.settled).toMatchObject({ status: 'waiting', doubts: [{ callId: 'call_0_0' }] });
     const safe = await takeOver({ sideEffect: 'idempotent' }, () => makeTool('other'));
@@ -270,7 +270,7 @@ describe('a call that was interrupted, and whose tool', () => {
     });
   });
 
-  test('was none when the call was made, and must not run twice by now, is in doubt when it does not answer', async () => {
+  test('was none at the call and is once now is in doubt when it times out', async () => {
     const { store, turns, runId, host } = await waiting({
       tools: [READ, makeTool('pay', { sideEffect: 'none', approval: true })],
     });
@@ -284,7 +284,7 @@ describe('a call that was interrupted, and whose tool', () => {
   });
 });
 
-test('an agent migrates the open calls of its former version', async () => {
+test('an agent migrates the open calls of its previous version', async () => {
   const { store, turns, runId } = await waiting();
   const keys: string[] = [];
   const pay = makeTracedTool('pay', keys, {

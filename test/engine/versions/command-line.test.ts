@@ -9,7 +9,7 @@ import { rewriteJournal } from '../../support/versions/rewrite-journal.ts';
 
 const { version: CHART } = chartIdentity();
 
-/** A desk whose store has a journal of chart version 2, in doubt of a call. */
+/** A desk whose store has a journal of chart version 2 with a call in doubt. */
 async function deskWithOld(): Promise<Desk> {
   const desk = new Desk([]);
   const [started, ...events] = oldEvents('in-doubt');
@@ -21,7 +21,7 @@ async function deskWithOld(): Promise<Desk> {
 }
 
 describe.concurrent('show', () => {
-  test('of a run of an older chart tells what is known, and what to do', async () => {
+  test('of a run of an older chart reports what is readable, and advises a migration', async () => {
     const desk = await deskWithOld();
     const { code, stdout } = await desk.run(['show', 'run_old']);
     expect(code).toBe(1);
@@ -38,7 +38,7 @@ describe.concurrent('show', () => {
     });
   });
 
-  test('of a run of this version says nothing of versions, unless an agent is named that differs', async () => {
+  test('of a run of this version omits versions, unless a different agent is named', async () => {
     const desk = new Desk([{ text: 'Done.' }]);
     const { runId } = await desk.begin();
     const alone = await desk.run(['show', runId]);
@@ -65,7 +65,7 @@ describe.concurrent('a command that changes a run', () => {
     ['resolve', 'run_old', 'call_0_0', '--retry'],
     ['fork', 'run_old', '--at', '2', '--no-drive'],
     ['replay', 'run_old'],
-  ])('such as %s does nothing to one of an older chart, and says why', async (...args) => {
+  ])('%s does nothing to one of an older chart, and says why', async (...args) => {
     const desk = await deskWithOld();
     const before = await desk.journal('run_old');
     const { code, stderr } = await desk.run(args, { AGENTCHART_MODEL: 'scripted:turns.json' });
@@ -77,7 +77,7 @@ describe.concurrent('a command that changes a run', () => {
 });
 
 describe.concurrent('migrate', () => {
-  test('begins a run that goes on, leaves the old one as it is, and does so once', async () => {
+  test('creates a run that continues, leaves the old run unchanged, and succeeds once', async () => {
     const desk = await deskWithOld();
     const before = await desk.journal('run_old');
     const { code, stdout } = await desk.run(['migrate', 'run_old', '--json']);
@@ -103,7 +103,7 @@ describe.concurrent('migrate', () => {
     expect(other.stdout).toContain('resume run_other');
   });
 
-  test('of a run that is of this version is refused', async () => {
+  test('of a run of this version is refused', async () => {
     const desk = new Desk([{ text: 'Done.' }]);
     const { runId } = await desk.begin();
     const { code, stderr } = await desk.run(['migrate', runId]);
@@ -112,13 +112,13 @@ describe.concurrent('migrate', () => {
   });
 });
 
-describe.concurrent('a journal on disk in words that this release does not know', () => {
+describe.concurrent('a journal on disk with event types unknown to this release', () => {
   const newer = (text: string, seq: number) => {
     if (seq === 1) return text.replace('"version":2,"hash"', `"version":${CHART + 1},"hash"`);
     return seq === 3 ? text.replace('"calls.started"', '"calls.dreamt"') : text;
   };
 
-  test('is refused as one of a newer release, and is not called damaged', async () => {
+  test('is refused as written by a newer release, and is not reported as damaged', async () => {
     const desk = await deskWithOld();
     rewriteJournal(desk.store, 'run_old', newer);
     for (const command of ['show', 'resume', 'migrate']) {
@@ -130,7 +130,7 @@ describe.concurrent('a journal on disk in words that this release does not know'
     }
   });
 
-  test('is called damaged when its start says that this release wrote it', async () => {
+  test('is reported as damaged when it was written by this release', async () => {
     const desk = new Desk([{ text: 'Done.' }]);
     const { runId } = await desk.begin();
     rewriteJournal(desk.store, runId, (text, seq) =>
@@ -141,7 +141,7 @@ describe.concurrent('a journal on disk in words that this release does not know'
     expect(stderr).toContain(`The journal of run "${runId}" cannot be read: entry 3`);
   });
 
-  test('is migrated by an agent that knows them', async () => {
+  test('is migrated by an agent whose migrations know them', async () => {
     const desk = await deskWithOld();
     rewriteJournal(desk.store, 'run_old', (text, seq) => {
       if (seq === 1) return text.replace('"version":2,"hash"', '"version":1,"hash"');

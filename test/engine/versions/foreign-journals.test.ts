@@ -31,7 +31,7 @@ async function journalsOf(store: Store): Promise<string> {
   return JSON.stringify([records, await Promise.all(records.map(({ runId }) => store.read(runId)))]);
 }
 
-/** The store, with every method that writes forbidden. */
+/** The store, with every writing method throwing. */
 function readOnly(store: Store): Store {
   const writes = new Set(['create', 'append', 'saveSnapshot', 'adopt', 'claim']);
   return watchStore(store, {
@@ -42,20 +42,23 @@ function readOnly(store: Store): Store {
 }
 
 describe('a journal of an older chart', () => {
-  test.each([...OLD.keys()])('%s is opened by no way there is, and nothing is written', async name => {
-    const store = readOnly(await storeOfOld('finished', ...(name === 'finished' ? [] : [name])));
-    const before = await journalsOf(store);
-    const agent = agentOn(store);
-    const refused = { code: 'chart-mismatch', details: { verdict: 'needs-migration', opens: false } };
-    await expect(agent.open(name)).rejects.toMatchObject(refused);
-    await expect(loadRun(store, name)).rejects.toMatchObject(refused);
-    await expect(forkRun({ store, host: new ManualHost() }, name, 1)).rejects.toMatchObject(refused);
-    await expect(replayRun(store, name)).rejects.toMatchObject(refused);
-    await expect(exportRun(store, name)).rejects.toMatchObject(refused);
-    expect(await journalsOf(store)).toBe(before);
-  });
+  test.each([...OLD.keys()])(
+    '%s cannot be opened, forked, replayed or exported, and nothing is written',
+    async name => {
+      const store = readOnly(await storeOfOld('finished', ...(name === 'finished' ? [] : [name])));
+      const before = await journalsOf(store);
+      const agent = agentOn(store);
+      const refused = { code: 'chart-mismatch', details: { verdict: 'needs-migration', opens: false } };
+      await expect(agent.open(name)).rejects.toMatchObject(refused);
+      await expect(loadRun(store, name)).rejects.toMatchObject(refused);
+      await expect(forkRun({ store, host: new ManualHost() }, name, 1)).rejects.toMatchObject(refused);
+      await expect(replayRun(store, name)).rejects.toMatchObject(refused);
+      await expect(exportRun(store, name)).rejects.toMatchObject(refused);
+      expect(await journalsOf(store)).toBe(before);
+    },
+  );
 
-  test('that has ended is not continued: a run is not begun on what cannot be read', async () => {
+  test('that has ended cannot be continued, and no run is created', async () => {
     const store = await storeOfOld('finished');
     await expect(agentOn(store).start('and then?', { continues: 'finished' })).rejects.toMatchObject({
       code: 'chart-mismatch',
@@ -63,7 +66,7 @@ describe('a journal of an older chart', () => {
     expect(await store.list()).toHaveLength(1);
   });
 
-  test('is reported with what differs, why, and what to do', async () => {
+  test('is reported with the difference, the reason and advice', async () => {
     const store = await storeOfOld('in-doubt');
     const report = await agentOn(store).check('in-doubt');
     expect(report).toMatchObject({
@@ -79,7 +82,7 @@ describe('a journal of an older chart', () => {
     );
   });
 
-  test('from which no step leads names the place where one is written', async () => {
+  test('without a migration to this version has advice on where to write one', async () => {
     const store = memory();
     await put(store, written('in-doubt', { chart: { version: 1, hash: 'of long ago' } }));
     const { verdict, advice } = await agentOn(store).check('in-doubt');
@@ -91,7 +94,7 @@ describe('a journal of an older chart', () => {
   });
 });
 
-describe('a journal that this program cannot know', () => {
+describe('a journal that this program cannot read', () => {
   const foreign: [string, Partial<RunStarted>, string][] = [
     ['of a newer chart', { chart: { version: CHART + 1, hash: HASH } }, 'newer'],
     [
@@ -116,7 +119,7 @@ describe('a journal that this program cannot know', () => {
     expect(await journalsOf(store)).toBe(before);
   });
 
-  test('leaves the other runs of its store usable', async () => {
+  test('does not affect the other runs of its store', async () => {
     const store = await storeOfOld('in-doubt');
     await put(store, written('finished', {}), 'finished');
     const agent = agentOn(store);
@@ -125,7 +128,7 @@ describe('a journal that this program cannot know', () => {
     expect(await agent.run('hello')).toMatchObject({ status: 'finished', text: 'Hello.' });
   });
 
-  test('does not exist, or has lost its beginning: the error says so', async () => {
+  test('that does not exist, or lacks its first entry, has an error of its own', async () => {
     const store = memory();
     await expect(checkRun(store, 'nowhere')).rejects.toMatchObject({ code: 'run-unknown' });
     await put(store, written('in-doubt', {}));
@@ -157,19 +160,19 @@ describe('a snapshot', () => {
   test.each([
     ['another chart', foreign],
     ['another format', (image: JsonObject) => Object.assign(image, { format: JOURNAL_FORMAT + 1 })],
-  ])('of %s is left aside where the journal is whole and can be read', async (_, change) => {
+  ])('of %s is ignored when the journal is complete and readable', async (_, change) => {
     const { store, state } = await withSnapshot(change);
     const loaded = await loadRun(store, 'in-doubt');
     expect(loaded.state.context).toEqual(state.context);
     expect(loaded.snapshotSeq).toBe(0);
   });
 
-  test('of another chart opens no journal of that chart', async () => {
+  test('of another chart does not make a journal of that chart readable', async () => {
     const { store } = await withSnapshot(foreign, { chart: { version: 1, hash: '' } });
     await expect(loadRun(store, 'in-doubt')).rejects.toMatchObject({ code: 'chart-mismatch' });
   });
 
-  test('of another chart is refused where it is all there is', async () => {
+  test('of another chart is refused when the journal is missing', async () => {
     const { store } = await withSnapshot(foreign);
     const snapshot = await store.loadSnapshot('in-doubt');
     const adopted = watchStore(store, {});
@@ -184,7 +187,7 @@ describe('a snapshot', () => {
     await expect(restoring).rejects.toMatchObject({ code: 'chart-mismatch' });
   });
 
-  test('of a newer format, of the same chart, is restored by nobody', async () => {
+  test('of a newer format and the same chart cannot be restored', async () => {
     const { store } = await withSnapshot(image => Object.assign(image, { format: JOURNAL_FORMAT + 1 }));
     const image = (await store.loadSnapshot('in-doubt'))?.state ?? null;
     const restoring = agentOn(memory()).restore({ runId: 'in-doubt', seq: 7, image });

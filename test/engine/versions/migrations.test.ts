@@ -39,7 +39,7 @@ async function countRuns(store: Store): Promise<number> {
   return (await store.list()).length;
 }
 
-/** A journal in words of long ago: calls were `asked` and not `completed`. */
+/** A journal of an older vocabulary: `turn.asked` in place of `turn.completed`. */
 function ancient(): RunEvent[] {
   const [started, ...rest] = written('in-doubt', { chart: { version: 0, hash: 'of long ago' } });
   const renamed = rest.map(event =>
@@ -48,7 +48,7 @@ function ancient(): RunEvent[] {
   return [started, ...renamed] as RunEvent[];
 }
 
-/** A store that holds what no program of today would write. */
+/** A store with events that no current program writes. */
 function storeOfWords(events: readonly RunEvent[]): Store {
   const store = watchStore(memory(), {});
   const [started] = events;
@@ -80,7 +80,7 @@ const NAMED: JournalMigration = {
 const COUNTED: JournalMigration = { from: { chart: 1 }, to: { chart: 2 }, migrate: events => events };
 
 describe('an old run that is migrated', () => {
-  test.each([...OLD.keys()])('%s goes on where it stood, in a run of its own', async name => {
+  test.each([...OLD.keys()])('%s continues from its state, in a new run', async name => {
     const store = await storeOfOld('finished', ...(name === 'finished' ? [] : [name]));
     const before = JSON.stringify([await store.get(name), await store.read(name)]);
     const { agent } = agentOn(store);
@@ -96,7 +96,7 @@ describe('an old run that is migrated', () => {
     expect(await agent.check(run.id)).toMatchObject({ opens: true });
   });
 
-  test('has in doubt what was started and not settled, with its key, and runs nothing by itself', async () => {
+  test('has started, unsettled calls in doubt with their keys, and runs nothing by itself', async () => {
     const store = await storeOfOld('under-way');
     const { agent, host, keys } = agentOn(store);
     const run = await agent.migrate('under-way');
@@ -112,7 +112,7 @@ describe('an old run that is migrated', () => {
     expect(keys).toEqual(['run_p1_1:1:call_0_0']);
   });
 
-  test('that waited for a person is decided and goes on to its end', async () => {
+  test('that waited for a person can be decided and finishes', async () => {
     const store = await storeOfOld('waits-for-approval');
     const { agent, host, keys } = agentOn(store);
     const run = await agent.migrate('waits-for-approval');
@@ -121,7 +121,7 @@ describe('an old run that is migrated', () => {
     expect(keys).toEqual([]);
   });
 
-  test('brings the runs it continues, once', async () => {
+  test('migrates the runs it continues, once', async () => {
     const store = await storeOfOld('finished', 'continued');
     const { agent, host } = agentOn(store, {
       model: scripted(['One.', 'Two.', 'And on.'].map(text => ({ text }))),
@@ -133,7 +133,7 @@ describe('an old run that is migrated', () => {
     expect(await host.settle(next.settled())).toMatchObject({ status: 'finished', text: 'And on.' });
   });
 
-  test('is migrated once, however many try, unless another id is named', async () => {
+  test('is migrated once by concurrent callers, unless another id is given', async () => {
     const store = await storeOfOld('in-doubt');
     const { agent } = agentOn(store);
     const tried = await Promise.allSettled([1, 2, 3].map(() => agent.migrate('in-doubt')));
@@ -145,7 +145,7 @@ describe('an old run that is migrated', () => {
     expect((await agent.migrate('in-doubt', { as: 'again' })).id).toBe('again');
   });
 
-  test('is not migrated while another process drives it', async () => {
+  test('is refused while another process drives it', async () => {
     const store = await storeOfOld('under-way');
     const { agent, host } = agentOn(store);
     const owner = { id: 'other', host: 'elsewhere', pid: 7, startedAt: 'today' };
@@ -156,7 +156,7 @@ describe('an old run that is migrated', () => {
     expect((await agent.migrate('under-way')).id).toBe('under-way_m2');
   });
 
-  test('that can be opened as it is is not migrated', async () => {
+  test('is refused when it can be opened as it is', async () => {
     const store = memory();
     await put(store, written('in-doubt', {}), 'waiting');
     await expect(agentOn(store).agent.migrate('in-doubt')).rejects.toMatchObject({ code: 'refused' });
@@ -165,7 +165,7 @@ describe('an old run that is migrated', () => {
 });
 
 describe('migrations of an agent', () => {
-  test('lead from step to step to this version, over words that this program does not know', async () => {
+  test('are applied step by step up to this version, also over unknown event types', async () => {
     const store = storeOfWords(ancient());
     const { agent, host } = agentOn(store, { migrations: [COUNTED, NAMED] });
     const report = await agent.check('in-doubt');
@@ -176,7 +176,7 @@ describe('migrations of an agent', () => {
     expect((await eventsOf(store, run.id)).map(({ type }) => type)).toContain('turn.completed');
   });
 
-  test('that end before this version lead nowhere, and the advice is to write the one that is missing', async () => {
+  test('that end before this version are refused, with advice to write the missing one', async () => {
     const store = storeOfWords(ancient());
     const { agent } = agentOn(store, { migrations: [NAMED] });
     await expect(agent.migrate('in-doubt')).rejects.toMatchObject({
@@ -186,14 +186,14 @@ describe('migrations of an agent', () => {
     expect(await store.get('in-doubt_m2')).toBeUndefined();
   });
 
-  test('that lead in a circle are taken once each', async () => {
+  test('that form a cycle are applied once each', async () => {
     const store = storeOfWords(ancient());
     const circle = [NAMED, { from: { chart: 1 }, to: { chart: 0 }, migrate: NAMED.migrate }];
     const { agent } = agentOn(store, { migrations: circle });
     await expect(agent.migrate('in-doubt')).rejects.toMatchObject({ code: 'chart-mismatch' });
   });
 
-  test('do not see claims, and cannot change what they are given', async () => {
+  test('do not see claims, and cannot change the old journal', async () => {
     const store = await storeOfOld('in-doubt');
     const seen: unknown[] = [];
     const spoil: JournalMigration = {
@@ -216,35 +216,48 @@ describe('migrations of an agent', () => {
   });
 
   const wrong: [string, (events: readonly JsonObject[]) => unknown, string, string][] = [
-    ['leaves an event out', events => events.toSpliced(2, 2), 'chart-mismatch', 'entry 3'],
-    ['leaves the start out', events => events.slice(1), 'input-invalid', 'entry 1 is calls.started'],
-    ['gives nothing', () => undefined, 'input-invalid', 'must return an array'],
-    ['gives an empty journal', () => [], 'input-invalid', 'entry 1 is missing'],
-    ['gives what is no event', events => [...events, 'the end'], 'input-invalid', 'entry 6 is not an event'],
-    ['invents a word', events => [...events, { type: 'run.blessed', at: 1 }], 'input-invalid', 'run.blessed'],
+    ['omits an event', events => events.toSpliced(2, 2), 'chart-mismatch', 'entry 3'],
+    ['omits the start', events => events.slice(1), 'input-invalid', 'entry 1 is calls.started'],
+    ['returns nothing', () => undefined, 'input-invalid', 'must return an array'],
+    ['returns an empty journal', () => [], 'input-invalid', 'entry 1 is missing'],
+    [
+      'returns a value that is not an event',
+      events => [...events, 'the end'],
+      'input-invalid',
+      'entry 6 is not an event',
+    ],
+    [
+      'invents an event type',
+      events => [...events, { type: 'run.blessed', at: 1 }],
+      'input-invalid',
+      'run.blessed',
+    ],
     [
       'invents a field',
       events => events.map(event => ({ ...event, color: 'red' })),
       'input-invalid',
       'it has the unknown member color',
     ],
-    ['begins twice', events => [...events, events[0]], 'chart-mismatch', 'entry 6'],
+    ['starts twice', events => [...events, events[0]], 'chart-mismatch', 'entry 6'],
     [
-      'gives what JSON cannot carry',
+      'returns a value that JSON cannot represent',
       events => events.map(event => ({ ...event, at: 1n })),
       'input-invalid',
       'entry 1 is not JSON',
     ],
   ];
-  test.each(wrong)('a step that %s writes nothing and names the entry', async (_, migrate, code, message) => {
-    const store = await storeOfOld('in-doubt');
-    const step = { from: { chart: 2 }, to: { chart: CHART.version }, migrate } as JournalMigration;
-    const { agent } = agentOn(store, { migrations: [step] });
-    const migrating = agent.migrate('in-doubt');
-    await expect(migrating).rejects.toMatchObject({ code });
-    await expect(migrating).rejects.toThrow(message);
-    expect(await countRuns(store)).toBe(1);
-  });
+  test.each(wrong)(
+    'a step that %s writes nothing, and the error names the entry',
+    async (_, migrate, code, message) => {
+      const store = await storeOfOld('in-doubt');
+      const step = { from: { chart: 2 }, to: { chart: CHART.version }, migrate } as JournalMigration;
+      const { agent } = agentOn(store, { migrations: [step] });
+      const migrating = agent.migrate('in-doubt');
+      await expect(migrating).rejects.toMatchObject({ code });
+      await expect(migrating).rejects.toThrow(message);
+      expect(await countRuns(store)).toBe(1);
+    },
+  );
 
   test('a step that throws writes nothing', async () => {
     const store = await storeOfOld('in-doubt');
@@ -258,7 +271,7 @@ describe('migrations of an agent', () => {
     expect(await countRuns(store)).toBe(1);
   });
 
-  test('a store that fails leaves nothing behind, and the next try succeeds', async () => {
+  test('a store that fails keeps nothing of the migration, and the next attempt succeeds', async () => {
     const inner = await storeOfOld('in-doubt');
     let fails = true;
     const store = watchStore(inner, {
@@ -273,7 +286,7 @@ describe('migrations of an agent', () => {
     expect((await agent.migrate('in-doubt')).id).toBe('in-doubt_m2');
   });
 
-  test('of the agent itself are refused when they name no version', () => {
+  test('are refused when they name no version', () => {
     for (const step of [
       {},
       { from: {}, to: { chart: 3 }, migrate: () => [] },
@@ -289,7 +302,7 @@ describe.each([
   { chart: 3, steps: OWN_MIGRATIONS.slice(1) },
   { chart: 4, steps: OWN_MIGRATIONS.slice(2) },
 ])('journals of chart version $chart', ({ chart, steps }) => {
-  test.each(readGolden(`chart-${chart}`))('%s lead where they led', (_, { entries }) => {
+  test.each(readGolden(`chart-${chart}`))('%s reach their recorded states', (_, { entries }) => {
     const journal = entries.map(({ event }) => event as RunEvent as JsonObject);
     const { started, events } = migrateJournal(journal, steps);
     const end = events

@@ -29,7 +29,7 @@ function makeFamily(store: Store, keys: string[], options: Partial<AgentOptions>
   return { agent, host };
 }
 
-/** A parent that waits for its child, which waits for a person. */
+/** A parent that waits for its child, which waits for an approval. */
 async function waiting() {
   const store = memory();
   const { agent, host } = makeFamily(store, []);
@@ -40,7 +40,7 @@ async function waiting() {
   return { store, childId: open.runId, callId: open.callId };
 }
 
-/** The same runs, as chart version 2 would have written them. */
+/** The same runs as chart version 2 would have written them. */
 async function writtenByOlder(store: Store): Promise<Store> {
   const older = memory();
   for (const { runId } of (await store.list()).reverse()) {
@@ -67,35 +67,32 @@ describe('a run that waits for a sub-agent', () => {
       async () => (await waiting()).store,
       { migrations: [NEXT], version: '2' },
     ],
-  ])(
-    '%s is migrated with the run it waits for, and both go on to their ends',
-    async (_, makeStore, options) => {
-      const store = await makeStore();
-      const before = JSON.stringify(
-        await Promise.all((await store.list()).map(({ runId }) => store.read(runId))),
-      );
-      const keys: string[] = [];
-      const { agent, host } = makeFamily(store, keys, options);
-      const old = (await store.list()).map(({ runId }) => runId);
-      const run = await agent.migrate('parent');
-      const after = await Promise.all(old.map(runId => store.read(runId)));
-      expect(JSON.stringify(after)).toBe(before);
-      const settled = await host.settle(run.settled());
-      const [open] = settled.status === 'waiting' ? settled.approvals : [];
-      expect(open?.runId).toMatch(/_m2$/);
-      expect(keys).toEqual([]);
-      expect(await run.approve(open?.callId ?? '')).toMatchObject({ accepted: true });
-      expect(await host.settle(run.settled())).toMatchObject({
-        status: 'finished',
-        text: 'told',
-        results: [{ output: 'paid' }],
-      });
-      expect(keys).toHaveLength(1);
-      expect(await store.list()).toHaveLength(4);
-    },
-  );
+  ])("%s is migrated with its sub-agent's run, and both finish", async (_, makeStore, options) => {
+    const store = await makeStore();
+    const before = JSON.stringify(
+      await Promise.all((await store.list()).map(({ runId }) => store.read(runId))),
+    );
+    const keys: string[] = [];
+    const { agent, host } = makeFamily(store, keys, options);
+    const old = (await store.list()).map(({ runId }) => runId);
+    const run = await agent.migrate('parent');
+    const after = await Promise.all(old.map(runId => store.read(runId)));
+    expect(JSON.stringify(after)).toBe(before);
+    const settled = await host.settle(run.settled());
+    const [open] = settled.status === 'waiting' ? settled.approvals : [];
+    expect(open?.runId).toMatch(/_m2$/);
+    expect(keys).toEqual([]);
+    expect(await run.approve(open?.callId ?? '')).toMatchObject({ accepted: true });
+    expect(await host.settle(run.settled())).toMatchObject({
+      status: 'finished',
+      text: 'told',
+      results: [{ output: 'paid' }],
+    });
+    expect(keys).toHaveLength(1);
+    expect(await store.list()).toHaveLength(4);
+  });
 
-  test('is migrated by the second try when the first ended between the two', async () => {
+  test('is migrated by a second attempt when the first process died between the two runs', async () => {
     const older = await writtenByOlder((await waiting()).store);
     let left = 1;
     const store = watchStore(older, {
@@ -112,7 +109,7 @@ describe('a run that waits for a sub-agent', () => {
     expect(await older.list()).toHaveLength(4);
   });
 
-  test('leaves the run it waits for out when that one cannot be read: nothing is written', async () => {
+  test("is not migrated when the sub-agent's run cannot be read, and nothing is written", async () => {
     const { store, childId } = await waiting();
     const older = await writtenByOlder(store);
     const newer = watchStore(older, {});
