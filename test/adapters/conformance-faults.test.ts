@@ -8,7 +8,7 @@ import { subjects } from '../support/adapters/fixtures/subjects.ts';
 
 const good = subjects.openaiResponses as AdapterUnderTest;
 
-/** What an adapter does wrong, and the check that must notice. */
+/** A fault of an adapter, and the check that must detect it. */
 type Fault = {
   that: string;
   fails: string;
@@ -20,24 +20,24 @@ let count = 0;
 
 const faults: Fault[] = [
   {
-    that: 'reads each piece of a body by itself',
+    that: 'parses each chunk of a body separately',
     fails: 'streamed calls: gives the same one byte at a time',
     options: options => ({ ...options, ...(options.fetch && { fetch: decodingPieces(options.fetch) }) }),
   },
   {
-    that: 'takes what has ended early for a turn',
+    that: 'accepts a truncated stream as a turn',
     fails: 'streamed calls: is malformed wherever it ends before it is whole',
     adapter: adapter => withTurns(adapter, turn => turn, { rescue: true }),
   },
   {
-    that: 'gives another turn when it does not stream',
+    that: 'returns another turn when it does not stream',
     fails: 'streamed calls: gives the same turn as calls',
     adapter: adapter => ({
       generate: async (...args) => ({ ...(await adapter.generate(...args)), reasoning: '' }),
     }),
   },
   {
-    that: 'leaves a delta out',
+    that: 'omits a delta',
     fails: 'streamed calls: gives one turn, at the end, and deltas that add up to it',
     adapter: adapter => ({
       async *stream(...args) {
@@ -58,7 +58,7 @@ const faults: Fault[] = [
     }),
   },
   {
-    that: 'makes up other ids each time',
+    that: 'generates other ids each time',
     fails: 'calls: names each call by its own id, and by the same one when it is asked again',
     adapter: adapter =>
       withTurns(adapter, turn => ({
@@ -67,7 +67,7 @@ const faults: Fault[] = [
       })),
   },
   {
-    that: 'names all calls alike',
+    that: 'gives all calls the same id',
     fails: 'calls: names each call by its own id, and by the same one when it is asked again',
     adapter: adapter =>
       withTurns(adapter, turn => ({
@@ -76,7 +76,7 @@ const faults: Fault[] = [
       })),
   },
   {
-    that: 'forgets opaque data',
+    that: 'loses opaque data',
     fails: 'calls: comes back in the next request unchanged, also after JSON',
     adapter: adapter => withTurns(adapter, turn => ({ ...turn, items: turn.items.map(withoutOpaque) })),
   },
@@ -105,14 +105,14 @@ const faults: Fault[] = [
       ),
   },
   {
-    that: 'asks again when a call has failed',
+    that: 'retries a failed call',
     fails: 'a status of 500 may be tried again (a response)',
     adapter: adapter => ({
       generate: (...args) => adapter.generate(...args).catch(() => adapter.generate(...args)),
     }),
   },
   {
-    that: 'throws errors of its own',
+    that: 'throws errors of another class',
     fails: 'a status of 401 is a key that was refused (a response)',
     adapter: adapter => ({
       generate: (...args) =>
@@ -122,7 +122,7 @@ const faults: Fault[] = [
     }),
   },
   {
-    that: 'tells the key in its errors',
+    that: 'includes the key in its errors',
     fails: 'a status of 401 is a key that was refused (a response)',
     adapter: adapter => ({
       generate: (...args) =>
@@ -132,31 +132,31 @@ const faults: Fault[] = [
     }),
   },
   {
-    that: 'takes no notice of a signal',
+    that: 'ignores the abort signal',
     fails: 'a response that was aborted before it began is not asked for',
     adapter: adapter => ({
       generate: request => adapter.generate(request, { signal: new AbortController().signal }),
     }),
   },
   {
-    that: 'reads bodies of any size',
+    that: 'reads bodies without a size limit',
     fails: 'a response of more bytes than allowed is given up',
     options: options => ({ ...options, maxResponseBytes: Number.MAX_SAFE_INTEGER }),
   },
   {
-    that: 'sends nothing as a key where there is none',
+    that: 'sends a request without a key',
     fails: 'without a key nothing is sent',
     options: options => ({ ...options, apiKey: options.apiKey || 'none' }),
   },
 ];
 
-describe('the checks of an adapter', () => {
-  test('have names that tell them apart', () => {
+describe('the conformance checks of an adapter', () => {
+  test('have distinct names', () => {
     const names = adapterChecks(good).map(({ name }) => name);
     expect(new Set(names).size).toBe(names.length);
   });
 
-  test('need an exchange of each mode, and leave out only what there is', () => {
+  test('require an exchange of each mode, and only existing checks can be excepted', () => {
     const streamed = good.exchanges.filter(exchange => exchange.streamed);
     expect(() => adapterChecks({ ...good, exchanges: streamed })).toThrow('streamed: false');
     expect(() => adapterChecks({ ...good, except: { 'no such check': 'because' } })).toThrow('no such check');
@@ -164,7 +164,7 @@ describe('the checks of an adapter', () => {
     expect(adapterChecks({ ...good, except })).toHaveLength(adapterChecks(good).length - 1);
   });
 
-  test.each(faults)('refuse an adapter that $that', async ({ fails, options, adapter }) => {
+  test.each(faults)('reject an adapter that $that', async ({ fails, options, adapter }) => {
     const open = (given: OpenOptions): ModelAdapter => {
       const inner = good.open(options?.(given) ?? given);
       return { ...inner, ...adapter?.(inner) };

@@ -39,7 +39,7 @@ function thrownBy(act: () => unknown): unknown {
 }
 
 describe('a scripted turn', () => {
-  test('carries what the script says', async () => {
+  test('has the content of the script', async () => {
     const model = scripted([
       {
         text: 'Looking.',
@@ -88,7 +88,7 @@ describe('a scripted turn', () => {
     expect(deltas.filter(delta => delta.type === 'text').length).toBeGreaterThan(4);
   });
 
-  test('with tools off loses its calls and keeps its text', async () => {
+  test('with toolChoice none loses its calls and keeps its text', async () => {
     const model = scripted([{ text: 'done', toolCalls: [{ name: 'a' }] }]);
     expect(await ask(model, hi, { toolChoice: 'none' })).toMatchObject({
       text: 'done',
@@ -97,20 +97,20 @@ describe('a scripted turn', () => {
     });
   });
 
-  test('with tools off says so when it has only calls', async () => {
+  test('with toolChoice none and only calls has a text that reports it', async () => {
     const turn = await ask(scripted([{ toolCalls: [{ name: 'a' }] }]), hi, { toolChoice: 'none' });
     expect(turn).toMatchObject({ toolCalls: [], finishReason: 'stop' });
     expect(turn.text).toContain('only tool calls');
   });
 
-  test('may finish for another reason', async () => {
+  test('may have another finish reason', async () => {
     expect(await ask(scripted([{ text: 'a', finishReason: 'length' }]), hi)).toMatchObject({
       finishReason: 'length',
     });
   });
 });
 
-describe('which turn is given', () => {
+describe('the choice of the turn', () => {
   const model = () =>
     scripted([
       { text: 'zero', toolCalls: [{ name: 'a' }] },
@@ -118,7 +118,7 @@ describe('which turn is given', () => {
       { text: 'two' },
     ]);
 
-  test('follows from the transcript, in any process, also where turns stand side by side', async () => {
+  test('follows from the transcript, in any process, also for adjacent turns', async () => {
     const first = await ask(model(), hi);
     const second = await ask(model(), [
       ...hi,
@@ -130,13 +130,13 @@ describe('which turn is given', () => {
     expect(third.text).toBe('two');
   });
 
-  test('is still known when the transcript was trimmed', async () => {
+  test('still works for a trimmed transcript', async () => {
     const first = await ask(model(), hi);
     const second = await ask(model(), [...hi, ...first.items]);
     expect((await ask(model(), [...hi, ...second.items])).text).toBe('two');
   });
 
-  test('ids are unique over the turns', async () => {
+  test('gives unique ids across turns', async () => {
     const calls = scripted([1, 2, 3].map(() => ({ toolCalls: [{ name: 'a' }, { name: 'a' }] })));
     const transcript: Item[] = [...hi];
     const ids: string[] = [];
@@ -151,7 +151,7 @@ describe('which turn is given', () => {
     expect(new Set(ids).size).toBe(6);
   });
 
-  test('an empty turn counts', async () => {
+  test('counts an empty turn', async () => {
     const empty = scripted([{}, { text: 'one' }]);
     const first = await ask(empty, hi);
     expect(first).toMatchObject({ text: '', finishReason: 'stop' });
@@ -159,26 +159,26 @@ describe('which turn is given', () => {
   });
 
   test.each<[number, string, Item[]]>([
-    [0, 'nothing but people', [userMessage('a'), userMessage('b')]],
+    [0, 'only user messages', [userMessage('a'), userMessage('b')]],
     [
       1,
       'reasoning, text and calls in a row',
       [plain('reasoning'), plain('message'), plain('call'), plain('call')],
     ],
     [2, 'calls, results, calls', [plain('call'), result('c', ''), result('c', ''), plain('call')]],
-    [2, 'turns parted by a message', [plain('message'), userMessage('and?'), plain('message')]],
-    [1, 'a turn with control items in it', [plain('call'), plain('control'), plain('call')]],
-    [1, 'two turns of another model with nothing between', [plain('message'), plain('message')]],
-  ])('a transcript holds %i turns: %s', (count, _, transcript) => {
+    [2, 'turns separated by a message', [plain('message'), userMessage('and?'), plain('message')]],
+    [1, 'a turn that contains control items', [plain('call'), plain('control'), plain('call')]],
+    [1, 'two adjacent turns of another model', [plain('message'), plain('message')]],
+  ])('counts %i turns in a transcript: %s', (count, _, transcript) => {
     expect(countTurns(transcript, 'scripted')).toBe(count);
   });
 
-  test('an error may be written as its message alone', async () => {
+  test('accepts an error written as its message alone', async () => {
     const error = await rejection(ask(scripted([{ error: 'the model is on fire' }]), hi));
     expect(error).toMatchObject({ name: 'ProviderError', message: 'the model is on fire', code: 'unknown' });
   });
 
-  test('past the end is an error that says how many turns there are, and is not retried', async () => {
+  test('past the end is an error that gives the number of turns and is not retried', async () => {
     const only = scripted([{ text: 'bye' }]);
     const { items } = await ask(only, hi);
     const error = await rejection(ask(only, [...hi, ...items]));
@@ -214,7 +214,7 @@ describe('a scripted error', () => {
     }
   });
 
-  test('with times goes away, and the turn behind it or beside it is given', async () => {
+  test('with times disappears, and the turn after it or in the same entry follows', async () => {
     for (const turns of [
       [{ error: { code: 'rate-limit', times: 2 } as const }, { text: 'ok' }],
       [{ error: { code: 'rate-limit', times: 2 } as const, text: 'ok' }],
@@ -228,7 +228,7 @@ describe('a scripted error', () => {
     }
   });
 
-  test('may be made retryable or not', async () => {
+  test('may be retryable or not', async () => {
     const model = scripted([{ error: { code: 'server', retryable: false } }]);
     expect(await rejection(ask(model, hi))).toMatchObject({ code: 'server', retryable: false });
   });
@@ -251,13 +251,13 @@ describe('delays', () => {
     expect(waits.reduce((sum, ms) => sum + ms, 0)).toBeCloseTo(100);
   });
 
-  test('of nothing wait for nothing', async () => {
+  test('of zero do not wait', async () => {
     const { waits, wait } = recorded();
     await ask(scripted({ turns: [{ text: 'one two' }], wait }), hi);
     expect(waits).toEqual([]);
   });
 
-  test('end at once when the call is aborted', async () => {
+  test('end immediately when the call is aborted', async () => {
     const controller = new AbortController();
     const model = scripted([{ text: 'late', delayMs: 60_000 }]);
     const answer = rejection(model.generate(request(hi), controller));
@@ -268,7 +268,7 @@ describe('delays', () => {
 });
 
 describe('a script file', () => {
-  test('holds the turns, or an object with them, and gives the model its name', async () => {
+  test('contains the turns, or an object with them, and names the model', async () => {
     for (const content of ['[{"text":"hello"}]', '{"turns":[{"text":"hello"}],"delayScale":0}']) {
       const path = file(content);
       for (const model of [scripted({ file: path }), scripted({ file: relative(process.cwd(), path) })]) {
@@ -286,7 +286,7 @@ describe('a script file', () => {
     ['{"turn":[]}', 'turns'],
     ['"text"', 'top level'],
     ['[{"text":', 'not valid JSON'],
-  ])('that is %s is refused by its path and place', (content, place) => {
+  ])('that is %s is rejected with its path and the place', (content, place) => {
     const path = file(content, 'broken.json');
     const error = thrownBy(() => scripted({ file: path }));
     expect(error).toBeInstanceOf(EngineError);
@@ -295,7 +295,7 @@ describe('a script file', () => {
     expect(String(error)).toContain(place);
   });
 
-  test('that is not there is refused', () => {
+  test('that is missing is rejected', () => {
     const error = thrownBy(() => scripted({ file: join(folder, 'missing.json') }));
     expect(error).toMatchObject({ code: 'script-invalid' });
     expect(String(error)).toContain('missing.json');

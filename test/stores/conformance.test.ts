@@ -32,7 +32,7 @@ type Fault = { that: string; fails: string; change(store: Store): Partial<Store>
 
 const faults: Fault[] = [
   {
-    that: 'takes reports of any epoch',
+    that: 'accepts driver events of any epoch',
     fails: 'an append with an older epoch is superseded, at any seq',
     change: store => ({
       append: (runId, { after }, events, status) =>
@@ -40,7 +40,7 @@ const faults: Fault[] = [
     }),
   },
   {
-    that: 'appends behind whatever is last',
+    that: 'ignores the expected length of the journal',
     fails: 'an append after an earlier entry than the last is a conflict and writes nothing',
     change: store => ({
       append: async (runId, guard, events, status) => {
@@ -64,7 +64,7 @@ const faults: Fault[] = [
     }),
   },
   {
-    that: 'gives the lease to anyone',
+    that: 'grants the lease to any claimant',
     fails: 'a claim of a held run is refused with the owner and the expiry of the lease',
     change: store => ({ claim: (id, request) => store.claim(id, { ...request, isDead: () => true }) }),
   },
@@ -79,22 +79,22 @@ const faults: Fault[] = [
     change: () => ({ renew: async () => true }),
   },
   {
-    that: 'never releases',
+    that: 'never releases the lease',
     fails: 'only the current epoch releases the lease',
     change: () => ({ release: async () => {} }),
   },
   {
-    that: 'lists oldest first',
+    that: 'lists the oldest runs first',
     fails: 'runs are listed newest first, and by id if created at the same time',
     change: store => ({ list: async filter => (await store.list(filter)).reverse() }),
   },
   {
-    that: 'reads from the start',
+    that: 'returns a journal from its start',
     fails: 'a read after an entry returns only the entries that follow',
     change: store => ({ read: runId => store.read(runId) }),
   },
   {
-    that: 'has one page',
+    that: 'returns a journal as one page',
     fails: 'a page ends at its number of entries or characters, and is empty only at the end',
     change: store => ({ read: (runId, after) => store.read(runId, after) }),
   },
@@ -104,7 +104,7 @@ const faults: Fault[] = [
     change: store => ({ create: event => store.create(event) }),
   },
   {
-    that: 'creates a run before it looks at the rest of its journal',
+    that: 'creates a run before it validates the rest of its journal',
     fails: 'a run with an event that could not be read back is not created',
     change: store => ({
       create: async (event, claim, rest) => {
@@ -116,7 +116,7 @@ const faults: Fault[] = [
     }),
   },
   {
-    that: 'commits what is appended at once, all or none',
+    that: 'commits concurrent appends together, all or none',
     fails: 'concurrent appends to many runs succeed or fail independently',
     change: store => {
       let failure: unknown;
@@ -133,47 +133,47 @@ const faults: Fault[] = [
     },
   },
   {
-    that: 'gives an append whole, wherever a page begins in it',
+    that: 'returns an append whole, even if a page starts inside it',
     fails: 'a page can begin and end within one append',
     change: store => ({
       read: (runId, after, page) => store.read(runId, after === 2 ? 1 : after, page),
     }),
   },
   {
-    that: 'begins every page at the beginning',
+    that: 'starts every page of a blob at its beginning',
     fails: 'a blob is read as written, in pages of any length',
     change: store => ({ readBlob: (runId, digest, _, length) => store.readBlob(runId, digest, 0, length) }),
   },
   {
-    that: 'gives a run the blobs of all others',
+    that: 'reads the blobs of all runs through any run',
     fails: 'a blob belongs only to the run for which it was written',
     change: store => ({ readBlob: (_, ...args) => store.readBlob('a', ...args) }),
   },
   {
-    that: 'leaves the blobs behind when a run is forked',
+    that: 'does not give a fork the blobs of its run',
     fails: 'a fork has the blobs that its original had at the time of forking',
     change: store => ({ create: ({ forkOf: _, ...event }, ...rest) => store.create(event, ...rest) }),
   },
   {
-    that: 'says that a run is deleted, and keeps it',
+    that: 'reports a run as deleted but keeps it',
     fails: 'a deleted run is unknown to every method, and its id can be used again',
     change: () => ({ delete: async runId => [runId] }),
   },
   {
-    that: 'deletes a run that is driven',
+    that: 'deletes a run while it is driven',
     fails:
       'a run is not deleted while it is driven, but after its lease expired or was released or its driver died',
     change: store => ({ delete: runId => store.delete(runId, { isDead: () => true }) }),
   },
   {
-    that: 'deletes whatever continues a run with it',
+    that: 'deletes the runs that continue a run with it',
     fails: 'a run that another run continues is deleted only together with it',
     change: store => ({
       delete: (runId, options) => store.delete(runId, { ...options, cascade: true }),
     }),
   },
   {
-    that: 'redacts a journal that nobody has looked at',
+    that: 'redacts a journal that has changed since it was read',
     fails: 'a redaction of a run that is longer, driven or unknown changes nothing',
     change: store => ({
       redact: async (runId, redaction) =>
@@ -181,12 +181,12 @@ const faults: Fault[] = [
     }),
   },
   {
-    that: 'keeps a blob that was redacted',
+    that: 'keeps a redacted blob',
     fails: 'a redaction replaces the snapshot and removes its blobs, but not from other runs',
     change: store => ({ redact: (runId, redaction) => store.redact(runId, { ...redaction, blobs: [] }) }),
   },
   {
-    that: 'has an empty journal for an unknown run',
+    that: 'returns an empty journal for an unknown run',
     fails: 'calls for an unknown run are rejected and do not create it',
     change: store => ({ read: (...args) => store.read(...args).catch(() => []) }),
   },

@@ -95,7 +95,7 @@ describe('@ai-sdk/anthropic', () => {
   }
 
   test.each([false, true])(
-    'two rounds, streaming %s: blocks come back in order, bytes unchanged',
+    'two rounds, streaming %s: blocks go back in order, bytes unchanged',
     async streaming => {
       const { fetch, bodies } = streaming
         ? replaying(stream(events(BLOCKS, 'tool_use')), stream(events(ANSWER, 'end_turn')))
@@ -131,7 +131,7 @@ describe('@ai-sdk/anthropic', () => {
     },
   );
 
-  test('the same turn whole and streamed', async () => {
+  test('whole and streamed responses give the same turn', async () => {
     const of = request('Weather in Oslo?', { tools: [tool] });
     const first = createAnthropic({
       apiKey: 'k',
@@ -166,7 +166,7 @@ describe('@ai-sdk/anthropic', () => {
     ]);
   });
 
-  test('a refused key and an overloaded server are mapped', async () => {
+  test('a rejected key and an overloaded server are mapped', async () => {
     const failing = (status: number, type: string) => () =>
       Response.json({ type: 'error', error: { type, message: 'no' } }, { status });
     const { fetch } = replaying(failing(401, 'authentication_error'), failing(529, 'overloaded_error'));
@@ -181,7 +181,7 @@ describe('@ai-sdk/anthropic', () => {
     ]);
   });
 
-  test('an error in a 200 stream, and a stream cut off, are errors', async () => {
+  test('an error in a 200 stream and a truncated stream are errors', async () => {
     const [begin, ...rest] = events(ANSWER, 'end_turn');
     const overloaded = { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } };
     const { fetch } = replaying(

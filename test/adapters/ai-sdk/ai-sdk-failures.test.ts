@@ -18,7 +18,7 @@ describe('failures', () => {
   const named = (name: string, message: string, more: object = {}): Error =>
     Object.assign(new Error(message), { name, ...more });
 
-  test('a response that failed is mapped by its status, body and headers', async () => {
+  test('a failed response is mapped by its status, body and headers', async () => {
     const error = named('AI_APICallError', 'slow down', {
       statusCode: 429,
       responseHeaders: { 'retry-after': '2' },
@@ -36,7 +36,7 @@ describe('failures', () => {
     expect(JSON.stringify(mapped) + String(mapped)).not.toContain('abcdefghijkl');
   });
 
-  test('a 200 that is not what it should be is malformed, one that holds an error is that', async () => {
+  test('an invalid 200 response is malformed, and one that contains an error is that error', async () => {
     const html = named('AI_APICallError', 'Invalid JSON response', {
       statusCode: 200,
       responseBody: '<html>',
@@ -53,12 +53,12 @@ describe('failures', () => {
   test.each<[string, Error, object]>([
     ['a missing key', named('AI_LoadAPIKeyError', 'ACME_API_KEY is missing'), { code: 'key-missing' }],
     [
-      'what the model cannot do',
+      'an unsupported feature',
       named('AI_UnsupportedFunctionalityError', "'x' not supported"),
       { code: 'invalid-request' },
     ],
     [
-      'data that is not as promised',
+      'invalid data',
       named('AI_TypeValidationError', 'Type validation failed'),
       { code: 'malformed-stream', retryable: true },
     ],
@@ -69,7 +69,7 @@ describe('failures', () => {
       }),
       { code: 'network', retryable: true },
     ],
-    ['a bug', new TypeError('x is not a function'), { code: 'unknown', retryable: false }],
+    ['an unexpected error', new TypeError('x is not a function'), { code: 'unknown', retryable: false }],
   ])('%s', async (_, thrown, expected) => {
     const mapped = await failing(thrown);
     expect(mapped).toMatchObject({ name: 'ProviderError', ...expected });
@@ -79,11 +79,11 @@ describe('failures', () => {
     ['a body', { type: 'overloaded_error', message: 'Overloaded' }, { code: 'overloaded', retryable: true }],
     ['text', 'it broke', { code: 'unknown' }],
     [
-      'an error that holds a body',
+      'an error with a body',
       named('ProviderStreamError', 'x', { data: { error: { code: 'insufficient_quota', message: 'x' } } }),
       { code: 'quota', retryable: false },
     ],
-  ])('an error part with %s is thrown behind what came', async (_, error, expected) => {
+  ])('an error part with %s is thrown after the preceding deltas', async (_, error, expected) => {
     const parts: Part[] = [
       { type: 'text-start', id: '0' },
       { type: 'text-delta', id: '0', delta: 'Hel' },
@@ -104,16 +104,16 @@ describe('failures', () => {
 
   test.each<[string, Part[]]>([
     ['ends without finish', [{ type: 'text-start', id: '0' }]],
-    ['says that it was interrupted', [finished({ unified: 'interrupted', raw: undefined })]],
+    ['reports an interruption', [finished({ unified: 'interrupted', raw: undefined })]],
     [
-      'begins a call and never makes it',
+      'starts a call and never completes it',
       [{ type: 'tool-input-start', id: 'c', toolName: 'a' }, finished(CALLS)],
     ],
   ])('a stream that %s is malformed', async (_, parts) => {
     expect(await rejection(streamed(parts))).toMatchObject({ code: 'malformed-stream', retryable: true });
   });
 
-  test('an abort ends a call whose model does not listen, and closes its stream', async () => {
+  test('an abort ends a call whose model ignores the signal, and closes its stream', async () => {
     const cancelled = Promise.withResolvers<unknown>();
     const stream = new ReadableStream<Part>({
       start: controller => {

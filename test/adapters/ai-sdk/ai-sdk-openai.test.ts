@@ -110,7 +110,7 @@ describe('@ai-sdk/openai', () => {
   }
 
   test.each([false, true])(
-    'two rounds, streaming %s: encrypted reasoning comes back before its call',
+    'two rounds, streaming %s: encrypted reasoning goes back before its call',
     async streaming => {
       const outputs = [[REASONING, CALL], [MESSAGE]];
       const { fetch, bodies } = replaying(
@@ -152,7 +152,7 @@ describe('@ai-sdk/openai', () => {
     },
   );
 
-  test('the same turn whole and streamed', async () => {
+  test('whole and streamed responses give the same turn', async () => {
     const of = request('Weather in Oslo?', { tools: [tool] });
     const output = [REASONING, MESSAGE, CALL];
     const first = createOpenAI({ apiKey: 'k', fetch: replaying(whole(response(output))).fetch });
@@ -162,7 +162,7 @@ describe('@ai-sdk/openai', () => {
     );
   });
 
-  test('a missing key says so, and nothing is retried', async () => {
+  test('a missing key is reported, and nothing is retried', async () => {
     const keyless = createOpenAI({ apiKey: undefined as never, fetch: replaying().fetch });
     const { OPENAI_API_KEY } = process.env;
     delete process.env.OPENAI_API_KEY;
@@ -180,7 +180,7 @@ describe('@ai-sdk/openai', () => {
   });
 });
 
-describe('what every adapter must hold, by @ai-sdk/openai', () => {
+describe('the conformance checks, through @ai-sdk/openai', () => {
   const call = (args: string) => ({
     id: 'call_1',
     type: 'function',

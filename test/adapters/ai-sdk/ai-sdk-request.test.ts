@@ -17,8 +17,8 @@ const promptFor = async (transcript: readonly Item[]) => (await optionsFor(reque
 
 const overJson = (items: readonly Item[]): Item[] => JSON.parse(JSON.stringify(items));
 
-describe('what a model is called with', () => {
-  test('settings, tools, output and options have their places', async () => {
+describe('the request to a model', () => {
+  test('settings, tools, output and options are mapped', async () => {
     const of = request('hi', {
       instructions: 'Be brief.',
       tools: [{ ...tool, strict: true }],
@@ -68,7 +68,7 @@ describe('what a model is called with', () => {
     });
   });
 
-  test('tools off keeps the tools, and without tools there is no choice', async () => {
+  test('toolChoice none keeps the tools, and without tools there is no tool choice', async () => {
     const off = await optionsFor(request('hi', { tools: [tool], toolChoice: 'none' }));
     expect(off).toMatchObject({ tools: [{ name: 'weather' }], toolChoice: { type: 'none' } });
     const bare = await optionsFor(
@@ -77,7 +77,7 @@ describe('what a model is called with', () => {
     expect(Object.keys(bare).sort()).toEqual(['abortSignal', 'prompt']);
   });
 
-  test('a turn goes back as it came, after JSON too', async () => {
+  test('a turn goes back unchanged, also after a JSON round trip', async () => {
     const { items } = await generated({ content: CONTENT, finishReason: CALLS });
     expect(
       await promptFor([
@@ -138,7 +138,7 @@ describe('what a model is called with', () => {
     ]);
   });
 
-  test('what was changed goes without the id the provider knows it by', async () => {
+  test('changed items are sent without the id that the provider knows them by', async () => {
     const metadata = { acme: { itemId: 'item_1', phase: 'final' } };
     const { items } = await generated({
       content: [
@@ -166,7 +166,7 @@ describe('what a model is called with', () => {
     expect(JSON.stringify(await promptFor(items))).toContain('item_1');
   });
 
-  test("another provider's items go along in their portable part, of another model of the AI SDK too", async () => {
+  test('items of another provider, or of another AI SDK model, are sent in their portable form', async () => {
     const opaque = { provider: 'ai-sdk:other.chat', data: { metadata: { acme: { signature: 'x' } } } };
     expect(
       await promptFor([
@@ -205,7 +205,7 @@ describe('what a model is called with', () => {
     ]);
   });
 
-  test('files are data or URLs, with what is known of their type', async () => {
+  test('files are sent as data or URLs, with their media type if known', async () => {
     const content: Extract<Item, { type: 'message' }>['content'] = [
       { type: 'image', url: 'https://x.test/a' },
       { type: 'image', url: 'data:image/png;base64,AAAA' },
@@ -235,7 +235,7 @@ describe('what a model is called with', () => {
   });
 });
 
-test('a file whose URL is none is refused before the model is called', async () => {
+test('a file with an invalid URL is rejected before the model is called', async () => {
   const { model, calls } = scripted({});
   const content: Extract<Item, { type: 'message' }>['content'] = [{ type: 'image', url: 'a.png' }];
   const of = request([{ type: 'message', role: 'user', content }]);

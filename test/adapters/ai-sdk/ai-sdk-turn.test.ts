@@ -55,7 +55,7 @@ const PARTS: Part[] = [
 ];
 
 describe('a turn', () => {
-  test("has the model's text, reasoning, calls and usage, and only the calls that are ours", async () => {
+  test("has the model's text, reasoning, calls and usage, and only calls of the agent's tools", async () => {
     const turn = await generated({ content: CONTENT, finishReason: CALLS });
     expect(turn).toMatchObject({
       text: 'Looking.',
@@ -87,7 +87,7 @@ describe('a turn', () => {
     for (const item of turn.items) if ('opaque' in item) expect(item.opaque?.provider).toBe(OWN);
   });
 
-  test('is the same streamed, and its deltas add up to it', async () => {
+  test('is the same when streamed, and its deltas add up to it', async () => {
     const { deltas, turn } = await streamed(PARTS);
     expect(turn).toEqual(await generated({ content: CONTENT, finishReason: CALLS }));
     expect(sumOf(deltas)).toEqual({
@@ -106,7 +106,7 @@ describe('a turn', () => {
     ]);
   });
 
-  test('whose text blocks come interleaved is shown block by block', async () => {
+  test('with interleaved text blocks is streamed block by block', async () => {
     const { deltas, turn } = await streamed([
       { type: 'text-start', id: 'a' },
       { type: 'text-start', id: 'b' },
@@ -136,7 +136,7 @@ describe('a turn', () => {
     [{ unified: 'error', raw: 'MALFORMED_FUNCTION_CALL' }, 'error'],
     [{ unified: 'other', raw: 'compaction' }, 'unknown'],
     [{ unified: 'stop', raw: 'pause_turn' }, 'pause'],
-  ])('that ends with %o', async (finishReason, expected) => {
+  ])('that finishes with %o', async (finishReason, expected) => {
     expect((await generated({ finishReason })).finishReason).toBe(expected);
   });
 
@@ -144,23 +144,23 @@ describe('a turn', () => {
     ['stop', 'tool_calls'],
     ['other', 'tool_calls'],
     ['length', 'length'],
-  ])('with calls that ends with %s', async (unified, expected) => {
+  ])('with calls that finishes with %s', async (unified, expected) => {
     const turn = await generated({ content: CONTENT, finishReason: { unified, raw: undefined } });
     expect(turn.finishReason).toBe(expected);
   });
 
-  test('whose only calls the provider ran is a final answer', async () => {
+  test('with only provider-run calls is a final answer', async () => {
     const turn = await generated({ content: CONTENT.slice(0, 6), finishReason: CALLS });
     expect(turn).toMatchObject({ finishReason: 'stop', toolCalls: [] });
   });
 
-  test('without counts has no usage', async () => {
+  test('without token counts has no usage', async () => {
     const none = { total: undefined, noCache: undefined, cacheRead: undefined, cacheWrite: undefined };
     const usage = { inputTokens: none, outputTokens: { ...none, text: undefined, reasoning: undefined } };
     expect((await generated({ usage })).usage).toBeNull();
   });
 
-  test('has files the model made as parts of its answer', async () => {
+  test('has generated files as parts of its answer', async () => {
     const turn = await generated({
       content: [
         { type: 'file', mediaType: 'image/png', data: { type: 'data', data: new Uint8Array([1, 2, 3]) } },
@@ -177,7 +177,7 @@ describe('a turn', () => {
     ]);
   });
 
-  test('gives call ids that are new in the transcript, the same ones when it is asked again', async () => {
+  test('has call ids that are new in the transcript and the same for a repeated request', async () => {
     const of = request([
       userMessage('hi'),
       { type: 'tool_call', callId: 'c1', name: 'weather', arguments: '{}' },
@@ -191,7 +191,7 @@ describe('a turn', () => {
     expect(first).toEqual(again);
   });
 
-  test('keeps arguments that are not JSON as they are', async () => {
+  test('keeps arguments that are not JSON unchanged', async () => {
     const turn = await generated({
       content: [{ type: 'tool-call', toolCallId: 'c', toolName: 'a', input: '{"b":' }],
     });
@@ -209,7 +209,7 @@ describe('older specifications', () => {
     content: [{ type: 'image', url: 'data:image/png;base64,AAAA' }],
   };
 
-  test('version 2: flat usage, a plain finish reason, plain file data, its own tool type', async () => {
+  test('version 2 is supported: flat usage, a plain finish reason, plain file data, its own tool type', async () => {
     const calls: unknown[] = [];
     const model: LanguageModelV2 = {
       specificationVersion: 'v2',
@@ -256,10 +256,10 @@ describe('older specifications', () => {
   });
 
   test.each([
-    ['a later one', { specificationVersion: 'v9', provider: 'a', modelId: 'b' }, 'specification "v9"'],
+    ['a later version', { specificationVersion: 'v9', provider: 'a', modelId: 'b' }, 'specification "v9"'],
     ['a string', 'openai/gpt-5', 'the text "openai/gpt-5"'],
     ['nothing', undefined, 'specification none'],
-  ])('%s is refused when the adapter is made', (_, model, found) => {
+  ])('%s is rejected when the adapter is created', (_, model, found) => {
     const make = () => aiSdk(model as never);
     expect(make).toThrow(found);
     expect(make).toThrow(expect.objectContaining({ name: 'ProviderError', code: 'model-unknown' }));

@@ -10,7 +10,7 @@ type Row = [behaviour: string, fragments: CallFragment[], calls: [string | null,
 
 const TABLE: Row[] = [
   [
-    'interleaved fragments go to the call of their index',
+    'interleaved fragments belong to the call of their index',
     [
       { id: 'a', index: 0, name: 'one', arguments: '' },
       { id: 'b', index: 1, name: 'two', arguments: '' },
@@ -25,7 +25,7 @@ const TABLE: Row[] = [
     ],
   ],
   [
-    'an id that was seen goes before the index',
+    'a known id takes precedence over the index',
     [
       { id: 'a', index: 0, name: 'one', arguments: '{' },
       { id: 'b', index: 1, name: 'two', arguments: '{}' },
@@ -37,7 +37,7 @@ const TABLE: Row[] = [
     ],
   ],
   [
-    'a new id begins a new call under a used index',
+    'a new id starts a new call at a used index',
     [
       { id: 'a', index: 0, name: 'one', arguments: '{"x":1}' },
       { id: 'b', index: 0, name: 'one', arguments: '{"x":2}' },
@@ -48,7 +48,7 @@ const TABLE: Row[] = [
     ],
   ],
   [
-    'a fragment without an id goes to the latest call of its index',
+    'a fragment without an id belongs to the latest call of its index',
     [
       { id: 'a', index: 0, name: 'one' },
       { id: 'b', index: 0, name: 'two' },
@@ -60,7 +60,7 @@ const TABLE: Row[] = [
     ],
   ],
   [
-    'without id and index it goes to the call touched last',
+    'without id and index a fragment belongs to the call of the last fragment',
     [
       { id: 'a', name: 'one', arguments: '{"x"' },
       { arguments: ':1}' },
@@ -73,7 +73,7 @@ const TABLE: Row[] = [
     ],
   ],
   [
-    'arguments that come ahead of their id and name are that call’s',
+    'arguments before their id and name belong to that call',
     [
       { index: 0, arguments: '{"x":1}' },
       { id: 'a', index: 0, name: 'one', arguments: '' },
@@ -85,7 +85,7 @@ const TABLE: Row[] = [
     ],
   ],
   [
-    'an id that comes behind the name is that call’s',
+    'an id after the name belongs to that call',
     [
       { index: 0, name: 'one', arguments: '{"x"' },
       { id: 'a', index: 0, arguments: ':1}' },
@@ -93,7 +93,7 @@ const TABLE: Row[] = [
     [['a', 'one', '{"x":1}']],
   ],
   [
-    'a named call with an id does not join a named one without',
+    'a named call with an id is separate from a named call without',
     [
       { name: 'one', arguments: '{}' },
       { id: 'b', name: 'two', arguments: '{"y":2}' },
@@ -104,7 +104,7 @@ const TABLE: Row[] = [
     ],
   ],
   [
-    'indexes may be sparse and begin anywhere',
+    'indexes may be sparse and start anywhere',
     [
       { id: 'a', index: 7, name: 'one' },
       { id: 'b', index: 3, name: 'two' },
@@ -116,7 +116,7 @@ const TABLE: Row[] = [
     ],
   ],
   [
-    'the first name that is not empty counts',
+    'the first non-empty name counts',
     [
       { index: 0, name: 'one', arguments: '{' },
       { index: 0, name: '', arguments: '}' },
@@ -138,7 +138,7 @@ const TABLE: Row[] = [
     [['a', 'one', '{"x":[0]}']],
   ],
   ['arguments may be null', [{ id: 'a', name: 'one', arguments: null }], [['a', 'one', '']]],
-  ['a call that says nothing at all is left out', [{ index: 0 }], []],
+  ['an empty call is left out', [{ index: 0 }], []],
   ['a call without a name is kept if it has arguments', [{ index: 0, arguments: '{}' }], [[null, '', '{}']]],
 ];
 
@@ -151,7 +151,7 @@ describe('CallAccumulator', () => {
     expect(sumOf(deltas).calls).toEqual(calls.filter(c => c.name !== '').map(c => [c.name, c.arguments]));
   });
 
-  test('whole calls of a list never join, whatever their ids', () => {
+  test('complete calls of a list are never merged, whatever their ids', () => {
     const accumulator = new CallAccumulator();
     accumulator.add({ id: 'same', name: 'one', arguments: { x: 1 } });
     accumulator.add({ id: 'same', name: 'one', arguments: { x: 2 } });
@@ -159,7 +159,7 @@ describe('CallAccumulator', () => {
     expect(accumulator.calls().map(call => call.arguments)).toEqual(['{"x":1}', '{"x":2}', '{"x":3}']);
   });
 
-  test('a name that comes late announces the call with the text held back', () => {
+  test('a late name announces the call together with its buffered arguments', () => {
     const accumulator = new CallAccumulator();
     expect(accumulator.push({ index: 0, arguments: '{"x"' })).toEqual([]);
     expect(accumulator.push({ index: 0, name: 'one', arguments: ':1}' })).toEqual([
@@ -181,7 +181,7 @@ describe('parseArguments', () => {
     expect(parseArguments(text)).toEqual({ input: {} });
   });
 
-  test('falsy members survive', () => {
+  test('falsy members are kept', () => {
     expect(parseArguments('{"a":0,"b":false,"c":"","d":null}')).toEqual({
       input: { a: 0, b: false, c: '', d: null },
     });
@@ -193,7 +193,7 @@ describe('parseArguments', () => {
     ['null', 'null'],
     ['[1]', 'an array'],
     ['true', 'a boolean'],
-  ])('%s is an error that says it is %s', (text, kind) => {
+  ])('%s is an error that names it as %s', (text, kind) => {
     const parsed = parseArguments(text);
     expect('error' in parsed && parsed.error).toContain(`they are ${kind}`);
     expect(parsed).not.toHaveProperty('input');
@@ -221,7 +221,7 @@ describe('toolCall', () => {
 describe('CallIds', () => {
   const transcript = [userMessage('hi')];
 
-  test('missing ids are unique within a turn and the same when it is asked again', () => {
+  test('missing ids are unique within a turn and the same for a repeated request', () => {
     const name = () => {
       const ids = new CallIds(transcript);
       return [0, 1, 2].map(index => ids.name('', index));
@@ -240,7 +240,7 @@ describe('CallIds', () => {
     expect(longer.name(null, 0)).not.toBe(first);
   });
 
-  test('an id the transcript has already is not used again', () => {
+  test('an id that the transcript already has is not used again', () => {
     const ids = new CallIds([{ type: 'tool_call', callId: 'call_0', name: 'a', arguments: '{}' }]);
     const renamed = ids.name('call_0', 0);
     expect(renamed).not.toBe('call_0');

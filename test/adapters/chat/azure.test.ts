@@ -84,7 +84,7 @@ async function ask(
 }
 
 describe('Azure over the Responses API', () => {
-  test('content_filters and obfuscation are no part of a turn, streamed or whole', async () => {
+  test('content_filters and obfuscation are not part of a turn, streamed or whole', async () => {
     const { fetch } = replayFetch({ chunks: [EVENTS] });
     const adapter = azure({ model: 'gpt-5.1', apiKey: 'k', baseURL: V1, fetch });
     const { turn } = await ask();
@@ -92,20 +92,20 @@ describe('Azure over the Responses API', () => {
     expect(turn).toMatchObject({ finishReason: 'tool_calls', toolCalls: [{ input: { city: 'Berlin' } }] });
   });
 
-  test('the key goes as api-key and nowhere else; v1 has no api-version', async () => {
+  test('the key is sent only as api-key; v1 has no api-version', async () => {
     const { url, headers } = await ask();
     expect(url).toBe(`${V1}/responses`);
     expect(headers.get('api-key')).toBe('azure-test-key');
     expect(headers.has('authorization')).toBe(false);
   });
 
-  test('an authorization header of the caller stays, for tokens of Entra ID', async () => {
+  test('an authorization header of the caller is kept, for Entra ID tokens', async () => {
     const { headers } = await ask({ headers: { Authorization: 'Bearer entra-token' } });
     expect(headers.get('authorization')).toBe('Bearer entra-token');
     expect(headers.has('api-key')).toBe(false);
   });
 
-  test('an api-version is sent where one is given', async () => {
+  test('a given api-version is sent', async () => {
     expect((await ask({ apiVersion: 'preview' })).url).toBe(`${V1}/responses?api-version=preview`);
     vi.stubEnv('AZURE_API_VERSION', '2030-01-01');
     expect((await ask()).url).toBe(`${V1}/responses?api-version=2030-01-01`);
@@ -120,7 +120,7 @@ describe('Azure over the Responses API', () => {
     expect(requests[0]?.headers['api-key']).toBe('env-key');
   });
 
-  test('without a base URL the error says what one looks like', async () => {
+  test('without a base URL the error shows an example of one', async () => {
     vi.stubEnv('AZURE_BASE_URL', '');
     const error = await rejection(azure({ model: 'm', apiKey: 'k' }).generate(request('hi'), calling()));
     expect(error).toMatchObject({
@@ -130,7 +130,7 @@ describe('Azure over the Responses API', () => {
     expect(error).toMatchObject({ message: expect.stringContaining('Set AZURE_BASE_URL') });
   });
 
-  test('a blocked prompt is a content-filter error, a blocked answer a finish', async () => {
+  test('a blocked prompt is a content-filter error, a blocked answer is a finish reason', async () => {
     const blocked = {
       error: {
         message: 'The response was filtered due to the prompt triggering the policy.',
@@ -154,7 +154,7 @@ describe('Azure over the Responses API', () => {
     expect(turn.finishReason).toBe('content_filter');
   });
 
-  test('a rate limit says how long to wait, in milliseconds before seconds', async () => {
+  test('a rate limit gives the wait, in milliseconds in preference to seconds', async () => {
     const limited = {
       error: { code: 'RateLimitReached', message: 'exceeded rate limit', details: 'the same' },
     };
@@ -167,7 +167,7 @@ describe('Azure over the Responses API', () => {
     });
   });
 
-  test('a code that is a status in words is a refused key', async () => {
+  test('a code that is a status in words is a rejected key', async () => {
     const denied = { error: { code: '401', message: 'Access denied due to invalid subscription key.' } };
     const { fetch } = replayFetch(answer(denied, 401));
     const adapter = azure({ model: 'm', apiKey: 'k', baseURL: V1, fetch });
@@ -206,14 +206,14 @@ describe('Azure over Chat Completions', () => {
     expect(azure({ model: 'm' }).capabilities.continuation).toBe(false);
   });
 
-  test('v1 has both APIs: chat is asked for, and the given api-version goes before any default', async () => {
+  test('v1 has both APIs: chat is selected, and a given api-version overrides the default', async () => {
     expect((await ask({ api: 'chat' }, completion())).url).toBe(`${V1}/chat/completions`);
     expect((await ask({ baseURL: FOUNDRY, apiVersion: 'next' }, completion())).url).toBe(
       `${FOUNDRY}/chat/completions?api-version=next`,
     );
   });
 
-  test('the first chunk has only what the filter found in the prompt', async () => {
+  test('the first chunk has only the filter results of the prompt', async () => {
     const chunk = (delta: JsonObject, finish_reason: string | null): JsonObject => ({
       id: 'c1',
       model: 'gpt-4o',
@@ -233,7 +233,7 @@ describe('Azure over Chat Completions', () => {
     expect(turn).toMatchObject({ turn: { text: 'Half', finishReason: 'content_filter', model: 'gpt-4o' } });
   });
 
-  test('a rate limit of Foundry says how long to wait', async () => {
+  test('a rate limit of Foundry gives the wait', async () => {
     const limited = {
       error: { code: 'RateLimitReached', message: 'exceeded rate limit', details: 'the same' },
     };

@@ -51,7 +51,7 @@ describe('Cerebras', () => {
     test(check.name, check.run);
   }
 
-  test('reasoning goes back as reasoning, never as reasoning_content; usage has it counted', async () => {
+  test('reasoning goes back as reasoning, never as reasoning_content; usage includes it', async () => {
     const { fetch, requests } = replayFetch({
       headers: { 'content-type': 'application/json' },
       chunks: [BODY],
@@ -78,7 +78,7 @@ describe('Cerebras', () => {
     expect(answered).toEqual({ role: 'tool', tool_call_id: 'bbd2b9d98', content: 'sunny' });
   });
 
-  test('a schema is enforced alone, and told in words beside tools', async () => {
+  test('a schema is enforced without tools, and described in words with tools', async () => {
     const { fetch, requests } = replayFetch({
       headers: { 'content-type': 'application/json' },
       chunks: [BODY],
@@ -93,7 +93,7 @@ describe('Cerebras', () => {
     expect(JSON.stringify(requests[1]?.body.messages)).toContain('JSON Schema');
   });
 
-  test('its errors are read in both forms they come in', async () => {
+  test('its errors are read in both of their formats', async () => {
     const wrongKey = { message: 'Wrong API Key', type: 'invalid_request_error', code: 'wrong_api_key' };
     const broken = { status_code: 500, error: { message: 'try again', type: 'server_error', code: '' } };
     const failing = (status: number, body: object) =>

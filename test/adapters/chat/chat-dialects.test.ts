@@ -30,7 +30,7 @@ const ollama = (options: ChatOptions) => chatAdapter(OLLAMA_CHAT, options);
 const output = { name: 'city', schema: { type: 'object' } };
 
 describe("xAI's chat", () => {
-  test('a call whole in one delta, and usage that counts reasoning beside the completion', async () => {
+  test('a complete call is one delta, and reasoning is counted in addition to the completion', async () => {
     const { turn } = await stream(
       xai,
       chunk({ reasoning_content: 'First', role: 'assistant' }),
@@ -57,7 +57,7 @@ describe("xAI's chat", () => {
     expect(Object.keys(message ?? {})).toEqual(['role', 'content', 'tool_calls']);
   });
 
-  test('a wrong key is one also where it is a 400', async () => {
+  test('a wrong key is an authentication error even in a 400', async () => {
     const body = { code: 'invalid-argument', error: 'Incorrect API key provided.' };
     const adapter = answering(xai, JSON.stringify(body), { status: 400, type: 'application/json' });
     expect(await rejection(adapter.generate(request('hi'), calling()))).toMatchObject({
@@ -67,7 +67,7 @@ describe("xAI's chat", () => {
 });
 
 describe("DeepSeek's chat", () => {
-  test('reasoning comes before the answer and goes back beside calls only, empty where there was none', async () => {
+  test('reasoning comes before the answer and goes back only with calls, as an empty text if there was none', async () => {
     const { turn } = await stream(
       deepseek,
       chunk({ content: null, reasoning_content: 'h' }),
@@ -105,7 +105,7 @@ describe("DeepSeek's chat", () => {
     expect(said.map(message => message.reasoning_content)).toEqual(['hm', '', undefined]);
   });
 
-  test('a schema is told, and JSON asked for', async () => {
+  test('a schema is described in the instructions, and JSON is requested', async () => {
     const sent = await sentBy(deepseek, request('hi', { output }));
     expect(sent).toMatchObject({
       response_format: { type: 'json_object' },
@@ -117,7 +117,7 @@ describe("DeepSeek's chat", () => {
   test.each([
     ['high', { reasoning_effort: 'high' }],
     ['none', { thinking: { type: 'disabled' } }],
-  ])('effort %s has its legal form', async (reasoningEffort, expected) => {
+  ])('effort %s is mapped to a valid value', async (reasoningEffort, expected) => {
     const {
       messages: _,
       model: __,
@@ -126,7 +126,7 @@ describe("DeepSeek's chat", () => {
     expect(rest).toEqual(expected);
   });
 
-  test('an end for want of resources is an overload, an empty balance a quota', async () => {
+  test('insufficient resources are an overload, an empty balance is a quota error', async () => {
     expect(
       await rejection(stream(deepseek, chunk({ content: 'a' }), ended('insufficient_system_resource'))),
     ).toMatchObject({
@@ -143,7 +143,7 @@ describe("DeepSeek's chat", () => {
 });
 
 describe("Azure's chat", () => {
-  test('cached tokens may be more than all, as Grok counts them there', async () => {
+  test('cached tokens may exceed input tokens, as Grok counts them there', async () => {
     const usage = {
       prompt_tokens: 293,
       completion_tokens: 58,
@@ -178,7 +178,7 @@ describe("Azure's chat", () => {
     expect(error.raw).toEqual(body);
   });
 
-  test("the length is named as the model's maker names it", async () => {
+  test("the length limit has the parameter name of the model's maker", async () => {
     const of = request('hi', { settings: { maxOutputTokens: 9 } });
     expect(await sentBy(azure, of, { model: 'gpt-5' })).toMatchObject({ max_completion_tokens: 9 });
     expect(await sentBy(azure, of, { model: 'grok-4' })).toMatchObject({ max_tokens: 9 });
@@ -186,7 +186,7 @@ describe("Azure's chat", () => {
 });
 
 describe("Ollama's compatible endpoint", () => {
-  test('calls that all have index 0 are kept apart, and calls without an id get one', async () => {
+  test('calls that all have index 0 stay separate, and calls without an id get one', async () => {
     const { turn } = await stream(
       ollama,
       piece({ id: 'call_1', index: 0, type: 'function', function: { name: 'one', arguments: '{}' } }),
@@ -202,7 +202,7 @@ describe("Ollama's compatible endpoint", () => {
     expect(new Set(toolCalls.map(({ callId }) => callId)).size).toBe(2);
   });
 
-  test('reasoning goes back beside its calls', async () => {
+  test('reasoning goes back with its calls', async () => {
     const calls = [{ id: 'call_1', type: 'function', function: { name: 'one', arguments: '{}' } }];
     const turn = await generate(
       ollama,
@@ -212,7 +212,7 @@ describe("Ollama's compatible endpoint", () => {
     expect(message).toEqual({ role: 'assistant', content: null, reasoning: 'hm', tool_calls: calls });
   });
 
-  test('a schema is enforced where there are no tools, and told where there are', async () => {
+  test('a schema is enforced without tools, and described in the instructions with tools', async () => {
     expect(await sentBy(ollama, request('hi', { output }))).toMatchObject({
       response_format: { type: 'json_schema' },
     });
@@ -230,7 +230,7 @@ test.each([
   [DEEPSEEK_CHAT, { reasoningReplay: true, serverTools: false, structuredOutput: 'instructions' }],
   [AZURE_CHAT, { reasoningReplay: true, serverTools: false, structuredOutput: 'native' }],
   [OLLAMA_CHAT, { reasoningReplay: true, serverTools: false, structuredOutput: 'native' }],
-])('$provider declares what it can', (dialect, expected) => {
+])('$provider declares its capabilities', (dialect, expected) => {
   expect(chatAdapter(dialect, { model: 'm' }).capabilities).toMatchObject({
     ...expected,
     continuation: false,

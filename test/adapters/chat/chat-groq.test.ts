@@ -29,7 +29,7 @@ const failure = {
 };
 
 describe('Groq', () => {
-  test('a call whole in one delta and usage in x_groq make a turn', async () => {
+  test('a complete call in one delta and usage in x_groq give a turn', async () => {
     const { turn } = await stream(
       groq,
       chunk({ role: 'assistant', content: null }, {}, { x_groq: { id: 'req', seed: 1 } }),
@@ -48,7 +48,7 @@ describe('Groq', () => {
     });
   });
 
-  test('a call that failed validation is an error to try again, never a call, and what was generated is kept', async () => {
+  test('a call that failed validation is a retryable error, never a call, and the generated text is kept', async () => {
     const http = answering(groq, JSON.stringify(failure), { status: 400, type: 'application/json' });
     const inStream = answering(
       groq,
@@ -70,7 +70,7 @@ describe('Groq', () => {
     }
   });
 
-  test('any other refusal is not tried again', async () => {
+  test('no other rejection is retried', async () => {
     const refused = answering(groq, JSON.stringify({ error: { message: 'bad', code: 'wrong_api_format' } }), {
       status: 400,
       type: 'application/json',
@@ -98,7 +98,7 @@ describe('Groq', () => {
     expect(await messagesBy(groq, stored(turn))).toEqual([{ role: 'assistant', content: 'It is.' }]);
   });
 
-  test('reasoning goes back beside its calls', async () => {
+  test('reasoning goes back with its calls', async () => {
     const calls = [{ id: 'a', type: 'function', function: { name: 'get_weather', arguments: '{}' } }];
     const turn = await generate(groq, completion({ reasoning: 'hm', tool_calls: calls }, 'tool_calls'));
     expect(turn.reasoning).toBe('hm');
@@ -106,7 +106,7 @@ describe('Groq', () => {
     expect(message).toEqual({ role: 'assistant', content: null, reasoning: 'hm', tool_calls: calls });
   });
 
-  test('a schema is enforced where there are no tools, and told where there are', async () => {
+  test('a schema is enforced without tools, and described in the instructions with tools', async () => {
     const output = { name: 'city', schema: { type: 'object' } };
     const alone = await sentBy(groq, request('hi', { instructions: 'Be brief.', output }));
     expect(alone).toMatchObject({
@@ -120,7 +120,7 @@ describe('Groq', () => {
     );
   });
 
-  test('length, effort and streaming have the names Groq gives them', async () => {
+  test("length, effort and streaming have Groq's parameter names", async () => {
     const of = request('hi', { settings: { maxOutputTokens: 9, reasoningEffort: 'low' } });
     const sent = await sentBy(groq, of, { model: 'openai/gpt-oss-20b' }, true);
     expect(sent).toMatchObject({ max_completion_tokens: 9, reasoning_effort: 'low', stream: true });

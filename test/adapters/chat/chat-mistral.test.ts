@@ -26,8 +26,8 @@ const thinking = (text: string, more: JsonObject = {}): JsonObject => ({
 });
 const text = (value: string): JsonObject => ({ type: 'text', text: value });
 
-describe('the answers of Mistral', () => {
-  test('content may be chunks, then text, and gives the same turn as when it is whole', async () => {
+describe('responses of Mistral', () => {
+  test('content may be chunks or text, and gives the same turn whole and streamed', async () => {
     const { turn, deltas } = await stream(
       mistral,
       chunk({ role: 'assistant', content: '' }),
@@ -44,7 +44,7 @@ describe('the answers of Mistral', () => {
     expect(sent[1]).toEqual({ role: 'assistant', content });
   });
 
-  test('thoughts go back beside their calls, also without text', async () => {
+  test('thoughts go back with their calls, also without text', async () => {
     const calls = [{ id: 'abcdefgh1', function: { name: 'get_weather', arguments: '{}' } }];
     const turn = await generate(
       mistral,
@@ -54,7 +54,7 @@ describe('the answers of Mistral', () => {
     expect(message).toMatchObject({ content: [thinking('hm')], tool_calls: [{ id: 'abcdefgh1' }] });
   });
 
-  test('references stand where they stood, until somebody changes the text', async () => {
+  test('references keep their places until the text is edited', async () => {
     const content = [text('It is '), { type: 'reference', reference_ids: [1] }, text('so.')];
     const turn = await generate(mistral, completion({ content }));
     expect(turn.text).toBe('It is so.');
@@ -67,7 +67,7 @@ describe('the answers of Mistral', () => {
     });
   });
 
-  test('a call, its end and usage may come in one chunk, without type and index', async () => {
+  test('one chunk may hold a call, the end and usage, without type and index', async () => {
     const calls = [{ id: 'gSIMJiOkT', function: { name: 'get_weather', arguments: '{"city":"Rome"}' } }];
     const { turn } = await stream(
       mistral,
@@ -114,14 +114,14 @@ describe('the answers of Mistral', () => {
   });
 });
 
-describe('the requests to Mistral', () => {
+describe('requests to Mistral', () => {
   const idsOf = (sent: JsonObject[]) => {
     const calls = sent.flatMap(message => (message.tool_calls ?? []) as JsonObject[]).map(({ id }) => id);
     const results = sent.filter(({ role }) => role === 'tool').map(message => message.tool_call_id);
     return { calls, results };
   };
 
-  test('ids are nine letters and digits, equal in call and result, and keep apart what was apart', async () => {
+  test('ids have nine letters and digits, are equal in call and result, and stay distinct', async () => {
     const ids = ['abcdefgh1', 'call_1', 'call_2', 'toolu_01', 'chatcmpl-tool-9f149c74c42f265b', 'ABCDEFGHI'];
     const transcript = [...ids.map(id => call(id)), ...ids.map(id => result(id, id))];
     const { calls, results } = idsOf(await messagesBy(mistral, transcript));
@@ -131,7 +131,7 @@ describe('the requests to Mistral', () => {
     expect([calls[0], calls[5]]).toEqual(['abcdefgh1', 'ABCDEFGHI']);
   });
 
-  test('a made id is the same in every later request', async () => {
+  test('a replacement id is the same in every later request', async () => {
     const first = [call('call_1'), result('call_1', 'x')];
     const later = [
       ...first,
@@ -144,7 +144,7 @@ describe('the requests to Mistral', () => {
     expect(idsOf(await messagesBy(mistral, later)).calls[0]).toBe(before[0]);
   });
 
-  test('an id that a call brought along is not made for another one', async () => {
+  test('a replacement id that another call already has is not used twice', async () => {
     const made = String(idsOf(await messagesBy(mistral, [call('call_1'), result('call_1', 'x')])).calls[0]);
     const both = [call('call_1'), call(made), result('call_1', 'x'), result(made, 'x')];
     const { calls, results } = idsOf(await messagesBy(mistral, both));
@@ -153,12 +153,12 @@ describe('the requests to Mistral', () => {
     expect(results).toEqual(calls);
   });
 
-  test('a tool is demanded with any', async () => {
+  test('a required tool call is requested with any', async () => {
     const sent = await sentBy(mistral, request('hi', { tools: [tool], toolChoice: 'required' }));
     expect(sent.tool_choice).toBe('any');
   });
 
-  test('an assistant speaks between a result and a user, and a last word of it is a prefix', async () => {
+  test('an assistant message separates a result from a user message, and a final assistant message is a prefix', async () => {
     const sent = await messagesBy(mistral, [
       call('abcdefgh1'),
       result('abcdefgh1', 'x'),
@@ -173,7 +173,7 @@ describe('the requests to Mistral', () => {
     ]);
   });
 
-  test('effort is high or none, files are documents, and usage is not asked for', async () => {
+  test('effort is high or none, files are documents, and usage is not requested', async () => {
     const content: Extract<Item, { type: 'message' }>['content'] = [
       { type: 'file', url: 'https://x.test/a.pdf' },
     ];

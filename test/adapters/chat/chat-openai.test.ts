@@ -13,8 +13,8 @@ import {
 } from '../../support/adapters/chat-wire.ts';
 import { result } from '../../support/adapters/requests.ts';
 
-describe('OpenAI Chat Completions and what speaks them', () => {
-  test('declares what it can', () => {
+describe('OpenAI Chat Completions and compatible providers', () => {
+  test('declares its capabilities', () => {
     expect(openaiChat({ model: 'm' })).toMatchObject({
       provider: 'openai-chat',
       capabilities: {
@@ -33,7 +33,7 @@ describe('OpenAI Chat Completions and what speaks them', () => {
   });
 
   test.each(['reasoning', 'reasoning_content'])(
-    '%s goes back under its name, beside its calls only',
+    '%s goes back under its name, with its calls only',
     async member => {
       const { turn } = await stream(
         openaiChat,
@@ -48,7 +48,7 @@ describe('OpenAI Chat Completions and what speaks them', () => {
     },
   );
 
-  test("a thought signature in a call's extra content goes back with the call, under the id it has now", async () => {
+  test("a thought signature in a call's extra content goes back with the call, under the call's current id", async () => {
     const extra = { extra_content: { google: { thought_signature: 'c2ln' } } };
     const { turn } = await stream(
       openaiChat,

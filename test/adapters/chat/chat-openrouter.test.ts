@@ -26,7 +26,7 @@ const detail = (text: string | undefined, more: JsonObject = {}): JsonObject => 
 const called = piece({ index: 0, id: 'toolu_1', function: { name: 'get_weather', arguments: '{}' } });
 
 describe('OpenRouter', () => {
-  test('reasoning details are merged, read once, and go back as they are, the signature too', async () => {
+  test('reasoning details are merged, read once, and go back unchanged with their signature', async () => {
     const { turn, deltas } = await stream(
       openrouter,
       chunk({ content: '', reasoning: 'The ', reasoning_details: [detail('The ')] }),
@@ -52,7 +52,7 @@ describe('OpenRouter', () => {
     expect(await generate(openrouter, whole)).toEqual(turn);
   });
 
-  test('details of different types, indexes and ids are kept apart, in their order', async () => {
+  test('details of different types, indexes and ids stay separate and in order', async () => {
     const details = [
       { type: 'reasoning.summary', summary: 'sum', index: 0 },
       { type: 'reasoning.encrypted', data: 'ZW5j', index: 0, id: 'rs_1' },
@@ -73,7 +73,7 @@ describe('OpenRouter', () => {
     );
   });
 
-  test('encrypted reasoning without any text still goes back', async () => {
+  test('encrypted reasoning without text goes back', async () => {
     const encrypted = { type: 'reasoning.encrypted', data: 'ZW5j', index: 0, format: 'openai-responses-v1' };
     const { turn } = await stream(
       openrouter,
@@ -86,7 +86,7 @@ describe('OpenRouter', () => {
     expect(message?.reasoning_details).toEqual([encrypted]);
   });
 
-  test("a detail follows its call's id when that has changed", async () => {
+  test("a detail follows its call's id when the id was changed", async () => {
     const encrypted = { type: 'reasoning.encrypted', data: 'ZW5j', index: 0, id: 'toolu_1' };
     const { turn } = await stream(
       openrouter,
@@ -102,7 +102,7 @@ describe('OpenRouter', () => {
     });
   });
 
-  test("Anthropic's reasoning without a signature is not sent, that of others is", async () => {
+  test("Anthropic's reasoning is not sent without a signature, other models' reasoning is", async () => {
     const own = detail('b', { format: null, index: 1 });
     const { turn } = await stream(
       openrouter,
@@ -113,7 +113,7 @@ describe('OpenRouter', () => {
     expect((await messagesBy(openrouter, stored(turn)))[0]?.reasoning_details).toEqual([own]);
   });
 
-  test('text that comes again as a whole is not said twice', async () => {
+  test('text that is repeated as a whole is read once', async () => {
     const { turn } = await stream(
       openrouter,
       chunk({ reasoning: 'The user', reasoning_details: [detail('The user', { format: null })] }),
@@ -129,7 +129,7 @@ describe('OpenRouter', () => {
     ]);
   });
 
-  test('text that repeats itself in short stays', async () => {
+  test('short repeated text is kept', async () => {
     const { turn } = await stream(
       openrouter,
       chunk({ content: '1' }),
@@ -140,7 +140,7 @@ describe('OpenRouter', () => {
     expect(turn.text).toBe('112ha');
   });
 
-  test('comments are no events, and usage behind the end does not reset it', async () => {
+  test('comments are no events, and usage after the end does not reset the turn', async () => {
     const usage = {
       prompt_tokens: 50,
       completion_tokens: 143,
@@ -158,7 +158,7 @@ describe('OpenRouter', () => {
     });
   });
 
-  test('an error beside choices in a 200 is an error, whatever came before it', async () => {
+  test('an error next to choices in a 200 is an error, whatever came before it', async () => {
     const error = await rejection(
       stream(
         openrouter,
@@ -178,7 +178,7 @@ describe('OpenRouter', () => {
     });
   });
 
-  test('generated images are shown after the text, each once, and stay behind', async () => {
+  test('generated images come after the text, each once, and are not sent back', async () => {
     const image = (index: number, data: string): JsonObject => {
       return { index, type: 'image_url', image_url: { url: `data:image/png;base64,${data}` } };
     };
@@ -206,7 +206,7 @@ describe('OpenRouter', () => {
     expect(await generate(openrouter, completion({ content: 'A cat.', images }))).toEqual(turn);
   });
 
-  test('the error of an upstream is told', async () => {
+  test('the error of an upstream provider is reported', async () => {
     const body = {
       error: { code: 429, message: 'Provider returned error', metadata: { raw: 'busy' } },
       user_id: 'u',
@@ -220,11 +220,14 @@ describe('OpenRouter', () => {
   test.each([
     ['low', { effort: 'low' }],
     ['none', { enabled: false }],
-  ])('effort %s has a place of its own, beside other options of it', async (reasoningEffort, expected) => {
-    const of = request('hi', {
-      settings: { reasoningEffort },
-      providerOptions: { reasoning: { exclude: true } },
-    });
-    expect((await sentBy(openrouter, of)).reasoning).toEqual({ ...expected, exclude: true });
-  });
+  ])(
+    'effort %s is a member of reasoning, merged with other options of it',
+    async (reasoningEffort, expected) => {
+      const of = request('hi', {
+        settings: { reasoningEffort },
+        providerOptions: { reasoning: { exclude: true } },
+      });
+      expect((await sentBy(openrouter, of)).reasoning).toEqual({ ...expected, exclude: true });
+    },
+  );
 });

@@ -18,7 +18,7 @@ const callInput = (id: string, args = '{}'): JsonObject => ({
 const toolMessage = (id: string, content: string) => ({ role: 'tool', tool_call_id: id, content });
 
 describe('the body of a chat request', () => {
-  test('a bare request has only model and messages, a streaming one asks for usage', async () => {
+  test('a minimal request has only model and messages, and a streaming one requests usage', async () => {
     const bare = { model: 'gpt-4.1', messages: [{ role: 'user', content: 'hi' }] };
     expect(await body(request('hi'))).toEqual(bare);
     expect(await sentBy(openaiChat, request('hi'), { model: 'gpt-4.1' }, true)).toEqual({
@@ -28,7 +28,7 @@ describe('the body of a chat request', () => {
     });
   });
 
-  test('tools are nested, and strict only where their schema can be', async () => {
+  test('tools are nested, and strict only if their schema allows it', async () => {
     const open = {
       ...tool,
       inputSchema: { type: 'object', properties: { a: { type: 'string' } } },
@@ -54,7 +54,7 @@ describe('the body of a chat request', () => {
     expect(tools).toMatchObject([{ function: { parameters: { type: 'object', properties: {} } } }]);
   });
 
-  test('tools off keeps the tools and says none; without tools neither is sent', async () => {
+  test('toolChoice none keeps the tools and sends none; without tools neither is sent', async () => {
     expect(await body(request('hi', { tools: [tool], toolChoice: 'none' }))).toMatchObject({
       tools: [{ function: { name: 'get_weather' } }],
       tool_choice: 'none',
@@ -63,7 +63,7 @@ describe('the body of a chat request', () => {
     expect(Object.keys(bare)).toEqual(['model', 'messages']);
   });
 
-  test('a tool is demanded, or one of them by its name', async () => {
+  test('a tool, or a tool of a given name, can be required', async () => {
     const choose = async (toolChoice: ModelRequest['toolChoice']) =>
       (await body(request('hi', { tools: [tool], toolChoice }))).tool_choice;
     expect(await choose('required')).toBe('required');
@@ -73,7 +73,7 @@ describe('the body of a chat request', () => {
     });
   });
 
-  test('settings, instructions and output have their places', async () => {
+  test('settings, instructions and output are mapped', async () => {
     const schema = { type: 'object', properties: {} };
     const sent = await body(
       request('hi', {
@@ -103,7 +103,7 @@ describe('the body of a chat request', () => {
     });
   });
 
-  test('only OpenAI knows max_completion_tokens and developers, and its first reasoning models no systems', async () => {
+  test('only OpenAI gets max_completion_tokens and developer messages, and its first reasoning models no system message', async () => {
     const transcript: Item[] = [
       { type: 'message', role: 'developer', content: [{ type: 'text', text: 'd' }] },
     ];
@@ -118,7 +118,7 @@ describe('the body of a chat request', () => {
     expect(other).toMatchObject({ max_tokens: 9, messages: [{ role: 'system' }, { role: 'system' }] });
   });
 
-  test("provider options come last, the request's over the adapter's, and tools stand beside the agent's", async () => {
+  test("provider options come last, the request's over the adapter's, and their tools are added to the agent's", async () => {
     const sent = await sentBy(
       openaiChat,
       request('hi', {
@@ -140,7 +140,7 @@ describe('the body of a chat request', () => {
 });
 
 describe('the transcript as messages', () => {
-  test("a user's text, images, files and sound are mapped", async () => {
+  test("a user's text, images, files and audio are mapped", async () => {
     const content: Extract<Item, { type: 'message' }>['content'] = [
       { type: 'text', text: 'look' },
       { type: 'image', url: 'https://x.test/a.png' },
@@ -162,7 +162,7 @@ describe('the transcript as messages', () => {
     ]);
   });
 
-  test('what an assistant said in a row is one message, its results right behind it', async () => {
+  test('adjacent assistant items are one message, with their results directly after it', async () => {
     expect(
       await messages([
         userMessage('go'),
@@ -188,14 +188,14 @@ describe('the transcript as messages', () => {
     ]);
   });
 
-  test('calls without text have no content, and no arguments are an empty object', async () => {
+  test('calls without text have no content, and missing arguments are an empty object', async () => {
     expect(await messages([call('a', { arguments: '' }), result('a', 'x')])).toEqual([
       { role: 'assistant', content: null, tool_calls: [callInput('a')] },
       toolMessage('a', 'x'),
     ]);
   });
 
-  test('results are text: strings as they are, other JSON written out, shown before output, failures marked', async () => {
+  test('results are text: strings unchanged, other values as JSON, display text before output, failures marked', async () => {
     const items = [
       { output: 'plain' },
       { output: { a: 0 } },
@@ -230,7 +230,7 @@ describe('the transcript as messages', () => {
     ]);
   });
 
-  test('arguments that are no object go back as one', async () => {
+  test('arguments that are not an object are wrapped in one', async () => {
     const sent = await messages([call('a', { arguments: '{"city":' }), result('a', 'x', true)]);
     expect(sent[0]).toMatchObject({ tool_calls: [callInput('a', '{"invalid_arguments":"{\\"city\\":"}')] });
   });
@@ -267,7 +267,7 @@ describe('the transcript as messages', () => {
     ]);
   });
 
-  test('ids that are too long are exchanged in call and result alike, all others stay', async () => {
+  test('ids that are too long are replaced in call and result alike, all others are kept', async () => {
     const long = 'call-00000000-0000-0000-0000-000000000000-0';
     const sent = await messages([call(long), call('a'), result(long, '1'), result('a', '2')]);
     const [message] = sent;

@@ -24,7 +24,7 @@ const called = (name: string, args: unknown, id = 'a'): JsonObject => ({
 });
 const args = (text: string, more: JsonObject = {}) => piece({ function: { arguments: text }, ...more });
 
-describe('the deltas of a streamed answer', () => {
+describe('the deltas of a streamed response', () => {
   test('text, reasoning and calls of one delta are all read', async () => {
     const { turn, deltas } = await streamed(
       chunk({
@@ -43,20 +43,23 @@ describe('the deltas of a streamed answer', () => {
     expect(turn.items.map(item => item.type)).toEqual(['reasoning', 'message', 'tool_call']);
   });
 
-  test('an end without [DONE] is an end, and what comes behind [DONE] is not read', async () => {
+  test('a stream may end without [DONE], and nothing after [DONE] is read', async () => {
     expect((await streamed(chunk({ content: 'a' }), ended())).turn.text).toBe('a');
     expect(
       (await streamed(chunk({ content: 'a' }), ended(), '[DONE]', chunk({ content: 'b' }))).turn.text,
     ).toBe('a');
   });
 
-  test.each([' [DONE]', '[DONE] ', '\t[DONE]\u00a0', ''])('%j ends it too, or says nothing', async mark => {
-    const behind = mark === '' ? '[DONE]' : chunk({ content: 'b' });
-    const { turn } = await streamed(chunk({ content: 'a' }), ended(), mark, behind);
-    expect(turn.text).toBe('a');
-  });
+  test.each([' [DONE]', '[DONE] ', '\t[DONE]\u00a0', ''])(
+    '%j ends the stream too, or is ignored',
+    async mark => {
+      const behind = mark === '' ? '[DONE]' : chunk({ content: 'b' });
+      const { turn } = await streamed(chunk({ content: 'a' }), ended(), mark, behind);
+      expect(turn.text).toBe('a');
+    },
+  );
 
-  test('usage comes in a chunk without choices, and neither null nor a later chunk takes it away', async () => {
+  test('usage comes in a chunk without choices, and neither null nor a later chunk removes it', async () => {
     const usage = { prompt_tokens: 9, completion_tokens: 2, total_tokens: 11 };
     const { turn } = await streamed(
       chunk({ content: 'a' }, {}, { usage: { prompt_tokens: 1, completion_tokens: 1 } }),
@@ -69,7 +72,7 @@ describe('the deltas of a streamed answer', () => {
     expect(turn.finishReason).toBe('length');
   });
 
-  test('a first chunk without choices, as Azure sends it, is no answer', async () => {
+  test('a first chunk without choices, as Azure sends it, is no response', async () => {
     const { turn } = await streamed(
       { id: '', model: '', choices: [], prompt_filter_results: [{}] },
       chunk({ role: 'assistant', content: '' }),
@@ -79,7 +82,7 @@ describe('the deltas of a streamed answer', () => {
     expect(turn).toMatchObject({ text: 'hi', model: 'm-1', usage: null });
   });
 
-  test('of several answers only the first is read', async () => {
+  test('only the first of several choices is read', async () => {
     const { turn } = await streamed(
       chunk({ content: 'a' }),
       chunk({ content: 'b' }, { index: 1 }),
@@ -89,7 +92,7 @@ describe('the deltas of a streamed answer', () => {
     expect(turn).toMatchObject({ text: 'a', finishReason: 'stop' });
   });
 
-  test('reasoning that two members repeat is read once', async () => {
+  test('reasoning repeated in two members is read once', async () => {
     const { turn, deltas } = await streamed(
       chunk({ reasoning: 'h', reasoning_content: 'h' }),
       chunk({ reasoning: 'm', reasoning_content: 'm' }),
@@ -101,8 +104,8 @@ describe('the deltas of a streamed answer', () => {
   });
 });
 
-describe('the calls of a streamed answer', () => {
-  test('pieces go by id, then by index, then to the call touched last', async () => {
+describe('the calls of a streamed response', () => {
+  test('fragments are assigned by id, then by index, then to the call of the last fragment', async () => {
     const { turn } = await streamed(
       piece({ index: 1, ...called('one', '') }),
       piece({ index: 3, ...called('two', '', 'b') }),
@@ -118,7 +121,7 @@ describe('the calls of a streamed answer', () => {
     ]);
   });
 
-  test('a new id begins a new call even where every index is 0', async () => {
+  test('a new id starts a new call even if every index is 0', async () => {
     const { turn } = await streamed(
       piece({ index: 0, ...called('one', '{"x":1}') }),
       piece({ index: 0, ...called('two', '{"y":2}', 'b') }),
@@ -142,7 +145,7 @@ describe('the calls of a streamed answer', () => {
     expect(turn).toEqual(await whole({ content: null, tool_calls: [called('one', value)] }, 'tool_calls'));
   });
 
-  test('calls without an id get one of their own, the same when asked again', async () => {
+  test('calls without an id get one, the same for a repeated request', async () => {
     const events = [
       piece({ index: 0, ...called('one', '{}', '') }),
       piece({ index: 1, ...called('one', '{}', '') }),
@@ -164,7 +167,7 @@ describe('the calls of a streamed answer', () => {
     expect(await whole(message, 'function_call')).toEqual(turn);
   });
 
-  test('a whole message counts its calls by their order, whatever their indexes are', async () => {
+  test('a whole message identifies its calls by order, whatever their indexes are', async () => {
     const turn = await whole(
       {
         content: '',
@@ -179,7 +182,7 @@ describe('the calls of a streamed answer', () => {
   });
 });
 
-describe('the end of an answer', () => {
+describe('the end of a response', () => {
   const calls = { content: null, tool_calls: [called('one', '{}')] };
 
   test.each<[string | null, JsonObject, string]>([
@@ -200,7 +203,7 @@ describe('the end of an answer', () => {
     expect((await whole(message, finish)).finishReason).toBe(expected);
   });
 
-  test('a refusal is kept, not said', async () => {
+  test('a refusal is kept, but is not part of the text', async () => {
     const { turn } = await streamed(chunk({ refusal: 'N' }), chunk({ refusal: 'o.' }), ended());
     expect(turn).toMatchObject({ text: '', finishReason: 'content_filter' });
     expect(turn.items).toEqual([
@@ -217,9 +220,9 @@ describe('the end of an answer', () => {
   test.each([
     ['nothing', []],
     ['text', [chunk({ content: 'a' })]],
-    ['a call that looks whole', [piece({ index: 0, ...called('one', '{}') })]],
+    ['a call that looks complete', [piece({ index: 0, ...called('one', '{}') })]],
     ['text and [DONE]', [chunk({ content: 'a' }), '[DONE]']],
-  ])('a stream that ends behind %s without a finish reason is truncated', async (_, events) => {
+  ])('a stream that ends after %s without a finish reason is truncated', async (_, events) => {
     const error = (await rejection(streamed(...events))) as ProviderError;
     expect(error).toMatchObject({ name: 'ProviderError', code: 'malformed-stream', retryable: true });
     expect(error.message).toContain('truncated stream');
@@ -242,10 +245,10 @@ describe('the end of an answer', () => {
   });
 });
 
-describe('an error inside of a 200', () => {
+describe('an error inside a 200', () => {
   test.each<[string, JsonObject[], object]>([
     [
-      'beside choices, even behind a finish reason',
+      'next to choices, even after a finish reason',
       [ended('length'), { ...chunk({}), error: { code: 502, message: 'upstream broke' } }],
       { code: 'server', status: 502, retryable: true },
     ],
@@ -260,7 +263,7 @@ describe('an error inside of a 200', () => {
       { code: 'server', retryable: true },
     ],
     [
-      'about the resources of DeepSeek',
+      "about DeepSeek's resources",
       [chunk({ content: 'a' }), ended('insufficient_system_resource')],
       { code: 'overloaded', retryable: true },
     ],
@@ -277,13 +280,13 @@ describe('an error inside of a 200', () => {
     });
   });
 
-  test('an event named error is one, whatever its data are', async () => {
+  test('an event named error is an error, whatever its data are', async () => {
     const body = `${sse(chunk({ content: 'a' }))}event: error\ndata: it broke\n\n`;
     const error = await rejection(collect(answering(openaiChat, body).stream(request('hi'), calling())));
     expect(error).toMatchObject({ name: 'ProviderError', raw: 'it broke' });
   });
 
-  test('a whole body that is an error, or whose answer failed, is one too', async () => {
+  test('a whole body that is an error, or whose choice failed, is an error too', async () => {
     const refused = await rejection(generate(openaiChat, { error: { message: 'no', code: 503 } }));
     expect(refused).toMatchObject({ code: 'overloaded', status: 503 });
     const failed = (await rejection(whole({ content: 'a' }, 'error'))) as ProviderError;
@@ -306,7 +309,7 @@ describe('usage', () => {
       { inputTokens: 10, outputTokens: 5, cachedInputTokens: 4, cacheWriteTokens: null, reasoningTokens: 3 },
     ],
     [
-      'of Grok counts reasoning beside the completion',
+      'of Grok adds reasoning to the completion',
       {
         prompt_tokens: 291,
         completion_tokens: 26,
@@ -316,7 +319,7 @@ describe('usage', () => {
       { outputTokens: 222, reasoningTokens: 196 },
     ],
     [
-      'of DeepSeek names cached tokens in its own way',
+      'of DeepSeek has other names for cached tokens',
       { prompt_tokens: 10, completion_tokens: 5, prompt_cache_hit_tokens: 8, prompt_cache_miss_tokens: 2 },
       { inputTokens: 10, cachedInputTokens: 8 },
     ],
@@ -330,7 +333,7 @@ describe('usage', () => {
       { cachedInputTokens: 0, cacheWriteTokens: 7 },
     ],
     [
-      'is never below zero, and cached tokens may be more than all',
+      'is never negative, and cached tokens may exceed input tokens',
       { prompt_tokens: 293, completion_tokens: -1, prompt_tokens_details: { cached_tokens: 387 } },
       { inputTokens: 293, outputTokens: 0, cachedInputTokens: 387 },
     ],
@@ -338,7 +341,7 @@ describe('usage', () => {
     expect((await whole({ content: 'a' }, 'stop', { usage })).usage).toMatchObject(expected);
   });
 
-  test('that nobody said is null', async () => {
+  test('that is missing is null', async () => {
     expect((await whole({ content: 'a' })).usage).toBeNull();
   });
 });

@@ -74,7 +74,7 @@ async function ask(asked: ModelRequest, body: JsonObject): Promise<{ turn: Model
 }
 
 describe('DeepSeek over the Responses API', () => {
-  test('reasoning comes in its content, the same streamed and whole', async () => {
+  test('reasoning is read from its content, with the same result streamed and whole', async () => {
     const { fetch } = replayFetch({ chunks: [EVENTS] });
     const adapter = deepseek({ api: 'responses', model: 'deepseek-v4-flash', apiKey: 'k', fetch });
     const { turn } = await ask(request('Tokyo?'), response([thought, call]));
@@ -84,7 +84,7 @@ describe('DeepSeek over the Responses API', () => {
     expect(sumOf(deltas).reasoning).toBe(turn.reasoning);
   });
 
-  test('the whole transcript goes back each time, reasoning in its content and right before the calls', async () => {
+  test('the whole transcript is sent each time, reasoning in its content and directly before the calls', async () => {
     const { turn } = await ask(request('Tokyo?'), response([thought, call]));
     expect(turn.continuation).toBeUndefined();
     const transcript = [...request('Tokyo?').transcript, ...turn.items, result('call_00_a', '21.0')];
@@ -106,7 +106,7 @@ describe('DeepSeek over the Responses API', () => {
     });
   });
 
-  test('what was said between calls goes before them, because results must follow at once', async () => {
+  test('text between calls is moved before them, because results must follow directly', async () => {
     const said = (text: string): Item => ({
       type: 'message',
       role: 'assistant',
@@ -129,7 +129,7 @@ describe('DeepSeek over the Responses API', () => {
     ]);
   });
 
-  test('reasoning whose call was dropped stays behind', async () => {
+  test('reasoning whose call was dropped is not sent', async () => {
     const { turn } = await ask(request('Tokyo?'), response([thought, call]));
     const transcript = [
       ...request('Tokyo?').transcript,
@@ -139,7 +139,7 @@ describe('DeepSeek over the Responses API', () => {
     expect(body.input).toEqual([{ role: 'user', content: 'Tokyo?' }]);
   });
 
-  test('a search it ran itself is no call, and goes back as it came', async () => {
+  test('a search that it ran itself is no call, and goes back unchanged', async () => {
     const search: JsonObject = {
       type: 'web_search_call',
       id: 'ws_1',
@@ -158,7 +158,7 @@ describe('DeepSeek over the Responses API', () => {
     expect(body.input).toMatchObject([{ role: 'user' }, search, { role: 'assistant' }]);
   });
 
-  test('an output schema is asked for in the instructions, with JSON as the format', async () => {
+  test('an output schema is described in the instructions, with JSON as the format', async () => {
     const output = { name: 'city', schema: { type: 'object', properties: { name: { type: 'string' } } } };
     const { body } = await ask(request('a?', { output, instructions: 'Be brief.' }), response([]));
     expect(body.text).toEqual({ format: { type: 'json_object' } });
@@ -182,7 +182,7 @@ describe('DeepSeek over Chat Completions', () => {
     [401, { message: 'Authentication Fails', type: 'authentication_error' }, 'authentication'],
     [402, { message: 'Insufficient Balance', type: 'unknown_error' }, 'quota'],
     [400, { message: "This model's maximum context length is 131072 tokens." }, 'context-too-long'],
-  ])('a status of %s has its code', async (status, error, code) => {
+  ])('a status of %s maps to its code', async (status, error, code) => {
     const { fetch } = replayFetch({
       status,
       headers: { 'content-type': 'application/json' },

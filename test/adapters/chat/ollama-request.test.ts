@@ -24,7 +24,7 @@ beforeEach(() => {
 });
 
 describe('the request', () => {
-  test('says always whether it wants a stream', async () => {
+  test('always states whether it is streamed', async () => {
     expect(await bodyFor(request('hi'))).toEqual({
       model: 'qwen3',
       messages: [{ role: 'user', content: 'hi' }],
@@ -35,7 +35,7 @@ describe('the request', () => {
     expect(sent[0]?.body.stream).toBe(true);
   });
 
-  test('settings, output and provider options have their places', async () => {
+  test('settings, output and provider options are mapped', async () => {
     const body = await bodyFor(
       request('hi', {
         instructions: 'Be brief.',
@@ -67,7 +67,7 @@ describe('the request', () => {
     });
   });
 
-  test('a schema is the format, but in the instructions beside tools, which a format would keep out', async () => {
+  test('a schema is the format, but with tools, which a format would prevent, it goes into the instructions', async () => {
     const output = { name: 'city', schema: { type: 'object', title: 'City' } };
     expect((await bodyFor(request('hi', { output }))).format).toEqual(output.schema);
     const beside = await bodyFor(request('hi', { instructions: 'Be brief.', output, tools: [tool] }));
@@ -89,7 +89,7 @@ describe('the request', () => {
     expect((await bodyFor(request('hi', { settings: { reasoningEffort } }), { model })).think).toBe(think);
   });
 
-  test('tools off sends none, and a forced tool is the only one', async () => {
+  test('toolChoice none sends no tools, and a forced tool is the only one sent', async () => {
     const tools = [tool, { ...tool, name: 'search' }];
     expect(await bodyFor(request('hi', { tools, toolChoice: 'none' }))).not.toHaveProperty('tools');
     const forced = await bodyFor(request('hi', { tools, toolChoice: { name: 'search' } }));
@@ -133,7 +133,7 @@ describe('the request', () => {
     ]);
   });
 
-  test('a call that the server gave an id goes back with one, also when it was renamed', async () => {
+  test('a call with an id from the server goes back with an id, also after it was renamed', async () => {
     const withId = { tool_calls: [{ id: 'call_x', function: { name: 'weather', arguments: {} } }] };
     const { turn } = await streamed(line(withId) + line({}, DONE));
     expect(turn.toolCalls[0]?.callId).toBe('call_x');
@@ -148,7 +148,7 @@ describe('the request', () => {
     ]);
   });
 
-  test("another provider's items go along in their portable part", async () => {
+  test('items of another provider are sent in their portable form', async () => {
     const opaque = { provider: 'anthropic', data: { signature: 'x', id: 'toolu_1' } };
     expect(
       await messagesFor([
@@ -172,7 +172,7 @@ describe('the request', () => {
     ]);
   });
 
-  test('pictures are base64 and text files text', async () => {
+  test('images are base64 and text files are text', async () => {
     expect(
       await messagesFor([
         {
@@ -191,7 +191,7 @@ describe('the request', () => {
   test.each<[string, Extract<Item, { type: 'message' }>['content'][number]]>([
     ['an image at https://x.test/a.png', { type: 'image', url: 'https://x.test/a.png' }],
     ['a file of type application/pdf', { type: 'file', url: 'data:application/pdf;base64,AA' }],
-  ])('%s is refused before anything is sent', async (what, part) => {
+  ])('%s is rejected before anything is sent', async (what, part) => {
     const { adapter, sent } = answering(line({}, DONE));
     const of = request([{ type: 'message', role: 'user', content: [part] }]);
     const error = await rejection(adapter.generate(of, calling()));

@@ -11,7 +11,7 @@ beforeEach(() => {
 });
 
 describe('a turn', () => {
-  test('is put together from lines, thinking apart from text', async () => {
+  test('is assembled from lines, with thinking separate from text', async () => {
     const { deltas, turn } = await streamed(
       line({ thinking: 'Let me' }) +
         line({ thinking: ' see.' }) +
@@ -40,7 +40,7 @@ describe('a turn', () => {
     expect(sumOf(deltas)).toEqual({ text: 'Hello ', reasoning: 'Let me see.', calls: [] });
   });
 
-  test('with parallel calls one a line, all at position 0, has all of them and ends with tool_calls', async () => {
+  test('with parallel calls, one per line and all at index 0, has all of them and finishes with tool_calls', async () => {
     const { deltas, turn } = await streamed(
       line(call('weather', { city: 'Detroit' })) +
         line(call('search', { query: 'tigers' }, { index: 1 })) +
@@ -57,7 +57,7 @@ describe('a turn', () => {
     expect(sumOf(deltas).calls).toEqual(turn.toolCalls.map(each => [each.name, each.arguments]));
   });
 
-  test('is the same whole and streamed, its call ids too', async () => {
+  test('is the same whole and streamed, including its call ids', async () => {
     const message = {
       role: 'assistant',
       content: 'Looking.',
@@ -84,7 +84,7 @@ describe('a turn', () => {
     expect(first.items.map(item => item.type)).toEqual(['reasoning', 'message', 'tool_call', 'tool_call']);
   });
 
-  test('however its bytes are cut is the same', async () => {
+  test('is the same however its bytes are split', async () => {
     const text = line({ content: 'Grüße 🌦' }) + line(call('weather', { city: 'Tromsø' })) + line({}, DONE);
     const bytes = new TextEncoder().encode(text);
     const expected = (await streamed(text)).turn;
@@ -115,14 +115,14 @@ describe('a turn', () => {
     expect(turn.usage).toBeNull();
   });
 
-  test('cut off in its calls ends with length, so that none runs', async () => {
+  test('cut off in its calls finishes with length, so that none of them runs', async () => {
     const { turn } = await streamed(
       line(call('weather', {})) + line({}, { done: true, done_reason: 'length' }),
     );
     expect(turn).toMatchObject({ finishReason: 'length', toolCalls: [{ name: 'weather' }] });
   });
 
-  test('of a prompt that was cached in full counts no input tokens', async () => {
+  test('of a fully cached prompt counts no input tokens', async () => {
     const { turn } = await streamed(line({ content: 'hi' }, { done: true, eval_count: 4 }));
     expect(turn.usage).toMatchObject({ inputTokens: 0, outputTokens: 4, cachedInputTokens: null });
   });
@@ -145,8 +145,8 @@ describe('a turn', () => {
   });
 });
 
-describe('what is not a turn', () => {
-  test('a stream that is never done is malformed', async () => {
+describe('an invalid response', () => {
+  test('a stream without a done line is malformed', async () => {
     expect(await rejection(streamed(line({ content: 'Hel' })))).toMatchObject({
       code: 'malformed-stream',
       retryable: true,
@@ -157,7 +157,7 @@ describe('what is not a turn', () => {
     });
   });
 
-  test('an error line is a failure of the server, behind what came', async () => {
+  test('an error line is a server error, thrown after the preceding deltas', async () => {
     const { adapter } = answering(
       line({ content: 'Hel' }) + JSON.stringify({ error: 'model runner stopped' }),
     );
@@ -172,7 +172,7 @@ describe('what is not a turn', () => {
     expect(String(error)).toContain('ollama (qwen3) failed: model runner stopped.');
   });
 
-  test('an error line that says more exactly what it is counts as that', async () => {
+  test('an error line with a more specific reason is mapped to it', async () => {
     const text = JSON.stringify({ error: 'the prompt exceeds the context window', status_code: 400 });
     expect(await rejection(streamed(text))).toMatchObject({ status: 400, retryable: false });
   });
@@ -195,7 +195,7 @@ describe('what is not a turn', () => {
   });
 });
 
-describe('where a call goes', () => {
+describe('the address of a call', () => {
   const ok = () => whole({ message: { content: 'ok' }, ...DONE });
 
   test.each([
@@ -203,13 +203,13 @@ describe('where a call goes', () => {
     ['http://gpu:1/', 'http://gpu:1/api/chat'],
     ['http://gpu:1/v1', 'http://gpu:1/api/chat'],
     ['http://gpu:1/proxy/api/', 'http://gpu:1/proxy/api/chat'],
-  ])('a base URL of %s', async (baseURL, expected) => {
+  ])('is /api/chat for a base URL of %s', async (baseURL, expected) => {
     const { adapter, sent } = answering(ok(), baseURL === undefined ? {} : { baseURL });
     await adapter.generate(request('hi'), calling());
     expect(sent[0]?.url).toBe(expected);
   });
 
-  test('needs no key, and takes URL and key from the environment', async () => {
+  test('comes from the environment, as does the key, which is optional', async () => {
     const { adapter, sent } = answering(ok(), { headers: { 'x-team': 'blue' } });
     await adapter.generate(request('hi'), calling());
     vi.stubEnv('OLLAMA_BASE_URL', 'https://ollama.example');
@@ -223,7 +223,7 @@ describe('where a call goes', () => {
     ]);
   });
 
-  test('a base URL that is none is refused', async () => {
+  test('is rejected if the base URL is invalid', async () => {
     const { adapter } = answering(ok(), { baseURL: 'localhost:11434' });
     expect(await rejection(adapter.generate(request('hi'), calling()))).toMatchObject({
       code: 'base-url-invalid',
@@ -234,7 +234,7 @@ describe('where a call goes', () => {
     [undefined, 'http://localhost:11434/v1/chat/completions'],
     ['http://gpu:1', 'http://gpu:1/v1/chat/completions'],
     ['http://gpu:1/v1/', 'http://gpu:1/v1/chat/completions'],
-  ])('the compatible endpoint under a base URL of %s', async (baseURL, expected) => {
+  ])('of the compatible endpoint is /v1/chat/completions for a base URL of %s', async (baseURL, expected) => {
     const completion = {
       choices: [{ message: { role: 'assistant', content: 'hello' }, finish_reason: 'stop' }],
     };

@@ -20,7 +20,7 @@ beforeEach(() => {
 });
 
 describe('xAI over the Responses API', () => {
-  test('the key and the URL come from XAI_API_KEY and XAI_BASE_URL; the URL has a default', async () => {
+  test('key and URL come from XAI_API_KEY and XAI_BASE_URL; the URL has a default', async () => {
     vi.stubEnv('XAI_API_KEY', 'env-key');
     vi.stubEnv('XAI_BASE_URL', 'http://proxy.test/x/v1');
     const { fetch, requests } = replayFetch(answer(response([said('ok')])));
@@ -40,7 +40,7 @@ describe('xAI over the Responses API', () => {
     expect(hosts).toEqual(['https://api.x.ai/v1/responses']);
   });
 
-  test('its output tokens have the reasoning in them', async () => {
+  test('its output tokens include reasoning', async () => {
     const { turn } = await ask(request('hi'));
     expect(turn.usage).toEqual({
       inputTokens: 340,
@@ -51,7 +51,7 @@ describe('xAI over the Responses API', () => {
     });
   });
 
-  test('a continuation has the id, the new input and the tools, but not the instructions it would refuse', async () => {
+  test('a continuation has the id, the new input and the tools, but no instructions, which it would reject', async () => {
     const { turn } = await ask(request('hi', { instructions: 'Be brief.' }), CALLS);
     const tools = [{ name: 'look_up', description: '', inputSchema: { type: 'object' } }];
     const { body } = await ask(
@@ -103,7 +103,7 @@ describe('xAI over the Responses API', () => {
     ]);
   });
 
-  test('a response it has forgotten is answered by one whole request, with instructions', async () => {
+  test('a forgotten response leads to one complete request with instructions', async () => {
     const gone = { code: 'not-found', error: `Response with id ${CALLS.id} was not found` };
     const { fetch, requests } = replayFetch(answer(gone, 404), answer(response([said('ok')])));
     const adapter = xai({ model: 'grok-4.3', apiKey: 'k', fetch });
@@ -120,7 +120,7 @@ describe('xAI over the Responses API', () => {
     expect(requests[1]?.body.input).toHaveLength(6);
   });
 
-  test('tools that xAI ran are no calls, custom_tool_calls of x_search too', async () => {
+  test('tools that xAI ran are no calls, including custom_tool_calls of x_search', async () => {
     const searched = response([
       thought('rs_1', 'one'),
       {
@@ -165,7 +165,7 @@ describe('xAI over the Responses API', () => {
     expect(input.flatMap(item => item.encrypted_content ?? [])).toEqual(['one', 'two', 'three']);
   });
 
-  test('its own tools are asked for in the provider options, beside the tools of the agent', async () => {
+  test("its own tools are requested in the provider options, in addition to the agent's tools", async () => {
     const { body } = await ask(
       request('hi', {
         tools: [{ name: 'look_up', description: '', inputSchema: { type: 'object' } }],
@@ -179,7 +179,7 @@ describe('xAI over the Responses API', () => {
     ]);
   });
 
-  test('models that do not reason are not asked for encrypted reasoning', async () => {
+  test('models without reasoning are not asked for encrypted reasoning', async () => {
     const { body } = await ask(request('hi'), undefined, { model: 'grok-4-1-fast-non-reasoning' });
     expect(body.include).toBeUndefined();
   });
@@ -222,7 +222,7 @@ describe('xAI over Chat Completions', () => {
   const chat = (options: Partial<XaiOptions> = {}) =>
     xai({ api: 'chat', model: 'grok-3-mini', apiKey: 'xai-test-key', ...options });
 
-  test('declares what is different from the Responses API', () => {
+  test('declares capabilities that differ from the Responses API', () => {
     expect(chat().capabilities).toMatchObject({ continuation: false, reasoningReplay: false });
     expect(xai({ model: 'grok-4.3' }).capabilities).toMatchObject({
       continuation: true,
@@ -230,7 +230,7 @@ describe('xAI over Chat Completions', () => {
     });
   });
 
-  test('a conversation goes on over the other API, without what only the first one reads', async () => {
+  test('a conversation continues over the other API, without data that only the first API reads', async () => {
     const { turn } = await ask(request('hi'), CALLS);
     const transcript = [...request('hi').transcript, ...turn.items, ...results];
     const other = replayFetch({ chunks: [STREAM] });

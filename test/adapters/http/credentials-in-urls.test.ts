@@ -18,7 +18,7 @@ async function failureOf(adapter: ModelAdapter) {
 }
 
 describe('a base URL with a user name and password', () => {
-  it.each(direct)('is refused before anything is sent, and not shown: %s', async (_name, { open }) => {
+  it.each(direct)('is rejected before anything is sent, and not shown: %s', async (_name, { open }) => {
     for (const baseURL of [
       'https://joe:hunter-2@host.invalid/v1',
       'https://hunter-2@host.invalid/v1',
@@ -31,7 +31,7 @@ describe('a base URL with a user name and password', () => {
     }
   });
 
-  it('is not shown by what an official client or a model of the AI SDK says of it', async () => {
+  it('is not shown in errors of an official client or an AI SDK model', async () => {
     const baseURL = 'https://joe:hunter-2@host.invalid/v1';
     const adapters = [
       openaiChat({ model: 'm', client: new OpenAI({ apiKey: 'k', baseURL }) }),

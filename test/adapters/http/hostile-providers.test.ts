@@ -18,11 +18,11 @@ const direct = Object.entries({ ...subjects, ...throughClients }).filter(([name]
 
 describe.each(direct)('%s', (_name, { open }) => {
   it.each([
-    ['keys without an end', 'sk-'.repeat(400_000)],
+    ['endless keys', 'sk-'.repeat(400_000)],
     ['one long key', `sk-${'a'.repeat(1_200_000)}`],
     ['stars', `gsk_${'*'.repeat(1_200_000)}`],
-    ['the beginning of a word of its patterns', 'violat'.repeat(200_000)],
-  ])('gives the error of a 400 that is over a million characters long: %s', async (_what, said) => {
+    ['a repeated prefix of a key pattern', 'violat'.repeat(200_000)],
+  ])('reports a 400 error of more than a million characters: %s', async (_what, said) => {
     for (const body of [said, JSON.stringify({ error: { message: `${said} ${KEY}` } })]) {
       const { fetch } = replayFetch({ status: 400, headers: JSON_TYPE, chunks: [body] });
       const error = await rejection(open({ ...OPTIONS, fetch }).generate(request('hi'), calling()));
@@ -34,7 +34,7 @@ describe.each(direct)('%s', (_name, { open }) => {
   });
 });
 
-describe('what is taken for a secret', () => {
+describe('secret detection', () => {
   it.each([
     'sk-proj-abcdef',
     'sk-***abc',
@@ -44,16 +44,16 @@ describe('what is taken for a secret', () => {
     'gsk_ab*********cd',
     'AIzaSyA0123456789',
     'x-sk-abcdef-sk-ghijkl',
-  ])('is masked: %s', secret => {
+  ])('masks %s', secret => {
     const shown = redactText(`the key ${secret} is wrong`, []);
     expect(shown).toMatch(/^the key (?:x-)?\[redacted\] is wrong$/);
   });
 
-  it.each(['task-force', 'hf_hub_download', 'sk-ip', 'AIza'])('is no ordinary word: %s', word => {
+  it.each(['task-force', 'hf_hub_download', 'sk-ip', 'AIza'])('leaves the ordinary word %s', word => {
     expect(redactText(`say ${word} now`, [])).toBe(`say ${word} now`);
   });
 
-  it('is not shown in half where a message is cut', async () => {
+  it('leaves no half of a secret where a message is cut', async () => {
     const said = `${'x'.repeat(490)} ${KEY}`;
     const { fetch } = replayFetch({
       status: 400,
@@ -68,8 +68,8 @@ describe('what is taken for a secret', () => {
 
 const nested = (levels: number) => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`;
 
-describe('arguments that are nested too deep', () => {
-  it('are an error for the model to read, and 200 levels are not', () => {
+describe('arguments nested too deep', () => {
+  it('are an error for the model to read, and 200 levels are accepted', () => {
     expect(parseArguments(nested(200))).toHaveProperty('input');
     for (const levels of [201, 5_000, 100_000]) {
       expect(parseArguments(nested(levels))).toEqual({
@@ -84,7 +84,7 @@ describe('arguments that are nested too deep', () => {
     ollama: `{"model":"m","message":{"role":"assistant","content":"","tool_calls":[{"function":{"name":"act","arguments":${nested(5_000)}}}]},"done":true,"done_reason":"stop"}`,
     openaiChat: `{"choices":[{"index":0,"message":{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"act","arguments":${JSON.stringify(nested(5_000))}}}]},"finish_reason":"tool_calls"}]}`,
   };
-  it.each(Object.entries(calls))('make a turn with a call that is not run: %s', async (name, body) => {
+  it.each(Object.entries(calls))('give a turn with a call that is not run: %s', async (name, body) => {
     const { fetch } = replayFetch({ headers: JSON_TYPE, chunks: [body] });
     const adapter = subjects[name]?.open({ ...OPTIONS, fetch });
     const turn: ModelTurn | undefined = await adapter?.generate(request('hi'), calling());

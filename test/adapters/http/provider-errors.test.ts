@@ -142,7 +142,7 @@ describe('an error response', () => {
       'context-too-long',
       false,
     ],
-    ['a body too large', 413, '', 'context-too-long', false],
+    ['a body that is too large', 413, '', 'context-too-long', false],
     [
       'Azure content filter',
       400,
@@ -150,10 +150,10 @@ describe('an error response', () => {
       'content-filter',
       false,
     ],
-    ['anything else', 400, { error: { message: 'bad temperature' } }, 'invalid-request', false],
+    ['any other error', 400, { error: { message: 'bad temperature' } }, 'invalid-request', false],
   ];
 
-  test.each(rows)('%s (%i) has its code', (_, status, body, code, retryable) => {
+  test.each(rows)('%s (%i) maps to its code', (_, status, body, code, retryable) => {
     const error = fromHttp(status, body);
     expect([error.code, error.retryable, error.status]).toEqual([code, retryable, status]);
   });
@@ -170,14 +170,14 @@ describe('an error response', () => {
     expect(fromHttp(429, {}, headers).retryAfterMs).toBe(ms);
   });
 
-  test('Gemini says in the body how long to wait', () => {
+  test("Gemini's retry delay is read from the body", () => {
     const details = [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '34.4s' }];
     const error = fromHttp(429, [{ error: { code: 429, message: 'x', details } }]);
     expect(error.retryAfterMs).toBe(34_400);
     expect(error.message).toContain('Try again in 34.4 s.');
   });
 
-  test('a refused key names the variable to set', () => {
+  test('a rejected key names the variable to set', () => {
     expect(fromHttp(401, {}).message).toContain('Set OPENAI_API_KEY');
   });
 
@@ -195,7 +195,7 @@ describe('an error response', () => {
 
 const recordedErrors = recordedTurns('').filter(turn => turn.expect.outcome === 'http_error');
 
-test('a provider that says trying again is of no use is believed', () => {
+test("a provider's statement that a retry is useless is respected", () => {
   const busy = { error: { message: 'busy' } };
   expect(fromHttp(503, busy, { 'x-should-retry': 'false' })).toMatchObject({
     code: 'overloaded',
@@ -205,7 +205,7 @@ test('a provider that says trying again is of no use is believed', () => {
 });
 
 describe('every recorded error response', () => {
-  test.skipIf(!recordingsArePresent)('is read here', () => {
+  test.skipIf(!recordingsArePresent)('is mapped here', () => {
     expect(recordedErrors.length).toBeGreaterThan(10);
   });
 
@@ -254,7 +254,7 @@ describe('an error in a 200', () => {
       false,
     ],
     ['Ollama', { error: 'something odd' }, 'unknown', false],
-  ])('%s has its code', (_, body, code, retryable) => {
+  ])('%s maps to its code', (_, body, code, retryable) => {
     const error = errorFromBody(body, context);
     expect([error.code, error.retryable]).toEqual([code, retryable]);
   });

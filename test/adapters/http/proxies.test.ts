@@ -14,7 +14,7 @@ const CALL = `
     .catch(error => console.log(error.code));
 `;
 
-test('a request goes through the proxy that the runtime is told of', async () => {
+test('a request uses the proxy that the runtime is configured with', async () => {
   const asked = Promise.withResolvers<string>();
   const proxy = createServer(socket => {
     socket.once('data', bytes => {

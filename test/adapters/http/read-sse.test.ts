@@ -18,20 +18,20 @@ function events(text: string, cuts: readonly number[] = []) {
   return collect(readSse(chunked(encoder.encode(text), cuts)));
 }
 
-test.each(['[DONE]', ' [DONE]', '[DONE]\t', '\u00a0[DONE] '])('%j is the end mark of a stream', data => {
+test.each(['[DONE]', ' [DONE]', '[DONE]\t', '\u00a0[DONE] '])('%j is the end marker of a stream', data => {
   expect([isDone(data), saysNothing(data)]).toEqual([true, true]);
 });
 
-test.each(['', ' '])('%j says nothing, and is no end', data => {
+test.each(['', ' '])('%j is ignored and does not end the stream', data => {
   expect([isDone(data), saysNothing(data)]).toEqual([false, true]);
 });
 
-test.each(['[DONE]x', '{}', '[done]', '"[DONE]"'])('%j is read', data => {
+test.each(['[DONE]x', '{}', '[done]', '"[DONE]"'])('%j is parsed', data => {
   expect([isDone(data), saysNothing(data)]).toEqual([false, false]);
 });
 
 describe('readSse', () => {
-  test('comments, ids and retry hints give no event', async () => {
+  test('comments, ids and retry hints produce no event', async () => {
     expect(await events(': OPENROUTER PROCESSING\n\n: ping\nid: 4\nretry: 10\n\ndata: x\n\n')).toEqual([
       { event: '', data: 'x' },
     ]);
@@ -41,7 +41,7 @@ describe('readSse', () => {
     expect(await events('data: a\ndata:b\ndata\ndata:  c\n\n')).toEqual([{ event: '', data: 'a\nb\n\n c' }]);
   });
 
-  test('an event name belongs to its own event only', async () => {
+  test('an event name applies to its own event only', async () => {
     expect(await events('event: one\ndata: 1\n\ndata: 2\n\n')).toEqual([
       { event: 'one', data: '1' },
       { event: '', data: '2' },
@@ -52,21 +52,21 @@ describe('readSse', () => {
     expect(await events('event: lost\n\ndata: 2\n\n')).toEqual([{ event: '', data: '2' }]);
   });
 
-  test.each(['\n', '\r\n', '\r'])('lines may end in %j', async end => {
+  test.each(['\n', '\r\n', '\r'])('lines may end with %j', async end => {
     expect(await events(['event: e', 'data: 1', 'data: 2', '', 'data: 3', '', ''].join(end))).toEqual([
       { event: 'e', data: '1\n2' },
       { event: '', data: '3' },
     ]);
   });
 
-  test('the last event needs neither a blank line nor a line end', async () => {
+  test('the last event needs neither a blank line nor a line ending', async () => {
     expect(await events('data: 1\n\ndata: 2')).toEqual([
       { event: '', data: '1' },
       { event: '', data: '2' },
     ]);
   });
 
-  test('[DONE] comes as data', async () => {
+  test('[DONE] is passed on as data', async () => {
     expect(await events('data: [DONE]\n\n')).toEqual([{ event: '', data: '[DONE]' }]);
   });
 
@@ -74,7 +74,7 @@ describe('readSse', () => {
     expect(await events('\uFEFFdata: 1\n\n')).toEqual([{ event: '', data: '1' }]);
   });
 
-  test('events are the same however the bytes are cut', async () => {
+  test('events are the same however the bytes are split', async () => {
     const data = fc.stringMatching(/^[a-z{}":é€🙂 ]{0,12}$/u);
     const line = fc.oneof(
       data.map(text => `data: ${text}`),
@@ -95,7 +95,7 @@ describe('readSse', () => {
     );
   });
 
-  test('an event delivered byte by byte costs time in proportion to its length', async () => {
+  test('the cost of an event delivered byte by byte is linear in its length', async () => {
     const cost = async (length: number) => {
       const bytes = encoder.encode(`data: ${'x'.repeat(length)}\n\n`);
       const started = performance.now();
@@ -111,7 +111,7 @@ describe('readSse', () => {
 });
 
 describe('readNdjson', () => {
-  test('lines are whole however the bytes are cut, and blank ones give nothing', async () => {
+  test('lines are complete however the bytes are split, and blank lines are skipped', async () => {
     const text = '{"a":"é🙂"}\n\n{"b":2}\r\n  \n{"c":3}';
     const whole = ['{"a":"é🙂"}', '{"b":2}', '{"c":3}'];
     const bytes = encoder.encode(text);

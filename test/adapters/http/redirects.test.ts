@@ -24,7 +24,7 @@ const adapters: Record<string, Open> = {
 };
 
 describe.each(Object.entries(adapters))('%s', (_name, open) => {
-  it.each([301, 302, 303, 307, 308])('sends nothing where a %i points, streamed or not', async status => {
+  it.each([301, 302, 303, 307, 308])('sends nothing to the target of a %i, streamed or not', async status => {
     await using other = await startReplayServer();
     await using server = await startReplayServer();
     const location = `${other.baseURL}/taken?key=${KEY}`;
@@ -47,7 +47,7 @@ describe.each(Object.entries(adapters))('%s', (_name, open) => {
 });
 
 describe('a redirect', () => {
-  it('is not followed within the origin either, so that a base URL is the address that is used', async () => {
+  it('is not followed within the same origin either, so that the base URL is the address that is used', async () => {
     await using server = await startReplayServer();
     server.answer({ status: 308, headers: { location: '/elsewhere' }, chunks: [] });
     const adapter = ollama({ model: 'm', baseURL: server.baseURL });
@@ -56,7 +56,7 @@ describe('a redirect', () => {
     expect(server.requests).toHaveLength(1);
   });
 
-  it('that a given fetch has followed all the same is refused', async () => {
+  it('that a custom fetch has followed is rejected', async () => {
     await using other = await startReplayServer();
     await using server = await startReplayServer();
     server.answer({ status: 307, headers: { location: `${other.baseURL}/x` }, chunks: [] });

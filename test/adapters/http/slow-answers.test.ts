@@ -20,7 +20,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A `fetch` whose answer is one blank every 300 ms, for ever. */
+/** A `fetch` whose response sends one blank every 300 ms, forever. */
 function drippingFetch(status = 200) {
   const asked = Promise.withResolvers<void>();
   const state = { closed: false };
@@ -72,13 +72,13 @@ async function endsAfter(limitMs: number, open: (given: typeof fetch) => ModelAd
   }
 }
 
-describe('an answer that never stops coming, a byte every 300 ms,', () => {
+describe('a response that never ends, one byte every 300 ms,', () => {
   const direct = Object.entries({ ...subjects, ...throughClients }).filter(([name]) => name !== 'aiSdk');
-  it.each(direct)('ends after 30 minutes: %s', async (_name, { open }) => {
+  it.each(direct)('is aborted after 30 minutes: %s', async (_name, { open }) => {
     await endsAfter(1_800_000, fetch => open({ ...OPTIONS, fetch }));
   });
 
-  it('ends after the limit it was given, and says so', async () => {
+  it('is aborted after the configured limit, which the error names', async () => {
     const open = (fetch: typeof globalThis.fetch) =>
       anthropic({ ...OPTIONS, model: 'claude-sonnet-4-5', fetch, totalTimeoutMs: 5_000 });
     await endsAfter(5_000, open);
@@ -90,7 +90,7 @@ describe('an answer that never stops coming, a byte every 300 ms,', () => {
     expect(String(await failed)).toContain('totalTimeoutMs');
   });
 
-  it('ends with the time for the beginning of an answer when it is the body of an error', async () => {
+  it('is aborted after the first-byte timeout if it is the body of an error', async () => {
     const { fetch, asked, state } = drippingFetch(500);
     const adapter = anthropic({ ...OPTIONS, model: 'claude-sonnet-4-5', fetch, timeoutMs: 5_000 });
     const failed = rejection(adapter.generate(request('hi'), calling()));
@@ -100,7 +100,7 @@ describe('an answer that never stops coming, a byte every 300 ms,', () => {
     expect(state.closed).toBe(true);
   });
 
-  it('ends for a model of the AI SDK', async () => {
+  it('is aborted for a model of the AI SDK', async () => {
     const open = (fetch: typeof globalThis.fetch) =>
       aiSdk(createOpenAI({ ...OPTIONS, fetch }).chat('model-1'), {
         timeoutMs: 60_000,

@@ -7,10 +7,10 @@ function fromThrown(thrown: unknown, signal = new AbortController().signal) {
   return errorFromThrown(thrown, context, signal, NOW);
 }
 
-describe('something thrown', () => {
+describe('a thrown error', () => {
   const refused = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:1'), { code: 'ECONNREFUSED' });
 
-  test('a refused connection names the base URL, and neither user nor password', () => {
+  test('a refused connection names the base URL without user and password', () => {
     const error = fromThrown(new TypeError('fetch failed', { cause: new AggregateError([refused]) }));
     expect(error).toMatchObject({ code: 'network', retryable: true, status: null });
     expect(error.message).toContain('https://example.test/v1 (ECONNREFUSED)');
@@ -18,20 +18,20 @@ describe('something thrown', () => {
     expect(inspect(error)).not.toContain('password');
   });
 
-  test('what may be over at the next attempt says to try again', () => {
+  test('a temporary error suggests a retry', () => {
     for (const error of [fromHttp(500, {}), malformedStream('an event is not JSON', context)])
       expect(error.message).toContain('Try again');
     const lost = Object.assign(new Error('other side closed'), { code: 'UND_ERR_SOCKET' });
     expect(fromThrown(new TypeError('terminated', { cause: lost })).message).toContain('was lost');
   });
 
-  test('an unknown model names the base URL with its path, where a missing /v1 shows', () => {
+  test('an unknown model names the base URL with its path, which reveals a missing /v1', () => {
     const { message } = fromHttp(404, {});
     expect(message).toContain('https://example.test/v1');
     expect(message).not.toContain('password');
   });
 
-  test('a timeout is told from a lost connection', () => {
+  test('a timeout is distinguished from a lost connection', () => {
     const slow = Object.assign(new Error('Headers Timeout Error'), { code: 'UND_ERR_HEADERS_TIMEOUT' });
     expect(fromThrown(new TypeError('fetch failed', { cause: slow }))).toMatchObject({
       code: 'timeout',
@@ -39,18 +39,18 @@ describe('something thrown', () => {
     });
   });
 
-  test('whatever an aborted call throws is aborted', () => {
+  test('every error of an aborted call is an abort', () => {
     const controller = new AbortController();
     controller.abort(new Error('enough'));
     expect(fromThrown(refused, controller.signal)).toMatchObject({ code: 'aborted', retryable: false });
   });
 
-  test('an error that is ours passes unchanged', () => {
+  test('a ProviderError passes unchanged', () => {
     const ours = malformedStream('x', context);
     expect(fromThrown(ours)).toBe(ours);
   });
 
-  test('a mistake of the caller is not retried', () => {
+  test('an error of the caller is not retried', () => {
     expect(fromThrown(new TypeError('"Bearer invalid-key\\n" is an invalid header value.'))).toMatchObject({
       code: 'unknown',
       retryable: false,
@@ -58,7 +58,7 @@ describe('something thrown', () => {
   });
 });
 
-describe('no error carries a key', () => {
+describe('no error contains a key', () => {
   const keys = [
     'sk-proj-abcDEF123_-456ghi',
     'sk-ant-api03-abcdefghijkl',
@@ -82,7 +82,7 @@ describe('no error carries a key', () => {
     }
   });
 
-  test('a masked key goes too, and the rest of the message stays', () => {
+  test('a masked key is removed too, and the rest of the message stays', () => {
     const { message } = fromHttp(401, {
       error: {
         message:

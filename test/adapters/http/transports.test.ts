@@ -31,10 +31,10 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-describe('every recording gives the same by fetch and through the official client', () => {
+describe('every recording gives the same result through fetch and through the official client', () => {
   const turns = recordedTurns().filter(turn => clientFor(turn, { apiKey: 'k', baseURL: 'http://a.invalid' }));
 
-  test.skipIf(!recordingsArePresent)('there are recordings for each kind of client', () => {
+  test.skipIf(!recordingsArePresent)('recordings are available for each kind of client', () => {
     expect(new Set(turns.map(({ format }) => format))).toEqual(new Set(['responses', 'chat', 'anthropic']));
     expect(turns.some(({ provider }) => provider === 'azure')).toBe(true);
   });
@@ -44,7 +44,7 @@ describe('every recording gives the same by fetch and through the official clien
     expect(throughClient).toEqual(byFetch);
   });
 
-  /** What came of a recording, or the error it ended with. */
+  /** The result of a recording: its turn and deltas, or its error. */
   async function played(recorded: RecordedTurn, through: 'fetch' | 'client') {
     try {
       return await recordedPlayer(recorded, through)();
@@ -59,7 +59,7 @@ describe('every recording gives the same by fetch and through the official clien
     }
   }
 
-  /** The clients of OpenAI keep of an error's body only the member `error`, where it has one. */
+  /** OpenAI's clients keep only the member `error` of an error's body, if it has one. */
   function keptOf(raw: JsonValue): JsonValue {
     return isJsonObject(raw) ? (raw.error ?? raw) : raw;
   }
@@ -72,7 +72,7 @@ describe('a signal that outlives its calls', () => {
   const FAILED: Answer = { status: 500, headers: JSON_TYPE, chunks: ['{}'] };
   const EMPTY: Answer = { status: 204, headers: {}, chunks: [] };
 
-  test.each(['fetch', 'client'])('holds nothing of them, by %s', async through => {
+  test.each(['fetch', 'client'])('keeps no listener of them, through %s', async through => {
     const own = { apiKey: KEY, baseURL: server.baseURL };
     const adapter = openaiChat({ model: 'm', ...(through === 'fetch' ? own : { client: new OpenAI(own) }) });
     const { signal } = new AbortController();
@@ -86,8 +86,8 @@ describe('a signal that outlives its calls', () => {
   });
 });
 
-describe('a request by fetch', () => {
-  test('has the headers of the caller once, in whatever case, and over the key', async () => {
+describe('a request through fetch', () => {
+  test("sends each of the caller's headers once, in any case, and in preference to the key", async () => {
     server.answer(COMPLETION);
     const headers = { AUTHORIZATION: 'Bearer mine', 'Content-Type': 'application/json; charset=utf-8' };
     await openaiChat({ model: 'm', apiKey: KEY, baseURL: server.baseURL, headers }).generate(
@@ -100,7 +100,7 @@ describe('a request by fetch', () => {
     });
   });
 
-  test('tells no provider but OpenAI the organization and project of the environment', async () => {
+  test('sends OPENAI_ORG_ID and OPENAI_PROJECT_ID of the environment to OpenAI only', async () => {
     vi.stubEnv('OPENAI_ORG_ID', 'org-1');
     vi.stubEnv('OPENAI_PROJECT_ID', 'proj-1');
     server.answer(COMPLETION);
@@ -113,14 +113,14 @@ describe('a request by fetch', () => {
     expect(Object.keys(atGroq ?? {}).filter(name => name.startsWith('openai-'))).toEqual([]);
   });
 
-  test('has the query of the base URL behind the path', async () => {
+  test('appends the query of the base URL to the path', async () => {
     server.answer(COMPLETION);
     const baseURL = `${server.baseURL}/?tenant=7`;
     await openaiChat({ model: 'm', apiKey: KEY, baseURL }).generate(request('hi'), calling());
     expect(server.requests[0]?.path).toBe('/v1/chat/completions?tenant=7');
   });
 
-  test('takes the key and the URL that the environment has at the time of the call', async () => {
+  test('reads the key and the URL from the environment at the time of the call', async () => {
     server.answer(COMPLETION);
     vi.stubEnv('OPENAI_BASE_URL', server.baseURL);
     const adapter = openaiChat({ model: 'm' });
@@ -136,7 +136,7 @@ describe('a request by fetch', () => {
 });
 
 describe('a request through a client', () => {
-  test('has the key, address and headers of the client, and those of the adapter over them', async () => {
+  test("has the client's key, address and headers; headers of the adapter take precedence", async () => {
     vi.stubEnv('OPENAI_API_KEY', 'of-the-environment');
     vi.stubEnv('OPENAI_BASE_URL', 'http://environment.invalid');
     server.answer(COMPLETION);
@@ -162,7 +162,7 @@ describe('a request through a client', () => {
     });
   });
 
-  test('has the body that one by fetch has', async () => {
+  test('has the same body as through fetch', async () => {
     const asked = request('hi', { instructions: 'Be brief.', settings: { maxOutputTokens: 9 } });
     const own = { apiKey: KEY, baseURL: server.baseURL };
     server.answer(RESPONSE, RESPONSE, MESSAGE, MESSAGE);
@@ -179,7 +179,7 @@ describe('a request through a client', () => {
     expect(throughAnthropic).toEqual(byFetchToo);
   });
 
-  test('is made once, however often the client would try', async () => {
+  test("is made once, regardless of the client's retries", async () => {
     server.answer({ status: 503, headers: JSON_TYPE, chunks: ['{"error":{"message":"busy"}}'] });
     const client = new OpenAI({ apiKey: KEY, baseURL: server.baseURL, maxRetries: 5 });
     const error = await rejection(openaiChat({ model: 'm', client }).generate(request('hi'), calling()));
@@ -187,7 +187,7 @@ describe('a request through a client', () => {
     expect(server.requests).toHaveLength(1);
   });
 
-  test('goes to Azure with a token of Entra ID for each call, the deployment and the api-version', async () => {
+  test('goes to Azure with an Entra ID token for each call, the deployment and the api-version', async () => {
     server.answer(COMPLETION);
     let tokens = 0;
     const client = new AzureOpenAI({
@@ -215,7 +215,7 @@ describe('a request through a client', () => {
     });
   });
 
-  test('goes to Anthropic with the client’s token, in the version the adapter speaks', async () => {
+  test('goes to Anthropic with the client’s token, in the API version of the adapter', async () => {
     server.answer(MESSAGE);
     const client = new Anthropic({ authToken: 'oauth-token', apiKey: null, baseURL: server.baseURL });
     await anthropic({ model: 'claude-sonnet-4-5', client }).generate(request('hi'), calling());
@@ -225,7 +225,7 @@ describe('a request through a client', () => {
     });
   });
 
-  test('does not show the client’s key in an error, nor names a variable that would not help', async () => {
+  test('shows neither the client’s key in an error nor a variable that would not help', async () => {
     server.answer({ status: 401, headers: JSON_TYPE, chunks: [`{"error":{"message":"not ${KEY}"}}`] });
     const client = new OpenAI({ apiKey: KEY, baseURL: server.baseURL });
     const error = await rejection(openaiChat({ model: 'm', client }).generate(request('hi'), calling()));
@@ -238,7 +238,7 @@ describe('a request through a client', () => {
     ['{"message":"no such model","type":"not_found"}', 'no such model'],
     ['plain words', 'plain words'],
     ['', 'no reason was given'],
-  ])('reads an error with the body %j', async (body, said) => {
+  ])('maps an error with the body %j', async (body, said) => {
     server.answer({ status: 404, headers: { ...JSON_TYPE, 'x-request-id': 'req-9' }, chunks: [body] });
     const own = { apiKey: KEY, baseURL: server.baseURL };
     for (const adapter of [
@@ -253,7 +253,7 @@ describe('a request through a client', () => {
   });
 });
 
-describe('a client that waits for its token for ever', () => {
+describe('a client that waits for its token forever', () => {
   const client = () => {
     server.answer(RESPONSE);
     return new AzureOpenAI({
@@ -263,14 +263,14 @@ describe('a client that waits for its token for ever', () => {
     });
   };
 
-  test('is given up when the call is aborted', async () => {
+  test('is abandoned when the call is aborted', async () => {
     const controller = new AbortController();
     const call = rejection(azure({ model: 'm', client: client() }).generate(request('hi'), controller));
     controller.abort();
     expect(await call).toMatchObject({ code: 'aborted' });
   });
 
-  test('is given up when the time for the beginning of an answer is over', async () => {
+  test('is abandoned after the first-byte timeout', async () => {
     const adapter = azure({ model: 'm', client: client(), timeoutMs: 5 });
     expect(await rejection(adapter.generate(request('hi'), calling()))).toMatchObject({
       code: 'timeout',

@@ -12,7 +12,7 @@ import {
 import { calling, collect, request } from '../../support/adapters/requests.ts';
 import { expectReadFrom, expectSound, turnIn, turnOrError } from '../../support/adapters/sound-turn.ts';
 
-/** What recordings become on a bad line. The same each time: the seed is the recording's place in the list. */
+/** Mutations of recordings on a bad connection. They are repeatable: the seed is the recording's index. */
 
 const LONGEST_BYTES = 24_000;
 const turns = recordedTurns('')
@@ -40,12 +40,12 @@ function read(
 }
 
 describe.skipIf(!recordingsArePresent)('the recordings of', () => {
-  test('all eleven providers are here', () => {
+  test('include all eleven providers', () => {
     expect(providers).toHaveLength(11);
   });
 
   test.each(providers)(
-    '%s: cut, shuffled, with bits flipped and values of the wrong shape',
+    '%s: truncated, shuffled, with flipped bits and values of the wrong type',
     async provider => {
       for (const turn of turns.filter(other => other.provider === provider)) {
         const random = seeded(turn.seed);

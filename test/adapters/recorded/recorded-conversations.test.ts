@@ -15,7 +15,7 @@ import {
 import { request } from '../../support/adapters/requests.ts';
 
 type Difference = {
-  /** What is compared no further. */
+  /** Facts that are excluded from the comparison. */
   without: readonly Fact['type'][];
   reason: string;
 };
@@ -26,7 +26,7 @@ const THINK_TAGS: Difference = {
     'The client wrote the reasoning into the text between tags; ours goes back in the member it came in.',
 };
 
-/** Where our requests are not what the client of the recording sent, and why. */
+/** Known differences between our requests and those of the recorded client, and their reasons. */
 const DIFFERENCES: Record<string, Difference> = {
   'openai-responses/stream-tool-then-text 2': {
     without: ['call', 'result'],
@@ -45,7 +45,7 @@ const DIFFERENCES: Record<string, Difference> = {
   'groq/stream-error-tool-use-failed 3': THINK_TAGS,
 };
 
-/** Recorded requests that do not go on from the turns before them. */
+/** Recorded requests that do not continue the turns before them. */
 const BEGINS_ANEW: ReadonlySet<string> = new Set([
   'openai-responses/stream-web-search-annotations 2',
   'openai-responses/stream-web-search-annotations 3',
@@ -59,12 +59,12 @@ const conversations: Conversation[] = [...Map.groupBy(recordedTurns(), turn => t
   .map(([name, turns]) => ({ name, turns }))
   .filter(({ turns }) => turns.length > 1);
 
-test.skipIf(!recordingsArePresent)('there are recordings to compare with', () => {
+test.skipIf(!recordingsArePresent)('recordings are available', () => {
   expect(conversations.length).toBeGreaterThan(0);
 });
 
 describe.each(conversations)('recorded conversation $name', ({ turns }) => {
-  test('goes on with what the recorded requests carried', async () => {
+  test('sends the same facts as the recorded requests', async () => {
     const given = new Set(
       turns.flatMap(turn => (turn.expect.toolCalls ?? []).flatMap(call => call.id ?? [])),
     );
@@ -111,7 +111,7 @@ function toolsIn(facts: readonly Fact[]): ModelRequest['tools'] {
   return [...names].map(name => ({ name, description: name, inputSchema: { type: 'object' } }));
 }
 
-/** Ids that the provider did not give are free: they are counted, as long as call and result agree. */
+/** Ids that the provider did not assign are arbitrary: they are numbered, as long as call and result agree. */
 function withPlainIds(facts: readonly Fact[], given: ReadonlySet<string>): Fact[] {
   const plain = new Map<string, string>();
   let calls = 0;
@@ -131,7 +131,7 @@ function withPlainIds(facts: readonly Fact[], given: ReadonlySet<string>): Fact[
   });
 }
 
-/** The recorder of one client wrote typographic quotes and dashes of its requests as plain ones. */
+/** One client's recorder replaced typographic quotes and dashes of its requests by plain ones. */
 function withPlainSigns(fact: Fact): Fact {
   return JSON.parse(
     JSON.stringify(fact)
@@ -141,7 +141,7 @@ function withPlainSigns(fact: Fact): Fact {
   );
 }
 
-/** What the provider ran goes back as it came; of that some clients send only the members they know. */
+/** Provider-run calls go back as they came; some clients send only the members they know. */
 function asFarAs(theirs: Fact | undefined, ours: Fact): Fact {
   if (theirs?.type !== 'server' || ours.type !== 'server') return ours;
   return { type: 'server', item: objectOf(membersOf(theirs.item, ours.item)) };

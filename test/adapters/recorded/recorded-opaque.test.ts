@@ -15,12 +15,12 @@ import { request, result } from '../../support/adapters/requests.ts';
 
 const answers = recordedTurns().filter(({ status, expect: { error } }) => status === 200 && !error);
 
-test.skipIf(!recordingsArePresent)('there are recordings to compare with', () => {
+test.skipIf(!recordingsArePresent)('recordings are available', () => {
   expect(answers.length).toBeGreaterThan(0);
 });
 
 describe.each(answers)('recorded turn $name', recorded => {
-  test('gives back what the provider must get unchanged', async () => {
+  test('sends back unchanged what the provider requires unchanged', async () => {
     const { turn } = await playRecorded(recorded, {}, request('hi'));
     const results = (turn?.toolCalls ?? []).map(({ callId }) => result(callId, 'done'));
     const items = [...(await pausedBefore(recorded)), ...(turn?.items ?? []), ...results];
@@ -32,14 +32,17 @@ describe.each(answers)('recorded turn $name', recorded => {
   });
 });
 
-/** The items of the turn that this one goes on from without anything said between. */
+/** The items of the paused turn that this turn continues directly. */
 async function pausedBefore(recorded: RecordedTurn): Promise<readonly Item[]> {
   const before = answers[answers.indexOf(recorded) - 1];
   if (before?.case !== recorded.case || before.expect.finishReason !== 'pause') return [];
   return (await playRecorded(before, {}, request('hi'))).turn?.items ?? [];
 }
 
-/** The signatures and encrypted texts of a recorded response; of a stream's repeated items the finished one counts. */
+/**
+ * The signatures and encrypted texts of a recorded response; if a stream repeats an item, only the finished
+ * one counts.
+ */
 function opaqueTextsIn(recorded: RecordedTurn): string[] {
   const text = readRecording(recorded.response).toString('utf8');
   const events = isStreamed(recorded)

@@ -16,12 +16,12 @@ const SMALL_BYTES = 4_096;
 const MALFORMED = { name: 'ProviderError', code: 'malformed-stream', retryable: true };
 const turns = recordedTurns();
 
-test.skipIf(!recordingsArePresent)('there are recorded streams', () => {
+test.skipIf(!recordingsArePresent)('recorded streams are available', () => {
   expect(turns.some(isStreamed)).toBe(true);
 });
 
 describe.each(turns.filter(isStreamed).filter(isSmall))('recorded stream $name', recorded => {
-  test('gives the same events in two at every position', async () => {
+  test('yields the same events when split in two at any position', async () => {
     const bytes = readRecording(recorded.response);
     const read = recorded.response.endsWith('.sse') ? readSse : readNdjson;
     const eventsOf = async (pieces: readonly Uint8Array[]) =>
@@ -34,7 +34,7 @@ describe.each(turns.filter(isStreamed).filter(isSmall))('recorded stream $name',
 describe.each(turns.filter(({ expect: { error, outcome } }) => !error && !outcome).filter(isStreamed))(
   'recorded stream $name',
   recorded => {
-    test('is malformed where it ends between its events, unless all was said', async () => {
+    test('is malformed if it ends between two events before the turn is complete', async () => {
       const play = recordedPlayer(recorded);
       const { text, toolCalls, finishReason } = (await play()).turn;
       const bytes = readRecording(recorded.response);
@@ -51,7 +51,7 @@ describe.each(turns.filter(({ expect: { error, outcome } }) => !error && !outcom
 const remembered = turns.filter(({ expect: { responseId } }) => responseId !== undefined);
 
 describe.each(remembered.filter(({ expect: { error } }) => !error))('recorded response $name', recorded => {
-  test('is continued by its id where the provider keeps it, and has what the provider ran', async () => {
+  test("is continued by its id if the provider keeps it, including the provider's own tool calls", async () => {
     const { turn } = await recordedPlayer(recorded)();
     const forgotten = recorded.provider === 'deepseek' || /"store": ?false/.test(textOf(recorded));
     const ended = recorded.expect.finishReason !== 'length';
@@ -69,7 +69,7 @@ async function* oneAfterAnother(pieces: readonly Uint8Array[]): AsyncGenerator<U
   yield* pieces;
 }
 
-/** Some ten of the places between two events, the beginning among them. */
+/** About ten of the positions between two events, including the start. */
 function endsOfEvents(bytes: Buffer): number[] {
   const ends = [0];
   const mark = bytes.includes('\n\n') ? '\n\n' : '\n';

@@ -19,13 +19,13 @@ const SMALL_BYTES = 4_096;
 const turns = recordedTurns();
 const passed = new Map<string, number>();
 
-test.skipIf(!recordingsArePresent)('the recordings are of all eleven providers', () => {
+test.skipIf(!recordingsArePresent)('the recordings cover all eleven providers', () => {
   const providers = new Set(turns.map(({ provider }) => provider));
   expect(providers.size).toBe(11);
 });
 
 describe.each(turns)('recorded turn $name', recorded => {
-  test('is as expected, whole and however its bytes are cut', async () => {
+  test('matches its expectation, whole and however its bytes are split', async () => {
     const play = recordedPlayer(recorded);
     if (recorded.status !== 200) await expectFailure(play, recorded);
     else if (recorded.expect.error) await expectFailingStream(play, recorded);
@@ -79,7 +79,7 @@ async function expectFailure(play: PlayRecorded, recorded: RecordedTurn): Promis
   }
 }
 
-/** What was said before the error is shown; then the error comes, and no turn. */
+/** The deltas before the error are shown; then the error is thrown, and there is no turn. */
 async function expectFailingStream(play: PlayRecorded, recorded: RecordedTurn): Promise<void> {
   const shown: TurnDelta[] = [];
   const whole = await rejection(play(undefined, 'stream', shown));
@@ -104,19 +104,19 @@ const BY_STATUS: Record<number, string> = {
   404: 'not-found',
   429: 'rate-limit',
 };
-/** Errors whose body says more exactly what they are than their status. */
+/** Errors whose body is more specific than their status. */
 const CODES: Record<string, string> = {
   'gemini/error-400-key': 'authentication',
   'xai/error-400-auth': 'authentication',
 };
-/** A refused request that may be tried again: the model wrote a call that fits no tool. */
+/** A rejected request that may be retried: the model wrote a call that fits no tool. */
 const MODEL_FAILED = 'groq/error-400-tool-use-failed';
 const WAITS: Record<string, number> = { 'azure/error-429': 0, 'gemini/error-429-retryinfo': 48_000 };
 
 /**
- * A small recording one byte at a time, and so that every position is cut in one of the splits; a large
- * one at random. A stream has more states to be cut in than a body. With `EVERY_SPLIT` set, small ones
- * come in two at every position instead, which takes a minute or two.
+ * A small recording arrives one byte at a time, and in splits that together cover every position; a large one
+ * is split at random. A stream has more parser states than a body. With `EVERY_SPLIT` set, small recordings
+ * are also split in two at every position, which takes a minute or two.
  */
 function* splitsOf(bytes: Uint8Array, streamed: boolean): Generator<Uint8Array[], void> {
   if (bytes.length >= SMALL_BYTES) {

@@ -18,7 +18,7 @@ const REQUEST = request('hi there', {
   settings: { maxOutputTokens: 5, temperature: 0 },
 });
 
-/** What the adapter sends to count, and what becomes of the answer. */
+/** The request that the adapter sends to count tokens, and its result. */
 async function count(make: Make, answer: JsonObject, status = 200) {
   const sent = { path: '', body: {} as JsonObject };
   const reply = (async (url: string | URL, init: { body: string }) => {
@@ -36,19 +36,19 @@ const gpt: Make = options => openaiResponses({ ...options, model: 'gpt-5', baseU
 const flash: Make = options => gemini({ ...options, model: 'gemini-2.5-flash' });
 
 describe('the input tokens of a request', () => {
-  test('are counted by Anthropic, from what counts alone', async () => {
+  test('are counted by Anthropic, from the relevant parts of the request', async () => {
     const { path, body, tokens } = await count(claude, { input_tokens: 12 });
     expect({ path, tokens }).toEqual({ path: '/v1/messages/count_tokens', tokens: 12 });
     expect(Object.keys(body).sort()).toEqual(['messages', 'model', 'system', 'tool_choice', 'tools']);
   });
 
-  test('are counted by OpenAI, from what counts alone', async () => {
+  test('are counted by OpenAI, from the relevant parts of the request', async () => {
     const { path, body, tokens } = await count(gpt, { object: 'response.input_tokens', input_tokens: 13 });
     expect({ path, tokens }).toEqual({ path: '/v1/responses/input_tokens', tokens: 13 });
     expect(Object.keys(body).sort()).toEqual(['input', 'instructions', 'model', 'tool_choice', 'tools']);
   });
 
-  test('are counted by Gemini, as it would generate', async () => {
+  test('are counted by Gemini, from the request that it would generate from', async () => {
     const { path, body, tokens } = await count(flash, { totalTokens: 14 });
     expect({ path, tokens }).toEqual({ path: '/v1beta/models/gemini-2.5-flash:countTokens', tokens: 14 });
     expect(body).toMatchObject({
@@ -59,7 +59,7 @@ describe('the input tokens of a request', () => {
     });
   });
 
-  test('are an estimate where the provider has no such endpoint, or the server at its URL has none', async () => {
+  test('are estimated if the provider or the server at its URL has no such endpoint', async () => {
     const none = await count(options => groq({ ...options, model: 'x' }), {});
     const missing = await count(gpt, { error: { message: 'no such path' } }, 404);
     expect(none).toMatchObject({ path: '', tokens: missing.tokens });
@@ -67,7 +67,7 @@ describe('the input tokens of a request', () => {
     expect(none.tokens).toBe(Math.ceil(bytes / 4) + 8);
   });
 
-  test('are an error if the provider refuses the request or answers without a number', async () => {
+  test('are an error if the provider rejects the request or its response has no number', async () => {
     const refused = await count(claude, { error: { message: 'too long' } }, 400);
     expect(refused.tokens).toMatchObject({ name: 'ProviderError', status: 400 });
     const odd = await count(claude, { input_tokens: 'many' });
@@ -75,7 +75,7 @@ describe('the input tokens of a request', () => {
   });
 });
 
-test('an estimate counts images as images, not by their bytes', async () => {
+test('are estimated for images as images, not by their bytes', async () => {
   const adapter = groq({ model: 'x', apiKey: 'key' });
   const url = `data:image/png;base64,${'A'.repeat(100_000)}`;
   const message: Item = { type: 'message', role: 'user', content: [{ type: 'image', url }] };

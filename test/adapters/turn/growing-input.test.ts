@@ -43,7 +43,7 @@ const DIALECTS: Record<string, Open> = {
   'openaiResponses that stores nothing': options => openaiResponses({ ...options, store: false }),
 };
 
-/** A way to go on with a transcript; `fresh` is a number that was not used before. */
+/** A way to extend a transcript; `fresh` is a number that was not used before. */
 type Step = (transcript: readonly Item[], fresh: number) => readonly Item[];
 
 const spoken = (text: string, opaque?: { provider: string; data: JsonObject }): Item => ({
@@ -53,7 +53,7 @@ const spoken = (text: string, opaque?: { provider: string; data: JsonObject }): 
   ...(opaque && { opaque }),
 });
 
-/** A turn with what each kind of dialect keeps, so that one transcript serves all. */
+/** A turn with the opaque data of every kind of dialect, so that one transcript serves all. */
 function turn(provider: string, id: string, count: number, withReasoning: boolean): Item[] {
   const calls = Array.from({ length: count }, (_, at) => `${id}-${at}`);
   const reasoning = `rs-${id}`;
@@ -100,7 +100,7 @@ const picture: Item = {
   content: [{ type: 'image', url: 'data:image/png;base64,AA==' }],
 };
 
-/** What the provider ran itself: a use, and a result that may belong to an earlier use. */
+/** Provider-run calls: a call, and a result that may belong to an earlier call. */
 const ran = (provider: string, use: number, of: number): Item[] =>
   [
     { type: 'server_tool_use', id: `st${use}` },
@@ -113,7 +113,7 @@ const ran = (provider: string, use: number, of: number): Item[] =>
 
 const called = (callId: string): Item => ({ type: 'tool_call', callId, name: 'a', arguments: '' });
 
-/** Steps by their weights; `n` is any number. */
+/** Weighted steps; `n` is any number. */
 function stepsOf(provider: string): [weight: number, step: (n: number) => Step][] {
   return [
     [
@@ -129,20 +129,20 @@ function stepsOf(provider: string): [weight: number, step: (n: number) => Step][
         return [...all, spoken('thought', { provider, data }), userMessage('go on')];
       },
     ],
-    // Another try, or another model: the same again.
+    // A retry, or another model: the same transcript again.
     [1, () => all => all],
-    // A trim, an end that is taken back, an edit in the middle, a fork.
+    // A trim, a removed end, an edit in the middle, a fork.
     [1, n => all => all.slice(n % 9)],
     [1, n => all => all.slice(0, all.length - (n % 4))],
     [1, n => all => all.toSpliced(n % (all.length || 1), 1)],
     [1, n => all => all.toSpliced(n, 0, userMessage('edited'))],
     [1, n => all => all.slice(0, n)],
-    // Another process has read the journal again.
+    // The journal read again, as by another process.
     [1, () => all => structuredClone(all)],
     [1, n => all => [...all, ...all.slice(-(n % 6) - 1)]],
     [1, n => all => [...all, result(`c${n % 12}-0`, 'late')]],
     [1, n => (all, fresh) => [...all, called(`${n % 2 ? 'l'.repeat(70) : 'o'}${fresh}`), userMessage('no')]],
-    // Ids that a provider does not take, and what they may be made.
+    // Ids that a provider does not accept, and the ids that they may be replaced by.
     [1, n => all => [...all, called(['x y', 'x_', 'x', 'x__'][n % 4] ?? ''), result('x', 'ok')]],
     [1, n => all => [...all, ...(n % 2 ? [spoken('one')] : []), system('mind the gap')]],
     [1, n => all => [...all, n % 2 ? userMessage('') : picture]],
@@ -190,7 +190,7 @@ describe.each(Object.entries(DIALECTS))('%s', (_name, open) => {
     };
   }
 
-  test('the body of a transcript that goes on is, to the letter, the one a new adapter makes, whatever was before', async () => {
+  test('a growing transcript has exactly the body that a new adapter makes, whatever was sent before', async () => {
     const { provider } = opened().adapter;
     const begun = Array.from({ length: 30 }, (_, n) => turn(provider, `b${n}`, 1, n % 3 === 0));
     const stories = fc.array(steps(provider), { minLength: 3, maxLength: 14 });
@@ -209,7 +209,7 @@ describe.each(Object.entries(DIALECTS))('%s', (_name, open) => {
   });
 });
 
-test('what follows a turn that the provider keeps is made of that turn as of the whole transcript', () => {
+test('the input after a stored turn is the same as the end of the whole input', () => {
   const dialect = { provider: 'openai-responses', stored: true, callsTogether: false };
   const begun = Array.from({ length: 4 }, (_, n) => turn(dialect.provider, `b${n}`, 2, n % 2 === 0));
   const stories = fc.array(steps(dialect.provider), { minLength: 1, maxLength: 8 });
@@ -228,7 +228,7 @@ test('what follows a turn that the provider keeps is made of that turn as of the
   );
 });
 
-test('a call whose id is the one made for an earlier call makes the earlier call another', async () => {
+test('a call whose id equals the replacement id of an earlier call changes the replacement', async () => {
   const long = 'l'.repeat(70);
   const made = `call_${createHash('sha256').update(long).digest('hex').slice(0, 32)}`;
   const call = (callId: string): Item[] => [
@@ -247,7 +247,7 @@ test('a call whose id is the one made for an earlier call makes the earlier call
   expect(ids).toEqual([expect.not.stringContaining(made), made]);
 });
 
-test('what was sent is not made again', () => {
+test('input that was sent is not converted again', () => {
   const made: number[] = [];
   const growing = new GrowingInput({
     make(items) {

@@ -11,7 +11,7 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-/** What those miss that need no key. */
+/** The errors of providers that need no key. */
 const KEYLESS: Readonly<Record<string, object>> = {
   ollama: { code: 'network' },
   harmony: { code: 'base-url-invalid', message: expect.stringContaining('Set HARMONY_BASE_URL') },
@@ -27,7 +27,7 @@ describe('modelFromEnv', () => {
   );
 
   test.each(providerNames().filter(name => name !== 'openai' && name !== 'scripted'))(
-    '%s: is the adapter of that name, and says which key it misses',
+    '%s: is the adapter of that name, and names its missing key',
     async name => {
       for (const variable of Object.keys(process.env)) {
         if (/_KEY$|_BASE_URL$/.test(variable)) vi.stubEnv(variable, undefined);
@@ -44,7 +44,7 @@ describe('modelFromEnv', () => {
     },
   );
 
-  test('no client of a provider is loaded, and optional packages only by calls of the adapters that need them', async () => {
+  test('loads no provider client, and optional packages only for adapters that need them, on their first call', async () => {
     const { metafile } = await build({
       entryPoints: [fileURLToPath(new URL('../../../adapters/model-from-env.ts', import.meta.url))],
       bundle: true,
@@ -73,11 +73,11 @@ describe('modelFromEnv', () => {
     );
   });
 
-  test('only the first colon parts provider and model', () => {
+  test('splits provider and model at the first colon only', () => {
     expect(modelFromEnv('openai:ft:gpt-4.1:acme')).toMatchObject({ model: 'ft:gpt-4.1:acme' });
   });
 
-  test('the default is AGENTCHART_MODEL', () => {
+  test('uses AGENTCHART_MODEL by default', () => {
     vi.stubEnv('AGENTCHART_MODEL', 'openai:gpt-4.1');
     expect(modelFromEnv()).toMatchObject({ model: 'gpt-4.1' });
   });
@@ -91,7 +91,7 @@ describe('modelFromEnv', () => {
     rmSync(folder, { recursive: true });
   });
 
-  test('a script that does not load is refused at once', () => {
+  test('rejects a script that does not load, immediately', () => {
     expect(() => modelFromEnv('scripted:/does/not/exist.json')).toThrow(
       expect.objectContaining({ code: 'script-invalid' }),
     );
@@ -100,7 +100,7 @@ describe('modelFromEnv', () => {
   test.each([
     [undefined, 'Set AGENTCHART_MODEL'],
     ['', 'openai:gpt-5'],
-  ])('%j is refused with what to set', (value, advice) => {
+  ])('%j is rejected with the variable to set', (value, advice) => {
     vi.stubEnv('AGENTCHART_MODEL', undefined);
     expect(() => modelFromEnv(value)).toThrow(
       expect.objectContaining({ code: 'model-missing', message: expect.stringContaining(advice) }),
@@ -112,7 +112,7 @@ describe('modelFromEnv', () => {
     ['openai:', 'openai', '', 'names a provider but no model'],
     ['gpt-5', 'gpt-5', '', 'openai-responses'],
     ['acme:m', 'acme', 'm', 'names the unknown provider "acme"'],
-  ])('%j is a provider error with what to do', (value, provider, model, advice) => {
+  ])('%j is a provider error with advice', (value, provider, model, advice) => {
     expect(() => modelFromEnv(value)).toThrow(
       expect.objectContaining({
         name: 'ProviderError',

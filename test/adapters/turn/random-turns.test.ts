@@ -15,8 +15,8 @@ import { expectReadFrom, expectSound, turnIn, turnOrError } from '../../support/
 import { writtenTurn } from '../../support/adapters/written-turns.ts';
 
 /**
- * How often a property is tried for the first of a dialect; for the others it is a third. With `RANDOM_RUNS` set
- * it is that often, and other turns each time.
+ * Number of runs of a property for the first provider of a dialect; the others get a third. `RANDOM_RUNS`
+ * overrides it and makes the turns differ each time.
  */
 const RUNS = Number(process.env.RANDOM_RUNS ?? 24);
 const SEED = process.env.RANDOM_RUNS === undefined ? { seed: 1 } : {};
@@ -38,7 +38,7 @@ describe.each([...DIALECTS, ...PROVIDERS])(
     const generate = (bytes: Uint8Array, random: Random) =>
       open(bytes, 'application/json', random).generate(request('hi'), calling());
 
-    test('a random turn is decoded as it was written, streamed in any pieces and whole', async () => {
+    test('a random turn is decoded correctly, whole and streamed in any pieces', async () => {
       await fc.assert(
         fc.asyncProperty(writtenTurn(says), encoder, seed, async (written, wire, start) => {
           const random = seeded(start);
@@ -58,7 +58,7 @@ describe.each([...DIALECTS, ...PROVIDERS])(
       );
     });
 
-    test('a stream cut anywhere is an error, or has lost nothing but its usage', async () => {
+    test('a stream truncated anywhere is an error or has lost nothing but its usage', async () => {
       await fc.assert(
         fc.asyncProperty(writtenTurn(says), encoder, seed, async (written, wire, start) => {
           const random = seeded(start);
@@ -74,7 +74,7 @@ describe.each([...DIALECTS, ...PROVIDERS])(
       );
     });
 
-    test('blocks lost, doubled and out of order give no call that was not written', async () => {
+    test('lost, duplicated and reordered blocks never give an invented call', async () => {
       await fc.assert(
         fc.asyncProperty(writtenTurn(says), encoder, seed, async (written, wire, start) => {
           const random = seeded(start);
@@ -92,7 +92,7 @@ describe.each([...DIALECTS, ...PROVIDERS])(
       );
     });
 
-    test('bits flipped and values of the wrong shape give an error or a sound turn', async () => {
+    test('flipped bits and values of the wrong type give an error or a valid turn', async () => {
       await fc.assert(
         fc.asyncProperty(writtenTurn(says), encoder, seed, async (written, wire, start) => {
           const random = seeded(start);
@@ -113,7 +113,7 @@ describe.each([...DIALECTS, ...PROVIDERS])(
       );
     });
 
-    test('random bytes are an error, or a turn without calls', async () => {
+    test('random bytes give an error or a turn without calls', async () => {
       const lines = fc.array(
         fc.oneof(
           fc.jsonValue().map(value => JSON.stringify(value)),

@@ -71,12 +71,12 @@ describe('an output of text, an image and a file', () => {
     expect(contents).toMatchObject([{}, {}, { parts: [{ functionResponse: { ...response, parts } }] }]);
   });
 
-  test('is sent to older models of Gemini as parts after the response', async () => {
+  test('is sent to older Gemini models as parts after the response', async () => {
     const { contents } = await sent(options => gemini({ ...options, model: 'gemini-2.5-flash' }));
     expect(contents).toMatchObject([{}, {}, { parts: [{ functionResponse: response }, ...parts] }]);
   });
 
-  test('is a text that names what is missing where tools return only text', async () => {
+  test('is a text that names the omitted parts where tools return only text', async () => {
     const chat = await sent(options => openaiChat({ ...options, model: 'gpt-4o' }));
     expect(chat.messages).toMatchObject([{}, {}, { role: 'tool', content: expect.stringMatching(NOTE) }]);
     const local = await sent(options => ollama({ ...options, model: 'qwen3' }));

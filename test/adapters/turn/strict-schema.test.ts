@@ -11,7 +11,7 @@ const object = (properties: JsonObject, more: JsonObject = {}): JsonObject => ({
 const text: JsonObject = { type: 'string' };
 
 describe('the strict form of a schema', () => {
-  test('closes every object, however deep, and changes nothing else', () => {
+  test('closes every object at any depth and changes nothing else', () => {
     const schema = object({
       list: { type: 'array', items: object({ name: text }) },
       either: { anyOf: [object({ a: text }), { type: 'null' }] },
@@ -29,7 +29,7 @@ describe('the strict form of a schema', () => {
     });
   });
 
-  test('an object without properties gets what strict mode wants to see', () => {
+  test('gives an object without properties the members that strict mode requires', () => {
     expect(strictSchema({ type: 'object', properties: {} })).toEqual({
       type: 'object',
       properties: {},
@@ -38,7 +38,7 @@ describe('the strict form of a schema', () => {
     });
   });
 
-  test('a default goes, because nothing that is required needs one', () => {
+  test('drops defaults, because required properties need none', () => {
     expect(strictSchema(object({ a: { type: 'string', default: 'x' } }))).toMatchObject({
       properties: { a: { type: 'string' } },
     });
@@ -50,16 +50,16 @@ describe('the strict form of a schema', () => {
     ['an object is open on purpose', object({ a: text }, { additionalProperties: true })],
     ['an object may have any property', { type: 'object' }],
     ['an object is a map', object({ a: { type: 'object', additionalProperties: text } })],
-    ['a keyword is not taken', object({ a: { oneOf: [text, { type: 'number' }] } })],
+    ['a keyword is not supported', object({ a: { oneOf: [text, { type: 'number' }] } })],
     ['a tuple has its own schemas', object({ a: { type: 'array', prefixItems: [text] } })],
     ['the answer is not an object', { type: 'array', items: text }],
     ['the answer is a choice', { type: 'object', anyOf: [object({ a: text })] }],
     ['a schema is only true', object({ a: true })],
-  ])('there is none where %s', (_, schema) => {
+  ])('does not exist if %s', (_, schema) => {
     expect(strictSchema(schema)).toBeUndefined();
   });
 
-  test('the schema it came from is left alone', () => {
+  test('leaves the original schema unchanged', () => {
     const schema = object({ a: object({ b: { type: 'string', default: 'x' } }) });
     const before = structuredClone(schema);
     strictSchema(schema);

@@ -23,7 +23,7 @@ const FORMATS: Record<string, Format> = {
   harmony: 'harmony',
 };
 
-/** What a provider takes as the id of a call; the others take anything. */
+/** The call ids that a provider accepts; the others accept any id. */
 const ID_FORMS: Record<string, RegExp> = {
   anthropic: /^[A-Za-z0-9_-]+$/,
   mistral: /^[A-Za-z0-9]{9}$/,
@@ -33,12 +33,12 @@ const ID_FORMS: Record<string, RegExp> = {
 
 const OUTPUTS = ['rain', 'sun'];
 const MORE = 'And tomorrow?';
-/** Mistral takes no user message right behind a result. */
+/** Mistral accepts no user message directly after a result. */
 const BRIDGE = { type: 'text', text: expect.any(String) };
 
 const CALLS = CITIES.map(input => ({ type: 'call', id: expect.any(String), name: 'weather', input }));
 const RESULTS = OUTPUTS.map(output => ({ type: 'result', id: expect.any(String), output }));
-/** Without ids, only its place tells which call a result belongs to. */
+/** Without ids, only the position tells which call a result belongs to. */
 const IN_PAIRS = CALLS.flatMap((call, at) => [call, RESULTS[at]]);
 
 const pairs = Object.keys(subjects).flatMap(from =>
@@ -48,7 +48,7 @@ const pairs = Object.keys(subjects).flatMap(from =>
 );
 
 describe.each(pairs)('a transcript made by $from', ({ from, to }) => {
-  test(`goes on with ${to}: calls and results together, ids that are legal there, nothing opaque`, async () => {
+  test(`continues with ${to}: calls and results together, valid ids, no opaque data`, async () => {
     const { asked, turn } = await continued(from);
     const sent = await bodySent(subjects[to], asked);
     const facts = readFacts(FORMATS[to] ?? 'chat', sent);
@@ -67,7 +67,7 @@ describe.each(pairs)('a transcript made by $from', ({ from, to }) => {
   });
 });
 
-/** A turn of this provider with two calls, their results, and what a person says then. */
+/** A turn of this provider with two calls, their results, and a message of the user. */
 async function continued(from: string): Promise<{ asked: ModelRequest; turn: ModelTurn }> {
   const turn = await generated(subjects[from]);
   const results = turn.toolCalls.map(({ callId }, index) => result(callId, OUTPUTS[index] ?? ''));
@@ -107,7 +107,7 @@ function providerOf(name: string): string {
   return open(subjects[name], nowhere.fetch).provider;
 }
 
-/** Each call has its own id and its result has the same; a dialect without ids goes by the order. */
+/** Each call has a unique id and its result has the same; in a dialect without ids the order decides. */
 function expectLegalIds(facts: readonly Fact[], form: RegExp | undefined): void {
   const calls = facts.flatMap(fact => (fact.type === 'call' ? fact.id : []));
   const results = facts.flatMap(fact => (fact.type === 'result' ? fact.id : []));
@@ -117,7 +117,7 @@ function expectLegalIds(facts: readonly Fact[], form: RegExp | undefined): void 
   for (const id of calls) expect(id).toMatch(form ?? /./);
 }
 
-/** Who speaks, in order; instructions and reasoning may stand anywhere. */
+/** The speakers in order; instructions and reasoning may be anywhere. */
 function rolesIn(sent: JsonObject): string[] {
   if (sent.prompt !== undefined) return rolesInPrompt(sent);
   const entries = [sent.messages, sent.contents, sent.input].find(Array.isArray) ?? [];
@@ -153,7 +153,7 @@ const ORDERS: Record<Format, string[]> = {
 
 const BRIDGED = ['user', 'assistant', 'tool', 'tool', 'assistant', 'user'];
 
-/** No text of the opaque data is sent, but for what the turn shows anyway and short common words. */
+/** Checks that no text of the opaque data is sent, except for visible parts of the turn and short common words. */
 function expectNothingOpaque(turn: ModelTurn, sent: JsonObject): void {
   const said = textsOf(sent);
   const opaque = turn.items.flatMap(item =>

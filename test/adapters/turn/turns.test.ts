@@ -29,15 +29,18 @@ async function* streamOf(...deltas: TurnDelta[]): AsyncGenerator<TurnDelta> {
 }
 
 describe('classifyTurn', () => {
-  test.each(['engine', 'client'] as const)('a call for the %s wins over the finish stop', by => {
-    expect(classifyTurn(turn('stop', [call(by)]))).toMatchObject({ type: 'tool_calls', text: 'hello' });
-  });
+  test.each(['engine', 'client'] as const)(
+    'lets a call for the %s take precedence over the finish reason stop',
+    by => {
+      expect(classifyTurn(turn('stop', [call(by)]))).toMatchObject({ type: 'tool_calls', text: 'hello' });
+    },
+  );
 
-  test('calls the provider ran make a final answer', () => {
+  test('treats a turn with only provider-run calls as a final answer', () => {
     expect(classifyTurn(turn('stop', [call('provider')]))).toEqual({ type: 'final_answer', text: 'hello' });
   });
 
-  test('the finish tool_calls without calls is tool_calls with none', () => {
+  test('treats the finish reason tool_calls without calls as tool_calls with none', () => {
     expect(classifyTurn(turn('tool_calls', [call('provider')]))).toMatchObject({
       type: 'tool_calls',
       toolCalls: [],
@@ -46,13 +49,13 @@ describe('classifyTurn', () => {
 });
 
 describe('collectTurn', () => {
-  test('the turn is what the stream ends with', async () => {
+  test('returns the turn at the end of the stream', async () => {
     expect(
       await collectTurn(streamOf({ type: 'text', text: 'x' }, { type: 'turn', turn: turn('stop') })),
     ).toEqual(turn('stop'));
   });
 
-  test('a stream without a turn is malformed', async () => {
+  test('rejects a stream without a turn as malformed', async () => {
     expect(await rejection(collectTurn(streamOf({ type: 'text', text: 'x' })))).toMatchObject({
       name: 'ProviderError',
       code: 'malformed-stream',
@@ -61,7 +64,7 @@ describe('collectTurn', () => {
 });
 
 describe('deltasUpTo', () => {
-  test('only what was not shown yet is given', () => {
+  test('yields only what was not shown yet', () => {
     const shown = new ShownDeltas();
     shown.record({ type: 'text', text: 'hel' });
     shown.record({ type: 'call_started', index: 0, name: 'a' });
@@ -76,7 +79,7 @@ describe('deltasUpTo', () => {
 });
 
 describe('normalizeUsage', () => {
-  test('what is missing was not said, and no usage at all is null', () => {
+  test('missing counts are unknown, and missing usage is null', () => {
     expect(normalizeUsage({ input: undefined, output: null })).toBeNull();
     expect(normalizeUsage({ input: 3, output: undefined })).toEqual({
       inputTokens: 3,
@@ -87,7 +90,7 @@ describe('normalizeUsage', () => {
     });
   });
 
-  test('no count is negative, and more cached tokens than input stay as said', () => {
+  test('no count is negative, and a cached count above the input count is kept', () => {
     expect(
       normalizeUsage({ input: 293, output: -1, cachedInput: 387, cacheWrite: -5, reasoning: 0 }),
     ).toEqual({
@@ -101,7 +104,7 @@ describe('normalizeUsage', () => {
 });
 
 describe('mergeOptions', () => {
-  test('objects are merged, tools and include are appended, the rest is replaced', () => {
+  test('objects are merged, tools and include are appended, other values are replaced', () => {
     expect(
       mergeOptions(
         { text: { format: 1 }, tools: ['a'], include: ['x'], stop: ['s'], n: 1 },
