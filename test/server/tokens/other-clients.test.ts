@@ -1,34 +1,26 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../../protocol/json.ts';
 import { calling, Gateway, type Item, type Resource } from '../../support/responses/gateway.ts';
+import {
+  ASK,
+  absent,
+  as,
+  DESK,
+  FREE,
+  LOOK,
+  type Name,
+  read,
+  SECRET,
+  STRANGERS,
+  TOKENS,
+} from '../../support/responses/tenants.ts';
 
-const token = (name: string, labels?: JsonObject) => ({
-  token: `the-token-of-${name}-0000000`,
-  role: name === 'boss' ? 'operator' : 'client',
-  ...(labels && { labels }),
-});
-const TOKENS = {
-  anna: token('anna', { tenant: 'a' }),
-  otto: token('otto', { tenant: 'a' }),
-  bert: token('bert', { tenant: 'b' }),
-  many: token('many', { tenant: 'a', team: '1' }),
-  sole: token('sole'),
-  lone: token('lone'),
-  boss: token('boss'),
-};
-type Name = keyof typeof TOKENS;
-/** Everybody whose labels are not those of anna. */
-const STRANGERS: Name[] = ['bert', 'many', 'sole'];
-
-const SECRET = 'mangrove';
-const ASK = { type: 'function', name: 'ask' };
-const DESK = { type: 'mcp', server_label: 'desk' };
-const LOOK = calling('echo', { text: SECRET });
-const FREE = { ...DESK, require_approval: 'never' };
+const ASKED = { role: 'user', content: `Tell of a ${SECRET}.` };
 
 let gateway: Gateway;
+let anna: Awaited<ReturnType<typeof annas>>;
 
-beforeAll(() => {
+beforeAll(async () => {
   gateway = new Gateway(
     {
       talk: [
@@ -43,10 +35,9 @@ beforeAll(() => {
     },
     { config: folder => ({ tokens: TOKENS, mcp_servers: { desk: folder.server() } }) },
   );
+  anna = await annas();
 });
 afterAll(() => gateway.close());
-
-const as = (name: Name) => ({ authorization: `Bearer ${TOKENS[name].token}` });
 
 async function request(name: Name, method: string, path: string, body?: object): Promise<Response> {
   return await gateway.app.request(`http://127.0.0.1:4100${path}`, {
@@ -60,26 +51,6 @@ async function create(name: Name, body: JsonObject): Promise<Resource> {
   const response = await gateway.send('POST', '', { input: `Tell of a ${SECRET}.`, ...body }, as(name));
   if (response.status !== 200) throw new Error(await response.text());
   return (await response.json()) as Resource;
-}
-
-/** An id of the same form that nothing has. */
-function absent(id: string): string {
-  return id.replace(/[0-9a-f]{32}/, '0'.repeat(32));
-}
-
-function absentIf(text: string, isAbsent: boolean): string {
-  return isAbsent ? absent(text) : text;
-}
-
-/** An answer without what differs between any two requests. */
-async function read(response: Response, id: string): Promise<{ status: number; body: string }> {
-  const text = await response.text();
-  const body = text
-    .replaceAll(id, 'ID')
-    .replaceAll(/[0-9a-f]{32}/g, 'HEX')
-    .replaceAll(/[0-9a-f]{12}\b/g, 'DIGEST')
-    .replaceAll(/"(created|created_at|completed_at)":\d+/g, '"$1":0');
-  return { status: response.status, body };
 }
 
 /** Everything of anna's that has an id. */
@@ -97,11 +68,6 @@ async function annas() {
   const items = [talk, asks, gated, free, unstored].flatMap(({ output }) => output);
   return { talk, asks, gated, free, unstored, items: [...items, ...inputs.data] };
 }
-
-let anna: Awaited<ReturnType<typeof annas>>;
-beforeAll(async () => {
-  anna = await annas();
-});
 
 describe.each(STRANGERS)('to %s, what anna made does not exist:', name => {
   /** Compares the answers about an id of anna's and one that nothing has. */
@@ -212,11 +178,11 @@ describe.each(STRANGERS)('to %s, what anna made does not exist:', name => {
   });
 
   it('as the summary of a compaction', async () => {
-    const input = [{ role: 'user', content: `Tell of a ${SECRET}.` }];
-    const compact = { model: 'talk', input };
+    const compact = { model: 'talk', input: [ASKED] };
     const made = (await (await request('anna', 'POST', '/v1/responses/compact', compact)).json()) as Resource;
     const item = made.output.find(({ type }) => type === 'compaction');
     expect(item).toBeDefined();
+    const sealed = (id: string) => String(item?.encrypted_content).replace(/[0-9a-f]{32}/, id.slice(4));
     for (const path of ['/v1/responses', '/v1/responses/input_tokens', '/v1/responses/compact'])
       for (const reference of [false, true]) {
         const body = (id: string) => ({
@@ -227,7 +193,7 @@ describe.each(STRANGERS)('to %s, what anna made does not exist:', name => {
               : {
                   ...item,
                   id,
-                  encrypted_content: absentIf(String(item?.encrypted_content), id !== item?.id),
+                  encrypted_content: sealed(id),
                 },
             { role: 'user', content: 'And?' },
           ],
@@ -238,7 +204,7 @@ describe.each(STRANGERS)('to %s, what anna made does not exist:', name => {
   });
 
   it('as the call of a chat', async () => {
-    const messages = [{ role: 'user', content: `Tell of a ${SECRET}.` }];
+    const messages = [ASKED];
     const tools = [{ type: 'function', function: { name: 'ask' } }];
     const chat = (who: Name, more: object[]) =>
       request(who, 'POST', '/v1/chat/completions', {
@@ -262,7 +228,7 @@ describe.each(STRANGERS)('to %s, what anna made does not exist:', name => {
   });
 
   it('as a conversation', async () => {
-    const items = [{ role: 'user', content: `Tell of a ${SECRET}.` }];
+    const items = [ASKED];
     const { id } = (await (await request('anna', 'POST', '/v1/conversations', { items })).json()) as Resource;
     const listed = await request('otto', 'GET', `/v1/conversations/${id}/items`);
     expect(listed.status).toBe(200);
@@ -304,7 +270,7 @@ describe.each(STRANGERS)('to %s, what anna made does not exist:', name => {
   });
 
   it('as the tool call of a message', async () => {
-    const messages = [{ role: 'user', content: `Tell of a ${SECRET}.` }];
+    const messages = [ASKED];
     const tools = [{ name: 'ask', input_schema: { type: 'object' } }];
     const send = (who: Name, more: object[]) =>
       request(who, 'POST', '/v1/messages', {
