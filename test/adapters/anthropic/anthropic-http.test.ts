@@ -23,7 +23,7 @@ async function sentBy(options: Partial<Parameters<typeof anthropic>[0]>) {
 }
 
 describe('a call over HTTP', () => {
-  test('goes to /v1/messages with the key and the version, and as no bearer', async () => {
+  test('goes to /v1/messages with the version and the key, which is not a bearer token', async () => {
     const { url, header } = await sentBy({ apiKey: 'test-key' });
     expect(url).toBe('https://api.anthropic.com/v1/messages');
     expect(header('x-api-key')).toBe('test-key');
@@ -42,7 +42,7 @@ describe('a call over HTTP', () => {
     expect(header('authorization')).toBeNull();
   });
 
-  test('has the given headers over its own', async () => {
+  test('prefers the configured headers to its own', async () => {
     const headers = {
       'anthropic-beta': 'mcp-client-2025-04-04',
       'Anthropic-Version': '2026-10-21',
@@ -54,7 +54,7 @@ describe('a call over HTTP', () => {
     expect(header('authorization')).toBe('Bearer x');
   });
 
-  test('that is long and not streamed is made, and nothing is printed', async () => {
+  test('that is long and not streamed is made, and prints nothing', async () => {
     const warn = vi.spyOn(console, 'warn').mockImplementation(() => undefined);
     const long = request('hi', { settings: { maxOutputTokens: 128_000, reasoningEffort: 'high' } });
     for (const model of ['claude-sonnet-4-5', 'claude-opus-4-6']) {
@@ -65,7 +65,7 @@ describe('a call over HTTP', () => {
     warn.mockRestore();
   });
 
-  test('without a key says which to set', async () => {
+  test('without a key names the variable to set', async () => {
     vi.stubEnv('ANTHROPIC_API_KEY', '');
     const error = await rejection(
       anthropic({ model: 'claude-sonnet-4-5' }).generate(request('hi'), calling()),
@@ -107,7 +107,7 @@ describe('a failure', () => {
     expect(sent).toHaveLength(1);
   });
 
-  test('of the rate says how long to wait', async () => {
+  test('of the rate limit gives the wait', async () => {
     const { adapter } = answering([failing(429, 'rate_limit_error', 'slow down', { 'retry-after': '13' })]);
     expect(await rejection(adapter.generate(request('hi'), calling()))).toMatchObject({
       code: 'rate-limit',
@@ -116,7 +116,7 @@ describe('a failure', () => {
     });
   });
 
-  test('in a 200 is one, and so is a body that is no message', async () => {
+  test('in a 200 is an error, and so is a body that is not a message', async () => {
     const overloaded = failing(200, 'overloaded_error', 'Overloaded');
     expect(await rejection(answering([overloaded]).adapter.generate(request('hi'), calling()))).toMatchObject(
       {
@@ -131,7 +131,7 @@ describe('a failure', () => {
     });
   });
 
-  test('of the network is found behind what the client makes of it', async () => {
+  test("of the network is found in the client's error", async () => {
     const fetch = async () => {
       throw Object.assign(new TypeError('fetch failed'), {
         cause: Object.assign(new Error('no'), { code: 'ECONNREFUSED' }),

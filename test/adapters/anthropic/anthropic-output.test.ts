@@ -39,7 +39,7 @@ describe('the schema of the answer', () => {
     expect(sent).not.toHaveProperty('tools');
   });
 
-  test('is a tool that must be called where there is no native format', async () => {
+  test('is a required tool if the model has no native format', async () => {
     expect(await bodyFor(asking(), OLDER)).toMatchObject({
       tools: [{ name: 'structured_output', input_schema: schema }],
       tool_choice: { type: 'tool', name: 'structured_output', disable_parallel_tool_use: true },
@@ -62,7 +62,7 @@ describe('the schema of the answer', () => {
     ['required', { reasoningEffort: 'low' }, { type: 'auto' }, ['lookup', 'structured_output']],
     ['none', { reasoningEffort: 'low' }, { type: 'none' }, ['lookup']],
   ] as const)(
-    'beside tools with choice %s and settings %j is asked for with %j',
+    'with tools, choice %s and settings %j is requested with %j',
     async (toolChoice, settings, choice, names) => {
       const sent = await bodyFor(asking({ tools, toolChoice, settings }), OLDER);
       expect(sent.tool_choice).toEqual(choice);
@@ -70,7 +70,7 @@ describe('the schema of the answer', () => {
     },
   );
 
-  test('is said in words where tools are off and none can be forced', async () => {
+  test('is described in words if tools are off and none can be forced', async () => {
     const sent = await bodyFor(
       asking({ tools, toolChoice: 'none', settings: { reasoningEffort: 'low' } }),
       OLDER,
@@ -78,7 +78,7 @@ describe('the schema of the answer', () => {
     expect(sent.system).toContain(JSON.stringify(schema));
   });
 
-  test('is a tool where it has no native form, under a name that no other tool has', async () => {
+  test('is a tool if it has no native form, under a name that no other tool has', async () => {
     const open = { type: 'object', additionalProperties: { type: 'string' } };
     const taken = [{ name: 'structured_output', description: '', inputSchema: { type: 'object' } }];
     const sent = await bodyFor(asking({ tools: taken, output: { name: 'x', schema: open } }), NATIVE);
@@ -90,7 +90,7 @@ describe('the schema of the answer', () => {
 });
 
 describe('the native form of a schema', () => {
-  test('closes objects and says in words what the API does not take', () => {
+  test('closes objects and describes unsupported keywords in words', () => {
     expect(
       nativeSchema({
         $schema: 'x',
@@ -147,7 +147,7 @@ describe('an answer that came as a call', () => {
     expect(turn.items.map(item => item.type)).toEqual(['reasoning', 'provider_item', 'message']);
   });
 
-  test('goes back as the call it was, answered, before what the user says next', async () => {
+  test('goes back as the call that it was, with a result, before the next user message', async () => {
     const content = [text('Here it is.'), ANSWER];
     const { items } = await turnFor(message(content, 'tool_use'), asking(), OLDER);
     const { messages } = await bodyFor(request([userMessage('hi'), ...items, userMessage('more')]), OLDER);
@@ -164,7 +164,7 @@ describe('an answer that came as a call', () => {
     ]);
   });
 
-  test('beside real calls is not used, and has a result when it goes back', async () => {
+  test('next to real calls is not used, and has a result when it goes back', async () => {
     const content = [toolUse('toolu_b', 'lookup'), ANSWER];
     const turn = await turnFor(message(content, 'tool_use'), asking({ tools }), OLDER);
     expect(turn).toMatchObject({ text: '', finishReason: 'tool_calls', toolCalls: [{ callId: 'toolu_b' }] });
@@ -180,7 +180,7 @@ describe('an answer that came as a call', () => {
     ]);
   });
 
-  test('is not shown before it is known to be one, and is the same streamed', async () => {
+  test('is not shown before it is known to be one, and is the same when streamed', async () => {
     const { turn, deltas } = await streamFor(
       [
         started(),
@@ -225,7 +225,7 @@ describe('an answer that came as a call', () => {
     });
   });
 
-  test('a tool of that name that was not made for the answer is an ordinary one', async () => {
+  test('is distinguished from an ordinary call of a tool with that name', async () => {
     const turn = await turnFor(message([ANSWER], 'tool_use'), request('hi'), OLDER);
     expect(turn).toMatchObject({
       text: '',

@@ -22,7 +22,7 @@ const FOUND = {
   content: [{ type: 'web_search_result', url: 'https://x.test', encrypted_content: 'enc==' }],
 };
 
-/** The messages of the request that follows a turn with these blocks, through JSON. */
+/** The messages of the request that follows a turn with these blocks, after a JSON round trip. */
 async function messagesAfter(content: JsonObject[], ...more: Item[]): Promise<JsonObject[]> {
   const { items } = await turnFor(message(content, 'tool_use'), request('hi'));
   return messagesOf([userMessage('hi'), ...items, ...more]);
@@ -45,7 +45,7 @@ const said = (value: string): Item => ({
   content: [{ type: 'text', text: value }],
 });
 
-describe('what the model said goes back', () => {
+describe('what the model wrote goes back', () => {
   test('byte for byte and in order, whatever its blocks are', async () => {
     const content: JsonObject[] = [
       THINKING,
@@ -107,7 +107,7 @@ describe('what the model said goes back', () => {
     ]);
   });
 
-  test('a server result whose call was dropped is dropped with it', async () => {
+  test('without a server result whose call was dropped', async () => {
     const { items } = await turnFor(message([SEARCH, FOUND, text('a')]), request('hi'));
     const messages = await messagesOf([userMessage('hi'), ...items.slice(1), userMessage('b')]);
     expect(messages[1]).toEqual({ role: 'assistant', content: [text('a')] });
@@ -124,7 +124,7 @@ describe('a paused turn', () => {
     ]);
   });
 
-  test('that goes on with a client tool is one message with it', async () => {
+  test('that continues with a client tool is one message with it', async () => {
     const paused = await turnFor(message([text('a'), SEARCH], 'pause_turn'), request('hi'));
     const transcript = [userMessage('hi'), ...paused.items];
     const next = await turnFor(message([FOUND, toolUse('t1', 'lookup')], 'tool_use'), request(transcript));
@@ -145,7 +145,7 @@ describe('results', () => {
   const uses = (message: JsonObject | undefined) =>
     objectsOf(message?.content).map(block => block.tool_use_id ?? block.text);
 
-  test('of one turn are in one message, before what the user says, in the order of the calls', async () => {
+  test('of one turn are in one message, before the next user message, in the order of the calls', async () => {
     const messages = await messagesOf([
       userMessage('hi'),
       call('a'),
@@ -158,7 +158,7 @@ describe('results', () => {
     expect(uses(messages[2])).toEqual(['a', 'b', 'and?']);
   });
 
-  test('each call has exactly one, and each result a call', async () => {
+  test('match calls one to one', async () => {
     const messages = await messagesOf([
       userMessage('hi'),
       call('a'),
@@ -172,7 +172,7 @@ describe('results', () => {
     ]);
   });
 
-  test('that come one after each call are messages of their own', async () => {
+  test('that come one after each call are separate messages', async () => {
     const messages = await messagesOf([
       userMessage('hi'),
       call('a'),
@@ -183,7 +183,7 @@ describe('results', () => {
     expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user', 'assistant', 'user']);
   });
 
-  test('say that they are errors, never with an empty text, and show what is to be shown', async () => {
+  test('are marked as errors, never have an empty text, and contain the display text', async () => {
     const messages = await messagesOf([
       userMessage('hi'),
       call('a'),
@@ -201,10 +201,10 @@ describe('results', () => {
   });
 });
 
-describe('what other providers made', () => {
+describe('items of other providers', () => {
   const foreign = { provider: 'openai-responses', data: { item: { encrypted_content: 'theirs' } } };
 
-  test('goes in its portable parts, and their reasoning not at all', async () => {
+  test('are sent in their portable form, without their reasoning', async () => {
     const messages = await messagesOf([
       userMessage('hi'),
       { type: 'reasoning', text: 'their thoughts', opaque: foreign },
@@ -220,7 +220,7 @@ describe('what other providers made', () => {
     expect(JSON.stringify(messages)).not.toContain('their');
   });
 
-  test('ids are made legal, the same in call and result, and different where they differed', async () => {
+  test('get valid ids, the same in call and result, and distinct where they were distinct', async () => {
     const messages = await messagesOf([
       userMessage('hi'),
       call('call:1'),
@@ -239,7 +239,7 @@ describe('what other providers made', () => {
     );
   });
 
-  test('a call id that comes twice is two, each with its own result', async () => {
+  test('with a repeated call id get two ids, each with its own result', async () => {
     const messages = await messagesOf([
       userMessage('hi'),
       call('a'),
@@ -251,7 +251,7 @@ describe('what other providers made', () => {
     expect(messages[4]?.content).toMatchObject([{ tool_use_id: 'a_', content: '2' }]);
   });
 
-  test('arguments that are no object, and names the API does not take, are made legal', async () => {
+  test('with arguments that are not an object, or with invalid names, are made valid', async () => {
     const messages = await messagesOf([
       userMessage('hi'),
       call('a', 'math.add', '{"x":'),
@@ -260,7 +260,7 @@ describe('what other providers made', () => {
     expect(messages[1]?.content).toEqual([toolUse('a', 'math_add', {})]);
   });
 
-  test('control items and empty messages stay here', async () => {
+  test('that are control items or empty messages are not sent', async () => {
     const messages = await messagesOf([
       userMessage('hi'),
       said(''),
@@ -273,7 +273,7 @@ describe('what other providers made', () => {
   });
 });
 
-describe('thinking that the provider does not take back', () => {
+describe('thinking that the provider rejects', () => {
   const refusal = (said: string) =>
     jsonReply({ type: 'error', error: { type: 'invalid_request_error', message: said } }, 400);
   const transcriptOf = async () => {
@@ -292,7 +292,7 @@ describe('thinking that the provider does not take back', () => {
     expect(sent.map(({ messages }) => JSON.stringify(messages).includes('sig+/=1'))).toEqual([true, false]);
   });
 
-  test('other refusals stand, and so does one of a request without thinking', async () => {
+  test('is the only reason for another request: other rejections are final', async () => {
     const other = answering([refusal('max_tokens: too many')]);
     expect(await rejection(other.adapter.generate(request(await transcriptOf()), calling()))).toMatchObject({
       code: 'invalid-request',

@@ -18,7 +18,7 @@ const body = (more: Partial<ModelRequest>, model = 'claude-sonnet-4-5') =>
   bodyFor(request('hi', more), { model });
 
 describe('a request', () => {
-  test('has the model, its longest answer and the messages, and nothing that was not asked for', async () => {
+  test('has the model, its maximum output and the messages, and nothing that was not requested', async () => {
     expect(await bodyFor(request('hi'))).toEqual({
       model: 'claude-sonnet-4-5',
       max_tokens: 64_000,
@@ -35,12 +35,12 @@ describe('a request', () => {
     ['claude-3-5-haiku-20241022', 8_192],
     ['claude-3-haiku-20240307', 4_096],
     ['some-other-model', 8_192],
-  ])('to %s may be answered by %d tokens', async (model, max_tokens) => {
+  ])('to %s may be answered with %d tokens', async (model, max_tokens) => {
     expect(await body({}, model)).toMatchObject({ max_tokens });
     expect(await body({ settings: { maxOutputTokens: 77 } }, model)).toMatchObject({ max_tokens: 77 });
   });
 
-  test('has the instructions and what the transcript begins with as its system prompt', async () => {
+  test('has the instructions and the leading system messages of the transcript as its system prompt', async () => {
     const transcript = [
       instructed('system', 'Be brief.'),
       instructed('developer', 'Be kind.'),
@@ -52,7 +52,7 @@ describe('a request', () => {
     });
   });
 
-  test('has instructions from the middle of the transcript in their place, marked as such', async () => {
+  test('has later instructions of the transcript in place, marked as instructions', async () => {
     const transcript = [userMessage('hi'), instructed('developer', 'Now answer.')];
     expect((await bodyFor(request(transcript))).messages).toEqual([
       {
@@ -65,7 +65,7 @@ describe('a request', () => {
     ]);
   });
 
-  test('has the options of adapter and request laid over it', async () => {
+  test('is overridden by the options of adapter and request', async () => {
     const sent = await bodyFor(
       request('hi', {
         tools,
@@ -88,11 +88,11 @@ describe('the choice of tools', () => {
     ['required' as const, { type: 'any' }],
     ['none' as const, { type: 'none' }],
     [{ name: 'lookup' }, { type: 'tool', name: 'lookup' }],
-  ])('%j goes as %j, and the tools stay', async (toolChoice, tool_choice) => {
+  ])('%j is sent as %j, and the tools stay', async (toolChoice, tool_choice) => {
     expect(await body({ tools, toolChoice })).toMatchObject({ tool_choice, tools: [{ name: 'lookup' }] });
   });
 
-  test('says when calls must come one by one, except where there are none', async () => {
+  test('disables parallel calls if requested, except without tools', async () => {
     const settings = { parallelToolCalls: false };
     const choice = async (toolChoice: ModelRequest['toolChoice']) =>
       (await body({ tools, toolChoice, settings })).tool_choice;
@@ -101,7 +101,7 @@ describe('the choice of tools', () => {
     expect(await choice('none')).toEqual({ type: 'none' });
   });
 
-  test('is never forced while the model thinks, whether asked to or by itself', async () => {
+  test('is never forced while the model thinks, by request or by default', async () => {
     const settings = { reasoningEffort: 'low' };
     expect(await body({ tools, toolChoice: 'required', settings })).toMatchObject({
       tool_choice: { type: 'auto' },
@@ -120,7 +120,7 @@ describe('the choice of tools', () => {
     );
   });
 
-  test('tools that were called before are declared and off when there are none any more', async () => {
+  test('is none for tools that were called before and are no longer offered, which are still declared', async () => {
     const transcript: Item[] = [
       userMessage('hi'),
       { type: 'tool_call', callId: 'a', name: 'lookup', arguments: '{}' },
@@ -132,7 +132,7 @@ describe('the choice of tools', () => {
     });
   });
 
-  test('strict tools are strict where the model and the schema allow it', async () => {
+  test('leaves strict tools strict if the model and the schema allow it', async () => {
     const strict = [{ ...TOOL, strict: true }];
     const [closed] = (await body({ tools: strict })).tools as JsonObject[];
     expect(closed).toMatchObject({
@@ -154,7 +154,7 @@ describe('thinking and sampling', () => {
     return { thinking, output_config };
   };
 
-  test('models with a budget get one below the most they may write', async () => {
+  test('models with a budget get one below their maximum output', async () => {
     expect(await asked('high', 'claude-sonnet-4-5')).toEqual({
       thinking: { type: 'enabled', budget_tokens: 20_000 },
     });
@@ -167,7 +167,7 @@ describe('thinking and sampling', () => {
     expect(await asked('high', 'claude-sonnet-4-5', { maxOutputTokens: 1_000 })).toEqual({});
   });
 
-  test('newer models think as they see fit, with an effort they know', async () => {
+  test('newer models think adaptively, with a supported effort', async () => {
     const adaptive = (effort: string) => ({ thinking: { type: 'adaptive' }, output_config: { effort } });
     expect(await asked('minimal', 'claude-opus-4-6')).toEqual(adaptive('low'));
     expect(await asked('xhigh', 'claude-opus-4-6')).toEqual(adaptive('high'));
@@ -183,7 +183,7 @@ describe('thinking and sampling', () => {
     ['claude-sonnet-5-5', { thinking: { type: 'between_tools' } }],
     ['claude-opus-5-5', { output_config: { effort: 'low' } }],
     ['claude-fable-5', { output_config: { effort: 'low' } }],
-  ])('no effort is said to %s in the way it takes', async (model, expected) => {
+  ])('no effort is sent to %s in its own form', async (model, expected) => {
     expect(await asked('none', model)).toEqual(expected);
   });
 
@@ -191,7 +191,7 @@ describe('thinking and sampling', () => {
     expect(await asked('high', 'claude-3-5-haiku-latest')).toEqual({});
   });
 
-  test('the most tokens grow with a budget from the options, which stays below', async () => {
+  test('max_tokens grows with a budget from the options, which stays below it', async () => {
     const providerOptions = { thinking: { type: 'enabled', budget_tokens: 40_000 } };
     expect(await body({ providerOptions }, 'claude-sonnet-4-0')).toMatchObject({ max_tokens: 72_000 });
   });
@@ -203,7 +203,7 @@ describe('thinking and sampling', () => {
     ['claude-sonnet-4-5', { temperature: 0.5, topP: 0.5, reasoningEffort: 'low' }, {}],
     ['claude-sonnet-4-5', { topP: 0.97, reasoningEffort: 'low' }, { top_p: 0.97 }],
     ['claude-opus-4-7', { temperature: 0.5, topP: 0.5 }, {}],
-  ])('%s takes of %j only %j', async (model, settings, expected) => {
+  ])('%s supports of %j only %j', async (model, settings, expected) => {
     const sent = await body({ settings }, model);
     const { temperature, top_p } = sent;
     expect({ temperature, top_p }).toEqual({ temperature: undefined, top_p: undefined, ...expected });
@@ -216,7 +216,7 @@ describe('files', () => {
     return (messages as { content: JsonObject[] }[])[0]?.content;
   };
 
-  test('images go as their bytes or their address', async () => {
+  test('images are sent as their bytes or their URL', async () => {
     expect(await blocksOf({ type: 'image', url: 'data:image/png;base64,AAAA' })).toEqual([
       { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AAAA' } },
     ]);
@@ -225,7 +225,7 @@ describe('files', () => {
     ]);
   });
 
-  test('PDFs are documents, texts are their text, images are images', async () => {
+  test('PDFs are documents, texts are text, images are images', async () => {
     expect(await blocksOf({ type: 'file', url: 'data:application/pdf;base64,JVBE', name: 'a.pdf' })).toEqual([
       {
         type: 'document',
@@ -247,7 +247,7 @@ describe('files', () => {
   });
 });
 
-test('the adapter says what it can do, by its model or by its option', () => {
+test('the adapter declares its capabilities, by its model or by its option', () => {
   const output = (model: string, nativeOutput?: boolean) =>
     anthropic({ model, ...(nativeOutput === undefined ? {} : { nativeOutput }) }).capabilities
       .structuredOutput;

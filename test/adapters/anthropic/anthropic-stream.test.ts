@@ -19,7 +19,7 @@ const stream = (...events: JsonObject[]) => streamFor(events, request('hi'));
 const generate = (body: JsonObject) => turnFor(body, request('hi'));
 
 describe('a streamed message', () => {
-  test('blocks that are interleaved are kept apart by their index', async () => {
+  test('interleaved blocks are kept separate by their index', async () => {
     const { turn, deltas } = await stream(
       started(),
       begun(0, toolUse('t1', 'one')),
@@ -44,7 +44,7 @@ describe('a streamed message', () => {
     ]);
   });
 
-  test('gives the turn, and the items, of the same message whole', async () => {
+  test('gives the turn and the items of the same message sent whole', async () => {
     const content: JsonObject[] = [
       { type: 'thinking', thinking: 'Hm. So.', signature: 'sig' },
       { type: 'redacted_thinking', data: 'red' },
@@ -93,7 +93,7 @@ describe('a streamed message', () => {
     });
   });
 
-  test('a block may begin with its text or its input', async () => {
+  test('a block may start with its text or its input', async () => {
     const { turn, deltas } = await stream(
       started(),
       begun(0, text('Hel')),
@@ -138,7 +138,7 @@ describe('a streamed message', () => {
     expect(turn.toolCalls[0]).not.toHaveProperty('input');
   });
 
-  test('calls that stand in the message when it starts come first, once', async () => {
+  test('calls that are in the message when it starts come first, once', async () => {
     const start = { ...started(), message: message([toolUse('t0', 'zero', { z: 0 })], null) };
     const { turn, deltas } = await stream(
       start,
@@ -154,7 +154,7 @@ describe('a streamed message', () => {
     expect(deltas.filter(({ type }) => type === 'call_started')).toHaveLength(2);
   });
 
-  test('blocks that all have the same index follow each other', async () => {
+  test('blocks that all have the same index are sequential', async () => {
     const { turn } = await stream(
       started(),
       begun(0, text('')),
@@ -168,7 +168,7 @@ describe('a streamed message', () => {
     expect(turn).toMatchObject({ text: 'a', toolCalls: [{ input: { x: 1 } }] });
   });
 
-  test('text that was never announced is text, and a delta of an unknown type is kept', async () => {
+  test('text without a block start is text, and a delta of an unknown type is kept', async () => {
     const { turn } = await stream(
       started(),
       delta(0, { type: 'text_delta', text: 'hi' }),
@@ -198,7 +198,7 @@ describe('a message that is started twice', () => {
     expect(turn).toMatchObject({ text: 'hi!', items: [{ type: 'message' }] });
   });
 
-  test('with another id is two streams spliced together, and no call comes of it', async () => {
+  test('with another id is two streams spliced together, and gives no call', async () => {
     const error = await rejection(
       stream(
         started('msg_1'),
@@ -234,7 +234,7 @@ describe('the end', () => {
     expect(await generate(message(content))).toMatchObject({ finishReason: 'stop', toolCalls: [] });
   });
 
-  test('calls win over end_turn, and a refusal without content is one', async () => {
+  test('calls take precedence over end_turn, and a refusal without content is one', async () => {
     expect(await generate(message([toolUse('t1', 'one')], 'end_turn'))).toMatchObject({
       finishReason: 'tool_calls',
     });
@@ -249,7 +249,7 @@ describe('the end', () => {
     ['in the middle of its arguments', [json(0, '{"to": "Al')]],
     ['before its arguments', [json(0, '')]],
   ])(
-    'a call that is cut off %s is a turn that was too long, and nothing that can be run',
+    'a call that is cut off %s gives a turn that was too long, and no call that can be run',
     async (_, pieces) => {
       const { turn } = await stream(
         started(),
@@ -273,7 +273,7 @@ describe('the end', () => {
     expect(String(error)).toContain('truncated stream');
   });
 
-  test('an error as the first event, and in the middle, is thrown as what it is', async () => {
+  test('an error as the first event or in the middle is thrown with its own code', async () => {
     const overloaded = { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } };
     expect(await rejection(stream(overloaded))).toMatchObject({
       code: 'overloaded',
@@ -289,7 +289,7 @@ describe('the end', () => {
 });
 
 describe('usage', () => {
-  test('the input is everything, cached or not', async () => {
+  test('the input includes cached tokens', async () => {
     const usage = {
       input_tokens: 3,
       cache_creation_input_tokens: 40,
@@ -306,7 +306,7 @@ describe('usage', () => {
     });
   });
 
-  test('what message_delta says goes before message_start, and null says nothing', async () => {
+  test('counts of message_delta override those of message_start, and null is ignored', async () => {
     const { turn } = await stream(
       started('msg_1', { input_tokens: 43, cache_read_input_tokens: 5, output_tokens: 1 }),
       begun(0, text('a')),
@@ -315,7 +315,7 @@ describe('usage', () => {
     expect(turn.usage).toMatchObject({ inputTokens: 66, outputTokens: 2, cachedInputTokens: 5 });
   });
 
-  test('none is null', async () => {
+  test('missing counts are null', async () => {
     expect((await generate(message([text('a')], 'end_turn', { usage: {} }))).usage).toBeNull();
   });
 });

@@ -11,7 +11,7 @@ import {
   text,
 } from '../../support/adapters/wire/gemini-stream.ts';
 
-describe('how a turn ends', () => {
+describe('the end of a turn', () => {
   test.each([
     ['STOP', 'stop'],
     ['MAX_TOKENS', 'length'],
@@ -32,7 +32,7 @@ describe('how a turn ends', () => {
     expect((await stream(response)).turn.finishReason).toBe(expected);
   });
 
-  test('a call does not change what is no stop', async () => {
+  test('a call does not change a finish reason other than stop', async () => {
     expect((await stream(says([call('a')], 'MAX_TOKENS'))).turn.finishReason).toBe('length');
   });
 
@@ -44,7 +44,7 @@ describe('how a turn ends', () => {
     expect((await stream(blocked)).turn).toEqual(turn);
   });
 
-  test('what comes behind the finish reason still counts', async () => {
+  test('content after the finish reason still counts', async () => {
     const { turn } = await stream(says([text('hi')], 'STOP'), {
       usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 1 },
       modelVersion: 'gemini-3-flash-001',
@@ -56,7 +56,7 @@ describe('how a turn ends', () => {
     });
   });
 
-  test('a stream that just stops is truncated, also with a call in it', async () => {
+  test('a stream that just stops is truncated, even after a call', async () => {
     for (const all of [[], [says([text('hi')])], [says([call('a')]), { usageMetadata: {} }]]) {
       const error = await rejection(stream(...all));
       expect(error).toMatchObject({ code: 'malformed-stream', retryable: true });
@@ -79,7 +79,7 @@ describe('how a turn ends', () => {
     expect(error).toMatchObject({ code: 'overloaded', status: 503, retryable: true });
   });
 
-  test('an event that is no object is malformed', async () => {
+  test('an event that is not an object is malformed', async () => {
     const error = await rejection(collect(answering('data: <html>\n\n').stream(request('hi'), calling())));
     expect(error).toMatchObject({ code: 'malformed-stream' });
     expect(String(error)).toContain('<html>');
@@ -87,7 +87,7 @@ describe('how a turn ends', () => {
 });
 
 describe('usage', () => {
-  test('prompt and output have what is counted apart', async () => {
+  test('prompt and output include the separately counted tokens', async () => {
     const usageMetadata = {
       promptTokenCount: 10,
       toolUsePromptTokenCount: 5,
@@ -106,7 +106,7 @@ describe('usage', () => {
     });
   });
 
-  test('the last counts count, and a response without counts takes none away', async () => {
+  test('the last counts apply, and a response without counts removes none', async () => {
     const { turn } = await stream(
       says([text('a')], undefined, { usageMetadata: { trafficType: 'ON_DEMAND' } }),
       says([text('b')], undefined, { usageMetadata: { promptTokenCount: 15, totalTokenCount: 15 } }),
@@ -116,7 +116,7 @@ describe('usage', () => {
     expect(turn.usage).toMatchObject({ inputTokens: 13, outputTokens: 8, reasoningTokens: null });
   });
 
-  test('that is not there is not said', async () => {
+  test('that is missing is unknown', async () => {
     expect((await generate(says([text('hi')], 'STOP'))).usage).toBeNull();
   });
 });

@@ -8,7 +8,7 @@ const HI = { candidates: [{ content: { parts: [{ text: 'hi' }] }, finishReason: 
 
 type Seen = { url: string; headers: Headers };
 
-/** An adapter that answers every call alike, and what it has sent. */
+/** An adapter that gets the same response to every call, and the requests that it has sent. */
 function recording(
   options: Partial<GeminiOptions> = {},
   answer: () => Response = () => Response.json(HI),
@@ -27,10 +27,10 @@ async function urlOf(options: Partial<GeminiOptions>): Promise<string | undefine
   return seen[0]?.url;
 }
 
-describe('where a call goes', () => {
+describe('the address of a call', () => {
   afterEach(() => vi.unstubAllEnvs());
 
-  test('the key is in a header, never in the URL', async () => {
+  test('does not contain the key, which is sent in a header', async () => {
     const { adapter, seen } = recording({ headers: { 'x-mine': '1' } });
     await adapter.generate(request('hi'), calling());
     await collect(adapter.stream(request('hi'), calling()));
@@ -53,7 +53,7 @@ describe('where a call goes', () => {
       'https://host/v1beta1/projects/p/locations/l/publishers/google',
       'https://host/v1beta1/projects/p/locations/l/publishers/google/models/m',
     ],
-  ])('the base URL %s leads to %s', async (baseURL, expected) => {
+  ])('for the base URL %s is %s', async (baseURL, expected) => {
     expect(await urlOf({ baseURL, model: 'm' })).toBe(`${expected}:generateContent`);
   });
 
@@ -61,13 +61,13 @@ describe('where a call goes', () => {
     ['models/m', 'models/m'],
     ['tunedModels/mine', 'tunedModels/mine'],
     ['a b?c', 'models/a%20b%3Fc'],
-  ])('the model %s is at %s', async (model, expected) => {
+  ])('for the model %s contains %s', async (model, expected) => {
     expect(await urlOf({ baseURL: 'http://host', model })).toBe(
       `http://host/v1beta/${expected}:generateContent`,
     );
   });
 
-  test('key and URL come from the environment', async () => {
+  test('and its key come from the environment', async () => {
     vi.stubEnv('GEMINI_API_KEY', '');
     vi.stubEnv('GOOGLE_API_KEY', '');
     vi.stubEnv('GOOGLE_GENERATIVE_AI_API_KEY', 'third');
@@ -95,7 +95,7 @@ describe('a failure', () => {
   const failing = (status: number, body: unknown) =>
     recording({}, () => Response.json(body, { status })).adapter.generate(request('hi'), calling());
 
-  test('with a bad key is about the key, although its status is 400', async () => {
+  test('with a bad key is an authentication error, although its status is 400', async () => {
     const error = await rejection(
       failing(400, {
         error: {
@@ -110,7 +110,7 @@ describe('a failure', () => {
     expect(`${error} ${JSON.stringify(error)}`).not.toContain('a-secret-key');
   });
 
-  test('says in its body alone how long to wait, also when it is in a list', async () => {
+  test('names the retry delay in its body alone, also in a list', async () => {
     const body = {
       error: {
         code: 429,

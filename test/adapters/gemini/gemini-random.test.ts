@@ -39,7 +39,7 @@ const said: fc.Arbitrary<Said & { thoughtSignature: string | undefined }> = fc.o
   fc.record({ type: fc.constant('call' as const), args, cut: fc.boolean(), thoughtSignature: signature }),
 );
 
-/** The part as a whole response has it. */
+/** The part as it appears in a whole response. */
 function wholeParts(one: Said & { thoughtSignature: string | undefined }): JsonObject[] {
   const more: JsonObject = one.thoughtSignature ? { thoughtSignature: one.thoughtSignature } : {};
   if (one.type === 'call') return [{ functionCall: { name: 'tool', args: one.args }, ...more }];
@@ -50,7 +50,7 @@ function wholeParts(one: Said & { thoughtSignature: string | undefined }): JsonO
   ];
 }
 
-/** The same as the parts of a stream: texts in pieces, and arguments too where they are cut. */
+/** The same parts in a stream: texts in pieces, and arguments too if they are split. */
 function streamedParts(one: Said & { thoughtSignature: string | undefined }): JsonObject[] {
   const more: JsonObject = one.thoughtSignature ? { thoughtSignature: one.thoughtSignature } : {};
   if (one.type !== 'call') {

@@ -19,7 +19,7 @@ import {
 const mine = (data: JsonValue) => ({ opaque: { provider: 'gemini', data } });
 const foreign = { opaque: { provider: 'anthropic', data: { thoughtSignature: 'bad', hasId: true } } };
 
-/** What comes back of a turn the provider answered with, its items stored as JSON, with a result of each call. */
+/** The messages sent for a turn of the provider whose items were stored as JSON, with a result for each call. */
 async function replayed(parts: JsonObject[], name = 'gemini-3-flash'): Promise<JsonValue | undefined> {
   const response = { candidates: [{ content: { role: 'model', parts }, finishReason: 'STOP' }] };
   const fetch = async () => Response.json(response);
@@ -31,7 +31,7 @@ async function replayed(parts: JsonObject[], name = 'gemini-3-flash'): Promise<J
 }
 
 describe('a turn that goes back', () => {
-  test('has its parts as they came: signatures, order and cuts', async () => {
+  test('has its original parts: signatures, order and boundaries', async () => {
     const parts = [
       { text: 'Let me ', thoughtSignature: 'czE=' },
       { text: 'see.' },
@@ -49,7 +49,7 @@ describe('a turn that goes back', () => {
     ]);
   });
 
-  test('has a picture with its signature', async () => {
+  test('has an image with its signature', async () => {
     const parts = [
       { text: 'Look:' },
       { inlineData: { mimeType: 'image/png', data: 'aGk=' }, thoughtSignature: 'cw==' },
@@ -57,7 +57,7 @@ describe('a turn that goes back', () => {
     expect(await replayed(parts)).toEqual([user({ text: 'hi' }), model(...parts), user({ text: 'on' })]);
   });
 
-  test('echoes the ids the provider gave, and none of ours', async () => {
+  test('repeats the ids that the provider assigned, and none of ours', async () => {
     const given = { functionCall: { name: 'weather', args: {}, id: 'their' }, thoughtSignature: 'cw==' };
     const ours = { functionCall: { name: 'weather', args: {} } };
     expect(await replayed([given, ours])).toEqual([
@@ -68,7 +68,7 @@ describe('a turn that goes back', () => {
     ]);
   });
 
-  test('echoes an id as the run renamed it, in call and response alike', () => {
+  test('repeats an id as renamed by the run, in call and response alike', () => {
     const renamed = call('their_2', mine({ hasId: true, thoughtSignature: 'cw==' }));
     expect(contents([userMessage('hi'), renamed, result('their_2', 'sunny')])).toEqual([
       user({ text: 'hi' }),
@@ -80,7 +80,7 @@ describe('a turn that goes back', () => {
     ]);
   });
 
-  test('has thoughts only signed, and never as text', async () => {
+  test('has thoughts only with a signature, and never as text', async () => {
     const signed = { text: 'hm', thought: true, thoughtSignature: 'cw==' };
     expect(await replayed([{ text: 'aha', thought: true }, { text: 'Yes.' }])).toEqual([
       user({ text: 'hi' }),
@@ -94,7 +94,7 @@ describe('a turn that goes back', () => {
     ]);
   });
 
-  test('leaves out what the search found', () => {
+  test('leaves out search results', () => {
     const found: Item = { type: 'provider_item', kind: 'groundingMetadata', ...mine({ queries: [] }) };
     expect(contents([userMessage('hi'), answer('Sunny.'), found])).toEqual([
       user({ text: 'hi' }),
@@ -102,7 +102,7 @@ describe('a turn that goes back', () => {
     ]);
   });
 
-  test('is a text without a signature once somebody has edited it', () => {
+  test('has text without a signature once the text was edited', () => {
     const edited = answer('Sunny!', mine({ spans: [{ length: 3, thoughtSignature: 'cw==' }] }));
     expect(contents([userMessage('hi'), edited])).toEqual([user({ text: 'hi' }), model({ text: 'Sunny!' })]);
   });
@@ -120,7 +120,7 @@ describe('a turn of another provider', () => {
   const responses = user(responded({ result: 'sunny' }), responded({ result: 'rainy' }));
 
   test.each(['gemini-2.5-pro', 'gemini-3-pro-preview', 'gemini-flash-latest'])(
-    'loses its opaque data, and its first call is marked as not signed (%s)',
+    'loses its opaque data, and its first call is marked as unsigned (%s)',
     name => {
       expect(contents([userMessage('hi'), ...turn], name)).toEqual([
         user({ text: 'hi' }),
@@ -135,7 +135,7 @@ describe('a turn of another provider', () => {
   );
 
   test.each(['gemini-2.0-flash', 'gemini-1.5-pro', 'tunedModels/mine', 'gemma-3-27b-it', 'gemini-exp-1206'])(
-    'has no mark where calls are not signed (%s)',
+    'has no mark if calls are not signed (%s)',
     name => {
       expect(contents([userMessage('hi'), ...turn], name)).toEqual([
         user({ text: 'hi' }),
@@ -145,13 +145,13 @@ describe('a turn of another provider', () => {
     },
   );
 
-  test('a call an older Gemini made unsigned is marked for Gemini 3 only', () => {
+  test('with an unsigned call of an older Gemini is marked for Gemini 3 only', () => {
     const own = [userMessage('hi'), call('a', mine({ hasId: true })), result('a', 'sunny')];
     expect(JSON.stringify(contents(own, 'gemini-2.5-flash'))).not.toContain('thoughtSignature');
     expect(JSON.stringify(contents(own, 'gemini-3.1-pro-preview'))).toContain('skip_thought');
   });
 
-  test('arguments that are no object are sent as none', () => {
+  test('with arguments that are not an object is sent with empty arguments', () => {
     const broken = [call('a', { arguments: '{"city":' }), call('b', { arguments: '[]' })];
     expect(contents([userMessage('hi'), ...broken], 'gemini-2.0-flash')).toMatchObject([
       {},
@@ -160,7 +160,7 @@ describe('a turn of another provider', () => {
     ]);
   });
 
-  test('its pictures stay out, and so does an answer that says nothing', () => {
+  test('loses its images, and its empty messages', () => {
     const picture: Item = {
       type: 'message',
       role: 'assistant',

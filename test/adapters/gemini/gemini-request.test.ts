@@ -33,7 +33,7 @@ const system = (text: string): Item => ({
 });
 
 describe('the responses to calls', () => {
-  test('stand in call order right behind the calls, wherever the results stand', () => {
+  test('are in call order directly after the calls, wherever the results are', () => {
     const calls = [call('a', { name: 'one' }), call('b', { name: 'two' })];
     const transcript = [userMessage('hi'), ...calls, userMessage('wait'), result('b', 'B'), result('a', 'A')];
     expect(contents(transcript, 'gemini-2.0-flash')).toEqual([
@@ -44,7 +44,7 @@ describe('the responses to calls', () => {
     ]);
   });
 
-  test('are objects: the result, what is shown of it, or the error', () => {
+  test('are objects: the result, its display text, or the error', () => {
     const transcript: Item[] = [
       userMessage('hi'),
       ...['a', 'b', 'c', 'd'].map(id => call(id)),
@@ -65,7 +65,7 @@ describe('the responses to calls', () => {
     ]);
   });
 
-  test('are one for each call: a missing one is made up, one without its call left out', () => {
+  test('are exactly one per call: a missing one is added, one without a call is left out', () => {
     const transcript = [userMessage('hi'), answer('Well'), result('gone', 'x'), call('a'), userMessage('on')];
     expect(contents(transcript, 'gemini-2.0-flash')).toEqual([
       user({ text: 'hi' }),
@@ -75,7 +75,7 @@ describe('the responses to calls', () => {
     ]);
   });
 
-  test('divide the steps, each with its own first call', () => {
+  test('separate the steps, each with its own first call', () => {
     const transcript = [userMessage('hi'), call('a'), result('a', 'A'), call('b'), result('b', 'B')];
     const mark = { thoughtSignature: 'skip_thought_signature_validator' };
     expect(contents(transcript, 'gemini-3-flash')).toEqual([
@@ -89,7 +89,7 @@ describe('the responses to calls', () => {
 });
 
 describe('contents', () => {
-  test('of one role are joined, their parts untouched', () => {
+  test('of one role are merged, with unchanged parts', () => {
     const transcript = [userMessage('a'), userMessage('b'), answer('c'), answer('d'), userMessage('e')];
     expect(contents(transcript)).toEqual([
       user({ text: 'a' }, { text: 'b' }),
@@ -98,12 +98,12 @@ describe('contents', () => {
     ]);
   });
 
-  test('begin with the user, also where nobody has said anything', () => {
+  test('start with the user, even if there is no user message', () => {
     expect(contents([])).toEqual([user({ text: '' })]);
     expect(contents([answer('Hello!')])).toEqual([user({ text: '' }), model({ text: 'Hello!' })]);
   });
 
-  test('have system messages as words of the user; those at the beginning are instructions', () => {
+  test('have system messages as user text; those at the start are instructions', () => {
     const transcript = [system('Be kind.'), userMessage('hi'), answer('hello'), system('It is late.')];
     const made = body(request(transcript, { instructions: 'Be brief.' }));
     expect(made.systemInstruction).toEqual({ parts: [{ text: 'Be brief.\n\nBe kind.' }] });
@@ -127,7 +127,7 @@ describe('contents', () => {
     });
   });
 
-  test('have pictures and files inline or by reference', () => {
+  test('have images and files inline or by reference', () => {
     const message: Item = {
       type: 'message',
       role: 'user',
@@ -154,7 +154,7 @@ describe('contents', () => {
 });
 
 describe('tools and settings', () => {
-  test('tools are described by whole JSON Schemas', () => {
+  test('tools are described by complete JSON Schemas', () => {
     expect(body(request('hi', { tools: [tool] })).tools).toEqual([
       {
         functionDeclarations: [
@@ -183,11 +183,11 @@ describe('tools and settings', () => {
     expect(made.tools).toHaveLength(1);
   });
 
-  test('without tools there is no choice', () => {
+  test('without tools there is no tool choice', () => {
     expect(body(request('hi', { toolChoice: 'none' }))).toEqual({ contents: [user({ text: 'hi' })] });
   });
 
-  test('settings and provider options go into the body, the request before the adapter', () => {
+  test("settings and provider options go into the body, and the request's override the adapter's", () => {
     const settings = { temperature: 0, topP: 0.5, maxOutputTokens: 9, parallelToolCalls: false };
     const providerOptions = { generationConfig: { seed: 1 }, tools: [{ googleSearch: {} }] };
     const asked = request('hi', { settings, tools: [tool], providerOptions });
@@ -221,7 +221,7 @@ describe('tools and settings', () => {
 describe('an output schema', () => {
   const json = { responseMimeType: 'application/json', responseJsonSchema: output.schema };
 
-  test('is enforced by the provider, beside tools from Gemini 3 on', () => {
+  test('is enforced by the provider; with tools only from Gemini 3 on', () => {
     expect(body(request('hi', { output })).generationConfig).toEqual(json);
     expect(body(request('hi', { output, tools: [tool] }), 'gemini-3-flash').generationConfig).toEqual(json);
   });
@@ -230,7 +230,7 @@ describe('an output schema', () => {
     ['its own', { tools: [tool] }],
     ['the provider’s', { providerOptions: { tools: [{ googleSearch: {} }] } }],
     ['its own, off', { tools: [tool], toolChoice: 'none' as const }],
-  ])('is asked for in words before Gemini 3 where there are tools (%s)', (_, more) => {
+  ])('is described in words before Gemini 3 if there are tools (%s)', (_, more) => {
     const made = body(request('hi', { instructions: 'Be brief.', output, ...more }), 'gemini-2.5-flash');
     expect(made.generationConfig).toBeUndefined();
     expect(JSON.stringify(made.systemInstruction)).toMatch(/Be brief\..*JSON Schema.*city/);

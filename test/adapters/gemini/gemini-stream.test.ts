@@ -13,7 +13,7 @@ const piece = (...partialArgs: JsonObject[]): JsonObject => ({
 const mine = (data: JsonObject) => ({ opaque: { provider: 'gemini', data } });
 
 describe('the parts of a turn', () => {
-  test('calls without an id get one each, the same when the same is asked again', async () => {
+  test('calls without an id get one each, the same for a repeated request', async () => {
     const parts = [call('topic'), call('topic'), call('topic')];
     const { turn } = await stream(says(parts, 'STOP'));
     const again = await generate(says(parts, 'STOP'));
@@ -26,12 +26,12 @@ describe('the parts of a turn', () => {
     );
   });
 
-  test('an id of the provider is taken, and remembered to be its own', async () => {
+  test('an id of the provider is kept and remembered as its own', async () => {
     const { turn } = await stream(says([{ functionCall: { name: 'a', args: {}, id: '96c1su3s' } }], 'STOP'));
     expect(turn.items).toMatchObject([{ type: 'tool_call', callId: '96c1su3s', ...mine({ hasId: true }) }]);
   });
 
-  test('an id the transcript has already is replaced', async () => {
+  test('an id that the transcript already has is replaced', async () => {
     const asked = request([
       { type: 'tool_call', callId: 'x', name: 'a', arguments: '{}' },
       { type: 'tool_result', callId: 'x', output: 1, isError: false },
@@ -41,7 +41,7 @@ describe('the parts of a turn', () => {
     expect(turn.toolCalls[0]?.callId).not.toBe('x');
   });
 
-  test('of parallel calls only the first carries a signature', async () => {
+  test('only the first of parallel calls carries a signature', async () => {
     const { turn } = await stream(
       says([call('a', { x: 0 }, { thoughtSignature: 'c2ln' }), call('b')]),
       says([text('')], 'STOP'),
@@ -89,14 +89,14 @@ describe('the parts of a turn', () => {
     ]);
   });
 
-  test('a signature on an empty text behind a call is kept as it came', async () => {
+  test('a signature on an empty text after a call is kept unchanged', async () => {
     const signature = text('', { thoughtSignature: 'c2ln' });
     const { turn } = await stream(says([call('a')]), says([signature], 'STOP'));
     expect(turn.items[1]).toEqual({ type: 'provider_item', kind: 'text', ...mine({ part: signature }) });
     expect(turn.text).toBe('');
   });
 
-  test('code the provider ran is kept whole, in its place, and makes no call', async () => {
+  test('code that the provider ran is kept whole and in place, and is no call', async () => {
     const code = {
       executableCode: { language: 'PYTHON', code: '1+1', id: 'e' },
       thoughtSignature: 'c2ln',
@@ -116,7 +116,7 @@ describe('the parts of a turn', () => {
     ]);
   });
 
-  test('a picture is a part of the answer', async () => {
+  test('an image is a part of the answer', async () => {
     const image = { inlineData: { mimeType: 'image/png', data: 'aGk=' }, thoughtSignature: 'c2ln' };
     const { turn } = await stream(says([text('Look:'), image], 'STOP'));
     expect(turn.items[1]).toEqual({
@@ -127,7 +127,7 @@ describe('the parts of a turn', () => {
     });
   });
 
-  test('what the search found is put together and kept behind the answer', async () => {
+  test('search results are merged and kept after the answer', async () => {
     const { turn } = await stream(
       { candidates: [{ content: { parts: [text('Sunny')] }, groundingMetadata: {} }] },
       { candidates: [{ groundingMetadata: { webSearchQueries: ['weather'] } }] },
@@ -146,7 +146,7 @@ describe('the parts of a turn', () => {
     expect(turn.text).toBe('mine');
   });
 
-  test('arguments that are no object are an error of the call', async () => {
+  test('arguments that are not an object are an error of the call', async () => {
     const { turn } = await stream(
       says([{ functionCall: { name: 'a', args: [1] } }, { functionCall: { name: 'b', args: null } }], 'STOP'),
     );
@@ -164,7 +164,7 @@ describe('arguments in pieces', () => {
     return turn.toolCalls.map(made => made.input ?? made.error);
   };
 
-  test('are put where their paths say, texts for one path joined', async () => {
+  test('are assigned to their paths, and texts for one path are joined', async () => {
     const places = [
       { jsonPath: '$.city', stringValue: 'San ', willContinue: true },
       { jsonPath: '$.city', stringValue: 'José' },
@@ -181,7 +181,7 @@ describe('arguments in pieces', () => {
     ).toEqual([{ city: 'San José', days: [0, { sure: false }], deep: { 'a.b': { 'c"d': null } } }]);
   });
 
-  test('belong to the call that is open; its signature comes with its first part', async () => {
+  test('belong to the open call, whose signature comes with its first part', async () => {
     const { turn, deltas } = await stream(
       says([started('weather', { thoughtSignature: 'c2ln' })]),
       says([piece({ jsonPath: '$.city', stringValue: 'Rome' })]),
@@ -200,7 +200,7 @@ describe('arguments in pieces', () => {
     ]);
   });
 
-  test('end with the stream, or where another call begins, when nothing says that they end', async () => {
+  test('end with the stream or with the next call if no end is marked', async () => {
     expect(
       await inputs(
         says([started('a'), piece({ jsonPath: '$.x', numberValue: 1 })]),
@@ -209,14 +209,14 @@ describe('arguments in pieces', () => {
     ).toEqual([{ x: 1 }, { y: 2 }]);
   });
 
-  test('may be none at all', async () => {
+  test('may be empty', async () => {
     expect(
       await inputs(says([{ functionCall: { name: 'a' } }, started('b'), { functionCall: {} }], 'STOP')),
     ).toEqual([{}, {}]);
   });
 
   test.each(['$.list[7]', '$.city.name', '$', '$..x', 'x[', '$.constructor.prototype[0]'])(
-    'that have no place (%s) make the call an error',
+    'with an invalid path (%s) make the call an error',
     async jsonPath => {
       const [error] = await inputs(
         says([started('a'), piece({ jsonPath: '$.city', stringValue: 'Rome' })]),
@@ -227,7 +227,7 @@ describe('arguments in pieces', () => {
     },
   );
 
-  test('never reach beyond the arguments', async () => {
+  test('never write outside the arguments', async () => {
     const [input] = await inputs(
       says([{ functionCall: { name: 'a', args: { given: {} }, willContinue: true } }]),
       says([piece({ jsonPath: '$.given.__proto__.polluted', numberValue: 1 })]),
@@ -237,7 +237,7 @@ describe('arguments in pieces', () => {
     expect(Object.hasOwn(Object.prototype, 'polluted')).toBe(false);
   });
 
-  test('without a call before them are no call', async () => {
+  test('without a call before them are ignored', async () => {
     expect(await inputs(says([piece({ jsonPath: '$.x', numberValue: 1 })], 'STOP'))).toEqual([]);
   });
 });

@@ -37,7 +37,7 @@ beforeEach(() => {
 });
 
 describe('the request', () => {
-  test('asks for special tokens, stops at both stop tokens, and never leaves the length at 16 tokens', async () => {
+  test('requests special tokens, stops at both stop tokens, and never keeps the default length of 16 tokens', async () => {
     const { prompt, ...rest } = await bodyFor(request('hi'));
     expect(prompt).toMatch(/^<\|start\|>system.*<\|start\|>assistant$/s);
     expect(rest).toEqual({
@@ -51,7 +51,7 @@ describe('the request', () => {
     });
   });
 
-  test('has settings and provider options, those of the request before those of the adapter', async () => {
+  test('has settings and provider options; those of the request override those of the adapter', async () => {
     const body = await bodyFor(
       request('hi', {
         settings: { temperature: 0, topP: 0.5, maxOutputTokens: 9, reasoningEffort: 'low' },
@@ -63,7 +63,7 @@ describe('the request', () => {
     expect(body.prompt).toContain('Reasoning: low');
   });
 
-  test('tells the model the current date, or the given one, and the end of its knowledge', async () => {
+  test('gives the model the current or configured date, and its knowledge cutoff', async () => {
     const now = () => Date.UTC(2026, 1, 3, 23, 59);
     expect((await bodyFor(request('hi'), { now })).prompt).toContain(
       'Knowledge cutoff: 2024-06\nCurrent date: 2026-02-03\n',
@@ -74,7 +74,7 @@ describe('the request', () => {
     );
   });
 
-  test('asks for usage when it streams', async () => {
+  test('requests usage when it is streamed', async () => {
     const { fetch, requests } = replayFetch({ chunks: [`data: ${completion('<|message|>x')}\n\n`] });
     const adapter = harmony({ model: 'm', baseURL: 'http://localhost:8000/v1', fetch });
     await collect(adapter.stream(request('hi'), calling()));
@@ -84,7 +84,7 @@ describe('the request', () => {
     });
   });
 
-  test('needs no key, and sends one that is set', async () => {
+  test('needs no key, and sends a configured one', async () => {
     const { adapter, requests } = answering('<|message|>x');
     await adapter.generate(request('hi'), calling());
     vi.stubEnv('HARMONY_API_KEY', 'key-1');
@@ -94,7 +94,7 @@ describe('the request', () => {
 });
 
 describe('a server that removes the special tokens', () => {
-  test('is an error instead of reasoning that is shown to readers', async () => {
+  test('causes an error, so that reasoning is not shown to readers', async () => {
     for (const text of ['analysisUser says hi.assistantfinalHello!', 'finalHello!']) {
       const error = await rejection(answering(text).adapter.generate(request('hi'), calling()));
       expect(error).toMatchObject({
@@ -104,7 +104,7 @@ describe('a server that removes the special tokens', () => {
     }
   });
 
-  test('is no error where the model only wrote an answer', async () => {
+  test('causes no error if the model only wrote an answer', async () => {
     const turn = await answering('Hello!').adapter.generate(request('hi'), calling());
     expect(turn.text).toBe('Hello!');
   });

@@ -67,7 +67,7 @@ describe('an aborted call', () => {
     expect(await engine.aborted()).toEqual([engine.requests[0]?.request_id]);
   });
 
-  test('that is complete sends none', async () => {
+  test('sends no Abort if it is complete', async () => {
     const controller = new AbortController();
     await open().generate(request('hi'), { signal: controller.signal });
     controller.abort();
@@ -118,7 +118,7 @@ describe('a failure', () => {
     expect(String(error)).toContain('HARMONY_BASE_URL');
   });
 
-  test('in the middle is a network error, whether the server ends the call or the line is cut', async () => {
+  test('in the middle is a network error, whether the server ends the call or the connection is lost', async () => {
     const dying = await startEngine(async function* () {
       yield* messagesOf(idsOf(REPLY)).slice(0, 2);
       queueMicrotask(() => void dying[Symbol.asyncDispose]());
@@ -159,7 +159,7 @@ describe('a failure', () => {
     });
   });
 
-  test('to send less than the limit is given up', async () => {
+  test('to stay within the size limit ends the call', async () => {
     const error = await rejection(generate(request('hi'), { maxResponseBytes: 30 }));
     expect(error).toMatchObject({ code: 'response-too-large', retryable: false });
   });

@@ -7,7 +7,7 @@ import { TagScanner } from '../../../adapters/raw/tag-scanner.ts';
 import type { ModelTurn, TurnDelta } from '../../../protocol/turn.ts';
 import { request, sumOf } from '../../support/adapters/requests.ts';
 
-/** Reads a reply that arrives in these pieces. */
+/** Parses a reply that arrives in these pieces. */
 function read(pieces: readonly string[], finish = 'stop'): { deltas: TurnDelta[]; turn: ModelTurn } {
   const scanner = new TagScanner([...TOKENS_BY_TEXT.keys()]);
   const reply = new HarmonyReply();
@@ -20,7 +20,7 @@ const callsIn = ({ toolCalls }: ModelTurn) => toolCalls.map(call => [call.name, 
 
 const ARGUMENTS = '{"location":"San Francisco"}';
 
-describe("the replies of the published format's document", () => {
+describe('the replies in the document of the published format', () => {
   test('reasoning and a final answer', () => {
     const turn = parse(
       '<|channel|>analysis<|message|>User asks: "What is 2 + 2?" Simple arithmetic. Provide answer.<|end|>' +
@@ -47,7 +47,7 @@ describe("the replies of the published format's document", () => {
     });
   });
 
-  test('a preamble is text for the reader, and known as such in the next request', () => {
+  test('a preamble is text for the reader, and is a preamble in the next request', () => {
     const turn = parse(
       '<|channel|>analysis<|message|>{long chain of thought}<|end|><|start|>assistant' +
         '<|channel|>commentary<|message|>**Action plan**:\n1. Generate an HTML file<|end|><|start|>assistant' +
@@ -66,9 +66,9 @@ describe("the replies of the published format's document", () => {
 describe('a call', () => {
   test.each([
     ['the channel', '<|channel|>commentary to=functions.f <|constrain|>json<|message|>'],
-    ['the channel, without a blank', '<|channel|>commentary to=functions.f<|constrain|>json<|message|>'],
+    ['the channel, without a space', '<|channel|>commentary to=functions.f<|constrain|>json<|message|>'],
     ['the role', ' to=functions.f<|channel|>commentary <|constrain|>json<|message|>'],
-    ['the role, without a blank', ' to=functions.f<|channel|>commentary<|constrain|>json<|message|>'],
+    ['the role, without a space', ' to=functions.f<|channel|>commentary<|constrain|>json<|message|>'],
     ['the channel, without a constraint', '<|channel|>commentary to=functions.f<|message|>'],
     ['the channel, with the type as a word', '<|channel|>commentary to=functions.f json<|message|>'],
     ['the channel, without the namespace', '<|channel|>commentary to=f <|constrain|>json<|message|>'],
@@ -84,7 +84,7 @@ describe('a call', () => {
     ).toEqual([['f', ARGUMENTS]]);
   });
 
-  test('whose arguments are not JSON has an error for the model', () => {
+  test('with arguments that are not JSON has an error for the model', () => {
     const turn = parse('<|channel|>commentary to=functions.f<|message|>city: Rome<|call|>');
     expect(turn.toolCalls).toMatchObject([
       { name: 'f', arguments: 'city: Rome', error: expect.stringContaining('not valid JSON: city: Rome') },
@@ -92,17 +92,17 @@ describe('a call', () => {
     expect(turn.finishReason).toBe('tool_calls');
   });
 
-  test('does not need the token that ends it, because servers leave it out', () => {
+  test('does not need its end token, because servers omit it', () => {
     const turn = parse(`<|channel|>commentary to=functions.f<|message|>${ARGUMENTS}`);
     expect(callsIn(turn)).toEqual([['f', ARGUMENTS]]);
   });
 
-  test('cut by the length limit is reported as cut', () => {
+  test('cut off by the length limit is reported as cut off', () => {
     const turn = parse('<|channel|>commentary to=functions.f<|message|>{"a":', 'length');
     expect(turn).toMatchObject({ finishReason: 'length', toolCalls: [{ error: expect.anything() }] });
   });
 
-  test('beside another one is a call of its own', () => {
+  test('next to another call is a call of its own', () => {
     const turn = parse(
       '<|channel|>commentary to=functions.a<|message|>{}<|end|><|start|>assistant<|channel|>commentary to=functions.b<|message|>{}<|call|>',
     );
@@ -120,7 +120,7 @@ describe('a reply', () => {
     ['has no header', 'Hello<|return|>'],
     ['has no token at all', 'Hello'],
     [
-      'goes on behind its end',
+      'continues after its end',
       '<|channel|>final<|message|>Hello<|return|><|start|>user<|message|>Bye<|end|>',
     ],
     ['plays the user', '<|channel|>final<|message|>Hello<|end|><|start|>user<|message|>Bye<|end|>'],
@@ -132,7 +132,7 @@ describe('a reply', () => {
       'lacks <|end|> between messages',
       '<|channel|>analysis<|message|>x<|start|>assistant<|channel|>final<|message|>Hello',
     ],
-  ])('that %s is still read', (_, text) => {
+  ])('that %s is still parsed', (_, text) => {
     expect(parse(text)).toMatchObject({ text: 'Hello', toolCalls: [], finishReason: 'stop' });
   });
 
@@ -153,7 +153,7 @@ describe('a reply', () => {
     expect(parse('<|channel|>secret<|message|>x')).toMatchObject({ text: '', reasoning: 'x' });
   });
 
-  test('cut within a header has no text of that header', () => {
+  test('cut off inside a header has no text of that header', () => {
     for (const text of [
       '<|channel|>fin',
       ' to=functi',
@@ -163,7 +163,7 @@ describe('a reply', () => {
     }
   });
 
-  test('with text that looks like the beginning of a token keeps it', () => {
+  test('keeps text that looks like the start of a token', () => {
     expect(parse('<|channel|>final<|message|>a <| b <|ret').text).toBe('a <| b <|ret');
     expect(parse('<|channel|>final<|message|>a <|other|> b').text).toBe('a <|other|> b');
   });

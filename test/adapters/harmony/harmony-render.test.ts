@@ -36,12 +36,12 @@ const call = (callId: string, name = 'get_weather', written = '{}'): Item => ({
   name,
   arguments: written,
 });
-/** The prompt behind the system message. */
+/** The prompt after the system message. */
 const historyFor = (items: readonly Item[], more: Partial<ModelRequest> = {}) =>
   render(request(items, more)).replace(/^<\|start\|>system.*?<\|end\|>/s, '');
 
-describe("the examples of the published format's document", () => {
-  test('a prompt with functions and a call under way is the same byte for byte', () => {
+describe('the examples in the document of the published format', () => {
+  test('a prompt with functions and a pending call is the same byte for byte', () => {
     const prompt = render(
       request(
         [
@@ -105,7 +105,7 @@ describe('functions', () => {
     return prompt.replace(/^.*namespace functions \{\n\n/s, '').replace(/\n\n\} \/\/ namespace.*$/s, '');
   };
 
-  test("a function with everything is written as OpenAI's renderer writes it", () => {
+  test("a function with every schema feature is rendered as by OpenAI's renderer", () => {
     expect(
       typeOf(
         {
@@ -169,7 +169,7 @@ describe('functions', () => {
     ['two types', { type: ['string', 'null'] }, 'string | null'],
     ['an anyOf', { anyOf: [{ type: 'string' }, { type: 'null' }] }, 'string | null'],
     ['a constant', { const: 'x' }, '"x"'],
-    ['numbers to choose from', { enum: [1, 2] }, '1 | 2'],
+    ['an enum of numbers', { enum: [1, 2] }, '1 | 2'],
     ['nothing', {}, 'any'],
     ['an object', { type: 'object', properties: { a: { type: 'boolean' } } }, '{\n    a?: boolean,\n    }'],
   ])('%s', (_, schema, type) => {
@@ -185,7 +185,7 @@ describe('functions', () => {
     );
   });
 
-  test('tools off shows none, and a forced tool is the only one', () => {
+  test('toolChoice none renders no functions, and a forced tool is the only one rendered', () => {
     const tools = ['a', 'b'].map(name => ({ name, description: name, inputSchema: { type: 'object' } }));
     expect(render(request('hi', { tools, toolChoice: 'none' }))).not.toContain('functions');
     const forced = render(request('hi', { tools, toolChoice: { name: 'b' } }));
@@ -195,7 +195,7 @@ describe('functions', () => {
 });
 
 describe('the history', () => {
-  test('each call is followed by its own result, and a call without one by an error', () => {
+  test('each call is followed by its own result, and a call without a result by an error', () => {
     const messages = readPrompt(
       render(
         request([user('hi'), call('a'), call('b'), call('c'), result('b', 'B'), result('a', 'A', true)]),
@@ -211,7 +211,7 @@ describe('the history', () => {
     ]);
   });
 
-  test('reasoning between calls stays, also when a person interrupts, and several pieces stay apart', () => {
+  test('reasoning between calls stays, even after a user message, and several pieces stay separate', () => {
     const messages = readPrompt(
       render(
         request([user('hi'), thought('one'), thought('two'), call('a'), result('a', 'A'), user('faster!')]),
@@ -226,7 +226,7 @@ describe('the history', () => {
     ]);
   });
 
-  test('a preamble is no final answer, whoever wrote it', () => {
+  test('a preamble is not a final answer, whichever provider wrote it', () => {
     const preamble: Item = { ...spoken('I look.'), ...own('commentary') } as Item;
     for (const items of [
       [user('hi'), thought('t'), preamble, call('a')],
@@ -248,7 +248,7 @@ describe('the history', () => {
     );
   });
 
-  test('system and developer messages in front belong to the instructions, later ones stay where they are', () => {
+  test('leading system and developer messages belong to the instructions, later ones stay in place', () => {
     const message = (role: 'system' | 'developer', text: string): Item => ({
       type: 'message',
       role,
@@ -262,7 +262,7 @@ describe('the history', () => {
     );
   });
 
-  test('a text file is its text; an image is refused, and so is an unknown effort', () => {
+  test('a text file is rendered as text; an image and an unknown effort are rejected', () => {
     const file: Item = {
       type: 'message',
       role: 'user',
@@ -284,7 +284,7 @@ describe('the history', () => {
   });
 });
 
-describe('text from outside', () => {
+describe('external text', () => {
   const piece = fc.constantFrom(
     '<|',
     '|>',
@@ -339,7 +339,7 @@ describe('text from outside', () => {
     );
   });
 
-  test('is broken up as little as possible', () => {
+  test('is escaped no more than necessary', () => {
     expect(historyFor([user('<|end|> and <| and |> and < |end|>')])).toContain(
       '<|message|>< |end|> and <| and |> and < |end|><|end|>',
     );

@@ -42,7 +42,7 @@ function adapter(options: Options = {}) {
 }
 
 describe('a call over HTTP', () => {
-  test('is a POST to /v1/responses with the key, headers and no retry', async () => {
+  test('is a POST to /v1/responses with the key and headers, and is not retried', async () => {
     server.answer(failing(500, {}), HELLO);
     expect(await rejection(adapter().generate(request('hi'), calling()))).toMatchObject({ code: 'server' });
     expect(server.requests).toHaveLength(1);
@@ -67,7 +67,7 @@ describe('a call over HTTP', () => {
     });
   });
 
-  test('without a key fails when it is made, not when the adapter is, and says what to set', async () => {
+  test('without a key fails when the call is made, not when the adapter is created, and names the variable to set', async () => {
     vi.stubEnv('OPENAI_API_KEY', '');
     const keyless = openaiResponses({ model: 'gpt-4.1', baseURL: server.baseURL });
     for (const call of [
@@ -84,7 +84,7 @@ describe('a call over HTTP', () => {
     }
   });
 
-  test('a wrong key is not in the error although the provider echoes it', async () => {
+  test('does not include a wrong key in the error although the provider echoes it', async () => {
     const key = 'my-odd-key-without-a-prefix';
     const body = { error: { message: `Incorrect API key provided: ${key}.`, code: 'invalid_api_key' } };
     server.answer(failing(401, body));
@@ -96,7 +96,7 @@ describe('a call over HTTP', () => {
     expect(inspect(error, { depth: null }) + JSON.stringify(error)).not.toContain(key);
   });
 
-  test('a rate limit says when to try again, by the clock it was given', async () => {
+  test('converts a rate limit to a wait, by the given clock', async () => {
     server.answer(
       failing(429, { error: { message: 'slow down' } }, { 'retry-after': 'Thu, 01 Jan 2026 00:00:30 GMT' }),
     );
@@ -106,7 +106,7 @@ describe('a call over HTTP', () => {
     expect(String(error)).toContain('Try again in 20 s.');
   });
 
-  test('an error body of any shape is read whole', async () => {
+  test('reads an error body of any shape', async () => {
     server.answer(failing(400, { code: 'invalid-argument', error: 'Incorrect API key provided.' }));
     expect(await rejection(adapter().generate(request('hi'), calling()))).toMatchObject({
       code: 'authentication',
@@ -114,7 +114,7 @@ describe('a call over HTTP', () => {
     });
   });
 
-  test('a refused connection is a network error that names the base URL', async () => {
+  test('reports a refused connection as a network error that names the base URL', async () => {
     const gone = await startReplayServer();
     await gone[Symbol.asyncDispose]();
     const error = await rejection(adapter({ baseURL: gone.baseURL }).generate(request('hi'), calling()));
@@ -122,7 +122,7 @@ describe('a call over HTTP', () => {
     expect(String(error)).toContain(`${gone.baseURL} (ECONNREFUSED)`);
   });
 
-  test('a connection cut in the middle of a stream is a network error behind the deltas that came', async () => {
+  test('reports a connection lost in mid-stream as a network error, after the received deltas', async () => {
     server.answer({ chunks: [DELTA], cut: true });
     const seen: string[] = [];
     const error = await rejection(
@@ -136,7 +136,7 @@ describe('a call over HTTP', () => {
     expect(String(error)).not.toContain('could not be reached');
   });
 
-  test('a server that does not answer in time is a timeout', async () => {
+  test('reports a server that does not answer in time as a timeout', async () => {
     const never: typeof fetch = (_, init) =>
       new Promise((_resolve, reject) => {
         init?.signal?.addEventListener('abort', () => reject(init.signal?.reason));
@@ -145,7 +145,7 @@ describe('a call over HTTP', () => {
     expect(error).toMatchObject({ code: 'timeout', retryable: true });
   });
 
-  test('a call aborted before or in the middle is aborted', async () => {
+  test('is aborted when aborted before or in the middle', async () => {
     server.answer({ chunks: [DELTA, DELTA] });
     const controller = new AbortController();
     const seen: string[] = [];
@@ -163,7 +163,7 @@ describe('a call over HTTP', () => {
     expect(server.requests).toHaveLength(1);
   });
 
-  test('a stream whose end comes after its last event leaves its connection for the next call', async () => {
+  test('leaves its connection for the next call when the stream ends after its last event', async () => {
     const end = Promise.withResolvers<void>();
     server.answer({ ...HELLO_STREAM, end: end.promise });
     const one = adapter();
@@ -187,7 +187,7 @@ describe('a continuation', () => {
   });
   const continued = request(transcript, { continuation: 'resp_1' });
 
-  test('sends the id and what came behind the last turn', async () => {
+  test('sends the id and the items after the last turn', async () => {
     server.answer(HELLO);
     const turn = await adapter().generate(continued, calling());
     expect(server.requests.map(seen => seen.body)).toEqual([
@@ -201,7 +201,7 @@ describe('a continuation', () => {
   });
 
   test.each(['generate', 'stream'] as const)(
-    'the provider forgot is replayed in full once (%s)',
+    'that the provider forgot is replaced by one request with the whole transcript (%s)',
     async how => {
       server.answer(FORGOTTEN, how === 'generate' ? HELLO : HELLO_STREAM);
       const deltas =
@@ -217,7 +217,7 @@ describe('a continuation', () => {
     },
   );
 
-  test('that fails for another reason is not replayed, and neither is a replay', async () => {
+  test('that fails for another reason is not replaced, and neither is the replacement', async () => {
     server.answer(failing(400, { error: { message: 'bad temperature' } }));
     expect(await rejection(adapter().generate(continued, calling()))).toMatchObject({
       code: 'invalid-request',
@@ -230,7 +230,7 @@ describe('a continuation', () => {
     expect(server.requests).toHaveLength(2);
   });
 
-  test('is neither used nor given when the provider is to store nothing', async () => {
+  test('is neither used nor returned when the provider is to store nothing', async () => {
     server.answer({ ...HELLO, chunks: [JSON.stringify({ ...RESPONSE, store: false })] });
     const turn = await adapter({ store: false }).generate(continued, calling());
     expect(server.requests[0]?.body).toMatchObject({ store: false });
@@ -249,13 +249,13 @@ describe('encrypted reasoning', () => {
     ['gpt-4.1', false],
     ['gpt-4o', false],
     ['gpt-5-chat-latest', false],
-  ])('is asked for from %s: %s', async (model, asked) => {
+  ])('is requested from %s: %s', async (model, asked) => {
     server.answer(HELLO);
     await adapter({ model }).generate(request('hi'), calling());
     expect(server.requests[0]?.body.include).toEqual(asked ? ['reasoning.encrypted_content'] : undefined);
   });
 
-  test('goes by the option where it is given', async () => {
+  test('follows the option if it is given', async () => {
     server.answer(HELLO);
     await adapter({ model: 'my-deployment', reasoning: true }).generate(request('hi'), calling());
     expect(server.requests[0]?.body.include).toEqual(['reasoning.encrypted_content']);

@@ -36,7 +36,7 @@ describe('the transcript as input', () => {
     ]);
   });
 
-  test('results are text: strings as they are, other JSON written out, shown before output, failures marked', () => {
+  test('results are text: strings unchanged, other values as JSON, display text before output, failures marked', () => {
     const results: Partial<Extract<Item, { type: 'tool_result' }>>[] = [
       {},
       { output: { a: 0 } },
@@ -64,7 +64,7 @@ describe('the transcript as input', () => {
     );
   });
 
-  test('control items never go upstream', () => {
+  test('control items are never sent', () => {
     expect(
       input([
         { type: 'approval_request', callId: 'c', name: 'a', arguments: '{}' },
@@ -90,7 +90,7 @@ describe('the transcript as input', () => {
     ]);
   });
 
-  test('reasoning goes right before its call, and ids go with it where the provider keeps items', () => {
+  test('reasoning goes directly before its call, with ids if the provider keeps items', () => {
     const transcript = [
       reasoning('rs_1', 'fc_1'),
       call('c1', { id: 'fc_1', after: 'rs_1' }),
@@ -121,17 +121,14 @@ describe('the transcript as input', () => {
     ],
     ['whose item was replaced by another', [reasoning('rs_1', 'msg_1'), answer('The meaning of life is 42')]],
     ['at the end', [answer('hi'), reasoning('rs_1', 'fc_1')]],
-    [
-      'behind which something else comes first',
-      [reasoning('rs_1', 'fc_1'), userMessage('hm'), call('c1', { id: 'fc_1' })],
-    ],
+    ['followed by another item', [reasoning('rs_1', 'fc_1'), userMessage('hm'), call('c1', { id: 'fc_1' })]],
   ])('reasoning %s is an orphan and not sent', (_, transcript) => {
     const sent = input(transcript);
     expect(JSON.stringify(sent)).not.toContain('reasoning');
     expect(JSON.stringify(sent)).not.toContain('rs_1');
   });
 
-  test('what came from reasoning that is not sent goes without its id, or not at all if the provider ran it', () => {
+  test('items after unsent reasoning are sent without their id, or not at all if the provider ran them', () => {
     const sent = input([
       reasoning('rs_1', 'ws_1', null),
       {
@@ -148,7 +145,7 @@ describe('the transcript as input', () => {
     ]);
   });
 
-  test('each call has exactly one result, and each result a call', () => {
+  test('calls and results match one to one', () => {
     const transcript = [
       result('never called', 'x'),
       call('c1'),
@@ -177,7 +174,7 @@ describe('the transcript as input', () => {
     ]);
   });
 
-  test('ids of other providers that are too long are exchanged, in call and result alike', () => {
+  test('ids of other providers that are too long are replaced, in call and result alike', () => {
     const long = 'x'.repeat(65);
     const [made, answered, kept] = input([
       call(long),
@@ -190,7 +187,7 @@ describe('the transcript as input', () => {
     expect(kept?.call_id).toBe('y'.repeat(64));
   });
 
-  test('a refusal and a phase come back as they were', () => {
+  test('a refusal and a phase go back unchanged', () => {
     const refused: Item = {
       type: 'message',
       role: 'assistant',
@@ -203,7 +200,7 @@ describe('the transcript as input', () => {
     ]);
   });
 
-  test('a custom call has its own form, and its result too, also behind a continuation', () => {
+  test('a custom call has its own form, as has its result, also after a continuation', () => {
     const custom = { ...call('c1', { custom: true }), arguments: '{"input":"print(1)"}' } as Item;
     const transcript = [userMessage('go'), custom, result('c1', '1')];
     const outputItem = { type: 'custom_tool_call_output', call_id: 'c1', output: '1' };
@@ -227,7 +224,7 @@ describe('the transcript as input', () => {
     expect(body(request(transcript, { continuation: 'resp_1' })).input).toEqual([output]);
   });
 
-  test('a program whose reasoning stays behind is not named by its calls', () => {
+  test('a program whose reasoning is not sent is not named by its calls', () => {
     const caller = { type: 'program', caller_id: 'call_p' };
     const program = { type: 'program', id: 'cm_1', call_id: 'call_p', code: 'tools.buy()' };
     const transcript: Item[] = [
@@ -244,7 +241,7 @@ describe('the transcript as input', () => {
     ]);
   });
 
-  test('a continuation without a turn of the model to continue from is not used', () => {
+  test('a continuation is not used without a model turn to continue from', () => {
     const sent = body(request('hi', { continuation: 'resp_1' }));
     expect(sent).toEqual({ model: 'gpt-4.1', input: [{ role: 'user', content: 'hi' }] });
   });

@@ -17,11 +17,11 @@ const tool: ToolDefinition = {
 };
 
 describe('the body of a Responses request', () => {
-  test('a bare request has only model and input', () => {
+  test('a minimal request has only model and input', () => {
     expect(body(request('hi'))).toEqual({ model: 'gpt-4.1', input: [{ role: 'user', content: 'hi' }] });
   });
 
-  test('tools are flat, and strict only when they ask for it', () => {
+  test('tools are flat, and strict only on request', () => {
     const { tools, tool_choice } = body(request('hi', { tools: [tool, { ...tool, strict: true }] }));
     expect(tools).toEqual([
       {
@@ -41,7 +41,7 @@ describe('the body of a Responses request', () => {
     expect(tools).toMatchObject([{ parameters: { type: 'object', properties: {} } }]);
   });
 
-  test('tools off keeps the tools and says none; without tools neither is sent', () => {
+  test('toolChoice none keeps the tools and sends none; without tools neither is sent', () => {
     expect(body(request('hi', { tools: [tool], toolChoice: 'none' }))).toMatchObject({
       tools: [{ name: 'get_weather' }],
       tool_choice: 'none',
@@ -58,7 +58,7 @@ describe('the body of a Responses request', () => {
     expect(body(request('hi', { tools: [tool], toolChoice: 'required' })).tool_choice).toBe('required');
   });
 
-  test('settings, instructions and output have their places', () => {
+  test('settings, instructions and output are mapped', () => {
     const sent = body(
       request('hi', {
         instructions: 'Be brief.',
@@ -84,7 +84,7 @@ describe('the body of a Responses request', () => {
     });
   });
 
-  test('what is asked to be strict is sent in its strict form, or else as not strict', () => {
+  test('schemas requested as strict are sent in their strict form, or else as not strict', () => {
     const optional = { ...tool.inputSchema, required: [] };
     const sent = (schema: JsonObject) =>
       body(
@@ -104,14 +104,14 @@ describe('the body of a Responses request', () => {
     });
   });
 
-  test('a provider that keeps nothing is not told to keep nothing, and gets the whole transcript', () => {
+  test('a provider without storage gets no store option, and the whole transcript', () => {
     const asked = request([answer('a'), userMessage('b')], { continuation: 'resp_1' });
     const sent = bodyOf(asked, { ...DIALECT, remembers: false }, OPTIONS);
     expect(Object.keys(sent)).toEqual(['model', 'input']);
     expect(sent.input).toHaveLength(2);
   });
 
-  test("provider options come last, the request's over the adapter's, and tools stand beside the agent's", () => {
+  test("provider options come last, the request's over the adapter's, and their tools are added to the agent's", () => {
     const sent = body(
       request('hi', {
         tools: [tool],
@@ -133,7 +133,7 @@ describe('the body of a Responses request', () => {
     });
   });
 
-  test('store off in the provider options is stateless too', () => {
+  test('store: false in the provider options is stateless too', () => {
     const sent = body(
       request([answer('a'), userMessage('b')], { continuation: 'resp_1', providerOptions: { store: false } }),
     );
@@ -150,7 +150,7 @@ describe.skipIf(!recordingsArePresent)('recorded conversations', () => {
   });
   afterAll(() => server[Symbol.asyncDispose]());
 
-  /** Takes a turn that is answered with the recording; gives it and the body that was sent. */
+  /** Runs a turn that is answered with the recording; returns it and the body that was sent. */
   async function turnFor(recording: string, of: ModelRequest, options: { model: string; store?: boolean }) {
     const isStream = recording.endsWith('.sse');
     server.answer({
@@ -173,7 +173,7 @@ describe.skipIf(!recordingsArePresent)('recorded conversations', () => {
     ...more,
   ];
 
-  test('a chain of previous response ids sends only what is new, and all tools again', async () => {
+  test('a chain of previous response ids sends only new items, and all tools again', async () => {
     const name = (at: number, kind: string) => `previous-response-id-tool-chain.0${at}.${kind}.json`;
     const recorded = recordedRequest(name(1, 'request'));
     const [{ parameters }] = recorded.tools as [{ parameters: JsonObject }];
@@ -204,7 +204,7 @@ describe.skipIf(!recordingsArePresent)('recorded conversations', () => {
     }
   });
 
-  test('a stateless conversation replays reasoning, calls and results in order', async () => {
+  test('a stateless conversation sends back reasoning, calls and results in order', async () => {
     const name = (at: number, kind: string) => `stream-reasoning-tool-multiturn.0${at}.${kind}`;
     const [recordedTool] = recordedRequest(name(1, 'request.json')).tools as [JsonObject];
     const tools = [
@@ -237,7 +237,7 @@ describe.skipIf(!recordingsArePresent)('recorded conversations', () => {
     }
   });
 
-  /** The recorded client replayed another of the two encryptions that the stream gave. */
+  /** The recorded client sent back the other of the two encryptions in the stream. */
   function lengthsOfEncrypted(sent: JsonObject): JsonObject {
     const items = (sent.input as JsonObject[]).map(item =>
       typeof item.encrypted_content === 'string' ? { ...item, encrypted_content: 'encrypted' } : item,
@@ -253,7 +253,7 @@ describe.skipIf(!recordingsArePresent)('recorded conversations', () => {
       [result('call_gL7JE6GDeGGsFubqO2XGytyO', 'plan updated')],
     ],
     ['reasoning around a web search', 'web-search', 'gpt-5', [userMessage('how about Mexico City?')]],
-  ])('%s are replayed in full as recorded', async (_, name, model, more) => {
+  ])('%s are sent back completely, as recorded', async (_, name, model, more) => {
     const first = recordedRequest(`${name}.01.request.json`);
     const [{ content }] = first.input as [{ content: string }];
     const transcript = [userMessage(content)];

@@ -52,7 +52,7 @@ const completed = (response: JsonObject = {}) => ({
 });
 
 describe('a streamed response', () => {
-  test('interleaved arguments of two calls are kept apart by output index', async () => {
+  test('interleaved arguments of two calls are kept separate by output index', async () => {
     const { turn, deltas } = await stream(
       added(0, functionCall('a', 'one')),
       added(1, functionCall('b', 'two')),
@@ -74,7 +74,7 @@ describe('a streamed response', () => {
     ]);
   });
 
-  test('item ids that change with every event change nothing where there is an output index', async () => {
+  test('item ids that change with every event are ignored if there is an output index', async () => {
     const { turn, deltas } = await stream(
       added(0, functionCall('x1', 'one')),
       added(1, functionCall('x2', 'two')),
@@ -90,7 +90,7 @@ describe('a streamed response', () => {
     expect(deltas).toHaveLength(5);
   });
 
-  test('events without an output index go by their item id', async () => {
+  test('events without an output index are matched by their item id', async () => {
     const { turn } = await stream(
       { type: 'response.output_item.added', item: functionCall('a', 'one') },
       { type: 'response.output_item.added', item: functionCall('b', 'two') },
@@ -101,7 +101,7 @@ describe('a streamed response', () => {
     expect(turn.toolCalls.map(call => call.input)).toEqual([{ x: 1 }, { y: 2 }]);
   });
 
-  test('arguments that are said to be done go before the sum of their deltas', async () => {
+  test('final arguments take precedence over the sum of their deltas', async () => {
     const { turn } = await stream(
       added(0, functionCall('a', 'one')),
       args(0, '{"x":'),
@@ -111,7 +111,7 @@ describe('a streamed response', () => {
     expect(turn.toolCalls).toMatchObject([{ arguments: '{"x":1}', input: { x: 1 } }]);
   });
 
-  test('the output of the terminal response goes before what was collected', async () => {
+  test('the output of the terminal response takes precedence over the collected output', async () => {
     const { turn } = await stream(
       added(0, functionCall('a', 'one')),
       args(0, '{"x":1}'),
@@ -128,7 +128,7 @@ describe('a streamed response', () => {
     expect(turn).toMatchObject({ text: 'hello', finishReason: 'stop' });
   });
 
-  test('two calls under one call id get ids of their own', async () => {
+  test('two calls with one call id get distinct ids', async () => {
     const twice = completed({ output: [functionCall('a', 'one'), { ...functionCall('a', 'two'), id: 'b' }] });
     const { turn } = await stream(twice);
     const ids = turn.toolCalls.map(call => call.callId);
@@ -137,7 +137,7 @@ describe('a streamed response', () => {
     expect((await stream(twice)).turn.toolCalls.map(call => call.callId)).toEqual(ids);
   });
 
-  test('text that only the terminal response has is still given as a delta', async () => {
+  test('text that only the terminal response has is still yielded as a delta', async () => {
     const { deltas } = await stream(completed({ output: [message(text('hello'))] }));
     expect(deltas).toEqual([{ type: 'text', text: 'hello' }]);
   });
@@ -157,7 +157,7 @@ describe('a streamed response', () => {
     expect(turn.items.map(item => item.type)).toEqual(['reasoning', 'message', 'tool_call']);
   });
 
-  test('items that are finished with nothing in them have what was streamed', async () => {
+  test('items that are finished with no content have the streamed content', async () => {
     const finished = (output_index: number, item: JsonObject) => ({
       type: 'response.output_item.done',
       output_index,
@@ -181,7 +181,7 @@ describe('a streamed response', () => {
     expect(deltas).toContainEqual({ type: 'text', text: 'ing' });
   });
 
-  test('an item that was never announced is known by its text', async () => {
+  test('an item that was never announced is recognized by its text', async () => {
     const { turn } = await stream(
       { type: 'response.output_text.delta', output_index: 0, content_index: 0, delta: 'hi' },
       completed(),
@@ -189,7 +189,7 @@ describe('a streamed response', () => {
     expect(turn).toMatchObject({ text: 'hi', items: [{ type: 'message' }] });
   });
 
-  test('an event named only by its event line is understood', async () => {
+  test('an event whose name is only on its event line is understood', async () => {
     const body = 'event: response.completed\ndata: {"response":{"output":[]}}\n\ndata: [DONE]\n\n';
     const turns = await collect(answering(body).stream(request('hi'), calling()));
     expect(turns).toMatchObject([{ type: 'turn', turn: { finishReason: 'stop' } }]);
@@ -201,7 +201,7 @@ describe('a streamed response', () => {
     expect(String(error)).toContain('<html>');
   });
 
-  test('a stream that fails says what the provider said, and not what was asked', async () => {
+  test("a failing stream reports the provider's message, and not the request", async () => {
     const error = await rejection(
       stream({
         type: 'response.failed',
@@ -223,7 +223,7 @@ describe('a streamed response', () => {
 });
 
 describe('a response', () => {
-  test('falsy arguments survive', async () => {
+  test('falsy arguments are kept', async () => {
     const turn = await generate({ output: [functionCall('a', 'one', '{"a":0,"b":false,"c":""}')] });
     expect(turn.toolCalls[0]?.input).toEqual({ a: 0, b: false, c: '' });
   });
@@ -244,7 +244,7 @@ describe('a response', () => {
     },
   );
 
-  test('a call without an id gets one that is the same in its item', async () => {
+  test('a call without an id gets one, which is the same in its item', async () => {
     const turn = await generate({ output: [{ type: 'function_call', name: 'one', arguments: '{}' }] });
     expect(turn.toolCalls[0]?.callId).toMatch(/^call_/);
     expect(turn.items).toMatchObject([{ callId: turn.toolCalls[0]?.callId }]);
@@ -258,7 +258,7 @@ describe('a response', () => {
     ]);
   });
 
-  test('tools the provider ran are items, never calls', async () => {
+  test('tools that the provider ran are items, never calls', async () => {
     const items = ['web_search_call', 'file_search_call', 'mcp_call', 'something_new'].map(type => ({
       type,
       id: type,
@@ -289,7 +289,7 @@ describe('a response', () => {
     expect(await generate({ output: [], ...response })).toMatchObject({ finishReason });
   });
 
-  test('reasoning alone, cut off by the length, is a turn that does not go back', async () => {
+  test('reasoning alone, cut off by the length, is a turn that is not sent back', async () => {
     const thought = { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'x' };
     const turn = await generate({ status: 'incomplete', output: [thought] });
     expect(turn).toMatchObject({ finishReason: 'length', text: '', toolCalls: [] });
@@ -316,7 +316,7 @@ describe('a response', () => {
     expect(await generate({ ...response, status: 'incomplete' })).not.toHaveProperty('continuation');
   });
 
-  test('usage that was not sent is null', async () => {
+  test('missing usage is null', async () => {
     expect((await generate({ output: [] })).usage).toBeNull();
   });
 
@@ -334,7 +334,7 @@ describe('a response', () => {
       'server',
     ],
     ['a response without output', { hello: 1 }, 'malformed-stream'],
-    ['a response that goes on in the background', { status: 'queued', output: [] }, 'invalid-request'],
+    ['a response that continues in the background', { status: 'queued', output: [] }, 'invalid-request'],
   ])('%s is a ProviderError', async (_, response, code) => {
     expect(await rejection(generate(response))).toMatchObject({ name: 'ProviderError', code });
   });

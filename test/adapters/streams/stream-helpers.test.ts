@@ -36,7 +36,7 @@ async function* streamOf(...deltas: (TurnDelta | Error)[]): AsyncGenerator<TurnD
   }
 }
 
-/** An adapter with this stream, and the requests it was given. */
+/** An adapter with this stream, and the requests that it received. */
 function adapterOf(...deltas: (TurnDelta | Error)[]): ModelAdapter & { requests: ModelRequest[] } {
   const requests: ModelRequest[] = [];
   return {
@@ -63,7 +63,7 @@ const overloaded = new ProviderError('busy', {
 });
 
 describe('toolCallsOf', () => {
-  test('gives the calls of the turn, not what was streamed of them', async () => {
+  test('yields the calls of the turn, not the streamed ones', async () => {
     const calls = toolCallsOf(
       streamOf(
         { type: 'call_started', index: 0, name: 'one' },
@@ -74,7 +74,7 @@ describe('toolCallsOf', () => {
     expect(await collect(calls)).toEqual([CALL]);
   });
 
-  test('gives nothing before the turn, although the arguments of a call parse', async () => {
+  test('yields nothing before the turn, even if the arguments of a call parse', async () => {
     let came = false;
     const waiting = toolCallsOf(
       (async function* (): AsyncGenerator<TurnDelta> {
@@ -89,7 +89,7 @@ describe('toolCallsOf', () => {
     expect([came, first.value]).toEqual([true, CALL]);
   });
 
-  test('a stream that fails behind a call gives no call', async () => {
+  test('yields no call of a stream that fails after a call', async () => {
     const seen: ToolCall[] = [];
     const read = async () => {
       const stream = streamOf({ type: 'call_started', index: 0, name: 'one' }, overloaded);
@@ -99,13 +99,13 @@ describe('toolCallsOf', () => {
     expect(seen).toEqual([]);
   });
 
-  test('leaves out what the provider ran itself', async () => {
+  test('leaves out provider-run calls', async () => {
     const toolCalls: ToolCall[] = [{ ...CALL, callId: 'b', executedBy: 'provider' }, CALL];
     const stream = streamOf({ type: 'turn', turn: turn({ toolCalls }) });
     expect(await collect(toolCallsOf(stream))).toEqual([CALL]);
   });
 
-  test('a turn cut off by its length has no call that can be run', async () => {
+  test('yields no call that can be run from a turn cut off by its length', async () => {
     const cut = turn({ toolCalls: [CALL], finishReason: 'length' });
     const [call] = await collect(toolCallsOf(streamOf({ type: 'turn', turn: cut })));
     expect(call).toMatchObject({ callId: 'a', error: expect.stringContaining('cut off') });
@@ -115,7 +115,7 @@ describe('toolCallsOf', () => {
 });
 
 describe('streamAndClassify', () => {
-  test('a text is a whole request, and what is not said has its default', async () => {
+  test('accepts a text as a whole request, with defaults for the rest', async () => {
     const adapter = adapterOf({ type: 'turn', turn: turn() });
     const answer = await streamAndClassify(adapter, { transcript: 'hi' });
     expect(answer).toEqual({ type: 'final_answer', text: 'hello' });
@@ -133,7 +133,7 @@ describe('streamAndClassify', () => {
     expect(adapter.requests[1]).toEqual({ transcript: [], tools: [], toolChoice: 'required', settings });
   });
 
-  test('calls are given beside the text, and the pieces as they come', async () => {
+  test('returns the calls with the text, and passes on the deltas as they arrive', async () => {
     const pieces: string[] = [];
     const adapter = adapterOf(
       { type: 'reasoning', text: 'hm' },
@@ -151,7 +151,7 @@ describe('streamAndClassify', () => {
     expect(pieces).toEqual(['(hm)', 'hel', 'lo']);
   });
 
-  test('an error of the provider is thrown as it is, any other as a ProviderError', async () => {
+  test('throws an error of the provider unchanged, any other as a ProviderError', async () => {
     const failing = (error: Error) => streamAndClassify(adapterOf(error), { transcript: 'hi' });
     expect(await rejection(failing(overloaded))).toBe(overloaded);
     const broken = new TypeError('x is not a function');
@@ -165,7 +165,7 @@ describe('streamAndClassify', () => {
     expect(await rejection(endless)).toMatchObject({ code: 'malformed-stream', provider: 'p', model: 'm' });
   });
 
-  test('what a callback throws is thrown unchanged, and closes the stream', async () => {
+  test('throws an error of a callback unchanged, and closes the stream', async () => {
     let closed = false;
     const adapter = adapterOf();
     adapter.stream = async function* (): AsyncGenerator<TurnDelta> {
@@ -181,7 +181,7 @@ describe('streamAndClassify', () => {
     expect(closed).toBe(true);
   });
 
-  test('a signal that is aborted ends the call', async () => {
+  test('ends the call when its signal is aborted', async () => {
     const signal = AbortSignal.abort();
     const adapter = scripted({ turns: [{ text: 'late', delayMs: 60_000 }] });
     const call = streamAndClassify(adapter, { transcript: 'hi' }, { signal });
@@ -190,7 +190,7 @@ describe('streamAndClassify', () => {
 });
 
 describe('watchTurn', () => {
-  test('the finish reason is undefined only before the end', async () => {
+  test('leaves the finish reason undefined until the end', async () => {
     const watched = watchTurn(
       streamOf(
         { type: 'reasoning', text: 'h' },
@@ -215,7 +215,7 @@ describe('watchTurn', () => {
     expect(watched.turn?.toolCalls).toEqual([CALL]);
   });
 
-  test('after a stream that failed it still has what had come', async () => {
+  test('keeps the received content after a stream that failed', async () => {
     const watched = watchTurn(streamOf({ type: 'text', text: 'hel' }, overloaded));
     expect(await rejection(collect(watched))).toBe(overloaded);
     expect([watched.text, watched.finishReason, watched.turn]).toEqual(['hel', undefined, undefined]);
@@ -223,7 +223,7 @@ describe('watchTurn', () => {
 });
 
 describe('calls and results of other code', () => {
-  test('plain arguments and their JSON text make equal calls', () => {
+  test('plain arguments and their JSON text give equal calls', () => {
     const plain = toolCallFrom({ id: 'a', name: 'one', arguments: { x: 1 } });
     expect(plain).toEqual(CALL);
     expect(toolCallFrom({ callId: 'a', name: 'one', arguments: '{"x":1}' })).toEqual(plain);
@@ -244,11 +244,11 @@ describe('calls and results of other code', () => {
     expect(call).not.toHaveProperty('input');
   });
 
-  test('arguments that JSON cannot carry are refused by name', () => {
+  test('arguments that JSON cannot represent are rejected by name', () => {
     expect(() => toolCallFrom({ id: 'a', name: 'one', arguments: { cents: 1n } })).toThrow('"cents"');
   });
 
-  test('a turn of other code is classified, its nameless calls told apart', () => {
+  test('a turn of other code is classified, and its calls without ids get distinct ids', () => {
     const calls = [
       { name: 'one', arguments: { x: 1 } },
       { id: '', name: 'two', arguments: '{}' },
@@ -265,7 +265,7 @@ describe('calls and results of other code', () => {
     expect(classifyTurn({ text: 'done', toolCalls: null })).toEqual({ type: 'final_answer', text: 'done' });
   });
 
-  test('an output is a value, its JSON text as it was written, or an error', () => {
+  test('an output is a value, its JSON text unchanged, or an error', () => {
     const base = { type: 'tool_result', callId: 'a', isError: false };
     expect(toolResultFrom({ id: 'a', output: { x: 1 } })).toEqual({ ...base, output: { x: 1 } });
     expect(toolResultFrom({ callId: 'a', output: '{"id":12345678901234567890}' })).toEqual({
