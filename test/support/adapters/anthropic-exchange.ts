@@ -54,7 +54,7 @@ export const ended = (stop_reason: string, usage: JsonObject = { output_tokens: 
   { type: 'message_stop' },
 ];
 
-/** An adapter whose provider gives these answers in turn, and what it was sent. */
+/** An adapter whose provider returns these responses in turn, and the requests that it received. */
 export function answering(answers: readonly Response[], options: Options = {}) {
   const sent: JsonObject[] = [];
   const adapter = anthropic({
@@ -74,7 +74,7 @@ export const jsonReply = (body: JsonObject, status = 200, headers: Record<string
 const streamReply = (...events: JsonObject[]) =>
   new Response(typedEvents(events), { headers: { 'content-type': 'text/event-stream' } });
 
-/** The body that the request becomes. */
+/** The body that is sent for the request. */
 export async function bodyFor(request: ModelRequest, options: Options = {}): Promise<JsonObject> {
   const { adapter, sent } = answering([jsonReply(message([text('ok')]))], options);
   await adapter.generate(request, calling());

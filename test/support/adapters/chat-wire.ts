@@ -13,23 +13,23 @@ export const tool: ToolDefinition = {
   inputSchema: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
 };
 
-/** An event of a stream with this delta, and whatever else the chunk or its choice has. */
+/** A stream event with this delta and further members of the chunk or its choice. */
 export function chunk(delta: JsonObject, choice: JsonObject = {}, more: JsonObject = {}): JsonObject {
   const choices = [{ index: 0, delta, finish_reason: null, ...choice }];
   return { id: 'c', object: 'chat.completion.chunk', model: 'm-1', choices, ...more };
 }
 
-/** The event that ends an answer. */
+/** The event that ends a response. */
 export function ended(finish = 'stop', more: JsonObject = {}): JsonObject {
   return chunk({}, { finish_reason: finish }, more);
 }
 
-/** A piece of a call. */
+/** A fragment of a call. */
 export function piece(call: JsonObject): JsonObject {
   return chunk({ tool_calls: [call] });
 }
 
-/** A stream's body; it has no `[DONE]` unless that is one of the events. */
+/** The body of a stream; it has no `[DONE]` unless that is one of the events. */
 export function sse(...events: (JsonObject | string)[]): string {
   return events
     .map(event => `data: ${typeof event === 'string' ? event : JSON.stringify(event)}\n\n`)
@@ -46,7 +46,7 @@ export function completion(
   return { id: 'c', object: 'chat.completion', model: 'm-1', choices, ...more };
 }
 
-/** An adapter whose provider answers every call with this. */
+/** An adapter whose provider answers every call with this response. */
 export function answering(
   open: Open,
   body: string,
@@ -103,7 +103,7 @@ export async function sentBy(
   return sent;
 }
 
-/** The messages that a transcript is sent as. */
+/** The messages that are sent for a transcript. */
 export async function messagesBy(
   open: Open,
   transcript: readonly Item[],
@@ -120,7 +120,7 @@ export function assistant(text: string): Item {
   return { type: 'message', role: 'assistant', content: [{ type: 'text', text }] };
 }
 
-/** The items of a turn as a store gives them back. */
+/** The items of a turn as a store returns them. */
 export function stored(turn: ModelTurn): Item[] {
   return JSON.parse(JSON.stringify(turn.items));
 }

@@ -71,7 +71,7 @@ const modes = (name: string, reason: string) => ({
   [`${name} (a response)`]: reason,
 });
 
-/** The checks that are about HTTP itself, with the reason why they do not apply. */
+/** The checks of HTTP itself, with the reason why they do not apply. */
 export const NOT_FOR_GRPC: Readonly<Record<string, string>> = {
   ...modes('a status of 401 is a key that was refused', HTTP),
   ...modes('a status of 429 is a limit, with the time to wait in ms', HTTP),

@@ -3,7 +3,7 @@ import { Server, ServerCredentials, type ServerWritableStream, status } from '@g
 import { load } from '@grpc/proto-loader';
 import type { JsonObject } from '../../../protocol/json.ts';
 
-/** A `GenerateRequest` as the server decoded it, and the metadata that came with it. */
+/** A `GenerateRequest` as decoded by the server, and its metadata. */
 export type EngineRequest = {
   request_id: string;
   tokenized: { input_ids: number[]; original_text: string };
@@ -16,7 +16,7 @@ export type EngineRequest = {
 export type Respond = (request: EngineRequest, signal: AbortSignal) => AsyncIterable<JsonObject>;
 
 export type GrpcEngine = AsyncDisposable & {
-  /** As `grpc://HOST:PORT`. */
+  /** In the form `grpc://HOST:PORT`. */
   baseURL: string;
   requests: EngineRequest[];
   /** Resolves with the ids of the next `Abort`. */
@@ -26,8 +26,8 @@ export type GrpcEngine = AsyncDisposable & {
 const PROTO = fileURLToPath(new URL('vllm_engine.proto', import.meta.url));
 
 /**
- * Starts a server of vLLM's gRPC API on 127.0.0.1. Its messages are encoded and decoded by protobufjs from the
- * published definition, independently of the adapters.
+ * Starts a server of vLLM's gRPC API on 127.0.0.1. It encodes and decodes messages by the published
+ * definition with protobufjs, independently of the adapters.
  */
 export async function startEngine(respond: Respond): Promise<GrpcEngine> {
   const definition = await load(PROTO, { keepCase: true, oneofs: true, defaults: true });
@@ -83,7 +83,7 @@ async function answer(
   }
 }
 
-/** The messages of a reply of these tokens: chunks of some tokens each, and the end. */
+/** The messages of a reply with these tokens: chunks of a few tokens each, and the end. */
 export function messagesOf(
   tokens: readonly number[],
   {

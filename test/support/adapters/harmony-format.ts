@@ -1,6 +1,9 @@
 import type { ToolDefinition } from '../../../protocol/turn.ts';
 
-/** The functions of the published format's document: https://github.com/openai/harmony/blob/main/docs/format.md. */
+/**
+ * The functions in the document of the published format:
+ * https://github.com/openai/harmony/blob/main/docs/format.md.
+ */
 const FORMAT = { type: 'string', enum: ['celsius', 'fahrenheit'], default: 'celsius' };
 
 export const FORMAT_TOOLS: ToolDefinition[] = [

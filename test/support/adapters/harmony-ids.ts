@@ -1,6 +1,6 @@
 import { decode, encode } from 'gpt-tokenizer/encoding/o200k_harmony';
 
-/** The special tokens of the published format's document. */
+/** The special tokens in the document of the published format. */
 const IDS: Readonly<Record<string, number>> = {
   '<|return|>': 200002,
   '<|constrain|>': 200003,
@@ -18,7 +18,7 @@ export function idsOf(text: string): number[] {
     .flatMap(part => IDS[part] ?? encode(part, { disallowedSpecial: new Set() }));
 }
 
-/** Decodes ids to what the model reads. Special tokens are only those ids, whatever the text says. */
+/** Decodes ids to the text that the model reads. Special tokens come only from their ids, never from text. */
 export function textOfIds(ids: readonly number[]): string {
   const names = new Map(Object.entries(IDS).map(([name, id]) => [id, name]));
   let text = '';

@@ -2,14 +2,14 @@ import { jsonIn } from '../../../adapters/turn/json-access.ts';
 import type { Random } from '../../../examples/stand-in/wire/turn.ts';
 import { isJsonObject, type JsonValue } from '../../../protocol/json.ts';
 
-/** The blocks joined as servers also send them: with CRLF, with comments to keep the line alive, with blank lines. */
+/** The blocks joined in the ways of real servers: with CRLF, with keep-alive comments, with blank lines. */
 export function dressed(blocks: readonly string[], contentType: string, random: Random): string {
   const idle = contentType.includes('event-stream') ? ': PROCESSING\n\n' : '\n';
   const body = blocks.map(block => (random() < 0.1 ? idle + block : block)).join('');
   return random() < 0.3 ? body.replaceAll('\n', '\r\n') : body;
 }
 
-/** Blocks with one left out, given twice, or moved behind its neighbour. */
+/** The blocks with one omitted, duplicated, or moved after its neighbour. */
 export function shuffleBlocks(blocks: readonly string[], random: Random): string[] {
   const changed = [...blocks];
   for (let times = 1 + Math.floor(random() * 3); times > 0 && changed.length > 0; times -= 1) {
@@ -23,7 +23,7 @@ export function shuffleBlocks(blocks: readonly string[], random: Random): string
   return changed;
 }
 
-/** The bytes with up to eight of their bits changed. */
+/** The bytes with up to eight bits flipped. */
 export function flipBits(bytes: Uint8Array, random: Random): Uint8Array {
   const flipped = Uint8Array.from(bytes);
   for (let times = 1 + Math.floor(random() * 8); times > 0; times -= 1) {
@@ -48,7 +48,7 @@ const STRANGE: readonly JsonValue[] = [
   { type: 7 },
 ];
 
-/** The bytes as a body that comes in up to seven pieces. */
+/** The bytes as a body in up to seven pieces. */
 export function inPieces(bytes: Uint8Array, random: Random): ReadableStream<Uint8Array> {
   const ends = Array.from({ length: 6 }, () => Math.floor(random() * bytes.length));
   const places = [0, ...ends.sort((a, b) => a - b), bytes.length];
@@ -60,7 +60,7 @@ export function inPieces(bytes: Uint8Array, random: Random): ReadableStream<Uint
   });
 }
 
-/** The JSON in a block with some of its values replaced by others, so that its shape is wrong. */
+/** The JSON in a block with some values replaced, so that its shape is wrong. */
 export function distort(block: string, random: Random): string {
   return block.replace(/\{.*\}/s, json => {
     const value = jsonIn(json);

@@ -5,12 +5,12 @@ import { clientFor, openRecorded } from './recorded-adapters.ts';
 import { exchangeOf, isStreamed, type RecordedTurn, readRecordedJson, readRecording } from './recordings.ts';
 import { calling, collect, request } from './requests.ts';
 
-/** The key of every call; no error may have it. */
+/** The key of every call; no error may contain it. */
 export const RECORDED_KEY = 'recorded-key-5d21';
 
 /**
- * Makes a request that is answered as recorded, and gives what was sent, and the turn if the answer has
- * one. `body`: the recorded request, for the model and the options that decide what is replayed.
+ * Makes a request that is answered as recorded. Returns the requests sent, and the turn if the response has
+ * one. `body`: the recorded request, for the model and the options that decide which items go back.
  */
 export async function playRecorded(
   recorded: RecordedTurn,
@@ -44,7 +44,7 @@ export async function playRecorded(
   return { sent: requests[0]?.body ?? {}, turn };
 }
 
-/** What decides how a dialect replays reasoning. */
+/** The options that decide how a dialect sends reasoning back. */
 function optionsIn(body: JsonObject): JsonObject {
   return Object.fromEntries(
     ['store', 'thinking'].flatMap(name => (body[name] === undefined ? [] : [[name, body[name]]])),
@@ -59,8 +59,8 @@ export type PlayRecorded = (
 ) => Promise<Played>;
 
 /**
- * Plays the recording through one adapter, as it was asked for unless said otherwise; `deltas` takes what is
- * streamed. `through`: who makes the requests.
+ * Plays the recording through one adapter, streamed as recorded by default; `deltas` collects the streamed
+ * deltas. `through` makes the requests.
  */
 export function recordedPlayer(recorded: RecordedTurn, through: 'fetch' | 'client' = 'fetch'): PlayRecorded {
   let replay = replayFetch();

@@ -33,15 +33,15 @@ type Connect = (options: {
 export type Dialect = {
   connect: Connect;
   says: Sayable;
-  /** How its provider writes, which may differ from turn to turn. */
+  /** The wire format of its provider, which may vary from turn to turn. */
   encoder: fc.Arbitrary<Encoder>;
-  /** What of the usage it does not say. */
+  /** The usage counts that it omits. */
   silent?: readonly (keyof Usage)[];
-  /** Whether a call whose block comes twice is two calls, because nothing tells them apart. */
+  /** Whether a duplicated call block is two calls, because nothing tells them apart. */
   doubles?: boolean;
 };
 
-/** Every style of Chat Completions in which its calls can be told apart. */
+/** Every style of Chat Completions in which calls can be told apart. */
 const anyChat = inStyles(
   fc.record({
     indexes: fc.constantFrom('from-0', 'from-1', 'all-0', 'none'),
@@ -123,7 +123,7 @@ export const DIALECTS: [name: string, dialect: Dialect][] = [
   ],
 ];
 
-/** How a provider of Chat Completions writes. */
+/** A wire format of Chat Completions. */
 function chatting(connect: Connect, style: Partial<ChatStyle>, ids: Sayable['ids'] = 'always'): Dialect {
   return {
     connect,
@@ -133,7 +133,7 @@ function chatting(connect: Connect, style: Partial<ChatStyle>, ids: Sayable['ids
   };
 }
 
-/** A provider of the Responses API, which writes as OpenAI does. */
+/** A provider of the Responses API with OpenAI's wire format. */
 function asking(connect: Connect): Dialect {
   return {
     connect,
@@ -143,7 +143,7 @@ function asking(connect: Connect): Dialect {
   };
 }
 
-/** Other providers, each as it writes. */
+/** Other providers, each with its own wire format. */
 export const PROVIDERS: [name: string, dialect: Dialect][] = [
   ['openai-chat without ids', chatting(openaiChat, { indexes: 'from-0' }, 'never')],
   ['groq', chatting(groq, { reasoning: 'reasoning', wholeCalls: true, usage: 'x_groq' })],
@@ -165,7 +165,7 @@ export const PROVIDERS: [name: string, dialect: Dialect][] = [
   ],
 ];
 
-/** The encoders of a style, shown by their style where a property fails. */
+/** The encoders of a style, printed as that style when a property fails. */
 function inStyles<Style>(
   styles: fc.Arbitrary<Style>,
   encode: (style: Style) => Encoder,

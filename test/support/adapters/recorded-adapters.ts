@@ -19,7 +19,7 @@ import type { RecordedTurn } from './recordings.ts';
 
 type Options = OpenOptions & { model: string; providerOptions?: JsonObject } & ClientOptions;
 
-/** The adapter of each provider and dialect there are recordings of. */
+/** The adapter for each provider and dialect with recordings. */
 const ADAPTERS: Record<string, (options: Options) => ModelAdapter> = {
   'openai-responses responses': openaiResponses,
   'openai-chat chat': openaiChat,
@@ -40,7 +40,7 @@ const ADAPTERS: Record<string, (options: Options) => ModelAdapter> = {
 
 type ClientSettings = Pick<OpenOptions, 'apiKey' | 'baseURL' | 'fetch'>;
 
-/** The official client of a recorded turn's provider; `undefined` where there is none for its dialect. */
+/** The official client of a recorded turn's provider; `undefined` if its dialect has none. */
 export function clientFor(
   { provider, format }: RecordedTurn,
   settings: ClientSettings,
@@ -52,7 +52,7 @@ export function clientFor(
     : new OpenAI(settings);
 }
 
-/** The adapter that speaks the dialect of a recorded turn. */
+/** The adapter for the dialect of a recorded turn. */
 export function openRecorded(turn: RecordedTurn, options: Options): ModelAdapter {
   const open = ADAPTERS[`${turn.provider} ${turn.format}`];
   if (!open) throw new RangeError(`No adapter is named for ${turn.provider} in the dialect ${turn.format}.`);

@@ -5,7 +5,7 @@ import type { Exchange } from '../../../adapters/conformance.ts';
 import type { JsonObject, JsonValue } from '../../../protocol/json.ts';
 import type { FinishReason, ModelTurn, Usage } from '../../../protocol/turn.ts';
 
-/** Recorded traffic lives beside the project; without it there is nothing to compare with. */
+/** Recorded traffic is stored next to the project; without it the comparisons are skipped. */
 const FOLDER = new URL('../../../../shared/wire/', import.meta.url);
 
 export type Format = 'responses' | 'chat' | 'anthropic' | 'gemini' | 'ollama' | 'harmony';
@@ -50,7 +50,7 @@ export function readRecordedJson(path: string): JsonObject {
   return JSON.parse(readRecording(path).toString('utf8'));
 }
 
-/** The recorded turns whose case begins with `prefix`, in order. None where the recordings are not. */
+/** The recorded turns whose case starts with `prefix`, in order. Empty without recordings. */
 export function recordedTurns(prefix = ''): RecordedTurn[] {
   if (!recordingsArePresent) return [];
   const cases = readRecordedJson('expected.json') as Record<string, { turns: RecordedTurn[] }>;
@@ -68,7 +68,7 @@ export function recordedTurns(prefix = ''): RecordedTurn[] {
     );
 }
 
-/** An error does not say its dialect; where it was asked for does. */
+/** An error body does not show its dialect; its URL does. */
 function formatOf(name: string, uri: string): Format {
   if (uri.endsWith('/responses')) return 'responses';
   if (uri.includes('/chat/completions')) return 'chat';
@@ -102,7 +102,7 @@ export function expectText(text: string, expected: Text): void {
   expect(createHash('sha256').update(text).digest('hex')).toBe(expected.sha256);
 }
 
-/** Compares a turn with what was recorded for it. A call without an id must have one of ours. */
+/** Compares a turn with the recorded expectation. A call without an id must have a generated one. */
 export function expectTurn(turn: ModelTurn, expected: Expectation): void {
   expectText(turn.text, expected.text);
   expectText(turn.reasoning, expected.reasoningText);

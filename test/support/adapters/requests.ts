@@ -2,7 +2,7 @@ import type { Item } from '../../../protocol/item.ts';
 import { userMessage } from '../../../protocol/message.ts';
 import type { ModelRequest, TurnDelta } from '../../../protocol/turn.ts';
 
-/** A request with nothing but a transcript, unless said otherwise. */
+/** A request with a transcript only, and optional overrides. */
 export function request(
   transcript: readonly Item[] | string,
   more: Partial<ModelRequest> = {},
@@ -30,7 +30,7 @@ export function result(callId: string, output: string, isError = false): Item {
   return { type: 'tool_result', callId, output, isError };
 }
 
-/** What the deltas of a stream add up to. */
+/** The sum of the deltas of a stream. */
 export function sumOf(deltas: readonly TurnDelta[]): { text: string; reasoning: string; calls: string[][] } {
   const sum = { text: '', reasoning: '', calls: [] as string[][] };
   for (const delta of deltas) {

@@ -11,7 +11,7 @@ export function turnIn(deltas: readonly TurnDelta[]): ModelTurn {
   return turn;
 }
 
-/** `null` for an error that says what the provider sent; any other is a defect. */
+/** `null` for an error that reports the provider's response; any other error is a defect. */
 export async function turnOrError(turn: Promise<ModelTurn>): Promise<ModelTurn | null> {
   try {
     return await turn;
@@ -22,7 +22,7 @@ export async function turnOrError(turn: Promise<ModelTurn>): Promise<ModelTurn |
   }
 }
 
-/** What holds for every turn, whatever it was read from. */
+/** The properties of every turn, whatever it was decoded from. */
 export function expectSound(turn: ModelTurn): void {
   expect(z.array(itemSchema).safeParse(turn.items).success).toBe(true);
   expect(z.nullable(usageSchema).safeParse(turn.usage).success).toBe(true);
@@ -34,7 +34,7 @@ export function expectSound(turn: ModelTurn): void {
   }
 }
 
-/** A sound turn, every call of which has its name from these bytes. */
+/** A sound turn in which the name of every call comes from these bytes. */
 export function expectReadFrom(bytes: Uint8Array, turn: ModelTurn): void {
   expectSound(turn);
   const text = new TextDecoder().decode(bytes);

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { JsonObject } from '../../../protocol/json.ts';
 
-/** The added tokens of the test's tokenizer, behind the 256 bytes. Only the first three are special. */
+/** The added tokens of the test's tokenizer, after the 256 bytes. Only the first three are special. */
 const ADDED = [
   '<|endoftext|>',
   '<|im_start|>',
@@ -18,7 +18,7 @@ const FIRST_ADDED = 256;
 export const EOS = FIRST_ADDED + ADDED.indexOf('<|im_end|>');
 export const END_OF_TEXT = FIRST_ADDED;
 
-/** A ChatML template as those of Qwen's models: tools, calls and reasoning. */
+/** A ChatML template like those of Qwen's models: tools, calls and reasoning. */
 export const CHATML = `{%- if tools %}{{- '<|im_start|>system\\n' }}
 {%- if messages[0].role == 'system' %}{{- messages[0].content + '\\n\\n' }}{%- endif %}
 {{- '# Tools\\n\\n<tools>' }}{%- for tool in tools %}{{- '\\n' + (tool | tojson) }}{%- endfor %}
@@ -82,7 +82,7 @@ const BYTES = (() => {
   return Array.from({ length: 256 }, (_, byte) => String.fromCodePoint(isShown(byte) ? byte : hidden++));
 })();
 
-/** Encodes what a model writes: every added token in the text is one. */
+/** Encodes text of a model: every added token in the text becomes one token. */
 export function bytesOf(text: string): number[] {
   const tokens = new RegExp(`(${ADDED.map(token => token.replace(/\|/g, '\\|')).join('|')})`);
   return text
@@ -90,7 +90,10 @@ export function bytesOf(text: string): number[] {
     .flatMap(part => (ADDED.includes(part) ? FIRST_ADDED + ADDED.indexOf(part) : [...Buffer.from(part)]));
 }
 
-/** Decodes a prompt to what the model reads. Text that only looks like an added token has `¦` in front of it. */
+/**
+ * Decodes a prompt to the text that the model reads. Text that only looks like an added token has `¦` in
+ * front of it.
+ */
 export function textOfBytes(ids: readonly number[]): string {
   let text = '';
   let plain: number[] = [];

@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import type { WrittenCall, WrittenTurn } from '../../../examples/stand-in/wire/turn.ts';
 
-/** What a dialect can say. */
+/** The features of a dialect. */
 export type Sayable = {
-  /** Whether calls have ids: always, perhaps, or never; `short` ones have nine characters. */
+  /** Whether calls have ids: always, sometimes, or never; `short` ids have nine characters. */
   ids: 'always' | 'short' | 'perhaps' | 'never';
-  /** Whether it can end with a content filter. */
+  /** Whether it can finish with a content filter. */
   filter?: boolean;
-  /** Whether it runs a web search of its own. */
+  /** Whether it runs its own web search. */
   search?: boolean;
 };
 
@@ -35,7 +35,7 @@ const usage = fc
     reasoning,
   }));
 
-/** Turns that a dialect can say, ids unique in each. */
+/** Turns that a dialect can express, with unique ids in each. */
 export function writtenTurn({ ids, filter = false, search = false }: Sayable): fc.Arbitrary<WrittenTurn> {
   const calls = fc
     .tuple(fc.array(fc.tuple(fc.constantFrom(...NAMES), args), { maxLength: 4 }), fc.boolean())

@@ -2,7 +2,7 @@ import { objectOf, objectsOf, textIn } from '../../../../adapters/turn/json-acce
 import type { JsonObject } from '../../../../protocol/json.ts';
 import { type Fact, said, textOf } from './fact.ts';
 
-/** What a request in Anthropic's dialect says. */
+/** The facts of a request in Anthropic's dialect. */
 export function readAnthropic(body: JsonObject): Fact[] {
   const messages = objectsOf(body.messages).flatMap(message => {
     const type = message.role === 'assistant' ? 'text' : 'user';

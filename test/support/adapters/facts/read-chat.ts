@@ -2,7 +2,7 @@ import { objectOf, objectsOf, textIn } from '../../../../adapters/turn/json-acce
 import type { JsonObject } from '../../../../protocol/json.ts';
 import { type Fact, inputOf, said, textOf } from './fact.ts';
 
-/** What a request in the chat dialect says, Mistral's content chunks and OpenRouter's details included. */
+/** The facts of a request in the chat dialect, including Mistral's content chunks and OpenRouter's details. */
 export function readChat(body: JsonObject): Fact[] {
   return objectsOf(body.messages).flatMap(message => {
     switch (message.role) {

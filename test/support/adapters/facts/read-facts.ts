@@ -17,7 +17,7 @@ const READERS: Record<Format, (body: JsonObject) => Fact[]> = {
   harmony: readHarmonyPrompt,
 };
 
-/** What a request says, in order. */
+/** The facts of a request, in order. */
 export function readFacts(format: Format, body: JsonObject): Fact[] {
   return READERS[format](body);
 }

@@ -3,8 +3,8 @@ import type { JsonObject, JsonValue } from '../../../../protocol/json.ts';
 import { type Fact, said, textOf } from './fact.ts';
 
 /**
- * What a request in Gemini's dialect says. Ids may be missing. A response must be an object, and each
- * client has its own; signatures are bytes, which some clients write in the other base64 alphabet.
+ * The facts of a request in Gemini's dialect. Ids may be missing. A response must be an object, whose form
+ * differs by client; signatures are bytes, which some clients write in the other base64 alphabet.
  */
 export function readGemini(body: JsonObject): Fact[] {
   const contents = objectsOf(body.contents).flatMap(content =>

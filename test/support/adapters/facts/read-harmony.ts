@@ -3,12 +3,12 @@ import { type PromptMessage, readPrompt } from '../../../../examples/stand-in/wi
 import type { JsonObject } from '../../../../protocol/json.ts';
 import { type Fact, inputOf, said } from './fact.ts';
 
-/** What a prompt in the Harmony format says, which has no ids. */
+/** The facts of a prompt in the Harmony format, which has no ids. */
 export function readHarmonyPrompt(body: JsonObject): Fact[] {
   return readPrompt(textIn(body.prompt)).flatMap(factsOf);
 }
 
-/** Who speaks in a prompt, in order, without instructions and reasoning. */
+/** The speakers in a prompt, in order, without instructions and reasoning. */
 export function rolesInPrompt(body: JsonObject): string[] {
   return readPrompt(textIn(body.prompt))
     .filter(({ role, channel }) => !['system', 'developer'].includes(role) && channel !== 'analysis')

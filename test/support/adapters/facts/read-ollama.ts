@@ -2,7 +2,7 @@ import { objectOf, objectsOf, textIn } from '../../../../adapters/turn/json-acce
 import type { JsonObject } from '../../../../protocol/json.ts';
 import { type Fact, said, textOf } from './fact.ts';
 
-/** What a request in Ollama's own dialect says, which has no ids. */
+/** The facts of a request in Ollama's own dialect, which has no ids. */
 export function readOllama(body: JsonObject): Fact[] {
   return objectsOf(body.messages).flatMap(message => {
     switch (message.role) {

@@ -2,7 +2,7 @@ import { objectsOf, textIn } from '../../../../adapters/turn/json-access.ts';
 import type { JsonObject } from '../../../../protocol/json.ts';
 import { type Fact, inputOf, said, textOf } from './fact.ts';
 
-/** What a request in the Responses dialect says. */
+/** The facts of a request in the Responses dialect. */
 export function readResponses(body: JsonObject): Fact[] {
   const input =
     typeof body.input === 'string' ? said('user', body.input) : objectsOf(body.input).flatMap(itemFacts);

@@ -8,14 +8,14 @@ import type { Fact } from './fact.ts';
 export type Retold = {
   instructions: string | undefined;
   transcript: Item[];
-  /** The turns that were found in it, by their place among those given. */
+  /** The matched turns, by their index in the given list. */
   turns: number[];
 };
 
 /**
- * Builds the transcript a recorded request was made from: what people and tools said as it was
- * recorded, what the model said as `turns` gave it. What the model said in none of them (the client of
- * the recording made it up) becomes items without opaque data.
+ * Builds the transcript of a recorded request: user messages and tool results as recorded, model output from
+ * `turns`. Model output that is in none of the turns (invented by the recorded client) becomes items without
+ * opaque data.
  */
 export function retell(facts: readonly Fact[], turns: readonly ModelTurn[]): Retold {
   const [first, ...rest] = facts;
@@ -46,7 +46,7 @@ export function retell(facts: readonly Fact[], turns: readonly ModelTurn[]): Ret
   return retold;
 }
 
-/** The facts in groups that the model made, and groups that it did not. */
+/** Groups of adjacent facts made by the model, or by others. */
 function segmentsOf(facts: readonly Fact[]): Fact[][] {
   const segments: Fact[][] = [];
   for (const fact of facts) {
@@ -61,7 +61,7 @@ function isModels(fact: Fact | undefined): boolean {
   return fact !== undefined && !['instruction', 'user', 'result'].includes(fact.type);
 }
 
-/** Whether the turn made this: its calls, or where there are none its opaque data or its text. */
+/** Whether the turn contains this fact group: its calls, or without calls its opaque data or its text. */
 function isFrom(segment: readonly Fact[], turn: ModelTurn): boolean {
   const calls = segment.filter(fact => fact.type === 'call');
   if (calls.length > 0 || turn.toolCalls.length > 0) {

@@ -7,7 +7,7 @@ import type { ModelRequest, ModelTurn } from '../../../../protocol/turn.ts';
 import { sse } from '../replay-server.ts';
 import { calling, collect, request, result, sumOf } from '../requests.ts';
 
-/** The packages of providers for the AI SDK, over a `fetch` that answers for the provider. */
+/** The provider packages of the AI SDK, with a `fetch` that answers in place of the provider. */
 
 export const tool = {
   name: 'weather',
@@ -15,7 +15,7 @@ export const tool = {
   inputSchema: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
 };
 
-/** A `fetch` that gives the answers it was made with, one after another, and what it was sent. */
+/** A `fetch` that returns the given responses in order, and the requests that it received. */
 export function replaying(...answers: (() => Response)[]): { fetch: typeof fetch; bodies: JsonObject[] } {
   const bodies: JsonObject[] = [];
   return {
@@ -48,7 +48,7 @@ export async function turnOf(
   return last.turn;
 }
 
-/** Two rounds of a run whose transcript goes through JSON in between. */
+/** Two rounds of a run with a JSON round trip of the transcript in between. */
 export async function twoRounds(adapter: ModelAdapter, of: Partial<ModelRequest>, streaming: boolean) {
   const asked = [userMessage('Weather in Oslo?')];
   const first = await turnOf(adapter, request(asked, of), streaming);

@@ -10,7 +10,7 @@ import { aiSdk } from '../../../../adapters/ai-sdk.ts';
 import type { ModelRequest, ModelTurn, TurnDelta } from '../../../../protocol/turn.ts';
 import { calling, collect, request } from '../requests.ts';
 
-/** A model of the AI SDK that says what it is told to. */
+/** A scripted model of the AI SDK. */
 
 export type Part = LanguageModelV4StreamPart;
 
@@ -31,7 +31,7 @@ type Script = {
   thrown?: unknown;
 };
 
-/** A model of the current specification that gives what it is told to, and the options it was called with. */
+/** A model of the current specification that plays the script, and the options of its calls. */
 export function scripted(script: Script): { model: LanguageModelV4; calls: LanguageModelV4CallOptions[] } {
   const calls: LanguageModelV4CallOptions[] = [];
   const finish = { finishReason: script.finishReason ?? STOP, usage: script.usage ?? USAGE };

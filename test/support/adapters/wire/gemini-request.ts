@@ -5,7 +5,7 @@ import type { JsonObject, JsonValue } from '../../../../protocol/json.ts';
 import type { ModelRequest } from '../../../../protocol/turn.ts';
 import { request } from '../requests.ts';
 
-/** Bodies of requests to Gemini, and what they are made of. */
+/** Builders of Gemini request bodies. */
 
 export function body(of: ModelRequest, model = 'gemini-2.5-flash', providerOptions?: JsonObject): JsonObject {
   return bodyOf(of, { model, contentsOf: growingContents(model), providerOptions });

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../../../protocol/json.ts';
 import type { ModelTurn, TurnDelta } from '../../../../protocol/turn.ts';
 import { calling, collect, request } from '../requests.ts';
 
-/** Answers of Gemini, and what the adapter makes of them. */
+/** Gemini's responses, and the turns that the adapter makes of them. */
 
 /** An adapter whose provider answers every call with this body. */
 export function answering(body: string, type = 'text/event-stream') {
@@ -29,7 +29,7 @@ export function generate(response: JsonObject): Promise<ModelTurn> {
   return answering(JSON.stringify(response), 'application/json').generate(request('hi'), calling());
 }
 
-/** One response with these parts; the last of a stream names a finish reason. */
+/** One response with these parts; the last one of a stream has a finish reason. */
 export function says(parts: JsonObject[], finishReason?: string, more: JsonObject = {}): JsonObject {
   return {
     candidates: [{ content: { role: 'model', parts }, index: 0, ...(finishReason ? { finishReason } : {}) }],

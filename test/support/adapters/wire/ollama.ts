@@ -3,11 +3,11 @@ import type { JsonObject } from '../../../../protocol/json.ts';
 import type { ModelRequest, ModelTurn, TurnDelta } from '../../../../protocol/turn.ts';
 import { calling, collect, request } from '../requests.ts';
 
-/** What Ollama says on the wire. */
+/** Ollama's wire format. */
 
 type Sent = { url: string; headers: Headers; body: JsonObject };
 
-/** An adapter whose every call is answered with `answer`, and what it sent. */
+/** An adapter whose every call is answered with `answer`, and the requests that it sent. */
 export function answering(answer: Response | string, options: Partial<OllamaOptions> = {}) {
   const sent: Sent[] = [];
   const fetch: typeof globalThis.fetch = async (input, init) => {

@@ -6,7 +6,7 @@ import {
 import type { ProviderError } from '../../../../protocol/error.ts';
 import type { JsonValue } from '../../../../protocol/json.ts';
 
-/** A provider whose errors are read. */
+/** A provider whose error responses are mapped. */
 
 export const NOW = Date.parse('2026-01-01T00:00:00Z');
 export const SECRET = 'invalid-key';

@@ -5,7 +5,7 @@ import type { JsonObject, JsonValue } from '../../../../protocol/json.ts';
 import type { ModelRequest } from '../../../../protocol/turn.ts';
 import { request } from '../requests.ts';
 
-/** Bodies of Responses requests, and what they are made of. */
+/** Builders of Responses request bodies. */
 
 export const DIALECT: ResponsesDialect = {
   provider: 'openai-responses',

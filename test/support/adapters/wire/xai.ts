@@ -6,7 +6,7 @@ import type { ModelRequest, ModelTurn } from '../../../../protocol/turn.ts';
 import { sse } from '../replay-server.ts';
 import { calling, result } from '../requests.ts';
 
-/** What xAI says over the Responses API. */
+/** xAI's wire format of the Responses API. */
 
 export const thought = (id: string, encrypted: string, text = ''): JsonObject => ({
   id,
