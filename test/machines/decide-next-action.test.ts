@@ -23,7 +23,7 @@ const spent = { turns: 1, config: { limits: { turns: 1 } } };
 
 const TABLE: readonly [when: string, change: Change, next: NextAction][] = [
   [
-    'somebody asked to cancel, whatever else there is to do',
+    'cancellation was requested, whatever else is pending',
     { paused: true, calls: [call('a', 'ready')], cancelling: { deadline: 5, by: 'ann', reason: 'enough' } },
     { type: 'pause', why: 'being cancelled by ann: enough' },
   ],
@@ -39,12 +39,12 @@ const TABLE: readonly [when: string, change: Change, next: NextAction][] = [
     { type: 'resolveDoubt', calls: ['b'], why: '1 call(s) of look may or may not have happened' },
   ],
   [
-    'calls are gated and others wait',
+    'calls are gated and others wait for the client',
     { calls: [call('a', 'gated'), call('b', 'waiting'), call('c', 'gated')] },
     { type: 'interruptForApproval', calls: ['a', 'c'], why: '2 call(s) of look need a decision' },
   ],
   [
-    'calls only wait',
+    'calls only wait for the client',
     { calls: [call('a', 'settled'), call('b', 'waiting')] },
     { type: 'awaitResults', calls: ['b'], why: 'waiting for results of 1 call(s) of look' },
   ],
@@ -64,12 +64,12 @@ const TABLE: readonly [when: string, change: Change, next: NextAction][] = [
     { type: 'callModel', why: '1 unread message(s)' },
   ],
   [
-    'a draft is there',
+    'there is a draft',
     { lastTurn: { ...done, draft: true } },
     { type: 'streamFinal', why: 'planning is complete: requesting the separate answer' },
   ],
   [
-    'a draft is there and a limit is reached',
+    'there is a draft and a limit is reached',
     { ...spent, lastTurn: { ...done, draft: true } },
     { type: 'streamFinal', limit: 'turns', why: 'limit turns: 1 of 1' },
   ],
@@ -90,7 +90,7 @@ const TABLE: readonly [when: string, change: Change, next: NextAction][] = [
     { type: 'finish', finishers: false, reason: 'length', why: 'the answer is incomplete: length' },
   ],
   [
-    'calls were stopped by a filter',
+    'the turn with calls was stopped by a content filter',
     { lastTurn: { ...done, finishReason: 'content_filter', calls: 1 } },
     {
       type: 'finish',
@@ -100,12 +100,12 @@ const TABLE: readonly [when: string, change: Change, next: NextAction][] = [
     },
   ],
   [
-    'the answer was sent back',
+    'the answer was rejected',
     { lastTurn: done, sentBack: { code: 'finishers-rejected', feedback: 'Cite.' }, rejections: 1 },
     { type: 'callModel', why: 'the answer was sent back, 1 of 1' },
   ],
   [
-    'the answer was sent back once too often',
+    'the answer was rejected too often',
     { lastTurn: done, sentBack: { code: 'finishers-rejected', feedback: 'Cite.' }, rejections: 2 },
     {
       type: 'fail',
@@ -120,7 +120,7 @@ const TABLE: readonly [when: string, change: Change, next: NextAction][] = [
     { type: 'streamFinal', limit: 'turns', why: 'limit turns: 1 of 1' },
   ],
   [
-    'a limit is reached and the run is to stop there',
+    'a limit is reached and onLimit is stop',
     { turns: 1, lastTurn: { ...done, calls: 1 }, config: { limits: { turns: 1 }, onLimit: 'stop' } },
     { type: 'finish', finishers: false, reason: 'turns', why: 'the answer is incomplete: turns' },
   ],
@@ -130,12 +130,12 @@ const TABLE: readonly [when: string, change: Change, next: NextAction][] = [
     { type: 'finish', finishers: false, reason: 'turns', why: 'the answer is incomplete: turns' },
   ],
   [
-    'a turn failed and may be tried again later',
+    'a turn failed and will be retried later',
     { turn, failure: { ...failure, retryAt: 1_000_700 } },
     { type: 'backOff', until: 1_000_700, why: 'attempt 2 of 3 after overloaded, in 700 ms' },
   ],
   [
-    'a turn failed and may be tried again now',
+    'a turn failed and can be retried now',
     { turn, failure },
     { type: 'callModel', why: 'attempt 2 of 3 after overloaded' },
   ],
@@ -145,12 +145,12 @@ const TABLE: readonly [when: string, change: Change, next: NextAction][] = [
     { type: 'streamFinal', limit: 'cost', why: 'attempt 2 of 3 after overloaded' },
   ],
   [
-    'a turn failed for the last time and there is another model',
+    'a turn failed for the last time and there is a fallback model',
     { turn: { ...turn, attempt: 3 }, failure, config: { models } },
     { type: 'callModel', why: 'overloaded after 3 attempts: falling back to second' },
   ],
   [
-    'a turn failed and there is no other model',
+    'a turn failed and there is no fallback model',
     { turn: { ...turn, model: 1 }, failure: { ...failure, retryable: false }, config: { models } },
     { type: 'fail', code: 'overloaded', message: 'busy', why: 'busy' },
   ],
@@ -160,7 +160,7 @@ const TABLE: readonly [when: string, change: Change, next: NextAction][] = [
     { type: 'pause', why: 'paused before callModel (the run starts)' },
   ],
   [
-    'the run is paused and may take a step',
+    'the run is paused and has a step left',
     { paused: true, steps: 1 },
     { type: 'callModel', why: 'the run starts' },
   ],
@@ -170,7 +170,7 @@ const TABLE: readonly [when: string, change: Change, next: NextAction][] = [
     { type: 'interruptForApproval', calls: ['a'], why: '1 call(s) of look need a decision' },
   ],
   [
-    'the run is paused and the answer is there',
+    'the run is paused and has an answer',
     { paused: true, lastTurn: done },
     { type: 'finish', finishers: false, why: answered },
   ],
@@ -186,7 +186,7 @@ describe('decideNextAction', () => {
     expect(decideNextAction(contextWith(change))).toEqual(next);
   });
 
-  it('is a function of the context alone, and changes nothing in it', () => {
+  it('depends only on the context, and does not change it', () => {
     for (const [, change] of TABLE) {
       const context = contextWith(change);
       const before = JSON.stringify(context);
@@ -195,7 +195,7 @@ describe('decideNextAction', () => {
     }
   });
 
-  it('the table has every action there is', () => {
+  it('the table covers every action', () => {
     const actions: Record<NextAction['type'], true> = {
       callModel: true,
       streamFinal: true,

@@ -24,18 +24,18 @@ import { WALKS, type Walk } from '../support/machines/walks.ts';
 import { SAMPLE_SEED, TAKES_ALL } from '../support/sample.ts';
 
 /**
- * Everything a run can do under small limits: each configuration is walked over completely, and what
- * holds is checked at every step. What went wrong is told with the events that lead there.
+ * Explores all behavior of a run under small limits: each walk is exhaustive, and every step is checked.
+ * A failure lists the events that lead to it.
  */
 
-const COMPILED = 'the step of the compiled chart equals the one that XState makes';
-const PURE = 'the step equals the pure transition of XState, in value, context and effects';
-const ALIKE = 'states the walk holds to be one go on alike';
-const VOCABULARY = 'the walk offers only events of the vocabulary';
+const COMPILED = 'the compiled chart takes the same step as XState';
+const PURE = 'the step equals the pure transition of XState in value, context and effects';
+const ALIKE = 'states that the walk merges have the same successors';
+const VOCABULARY = 'the walk generates only valid events';
 
 /**
- * One step in so many is taken again: by XState (others on another day), by the pure `transition`, and
- * from a state held alike.
+ * Sampling intervals of the repeated steps: with XState (another sample each day), with the pure `transition`,
+ * and from merged states.
  */
 const COMPILED_SAMPLE = TAKES_ALL ? 1 : 7;
 const PURE_SAMPLE = 29;
@@ -95,7 +95,7 @@ function walkOver(walk: Walk): Exploration {
   return exploration;
 }
 
-/** What a step shows. Services that are waited for are stubs here and actors there: they are told by id. */
+/** The observable parts of a step. Pending services are stubs here and actors in XState, so that only ids compare. */
 function look({ state, effects, handled }: Step): unknown {
   const { value, context, status, tags, children } = state;
   return { value, context, status, tags, children: Object.keys(children), effects, handled };
@@ -113,22 +113,24 @@ function differ(expected: string, actual: string): string | null {
   return `expected …${expected.slice(from, at + 80)}…, got …${actual.slice(from, at + 80)}…`;
 }
 
-/** The keys of all that can follow a state, with what is asked for on the way. */
+/** The keys of all successors of a state, with the effects on the way. */
 function waysOn({ state, reference }: Pick<Place, 'state' | 'reference'>, environment: Environment): string {
   const ways = generateEvents(state, environment).map(event => {
     const step: Step = next(state, event);
     if (!step.handled) return '';
-    const asked = step.effects.map(effect => (effect.type === 'publish' ? effect.notice.type : effect.type));
+    const effects = step.effects.map(effect =>
+      effect.type === 'publish' ? effect.notice.type : effect.type,
+    );
     return [
       event.type,
       abstractState(step.state, followReference(reference, event, step), 'chart'),
-      asked.join(),
+      effects.join(),
     ].join(' ');
   });
   return [...new Set(ways)].sort().join('\n');
 }
 
-describe('everything a run can do', () => {
+describe('all behavior of a run', () => {
   beforeAll(() => {
     for (const walk of WALKS) explorations.set(walk.name, walkOver(walk));
   }, 600_000);
@@ -137,11 +139,11 @@ describe('everything a run can do', () => {
     expect(failures.get(property) ?? []).toEqual([]);
   });
 
-  it('every walk closes', () => {
+  it('every walk is exhaustive', () => {
     expect([...explorations].filter(([, { isComplete }]) => !isComplete).map(([name]) => name)).toEqual([]);
   });
 
-  it('from every state an end can be reached without cancelling', () => {
+  it('an end is reachable from every state without cancelling', () => {
     for (const [name, exploration] of explorations) {
       const stuck = findStuckPlaces(exploration).map(
         place => `${name}: ${abstractState(place.state, place.reference)}`,
@@ -167,7 +169,7 @@ describe('everything a run can do', () => {
     expect(edges.length).toBeGreaterThan(40);
   });
 
-  it('the walk is not small', () => {
+  it('the walks are large', () => {
     const sizes = [...explorations.values()];
     expect(sizes.reduce((sum, { places }) => sum + places.length, 0)).toBeGreaterThan(7_000);
     expect(sizes.reduce((sum, { moves }) => sum + moves.length, 0)).toBeGreaterThan(60_000);

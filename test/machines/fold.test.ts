@@ -8,7 +8,7 @@ import { generateEvents } from '../../tools/explore/events/generate-events.ts';
 import { makeStarted } from '../support/machines/builders.ts';
 import { choices, configs, WORLD } from '../support/machines/random-runs.ts';
 
-/** Lets things happen until the run ends, and gives back what the chart took. */
+/** Feeds random events until the run ends. Returns the state and the accepted events. */
 function play(config: RunConfig, picks: readonly number[]): { state: ChartState; journal: ChartEvent[] } {
   let { state } = initial(makeStarted(config));
   const journal: ChartEvent[] = [];
@@ -35,7 +35,7 @@ function replay(state: ChartState, journal: readonly ChartEvent[]): ChartState {
 }
 
 describe('state is a fold of its events', () => {
-  it('replaying what was taken gives the same bytes', () => {
+  it('replaying the accepted events produces the same bytes', () => {
     fc.assert(
       fc.property(configs, choices, (config, picks) => {
         const { state, journal } = play(config, picks);
@@ -46,7 +46,7 @@ describe('state is a fold of its events', () => {
     );
   });
 
-  it('a snapshot anywhere, and the events after it, give the same bytes', () => {
+  it('a snapshot at any event, followed by the rest, produces the same bytes', () => {
     fc.assert(
       fc.property(configs, choices, fc.nat(), (config, picks, cut) => {
         const { state, journal } = play(config, picks);
@@ -58,7 +58,7 @@ describe('state is a fold of its events', () => {
     );
   });
 
-  it('events that are not taken leave no trace, wherever they come', () => {
+  it('events that are not accepted leave no trace, wherever they occur', () => {
     fc.assert(
       fc.property(configs, choices, (config, picks) => {
         const { state, journal } = play(config, picks);
@@ -76,7 +76,7 @@ describe('state is a fold of its events', () => {
     );
   });
 
-  it('folding changes no state it was given', () => {
+  it('a fold does not change its input state', () => {
     fc.assert(
       fc.property(configs, choices, (config, picks) => {
         const { state } = play(config, picks);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { begin, gated, makeCall, makeTurn } from '../support/machines/builders.ts';
 
 describe('limits that are changed while a run rests', () => {
-  it('hold for the whole run: what it has spent counts, and it may go on', () => {
+  it('apply to the whole run, including what it has already spent', () => {
     const run = begin({ limits: { toolCalls: 1 } });
     run.tell(makeTurn({ calls: [gated('a')] }));
     run.tell({ type: 'params.changed', params: { limits: { toolCalls: 2 } } });
@@ -16,7 +16,7 @@ describe('limits that are changed while a run rests', () => {
     ]);
   });
 
-  it('of turns let a run go on that would have been closed', () => {
+  it('of turns extend a run that would have been closed', () => {
     const run = begin({ limits: { turns: 1 } });
     run.tell(makeTurn({ calls: [gated('a')] }));
     run.tell({ type: 'params.changed', params: { limits: { turns: 2 } } });
@@ -25,10 +25,10 @@ describe('limits that are changed while a run rests', () => {
   });
 });
 
-it('calls that the client runs do not count against the limit on tool calls', () => {
+it('client calls do not count against the limit on tool calls', () => {
   const run = begin({ limits: { toolCalls: 1 } });
-  const asked = ['a', 'b', 'c'].map(callId => makeCall(callId, { executedBy: 'client' }));
-  run.tell(makeTurn({ calls: [...asked, makeCall('d')] }));
+  const clientCalls = ['a', 'b', 'c'].map(callId => makeCall(callId, { executedBy: 'client' }));
+  run.tell(makeTurn({ calls: [...clientCalls, makeCall('d')] }));
   expect(run.context.toolCalls).toBe(1);
   expect(run.context.calls.map(({ status }) => status)).toEqual(['waiting', 'waiting', 'waiting', 'queued']);
 });

@@ -18,7 +18,7 @@ import {
 const MODELS = ['first', 'second'].map(model => ({ provider: 'test', model }));
 
 describe('rule 11: retry', () => {
-  it('waits until retryAt, and calls the same model again in the same turn', () => {
+  it('waits until retryAt, then calls the same model again in the same turn', () => {
     const run = begin().tell(failing({ retryAt: 1_005_000 }));
     expect(run.place).toBe('backingOff');
     expect(run.effects.at(-1)).toMatchObject({
@@ -32,12 +32,12 @@ describe('rule 11: retry', () => {
     expect(run.context.failure).toBe(null);
   });
 
-  it('does not wait when the time has come already', () => {
+  it('does not wait when retryAt is already over', () => {
     expect(begin().tell(failing({ retryAt: 1_000_000 })).turn.attempt).toBe(2);
     expect(begin().tell(failing()).turn.attempt).toBe(2);
   });
 
-  it('with the attempts spent the next model takes over, for the rest of the run', () => {
+  it('after the last attempt the next model takes over, for the rest of the run', () => {
     const run = begin({ attempts: 2, models: MODELS }).tell(failing(), failing());
     expect(run.next.why).toBe('overloaded after 2 attempts: falling back to second');
     expect(run.turn).toMatchObject({ number: 1, attempt: 1, model: 1 });
@@ -45,12 +45,12 @@ describe('rule 11: retry', () => {
     expect(run.turn).toMatchObject({ number: 2, attempt: 1, model: 1 });
   });
 
-  it('what cannot be retried goes to the next model at once', () => {
+  it('an error that is not retryable moves to the next model immediately', () => {
     const run = begin({ models: MODELS }).tell(failing({ retryable: false }));
     expect(run.turn).toMatchObject({ attempt: 1, model: 1 });
   });
 
-  it('with every model spent the run fails with the last error', () => {
+  it('the run fails with the last error when no model is left', () => {
     const run = begin({ attempts: 1, models: MODELS }).tell(failing(), failing({ code: 'quota' }));
     expect(run.place).toBe('failed');
     expect(run.next).toMatchObject({ type: 'fail', code: 'quota', message: 'the provider is busy' });
@@ -65,37 +65,37 @@ describe('rule 11: retry', () => {
     expect(run.place).toBe('turn.planning');
   });
 
-  it('a retried attempt takes back the text that reached the reader, and only then', () => {
+  it('a retry discards the text of the failed attempt only if a reader has seen text', () => {
     const run = begin().tell(failing(), { type: 'text.started' }, failing(), failing());
     const published = run.effects.flatMap(effect => (effect.type === 'publish' ? [effect.notice] : []));
     const discarded = published.filter(({ type }) => type === 'text.discarded');
     expect(discarded).toEqual([{ type: 'text.discarded', turn: 1, attempt: 2 }]);
   });
 
-  it('an answer of its own is retried with tools off', () => {
+  it('the separate answer is retried with tools off', () => {
     const run = begin({ finalAnswer: 'separate' }).tell(answering('draft'), failing());
     expect(run.next.type).toBe('streamFinal');
     expect(run.turn).toMatchObject({ number: 2, attempt: 2, final: true });
   });
 
-  it('reports of an attempt that failed are not listened to', () => {
+  it('reports of a failed attempt are ignored', () => {
     const run = begin().tell(failing());
     expect(run.offer({ ...answering('late'), generation: 1 }).handled).toBe(false);
     expect(run.tell(answering('now')).place).toBe('finished');
   });
 });
 
-describe('finishing: finishers look at the answer', () => {
+describe('finishing: finishers check the answer', () => {
   const reject = { type: 'finishers.rejected', feedback: 'cite your sources' } as const;
 
-  it('what they make of the answer is the answer', () => {
+  it('their output becomes the answer', () => {
     const run = begin({ finishers: true }).tell(answering('raw'));
     run.tell({ type: 'finishers.completed', text: 'checked', output: { n: 1 } });
     expect(run.place).toBe('finished');
     expect(run.context.answer).toEqual({ text: 'checked', output: { n: 1 } });
   });
 
-  it('an answer that is sent back goes to the model with the feedback', () => {
+  it('a rejected answer returns to the model with the feedback', () => {
     const run = begin({ finishers: true }).tell(answering('raw'), reject);
     expect(run.place).toBe('turn.planning');
     expect(run.context.transcript.at(-1)).toMatchObject({ role: 'developer' });
@@ -104,20 +104,20 @@ describe('finishing: finishers look at the answer', () => {
     expect(run.context.answer).toEqual({ text: 'better' });
   });
 
-  it('sent back more often than it may be, the run fails', () => {
+  it('too many rejections fail the run', () => {
     const run = begin({ finishers: true, finisherRejections: 1 });
     run.tell(answering('one'), reject, answering('two'), reject);
     expect(run.place).toBe('failed');
     expect(run.next).toMatchObject({ code: 'finishers-rejected' });
   });
 
-  it('without finishers there is no finishing', () => {
+  it('a run without finishers skips finishing', () => {
     expect(begin().tell(answering('done')).countStarts('finishers')).toBe(0);
   });
 });
 
 describe('rule 12: context is JSON', () => {
-  it('after a run through everything the context is what JSON makes of it', () => {
+  it('the context of a run with every feature equals its JSON', () => {
     const run = begin({ finishers: true, models: MODELS, limits: { repeatedFailures: 5 } });
     run.tell(failing({ retryAt: 1_000_500 }), { type: 'timer.fired' });
     run.tell(calling(gated('a', { expiresAt: 2_000_000 }), forClient('b'), makeCall('c')));
@@ -128,7 +128,7 @@ describe('rule 12: context is JSON', () => {
     expect(toJson(run.context)).toStrictEqual(run.context);
   });
 
-  it('the transcript is in no input of a service: services get a generation and a time', () => {
+  it('no service receives the transcript; the inputs are a generation and a time', () => {
     const run = begin({ finishers: true }).tell(
       calling(gated('a', { expiresAt: 2_000_000 })),
       approving('a'),

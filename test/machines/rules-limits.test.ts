@@ -25,13 +25,13 @@ const usage = (inputTokens: number, outputTokens: number, change: Partial<Usage>
   ...change,
 });
 
-/** One round of one safe call. */
+/** Plays one round with one call that needs no approval. */
 function playRound(run: ChartRun, callId: string, change: Parameters<typeof makeTurn>[0] = {}): ChartRun {
   return run.tell(makeTurn({ calls: [makeCall(callId)], ...change })).finish(callId);
 }
 
 describe('rule 8: limits', () => {
-  it('turns: one closing call with tools off, its calls dropped with results, and the reason told', () => {
+  it('turns: one closing call with tools off; its calls get error results, and the reason is the limit', () => {
     const run = playRound(begin({ limits: { turns: 1 } }), 'a');
     expect(run.next).toEqual({ type: 'streamFinal', limit: 'turns', why: 'limit turns: 1 of 1' });
     expect(run.place).toBe('turn.finalStreaming');
@@ -42,33 +42,33 @@ describe('rule 8: limits', () => {
     expect(run.context.answer).toEqual({ text: 'as far as I got' });
   });
 
-  it('stop: the run finishes with the reason and without another call', () => {
+  it('stop: the run finishes with the reason, without another call', () => {
     const run = playRound(begin({ limits: { turns: 1 }, onLimit: 'stop' }), 'a');
     expect(run.place).toBe('finished');
     expect(run.next).toMatchObject({ type: 'finish', reason: 'turns' });
     expect(run.countStarts('modelTurn')).toBe(1);
   });
 
-  it('an answer within the limit is complete, also when it used the last of it', () => {
+  it('an answer that uses up the limit is complete', () => {
     const run = begin({ limits: { turns: 1 } }).tell(answering('done'));
     expect(run.next).not.toHaveProperty('reason');
   });
 
-  it('the closing call is the only overrun: a message that comes during it stays unread', () => {
+  it('the closing call is the only overrun: a message during it stays unread', () => {
     const run = playRound(begin({ limits: { turns: 1 } }), 'a').tell(saying('more'), answering('sorry'));
     expect(run.place).toBe('finished');
     expect(run.context.turns).toBe(2);
     expect(run.context.inbox).toHaveLength(1);
   });
 
-  it('a closing call that fails is tried again, and is still the closing call', () => {
+  it('a failed closing call is retried as a closing call', () => {
     const run = playRound(begin({ limits: { turns: 1 } }), 'a').tell(failing());
     expect(run.next).toMatchObject({ type: 'streamFinal', limit: 'turns' });
     expect(run.turn).toMatchObject({ final: true, attempt: 2 });
     expect(run.tell(answering('sorry')).next).toMatchObject({ reason: 'turns' });
   });
 
-  it('toolCalls: calls beyond the limit get results and are not run; then the run closes', () => {
+  it('toolCalls: calls beyond the limit get error results and do not run; then the run closes', () => {
     const run = begin({ limits: { toolCalls: 2 } });
     run.tell(calling(makeCall('a'), gated('b'), makeCall('c'), gated('d')));
     expect(run.open).toEqual({ a: 'queued', b: 'gated' });
@@ -79,13 +79,13 @@ describe('rule 8: limits', () => {
     expect(run.context).toMatchObject({ toolCalls: 2, deniedCalls: 2 });
   });
 
-  it('toolCalls: a run that made exactly as many calls as it may is not cut short', () => {
+  it('toolCalls: a run that makes exactly the allowed number of calls continues', () => {
     const run = playRound(begin({ limits: { toolCalls: 1 } }), 'a');
     expect(run.next.type).toBe('callModel');
     expect(run.tell(answering('done')).next).not.toHaveProperty('reason');
   });
 
-  it('toolCalls: 0 lets no call through', () => {
+  it('toolCalls: 0 allows no call', () => {
     const run = begin({ limits: { toolCalls: 0 } }).tell(calling(makeCall('a')));
     expect(run.next).toMatchObject({ type: 'streamFinal', limit: 'toolCalls' });
     expect(run.countStarts('toolBatch')).toBe(0);
@@ -100,14 +100,14 @@ describe('rule 8: limits', () => {
     expect(run.next.type).toBe('callModel');
   });
 
-  it('tokens: input and output of all turns', () => {
+  it('tokens: counts input and output of all turns', () => {
     const run = playRound(begin({ limits: { tokens: 100 } }), 'a', { usage: usage(40, 9) });
     expect(run.next.type).toBe('callModel');
     playRound(run, 'b', { usage: usage(50, 1) });
     expect(run.next).toMatchObject({ type: 'streamFinal', limit: 'tokens', why: 'limit tokens: 100 of 100' });
   });
 
-  it('tokens: a provider that says nothing does not undo what was counted', () => {
+  it('tokens: a turn without usage keeps the count', () => {
     const run = playRound(begin({ limits: { tokens: 50 } }), 'a', { usage: usage(40, 10) });
     expect(run.next).toMatchObject({ limit: 'tokens' });
     const silent = playRound(playRound(begin({ limits: { tokens: 50 } }), 'a'), 'b', {
@@ -116,7 +116,7 @@ describe('rule 8: limits', () => {
     expect(silent.context.usage).toEqual(usage(40, 10));
   });
 
-  it('cost: by the price of the model that was asked, cached tokens by theirs', () => {
+  it('cost: uses the prices of the model in use, with cached tokens at their own price', () => {
     const prices = { first: { input: 2, output: 10, cachedInput: 1 } };
     const run = begin({ limits: { cost: 3 }, prices });
     playRound(run, 'a', { usage: usage(1_000_000, 100_000, { cachedInputTokens: 400_000 }) });
@@ -126,7 +126,7 @@ describe('rule 8: limits', () => {
     expect(run.next).toMatchObject({ type: 'streamFinal', limit: 'cost' });
   });
 
-  it('activeMs: model calls and tools count, resting does not', () => {
+  it('activeMs: counts model calls and tools, not rests', () => {
     const run = begin({ limits: { activeMs: 1_000 } });
     run.tell({ ...calling(gated('a')), startedAt: START, at: START + 300 });
     run.tell({ ...approving('a'), at: START + 90_000 });
@@ -139,7 +139,7 @@ describe('rule 8: limits', () => {
     expect(run.next).toMatchObject({ type: 'streamFinal', limit: 'activeMs' });
   });
 
-  it('activeMs: calls of one batch that run at the same time count once', () => {
+  it('activeMs: counts parallel calls of one batch once', () => {
     const run = begin({ limits: { activeMs: 10_000 } });
     run.tell({ ...calling(makeCall('a'), makeCall('b')), at: START });
     run.tell({ ...starting('a'), at: START + 100 }, { ...starting('b'), at: START + 150 });
@@ -147,7 +147,7 @@ describe('rule 8: limits', () => {
     expect(run.context.activeMs).toBe(300);
   });
 
-  it('activeMs: what a dead process slept through does not count', () => {
+  it('activeMs: does not count the time of a dead process', () => {
     const run = begin({ limits: { activeMs: 10_000 } }).tell({ ...calling(makeCall('a')), at: START });
     run.tell({ ...starting('a'), at: START + 100 });
     run.tell({ type: 'tool.interrupted', callId: 'a', at: START + 900_000 });
@@ -155,7 +155,7 @@ describe('rule 8: limits', () => {
     expect(run.context.activeMs).toBe(50);
   });
 
-  it('activeMs: attempts that fail count, and the next attempt is the closing call', () => {
+  it('activeMs: counts failed attempts, and the next attempt is the closing call', () => {
     const slow = { ...failing(), startedAt: START, at: START + 1_500 };
     const run = begin({ limits: { activeMs: 1_000 } }).tell(slow);
     expect(run.next).toMatchObject({ type: 'streamFinal', limit: 'activeMs' });
@@ -168,7 +168,7 @@ describe('rule 8: limits', () => {
     expect(stopping.next).toMatchObject({ type: 'finish', reason: 'activeMs' });
   });
 
-  it('repeatedFailures: the same tool on the same input; a success in between starts the count again', () => {
+  it('repeatedFailures: counts one tool with one input, and a success resets the count', () => {
     const failOnce = (run: ChartRun, callId: string, isError = true) =>
       run.tell(
         calling(makeCall(callId, { digest: 'same' })),
@@ -184,7 +184,7 @@ describe('rule 8: limits', () => {
     expect(run.next).toMatchObject({ type: 'streamFinal', limit: 'repeatedFailures' });
   });
 
-  it('repeatedFailures: other inputs are counted apart, calls that could not run are counted too', () => {
+  it('repeatedFailures: counts each input separately, including calls that could not run', () => {
     const run = begin({ limits: { repeatedFailures: 2 } });
     run.tell(calling(makeCall('a', { error: 'bad' }), makeCall('b', { error: 'bad' })));
     expect(run.next.type).toBe('callModel');
@@ -192,7 +192,7 @@ describe('rule 8: limits', () => {
     expect(run.next).toMatchObject({ limit: 'repeatedFailures' });
   });
 
-  it('the first limit in the order of the list is the one that is named', () => {
+  it('when several limits are reached, the first in the list is the reason', () => {
     const run = begin({ limits: { turns: 1, tokens: 1 } }).tell(
       makeTurn({ calls: [gated('a')], usage: usage(5, 5) }),
     );
@@ -200,7 +200,7 @@ describe('rule 8: limits', () => {
     expect(run.next).toMatchObject({ limit: 'turns' });
   });
 
-  it('limits are counted over pauses', () => {
+  it('limits count across pauses', () => {
     const run = begin({ limits: { turns: 1 } }).tell({ type: 'pause.requested' }, calling(makeCall('a')));
     run.tell({ type: 'run.unpaused' }).finish('a');
     expect(run.next).toMatchObject({ type: 'streamFinal', limit: 'turns' });

@@ -20,7 +20,7 @@ const UNPAUSE: UntimedEvent = { type: 'run.unpaused' };
 const unread = (run: ReturnType<typeof begin>) => run.context.inbox.length;
 
 describe('rule 9: messages', () => {
-  it('a message that comes while the model is called is read in the next turn', () => {
+  it('a message during a model call is read in the next turn', () => {
     const run = begin().tell(saying('also this'));
     expect(run.texts).toEqual(['begin']);
     run.tell(answering('first'));
@@ -29,7 +29,7 @@ describe('rule 9: messages', () => {
     expect(unread(run)).toBe(0);
   });
 
-  it('messages that come one after the other are read together, in their order', () => {
+  it('several messages are read together, in order', () => {
     const run = begin().tell(saying('one'), saying('two'), answering('first'));
     expect(run.texts).toEqual(['begin', 'first', 'one', 'two']);
     expect(unread(run)).toBe(0);
@@ -43,7 +43,7 @@ describe('rule 9: messages', () => {
     expect(run.context.transcript.at(-1)).toMatchObject({ type: 'message', role: 'user' });
   });
 
-  it('supersede: gates that are open while a batch runs are rejected too, and running calls are not', () => {
+  it('supersede: a message during a batch rejects the gated calls, and not the running ones', () => {
     const run = begin().tell(
       calling(makeCall('a'), gated('b'), forClient('c')),
       starting('a'),
@@ -52,12 +52,12 @@ describe('rule 9: messages', () => {
     expect(run.open).toEqual({ a: 'running', c: 'waiting' });
   });
 
-  it('supersede: a call that was approved already is not rejected', () => {
+  it('supersede: an approved call is not rejected', () => {
     const run = begin().tell(calling(gated('a'), gated('b')), approving('a'), saying('go on'));
     expect(run.open).toEqual({ a: 'queued' });
   });
 
-  it('queue: a message waits while gates are open', () => {
+  it('queue: a message waits while calls are gated', () => {
     const run = begin({ onMessage: 'queue' }).tell(calling(gated('a')), saying('are you there?'));
     expect(run.place).toBe('resting.awaitingApproval');
     expect(unread(run)).toBe(1);
@@ -65,7 +65,7 @@ describe('rule 9: messages', () => {
     expect(run.texts).toEqual(['begin', 'are you there?']);
   });
 
-  it('a message that comes in finishing leads back to deciding, and the model reads it', () => {
+  it('a message during finishing returns the run to the model', () => {
     const run = begin({ finishers: true }).tell(answering('done'));
     expect(run.place).toBe('finishing');
     run.tell(saying('one more thing'));
@@ -77,20 +77,20 @@ describe('rule 9: messages', () => {
     expect(run.texts).toEqual(['begin', 'done', 'one more thing']);
   });
 
-  it('a message that comes while a failed turn waits is read by its next attempt', () => {
+  it('a message during the wait of a failed turn is read by its next attempt', () => {
     const run = begin().tell(failing({ retryAt: 2_000_000 }), saying('hello?'));
     expect(run.place).toBe('backingOff');
     expect(run.tell({ type: 'timer.fired' }).texts).toEqual(['begin', 'hello?']);
   });
 
-  it('what came too late to be read is kept as unread', () => {
+  it('a message that is too late is kept as unread', () => {
     const run = begin({ limits: { turns: 1 }, onLimit: 'stop' }).tell(saying('too late'), answering('done'));
     expect(run.place).toBe('finished');
     expect(unread(run)).toBe(1);
     expect(run.next).toMatchObject({ reason: 'turns' });
   });
 
-  it('after the end nothing is taken', () => {
+  it('no event is accepted after the end', () => {
     const run = begin().tell(answering('done'));
     const before = run.state;
     expect(run.offer(saying('hello'), PAUSE, { type: 'run.cancelled', unsettled: [] }).handled).toBe(false);
@@ -99,7 +99,7 @@ describe('rule 9: messages', () => {
 });
 
 describe('rule 10: pause', () => {
-  it('is remembered while something runs, and honoured before the next thing that spends', () => {
+  it('is remembered while a service runs, and applied before the next spending action', () => {
     const run = begin().tell(PAUSE);
     expect(run.place).toBe('turn.planning');
     run.tell(calling(makeCall('a')));
@@ -109,7 +109,7 @@ describe('rule 10: pause', () => {
     expect(run.tell(UNPAUSE).place).toBe('executingTools');
   });
 
-  it('keeps a run that rests from going on, and changes nothing else', () => {
+  it('blocks a resting run from continuing, and changes nothing else', () => {
     const run = begin().tell(calling(gated('a')), PAUSE);
     expect(run.place).toBe('resting.awaitingApproval');
     run.tell(approving('a'));
@@ -117,7 +117,7 @@ describe('rule 10: pause', () => {
     expect(run.open).toEqual({ a: 'ready' });
   });
 
-  it('a step lets one action that spends through, and no more', () => {
+  it('a step allows exactly one spending action', () => {
     const run = begin().tell(PAUSE, calling(makeCall('a')), STEP);
     expect(run.place).toBe('executingTools');
     expect(run.finish('a').place).toBe('resting.paused');
@@ -125,7 +125,7 @@ describe('rule 10: pause', () => {
     expect(run.tell(calling(makeCall('b'))).place).toBe('resting.paused');
   });
 
-  it('two steps let two actions through; unpausing forgets those that are left', () => {
+  it('two steps allow two actions, and unpausing discards remaining steps', () => {
     const run = begin()
       .tell(PAUSE, calling(makeCall('a')), STEP, STEP)
       .finish('a');
@@ -135,25 +135,25 @@ describe('rule 10: pause', () => {
     expect(run.context).toMatchObject({ steps: 0, paused: false });
   });
 
-  it('a step asked of a run that is not paused pauses it after one action', () => {
+  it('a step on a run that is not paused pauses it after one action', () => {
     const run = begin().tell(calling(gated('a')), STEP);
     expect(run.context).toMatchObject({ paused: true, steps: 1 });
     run.tell(approving('a')).finish('a');
     expect(run.place).toBe('resting.paused');
   });
 
-  it('an answer needs no step: it ends a paused run', () => {
+  it('an answer ends a paused run without a step', () => {
     expect(begin().tell(PAUSE, answering('done')).place).toBe('finished');
   });
 
-  it('finishers spend, so a paused run rests before them and goes on with them', () => {
+  it('finishers are a spending action: a paused run rests before them', () => {
     const run = begin({ finishers: true }).tell(PAUSE, answering('done'));
     expect(run.place).toBe('resting.paused');
     expect(run.tell(STEP).place).toBe('finishing');
     expect(run.tell({ type: 'finishers.completed' }).place).toBe('finished');
   });
 
-  it('a failed turn waits for its time, and then for the end of the pause', () => {
+  it('a failed turn waits until retryAt, and then for the end of the pause', () => {
     const run = begin().tell(PAUSE, failing({ retryAt: 2_000_000 }));
     expect(run.place).toBe('backingOff');
     run.tell({ type: 'timer.fired' });
@@ -162,12 +162,12 @@ describe('rule 10: pause', () => {
     expect(run.turn).toMatchObject({ number: 1, attempt: 2 });
   });
 
-  it('a model call that is paused over is not paid for twice', () => {
+  it('a pause during a model call does not repeat the call', () => {
     const run = begin().tell(PAUSE, UNPAUSE, PAUSE, answering('done'));
     expect(run.countStarts('modelTurn')).toBe(1);
   });
 
-  it('pausing twice, or unpausing what runs, is not taken', () => {
+  it('a second pause is not accepted, nor is unpausing a run that is not paused', () => {
     const run = begin();
     expect(run.offer(UNPAUSE).handled).toBe(false);
     expect(run.tell(PAUSE).offer(PAUSE).handled).toBe(false);

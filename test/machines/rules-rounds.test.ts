@@ -29,7 +29,7 @@ describe('rule 6: a mixed round', () => {
   const mixed = () =>
     begin().tell(calling(gated('pay'), makeCall('look'), forClient('ask'), gated('pay2'), makeCall('see')));
 
-  it('runs what needs no approval first, then rests with all gated and client calls open', () => {
+  it('runs the calls without approval first, then rests with all gated and client calls open', () => {
     const run = mixed();
     expect(run.next).toMatchObject({ type: 'executeTools', calls: ['look', 'see'] });
     run.finish('see', 'look');
@@ -37,7 +37,7 @@ describe('rule 6: a mixed round', () => {
     expect(run.open).toEqual({ pay: 'gated', ask: 'waiting', pay2: 'gated' });
   });
 
-  it('takes decisions and results in any order, while the batch runs too', () => {
+  it('accepts decisions and results in any order, also while the batch runs', () => {
     const run = mixed().tell(starting('look'), rejecting('pay2'), receiving('ask'), starting('see'));
     expect(run.place).toBe('executingTools');
     expect(run.open).toEqual({ pay: 'gated', look: 'running', see: 'running' });
@@ -46,7 +46,7 @@ describe('rule 6: a mixed round', () => {
     expect(run.open).toEqual({ pay: 'gated' });
   });
 
-  it('starts an approved call when no batch is running', () => {
+  it('starts an approved call once no batch is running', () => {
     const run = mixed().tell(approving('pay'));
     expect(run.countStarts('toolBatch')).toBe(1);
     expect(run.open).toMatchObject({ pay: 'ready', look: 'queued' });
@@ -58,7 +58,7 @@ describe('rule 6: a mixed round', () => {
     expect(run.place).toBe('resting.awaitingApproval');
   });
 
-  it('results enter the transcript in call order when all are there, whatever order they came in', () => {
+  it('results enter the transcript in call order once all are there, whatever their order of arrival', () => {
     const run = mixed().finish('see', 'look').tell(rejecting('pay2'), receiving('ask'));
     expect(run.results).toEqual([]);
     expect(run.countStarts('modelTurn')).toBe(1);
@@ -68,7 +68,7 @@ describe('rule 6: a mixed round', () => {
     expect(run.context.calls).toEqual([]);
   });
 
-  it('a second decision, or one about another input, changes nothing', () => {
+  it('a second decision, or one with another digest, changes nothing', () => {
     const run = mixed().finish('look', 'see');
     expect(run.offer(approving('pay', { digest: 'digest of pay2' })).handled).toBe(false);
     run.tell(approving('pay'));
@@ -85,7 +85,7 @@ describe('rule 6: a mixed round', () => {
     expect(run.tell(receiving('a')).results).toMatchObject([{ output: 'result of a' }]);
   });
 
-  it('an edited input is what runs, and it is remembered', () => {
+  it('an edited input is the one that runs, and the edit is recorded', () => {
     const run = begin().tell(calling(gated('a', { input: { cents: 900 } })), {
       ...approving('a'),
       type: 'approval.decided',
@@ -98,7 +98,7 @@ describe('rule 6: a mixed round', () => {
     expect(run.context.edits).toEqual([{ callId: 'a', input: { cents: 100 } }]);
   });
 
-  it("a person's answer is the call's result, and the call is never run", () => {
+  it('an answer by a person is the result of the call, which never runs', () => {
     const decision = { type: 'answer', output: 'I paid it by hand' } as const;
     const run = begin().tell(calling(gated('a')), {
       type: 'approval.decided',
@@ -110,7 +110,7 @@ describe('rule 6: a mixed round', () => {
     expect(run.countStarts('toolBatch')).toBe(0);
   });
 
-  it('an answer is no rule for later calls, also when it is sticky', () => {
+  it('a sticky answer does not apply to later calls', () => {
     const run = begin().tell(calling(gated('a')), {
       type: 'approval.decided',
       callId: 'a',
@@ -121,7 +121,7 @@ describe('rule 6: a mixed round', () => {
     expect(run.tell(calling(gated('b'))).open).toEqual({ b: 'gated' });
   });
 
-  it('a sticky approval holds for later calls of the tool, a sticky rejection gives its reason', () => {
+  it('a sticky approval applies to later calls of the tool, and so does a sticky rejection with its reason', () => {
     const approved = begin()
       .tell(calling(gated('a')), approving('a', { sticky: true }))
       .finish('a');
@@ -136,7 +136,7 @@ describe('rule 6: a mixed round', () => {
     ]);
   });
 
-  it('an approval that expires is a result; a decision that comes too late is not taken', () => {
+  it('an expired approval is an error result; a decision after it is not accepted', () => {
     const run = begin().tell(calling(gated('a', { expiresAt: 1_000_500 }), gated('b')));
     const timer = { type: 'start', service: 'timer', input: { until: 1_000_500 } };
     expect(run.effects.at(-1)).toMatchObject(timer);
@@ -148,7 +148,7 @@ describe('rule 6: a mixed round', () => {
     expect(run.results[0]).toMatchObject({ isError: true, output: expect.stringContaining('expired') });
   });
 
-  it('a timer that fires too early refuses nothing and is set again', () => {
+  it('a timer that fires too early expires nothing and is set again', () => {
     const run = begin().tell(calling(gated('a', { expiresAt: 1_000_500 })), {
       type: 'timer.fired',
       at: 1_000_400,
@@ -159,13 +159,13 @@ describe('rule 6: a mixed round', () => {
 });
 
 describe('rule 7: failures are results', () => {
-  it('a throwing tool gives a result the model sees, and the run goes on', () => {
+  it('a throwing tool produces an error result for the model, and the run continues', () => {
     const run = begin().tell(calling(makeCall('a')), starting('a'), settling('a', 'no such order', true));
     expect(run.results).toMatchObject([{ output: 'no such order', isError: true }]);
     expect(run.place).toBe('turn.planning');
   });
 
-  it.each(['none', 'idempotent'] as const)('an interrupted %s call runs again, with its key', sideEffect => {
+  it.each(['none', 'idempotent'] as const)('an interrupted %s call runs again with its key', sideEffect => {
     const run = begin().tell(calling(makeCall('a', { sideEffect })), starting('a'), interrupting('a'));
     expect(run.context.calls).toMatchObject([{ status: 'queued', key: 'key of a', attempt: 1 }]);
     expect(run.place).toBe('executingTools');
@@ -173,7 +173,7 @@ describe('rule 7: failures are results', () => {
     expect(run.place).toBe('turn.planning');
   });
 
-  it('an interrupted once call that can be reconciled is, in the same batch', () => {
+  it('an interrupted once call with a reconcile function is reconciled in the same batch', () => {
     const call = makeCall('a', { sideEffect: 'once', reconcilable: true });
     const run = begin().tell(calling(call), starting('a'), interrupting('a'));
     expect(run.open).toEqual({ a: 'reconciling' });
@@ -181,7 +181,7 @@ describe('rule 7: failures are results', () => {
     expect(run.tell(settling('a', 'it had happened')).results).toMatchObject([{ output: 'it had happened' }]);
   });
 
-  it('an interrupted once call that cannot be reconciled is in doubt, and no result', () => {
+  it('an interrupted once call without a reconcile function is in doubt, without a result', () => {
     const run = begin().tell(
       calling(makeCall('a', { sideEffect: 'once' })),
       starting('a'),
@@ -204,14 +204,14 @@ describe('rule 7: failures are results', () => {
     expect(run.offer({ type: 'doubt.resolved', callId: 'a', resolution }).handled).toBe(false);
   });
 
-  it('a doubt is put before a person before any approval', () => {
+  it('doubts are resolved before approvals are asked for', () => {
     const run = begin().tell(calling(gated('a'), makeCall('b', { sideEffect: 'once' })));
     run.tell(starting('b'), doubting('b'));
     expect(run.place).toBe('resting.inDoubt');
     expect(run.open).toEqual({ a: 'gated', b: 'doubted' });
   });
 
-  it('a call that is not running settles nothing', () => {
+  it('reports of a call that is not running, or of another generation, are ignored', () => {
     const run = begin().tell(calling(makeCall('a'), makeCall('b')));
     expect(run.offer(settling('a')).handled).toBe(false);
     run.finish('a');
@@ -223,7 +223,7 @@ describe('rule 7: failures are results', () => {
 describe('rule 13: sub-agents', () => {
   const suspending: UntimedEvent = { type: 'tool.suspended', callId: 'a', childRunId: 'child' };
 
-  it('a suspended call lets the batch end, and the run rests with the call naming its run', () => {
+  it('a suspended call lets the batch end, and the run rests with the call naming the child run', () => {
     const run = begin().tell(calling(makeCall('a'), makeCall('b')), starting('a'), suspending);
     expect(run.place).toBe('executingTools');
     run.finish('b');
@@ -231,7 +231,7 @@ describe('rule 13: sub-agents', () => {
     expect(run.context.calls[0]).toMatchObject({ status: 'waiting', childRunId: 'child' });
   });
 
-  it("the child's end is the call's result, which the parent takes at rest or in a batch", () => {
+  it('the end of the child is the result of the call, accepted at rest and during a batch', () => {
     const resting = begin().tell(calling(makeCall('a')), starting('a'), suspending, receiving('a'));
     expect(resting.results).toMatchObject([{ callId: 'a', output: 'result of a', isError: false }]);
     expect(resting.place).toBe('turn.planning');
@@ -240,14 +240,14 @@ describe('rule 13: sub-agents', () => {
     expect(busy.results).toMatchObject([{ callId: 'a', isError: true }, { callId: 'b' }]);
   });
 
-  it('a parent that is cancelled keeps the name of the run that has to be cancelled with it', () => {
+  it('a cancelled parent keeps the id of the child run, which has to be cancelled too', () => {
     const run = begin().tell(calling(makeCall('a')), starting('a'), suspending);
     run.tell({ type: 'run.cancelled', unsettled: ['a'] });
     expect(run.place).toBe('cancelled');
     expect(run.context.calls).toMatchObject([{ status: 'waiting', childRunId: 'child' }]);
   });
 
-  it('a message does not supersede what a sub-agent does', () => {
+  it('a message does not supersede the call of a sub-agent', () => {
     const run = begin().tell(calling(makeCall('a')), starting('a'), suspending, saying('hurry'));
     expect(run.open).toEqual({ a: 'waiting' });
     expect(run.tell(receiving('a'), answering('done')).texts).toEqual(['begin', 'hurry', 'done']);
@@ -255,7 +255,7 @@ describe('rule 13: sub-agents', () => {
 });
 
 describe('results accumulate over rounds', () => {
-  it('every round adds its results behind its calls', () => {
+  it('every round appends its results after its calls', () => {
     const run = begin()
       .tell(calling(makeCall('a')))
       .finish('a');

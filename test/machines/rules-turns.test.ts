@@ -26,21 +26,21 @@ describe('rule 1: one journal for both modes', () => {
     answering('fine'),
   ];
 
-  it('the same events lead a streaming run and one that does not stream through the same states', () => {
+  it('the same events lead a streaming and a non-streaming run through the same states', () => {
     const started = makeStarted(makeConfig());
     const streaming = new ChartRun(started);
-    const whole = new ChartRun({ ...started, stream: false });
+    const unstreamed = new ChartRun({ ...started, stream: false });
     for (const event of script) {
       streaming.tell(event);
-      whole.tell(event);
-      expect(whole.state.value).toEqual(streaming.state.value);
-      expect({ ...whole.context, stream: true }).toEqual(streaming.context);
+      unstreamed.tell(event);
+      expect(unstreamed.state.value).toEqual(streaming.state.value);
+      expect({ ...unstreamed.context, stream: true }).toEqual(streaming.context);
     }
     expect(streaming.place).toBe('finished');
-    expect(whole.effects).toEqual(streaming.effects);
+    expect(unstreamed.effects).toEqual(streaming.effects);
   });
 
-  it('text leads to finalStreaming, and calls lead back to planning, within one model call', () => {
+  it('text.started leads to finalStreaming, and calls.started back to planning, within one model call', () => {
     const run = begin();
     expect(run.place).toBe('turn.planning');
     expect(run.tell({ type: 'text.started' }).place).toBe('turn.finalStreaming');
@@ -51,7 +51,7 @@ describe('rule 1: one journal for both modes', () => {
 });
 
 describe('rule 2: the final answer', () => {
-  it.each(['live', 'held'] as const)('%s: one call, and what it says without calls is the answer', mode => {
+  it.each(['live', 'held'] as const)('%s: one model call, and its text without calls is the answer', mode => {
     const run = begin({ finalAnswer: mode }).tell(answering('42'));
     expect(run.place).toBe('finished');
     expect(run.context.answer).toEqual({ text: '42' });
@@ -59,7 +59,7 @@ describe('rule 2: the final answer', () => {
     expect(run.texts).toEqual(['begin', '42']);
   });
 
-  it('separate: a turn without calls is a draft, kept out of the transcript, and one more call answers', () => {
+  it('separate: a turn without calls is a draft outside the transcript, and one more call answers', () => {
     const run = begin({ finalAnswer: 'separate' }).tell(answering('a draft'));
     expect(run.place).toBe('turn.finalStreaming');
     expect(run.turn).toMatchObject({ number: 2, final: true });
@@ -71,7 +71,7 @@ describe('rule 2: the final answer', () => {
     expect(run.countStarts('modelTurn')).toBe(2);
   });
 
-  it('separate: a turn with calls is no draft, and planning goes on after their results', () => {
+  it('separate: a turn with calls is not a draft, and planning continues after their results', () => {
     const run = begin({ finalAnswer: 'separate' })
       .tell(calling(makeCall('a')))
       .finish('a');
@@ -79,13 +79,13 @@ describe('rule 2: the final answer', () => {
     expect(run.turn.final).toBe(false);
   });
 
-  it('separate: a message that came while the draft was made is planned for before the answer', () => {
+  it('separate: a message during the draft leads to another planning turn', () => {
     const run = begin({ finalAnswer: 'separate' }).tell(saying('wait'), answering('a draft'));
     expect(run.place).toBe('turn.planning');
     expect(run.turn).toMatchObject({ number: 2, final: false });
   });
 
-  it('separate: an answer that needs one call more than the limit is the closing call, and nothing follows it', () => {
+  it('separate: an answer beyond the limit is the closing call, and no turn follows it', () => {
     const run = begin({ finalAnswer: 'separate', limits: { turns: 1 } }).tell(answering('a draft'));
     expect(run.next).toMatchObject({ type: 'streamFinal', limit: 'turns' });
     run.tell(saying('one more thing'), answering('the answer'));
@@ -94,7 +94,7 @@ describe('rule 2: the final answer', () => {
     expect(run.context.inbox).toHaveLength(1);
   });
 
-  it('separate: a run that stops at its limits makes no call for the answer beyond them', () => {
+  it('separate: with onLimit stop, no answer is requested beyond the limit', () => {
     const run = begin({ finalAnswer: 'separate', onLimit: 'stop', limits: { turns: 1 } });
     run.tell(answering('a draft'));
     expect(run.place).toBe('finished');
@@ -102,7 +102,7 @@ describe('rule 2: the final answer', () => {
     expect(run.countStarts('modelTurn')).toBe(1);
   });
 
-  it('tools off is an intent: calls of a final turn get results and are not run', () => {
+  it('calls of a turn with tools off get error results and do not run', () => {
     const run = begin({ finalAnswer: 'separate' }).tell(
       answering('a draft'),
       calling(makeCall('a'), gated('b')),
@@ -117,7 +117,7 @@ describe('rule 2: the final answer', () => {
 });
 
 describe('rule 3: forced tool choice', () => {
-  it('the first planning turn is over when a turn completed, not when an attempt failed', () => {
+  it('the first planning turn ends with a completed turn, not with a failed attempt', () => {
     const models = ['first', 'second'].map(model => ({ provider: 'test', model }));
     const run = begin({ toolChoice: 'required', models, attempts: 1 }).tell(failing());
     expect(run.context).toMatchObject({ turns: 0, turn: { number: 1, model: 1, final: false } });
@@ -129,7 +129,7 @@ describe('rule 3: forced tool choice', () => {
 describe('continuations', () => {
   const continuation = { provider: 'test', model: 'first', instructions: '', token: 'response-1' };
 
-  it('the latest turn of the transcript gives the continuation, or there is none', () => {
+  it('the continuation is that of the latest turn, or none', () => {
     const run = begin()
       .tell(makeTurn({ calls: [makeCall('a')], continuation }))
       .finish('a');
@@ -138,7 +138,7 @@ describe('continuations', () => {
     expect(run.context.continuation).toBe(null);
   });
 
-  it('a draft is not in the transcript, so it gives no continuation and takes none away', () => {
+  it('a draft is not in the transcript and leaves the continuation unchanged', () => {
     const run = begin({ finalAnswer: 'separate' }).tell(makeTurn({ calls: [makeCall('a')], continuation }));
     run.finish('a').tell(answering('draft', { continuation: { ...continuation, token: 'response-2' } }));
     expect(run.place).toBe('turn.finalStreaming');
@@ -146,8 +146,8 @@ describe('continuations', () => {
   });
 });
 
-describe('rule 4: calls come qualified', () => {
-  it('a call that was found wanting is never run: its error is its result', () => {
+describe('rule 4: calls arrive validated', () => {
+  it('an invalid call never runs, and its error is its result', () => {
     const run = begin().tell(calling(makeCall('a', { error: 'there is no tool "a"' }), makeCall('b')));
     expect(run.next).toMatchObject({ type: 'executeTools', calls: ['b'] });
     run.finish('b');
@@ -157,13 +157,13 @@ describe('rule 4: calls come qualified', () => {
     ]);
   });
 
-  it('a broken call is not put before a person, whatever its gate says', () => {
+  it('an invalid call is not offered for approval, even if it is gated', () => {
     const run = begin().tell(calling(gated('a', { error: 'bad arguments' })));
     expect(run.place).toBe('turn.planning');
     expect(run.results).toMatchObject([{ callId: 'a', output: 'bad arguments' }]);
   });
 
-  it('what the turn service found out stays with the call', () => {
+  it('the call keeps the properties from the turn service', () => {
     const call = gated('a', { reason: 'more than 100', reconcilable: true, expiresAt: 2_000_000 });
     const run = begin().tell(calling(call));
     expect(run.context.calls).toEqual([{ ...call, status: 'gated', attempt: 0 }]);
@@ -179,7 +179,7 @@ describe('rule 5: finish reason and calls', () => {
     expect(withCall(finishReason).place).toBe('executingTools');
   });
 
-  it('calls of a turn that was cut off do not run: each gets a result that says so, and the model is called', () => {
+  it('calls of a truncated turn do not run: each gets an error result, and the model is called', () => {
     const calls = [makeCall('a'), gated('b'), forClient('c'), makeCall('d', { error: 'cut in the middle' })];
     const run = begin().tell(makeTurn({ finishReason: 'length', calls }));
     expect(run.place).toBe('turn.planning');
@@ -192,14 +192,14 @@ describe('rule 5: finish reason and calls', () => {
     expect(run.context.toolCalls).toBe(0);
   });
 
-  it.each(['length', 'content_filter'] as const)('%s without calls finishes, incomplete', finishReason => {
+  it.each(['length', 'content_filter'] as const)('%s without calls finishes as incomplete', finishReason => {
     const run = without(finishReason);
     expect(run.place).toBe('finished');
     expect(run.next).toMatchObject({ type: 'finish', reason: finishReason });
     expect(run.context.answer).toEqual({ text: 'so far' });
   });
 
-  it('calls with content_filter do not run, and the run finishes incomplete', () => {
+  it('calls with content_filter do not run, and the run finishes as incomplete', () => {
     const run = withCall('content_filter');
     expect(run.place).toBe('finished');
     expect(run.next).toMatchObject({ reason: 'content_filter' });
@@ -213,13 +213,13 @@ describe('rule 5: finish reason and calls', () => {
     expect(run.context.transcript.at(-1)).toMatchObject({ role: 'assistant' });
   });
 
-  it('a paused answer and what follows it are one answer', () => {
+  it('a paused answer and its continuation are one answer', () => {
     const run = without('pause').tell(answering(', and the rest'));
     expect(run.place).toBe('finished');
     expect(run.context.answer).toEqual({ text: 'so far, and the rest' });
   });
 
-  it('a closing turn that is paused leaves an incomplete answer', () => {
+  it('a paused closing turn leaves an incomplete answer', () => {
     const run = begin({ finalAnswer: 'separate' }).tell(
       answering('a draft'),
       makeTurn({ finishReason: 'pause', text: 'so far' }),
@@ -228,7 +228,7 @@ describe('rule 5: finish reason and calls', () => {
     expect(run.next).toMatchObject({ type: 'finish', reason: 'pause' });
   });
 
-  it('an answer that calls came after is not the answer any more', () => {
+  it('text before later calls is not the answer', () => {
     const run = begin({ onLimit: 'stop', limits: { turns: 2 } });
     run.tell(saying('and?'), answering('too early'), calling(makeCall('a'))).finish('a');
     expect(run.place).toBe('finished');
@@ -236,7 +236,7 @@ describe('rule 5: finish reason and calls', () => {
     expect(run.context.answer).toBeNull();
   });
 
-  it('pause is no draft: a turn that is going on is kept', () => {
+  it('a paused turn is not a draft and stays in the transcript', () => {
     const run = begin({ finalAnswer: 'separate' }).tell(makeTurn({ finishReason: 'pause', text: 'so far' }));
     expect(run.texts).toEqual(['begin', 'so far']);
     expect(run.turn.final).toBe(false);
@@ -248,7 +248,7 @@ describe('rule 5: finish reason and calls', () => {
     expect(run.next).not.toHaveProperty('reason');
   });
 
-  it('an error is a failed turn: nothing of it enters the transcript', () => {
+  it('an error is a failed turn, and none of it enters the transcript', () => {
     const run = begin({ attempts: 1 }).tell(failing());
     expect(run.place).toBe('failed');
     expect(run.texts).toEqual(['begin']);

@@ -25,7 +25,7 @@ import {
   type UntimedEvent,
 } from '../support/machines/builders.ts';
 
-/** The chart's definition as text; functions are as good as absent. */
+/** The chart definition as text, with functions as null. */
 const DEFINITION = JSON.stringify(agentMachine.config, (_key, value) =>
   typeof value === 'function' ? null : value,
 );
@@ -48,14 +48,14 @@ function refusalOf(stored: StoredState): EngineError {
 const throughJson = (stored: StoredState): StoredState => JSON.parse(JSON.stringify(stored));
 
 describe('the structural hash', () => {
-  it('is 16 hex digits, and the source of functions is not in it', () => {
+  it('has 16 hex digits, and ignores the source of functions', () => {
     expect(structuralHash()).toMatch(/^[0-9a-f]{16}$/);
     expect(hashDefinition(JSON.parse(DEFINITION))).toBe(structuralHash());
   });
 
   it.each([
     ['a description', '"description":"One model call."', '"description":"Something else."'],
-    ['a description that is gone', '"description":"One model call.",', ''],
+    ['a removed description', '"description":"One model call.",', ''],
     ['a tag', '"tags":"rest"', '"tags":"idle"'],
     ['meta', '"initial":"planning"', '"meta":{"color":"blue"},"initial":"planning"'],
     ['the order of keys', '"id":"modelTurn","src":"modelTurn"', '"src":"modelTurn","id":"modelTurn"'],
@@ -72,13 +72,13 @@ describe('the structural hash', () => {
     ['an action', '"beginBatch"', '"startBatch"'],
     ['a service', '"src":"toolBatch"', '"src":"toolRunner"'],
     ["a service's id", '"id":"finishers"', '"id":"checks"'],
-    ['the state entered first', '"initial":"planning"', '"initial":"finalStreaming"'],
-    ['a final state that is final no more', '"type":"final"', '"type":"atomic"'],
+    ['the initial state', '"initial":"planning"', '"initial":"finalStreaming"'],
+    ['a final state made atomic', '"type":"final"', '"type":"atomic"'],
   ])('is changed by %s', (_what, from, to) => {
     expect(hashWith(from, to)).not.toBe(structuralHash());
   });
 
-  it('is changed by the order of choices, and by a state that is named like a word left out', () => {
+  it('is changed by the order of guarded transitions, and by the names of states', () => {
     const deciding = JSON.parse(DEFINITION);
     deciding.states.deciding.always.reverse();
     expect(hashDefinition(deciding)).not.toBe(structuralHash());
@@ -97,14 +97,14 @@ describe('a stored state', () => {
     expect(Object.keys(state).sort()).toEqual(['chart', 'context', 'status', 'value']);
   });
 
-  it('of another chart version is refused with both versions named', () => {
+  it('of another chart version is refused, naming both versions', () => {
     const refusal = refusalOf({ ...stored(), chart: { ...chartIdentity(), version: 999 } });
     expect(refusal.code).toBe('chart-mismatch');
     expect(refusal.message).toContain('999');
     expect(refusal.message).toContain(`version ${CHART_VERSION} `);
   });
 
-  it('of a chart with another structure is refused with both hashes named', () => {
+  it('of a chart with another structure is refused, naming both hashes', () => {
     const hash = hashWith('"src":"toolBatch"', '"src":"toolRunner"');
     const refusal = refusalOf({ ...stored(), chart: { ...chartIdentity(), hash } });
     expect(refusal.code).toBe('chart-mismatch');
@@ -124,13 +124,13 @@ describe('a stored state', () => {
     '__proto__',
     { turn: 'toString' },
     null,
-  ])('in a state the chart has not, %j, is refused by name', value => {
+  ])('with the unknown value %j is refused, naming it', value => {
     const refusal = refusalOf({ ...stored(), value: value as StoredState['value'] });
     expect(refusal.code).toBe('state-unknown');
     expect(refusal.message).toContain(JSON.stringify(value));
   });
 
-  it('a service the chart has not is refused by name, and not dropped', () => {
+  it('a service that the chart does not have is refused by name', () => {
     expect(() => serviceNamed('toolRunner')).toThrow('toolRunner');
     expect(() => serviceNamed(undefined)).toThrow('no service');
   });
@@ -151,21 +151,18 @@ describe('a restored state', () => {
     ['resting', () => begin().tell(calling(gated('a'))), saying('no'), []],
   ];
 
-  it.each(waits)(
-    'in %s waits for the service it waited for, and stops it by its id',
-    (_name, make, told, stops) => {
-      const run = make();
-      const restored = fromStored(throughJson(toStored(run.state)));
-      expect(pendingServices(restored)).toEqual(pendingServices(run.state));
-      const step = next(restored, stamp(run.context, told));
-      expect(step.handled).toBe(true);
-      expect(step.effects).toEqual(run.offer(told).effects);
-      expect(step.effects.flatMap(effect => (effect.type === 'stop' ? [effect.id] : []))).toEqual(stops);
-      expect(toStored(step.state)).toEqual(toStored(run.state));
-    },
-  );
+  it.each(waits)('in %s waits for the same service, and stops it by its id', (_name, make, event, stops) => {
+    const run = make();
+    const restored = fromStored(throughJson(toStored(run.state)));
+    expect(pendingServices(restored)).toEqual(pendingServices(run.state));
+    const step = next(restored, stamp(run.context, event));
+    expect(step.handled).toBe(true);
+    expect(step.effects).toEqual(run.offer(event).effects);
+    expect(step.effects.flatMap(effect => (effect.type === 'stop' ? [effect.id] : []))).toEqual(stops);
+    expect(toStored(step.state)).toEqual(toStored(run.state));
+  });
 
-  it('asks again for the service that was asked for, with the same input', () => {
+  it('restarts the pending service with the same input', () => {
     for (const [, make] of waits) {
       const run = make();
       const running = new Map<string, unknown>();
@@ -177,7 +174,7 @@ describe('a restored state', () => {
     }
   });
 
-  it('that had ended takes no event and waits for nothing', () => {
+  it('that had ended accepts no event and has no pending service', () => {
     const run = begin().tell(answering('done'));
     const restored = fromStored(throughJson(toStored(run.state)));
     expect(pendingServices(restored)).toEqual([]);

@@ -25,13 +25,13 @@ function source(tools: Tool[], name?: string): Source {
 }
 
 describe('connectTools', () => {
-  it('gives tools and the tools of sources by name, in their order', async () => {
+  it('returns tools and the tools of sources by name, in order', async () => {
     const { tools } = await connectTools([named('a'), source([named('b'), named('c')]), named('d')]);
     expect([...tools.keys()]).toEqual(['a', 'b', 'c', 'd']);
     expect(tools.get('c')?.name).toBe('c');
   });
 
-  it('finds nothing under a name of Object.prototype that nobody gave', async () => {
+  it('finds no tool under a name of Object.prototype, unless one has that name', async () => {
     const { tools } = await connectTools([named('a')]);
     expect(tools.get('constructor')).toBeUndefined();
     expect(tools.has('__proto__')).toBe(false);
@@ -39,7 +39,7 @@ describe('connectTools', () => {
     expect([...odd.tools.keys()]).toEqual(['constructor', '__proto__']);
   });
 
-  it('refuses a name that is there twice, names both owners and closes the sources', async () => {
+  it('refuses a duplicate name, names both owners and closes the sources', async () => {
     const files = source([named('read')], 'files');
     const other = source([named('read')]);
     const error = await rejectionOf(connectTools([files, other]));
@@ -55,14 +55,14 @@ describe('connectTools', () => {
     );
   });
 
-  it('closes what is connected when one source fails, and rejects with its error', async () => {
+  it('closes the connected sources when one fails, and rejects with its error', async () => {
     const good = source([named('a')]);
     const bad = { ...source([]), connect: () => Promise.reject(new Error('no such server')) };
     await expect(connectTools([good, bad])).rejects.toThrow('no such server');
     expect(good.state).toBe('closed');
   });
 
-  it('closes every source even when one cannot be closed, and says so', async () => {
+  it('closes every source even when one fails to close, and rejects with its error', async () => {
     const stuck = { ...source([]), close: () => Promise.reject(new Error('stuck')) };
     const good = source([named('a')]);
     const { close } = await connectTools([stuck, good]);

@@ -34,7 +34,7 @@ afterAll(async () => {
 });
 
 describe('the official filesystem server', () => {
-  it('gives its tools with object schemas, without $schema', () => {
+  it('lists its tools with object schemas, without $schema', () => {
     expect(tools.length).toBeGreaterThan(10);
     expect(findTool(tools, 'write_file')).toMatchObject({
       description: expect.stringContaining('Create a new file'),
@@ -44,12 +44,12 @@ describe('the official filesystem server', () => {
     for (const { inputSchema } of tools) expect(inputSchema).not.toHaveProperty('$schema');
   });
 
-  it('answers calls made at once, each with its own text', async () => {
+  it('answers parallel calls, each with its own text', async () => {
     const read = (name: string) => runTool(tools, 'read_text_file', { path: join(folder, name) });
     expect(await Promise.all([read('a.txt'), read('b.txt')])).toEqual(['alpha', 'beta']);
   });
 
-  it('writes', async () => {
+  it('writes a file', async () => {
     await runTool(tools, 'write_file', { path: join(folder, 'c.txt'), content: 'gamma' });
     expect(await readFile(join(folder, 'c.txt'), 'utf8')).toBe('gamma');
   });
@@ -59,7 +59,7 @@ describe('the official filesystem server', () => {
     expect(error).toMatchObject({ name: 'Error', message: expect.stringContaining('Access denied') });
   });
 
-  it('has its arguments checked before it is called, by path', async () => {
+  it('has its arguments validated before the call, by path', async () => {
     const edit = findTool(tools, 'edit_file');
     expect(await edit.validate({ edits: [{ oldText: 1, newText: '' }] })).toEqual({
       valid: false,
@@ -68,11 +68,11 @@ describe('the official filesystem server', () => {
     expect(await edit.validate(['a'])).toMatchObject({ valid: false });
   });
 
-  it('is not believed: every tool is `once` without trustHints', () => {
+  it('has only `once` tools without trustHints', () => {
     expect(new Set(tools.map(tool => tool.sideEffect))).toEqual(new Set(['once']));
   });
 
-  it('is believed with trustHints, but an override wins', async () => {
+  it('has the side effects of its hints with trustHints, unless they are overridden', async () => {
     const trusted = filesystem({
       trustHints: true,
       prefix: 'fs_',
@@ -103,7 +103,7 @@ describe('the official filesystem server', () => {
     expect('reconcile' in find('fs_edit_file')).toBe(false);
   });
 
-  it('lets the process end by itself once it is closed', async () => {
+  it('exits by itself once it is closed', async () => {
     const script = `
       import { mcp } from './tools/mcp.ts';
       const files = mcp({ command: process.execPath, args: ${JSON.stringify([SERVER, folder])} });

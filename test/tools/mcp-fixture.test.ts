@@ -43,38 +43,38 @@ function isRunning(pid: number): boolean {
 }
 
 describe('listing', () => {
-  it('reads every page, and makes names that every provider takes', async () => {
+  it('reads every page, and changes names that some provider refuses', async () => {
     const names = (await fixture().connect()).map(tool => tool.name);
     expect(names).toHaveLength(15);
     expect(names.slice(0, 3)).toEqual(['echo', 'constructor', 'dotted_name']);
   });
 
-  it('calls a renamed tool by the name the server has for it', async () => {
+  it('calls a renamed tool by its name on the server', async () => {
     const tools = await fixture('serve', { prefix: 'x_' }).connect();
     expect(await runTool(tools, 'x_dotted_name', { a: 1 })).toBe('{"a":1}');
   });
 
-  it('gives no tools, and prints nothing, for a server without any', async () => {
+  it('returns no tools for a server without any, and prints nothing', async () => {
     const printed = vi.spyOn(console, 'debug');
     expect(await fixture('toolless').connect()).toEqual([]);
     expect(printed.mock.calls).toEqual([]);
     printed.mockRestore();
   });
 
-  it('refuses an override of a tool the server does not have, and lists what it has', async () => {
+  it('refuses an override of an unknown tool, and lists the tools of the server', async () => {
     const source = fixture('serve', { tools: { ecko: { hidden: true }, toString: {} } });
     const error = await rejectionOf(source.connect());
     expect(error).toMatchObject({ name: 'EngineError', code: 'agent-invalid' });
     expect(String(error)).toMatch(/"ecko", "toString", but the server has "echo", "constructor"/);
   });
 
-  it('refuses two tools that would have the same name, unless one is hidden', async () => {
+  it('refuses two tools with the same resulting name, unless one is hidden', async () => {
     await expect(fixture('twins').connect()).rejects.toThrow(/two of its tools would be named "a_b"/);
     const tools = await fixture('twins', { tools: { 'a/b': { hidden: true } } }).connect();
     expect(tools.map(tool => tool.name)).toEqual(['a_b']);
   });
 
-  it('refuses retries on a tool that nobody said is safe to repeat', async () => {
+  it('refuses retries on a tool that is not declared safe to repeat', async () => {
     await expect(fixture('serve', { tools: { pid: { retries: 1 } } }).connect()).rejects.toThrow(
       /"pid".*cannot have retries, got 1/,
     );
@@ -82,7 +82,7 @@ describe('listing', () => {
 });
 
 describe('arguments and results', () => {
-  it('names what is wrong in the arguments', async () => {
+  it('names the invalid argument', async () => {
     const echo = findTool(await fixture().connect(), 'echo');
     expect(await echo.validate({ text: 'a', items: [{ n: 1 }, { n: 1.5 }] })).toEqual({
       valid: false,
@@ -94,13 +94,13 @@ describe('arguments and results', () => {
     });
   });
 
-  it('leaves arguments to the server when its schema is of an unknown dialect', async () => {
+  it('leaves validation to the server when its schema has an unknown dialect', async () => {
     const exotic = findTool(await fixture().connect(), 'exotic');
     expect(await exotic.validate({ any: 'thing' })).toEqual({ valid: true, value: { any: 'thing' } });
     expect(await exotic.validate('text')).toMatchObject({ valid: false });
   });
 
-  it('carries keys named as in Object.prototype', async () => {
+  it('passes on keys named like members of Object.prototype', async () => {
     const overrides = Object.fromEntries([['constructor', { sideEffect: 'none' as const }]]);
     const tools = await fixture('serve', { tools: overrides }).connect();
     const hostile = JSON.parse('{"__proto__":{"a":1},"constructor":2}');
@@ -108,7 +108,7 @@ describe('arguments and results', () => {
     expect(await runTool(tools, 'constructor', hostile)).toBe('{"__proto__":{"a":1},"constructor":2}');
   });
 
-  it('keeps images as parts, and takes structured content where there are no parts', async () => {
+  it('returns images as parts, and structured content when there are no parts', async () => {
     const tools = await fixture().connect();
     expect(await runTool(tools, 'picture')).toEqual([
       { type: 'text', text: 'a dot' },
@@ -117,7 +117,7 @@ describe('arguments and results', () => {
     expect(await runTool(tools, 'structured')).toEqual({ total: 3 });
   });
 
-  it('shows progress while the call runs', async () => {
+  it('reports progress while the call runs', async () => {
     const tools = await fixture().connect();
     const seen: JsonValue[] = [];
     const { promise: second, resolve } = Promise.withResolvers<void>();
@@ -134,7 +134,7 @@ describe('arguments and results', () => {
     expect(await counting).toBe('counted');
   });
 
-  it('makes plain errors of error results and JSON-RPC errors', async () => {
+  it('turns error results and JSON-RPC errors into plain errors', async () => {
     const tools = await fixture().connect();
     const failed = await rejectionOf(runTool(tools, 'fail'));
     const refused = await rejectionOf(runTool(tools, 'refuse'));
@@ -144,8 +144,8 @@ describe('arguments and results', () => {
   });
 });
 
-describe('a call that gets no answer', () => {
-  it('is in doubt when the server ends in mid-call, and the cause has its stderr', async () => {
+describe('a call without an answer', () => {
+  it('is in doubt when the server exits during the call, and the cause contains its stderr', async () => {
     const error = await rejectionOf(runTool(await fixture().connect(), 'die'));
     expect(error).toBeInstanceOf(InDoubt);
     if (!(error instanceof InDoubt)) throw error;
@@ -153,7 +153,7 @@ describe('a call that gets no answer', () => {
     expect(error.cause).toMatchObject({ code: 'tool-source-failed', details: { stderr: 'out of memory' } });
   });
 
-  it('is a plain error for a tool that may be repeated', async () => {
+  it('fails with a plain error when the tool may be repeated', async () => {
     const error = await rejectionOf(runTool(await fixture('serve', { trustHints: true }).connect(), 'die'));
     expect(error).toMatchObject({
       name: 'Error',
@@ -161,7 +161,7 @@ describe('a call that gets no answer', () => {
     });
   });
 
-  it('is in doubt when its time is over, and the server is told to stop', async () => {
+  it('is in doubt when it times out, and the server is asked to cancel', async () => {
     const log = await logFile();
     const tools = await fixture('serve', { tools: { hang: { timeoutMs: 20 } } }, log).connect();
     expect(await rejectionOf(runTool(tools, 'hang'))).toBeInstanceOf(InDoubt);
@@ -186,7 +186,7 @@ describe('a call that gets no answer', () => {
     expect(await rejectionOf(runTool(await fixture().connect(), 'garble'))).toBeInstanceOf(InDoubt);
   });
 
-  it('is not sent, and not in doubt, when it is aborted before', async () => {
+  it('is not sent and not in doubt when it was aborted before', async () => {
     const log = await logFile();
     const tools = await fixture('serve', {}, log).connect();
     const error = await rejectionOf(
@@ -199,14 +199,14 @@ describe('a call that gets no answer', () => {
 });
 
 describe('the server process', () => {
-  it('is shared by everybody who connects', async () => {
+  it('is shared by all who connect', async () => {
     const source = fixture();
     const [first, second] = await Promise.all([source.connect(), source.connect()]);
     expect(await runTool(first, 'pid')).toBe(await runTool(second, 'pid'));
     expect(await source.connect()).toBe(first);
   });
 
-  it('is started again by the calls after it ended, once for all of them', async () => {
+  it('is restarted once by the calls after it exited', async () => {
     const tools = await fixture().connect();
     const before = await runTool(tools, 'pid');
     await rejectionOf(runTool(tools, 'die'));
@@ -215,7 +215,7 @@ describe('the server process', () => {
     expect(same).toBe(after);
   });
 
-  it('ends when the source is closed; later calls are refused without being sent', async () => {
+  it('exits when the source is closed, and later calls are refused without being sent', async () => {
     const source = fixture();
     const tools = await source.connect();
     const pid = Number(await runTool(tools, 'pid'));
@@ -225,14 +225,14 @@ describe('the server process', () => {
     expect(await runTool(await source.connect(), 'pid')).not.toBe(String(pid));
   });
 
-  it('ends when the source is closed while it is starting', async () => {
+  it('exits when the source is closed during the start', async () => {
     const source = fixture('silent');
     const connecting = rejectionOf(source.connect());
     await source.close();
     expect(await connecting).toMatchObject({ code: 'tool-source-failed' });
   });
 
-  it('gets the given environment and nothing of ours but the safe defaults', async () => {
+  it('gets the given environment and only safe defaults of the parent', async () => {
     vi.stubEnv('AGENTCHART_TEST_SECRET', 'hidden');
     const folder = join(await logFile(), '..');
     const tools = await fixture('serve', { env: { GIVEN: 'value' }, cwd: folder }).connect();
@@ -266,7 +266,7 @@ describe('a server that does not start', () => {
     expect(error.message.length).toBeLessThan(1000);
   });
 
-  it('is reported when there is no such program, and can be tried again', async () => {
+  it('is reported when its program does not exist, and can be connected again', async () => {
     const source = fixture('serve', { command: 'agentchart-no-such-program' });
     for (const _attempt of [1, 2]) {
       expect(await rejectionOf(source.connect())).toMatchObject({
@@ -276,14 +276,14 @@ describe('a server that does not start', () => {
     }
   });
 
-  it('is reported when it starts and says nothing', async () => {
+  it('is reported when it starts and does not answer', async () => {
     expect(await rejectionOf(fixture('silent', { timeoutMs: 20 }).connect())).toMatchObject({
       code: 'tool-source-failed',
       message: expect.stringContaining('timed out'),
     });
   });
 
-  it('is refused by name when its options cannot work', () => {
+  it('is refused by name when its options are invalid', () => {
     expect(() => mcp({ command: '' })).toThrow(/`command`/);
     expect(() => mcp({ command: 'x', prefix: 'a.' })).toThrow(/"x": expected prefix.*"a\."/);
     expect(() => mcp({ command: 'x', timeoutMs: 0 })).toThrow(/timeoutMs above 0, got 0/);

@@ -31,17 +31,17 @@ afterEach(async () => {
   await Promise.all(opened.splice(0).map(source => source.close()));
 });
 
-describe('a list of tools that is made to hurt', () => {
+describe('a hostile list of tools', () => {
   it.each([
     ['an input schema', toolWith(`{"type":"object","properties":${nested(5_000)}}`)],
     ['a deeper input schema', toolWith(`{"type":"object","properties":${nested(100_000)}}`)],
     ['an output schema', toolWith(OBJECT, `,"outputSchema":{"type":"object","properties":${nested(5_000)}}`)],
     ['annotations', toolWith(OBJECT, `,"annotations":{"title":"t","x":${nested(5_000)}}`)],
-  ])('connects, and its tool runs, when %s is nested thousands deep', async (_what, tools) => {
+  ])('connects, and its tool runs, when %s is nested thousands of levels deep', async (_what, tools) => {
     expect(await runTool(await connect({ tools }), 'act')).toBe('done');
   });
 
-  it('says that a schema that is nested too deep was not held against the arguments', async () => {
+  it('reports that the arguments were not validated when a schema is nested too deep', async () => {
     const tools = await connect({ tools: toolWith(`{"type":"object","properties":${nested(5_000)}}`) });
     const act = findTool(tools, 'act');
     expect(act.inputSchema).toEqual({ type: 'object' });
@@ -55,12 +55,12 @@ describe('a list of tools that is made to hurt', () => {
     ['the input', toolWith({ type: 'object', $ref: '#' })],
     ['a property', toolWith({ type: 'object', properties: { a: { $ref: '#/properties/a' } } })],
     ['the output', toolWith(OBJECT, ',"outputSchema":{"type":"object","$ref":"#"}')],
-  ])('runs its tool when the schema of %s refers to itself without end', async (_what, tools) => {
+  ])('runs its tool when the schema of %s refers to itself', async (_what, tools) => {
     const answer = { tools, call: '"result":{"content":[],"structuredContent":{"a":1}}' };
     expect(await runTool(await connect(answer), 'act', { a: 1 })).toEqual({ a: 1 });
   });
 
-  it('has names that are too long shortened, each to another one, and its tools run', async () => {
+  it('has names that are too long shortened to unique ones, and its tools run', async () => {
     const long = 'look_up_the_order_of_a_customer_by_the_number_that_is_printed_on_its_label';
     const names = [`${long}_1`, `${long}_2`, 'x'.repeat(10_000), 'act'];
     const tools = await connect({
@@ -76,7 +76,7 @@ describe('a list of tools that is made to hurt', () => {
     expect(tools.map(({ origin }) => origin?.tool.name)).toEqual(names);
   });
 
-  it('is refused with a named error when there are more tools than a model could be given', async () => {
+  it('is refused with an error of its own when there are too many tools for a model', async () => {
     const tools = Array.from({ length: 1_001 }, (_, index) => ({ name: `t${index}`, inputSchema: OBJECT }));
     expect(await rejectionOf(connect({ tools: JSON.stringify(tools) }))).toMatchObject({
       code: 'tool-source-failed',
@@ -85,7 +85,7 @@ describe('a list of tools that is made to hurt', () => {
   });
 });
 
-describe('a schema that asks for endless work', () => {
+describe('a schema that requires endless work', () => {
   it('has its patterns matched in linear time', async () => {
     const schema = { type: 'object', properties: { a: { type: 'string', pattern: '^(a+)+$' } } };
     expect(await validate(schema, { a: `${'a'.repeat(50_000)}!` })).toEqual({
@@ -107,14 +107,14 @@ describe('a schema that asks for endless work', () => {
   });
 
   it.each(['(?=b)c', '(a)\\1', 'x{5000}', '(', 'a'.repeat(501)])(
-    'has a pattern that has no linear form named and left to the server: %s',
+    'leaves a pattern that has no linear form to the server, and names it: %s',
     async pattern => {
       const validation = await validate({ type: 'object', properties: { a: { pattern } } }, { a: 'zz' });
       expect(validation).toMatchObject({ valid: true, unchecked: expect.stringContaining('the pattern') });
     },
   );
 
-  it('is not taken for broken by what could not be looked at', async () => {
+  it('does not fail because of parts that cannot be checked', async () => {
     const odd = { pattern: '(?=b)c' };
     const schema = { type: 'object', properties: { a: { oneOf: [odd, { const: 1 }] }, b: { not: odd } } };
     expect(await validate(schema, { a: 'x', b: 'y' })).toMatchObject({ valid: true });
@@ -134,7 +134,7 @@ describe('a schema that asks for endless work', () => {
   it.each<[string, JsonValue, JsonValue]>([
     ['references that double', { type: 'object', $ref: '#/$defs/d0', $defs: doubling }, {}],
     [
-      'choices at every level',
+      'alternatives at every level',
       { type: 'object', anyOf: [twice('b'), twice('c')] },
       JSON.parse(nested(100, '{}')),
     ],
@@ -148,14 +148,14 @@ describe('a schema that asks for endless work', () => {
       },
       Object.fromEntries(Array.from({ length: 2_000 }, (_, at) => [`p${at}`, `${'a'.repeat(50)}x${at}`])),
     ],
-  ])('is given up, and the server decides: %s', async (_what, schema, input) => {
+  ])('is abandoned, and left to the server: %s', async (_what, schema, input) => {
     expect(await validate(schema, input)).toMatchObject({
       valid: true,
       unchecked: expect.stringContaining('left to the server'),
     });
   });
 
-  it('knows the keywords as the specification has them', async () => {
+  it('follows the keywords of the specification', async () => {
     const schema = {
       type: 'object',
       properties: {
@@ -197,7 +197,7 @@ describe('a schema that asks for endless work', () => {
     });
   });
 
-  it('takes names of Object.prototype as names', () => {
+  it('accepts names of Object.prototype as property names', () => {
     const schema = JSON.parse(
       '{"properties":{"__proto__":{"type":"string"}},"required":["__proto__","toString"]}',
     );
@@ -209,14 +209,14 @@ describe('a schema that asks for endless work', () => {
     expect(problemsOf('{"__proto__":1,"toString":2}')).toEqual(['__proto__: must be string']);
   });
 
-  it('takes lone surrogates as characters', async () => {
+  it('counts lone surrogates as characters', async () => {
     const schema = { type: 'object', properties: { a: { maxLength: 1, pattern: '^.$', const: '\ud800' } } };
     expect(await validate(schema, { a: '\ud800' })).toMatchObject({ valid: true });
   });
 });
 
-describe('an answer that is made to hurt', () => {
-  it.each([5_000, 100_000])('is an error for the model when it is nested %i deep', async levels => {
+describe('a hostile answer', () => {
+  it.each([5_000, 100_000])('is an error for the model when it is nested %i levels deep', async levels => {
     const call = `"result":{"content":[],"structuredContent":${nested(levels)}}`;
     expect(await rejectionOf(runTool(await connect({ tools: toolWith(OBJECT), call }), 'act'))).toMatchObject(
       {
@@ -231,20 +231,20 @@ describe('an answer that is made to hurt', () => {
     ['letters', 'a'],
     ['URLs', 'a://'],
     ['keys', 'sk-'],
-  ])('is shown whole when its error is a million characters of %s', async (_what, unit) => {
-    const said = unit.repeat(1_000_000 / unit.length);
-    const call = textResult(JSON.stringify(`${said} at http://me:pw@db`), true);
+  ])('is shown in full when its error is a million characters of %s', async (_what, unit) => {
+    const text = unit.repeat(1_000_000 / unit.length);
+    const call = textResult(JSON.stringify(`${text} at http://me:pw@db`), true);
     const error = await rejectionOf(runTool(await connect({ tools: toolWith(OBJECT), call }), 'act'));
-    expect(String(error)).toBe(`Error: ${said} at http://***@db`);
+    expect(String(error)).toBe(`Error: ${text} at http://***@db`);
   });
 
-  it('is cut when it is an error of the protocol', async () => {
+  it('is truncated when it is a protocol error', async () => {
     const call = `"error":{"code":-32000,"message":${JSON.stringify('a'.repeat(1_000_000))}}`;
     const error = await rejectionOf(runTool(await connect({ tools: toolWith(OBJECT), call }), 'act'));
     expect(String(error).length).toBeLessThan(5_000);
   });
 
-  it('does not show half of a secret where it is cut', async () => {
+  it('does not show part of a secret where it is truncated', async () => {
     const secret = 'tok-0123456789-secret';
     const call = `"error":{"code":-32000,"message":${JSON.stringify(`${'x'.repeat(290)}${secret}`)}}`;
     const tools = await connect({ tools: toolWith(OBJECT), call }, {
@@ -254,7 +254,7 @@ describe('an answer that is made to hurt', () => {
   });
 });
 
-describe('a call whose server reports progress for ever', () => {
+describe('a call whose server reports progress forever', () => {
   function dripping({ params }: { params?: { _meta?: { progressToken?: number } } }): Response {
     const progressToken = params?._meta?.progressToken;
     const encoder = new TextEncoder();
@@ -279,8 +279,8 @@ describe('a call whose server reports progress for ever', () => {
 
   it.each([
     ['the default of 30 minutes', {}, 1_800_000],
-    ['the limit it was given', { totalTimeoutMs: 5_000 }, 5_000],
-  ])('ends after %s, in doubt', async (_what, options, limitMs) => {
+    ['the given limit', { totalTimeoutMs: 5_000 }, 5_000],
+  ])('ends in doubt after %s', async (_what, options, limitMs) => {
     const tools = await connect({ tools: toolWith(OBJECT), onCall: dripping }, options);
     vi.useFakeTimers();
     const reports: number[] = [];

@@ -10,18 +10,18 @@ import { closeDesks, desk, SECRET, start } from '../support/tools/http-desk.ts';
 
 afterEach(closeDesks);
 
-/** All that an error could show, its causes too. */
+/** Everything that an error can show, including its causes. */
 const show = (error: unknown) =>
   inspect(error, { depth: 9 }) + JSON.stringify(error instanceof EngineError ? error.details : null);
 
 describe('a server that cannot be connected', () => {
   const connect = (url: string, options = {}) => rejectionOf(desk(url, options).connect());
 
-  it('is named with its URL, without query and secrets, even when it says them back', async () => {
+  it('is named with its URL, without query and secrets, even when its answer repeats them', async () => {
     const server = await start({
       instead: request => {
-        const said = `${request.headers.get('authorization')} at ${request.url} is not welcome`;
-        return new Response(said, { status: 401 });
+        const body = `${request.headers.get('authorization')} at ${request.url} is not welcome`;
+        return new Response(body, { status: 401 });
       },
     });
     const error = await connect(`${server.url}?key=${SECRET}-2&team=northern`, {
@@ -33,7 +33,7 @@ describe('a server that cannot be connected', () => {
     expect(show(error)).not.toMatch(/tok-5f2a9c|northern/);
   });
 
-  it('keeps secrets out of what goes wrong in a call', async () => {
+  it('does not reveal secrets in the errors of calls', async () => {
     const server = await start();
     const tools = await desk(server.url, { headers: { 'X-Key': SECRET } }).connect();
     const failed = await rejectionOf(runTool(tools, 'fail', { text: SECRET }));
@@ -43,7 +43,7 @@ describe('a server that cannot be connected', () => {
     for (const error of [failed, doubted]) expect(show(error)).not.toContain(SECRET);
   });
 
-  it('is given up when it says nothing, whichever request it leaves open', async () => {
+  it('times out, whichever request it does not answer', async () => {
     for (const silent of ['initialize', 'notifications/initialized', 'tools/list']) {
       const server = await start({
         instead: (_request, says) => (says === silent ? new Promise<Response>(() => {}) : undefined),
@@ -54,7 +54,7 @@ describe('a server that cannot be connected', () => {
     }
   });
 
-  it('is given up when the source is closed meanwhile', async () => {
+  it('is abandoned when the source is closed during the attempt', async () => {
     const server = await start({ instead: () => new Promise<Response>(() => {}) });
     const source = desk(server.url);
     const connecting = rejectionOf(source.connect());
@@ -62,7 +62,7 @@ describe('a server that cannot be connected', () => {
     expect(await connecting).toMatchObject({ code: 'tool-source-failed' });
   });
 
-  it('is told from one that is not there, or is something else', async () => {
+  it('is distinguished from a missing server and from a server of another protocol', async () => {
     const server = await start({
       instead: () => new Response('<h1>Hi</h1>', { headers: { 'content-type': 'text/html' } }),
     });
@@ -72,17 +72,20 @@ describe('a server that cannot be connected', () => {
     expect(String(await connect(url))).toMatch(/it cannot be reached: .*ECONNREFUSED/);
   });
 
-  it.each([301, 302, 303, 307, 308])('takes no headers to another origin (%i)', async status => {
-    const other = await start();
-    const headers = { location: `${other.url}?to=${SECRET}` };
-    const server = await start({ instead: () => new Response(null, { status, headers }) });
-    const error = await connect(server.url, { headers: { 'X-Key': SECRET } });
-    expect(String(error)).toMatch(new RegExp(`it answered ${status} \\(.*not followed`));
-    expect(show(error)).not.toContain(SECRET);
-    expect(other.seen).toEqual([]);
-  });
+  it.each([301, 302, 303, 307, 308])(
+    'gets no headers at another origin after a redirect (%i)',
+    async status => {
+      const other = await start();
+      const headers = { location: `${other.url}?to=${SECRET}` };
+      const server = await start({ instead: () => new Response(null, { status, headers }) });
+      const error = await connect(server.url, { headers: { 'X-Key': SECRET } });
+      expect(String(error)).toMatch(new RegExp(`it answered ${status} \\(.*not followed`));
+      expect(show(error)).not.toContain(SECRET);
+      expect(other.seen).toEqual([]);
+    },
+  );
 
-  it('can be tried again', async () => {
+  it('can be connected again', async () => {
     const server = await start({ instead: () => new Response('not yet', { status: 503 }) });
     const source = desk(server.url);
     expect(String(await rejectionOf(source.connect()))).toContain('it answered 503 (not yet)');
@@ -90,7 +93,7 @@ describe('a server that cannot be connected', () => {
     expect(await source.connect()).toHaveLength(4);
   });
 
-  it('is refused before anything is sent when its options cannot work, without showing them', () => {
+  it('is refused before any request when its options are invalid, without showing them', () => {
     const refused = (options: object) => {
       try {
         mcp(options as McpOptions);
@@ -113,7 +116,7 @@ describe('a server that cannot be connected', () => {
 });
 
 describe('two servers with a tool of the same name', () => {
-  it('have it under names with their labels, which are called as the servers know them', async () => {
+  it('have it under names with their labels, and are called with the original name', async () => {
     const [first, second] = [await start(), await start()];
     const { tools } = await connectTools([
       desk(first.url, { name: 'north desk' }),
@@ -133,7 +136,7 @@ describe('two servers with a tool of the same name', () => {
     expect([first.ran, second.ran]).toEqual([[], ['echo']]);
   });
 
-  it('leave it to a tool of the application that is named so', async () => {
+  it('leave the name to a tool of the application', async () => {
     const server = await start();
     const own = tool({ name: 'echo', description: '', input: z.object({}), run: () => 'own' });
     const { tools } = await connectTools([desk(server.url), own]);

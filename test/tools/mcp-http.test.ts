@@ -12,7 +12,7 @@ function free(server: HttpMcpServer): void {
 }
 
 describe('a server over Streamable HTTP', () => {
-  it('gives its tools, with what it says of them unchanged', async () => {
+  it('lists its tools, with their original definitions', async () => {
     const server = await start();
     const tools = await desk(server.url, { prefix: 'd_', tools: { fail: { hidden: true } } }).connect();
     expect(tools.map(tool => tool.name)).toEqual(['d_echo', 'd_hold', 'd_hold_again']);
@@ -27,12 +27,12 @@ describe('a server over Streamable HTTP', () => {
     });
   });
 
-  it('is called, with one session for all calls, and is told when it is left', async () => {
+  it('has one session for all calls, and ends it when the source is closed', async () => {
     const server = await start();
     const source = desk(server.url);
     const tools = await source.connect();
-    const said = await Promise.all(['a', 'b'].map(text => runTool(tools, 'echo', { text })));
-    expect(said).toEqual(['a', 'b']);
+    const texts = await Promise.all(['a', 'b'].map(text => runTool(tools, 'echo', { text })));
+    expect(texts).toEqual(['a', 'b']);
     expect(new Set(server.seen.slice(1).map(({ session }) => session)).size).toBe(1);
     expect(server.sessions).toBe(1);
     await source.close();
@@ -41,13 +41,13 @@ describe('a server over Streamable HTTP', () => {
     await expect(runTool(tools, 'echo')).rejects.toThrow(/"desk" is closed; nothing was sent/);
   });
 
-  it('may keep no sessions', async () => {
+  it('may have no sessions', async () => {
     const server = await start({ stateless: true });
     expect(await runTool(await desk(server.url).connect(), 'echo', { text: 'a' })).toBe('a');
     expect(server.seen.every(({ session }) => session === null)).toBe(true);
   });
 
-  it('gets the headers with every request, the one that ends the session too', async () => {
+  it('gets the headers with every request, including the one that ends the session', async () => {
     const server = await start();
     const source = desk(server.url, { headers: { Authorization: `Bearer ${SECRET}`, 'X-Team': 'north' } });
     await runTool(await source.connect(), 'echo');
@@ -57,7 +57,7 @@ describe('a server over Streamable HTTP', () => {
     expect(server.says()).toContain('DELETE');
   });
 
-  it('is reached by the given fetch', async () => {
+  it('is called with the given fetch', async () => {
     const server = await start();
     const reached: string[] = [];
     const source = desk('http://inside.example/mcp', {
@@ -70,7 +70,7 @@ describe('a server over Streamable HTTP', () => {
     expect(reached).toContain('POST');
   });
 
-  it('shows progress, and its error results are plain errors', async () => {
+  it('reports progress, and its error results are plain errors', async () => {
     const server = await start();
     const tools = await desk(server.url).connect();
     const seen: JsonValue[] = [];
@@ -89,7 +89,7 @@ describe('a server over Streamable HTTP', () => {
   });
 });
 
-describe('a call over HTTP that gets no answer', () => {
+describe('a call over HTTP without an answer', () => {
   it('is cancelled on the server when it is aborted, and is in doubt', async () => {
     const server = await start();
     const tools = await desk(server.url).connect();
@@ -103,7 +103,7 @@ describe('a call over HTTP that gets no answer', () => {
     free(server);
   });
 
-  it('is in doubt at once when the connection breaks in the middle, and later calls go through', async () => {
+  it('is in doubt immediately when the connection breaks, and later calls succeed', async () => {
     const server = await start();
     const tools = await desk(server.url).connect();
     const calling = rejectionOf(runTool(tools, 'hold'));
@@ -116,7 +116,7 @@ describe('a call over HTTP that gets no answer', () => {
     free(server);
   });
 
-  it('is a plain error then for a tool that may be repeated', async () => {
+  it('fails with a plain error when the connection breaks and the tool may be repeated', async () => {
     const server = await start();
     const tools = await desk(server.url, { trustHints: true }).connect();
     const calling = rejectionOf(runTool(tools, 'hold_again'));
@@ -138,7 +138,7 @@ describe('a call over HTTP that gets no answer', () => {
     expect(String(error)).toContain('it answered 504 (upstream timed out)');
   });
 
-  it('is not in doubt when it was refused, or nobody listens', async () => {
+  it('is not in doubt when it was refused, or the server is down', async () => {
     const [server, gone] = [await start(), await start()];
     const nowhere = gone.url;
     await gone.close();
@@ -159,20 +159,20 @@ describe('a call over HTTP that gets no answer', () => {
 
 describe('a server that has lost its sessions', () => {
   it.each([404, 400] as const)(
-    'and says so with %i is given a new one, once for all calls, which run once',
+    'and answers %i gets one new session for all calls, which run once',
     async status => {
       const server = await start({ unknownSession: status });
       const tools = await desk(server.url).connect();
       server.loseSessions();
-      const said = await Promise.all(['a', 'b', 'c'].map(text => runTool(tools, 'echo', { text })));
-      expect(said).toEqual(['a', 'b', 'c']);
+      const texts = await Promise.all(['a', 'b', 'c'].map(text => runTool(tools, 'echo', { text })));
+      expect(texts).toEqual(['a', 'b', 'c']);
       expect(server.ran).toEqual(['echo', 'echo', 'echo']);
       expect(server.says().filter(says => says === 'initialize')).toHaveLength(2);
       expect(server.sessions).toBe(1);
     },
   );
 
-  it('still answers the calls that run in the old one', async () => {
+  it('still answers the calls that run in the old session', async () => {
     const server = await start();
     const source = desk(server.url);
     const tools = await source.connect();
@@ -184,7 +184,7 @@ describe('a server that has lost its sessions', () => {
     expect(await holding).toBe('released');
   });
 
-  it('and loses each new one too fails, after one attempt in a new one', async () => {
+  it('and also loses each new one fails after one more attempt', async () => {
     const server = await start();
     const tools = await desk(server.url).connect();
     server.instead = (_request, says) =>
@@ -193,7 +193,7 @@ describe('a server that has lost its sessions', () => {
     expect(server.says().filter(says => says === 'tools/call')).toHaveLength(2);
   });
 
-  it('works on where it was, after it ended and was started again', async () => {
+  it('can be called again after a restart at the same address', async () => {
     const server = await start();
     const tools = await desk(server.url).connect();
     const { port } = server;

@@ -7,7 +7,7 @@ import { HttpMcpServer } from '../support/tools/http-mcp-server.ts';
 
 const CHUNK = new TextEncoder().encode('x'.repeat(65_536));
 
-/** 100 MB, as fast as they are read; `sent` counts what was. */
+/** A response of 100 MB; `sent` counts the bytes that were read. */
 function flood(type: string, head = '') {
   const count = { sent: 0 };
   const body = new ReadableStream<Uint8Array>({
@@ -44,7 +44,7 @@ describe('a server that answers with 100 MB', () => {
     }
   });
 
-  it('says what was wrong with it', async () => {
+  it('is reported with the exceeded limit', async () => {
     const { response } = flood('application/json');
     const answer = await boundAnswers(async () => response, 1000)('http://127.0.0.1');
     await expect(answer.text()).rejects.toThrow('it sent a message of more than 1000 bytes');
@@ -62,14 +62,14 @@ describe('a stream of many messages', () => {
     return await (await boundAnswers(fetch, 100)('http://127.0.0.1')).text();
   };
 
-  it.each([1, 3, 1000])('is as long as it likes while each is short, in chunks of %s', async cut => {
+  it.each([1, 3, 1000])('may be of any length when each message is short, in chunks of %s', async cut => {
     for (const end of ['\n\n', '\r\n\r\n']) {
       const text = `data: ${'a'.repeat(80)}${end}`.repeat(50);
       expect(await send(text, cut)).toBe(text);
     }
   });
 
-  it.each([1, 3, 1000])('fails at the one that is too long, in chunks of %s', async cut => {
+  it.each([1, 3, 1000])('fails at a message that is too long, in chunks of %s', async cut => {
     await expect(send(`data: a\n\ndata: ${'b'.repeat(200)}\n\ndata: c\n\n`, cut)).rejects.toThrow(
       'more than 100 bytes',
     );

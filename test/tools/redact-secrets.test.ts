@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { redactText, showCommand } from '../../tools/mcp/redact-secrets.ts';
 
-describe('what is shown of a server', () => {
-  it('has no values of flags that name a secret, and no credentials of URLs', () => {
+describe('what error messages show of a server', () => {
+  it('omits values of secret flags and credentials of URLs', () => {
     const args = [
       '--api-key',
       'one',
@@ -17,7 +17,7 @@ describe('what is shown of a server', () => {
     );
   });
 
-  it('has no values of the environment, the longer ones first, wherever they stand', () => {
+  it('omits values of the environment anywhere in a text, longer values first', () => {
     const env = { SHORT: 'ab', KEY: 'abcdef', LONG: 'abcdef-ghi' };
     expect(redactText('bad key abcdef-ghi, not abcdef; ab stays', env)).toBe(
       'bad key ***, not ***; ab stays',

@@ -21,7 +21,7 @@ function errorOf(define: () => unknown): EngineError {
   throw new Error('expected an EngineError');
 }
 
-/** A Standard Schema made by hand: `{ n: string }` to `{ n: number }`. */
+/** A handwritten Standard Schema: `{ n: string }` to `{ n: number }`. */
 function handWritten(): StandardSchemaV1<{ n: string }, { n: number }> {
   return {
     '~standard': {
@@ -36,15 +36,15 @@ function handWritten(): StandardSchemaV1<{ n: string }, { n: number }> {
   };
 }
 
-describe('the tool the engine gets', () => {
-  it('is `once`, without retries and without approval unless told otherwise', async () => {
+describe('a defined tool', () => {
+  it('is `once`, without retries and without approval by default', async () => {
     const refund = tool({ ...basics, run: () => 'ok' });
     expect(refund).toMatchObject({ name: 'refund', sideEffect: 'once', retries: 0 });
     expect('timeoutMs' in refund).toBe(false);
     expect(await refund.approval(call({ orderId: 'A', cents: 1 }))).toBe(false);
   });
 
-  it('gives the model an object schema without $schema', () => {
+  it('has an object schema without $schema', () => {
     const definition = toolDefinition(tool({ ...basics, strict: true, run: () => 'ok' }));
     expect(definition).toEqual({
       name: 'refund',
@@ -61,11 +61,11 @@ describe('the tool the engine gets', () => {
     });
   });
 
-  it('has no run when the client executes it', () => {
+  it('has no run function when the client executes it', () => {
     expect('run' in tool(basics)).toBe(false);
   });
 
-  it('runs with the output of its schema and the context it was given', async () => {
+  it('runs with the output of its schema and the given context', async () => {
     const context = createContext();
     const due = tool({
       name: 'due',
@@ -78,7 +78,7 @@ describe('the tool the engine gets', () => {
     expect(await due.run?.(validation.value, context)).toEqual([2024, 'key-1']);
   });
 
-  it('passes reconcile the call and what it answers back', async () => {
+  it('passes the call to reconcile, and returns its answer', async () => {
     const refund = tool({
       ...basics,
       run: () => 'ok',
@@ -89,17 +89,19 @@ describe('the tool the engine gets', () => {
   });
 
   it.each(['undefined', 'null', '{"maybe":true}', '{"happened":"no"}', '{"unknown":false}', '"happened"'])(
-    'takes %s from reconcile for no answer, and never for "it did not happen"',
+    'rejects %s from reconcile, and never reads it as "it did not happen"',
     async text => {
       const answer = text === 'undefined' ? undefined : JSON.parse(text);
       const refund = tool({ ...basics, run: () => 'ok', reconcile: () => answer });
-      const asked = Promise.resolve(refund.reconcile?.(call({ orderId: 'A-1', cents: 5 }), createContext()));
-      await expect(asked).rejects.toThrow('reconcile of "refund": expected {');
+      const answered = Promise.resolve(
+        refund.reconcile?.(call({ orderId: 'A-1', cents: 5 }), createContext()),
+      );
+      await expect(answered).rejects.toThrow('reconcile of "refund": expected {');
     },
   );
 });
 
-describe('validation of the input', () => {
+describe('input validation', () => {
   it('lists every issue with its path', async () => {
     const input = z.object({ orderId: z.string(), items: z.array(z.object({ sku: z.string() })) });
     const order = tool({ name: 'order', description: '', input });
@@ -109,13 +111,13 @@ describe('validation of the input', () => {
     });
   });
 
-  it('says how many issues it left out when there are many', async () => {
+  it('limits the number of listed issues, and counts the rest', async () => {
     const numbers = tool({ name: 'sum', description: '', input: z.object({ all: z.array(z.number()) }) });
     const validation = await numbers.validate({ all: Array.from({ length: 500 }, () => 'x') });
     expect(validation).toMatchObject({ valid: false, message: expect.stringMatching(/; and 490 more$/) });
   });
 
-  it('is invalid, not an exception, when the schema itself throws or rejects', async () => {
+  it('reports an invalid input when the schema itself throws or rejects', async () => {
     const throwing = handWritten();
     const schema = (validate: () => never | Promise<never>) => ({
       '~standard': { ...throwing['~standard'], validate },
@@ -146,7 +148,7 @@ describe('validation of the input', () => {
     });
   });
 
-  it('is not confused by names of Object.prototype', async () => {
+  it('handles names of Object.prototype', async () => {
     const input = z.looseObject({ constructor: z.string() });
     const odd = tool({ name: 'constructor', description: '', input, run: value => value });
     const hostile: JsonValue = JSON.parse('{"constructor":"c","__proto__":{"polluted":true}}');
@@ -159,8 +161,8 @@ describe('validation of the input', () => {
   });
 });
 
-describe('a Standard Schema of any maker', () => {
-  it('without JSON Schema is refused, and the error says to give inputSchema', () => {
+describe('a Standard Schema of any library', () => {
+  it('without JSON Schema is refused, and the error recommends inputSchema', () => {
     const error = errorOf(() => tool({ name: 'count', description: '', input: handWritten() }));
     expect(error.code).toBe('agent-invalid');
     expect(error.message).toMatch(/"count".*"by-hand".*`inputSchema`/);
@@ -174,12 +176,12 @@ describe('a Standard Schema of any maker', () => {
     expect(await count.validate({ n: 'x' })).toEqual({ valid: false, message: 'n: expected digits' });
   });
 
-  it('is asked for its JSON Schema once, in draft-07 when it does not know 2020-12', async () => {
-    const asked: string[] = [];
+  it('is converted to JSON Schema once, in draft-07 when it does not support 2020-12', async () => {
+    const targets: string[] = [];
     const base = handWritten()['~standard'];
     const jsonSchema: StandardJSONSchemaV1.Converter = {
       input({ target }) {
-        asked.push(target);
+        targets.push(target);
         if (target !== 'draft-07') throw new Error(`no ${target}`);
         return { type: 'object', properties: {} };
       },
@@ -192,11 +194,11 @@ describe('a Standard Schema of any maker', () => {
       { type: 'object', properties: {} },
       { type: 'object', properties: {} },
     ]);
-    expect(asked).toEqual(['draft-2020-12', 'draft-07']);
+    expect(targets).toEqual(['draft-2020-12', 'draft-07']);
   });
 });
 
-describe('what cannot work is refused at definition', () => {
+describe('an invalid definition is refused', () => {
   const refused: [string, () => unknown, RegExp][] = [
     [
       'retries on a once tool',
@@ -210,18 +212,18 @@ describe('what cannot work is refused at definition', () => {
     ],
     ['a name with a dot', () => tool({ ...basics, name: 'a.b' }), /letters, digits.*"a\.b"/],
     ['an empty name', () => tool({ ...basics, name: '' }), /got ""/],
-    ['a name of 65', () => tool({ ...basics, name: 'x'.repeat(65) }), /1 to 64/],
+    ['a name of 65 characters', () => tool({ ...basics, name: 'x'.repeat(65) }), /1 to 64/],
     ['a timeout of 0', () => tool({ ...basics, timeoutMs: 0 }), /timeoutMs above 0.*got 0/],
     ['a timeout timers cannot hold', () => tool({ ...basics, timeoutMs: 2 ** 31 }), /got 2147483648/],
     ['an expiry of 0', () => tool({ ...basics, approval: { required: true, expiresInMs: 0 } }), /approval/],
     [
-      'a union at the top',
+      'a union at the top level',
       () => tool({ ...basics, input: z.union([z.object({}), z.object({})]) }),
       /type "object" at the top level, got a schema with anyOf and no type.*z\.object/,
     ],
     ['a bare string', () => tool({ ...basics, input: z.string() }), /got type "string"/],
     [
-      'a type JSON does not have',
+      'a type that JSON does not have',
       () => tool({ ...basics, input: z.object({ at: z.date() }) }),
       /Date cannot be represented.*`inputSchema`/,
     ],
@@ -234,7 +236,7 @@ describe('what cannot work is refused at definition', () => {
     });
   }
 
-  it('allows retries where a second execution is safe', () => {
+  it('retries are allowed when a second execution is safe', () => {
     expect(tool({ ...basics, sideEffect: 'idempotent', retries: 2, timeoutMs: 5 })).toMatchObject({
       sideEffect: 'idempotent',
       retries: 2,
@@ -250,7 +252,7 @@ describe('approval', () => {
     expect(await tool({ ...basics, approval }).approval(call({}))).toEqual(approval);
   });
 
-  it('as a function sees the call with its validated input', async () => {
+  it('as a function receives the call with its validated input', async () => {
     const input = z.object({ cents: z.string().transform(Number) });
     const refund = tool({
       ...basics,
@@ -267,7 +269,7 @@ describe('approval', () => {
     expect(await refund.approval(call({ cents: '100' }))).toMatchObject({ required: false });
   });
 
-  it('does not let a call through when the function forgets to return', async () => {
+  it('rejects when the function returns nothing', async () => {
     const forgetful = (): boolean => JSON.parse('null');
     const refund = tool({ ...basics, approval: forgetful });
     await expect(refund.approval(call({ orderId: 'A', cents: 1 }))).rejects.toThrow(
@@ -275,7 +277,7 @@ describe('approval', () => {
     );
   });
 
-  it('does not let a call through whose input is not valid', async () => {
+  it('rejects when the input is invalid', async () => {
     const refund = tool({ ...basics, approval: () => false });
     await expect(refund.approval(call({ cents: 1 }))).rejects.toThrow(/orderId: expected string/);
   });
@@ -284,12 +286,12 @@ describe('approval', () => {
 describe('the output schema', () => {
   const output = z.object({ total: z.number().transform(n => `${n} cents`) });
 
-  it('turns what run returns into the result', async () => {
+  it('transforms the return value into the result', async () => {
     const sum = tool({ ...basics, output, run: ({ cents }) => ({ total: cents }) });
     expect(await sum.run?.({ orderId: 'A', cents: 3 }, createContext())).toEqual({ total: '3 cents' });
   });
 
-  it('refuses a wrong return value by its path, and says that the tool has run', async () => {
+  it('refuses a wrong return value by its path, and states that the tool has run', async () => {
     const wrong: { total: number } = JSON.parse('{"total":"many"}');
     const sum = tool({ ...basics, output, run: () => wrong });
     await expect(sum.run?.({ orderId: 'A', cents: 3 }, createContext())).rejects.toThrow(

@@ -5,7 +5,7 @@ import steward from '../../../examples/steward/agent.ts';
 import { explore } from '../../../tools/testing/index.ts';
 
 describe('the agents of the examples', () => {
-  it.each([refund, research, steward])('$name keeps what every agent has to keep', agent => {
+  it.each([refund, research, steward])('$name breaks no built-in invariant', agent => {
     const { breaches, states } = explore(agent, { maxStates: 1_200 });
     expect(breaches).toEqual([]);
     expect(states).toBeGreaterThan(300);

@@ -6,7 +6,7 @@ import { explore } from '../../../tools/testing/index.ts';
 import { PLANTED_IN_CALLS } from '../../support/tools/planted/planted-in-calls.ts';
 import { PLANTED_IN_RUNS, WITHIN_LIMITS } from '../../support/tools/planted/planted-in-runs.ts';
 
-/** Charts with one thing wrong each, and the invariant that has to say so. */
+/** Charts with one defect each, and the invariant that detects it. */
 
 const lookup = tool({
   name: 'lookup',
@@ -30,10 +30,10 @@ const roomy = createAgent({ name: 'roomy', tools: [lookup, refund] });
 
 const PLANTED = [...PLANTED_IN_CALLS, ...PLANTED_IN_RUNS];
 
-/** Most defects are met early; those that need more states say how many. */
+/** Most defects are found early; the others set `maxStates`. */
 const FEW_STATES = 250;
 
-describe('explore finds what is planted in a chart', () => {
+describe('explore finds a planted defect', () => {
   it.each(PLANTED)('$name', ({ machine, breaks, within, maxStates = FEW_STATES }) => {
     const { breaches } = explore(agent, { machine, maxStates });
     const breach = breaches.find(({ invariant }) => invariant === breaks);
@@ -43,12 +43,12 @@ describe('explore finds what is planted in a chart', () => {
   });
 
   const overruns = PLANTED.filter(({ breaks }) => breaks === WITHIN_LIMITS);
-  it.each(overruns)('$name, with limits that are far away', ({ machine, breaks, maxStates = FEW_STATES }) => {
+  it.each(overruns)('$name, with high limits', ({ machine, breaks, maxStates = FEW_STATES }) => {
     const { breaches } = explore(roomy, { machine, maxStates });
     expect(breaches.map(({ invariant }) => invariant)).toContain(breaks);
   });
 
-  it('and nothing in the chart as it is', () => {
+  it('finds nothing in the unchanged chart', () => {
     expect(explore(agent, { maxStates: 2_000 }).breaches).toEqual([]);
     expect(explore(agent, { machine: agentMachine.provide({}), maxStates: 300 }).breaches).toEqual([]);
   });

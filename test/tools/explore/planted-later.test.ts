@@ -9,7 +9,7 @@ import type { ChartEvent } from '../../../protocol/event.ts';
 import { createAgent, tool } from '../../../tools/agent/index.ts';
 import { explore } from '../../../tools/testing/index.ts';
 
-/** Charts that are wrong only once something else has happened, or in what a call is and not in where it is. */
+/** Charts with a defect that depends on earlier events, or on the data of a call rather than its status. */
 
 const lookup = tool({
   name: 'lookup',
@@ -44,7 +44,7 @@ const letThrough = (after: Context, when: (call: Call, index: number) => boolean
     call.status === 'gated' && when(call, index) ? { ...call, status: 'ready' } : call,
   );
 
-/** Gated calls of a turn are let through if this holds of what lies behind. */
+/** Lets the gated calls of a turn run without approval when `happened` holds of the context before the turn. */
 const lettingThroughAfter = (happened: (before: Context) => boolean) =>
   recording((context, event) => {
     const after = fold(context, event);
@@ -56,13 +56,13 @@ const AS_PROPOSED = /runs with its proposed input/;
 const ONE_RESULT = /exactly one result/;
 const MESSAGES = /no message is lost/;
 
-const saidByTool = (context: Context, pattern: RegExp): boolean =>
+const hasResult = (context: Context, pattern: RegExp): boolean =>
   context.transcript.some(item => item.type === 'tool_result' && pattern.test(String(item.output)));
 
-describe('explore finds what is wrong only', () => {
+describe('explore finds a defect', () => {
   it.each<[string, ReturnType<typeof recording>, RegExp, number?]>([
     [
-      'with an edit, which is dropped',
+      'that drops an edit',
       recording((context, event) =>
         event.type === 'approval.decided' && event.decision.type === 'approve'
           ? fold(context, { ...event, decision: { type: 'approve' } })
@@ -71,7 +71,7 @@ describe('explore finds what is wrong only', () => {
       AS_PROPOSED,
     ],
     [
-      'with what an approved call is given',
+      'that changes the input of an approved call',
       recording((context, event) => {
         const after = fold(context, event);
         if (event.type !== 'approval.decided' || event.decision.type !== 'approve') return after;
@@ -82,7 +82,7 @@ describe('explore finds what is wrong only', () => {
       AS_PROPOSED,
     ],
     [
-      'with an edit for another digest, which is taken',
+      'that accepts an edit with another digest',
       agentMachine.provide({
         guards: {
           canDecide: ({ context, event }) =>
@@ -96,7 +96,7 @@ describe('explore finds what is wrong only', () => {
       /a decision counts once|what fits is taken/,
     ],
     [
-      'with the result of an edited call',
+      'that loses the result of an edited call',
       recording((context, event) => {
         const edited =
           event.type === 'tool.settled' &&
@@ -107,7 +107,7 @@ describe('explore finds what is wrong only', () => {
       1_000,
     ],
     [
-      'with the result of a second attempt',
+      'that loses the result of a second attempt',
       recording((context, event) => {
         const call = 'callId' in event && context.calls.find(({ callId }) => callId === event.callId);
         const isSecond = event.type === 'tool.settled' && call && call.attempt > 1;
@@ -116,16 +116,29 @@ describe('explore finds what is wrong only', () => {
       ONE_RESULT,
       2_500,
     ],
-    ['after an edit', lettingThroughAfter(({ edits }) => edits.length > 0), LET_THROUGH, 3_000],
-    ['after a rejection', lettingThroughAfter(context => saidByTool(context, /rejected/)), LET_THROUGH],
-    ['after an answer', lettingThroughAfter(context => saidByTool(context, /a person/)), LET_THROUGH],
     [
-      'after a message of a person',
+      'that skips approvals after an edit',
+      lettingThroughAfter(({ edits }) => edits.length > 0),
+      LET_THROUGH,
+      3_000,
+    ],
+    [
+      'that skips approvals after a rejection',
+      lettingThroughAfter(context => hasResult(context, /rejected/)),
+      LET_THROUGH,
+    ],
+    [
+      'that skips approvals after an answer',
+      lettingThroughAfter(context => hasResult(context, /a person/)),
+      LET_THROUGH,
+    ],
+    [
+      'that skips approvals after a message',
       lettingThroughAfter(({ transcript }) => transcript.filter(item => item.type === 'message').length > 1),
       LET_THROUGH,
     ],
     [
-      'with the second gated call of a later round',
+      'that skips the approval of the second gated call in a later round',
       recording((context, event) => {
         const after = fold(context, event);
         const isLater = event.type === 'turn.completed' && context.turns >= 1 && event.calls.length === 2;
@@ -134,7 +147,7 @@ describe('explore finds what is wrong only', () => {
       LET_THROUGH,
     ],
     [
-      'with the third gated call of a round',
+      'that skips the approval of the third gated call in a round',
       recording((context, event) => {
         const after = fold(context, event);
         return event.type === 'turn.completed' ? letThrough(after, (_, index) => index === 2) : after;
@@ -142,7 +155,7 @@ describe('explore finds what is wrong only', () => {
       LET_THROUGH,
     ],
     [
-      'with a second unread message, which takes the place of the first',
+      'that replaces an unread message by the next one',
       recording((context, event) => {
         const after = fold(context, event);
         return event.type === 'message.received' ? { ...after, inbox: event.items } : after;
@@ -150,7 +163,7 @@ describe('explore finds what is wrong only', () => {
       MESSAGES,
     ],
     [
-      'with a message of two items, of which one is kept',
+      'that keeps only one of the two items of a message',
       recording((context, event) =>
         fold(
           context,

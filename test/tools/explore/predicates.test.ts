@@ -5,7 +5,7 @@ import { type AgentOptions, createAgent, tool } from '../../../tools/agent/index
 import { type BreachReport, explore, type Invariants, type Moment } from '../../../tools/testing/index.ts';
 import { TAKES_ALL } from '../../support/sample.ts';
 
-/** What a user holds an agent to, and agents that do not keep it. */
+/** User predicates, and agents that break them. */
 
 const forbidden = () => {
   throw new Error('nothing is to be executed');
@@ -28,7 +28,7 @@ const ask = tool({ name: 'ask', description: 'Asks the client.', input: z.object
 
 const agentWith = (options: Partial<AgentOptions>) => createAgent({ name: 'held', ...options });
 
-/** The one breach of one predicate; the chart itself has none. */
+/** The only breach of a predicate; the chart itself has none. */
 function breachOf(
   options: Partial<AgentOptions>,
   invariants: Invariants,
@@ -48,7 +48,7 @@ const called = ({ event, before }: Moment) =>
 
 const centsOf = (input: unknown) => z.object({ cents: z.number() }).parse(input).cents;
 
-describe('a predicate of the user', () => {
+describe('a user predicate', () => {
   const noBigRefundAlone: Invariants = {
     'refund never starts for over 10000 cents without approval': moment => {
       const call = called(moment);
@@ -60,7 +60,7 @@ describe('a predicate of the user', () => {
     },
   };
 
-  it('finds a refund that nobody has to approve, on the shortest way to it', () => {
+  it('finds a refund without approval, on the shortest path', () => {
     const breach = breachOf({ tools: [plain('lookup'), makeRefund(false)] }, noBigRefundAlone);
     expect(breach && typesOf(breach)).toEqual(['run.started', 'turn.completed', 'tool.started']);
     expect(breach?.message).toMatch(/pays back 1000000 cents/);
@@ -68,16 +68,16 @@ describe('a predicate of the user', () => {
     expect(breach?.path[1]?.why).toMatch(/refund may run/);
   });
 
-  it('finds nothing where a person always decides', () => {
+  it('finds nothing when a person always decides', () => {
     expect(breachOf({ tools: [plain('lookup'), makeRefund(true)] }, noBigRefundAlone)).toBeUndefined();
   });
 
-  it('takes both answers of an approval function, and never asks it', () => {
+  it('tries both outcomes of an approval function without calling it', () => {
     const breach = breachOf({ tools: [makeRefund(() => forbidden())] }, noBigRefundAlone);
     expect(breach && typesOf(breach)).toEqual(['run.started', 'turn.completed', 'tool.started']);
   });
 
-  it('believes what the samples say of an approval function', () => {
+  it('uses the approval of the samples in place of the approval function', () => {
     const agent = agentWith({ tools: [makeRefund(() => forbidden())] });
     const samples = {
       refund: {
@@ -91,7 +91,7 @@ describe('a predicate of the user', () => {
     expect(breaches).toEqual([]);
   });
 
-  it('that counts over the rounds finds the second refund of a run, round after round', () => {
+  it('that counts calls finds the second refund in the shortest round', () => {
     const atMostOne: Invariants = {
       'at most one refund per run': ({ events }) =>
         events.filter(event => event.type === 'tool.started' && event.callId.startsWith('refund')).length < 2,
@@ -105,7 +105,7 @@ describe('a predicate of the user', () => {
     ]);
   });
 
-  it('that looks at earlier rounds finds a refund after a refund', () => {
+  it('that reads the transcript finds a refund after an earlier refund', () => {
     const notAgain: Invariants = [
       function refundsOnlyOnce({ context }) {
         const done = context.transcript.filter(item => item.type === 'tool_result' && item.output === 'paid');
@@ -129,18 +129,18 @@ describe('a predicate of the user', () => {
     },
   };
 
-  it('about an order of tools finds the way around it', () => {
+  it('about the order of tools finds a path that violates it', () => {
     const tools = [plain('run_tests'), plain('deploy', { sideEffect: 'once' })];
     const breach = breachOf({ tools }, testsFirst);
     expect(breach && typesOf(breach)).toEqual(['run.started', 'turn.completed', 'tool.started']);
   });
 
-  it('about an order of tools is kept where the first turn is forced and nothing else is there', () => {
+  it('about the order of tools holds when the second tool does not exist', () => {
     const tools = [plain('run_tests')];
     expect(breachOf({ tools, toolChoice: { name: 'run_tests' } }, testsFirst)).toBeUndefined();
   });
 
-  it('about how long a run may be is broken as deep as it says', () => {
+  it('about the number of turns is broken at exactly that depth', () => {
     const breach = breachOf(
       { tools: [plain('lookup')] },
       { 'no more than 12 turns': ({ context }) => context.turns <= 12 },
@@ -148,7 +148,7 @@ describe('a predicate of the user', () => {
     expect(breach?.path.length).toBe(14);
   });
 
-  it('that throws, or answers with a promise, is broken where it does', () => {
+  it('that throws, or returns a promise, is broken where it does', () => {
     const thrown = breachOf(
       {},
       {
@@ -163,7 +163,7 @@ describe('a predicate of the user', () => {
     expect(breachOf({}, later)?.message).toMatch(/asynchronous/);
   });
 
-  it('needs a name of its own', () => {
+  it('needs a unique name', () => {
     const twice: Invariants = [
       { name: 'one', holds: () => true },
       { name: 'one', holds: () => true },
@@ -174,15 +174,15 @@ describe('a predicate of the user', () => {
   });
 });
 
-describe('what an exploration says of itself', () => {
-  it('stops at the most states it may have, and says so', () => {
+describe('the report of an exploration', () => {
+  it('states that the maximum number of states was reached', () => {
     const report = explore(agentWith({ tools: [plain('lookup'), makeRefund(true)] }), { maxStates: 200 });
     expect(report.complete).toBe(false);
     expect(report.states).toBeLessThanOrEqual(210);
     expect(report.notes.join()).toMatch(/stopped at the maximum of states/);
   });
 
-  it('a small agent is walked over completely', () => {
+  it('is complete for a small agent', () => {
     const options = { tools: [ask], finishers: [forbidden], retry: { attempts: 1 } };
     const report = explore(agentWith(options), { maxStates: 40_000 });
     expect(report).toMatchObject({ complete: true, breaches: [], notes: [] });
@@ -190,14 +190,14 @@ describe('what an exploration says of itself', () => {
   });
 
   it.runIf(TAKES_ALL)(
-    'and one whose tools are approved, with every edge but those of what it has not',
+    'is complete for an agent with approvals, with all edges but those of features it lacks',
     () => {
       const tools = [ask, plain('pay', { sideEffect: 'once', approval: true })];
       const report = explore(agentWith({ tools, finishers: [forbidden], retry: { attempts: 2 } }), {
         maxStates: 40_000,
       });
       expect(report).toMatchObject({ complete: true, breaches: [], notes: [] });
-      // Nothing of it is a sub-agent, and no approval expires.
+      // It has no sub-agent, and no approval expires.
       expect(report.edges.missing).toEqual([
         'executingTools, tool.suspended [isCurrent] -> (record)',
         'resting, timer.fired [isCurrent] -> deciding',
@@ -208,7 +208,7 @@ describe('what an exploration says of itself', () => {
     },
   );
 
-  it('tool sources are left out, and nothing is connected', () => {
+  it('notes that tool sources are left out, and none is connected', () => {
     const source = { connect: forbidden, close: forbidden };
     const report = explore(agentWith({ tools: [source] }), { maxStates: 300 });
     expect(report.notes.join()).toMatch(/tool source is left out/);
@@ -216,7 +216,7 @@ describe('what an exploration says of itself', () => {
     expect(connected.tools.map(({ name }) => name)).toEqual(['far']);
   });
 
-  it('the report is JSON', () => {
+  it('is JSON', () => {
     const report = explore(agentWith({ tools: [makeRefund(false)] }), {
       invariants: { never: ({ event }) => event.type !== 'tool.settled' },
       maxStates: 300,

@@ -23,7 +23,7 @@ const CASES = [
   'openai-responses/previous-response-id-tool-chain',
 ];
 
-/** A provider that gives the recorded replies in order; `sent` are the bodies it was asked with. */
+/** A provider that returns the recorded replies in order; `sent` lists the request bodies. */
 function replay(recorded: RecordedTurn[]) {
   const sent: JsonObject[] = [];
   const fetch: typeof globalThis.fetch = async (_, init) => {
@@ -64,7 +64,7 @@ function agentFor(recorded: RecordedTurn[], fetch: typeof globalThis.fetch, ran:
 }
 
 describe.skipIf(!recordingsArePresent)('the runner on recorded traffic', () => {
-  test.each(CASES)('%s: gives the recorded turns in order and runs each call once', async name => {
+  test.each(CASES)('%s: yields the recorded turns in order and runs each call once', async name => {
     const recorded = recordedTurns(`${name}`).filter(turn => turn.case === name);
     const { sent, fetch } = replay(recorded);
     const ran: string[] = [];

@@ -7,7 +7,7 @@ import { afterAll, expect, test } from 'vitest';
 const folder = mkdtempSync(join(tmpdir(), 'agentchart-runner-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** Iterates a run in a process of its own; it is killed in the body of turn `KILL_AT`. */
+/** Iterates a run in a child process, which is killed in the body of turn `KILL_AT`. */
 const PROGRAM = `
 import { appendFileSync } from 'node:fs';
 import * as z from 'zod';
@@ -44,7 +44,7 @@ function iterate(name: string, env: Record<string, string>) {
 
 const lines = (file: string) => readFileSync(file, 'utf8').trim().split('\n');
 
-test('a run killed in the loop body is picked up there by another process, and nothing runs twice', () => {
+test('another process resumes a run that was killed in the loop body, and nothing runs twice', () => {
   expect(iterate('body', { KILL_AT: '2' }).signal).toBe('SIGKILL');
   const second = iterate('body', { PICK_UP: '1' });
   expect(second).toMatchObject({ status: 0, stderr: '' });
@@ -59,7 +59,7 @@ test('a run killed in the loop body is picked up there by another process, and n
   ]);
 });
 
-test('calls that the killed body had run already are not run again', () => {
+test('calls that the killed body had already run do not run again', () => {
   expect(iterate('response', { KILL_AT: '1', RESPOND: '1' }).signal).toBe('SIGKILL');
   const notes = iterate('response', { PICK_UP: '1' }).notes();
   expect(notes.filter(line => line.startsWith('paid'))).toHaveLength(2);

@@ -7,7 +7,7 @@ import { calls, makeTool } from '../../support/engine/agents.ts';
 import { asking, brief, makeAgent, sent } from '../../support/tools/asking-agent.ts';
 
 describe('a runner', () => {
-  test('sends, yields the turn, runs the body, then the tools, then sends again, to a turn without calls', async () => {
+  test('sends, yields the turn, runs the body and then the tools, and repeats until a turn has no calls', async () => {
     const { agent, ran, requests } = makeAgent(asking(2));
     const order: string[] = [];
     const runner = turns(agent, 'go');
@@ -23,7 +23,7 @@ describe('a runner', () => {
     expect(sent(requests, 2)).toEqual(['user: go', 'call c0_0', 'result c0_0', 'call c1_0', 'result c1_0']);
   });
 
-  test('gives the turn with its text, calls, finish reason and items', async () => {
+  test('yields the turn with its text, calls, finish reason and items', async () => {
     const { agent } = makeAgent(scripted([{ text: 'I look.', ...calls('read') }, { text: 'Done.' }]));
     const seen: RunnerTurn[] = [];
     for await (const turn of turns(agent, 'go')) seen.push(turn);
@@ -34,7 +34,7 @@ describe('a runner', () => {
     expect(seen[0]?.items.map(({ type }) => type)).toEqual(['message', 'tool_call']);
   });
 
-  test('keeps the reply unless the body changed the transcript, which then stands', async () => {
+  test('keeps the reply unless the body changes the transcript, which then replaces it', async () => {
     const { agent, ran, requests } = makeAgent(asking(1));
     for await (const turn of turns(agent, 'go')) {
       if (turn.number === 1) break;
@@ -47,7 +47,7 @@ describe('a runner', () => {
     expect(await runner.done()).toMatchObject({ status: 'finished' });
   });
 
-  test('answers the calls of a reply that was pushed, right after it and before what was pushed behind it', async () => {
+  test('runs the calls of a pushed reply, and inserts the results before later items', async () => {
     const { agent, ran, requests } = makeAgent(asking(1));
     const runner = turns(agent, 'go');
     for await (const turn of runner) {
@@ -57,7 +57,7 @@ describe('a runner', () => {
     expect(ran).toEqual(['c0_0']);
   });
 
-  test('leaves only the next request to do when reply and response were pushed', async () => {
+  test('sends the next request when both reply and response were pushed', async () => {
     const { agent, ran, requests } = makeAgent(asking(1, ['read', 'read']));
     const runner = turns(agent, 'go');
     for await (const turn of runner) {
@@ -79,7 +79,7 @@ describe('a runner', () => {
     ]);
   });
 
-  test('runs nothing twice when the response was made and only the reply pushed, or nothing', async () => {
+  test('runs nothing twice when the response was made and only the reply was pushed, or nothing', async () => {
     for (const push of [true, false]) {
       const { agent, ran, requests } = makeAgent(asking(1));
       const runner = turns(agent, 'go');
@@ -93,13 +93,13 @@ describe('a runner', () => {
     }
   });
 
-  test('gives null for a turn without calls', async () => {
+  test('returns null for a turn without calls', async () => {
     const { agent } = makeAgent(asking(0));
     const runner = turns(agent, 'go');
     for await (const _ of runner) expect(await runner.generateToolResponse()).toBeNull();
   });
 
-  test('runs calls that the body itself put into the transcript, approvals and validation included', async () => {
+  test('runs calls that the body pushed into the transcript', async () => {
     const { agent, ran, requests } = makeAgent(asking(0));
     const runner = turns(agent, 'go');
     for await (const turn of runner) {
@@ -110,7 +110,7 @@ describe('a runner', () => {
     expect(sent(requests, 1)).toEqual(['user: go', 'call mine', 'result mine']);
   });
 
-  test('goes on after an answer when the body pushes a message', async () => {
+  test('continues after an answer when the body pushes a message', async () => {
     const { agent, requests } = makeAgent(asking(0));
     const runner = turns(agent, 'go');
     for await (const turn of runner) if (turn.number === 1) runner.pushMessages(...turn.items, 'And then?');
@@ -118,7 +118,7 @@ describe('a runner', () => {
     expect(await runner.done()).toMatchObject({ status: 'finished', text: 'answer 1' });
   });
 
-  test('changing settings alone keeps the reply, and holds for the turns to come', async () => {
+  test('keeps the reply when only settings change, and uses them in later turns', async () => {
     const { agent, requests } = makeAgent(asking(1), { settings: { temperature: 1 } });
     const runner = turns(agent, 'go');
     for await (const turn of runner) {
@@ -130,7 +130,7 @@ describe('a runner', () => {
     expect(sent(requests, 1)).toEqual(['user: go', 'call c0_0', 'result c0_0']);
   });
 
-  test('can replace the whole transcript, and what it is is what the next request has', async () => {
+  test('sends the transcript that the body set', async () => {
     const { agent, requests } = makeAgent(asking(0));
     const runner = turns(agent, 'go');
     for await (const turn of runner) {
@@ -140,7 +140,7 @@ describe('a runner', () => {
     expect(sent(requests, 1)).toEqual(['user: anew']);
   });
 
-  test('refuses an edit that no provider takes, and the run is still there', async () => {
+  test('refuses an invalid edit, and the run can be resumed', async () => {
     const { agent } = makeAgent(asking(1));
     const runner = turns(agent, 'go');
     const iterating = (async () => {
@@ -157,7 +157,7 @@ describe('a runner', () => {
     expect(numbers, 'the body whose edit was refused is entered again').toEqual([1, 2]);
   });
 
-  test('refuses a reply that was pushed twice, where one result would have to answer two calls', async () => {
+  test('refuses a reply that was pushed twice, because its calls would be duplicated', async () => {
     const { agent, ran } = makeAgent(asking(1));
     const runner = turns(agent, 'go');
     const iterating = (async () => {
@@ -170,7 +170,7 @@ describe('a runner', () => {
     expect(ran).toEqual([]);
   });
 
-  test('waits for a response that the body asked for and did not wait for', async () => {
+  test('waits for a response that the body requested and did not await', async () => {
     const { agent, ran, requests } = makeAgent(asking(1));
     const runner = turns(agent, 'go');
     for await (const turn of runner) {
@@ -182,7 +182,7 @@ describe('a runner', () => {
     expect(ran).toEqual(['c0_0']);
   });
 
-  test('ends at maxTurns with no call unanswered', async () => {
+  test('ends at maxTurns with results for all calls', async () => {
     const { agent, ran } = makeAgent(asking(9));
     const runner = turns(agent, 'go', { maxTurns: 2 });
     let seen = 0;
@@ -193,7 +193,7 @@ describe('a runner', () => {
     expect(brief(runner.run.context.transcript).at(-1)).toBe('result c1_0');
   });
 
-  test('done settles after break, and the run can be picked up where the body was left', async () => {
+  test('settles done after a break, and the run resumes at the same turn', async () => {
     const { agent, ran } = makeAgent(asking(1));
     const runner = turns(agent, 'go');
     for await (const turn of runner) {
@@ -210,7 +210,7 @@ describe('a runner', () => {
     expect(await again.done()).toMatchObject({ status: 'finished', text: 'answer 1' });
   });
 
-  test('a body that threw is entered again by whoever picks the run up; one that ended is not', async () => {
+  test('repeats a body that threw when the run is resumed, but not a body that completed', async () => {
     const { agent } = makeAgent(asking(2));
     const runner = turns(agent, 'go');
     const failing = (async () => {
@@ -223,14 +223,14 @@ describe('a runner', () => {
     expect(numbers).toEqual([2, 3]);
   });
 
-  test('runUntilDone iterates by itself, and a runner is iterated once', async () => {
+  test('iterates itself with runUntilDone, and can be iterated only once', async () => {
     const { agent } = makeAgent(asking(1));
     const runner = turns(agent, 'go');
     expect(await runner.runUntilDone()).toMatchObject({ status: 'finished', text: 'answer 1' });
     expect(() => runner[Symbol.asyncIterator]()).toThrow('can be iterated once');
   });
 
-  test('retry runs a failed call again under its key, and the others of the turn not', async () => {
+  test('retry runs a failed call again with its key, and no other call of the turn', async () => {
     const keys: string[] = [];
     let broken = true;
     const flaky = makeTool('flaky', {
@@ -261,7 +261,7 @@ describe('a runner', () => {
     expect(sent(requests, 1)).toEqual(['user: go', 'call c0_0', 'call c0_1', 'result c0_0', 'result c0_1']);
   });
 
-  test('stops where a call waits for a person, and goes on in whoever picks it up', async () => {
+  test('stops when a call waits for approval, and continues when the run is resumed', async () => {
     const { agent, ran } = makeAgent(asking(1));
     const gated = makeTool('read', { approval: true, run: (_, { callId }) => void ran.push(callId) });
     const careful = createAgent({ ...agent.options, tools: [gated] });
@@ -277,7 +277,7 @@ describe('a runner', () => {
     expect(ran).toEqual(['c0_0']);
   });
 
-  test('a call approved in the body is run after it', async () => {
+  test('runs a call that was approved in the body', async () => {
     const { agent, ran } = makeAgent(asking(1));
     const gated = makeTool('read', { approval: true, run: (_, { callId }) => void ran.push(callId) });
     const runner = turns(createAgent({ ...agent.options, tools: [gated] }), 'go');

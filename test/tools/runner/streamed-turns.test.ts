@@ -6,7 +6,7 @@ import { calls } from '../../support/engine/agents.ts';
 import { asking, makeAgent, sent } from '../../support/tools/asking-agent.ts';
 
 describe('a streaming runner', () => {
-  test('gives a stream for each turn, and the same turns', async () => {
+  test('yields a stream for each turn, and the same turns', async () => {
     const { agent } = makeAgent(scripted([{ text: 'I look.', ...calls('read') }, { text: 'All is well.' }]));
     const texts: string[] = [];
     const runner = turns(agent, 'go', { stream: true });
@@ -20,7 +20,7 @@ describe('a streaming runner', () => {
     expect(await runner.done()).toMatchObject({ status: 'finished' });
   });
 
-  test('reads on by itself where the body does not, and takes its changes', async () => {
+  test('reads a stream to its end when the body does not, and applies the changes of the body', async () => {
     const { agent, requests } = makeAgent(asking(1));
     const runner = turns(agent, 'go', { stream: true });
     let seen = 0;
@@ -30,8 +30,8 @@ describe('a streaming runner', () => {
   });
 });
 
-describe('a turn whose attempts fail', () => {
-  test('is one turn to the loop body, streamed or not', async () => {
+describe('a turn with failed attempts', () => {
+  test('is one turn for the loop body, streamed or not', async () => {
     const script = [
       { error: { status: 529, message: 'busy', times: 1 }, text: 'At last.' },
     ] satisfies Parameters<typeof scripted>[0];
@@ -47,7 +47,7 @@ describe('a turn whose attempts fail', () => {
     }
   });
 
-  test('fails the run when none is left, and a stream of it ends', async () => {
+  test('fails the run after the last attempt, and its stream ends', async () => {
     const agent = createAgent({
       name: 'a',
       model: scripted([{ error: { status: 401, message: 'no key' } }]),

@@ -13,7 +13,7 @@ const RESULTS = join(ROOT, 'test-results');
 
 type Report = { testResults: { name: string; status: string; message: string }[] };
 
-/** Files that an export wrote, run by vitest in one process, with no key and no network to be had. */
+/** Exported test files, which vitest runs in a child process without keys and network. */
 class Exported {
   readonly #folder: string;
   #report = new Map<string, { status: string; message: string }>();
@@ -72,7 +72,7 @@ beforeAll(async () => {
     exported.write(`scene-${place}`, text);
     const { recording, outcome } = structuredClone(recorded);
     const settled = recording.at(-1)?.events.findLast(event => event.type === 'tool.settled');
-    // What an edit of the transcript took away leaves no trace in what comes of the run.
+    // After an edit of the transcript, the removed output does not affect the outcome.
     if (settled === undefined || name.includes('edited')) continue;
     settled.output = 'something else';
     const changed = formatTest({ recording, outcome }, { runId: 'run_x', agent: 'staged', version: '0.1.0' });
@@ -89,19 +89,19 @@ describe('an exported test', () => {
     expect(exported.result(`scene-${place}`)).toMatchObject({ status: 'passed', message: '' });
   });
 
-  test('in which a recorded output was changed fails', () => {
+  test('fails when a recorded output was changed', () => {
     expect(changes.length).toBeGreaterThan(15);
     for (const name of changes) expect(exported.result(name)?.status, name).toBe('failed');
   });
 
-  test('imports nothing but the package and vitest, and says how to make it again', async () => {
+  test('imports only the package and vitest, and contains the command that generates it', async () => {
     const { text } = await exportScene(await (SCENES['an approval'] ?? fail)());
     const imported = [...text.matchAll(/from '([^']+)'/g)].map(([, name]) => name);
     expect(imported).toEqual(['agentchart/testing', 'vitest']);
     expect(text).toContain('agentchart export run_1 --test --out FILE');
   });
 
-  test('is the same each time it is made', async () => {
+  test('is deterministic', async () => {
     const scene = await (SCENES['a chain of runs'] ?? fail)();
     expect((await exportScene(scene)).text).toBe((await exportScene(scene)).text);
   });

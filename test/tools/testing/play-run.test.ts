@@ -11,8 +11,8 @@ import { calls } from '../../support/engine/agents.ts';
 import { runDrill } from '../../support/engine/crash-drill.ts';
 import { recipes, recordRun } from '../../support/engine/recorded-run.ts';
 
-describe('a recording played again', () => {
-  test('comes to the same, whatever the run was', async () => {
+describe('a played recording', () => {
+  test('reproduces the outcome of any run', async () => {
     await fc.assert(
       fc.asyncProperty(recipes, async recipe => {
         const { store, run } = await recordRun(recipe);
@@ -25,7 +25,7 @@ describe('a recording played again', () => {
     );
   });
 
-  test('comes to the same from any entry on, forked there', async () => {
+  test('reproduces the outcome of a fork at any entry', async () => {
     await fc.assert(
       fc.asyncProperty(recipes, fc.nat(), async (recipe, place) => {
         const { host, store, run } = await recordRun(recipe);
@@ -38,7 +38,7 @@ describe('a recording played again', () => {
     );
   });
 
-  test('comes to the same for a run that processes died of, wherever they did', async () => {
+  test('reproduces the outcome of a run whose processes died anywhere', async () => {
     for (const deaths of [[], [12], [20, 9], [25], [31, 14], [40], [52, 7], [60]]) {
       const { store, runId } = await runDrill({ deaths });
       const { recording, outcome } = await record(store, runId);
@@ -46,7 +46,7 @@ describe('a recording played again', () => {
     }
   });
 
-  test('in which something is missing says at which event the run takes another way', async () => {
+  test('with a missing event names the event at which the run diverges', async () => {
     const { store, run } = await recordRun({
       turns: [calls('read', 'act'), { text: 'Done.' }],
       words: ['approve'],
@@ -71,7 +71,7 @@ describe('a recording played again', () => {
     );
   });
 
-  test('of a run that another store has begun is refused', async () => {
+  test('of a run that began in another store is refused', async () => {
     const { agent, run } = await recordRun({ turns: [calls('act'), { text: 'Done.' }], words: [] });
     const store = memory();
     await createAgent({ ...agent.options, store }).restore(run.snapshot());
