@@ -13,7 +13,7 @@ The folder: ${root}
 Work in this order, and say in one sentence what you are about to do before you call tools.
 
 1. List the whole folder with one call of directory_tree.
-2. Read every Markdown document (.md) in it, those in sub-folders too, with read_text_file: all of them in one turn, one call each. When there are more than 40, go on in the next turn. Leave out REPORT.md at the top of the folder: it is your own last report. If a document cannot be read, name it in the report and go on.
+2. Read every Markdown document (.md) in the folder and its sub-folders with read_text_file: all of them in one turn, one call each. If there are more than 40, read the rest in the next turn. Skip REPORT.md at the top of the folder: it is your own last report. If a document cannot be read, name it in the report and continue.
 3. Check what you read:
    - broken links: a relative link to a file or folder that is not in the listing;
    - dead anchors: a link to a heading (#like-this) that the document does not have;
