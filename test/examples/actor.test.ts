@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 
 const example = fileURLToPath(new URL('../../examples/actor.ts', import.meta.url));
 
-test('an actor rests in one process, and another goes on from its JSON', async () => {
+test('an actor rests in one process, and another process continues it from its JSON', async () => {
   const { stdout } = await promisify(execFile)(process.execPath, [example]);
   const [first, second, third] = stdout.trim().split('\n');
   expect(first).toMatch(/^process \d+: resting in {"resting":"awaitingApproval"}, snapshot saved$/);

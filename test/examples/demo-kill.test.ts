@@ -16,7 +16,7 @@ import { edgeId, mergeEdges } from '../../visualizer/merge-edges.ts';
 import { TAKES_ALL } from '../support/sample.ts';
 import { CHROMIUM, launchChromium, WatchedPage } from '../support/visualizer/browser.ts';
 
-/** The demonstration, with real processes and real kills. */
+/** The demo, with real processes and real kills. */
 
 const START = fileURLToPath(new URL('../../examples/kill/start.ts', import.meta.url));
 const HAS_TERMINAL = spawnSync('script', ['-qec', 'true', '/dev/null']).status === 0;
@@ -28,7 +28,7 @@ afterAll(() => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
 
-/** Where a process finds the temporary files' folder, so that the test sees what is left in it. */
+/** The folder of temporary files, so that the test sees leftover files. */
 function makeTemporary(): { temporary: string; env: NodeJS.ProcessEnv } {
   const temporary = mkdtempSync(join(tmpdir(), 'agentchart-demo-kill-test-'));
   folders.push(temporary);
@@ -36,7 +36,7 @@ function makeTemporary(): { temporary: string; env: NodeJS.ProcessEnv } {
 }
 
 describe.concurrent('npm run demo:kill', () => {
-  test('by itself it shows that the plain loop pays twice and the chart once, and leaves nothing behind', async () => {
+  test('unattended, shows that the plain loop pays twice and the chart once, and leaves nothing behind', async () => {
     const { temporary, env } = makeTemporary();
     const { code, output } = await new Promise<{ code: number; output: string }>(resolve => {
       execFile(process.execPath, [START, '--once'], { env }, (error, stdout, stderr) =>
@@ -55,13 +55,13 @@ describe.concurrent('npm run demo:kill', () => {
     expect(readdirSync(temporary)).toEqual([]);
   });
 
-  test('an option it does not have is bad usage', () => {
+  test('exits with a usage error for an unknown option', () => {
     const { status, stderr } = spawnSync(process.execPath, [START, '--twice'], { encoding: 'utf8' });
     expect([status, stderr]).toEqual([2, expect.stringContaining('npm run demo:kill')]);
   });
 
   test.skipIf(!HAS_TERMINAL)(
-    'on a terminal it serves its page until Ctrl-C, which ends every process',
+    'on a terminal, serves its page until Ctrl-C, which ends every process',
     async () => {
       const { temporary, env } = makeTemporary();
       const terminal = spawn('script', ['-qec', `'${process.execPath}' '${START}'`, '/dev/null'], {
@@ -88,14 +88,14 @@ describe.concurrent('npm run demo:kill', () => {
   );
 });
 
-describe('the page’s server', () => {
+describe('the demo server', () => {
   let served: { demo: Demo; at: ServedDemo };
   beforeAll(async () => {
     served = await serve(() => PACE.quick);
   });
   afterAll(() => close(served));
 
-  test('refuses another Host and another Origin, and lets a page load nothing from elsewhere', async () => {
+  test('refuses a foreign Host and Origin, and its page may load only its own files', async () => {
     const { url } = served.at;
     const kill = (headers: Record<string, string>) =>
       fetch(`${url}/demo/kill`, {
@@ -111,7 +111,7 @@ describe('the page’s server', () => {
     expect(policy).toContain("default-src 'none'; script-src 'self'; style-src 'self'");
   });
 
-  test('what is told to it that it does not know is refused', async () => {
+  test('refuses an unknown command', async () => {
     const answer = await fetch(`${served.at.url}/demo/kill`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
@@ -121,12 +121,12 @@ describe('the page’s server', () => {
   });
 });
 
-describe('the chart as the page draws it', () => {
+describe('the chart drawn on the page', () => {
   const all = (states: readonly ChartState[]): ChartState[] =>
     states.flatMap(state => [state, ...all(state.states)]);
   const { states, edges } = readChart();
 
-  test('has every state of the machine, and no other', () => {
+  test('has exactly the states of the machine', () => {
     expect(Object.keys(SKETCH_BOXES).sort()).toEqual(
       all(states)
         .map(({ id }) => id)
@@ -134,7 +134,7 @@ describe('the chart as the page draws it', () => {
     );
   });
 
-  test('has an arrow for every way into and out of deciding', () => {
+  test('has an arrow for every transition into and out of deciding', () => {
     const drawn = SKETCH_ARROWS.flatMap(({ states: ids, back }) =>
       ids.flatMap(id => [edgeId('deciding', id), ...(back ? [edgeId(id, 'deciding')] : [])]),
     );
@@ -160,7 +160,7 @@ describe.skipIf(CHROMIUM === undefined).concurrent('in a browser', () => {
   });
   afterAll(() => browser.close());
 
-  test('killed at every instant, the plain loop pays twice and the chart asks and pays once', async ({
+  test('killed at every point, the plain loop pays twice; the chart asks and pays once', async ({
     expect,
     onTestFinished,
   }) => {
@@ -227,7 +227,7 @@ describe.skipIf(CHROMIUM === undefined).concurrent('in a browser', () => {
   });
 
   test.runIf(TAKES_ALL)(
-    'killed again and again without getting anywhere, the run is paused and says why',
+    'a run that is killed repeatedly without progress is paused, with the reason',
     async ({ expect, onTestFinished }) => {
       const { demo, at } = await serve(start => (start < 9 ? PACE.inModel : PACE.quick));
       onTestFinished(() => close({ demo, at }));
@@ -251,7 +251,7 @@ describe.skipIf(CHROMIUM === undefined).concurrent('in a browser', () => {
   );
 });
 
-/** The process that drives the run, once it is the one there is; `null` when the run rests. */
+/** The process that drives the run, once it is the current one; `null` when the run is paused. */
 async function findDriver(url: string, demo: Demo): Promise<number | null> {
   for (;;) {
     const { chart } = demo.state;
@@ -284,7 +284,7 @@ async function close({ demo, at }: { demo: Demo; at: ServedDemo }): Promise<void
   await demo.close();
 }
 
-/** `fetch` sets the Host header by itself. */
+/** `fetch` overrides the Host header. */
 function statusWithHost(url: string, host: string): Promise<number> {
   return new Promise((resolve, reject) => {
     request(url, { headers: { host } }, ({ statusCode }) => resolve(statusCode ?? 0))
@@ -293,7 +293,7 @@ function statusWithHost(url: string, host: string): Promise<number> {
   });
 }
 
-/** Of both processes, once they run. */
+/** The ids of both processes, once they run. */
 async function readPids(url: string): Promise<number[]> {
   const reader = (await fetch(`${url}/demo/state`)).body?.pipeThrough(new TextDecoderStream()).getReader();
   for (;;) {

@@ -18,7 +18,7 @@ import { createAgent, tool } from '../../tools/agent/index.ts';
 
 const example = fileURLToPath(new URL('../../examples/inspect.ts', import.meta.url));
 
-/** Everything a run holds that must not leave the process; each is unlike anything else in it. */
+/** Every secret of the run that must not leave the process; each text is unique. */
 const PLANTED = {
   key: 'sk-planted-key-0123456789',
   instructions: 'planted-instructions',
@@ -57,7 +57,7 @@ const TURNS = [
   [message(PLANTED.answer)],
 ];
 
-/** The provider, in this process: one response after another. */
+/** The provider, in this process: it returns one response after another. */
 function answerTurns(): typeof fetch {
   const turns = TURNS[Symbol.iterator]();
   return async () => {
@@ -87,7 +87,7 @@ function makeAgent() {
   });
 }
 
-/** Runs the agent on the live host, its one gated call rejected, and gives the text it ended with. */
+/** Runs the agent on the live host with its gated call rejected, and returns the final text. */
 async function runInspected(inspect: (event: InspectionEvent) => void) {
   const agent = makeAgent();
   const machine = agent.machine.provide({ actors: agent.services() });
@@ -148,13 +148,13 @@ const frameSchema = z.looseObject({
 });
 const parseFrame = (text: string) => frameSchema.parse(JSON.parse(text));
 
-/** An actor's own message is made late and may show where it ended; the snapshots come in order. */
+/** An actor message is serialized late and may already show the end; the snapshots arrive in order. */
 function showsTheEnd(frame: string): boolean {
   const { type, snapshot } = parseFrame(frame);
   return type === '@xstate.snapshot' && snapshot?.value === 'finished';
 }
 
-test('the inspector gets actors, events and snapshots of a run, and none of its contents', async () => {
+test('the inspector gets the actors, events and snapshots of a run, and none of its contents', async () => {
   const { url, frames, until } = await receive();
   const inspector = createWebSocketInspector({
     url,
@@ -186,7 +186,7 @@ test('the inspector gets actors, events and snapshots of a run, and none of its 
   );
 });
 
-test('what an inspector shows a run by is left: the chart, counters, ids and names', async () => {
+test('sanitized messages keep what an inspector shows: the chart, counters, ids and names', async () => {
   const { url, frames, until } = await receive();
   const inspector = createWebSocketInspector({
     url,
@@ -227,7 +227,7 @@ test("XState's own inspect sees the live host: actors, events, snapshots and mic
   );
 });
 
-test('the example sends its run to the address it is given, and ends', async () => {
+test('the example sends its run to the given address, and ends', async () => {
   const { url, frames } = await receive();
   const { stdout } = await promisify(execFile)(process.execPath, [example, url]);
   expect(stdout).toContain('The run ended: "finished"');
@@ -241,14 +241,14 @@ test('the example sends its run to the address it is given, and ends', async () 
   }
 });
 
-test('the example alone receives its own messages, says what to open, and ends', async () => {
+test('the example without an address receives its own messages, says what to open, and ends', async () => {
   const { stdout } = await promisify(execFile)(process.execPath, [example]);
   expect(stdout).toMatch(/^actor {2}agent {2}/m);
   expect(stdout).toMatch(/^snapshot {2}turn\.completed {2}"finished"$/m);
   expect(stdout).toContain('open http://localhost:8080');
 });
 
-test('the example says so and fails where nobody listens', async () => {
+test('the example fails with an error if nothing listens at the address', async () => {
   const { url } = await receive();
   await new Promise(resolve => servers.pop()?.close(resolve));
   await expect(promisify(execFile)(process.execPath, [example, url])).rejects.toMatchObject({

@@ -19,7 +19,7 @@ const QUESTION = 'What shall not perish from the earth, and what may Congress no
 const GETTYSBURG = 'examples/research/documents/gettysburg-address.md';
 const FIRST = 'examples/research/documents/us-constitution.md#first-amendment';
 
-/** As a person without a key has it. */
+/** Runs the example without any API key. */
 function runStart(args: readonly string[], model?: string) {
   const kept = Object.entries(process.env).filter(([name]) => !/_API_KEY$|^AGENTCHART_/.test(name));
   const env = { ...Object.fromEntries(kept), ...(model === undefined ? {} : { AGENTCHART_MODEL: model }) };
@@ -31,14 +31,14 @@ function runStart(args: readonly string[], model?: string) {
   });
 }
 
-/** What is printed of the answer: what is no note. */
+/** The printed answer without the notes. */
 function answerIn(output: string): string {
   const lines = output.split('\n').filter(line => !line.startsWith('· '));
   return lines.join('\n').trim();
 }
 
 describe.concurrent('npm run example:research', () => {
-  test('answers with true citations without a key, and says who answers; without streaming the same', async () => {
+  test('without a key, answers with correct citations and names the stand-in; without streaming, too', async () => {
     const [streamed, whole] = await Promise.all([runStart([QUESTION]), runStart(['--no-stream', QUESTION])]);
     for (const { code, stdout, stderr } of [streamed, whole]) {
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
@@ -61,7 +61,7 @@ describe.concurrent('npm run example:research', () => {
     expect(answer).not.toMatch(/<!--|-->|\[doc:/);
   });
 
-  test('with AGENTCHART_MODEL that model answers, and what it invents is left out', async () => {
+  test('with AGENTCHART_MODEL, that model answers, and its invented citations are omitted', async () => {
     const file = join(folder, 'script.json');
     const turns = [
       { toolCalls: [{ name: 'search', arguments: { query: 'hope' } }] },
@@ -88,7 +88,7 @@ describe.concurrent('npm run example:research', () => {
     });
   });
 
-  test('an unknown option and a missing key are bad usage', async () => {
+  test('exits with a usage error for an unknown option or a missing key', async () => {
     const [option, key] = await Promise.all([
       runStart(['--fast']),
       runStart(['Is it?'], 'openai:gpt-5-mini'),
@@ -99,7 +99,7 @@ describe.concurrent('npm run example:research', () => {
 });
 
 describe('the researcher', () => {
-  test('is forced to look something up, works in rounds of parallel calls, and answers with tools off', async () => {
+  test('must search first, works in rounds of parallel calls, and answers with tools off', async () => {
     const { model, requests } = recordRequests(standInModel());
     const settled = await makeResearcher(model).run(QUESTION);
     expect(requests.map(({ toolChoice }) => toolChoice)).toEqual(['required', 'auto', 'auto', 'none']);
@@ -109,7 +109,7 @@ describe('the researcher', () => {
     expect(settled).toMatchObject({ status: 'finished', turns: 4 });
   });
 
-  test('keeps its notes in the transcript and from readers', async () => {
+  test('keeps its notes in the transcript and hides them from readers', async () => {
     const run = await makeResearcher(standInModel()).start(QUESTION);
     let read = '';
     for await (const text of run.text()) read += text;
@@ -117,24 +117,24 @@ describe('the researcher', () => {
     expect(run.context.transcript.map(textOf).at(-1)).toContain('<!-- Notes:');
   });
 
-  test('says so where nothing is found, and cites nothing', async () => {
+  test('reports when it finds nothing, and cites nothing', async () => {
     const settled = await makeResearcher(standInModel()).run('zebra quantum lasagne');
     expect(settled).toMatchObject({ status: 'finished', text: expect.stringContaining('I found nothing') });
     expect(settled).not.toMatchObject({ text: expect.stringContaining('[1]') });
   });
 
-  test('looks again for a word that is in nothing it has read', async () => {
+  test('searches again for a word that no document it read contains', async () => {
     const { model, requests } = recordRequests(standInModel());
     await makeResearcher(model).run('ozymandias tortoise crow grapes desert militia bail');
     expect(requests.length).toBeGreaterThan(4);
   });
 
-  test('may invent a citation, which is left out', async () => {
+  test('may invent a citation, which is omitted', async () => {
     const settled = await makeResearcher(standInModel({ invent: true })).run('Who wins the race?');
     expect(settled).toMatchObject({ text: expect.stringMatching(/omitted: .*atlantis\.md\.$/) });
   });
 
-  test('goes on with a second question, and may cite what it has read for the first', async () => {
+  test('continues with a second question, and may cite documents read for the first', async () => {
     const researcher = makeResearcher(standInModel());
     const first = await researcher.start('What shall not perish from the earth?');
     await first.settled();
@@ -148,7 +148,7 @@ describe('the index', () => {
   const documents = readDocuments();
   const index = indexDocuments(documents);
 
-  test('has the README, the docs and the texts, by path and heading', () => {
+  test('has the README, the docs and the sample texts, by path and heading', () => {
     const paths = new Set(documents.map(({ id }) => id.replace(/#.*/, '')));
     expect([...paths]).toEqual(expect.arrayContaining(['README.md', 'docs/final-answer.md', GETTYSBURG]));
     expect(index.read(FIRST)?.text).toMatch(/^Congress shall make no law/);
@@ -156,7 +156,7 @@ describe('the index', () => {
   });
 
   test.each(['"', 'NEAR(', 'a AND', 'title: x', '*', "'; DROP TABLE documents; --", ''])(
-    'takes %j as words, not as a query language',
+    'searches %j as words, not as a query language',
     query => {
       expect(() => index.search(query, 5)).not.toThrow();
     },
@@ -166,7 +166,7 @@ describe('the index', () => {
     expect(index.search('crows and pitchers', 5)[0]?.id).toMatch(/#the-crow-and-the-pitcher$/);
   });
 
-  test('a heading in a code block begins no section, and a repeated one has an anchor of its own', () => {
+  test('ignores headings in code blocks, and gives a repeated heading its own anchor', () => {
     const markdown = '# T\n\n## A\n\n```sh\n## no\n```\n\n## A\n\nagain\n\n## Empty\n';
     expect(readSections('d.md', markdown).map(({ id, title }) => [id, title])).toEqual([
       ['d.md#a', 'T: A'],

@@ -11,15 +11,15 @@ import { sqlite } from '../../stores/sqlite.ts';
 import { sampled } from '../support/sample.ts';
 
 /**
- * `npm start` with AGENTCHART_MODEL, the stand-in answering in each provider's wire format. A usual run takes
- * OpenAI, Anthropic, Gemini and one of the others, another each day; `npm run test:all` takes all.
+ * `npm start` with AGENTCHART_MODEL and the stand-in in each provider's wire format. A normal run tests OpenAI,
+ * Anthropic, Gemini and one other provider, which changes daily; `npm run test:all` tests all.
  */
 
 const AT_ONCE = Math.min(4, Math.max(2, availableParallelism()));
 const KEY = 'stand-in-needs-none';
-/** Two processes for one of them: the first rests, the second approves. */
+/** Runs in two processes: the first rests, the second approves. */
 const IN_TWO = 'gemini';
-/** A script is no provider, and vllm needs the files of a model. */
+/** `scripted` is not a provider, and vllm needs the files of a model. */
 const WITHOUT_WAY = ['scripted', 'vllm'];
 const ALWAYS = ['openai', 'anthropic', IN_TWO];
 const LEFT_OUT = [...ALWAYS, 'openai-responses', ...WITHOUT_WAY];
@@ -74,7 +74,7 @@ async function readJournal(name: string): Promise<RunEvent[]> {
   return journal.map(entry => entry.event);
 }
 
-test('the stand-in has a way for every provider that AGENTCHART_MODEL takes', () => {
+test('the stand-in has a wire format for every provider that AGENTCHART_MODEL accepts', () => {
   expect(Object.keys(WAYS).sort()).toEqual(
     providerNames()
       .filter(name => !WITHOUT_WAY.includes(name))
@@ -82,7 +82,7 @@ test('the stand-in has a way for every provider that AGENTCHART_MODEL takes', ()
   );
 });
 
-test.each(NAMES)('%s: lists, reads in parallel, asks before it writes, and answers', async name => {
+test.each(NAMES)('%s: lists, reads in parallel, asks before writing, and answers', async name => {
   const { code, output } = (await runs.get(name)) ?? { code: -1, output: '' };
   expect(output).toContain(`in the wire format of ${name}`);
   expect(output).toContain('I have 5 findings');

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, test } from 'vitest';
 import { TAKES_ALL } from '../support/sample.ts';
 
-/** `npm start` as a person without a terminal and without a key has it. */
+/** Runs `npm start` without a terminal and without a key. */
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const start = join(root, 'examples/steward/start.ts');
@@ -65,7 +65,7 @@ function readReport(cwd: string, name = 'documents'): string {
 }
 
 describe.concurrent('npm start', () => {
-  test('rests in one process and is approved by a second, both named', async () => {
+  test('rests in one process and is approved by a second; the output names both', async () => {
     const cwd = makeFolder();
     const before = readFileSync(join(documents, 'README.md'), 'utf8');
     for (const _ of TAKES_ALL ? [1, 2] : [1]) {
@@ -92,7 +92,7 @@ describe.concurrent('npm start', () => {
     expect(code).toBe(0);
   });
 
-  test('--crash is killed after the write, resumes, and does not write again', async () => {
+  test('--crash kills the process after the write, resumes, and does not write again', async () => {
     const { code, output } = await runStart(makeFolder(), '--crash');
     expect(output).toMatch(/Process (\d+) was killed by SIGKILL/);
     expect(output).toMatch(
@@ -106,7 +106,7 @@ describe.concurrent('npm start', () => {
     expect(code).toBe(0);
   });
 
-  test('editing a file of one’s own folder changes the report', async () => {
+  test('editing a file of the user’s own folder changes the report', async () => {
     const cwd = makeFolder();
     const own = join(cwd, 'notes');
     cpSync(documents, own, { recursive: true });
@@ -121,7 +121,7 @@ describe.concurrent('npm start', () => {
     expect(existsSync(join(own, 'REPORT.md'))).toBe(false);
   });
 
-  test.skipIf(!HAS_TERMINAL)('on a terminal asks there, and keeps a page up until Ctrl-C', async () => {
+  test.skipIf(!HAS_TERMINAL)('asks on a terminal, and keeps serving the page until Ctrl-C', async () => {
     const terminal = startOnTerminal(makeFolder());
     const url = await terminal.printed(/approve there or here: (http:\S+)/);
     await terminal.printed(/\[a\]pprove/);
@@ -136,7 +136,7 @@ describe.concurrent('npm start', () => {
     await expect(fetch(url)).rejects.toThrow();
   });
 
-  test('a folder that is not there is bad usage', async () => {
+  test('exits with a usage error for a missing folder', async () => {
     const { code, output } = await runStart(makeFolder(), '/no/such/folder');
     expect(output).toContain('there is no such folder');
     expect(code).toBe(2);

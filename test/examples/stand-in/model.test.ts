@@ -55,7 +55,7 @@ const MODES = [
 ];
 
 describe.each(MODES)('with %o', mode => {
-  test('it lists, reads every document at once, proposes the report and answers with quotes', async () => {
+  test('lists the folder, reads every document at once, proposes the report and answers with quotes', async () => {
     const files = readExample();
     const original = [...files]
       .filter(([path]) => path.endsWith('.md'))
@@ -81,7 +81,7 @@ describe.each(MODES)('with %o', mode => {
     for (const [, sentence = '', path = ''] of quotes) expect(files.get(path)).toContain(sentence);
   });
 
-  test('an edited file changes the report, and a second check reads it anew', async () => {
+  test('reports changes in edited files, and reads the folder again for a second check', async () => {
     const files = readExample();
     const session = open(files, mode);
     await session.say(STEWARD_TASK);
@@ -96,7 +96,7 @@ describe.each(MODES)('with %o', mode => {
     expect(files.get('REPORT.md')).not.toContain('on-call.md` does not exist');
   });
 
-  test('a refused write is admitted, and the findings are in the answer', async () => {
+  test('reports a refused write, and gives the findings in the answer', async () => {
     const files = readExample();
     const folder = memoryFolder(ROOT, files);
     const turns = await open(files, {
@@ -111,7 +111,7 @@ describe.each(MODES)('with %o', mode => {
     expect(lastText(turns)).not.toContain('The report is in');
   });
 
-  test('a later question gets an honest answer and no calls', async () => {
+  test('answers a later question honestly and without calls', async () => {
     const session = open(readExample(), mode);
     await session.say(STEWARD_TASK);
     const turns = await session.say('Did you check my grammar?');
@@ -121,7 +121,7 @@ describe.each(MODES)('with %o', mode => {
   });
 });
 
-describe('what it finds in the folder decides what it does', () => {
+describe('the folder determines the work', () => {
   test('more than 40 documents are read in batches', async () => {
     const files = new Map(Array.from({ length: 93 }, (_, index) => [`a/${index}.md`, `# ${index}\n`]));
     const turns = await open(files).say(STEWARD_TASK);
@@ -129,7 +129,7 @@ describe('what it finds in the folder decides what it does', () => {
     expect(files.get('REPORT.md')).toContain('93 documents checked: no findings.');
   });
 
-  test('a document that cannot be read is named in the report, and the rest is checked', async () => {
+  test('an unreadable document is named in the report, and the others are checked', async () => {
     const files = new Map([
       ['a.md', '# A\n\n[b](b.md#x)\n'],
       ['b.md', '# B\n'],
@@ -145,7 +145,7 @@ describe('what it finds in the folder decides what it does', () => {
     expect(lastText(turns)).toContain(reason);
   });
 
-  test('without a Markdown document it says so and writes nothing', async () => {
+  test('without Markdown documents, it reports that and writes nothing', async () => {
     const turns = await open(
       new Map([
         ['REPORT.md', 'old'],
@@ -156,14 +156,14 @@ describe('what it finds in the folder decides what it does', () => {
     expect(lastText(turns)).toContain('no Markdown document');
   });
 
-  test('a folder that cannot be listed ends the work with the reason', async () => {
+  test('an unreadable folder ends the work with the reason', async () => {
     const reason = `ENOENT: no such file or directory, scandir '${ROOT}'`;
     const turns = await open(new Map(), { execute: () => reason }).say(STEWARD_TASK);
     expect(shape(turns)).toEqual([['directory_tree'], []]);
     expect(lastText(turns)).toContain(reason);
   });
 
-  test('a document that speaks of errors, or looks like JSON, is a document', async () => {
+  test('a document that mentions errors or looks like JSON is still a document', async () => {
     const files = new Map([
       ['a.md', 'Error handling and ENOENT: what to do\n\n# A\n'],
       ['b.md', '[one][]\n\n# B\n\n[one]: a.md\n'],
@@ -174,15 +174,15 @@ describe('what it finds in the folder decides what it does', () => {
   });
 });
 
-describe('the tools it is given decide how it works', () => {
-  test('without directory_tree it walks the folder with list_directory', async () => {
+describe('the available tools determine the work', () => {
+  test('without directory_tree, it walks the folder with list_directory', async () => {
     const files = readExample();
     const turns = await open(files, { tools: TOOLS.slice(1) }).say(STEWARD_TASK);
     expect(shape(turns).slice(0, 2)).toEqual([['list_directory'], ['list_directory', 'list_directory']]);
     expect(files.get('REPORT.md')).toContain('8 documents checked: 5 findings');
   });
 
-  test('tools with a server’s prefix are called by their full names', async () => {
+  test('tools with a server prefix are called by their full names', async () => {
     const files = new Map([['a.md', '# A\n']]);
     const folder = memoryFolder(ROOT, files);
     const turns = await open(files, {
@@ -196,11 +196,13 @@ describe('the tools it is given decide how it works', () => {
     [[], 'directory_tree or list_directory'],
     [TOOLS.slice(0, 1), 'read_text_file'],
     [TOOLS.slice(0, 3), 'REPORT.md was not written'],
-  ])('a missing tool is named', async (tools, said) => {
-    expect(lastText(await open(new Map([['a.md', '# A\n']]), { tools }).say(STEWARD_TASK))).toContain(said);
+  ])('the answer names a missing tool', async (tools, expected) => {
+    expect(lastText(await open(new Map([['a.md', '# A\n']]), { tools }).say(STEWARD_TASK))).toContain(
+      expected,
+    );
   });
 
-  test('parallel_tool_calls false gives one call a turn', async () => {
+  test('parallel_tool_calls false makes one call per turn', async () => {
     const files = new Map([
       ['a.md', '# A\n'],
       ['b.md', '# B\n'],
@@ -209,7 +211,7 @@ describe('the tools it is given decide how it works', () => {
     expect(turns.map(turn => turn.calls.length)).toEqual([1, 1, 1, 1, 0]);
   });
 
-  test('tool_choice none gives text of what it has so far', async () => {
+  test('tool_choice none produces text about the results so far', async () => {
     const session = open(readExample());
     await session.say(STEWARD_TASK);
     const lists = session.items.findIndex(item => item.type === 'function_call_output');
@@ -219,7 +221,7 @@ describe('the tools it is given decide how it works', () => {
     expect(response.output_text).toContain('I had to stop early: 8 documents');
   });
 
-  test('a forced tool is called if the rules have a call of it now, and refused otherwise', async () => {
+  test('a forced tool is called if the rules call it at this point, and refused otherwise', async () => {
     const request = { model: 'any', tools: TOOLS, input: 'The folder is /x.' };
     const forced = await client.responses.create({
       ...request,
@@ -237,7 +239,7 @@ describe('the tools it is given decide how it works', () => {
     await expect(refused).rejects.toMatchObject({ status: 400, param: 'tool_choice' });
   });
 
-  test('without a folder it asks the server for one, or the person', async () => {
+  test('without a folder, it asks the server or the user for one', async () => {
     const request = { model: 'any', input: 'Check my documents.' };
     const asked = await client.responses.create({
       ...request,
@@ -250,7 +252,7 @@ describe('the tools it is given decide how it works', () => {
   });
 });
 
-test('a message that supersedes the proposed report is mentioned, not obeyed', async () => {
+test('a message that supersedes the proposed report is mentioned, but not followed as an instruction', async () => {
   const session = open(new Map([['a.md', '# A\n']]));
   await session.say(STEWARD_TASK);
   const write = session.items.findLastIndex(item => item.type === 'function_call');

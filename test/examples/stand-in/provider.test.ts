@@ -21,7 +21,7 @@ import type { ToolDefinition } from '../../../protocol/turn.ts';
 import { calling, request } from '../../support/adapters/requests.ts';
 import { memoryFolder } from '../../support/examples/steward-session.ts';
 
-/** A loop of one's own over each adapter, the stand-in being its provider. */
+/** A hand-written loop over each adapter, with the stand-in as its provider. */
 
 const ROOT = '/folder';
 const FILES = { 'a.md': '# A\n\n[b](b.md)\n', 'c.md': '# C 😀\n' };
@@ -35,7 +35,7 @@ const TOOLS = ['directory_tree', 'read_text_file', 'write_file'].map(
 
 type Open = (options: { model: string; apiKey: string; baseURL: string }) => ModelAdapter;
 
-/** `mixed`: where a transcript is taken that lacks the thinking of its own maker, because others took part. */
+/** `mixed`: a path that accepts a transcript without this provider's own thinking, since other providers took part. */
 const WAYS: [name: string, path: string, open: Open, mixed?: string][] = [
   ['openai-responses', '/openai/v1', openaiResponses],
   ['openai-chat', '/openai/v1', openaiChat],
@@ -59,7 +59,7 @@ afterAll(() => standIn[Symbol.asyncDispose]());
 const opened = (open: Open, path: string) =>
   open({ model: 'gemini-3-stand-in', apiKey: 'test', baseURL: standIn.root + path });
 
-/** Turn for turn the next of the adapters, the last one to the end. Gives the names called and the report. */
+/** Each turn uses the next adapter; the last adapter finishes. Returns the tool names called and the report. */
 async function work(adapters: readonly ModelAdapter[], stream: boolean) {
   const files = new Map(Object.entries(FILES));
   const execute = memoryFolder(ROOT, files);
@@ -92,15 +92,18 @@ const DONE = {
 };
 
 describe.each([true, false])('with stream: %j', stream => {
-  test.each(WAYS)('%s gives the turns of the script, and takes back what it needs', async (_, path, open) => {
-    expect(await work([opened(open, path)], stream)).toEqual(DONE);
-  });
+  test.each(WAYS)(
+    '%s produces the scripted turns, and accepts its own replay data',
+    async (_, path, open) => {
+      expect(await work([opened(open, path)], stream)).toEqual(DONE);
+    },
+  );
 });
 
-/** One of each kind of replay. */
+/** One adapter per kind of replay. */
 const KINDS = WAYS.slice(0, 8);
 
-test.each(KINDS)('what %s began any other goes on with', async (_, path, open) => {
+test.each(KINDS)('every other provider continues a transcript that %s started', async (_, path, open) => {
   for (const [name, ownPath, openOther, mixed = ownPath] of KINDS) {
     const other = opened(openOther, mixed);
     const adapters = [opened(open, path), other];

@@ -28,7 +28,7 @@ async function readStreams() {
 }
 
 describe('a stream', () => {
-  test('has its events in OpenAI’s order, numbered from 0', async () => {
+  test('has events in OpenAI’s order, numbered from 0', async () => {
     const [, reads] = await readStreams();
     const events = reads?.events ?? [];
     expect(events.map(event => event.sequence_number)).toEqual(events.map((_, index) => index));
@@ -55,7 +55,7 @@ describe('a stream', () => {
     ]);
   });
 
-  test('gives in deltas exactly what the completed response holds', async () => {
+  test('has deltas that add up exactly to the completed response', async () => {
     for (const turn of await readStreams()) {
       const given = turn.response.output.map(() => '');
       for (const event of turn.events) {
@@ -74,14 +74,14 @@ describe('a stream', () => {
     }
   });
 
-  test('is taken by the OpenAI client’s own accumulator', async () => {
+  test('is accepted by the OpenAI client’s own accumulator', async () => {
     const stream = client.responses.stream({ model: 'any', tools: TOOLS, input: 'The folder is /x.' });
     const final = await stream.finalResponse();
     expect(final).toMatchObject({ model: 'stand-in', status: 'completed', created_at: 1_750_000_000 });
     expect(final.output.map(item => item.type)).toEqual(['message', 'function_call']);
   });
 
-  test('gives the response that the same request gets without streaming, ids aside', async () => {
+  test('yields the same response as the request without streaming, except for ids', async () => {
     const request = { model: 'any', tools: TOOLS, input: 'The folder is /x.', instructions: 'None.' };
     const plain = await client.responses.create(request);
     const streamed = await client.responses.stream(request).finalResponse();
@@ -95,8 +95,8 @@ describe('a stream', () => {
   });
 });
 
-describe('a response that is continued', () => {
-  test('must be known', async () => {
+describe('a continued response', () => {
+  test('must exist', async () => {
     const unknown = client.responses.create({
       model: 'any',
       input: 'Hello',
@@ -111,7 +111,7 @@ describe('a response that is continued', () => {
     });
   });
 
-  test('is not known after store: false', async () => {
+  test('does not exist after store: false', async () => {
     const { id } = await client.responses.create({ model: 'any', input: 'Hello', store: false });
     const next = client.responses.create({ model: 'any', input: 'Hello', previous_response_id: id });
     await expect(next).rejects.toMatchObject({ code: 'previous_response_not_found' });
@@ -142,7 +142,7 @@ describe('a request is refused in OpenAI’s envelope when', () => {
     ['a function has no name', { model: 'm', input: 'x', tools: [{ type: 'function' }] }, 'tools'],
     ['stream is no boolean', { model: 'm', input: 'x', stream: 'yes' }, 'stream'],
     [
-      'the answer shall follow a schema',
+      'a JSON schema is required',
       { model: 'm', input: 'x', text: { format: { type: 'json_schema' } } },
       'text.format.type',
     ],
@@ -154,18 +154,18 @@ describe('a request is refused in OpenAI’s envelope when', () => {
     expect(Object.keys(error).sort()).toEqual(['code', 'message', 'param', 'type']);
   });
 
-  test('nobody says who asks', async () => {
+  test('the API key is missing', async () => {
     const response = await post({ model: 'm', input: 'x' }, {});
     expect(response.status).toBe(401);
     expect(await response.json()).toMatchObject({ error: { code: 'invalid_api_key' } });
   });
 
-  test('the path is another', async () => {
+  test('the path is unknown', async () => {
     await expect(client.models.list()).rejects.toMatchObject({ status: 404 });
   });
 });
 
-test('closing ends a stream that is still being written', async () => {
+test('closing the server ends a stream in progress', async () => {
   const slow = await startStandInModel({ paceMs: 60_000 });
   const response = await fetch(`${slow.url}/responses`, {
     method: 'POST',

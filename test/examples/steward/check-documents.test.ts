@@ -20,7 +20,7 @@ function checkBody(body: string, others: Record<string, string> = {}, paths: str
   return check(`# Title\n\n${body}\n`, others, paths);
 }
 
-test('the example documents have the five defects they were given, and no other', () => {
+test('the example documents have exactly their five planted defects', () => {
   const paths = readdirSync(FOLDER, { recursive: true }).map(path => String(path).replaceAll('\\', '/'));
   const files = paths
     .filter(path => path.endsWith('.md'))
@@ -54,7 +54,7 @@ test('the example documents have the five defects they were given, and no other'
   ]);
 });
 
-describe('a link is broken when what it leads to is not there', () => {
+describe('a link is broken when its target is missing', () => {
   test.each([
     ['inline', '[a](none.md)'],
     ['in angle brackets', '[a](<no ne.md>)'],
@@ -81,7 +81,7 @@ describe('a link is broken when what it leads to is not there', () => {
     expect(checkBody(body, { 'other.md': '# Other' }, ['pic.png'])).toEqual(['3 broken-link']);
   });
 
-  test('a definition is reported where it stands, however often it is used', () => {
+  test('a definition is reported at its own line, however often it is used', () => {
     expect(checkBody('[a][x], [x] and [X][]\n\n[x]: none.md')).toEqual(['5 broken-link']);
   });
 
@@ -118,7 +118,7 @@ describe('a link is fine when', () => {
     ['it is in a longer fence', '````\n```\n[a](none.md)\n```\n````'],
     ['it is in a fence in a list', '- one\n\n  ```\n  [a](none.md)\n  ```'],
     ['it is in a fence in a quote', '> ```\n> [a](none.md)\n> ```'],
-    ['it is in a fence that nobody closed', '```\n[a](none.md)'],
+    ['it is in an unclosed fence', '```\n[a](none.md)'],
     ['it is in <pre>', '<pre>\n[a](none.md)\n\n</pre>'],
   ])('%s', (_, body) => {
     const others = { 'sub/other.md': '# Other', 'sub/two words.md': '# Two', 'sub/café.md': '# Café' };
@@ -131,7 +131,7 @@ describe('a link is fine when', () => {
   });
 });
 
-describe('an anchor is the one GitHub makes of the heading', () => {
+describe('an anchor is the one that GitHub generates for the heading', () => {
   test.each([
     ['## Hello, World!', 'hello-world'],
     ['## Hello, World! ##', 'hello-world'],
@@ -176,7 +176,7 @@ describe('an anchor is the one GitHub makes of the heading', () => {
     expect(checkBody('[a](sub/other.md#here) [b](sub/other.md#gone)', others)).toEqual(['3 dead-anchor']);
   });
 
-  test('a document that is there but was not read is not said to lack an anchor', () => {
+  test('an anchor of a document that exists but was not read is not reported', () => {
     expect(checkBody('[a](unread.md#anything)', {}, ['unread.md'])).toEqual([]);
   });
 });
@@ -201,7 +201,7 @@ describe('a title', () => {
   );
 });
 
-test('a heading repeated in another case is a duplicate, in another file it is not', () => {
+test('a heading repeated in another case is a duplicate; a heading repeated in another file is not', () => {
   const others = { 'other.md': '# Other\n\n## Setup' };
   expect(check('# A\n\n## Setup\n\n### `setup`\n\nSETUP\n---', others)).toEqual([
     '5 duplicated-heading',
@@ -209,13 +209,13 @@ test('a heading repeated in another case is a duplicate, in another file it is n
   ]);
 });
 
-test('CRLF changes nothing', () => {
+test('CRLF does not change the findings', () => {
   const text = '# T\n\n```\n[a](none.md)\n```\n\nTwo\n---\n\n## Two\n\n[a](none.md)\n[b]: x\n';
   expect(check(text.replaceAll('\n', '\r\n'))).toEqual(check(text));
   expect(check(text)).toEqual(['10 duplicated-heading', '12 broken-link']);
 });
 
-test('the report itself is never checked, and may be linked to', () => {
+test('the report itself is not checked, and may be a link target', () => {
   const files = [
     { path: 'REPORT.md', text: '[a](none.md)' },
     { path: 'sub/REPORT.md', text: '# Kept\n\n[a](none.md) [b](../REPORT.md)' },
@@ -223,7 +223,7 @@ test('the report itself is never checked, and may be linked to', () => {
   expect(checkDocuments(files).map(finding => finding.path)).toEqual(['sub/REPORT.md']);
 });
 
-test('no text makes the check fail or change its mind, and every line it names exists', () => {
+test('for any text the check succeeds, is deterministic, and names only lines that exist', () => {
   const piece = fc.constantFrom(
     '[',
     ']',
@@ -268,7 +268,7 @@ test('no text makes the check fail or change its mind, and every line it names e
   );
 });
 
-test('a fence hides any body, whatever stands in it', () => {
+test('a fence hides any body', () => {
   fc.assert(
     fc.property(
       fc.array(fc.constantFrom('[a](none.md)', '# Twice', '``', '> x', '- y', '~~~', ''), { maxLength: 20 }),
@@ -279,7 +279,7 @@ test('a fence hides any body, whatever stands in it', () => {
   );
 });
 
-test('a page of ten thousand brackets is checked in no time', () => {
+test('a page of ten thousand brackets is checked quickly', () => {
   const body = `${'['.repeat(10_000)}${'](('.repeat(5_000)}${'`'.repeat(999)} ${'<!-- '.repeat(2_000)}`;
   const began = performance.now();
   checkBody(body);

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { readFolder, stewardInstructions } from '../../../examples/steward/instructions.ts';
 
 test.each([['/'], ['/home/me/hand book'], ['C:\\Users\\me'], ['/a/it\'s `odd` "here".'], ['/日本語/$&']])(
-  'the folder %s is read back from the instructions as it was',
+  'readFolder returns the folder %s from the instructions unchanged',
   root => {
     expect(readFolder(stewardInstructions(root))).toBe(root);
   },

@@ -28,7 +28,7 @@ afterAll(async () => {
   rmSync(root, { recursive: true });
 });
 
-test('with the real filesystem server the report lands in the folder', async () => {
+test('with the real filesystem server the report is written to the folder', async () => {
   const model = await startStandInModel({ paceMs: 0 });
   const { tools } = await mcp.listTools();
   const session = openSession({

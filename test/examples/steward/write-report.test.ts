@@ -8,7 +8,7 @@ const FILES = [
   { path: 'a.md', text: '# A\n\n[none](none.md)\n\n## Twice\n\n## Twice\n' },
 ];
 
-test('a report says how much was checked, every finding under its document, and what was not read', () => {
+test('a report has the number of documents, every finding under its document, and unread documents', () => {
   const unread = [{ path: 'locked.md', reason: "EACCES: permission denied, open '/x/locked.md'" }];
   expect(writeReport(FILES, checkDocuments(FILES), unread)).toBe(`# Documentation report
 
@@ -41,16 +41,16 @@ These documents could not be read, so nothing in them was checked.
 `);
 });
 
-test('without findings the report says so', () => {
+test('a report without findings says that there are none', () => {
   expect(writeReport([{ path: 'a.md', text: '# A' }], [])).toContain('1 document checked: no findings.');
 });
 
-test('the order in which documents were read does not show', () => {
+test('the report does not depend on the order in which documents were read', () => {
   const reversed = [...FILES].reverse();
   expect(writeReport(reversed, checkDocuments(reversed))).toBe(writeReport(FILES, checkDocuments(FILES)));
 });
 
-test('whatever documents are named and hold, the report is a sound document itself', () => {
+test('for any document names and contents, the report is a valid document itself', () => {
   const name = fc.string({ minLength: 1 }).filter(part => !/[/\r\n]/.test(part) && part.trim() === part);
   const text = fc
     .array(fc.constantFrom('# <b>`x`</b>', '# <b>`x`</b>', '[a](<`# [b](c)`>)', '', '|'))
