@@ -2,8 +2,8 @@ import type { JsonObject } from '../../../protocol/json.ts';
 import type { WireEvent } from '../../../server/responses/wire/response-writer.ts';
 import type { Item } from './gateway.ts';
 
-/** Gives what is written into an item by its deltas, and what its `done` events say it is. */
-type Heard = { id: string; deltas: string; done: string | undefined; closed: Item | undefined };
+/** What the events of an item add up to: its deltas, and the values of its `done` events. */
+type Assembled = { id: string; deltas: string; done: string | undefined; closed: Item | undefined };
 
 const DELTAS = new Set([
   'response.output_text.delta',
@@ -15,22 +15,22 @@ const DELTAS = new Set([
 ]);
 
 /**
- * The output that a client puts together from the events alone. Throws where they contradict each other: an
- * item that is not announced or not finished, an index or id that does not fit, deltas that are not the whole.
- * `first` is the number of the first event.
+ * The output that a client assembles from the events alone. Throws if the events contradict each other: an
+ * item is not announced or not finished, an index or id does not match, or the deltas do not add up.
+ * `first` is the expected number of the first event.
  */
 export function addUp(events: readonly WireEvent[], first = 0): Item[] {
-  const heard: Heard[] = [];
+  const assembled: Assembled[] = [];
   for (const [at, event] of events.entries()) {
     check(event.sequence_number === first + at, `number ${event.sequence_number} at ${at}`);
     const index = event.output_index;
     if (typeof index !== 'number') continue;
     if (event.type === 'response.output_item.added') {
-      check(index === heard.length, `item ${index} after ${heard.length}`);
-      heard.push({ id: (event.item as Item).id, deltas: '', done: undefined, closed: undefined });
+      check(index === assembled.length, `item ${index} after ${assembled.length}`);
+      assembled.push({ id: (event.item as Item).id, deltas: '', done: undefined, closed: undefined });
       continue;
     }
-    const item = heard[index];
+    const item = assembled[index];
     check(
       item !== undefined && item.closed === undefined,
       `${event.type} of item ${index}, which is not open`,
@@ -45,13 +45,12 @@ export function addUp(events: readonly WireEvent[], first = 0): Item[] {
     if (event.type === 'response.output_item.done') {
       item.closed = event.item as Item;
       check(item.closed.id === item.id, 'an item has another id when it is done');
+      if (item.done !== undefined) check(item.done === item.deltas, `"${item.deltas}" became "${item.done}"`);
       if (item.done !== undefined)
-        check(item.done === item.deltas, `"${item.deltas}" came to be "${item.done}"`);
-      if (item.done !== undefined)
-        check(textOf(item.closed) === item.done, 'an item says something else when it is done');
+        check(textOf(item.closed) === item.done, 'the text of an item changed when it was done');
     }
   }
-  return heard.map(({ id, closed }) => {
+  return assembled.map(({ id, closed }) => {
     if (closed === undefined) throw new Error(`item ${id} is not finished`);
     return closed;
   });

@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { isJsonObject, type JsonObject } from '../../../protocol/json.ts';
 
-/** The words of the model, and after how many of them each attempt's stream breaks off. Further attempts are complete. */
+/** The words of the model, and the number of words after which each attempt's stream breaks off. Later attempts are complete. */
 export type CutScript = {
   words: readonly string[];
   cuts: readonly number[];
@@ -10,7 +10,7 @@ export type CutScript = {
   calls?: readonly { name: string; arguments: JsonObject }[];
 };
 
-/** A streaming Chat Completions server whose connections break off in the middle of a text. */
+/** A streaming Chat Completions server that closes connections in the middle of a text. */
 export class CutProvider {
   readonly #server: Server;
   #script: CutScript = { words: [], cuts: [] };

@@ -19,7 +19,7 @@ import { memory } from '../../../stores/memory.ts';
 const ORIGIN = 'http://127.0.0.1:4100';
 const FIXTURE = resolve('test/support/tools/fixture-server.ts');
 
-/** A host whose clocks run a hundred times faster, so that waits between attempts take milliseconds. */
+/** A host whose clocks run a hundred times faster, so that delays between attempts take milliseconds. */
 export const fastHost: Host = {
   ...systemHost,
   leaseMs: 10_000_000,
@@ -47,7 +47,7 @@ export class Folder {
     writeFileSync(this.log, '');
   }
 
-  /** The calls that tool servers have had, by name. */
+  /** The names of the tools that were called, in order. */
   calls(): string[] {
     return readFileSync(this.log, 'utf8')
       .split('\n')
@@ -58,13 +58,13 @@ export class Folder {
     rmSync(this.path, { recursive: true, force: true, maxRetries: 5 });
   }
 
-  /** The fixture's tool server, as a configuration names it. */
+  /** The config of the fixture's tool server. */
   server(more: JsonObject = {}): JsonObject {
     return { command: process.execPath, args: [FIXTURE, 'serve', this.log], ...more };
   }
 }
 
-/** The endpoint in this process, over a store in memory; each script is a model of its own name. */
+/** The endpoint in this process, over a store in memory; each script is a model with the script's name. */
 export class Gateway {
   readonly folder: Folder;
   readonly store: Store;
@@ -80,7 +80,7 @@ export class Gateway {
       store = memory(),
       clock = systemHost,
       model,
-      // Long also on the fast clock: a server's process may take its time to start.
+      // Long even on the fast clock, since a server process may start slowly.
       hiddenWaitMs = 2_000_000,
       ...options
     }: Partial<RunsAppOptions> & {
@@ -137,7 +137,7 @@ export class Gateway {
     });
   }
 
-  /** An `openai` client whose requests are answered in this process. */
+  /** An `openai` client whose requests are handled in this process. */
   client(): OpenAI {
     const answer = async (input: string | URL | Request, init?: RequestInit) => {
       const headers = new Headers(init?.headers);
@@ -152,24 +152,24 @@ export class Gateway {
     });
   }
 
-  /** A response that came whole. Throws when there is none. */
+  /** Creates a response without streaming. Throws on an error status. */
   async create(body: object): Promise<Resource> {
     return await read(await this.send('POST', '', body));
   }
 
-  /** What a GET gives, whatever it is. */
+  /** The body of a GET response, with any status. */
   async read<Body = JsonObject>(path: string): Promise<Body> {
     return (await (await this.send('GET', path)).json()) as Body;
   }
 
-  /** The run of a response that began it, as the runs API shows it. */
+  /** The run that the response started, from the runs API. */
   async run(response: Resource): Promise<JsonObject> {
     const url = `${ORIGIN}/runs/${runOf(response)}`;
     const answer = await this.app.request(url, { headers: { host: '127.0.0.1:4100' } });
     return (await answer.json()) as JsonObject;
   }
 
-  /** Says something to it there. */
+  /** Sends a command to the response's run through the runs API; returns the status. */
   async tell(response: Resource, command: string, body: object): Promise<number> {
     const answer = await this.app.request(`${ORIGIN}/runs/${runOf(response)}/${command}`, {
       method: 'POST',
@@ -203,7 +203,7 @@ async function read(response: Response): Promise<Resource> {
   return (await response.json()) as Resource;
 }
 
-/** Checks the frames on the way: `event` is the type of the data, and `[DONE]` is the last. */
+/** Parses server-sent events. Throws unless `event` matches the type of the data and `[DONE]` is last. */
 export function parseStream(text: string): WireEvent[] {
   const frames = text.split('\n\n').filter(frame => frame !== '' && !frame.startsWith(':'));
   if (frames.pop() !== 'data: [DONE]') throw new Error('the stream does not end with [DONE]');
@@ -215,7 +215,7 @@ export function parseStream(text: string): WireEvent[] {
   });
 }
 
-/** The run that a response began. */
+/** The id of the run that a response started. */
 export function runOf({ id }: { id: string }): string {
   return `run_${id.slice('resp_'.length)}`;
 }

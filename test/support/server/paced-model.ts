@@ -1,7 +1,7 @@
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import type { ModelTurn, TurnDelta } from '../../../protocol/turn.ts';
 
-/** A model that streams the chunks it is given, and waits at each `gate` until it is opened. */
+/** A model that streams the given chunks, and waits at each `gate` until the gates open. */
 export class PacedModel implements ModelAdapter {
   readonly provider = 'paced';
   readonly model = 'paced';
@@ -30,7 +30,7 @@ export class PacedModel implements ModelAdapter {
     });
   }
 
-  /** Lets everything that waits at a gate through, for good. */
+  /** Opens all gates for good. */
   open(): void {
     this.#open();
   }

@@ -17,7 +17,7 @@ export const REFUND: ScriptedTurn = {
 };
 export const DONE: ScriptedTurn = { text: 'Done.' };
 
-/** Settles once `look` gives something; rejects when it does not within 10 s. */
+/** Polls `look` until it returns a value; rejects after 10 s. */
 export async function until<Value>(
   look: () => Promise<Value | undefined> | Value | undefined,
 ): Promise<Value> {
@@ -73,10 +73,10 @@ export type TestApp = {
   store: Store;
   log: string[];
   send(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Response>;
-  /** Begins a run and waits until it rests or has ended. */
+  /** Starts a run and waits until it rests or has ended. */
   begin(body?: object): Promise<RunView>;
   view(runId: string): Promise<RunView>;
-  /** The run, once it is not running any more. */
+  /** The view of the run once it is no longer running. */
   rest(runId: string): Promise<RunView>;
 };
 
@@ -135,7 +135,7 @@ export async function errorOf(response: Response): Promise<ErrorEnvelope['error'
 export type SentEvent = { id?: string; event: string; data: { [key: string]: unknown } };
 export type Journaled = RunEvent & { runId: string; seq: number };
 
-/** Takes server-sent events apart; comments and `retry` are left out. */
+/** Parses server-sent events, without comments and `retry`. */
 export function parseEvents(text: string): SentEvent[] {
   return text
     .split('\n\n')
@@ -155,7 +155,7 @@ export function parseEvents(text: string): SentEvent[] {
     });
 }
 
-/** The ids of journal entries, as they came. */
+/** The ids of the journal entries, in order of arrival. */
 export function idsOf(events: readonly SentEvent[]): number[] {
   return events.flatMap(({ id }) => (id === undefined ? [] : [Number(id)]));
 }

@@ -4,7 +4,7 @@ import type { RunView } from '../../../protocol/run-view.ts';
 import { AGENT, type Desk, type Started } from '../cli/desk.ts';
 import { type Journaled, until } from './runs-app.ts';
 
-/** `agentchart serve` as a process, on a free port unless told otherwise. */
+/** `agentchart serve` as a process, on a free port by default. */
 export class ServedDesk {
   readonly desk: Desk;
   readonly started: Started;
@@ -42,7 +42,7 @@ export class ServedDesk {
 
   async view(runId: string): Promise<RunView> {
     const look = () => fetch(`${this.url}/runs/${runId}`);
-    // A kept connection may be closed by the server in the very moment it is used again.
+    // The server may close a kept-alive connection just as it is reused.
     return (await (await look().catch(look)).json()) as RunView;
   }
 
@@ -50,7 +50,7 @@ export class ServedDesk {
     return ((await (await this.post('/runs', { input: 'go' })).json()) as RunView).runId;
   }
 
-  /** The run, once `holds` of it. */
+  /** The view of the run once `holds` returns true for it. */
   async viewOnce(runId: string, holds: (view: RunView) => boolean): Promise<RunView> {
     return await until(async () => {
       const view = await this.view(runId);
@@ -64,7 +64,7 @@ export class ServedDesk {
   }
 }
 
-/** A browser's event source on a run: its journal as it arrives, over reconnections. */
+/** A browser's event source of a run: its journal entries as they arrive, across reconnections. */
 export class Watcher {
   readonly journal: Journaled[] = [];
   readonly ends: string[] = [];
@@ -97,7 +97,7 @@ export class Watcher {
   }
 }
 
-/** A POST that goes on sending until it is answered; resolves with the status that came. */
+/** A POST that keeps sending until the response arrives; resolves with its status. */
 export function upload(url: string, megabytes: number, headers: Record<string, string>): Promise<number> {
   return new Promise((resolve, reject) => {
     const sending = request(url, { method: 'POST', headers }, response => {
@@ -115,7 +115,7 @@ export function upload(url: string, megabytes: number, headers: Record<string, s
   });
 }
 
-/** The status and headers of a GET with a `Host` of one's own choice. */
+/** The status and headers of a GET with a custom `Host`. */
 export function getAs(
   host: string,
   url: string,

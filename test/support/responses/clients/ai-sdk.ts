@@ -1,4 +1,4 @@
-/** What people do with `ai` and `@ai-sdk/openai`, against the server at OPENAI_BASE_URL. Prints what came of it as JSON. */
+/** Typical uses of `ai` and `@ai-sdk/openai` against the server at OPENAI_BASE_URL. Prints the results as JSON. */
 import { createOpenAI } from '@ai-sdk/openai';
 import { generateText, type ModelMessage, stepCountIs, streamText, tool } from 'ai';
 import * as z from 'zod';
@@ -42,7 +42,7 @@ async function decide(approved: boolean) {
   };
 }
 
-/** A call of the client's and four answers, the third of which goes back without its id. */
+/** A client function call and four answers; the third answer is sent back without its id. */
 async function talk() {
   const ask = tool({ inputSchema: z.object({}), execute: () => 'asked' });
   const messages: ModelMessage[] = [];
@@ -57,12 +57,12 @@ async function talk() {
   });
   for (const turn of [1, 2, 3, 4]) {
     messages.push({ role: 'user', content: `Turn ${turn}.` });
-    const said = await generateText({
+    const result = await generateText({
       ...{ model: responses('talk-ai'), messages, tools: { ask }, stopWhen: stepCountIs(2) },
     });
-    if (turn === 3) messages.push({ role: 'assistant', content: said.text });
-    else messages.push(...said.responseMessages);
-    texts.push(said.text);
+    if (turn === 3) messages.push({ role: 'assistant', content: result.text });
+    else messages.push(...result.responseMessages);
+    texts.push(result.text);
   }
   const { input } = JSON.parse(sent) as { input: { type?: string; role?: string }[] };
   return { texts, sent: input.map(({ type, role }) => type ?? role) };

@@ -1,4 +1,4 @@
-/** What people do with `@openai/agents`, against the server at OPENAI_BASE_URL. Prints what came of it as JSON. */
+/** Typical uses of `@openai/agents` against the server at OPENAI_BASE_URL. Prints the results as JSON. */
 import {
   Agent,
   hostedMcpTool,
@@ -33,7 +33,7 @@ console.log(
   }),
 );
 
-/** Two turns and a function in a session whose items are in the server's conversation. */
+/** Two turns and a function call in a session whose items are stored in a conversation on the server. */
 async function converse() {
   const client = new OpenAI();
   const session = new OpenAIConversationsSession({ client });
@@ -50,7 +50,7 @@ async function converse() {
 
 type Way = { approve: boolean; behind?: boolean; stream?: boolean };
 
-/** With `behind` by previous_response_id, else with the whole history, as the SDK does by itself. */
+/** Continues with previous_response_id if `behind` is set, otherwise with the full history, the SDK's default. */
 async function decide({ approve, behind = false, stream = false }: Way) {
   const asked = await play('Say hi.', {});
   const [interruption] = asked.interruptions;

@@ -1,4 +1,4 @@
-/** What people do with the `openai` client, against the server at OPENAI_BASE_URL. Prints what came of it as JSON. */
+/** Typical uses of the `openai` client against the server at OPENAI_BASE_URL. Prints the results as JSON. */
 import OpenAI from 'openai';
 
 let sent = 0;
