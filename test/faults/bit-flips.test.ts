@@ -13,9 +13,9 @@ import { makeFile } from '../support/stores/make-file.ts';
 type Read = { journal: JournalEntry[]; state: unknown; snapshot: unknown };
 
 let bytes: Buffer;
-let whole: ReadonlyMap<string, Read | string>;
+let undamaged: ReadonlyMap<string, Read | string>;
 
-/** What a store says of its runs: the journal, the fold of it, and what is cached; or the code of its refusal. */
+/** The journal, the folded state and the snapshot of each run in a store, or the error code of its refusal. */
 async function readRuns(store: Store): Promise<Map<string, Read | string>> {
   const found = new Map<string, Read | string>();
   for (const runId of RUNS) {
@@ -42,14 +42,14 @@ beforeAll(async () => {
   const settled = await host.settle(work({ agent: makeDrilledAgent(host, store, world) }, store, world));
   expect(await findFaults(store, world, settled)).toEqual([]);
   RUNS.push(...(await store.list()).map(({ runId }) => runId));
-  whole = await readRuns(store);
+  undamaged = await readRuns(store);
   await store.close();
   bytes = readFileSync(file);
 });
 
 const REFUSALS = ['journal-damaged', 'store-damaged', 'store-unavailable', 'run-unknown'];
 
-test('a database with one wrong bit anywhere gives what was written, or refuses: never anything else', async () => {
+test('a database with one flipped bit anywhere returns the original data or an error, never anything else', async () => {
   const step = TAKES_ALL ? 61 : 61 * 3;
   let [refused, unharmed] = [0, 0];
   for (let at = TAKES_ALL ? 0 : (SAMPLE_SEED % 3) * 61; at < bytes.length; at += step) {
@@ -61,7 +61,7 @@ test('a database with one wrong bit anywhere gives what was written, or refuses:
     const found = await readRuns(store);
     await store.close().catch(() => {});
     for (const [runId, read] of found) {
-      const original = whole.get(runId);
+      const original = undamaged.get(runId);
       if (typeof read === 'string') expect(REFUSALS, `byte ${at}`).toContain(read);
       else if (read.snapshot === undefined)
         expect({ ...read, snapshot: null }, `byte ${at}`).toEqual({ ...Object(original), snapshot: null });
@@ -75,16 +75,16 @@ test('a database with one wrong bit anywhere gives what was written, or refuses:
   expect(unharmed).toBeGreaterThan(20);
 });
 
-test('one wrong bit in any entry is found at that entry, and the other runs are read', async () => {
+test('one flipped bit in any entry is reported for that entry, and the other runs stay readable', async () => {
   let flipped = 0;
-  for (const [runId, read] of whole) {
+  for (const [runId, read] of undamaged) {
     if (typeof read === 'string') return expect.unreachable();
     for (const { seq, event } of read.journal) {
       const text = Buffer.from(JSON.stringify(event));
       if (!bytes.includes(text)) continue;
       flipped += 1;
       const damaged = Buffer.from(bytes);
-      // Pages that are not used any more may have copies.
+      // Unused pages may hold copies.
       for (let place = bytes.indexOf(text); place !== -1; place = bytes.indexOf(text, place + 1)) {
         const at = place + ((seq * 31) % text.length);
         damaged.writeUInt8(damaged.readUInt8(at) ^ (1 << (seq % 7)), at);

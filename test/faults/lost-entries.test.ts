@@ -8,7 +8,7 @@ import { ManualHost } from '../../tools/testing/manual-host.ts';
 import { calls, makeTool, makeTracedTool } from '../support/engine/agents.ts';
 import { fail } from '../support/stores/make-journal.ts';
 
-/** A store that can be replaced under those who use it, as a file by an older copy of it. */
+/** A store that is replaced during use, like a file overwritten by an older copy. */
 function makeReplaceable(): { store: Store; loseFrom(seq: number): Promise<void> } {
   let current = memory();
   const store = new Proxy(current, {
@@ -51,7 +51,7 @@ function makeAgent(host: ManualHost, store: Store, keys: string[], lose = async 
   });
 }
 
-test('a journal that is shorter than its snapshot is not opened: run and first lost entry are named', async () => {
+test('a journal that is shorter than its snapshot is refused with the run and the first lost entry', async () => {
   const store = memory();
   const host = new ManualHost();
   const agent = makeAgent(host, store, []);
@@ -64,23 +64,23 @@ test('a journal that is shorter than its snapshot is not opened: run and first l
   expect(error).toMatchObject({ code: 'journal-damaged', details: { runId: RUN, seq: seq + 1 } });
 });
 
-describe('a store that lost entries under those who had read them', () => {
-  test('is found by who decides: the run and the first lost entry are named, nothing is written, nothing hangs', async () => {
+describe('a store that loses entries during use', () => {
+  test('is detected by a decision: the error names run and first lost entry, nothing is written, nothing hangs', async () => {
     const { store, loseFrom } = makeReplaceable();
     const host = new ManualHost();
     const keys: string[] = [];
     const run = await makeAgent(host, store, keys).start('go', { runId: RUN });
     expect((await host.settle(run.settled())).status).toBe('waiting');
-    const whole = await store.read(RUN);
+    const original = await store.read(RUN);
     await loseFrom(6);
     const error = await fail(host.settle(run.approve('call_1_0')));
     expect(error).toMatchObject({ code: 'journal-damaged', details: { runId: RUN, seq: 6 } });
     expect(error.message).toContain(RUN);
-    expect(await store.read(RUN)).toEqual(whole.slice(0, 5));
+    expect(await store.read(RUN)).toEqual(original.slice(0, 5));
     expect(keys).toHaveLength(1);
   });
 
-  test('is found by who drives, before the next tool is called', async () => {
+  test('is detected by the driver before the next tool call', async () => {
     const { store, loseFrom } = makeReplaceable();
     const host = new ManualHost();
     const keys: string[] = [];
@@ -91,7 +91,7 @@ describe('a store that lost entries under those who had read them', () => {
     expect(keys).toEqual([]);
   });
 
-  test('is found by who resumes, although the store has claims of its own since', async () => {
+  test('is detected on resume, although the store has newer claims', async () => {
     const { store, loseFrom } = makeReplaceable();
     const host = new ManualHost();
     const keys: string[] = [];

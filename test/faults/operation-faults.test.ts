@@ -14,7 +14,7 @@ import {
   makeFaultyStore,
 } from '../support/faults/fault-store.ts';
 
-/** A run that rests before a payment, one that has ended, and what was kept of a third. */
+/** A run that rests before a payment, an ended run in the same store, and a snapshot of a third run. */
 type Scene = { agent: Agent; faulty: FaultyStore; host: ManualHost; resting: Run; kept: JsonValue };
 
 const KEPT = 'run_kept';
@@ -44,18 +44,18 @@ type Operation = (scene: Scene) => Promise<unknown>;
 
 const OPERATIONS: Record<string, Operation> = {
   open: async ({ agent }) => await (await agent.open('run_resting')).settled(),
-  'start with what it continues': async ({ agent }) =>
+  'start with a run to continue': async ({ agent }) =>
     await (await agent.start('more', { continues: 'run_ended' })).settled(),
   restore: async ({ agent, kept }) => await (await agent.restore(kept)).settled(),
   fork: async ({ resting }) => await (await resting.fork({ at: 3 })).settled(),
   check: async ({ agent }) => await agent.check('run_resting'),
   send: async ({ resting }) => {
-    const said = await resting.send('stop that');
-    return [said, await resting.settled()];
+    const receipt = await resting.send('stop that');
+    return [receipt, await resting.settled()];
   },
   approve: async ({ resting }) => {
-    const said = await resting.approve('call_0_0');
-    return [said, await resting.settled()];
+    const receipt = await resting.approve('call_0_0');
+    return [receipt, await resting.settled()];
   },
   cancel: async ({ resting }) => [await resting.cancel(), await resting.settled()],
   'pause and step': async ({ resting }) => [
@@ -63,7 +63,7 @@ const OPERATIONS: Record<string, Operation> = {
     await resting.step(),
     await resting.settled(),
   ],
-  'read its events': async ({ resting }) => {
+  'read the events': async ({ resting }) => {
     const events: unknown[] = [];
     for await (const event of resting.events()) events.push(event);
     return events.length > 0;
@@ -87,9 +87,9 @@ async function countCalls(operation: Operation): Promise<[Method, number][]> {
 }
 
 test.each(Object.entries(OPERATIONS))(
-  'a store that fails once while somebody asks for: %s, is told of, and the second try works',
+  '%s: a store that fails once surfaces its error, and the second attempt succeeds',
   async (_, operation) => {
-    let told = 0;
+    let failed = 0;
     for (const [method, count] of await countCalls(operation)) {
       for (let nth = 1; nth <= count; nth += 1) {
         for (const kind of FAULT_KINDS) {
@@ -101,7 +101,7 @@ test.each(Object.entries(OPERATIONS))(
           const error = scene.faulty.fired();
           expect(error, JSON.stringify(fault)).toBeDefined();
           if ('error' in first) {
-            told += 1;
+            failed += 1;
             expect(first.error, JSON.stringify(fault)).toBe(error);
             scene.faulty.plan(undefined);
             expect(await perform(operation, scene), JSON.stringify(fault)).toHaveProperty('result');
@@ -110,6 +110,6 @@ test.each(Object.entries(OPERATIONS))(
         }
       }
     }
-    expect(told).toBeGreaterThan(0);
+    expect(failed).toBeGreaterThan(0);
   },
 );

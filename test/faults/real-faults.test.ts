@@ -43,12 +43,12 @@ function expectEachPaidOnce(lines: readonly Line[]): void {
   expect(new Set(keys).size).toBe(12);
 }
 
-/** A file system of 6 MB that is gone with the process; where the machine lets nobody make one, `false`. */
+/** A file system of 6 MB that exists only in the process; some machines do not allow mounting it. */
 const SMALL_DISK = 'mkdir -p "$DISK" && mount -t tmpfs -o size=6m tmpfs "$DISK"';
 const canMount = shell(`unshare -rm sh -c '${SMALL_DISK}'`, { DISK: dirname(makeFile()) }).status === 0;
 
 describe('a full disk', () => {
-  test('ends the driving with an error that says so, and a later process goes on from what was acknowledged', () => {
+  test('ends the driver with an error that names it, and a later process continues from the acknowledged writes', () => {
     const FILE = makeFile();
     const first = shell('ulimit -f 500; exec "$NODE" "$FIXTURE" "$FILE"', { FILE });
     const before = linesOf(first.stdout);
@@ -65,7 +65,7 @@ describe('a full disk', () => {
     expectEachPaidOnce([...before, ...after]);
   });
 
-  test.skipIf(!canMount)('that gets room again is gone on with by the same process', () => {
+  test.skipIf(!canMount)('lets the same process continue once there is space again', () => {
     const fill = 'head -c 5800000 /dev/zero > "$DISK/ballast"';
     const ended = shell(
       `unshare -rm sh -c '${SMALL_DISK} && ${fill} && "$NODE" "$FIXTURE" "$DISK/runs.db" "$DISK/ballast"'`,
@@ -87,8 +87,8 @@ describe('a full disk', () => {
   });
 });
 
-describe('a lock that another process does not let go of', () => {
-  test('ends the driving with an error that says so, and what was done under it is not done again', async () => {
+describe('a lock that another process holds', () => {
+  test('ends the driver with an error that names it, and completed calls are not repeated', async () => {
     const file = makeFile();
     const store = sqlite(file, { busyTimeoutMs: 20 });
     const host = new ManualHost();
@@ -125,8 +125,8 @@ describe('a lock that another process does not let go of', () => {
   });
 });
 
-describe('a file that may only be read', () => {
-  test.skipIf(IS_ROOT)('is read, and refuses what would write to it', async () => {
+describe('a read-only database file', () => {
+  test.skipIf(IS_ROOT)('can be read, and refuses writes', async () => {
     const file = await makeJournal(3);
     const bytes = readFileSync(file);
     chmodSync(file, 0o400);
@@ -139,7 +139,7 @@ describe('a file that may only be read', () => {
   });
 
   const canBind = shell(`unshare -rm true`).status === 0;
-  test.skipIf(!canBind)('because its whole disk is so is refused by name, and stays as it is', async () => {
+  test.skipIf(!canBind)('on a read-only disk is refused by name, and stays unchanged', async () => {
     const file = await makeJournal(3);
     const bytes = readFileSync(file);
     const DISK = dirname(file);

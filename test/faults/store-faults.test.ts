@@ -7,8 +7,8 @@ import { SAMPLE_SEED, TAKES_ALL } from '../support/sample.ts';
 import { makeFile } from '../support/stores/make-file.ts';
 
 /**
- * `npm run test:all` tries each kind of fault at each place, with each recovery and on both stores; it takes minutes.
- * Otherwise each place gets one kind in `SHARE`, and each kind one place in `SHARE`: others on another day.
+ * `npm run test:all` tests each kind of fault at each call, with each recovery and on both stores, in minutes.
+ * Otherwise each call gets one kind in `SHARE`, and each kind one call in `SHARE`; the selection changes daily.
  */
 const ALL = TAKES_ALL;
 const SHARE = 3;
@@ -23,14 +23,14 @@ afterEach(() => expect(unhandled.splice(0)).toEqual([]));
 type Place = { method: Method; nth: number };
 type Case = { fault: Fault; recovery: Recovery };
 
-/** Every call the first process, or the `attempt`-th, makes of the store when all goes well. */
+/** Every store call of the first process, or of process `attempt`, in a drill. */
 function placesIn({ counts }: FaultDrill, attempt = 0): Place[] {
   return [...(counts[attempt] ?? [])].flatMap(([method, count]) =>
     Array.from({ length: count }, (_, index) => ({ method, nth: index + 1 })),
   );
 }
 
-/** Faults at every place; both recoveries in turn. */
+/** Faults at every place, alternating between the recoveries. */
 function casesAt(places: readonly Place[]): Case[] {
   return places.flatMap((place, at) =>
     FAULT_KINDS.filter((_, number) => ALL || (at + number + SAMPLE_SEED) % SHARE === 0).flatMap(
@@ -43,19 +43,19 @@ function casesAt(places: readonly Place[]): Case[] {
   );
 }
 
-/** What went wrong, other than what was meant to. */
+/** Everything that went wrong except for the planned faults. */
 function judge(drill: FaultDrill, fired: number): string[] {
   const surprises = drill.told.filter(({ error, fired }) => error !== fired);
   return [
     ...drill.faults,
-    ...surprises.map(({ error }) => `somebody was told ${String(error)}`),
+    ...surprises.map(({ error }) => `unexpected error: ${String(error)}`),
     ...(drill.fired === fired ? [] : [`${drill.fired} of ${fired} faults happened`]),
     ...unhandled.splice(0).map(reason => `unhandled: ${String(reason)}`),
   ];
 }
 
 describe('a store that fails once', () => {
-  test('in any call, in any way, ends in the error, and in a run that goes on and loses and repeats nothing', async () => {
+  test('in any call and any way surfaces the error, and the run continues without loss or repetition', async () => {
     const clean = await runFaultDrill(memory(), 'same-process');
     expect(clean).toMatchObject({ settled: { status: 'finished' }, faults: [], told: [] });
     const places = placesIn(clean);
@@ -67,7 +67,7 @@ describe('a store that fails once', () => {
       if (fault.kind === 'outage') expect(drill.told, JSON.stringify(fault)).toHaveLength(1);
       if (drill.told.length > 0) told.set(fault.method, (told.get(fault.method) ?? 0) + 1);
     }
-    // The others happen where nobody waits, and are made good by the next who asks for the run.
+    // The other faults happen where no caller waits; the next access to the run recovers from them.
     for (const method of ['create', 'append'] as const) {
       const tried = cases.filter(({ fault }) => fault.method === method).length;
       expect(told.get(method), method).toBeGreaterThan(tried * 0.7);
@@ -77,23 +77,20 @@ describe('a store that fails once', () => {
     expect(places.length).toBeGreaterThan(80);
   }, 300_000);
 
-  test.each([4, 9, 15])(
-    'and once more while somebody goes on (first at append %i) is survived as well',
-    async nth => {
-      const first = { method: 'append', nth, kind: 'outage' } as const;
-      const { counts } = await runFaultDrill(memory(), 'later-process', first);
-      expect(counts).toHaveLength(2);
-      const second = placesIn({ counts } as FaultDrill, 1);
-      const cases = casesAt(second).filter((_, index) => ALL || (index + nth) % 5 === 0);
-      expect(cases.length).toBeGreaterThan(14);
-      for (const { fault } of cases) {
-        const drill = await runFaultDrill(memory(), 'later-process', first, fault);
-        expect(judge(drill, 2), JSON.stringify(fault)).toEqual([]);
-      }
-    },
-  );
+  test.each([4, 9, 15])('and once more during recovery (first at append %i) is also survived', async nth => {
+    const first = { method: 'append', nth, kind: 'outage' } as const;
+    const { counts } = await runFaultDrill(memory(), 'later-process', first);
+    expect(counts).toHaveLength(2);
+    const second = placesIn({ counts } as FaultDrill, 1);
+    const cases = casesAt(second).filter((_, index) => ALL || (index + nth) % 5 === 0);
+    expect(cases.length).toBeGreaterThan(14);
+    for (const { fault } of cases) {
+      const drill = await runFaultDrill(memory(), 'later-process', first, fault);
+      expect(judge(drill, 2), JSON.stringify(fault)).toEqual([]);
+    }
+  });
 
-  test('is survived on sqlite too', async () => {
+  test('is also survived on sqlite', async () => {
     const clean = await runFaultDrill(sqlite(makeFile()), 'same-process');
     const cases = casesAt(placesIn(clean)).filter((_, index) => ALL || index % 14 === 0);
     expect(cases.length).toBeGreaterThan(15);

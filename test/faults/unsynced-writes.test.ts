@@ -14,13 +14,13 @@ import {
 } from '../support/faults/drilled-run.ts';
 import { makeFile } from '../support/stores/make-file.ts';
 
-/** What a write-ahead log is made of, in bytes. Source: https://www.sqlite.org/fileformat2.html#walformat */
+/** The structure of a write-ahead log, in bytes. Source: https://www.sqlite.org/fileformat2.html#walformat */
 const LOG_HEADER = 32;
 const FRAME_HEADER = 24;
 const PAGE = 4096;
 const FRAME = FRAME_HEADER + PAGE;
 
-/** A write of the run that was acknowledged: how long the log was then, and all that had happened by then. */
+/** An acknowledged write of the run: the length of the log, the journals and the outside world at that time. */
 type Mark = { logBytes: number; journals: ReadonlyMap<string, number>; world: Environment };
 
 type Recording = {
@@ -38,7 +38,7 @@ beforeAll(async () => {
   recorded = await record();
 });
 
-/** The drilled run on a database that nobody closes, so that everything is in its log. */
+/** Records the drilled run on a database that is not closed, so that everything is in its log. */
 async function record(): Promise<Recording> {
   const file = makeFile();
   const inner = sqlite(file);
@@ -82,7 +82,7 @@ async function readAll(store: Store): Promise<Map<string, RunEvent[]>> {
   return journals;
 }
 
-/** The store as a machine that lost its unsynced writes leaves it. */
+/** The store after a machine lost its unsynced writes. */
 function reopen(log: Uint8Array): Store {
   const file = makeFile();
   copyFileSync(recorded.database, file);
@@ -90,12 +90,12 @@ function reopen(log: Uint8Array): Store {
   return sqlite(file);
 }
 
-/** The last write that is whole in the first `bytes` of the log. */
+/** The last write that is completely in the first `bytes` of the log. */
 function lastMark(bytes: number): Mark | undefined {
   return recorded.marks.findLast(({ logBytes }) => logBytes <= bytes);
 }
 
-/** Everything up to the mark is there as it was written, and nothing else. */
+/** Expects every write up to the mark, unchanged, and nothing else. */
 async function expectUpTo(store: Store, mark: Mark | undefined): Promise<void> {
   const journals = await readAll(store);
   expect(new Map([...journals].map(([runId, events]) => [runId, events.length]))).toEqual(
@@ -105,7 +105,7 @@ async function expectUpTo(store: Store, mark: Mark | undefined): Promise<void> {
     expect(events).toEqual(recorded.journals.get(runId)?.slice(0, events.length));
 }
 
-/** Where a log may end inside a frame, counted from the frame's beginning. */
+/** Offsets inside a frame at which a log may end. */
 const INSIDE = [1, FRAME_HEADER - 1, FRAME_HEADER, FRAME_HEADER + PAGE / 2, FRAME - 1];
 
 function frames(): number[] {
@@ -114,8 +114,8 @@ function frames(): number[] {
   return Array.from({ length: count }, (_, index) => LOG_HEADER + index * FRAME);
 }
 
-describe('a log that lost its end', () => {
-  test('at any border of its frames has every write before, whole, and nothing of the next', async () => {
+describe('a log that lost its tail', () => {
+  test('at any frame boundary has every earlier write completely, and nothing of the next', async () => {
     const borders = frames();
     expect(borders.length).toBeGreaterThan(80);
     const seen = new Set<Mark | undefined>();
@@ -129,7 +129,7 @@ describe('a log that lost its end', () => {
     expect(seen.size).toBeGreaterThanOrEqual(30);
   });
 
-  test('inside a frame, or with garbage behind it, is as if it ended at the frame', async () => {
+  test('inside a frame, or followed by garbage, is read as if it ended before that frame', async () => {
     for (const [index, border] of frames().entries()) {
       const inside = border + (INSIDE[index % INSIDE.length] ?? 1);
       const torn = reopen(recorded.log.subarray(0, inside));
@@ -142,7 +142,7 @@ describe('a log that lost its end', () => {
     }
   });
 
-  test('or has one wrong bit ends at a write before it', async () => {
+  test('or has one flipped bit is read up to a write before it', async () => {
     for (const [index, border] of frames().entries()) {
       const log = Buffer.from(recorded.log);
       const at = border + ((index * 997) % FRAME);
@@ -154,8 +154,8 @@ describe('a log that lost its end', () => {
   });
 });
 
-describe('a run that lost what was not acknowledged', () => {
-  test('goes on with all that was, and does nothing twice', async () => {
+describe('a run that lost its unacknowledged writes', () => {
+  test('continues from all acknowledged writes, and repeats nothing', async () => {
     const { marks, log, endedAt } = recorded;
     for (const [index, mark] of marks.slice(0, -1).entries()) {
       const next = marks[index + 1] ?? mark;
