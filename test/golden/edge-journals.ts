@@ -17,7 +17,7 @@ type Place = { state: ChartState; ledger: ReferenceModel; from: { place: Place; 
 
 const chart = makeStepper(agentMachine);
 
-/** For every edge that a walk can take: a shortest journal that takes it, and from there a shortest way to an end. */
+/** For every edge that a walk can take: a shortest journal that takes it, followed by a shortest path to an end. */
 export function findEdgeJournals(): EdgeJournal[] {
   const found = new Map<string, RunEvent[]>();
   for (const { config, environment } of WALKS) {
@@ -37,7 +37,7 @@ export function findEdgeJournals(): EdgeJournal[] {
   return [...byJournal.values()];
 }
 
-/** Breadth first, each abstract state once: by edge, where it is first taken to. */
+/** Breadth-first search that visits each abstract state once; maps each edge to its first use. */
 function findFirstTaken(started: RunStarted, environment: Environment): Map<string, Place> {
   const taken = new Map<string, Place>();
   const step = chart.initial(started);
@@ -81,7 +81,7 @@ function eventsTo(place: Place): ChartEvent[] {
   return events;
 }
 
-/** A shortest way to an end on which nobody cancels without asking first. */
+/** A shortest path to an end without an immediate cancellation. */
 function eventsToEnd(start: Place, environment: Environment): ChartEvent[] {
   for (const place of walkFrom({ ...start, from: null }, environment))
     if (place.state.status !== 'active') return eventsTo(place);

@@ -9,11 +9,11 @@ import { TOOLS } from './scenes/tools.ts';
 import { TURNS } from './scenes/turns.ts';
 
 /**
- * Runs of the engine itself, with scripted models and a clock that stands still: what it writes into a
- * journal, in which order, is part of what is held.
+ * Runs of the engine itself, with scripted models and a clock that stands still: the events in its
+ * journals and their order are part of the golden data.
  */
 
-/** By the names of their files. */
+/** The scenes by file name. */
 const SCENES: Readonly<Record<string, Scene>> = { ...PEOPLE, ...TOOLS, ...TURNS, ...RECOVERY };
 
 const START = Date.UTC(2026, 0, 1);
@@ -33,7 +33,7 @@ export async function recordScene(name: string): Promise<EngineJournal> {
   return { name, about: scene.about, events: hideProcess(await eventsOf(shared, runId)) };
 }
 
-/** The same on every machine. */
+/** Identical on every machine. */
 function hideProcess(events: readonly RunEvent[]): RunEvent[] {
   const name = events.flatMap(event => (event.type === 'run.claimed' ? [event.by] : []))[0];
   if (name === undefined) return [...events];

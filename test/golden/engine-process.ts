@@ -8,18 +8,18 @@ import { ManualHost } from '../../tools/testing/manual-host.ts';
 import { calls, makeTool } from '../support/engine/agents.ts';
 import { watchStore } from '../support/engine/watched-store.ts';
 
-/** A process of the engine, as a scene plays it. */
+/** A process of the engine in a scene. */
 export type Process = {
   host: ManualHost;
   store: Store;
-  /** Lets the process end when the n-th such point is reached; what is left of it never acts again. */
+  /** Ends the process when the n-th such point is reached; its remaining code never acts again. */
   dieAt(point: FaultPoint, nth?: number): Promise<void>;
 };
 
-/** A run of the engine whose journal is kept. */
+/** A run of the engine whose journal is recorded. */
 export type Scene = {
   about: string;
-  /** Plays it, and gives the id of the run that is kept. */
+  /** Plays the scene, and returns the id of the recorded run. */
   play(begin: (name?: string) => Process): Promise<string>;
 };
 
@@ -55,7 +55,7 @@ export function agentOf({ host, store }: Process, turns: Turns, options: Partial
   return createAgent({ name: 'golden', version: '1', host, store, model: scripted(turns), ...options });
 }
 
-/** An agent whose sub-agent pays behind an approval. */
+/** An agent whose sub-agent pays after an approval. */
 export function familyOf(process: Process) {
   const payer = createAgent({
     ...{ name: 'payer', model: scripted([calls('pay'), { text: 'Paid.' }]) },

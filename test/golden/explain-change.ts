@@ -8,7 +8,7 @@ import { foldAll, type GoldenJournal, hashStanding, standingOf } from './golden-
 export const REGENERATE =
   'If this is meant: write them again with `node test/golden/write-golden.ts`, and read what `git diff test/golden` shows.';
 
-/** What the present code makes of a golden journal that it did not make before; empty when nothing changed. */
+/** How the current code folds a golden journal differently than recorded; empty when nothing changed. */
 export function explainChange(name: string, golden: GoldenJournal): string[] {
   const events = golden.entries.map(({ event }) => event);
   const unknown = events.flatMap((event, index) => {
@@ -20,7 +20,7 @@ export function explainChange(name: string, golden: GoldenJournal): string[] {
   return changes.length === 0 ? [] : [...changes, adviseChart(golden)];
 }
 
-/** Everything an event says is read: nothing is missing, nothing left over. */
+/** Returns a problem if the event schema does not read the event completely, otherwise `null`. */
 export function findUnknown(event: JsonObject): string | null {
   const parsed = runEventSchema.safeParse(event);
   if (!parsed.success) {
@@ -32,7 +32,7 @@ export function findUnknown(event: JsonObject): string | null {
   return `has ${findDifference(event, read)}, which is not read any more`;
 }
 
-/** The chart as such is compared by itself: here only what the fold makes of the events. */
+/** The chart identity is compared separately: only the folded states are compared here. */
 function withPresentChart([started, ...rest]: RunEvent[]): RunEvent[] {
   return started?.type === 'run.started' ? [{ ...started, chart: chartIdentity() }, ...rest] : rest;
 }
@@ -94,7 +94,7 @@ function adviseChart({ chart }: GoldenJournal): string {
   return raise + REGENERATE;
 }
 
-/** Which events of the vocabulary are not what they were. */
+/** Which events of the vocabulary changed. */
 export function explainFormat(was: JsonObject, is: JsonObject): string[] {
   return [...new Set([...Object.keys(was), ...Object.keys(is)])].sort().flatMap(type => {
     const [before, after] = [was[type], is[type]];

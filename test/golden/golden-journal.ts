@@ -8,16 +8,16 @@ import { type ChartState, statePath } from '../../machines/step.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import { type JsonObject, type JsonValue, toJson } from '../../protocol/json.ts';
 
-/** A journal that was looked at and kept: what the chart makes of these events is what it has to make of them. */
+/** A reviewed journal with the states that the chart must reach at its events. */
 export type GoldenJournal = {
   made: string;
   about: string;
-  /** The edges of the chart it is the shortest way over, for those that are about edges. */
+  /** For edge journals: the edges of the chart that this is a shortest path over. */
   edges?: string[];
   format: number;
   chart: { version: number; hash: string };
   entries: GoldenEntry[];
-  /** Where the last entry leads. */
+  /** The state after the last entry. */
   end: JsonObject;
 };
 
@@ -27,7 +27,7 @@ export const MADE = 'by `node test/golden/write-golden.ts`; not to be edited';
 
 const ROOT = fileURLToPath(new URL('.', import.meta.url));
 
-/** The journals of a folder of this one, by the names of their files. */
+/** The journals of a folder under test/golden, with their file names. */
 export function readGolden(folder: string): [name: string, journal: GoldenJournal][] {
   return readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
     .map(file => file.replaceAll('\\', '/'))
@@ -53,7 +53,7 @@ export function makeGolden(about: string, events: readonly RunEvent[], edges?: s
   };
 }
 
-/** The state behind each event. */
+/** The state after each event. */
 export function foldAll(events: readonly RunEvent[]): ChartState[] {
   const [started, ...rest] = events;
   if (started?.type !== 'run.started') throw new Error('a journal begins with run.started');
@@ -65,18 +65,18 @@ export function foldAll(events: readonly RunEvent[]): ChartState[] {
   return states;
 }
 
-/** Where a run stands, without which chart says so. */
+/** The state of a run without the identity of its chart. */
 export function standingOf(state: ChartState): JsonObject {
   const { value, status, context } = toStored(state);
   return toJson({ value, status, context }) as JsonObject;
 }
 
-/** The first 64 bits of the hash of where a run stands. */
+/** The first 64 bits of the hash of the state of a run. */
 export function hashStanding(state: ChartState): string {
   return hashOf(standingOf(state)).slice(0, 16);
 }
 
-/** One entry a line, so that a change shows where it is. */
+/** One entry per line, so that a diff shows which entries changed. */
 export function formatGolden({ entries, end, ...head }: GoldenJournal): string {
   const lines = (values: readonly JsonValue[]) =>
     values.map(value => `    ${JSON.stringify(value)}`).join(',\n');

@@ -27,11 +27,11 @@ function readFormat(): { format: number; events: JsonObject } {
 }
 
 describe('the golden journals', () => {
-  it.each(JOURNALS)('%s leads where it led, entry by entry', (name, golden) => {
+  it.each(JOURNALS)('%s reaches the recorded states, entry by entry', (name, golden) => {
     expect(explainChange(name, golden).join('\n')).toBe('');
   });
 
-  it('are of this chart, and a chart that changed has a new version', () => {
+  it('match the current chart; a changed chart needs a new version', () => {
     const { version, hash } = chartIdentity();
     const [, first] = JOURNALS[0] ?? [];
     const advice =
@@ -49,13 +49,13 @@ describe('the golden journals', () => {
     expect(missing, REGENERATE).toEqual([]);
   });
 
-  it('end, those over edges, and are shortest: no two are alike', () => {
+  it('over edges all end, and no two are equal', () => {
     const ways = readGolden(EDGES).map(([, golden]) => eventsOf(golden));
     expect(ways.filter(events => foldAll(events).at(-1)?.status !== 'done')).toEqual([]);
     expect(new Set(ways.map(events => JSON.stringify(events))).size).toBe(ways.length);
   });
 
-  it.each(listScenes())('the engine writes the journal of %s as it did', async name => {
+  it.each(listScenes())('the engine writes the recorded journal of %s', async name => {
     const [, golden] = readGolden('runs').find(([file]) => file === `runs/${name}.json`) ?? [];
     expect(golden, REGENERATE).toBeDefined();
     const { about, events } = await recordScene(name);
@@ -68,7 +68,7 @@ describe('the golden journals', () => {
 });
 
 describe('the vocabulary of the journal', () => {
-  it('is what it was: a change of it is seen', () => {
+  it('matches the recorded vocabulary', () => {
     const { format, events } = readFormat();
     const present = describeFormat();
     const advice = `If old journals are not read as before, raise JOURNAL_FORMAT (it is ${present.format}). ${REGENERATE}`;
@@ -83,7 +83,7 @@ describe('the vocabulary of the journal', () => {
     expect(left).toEqual([]);
   });
 
-  it('survives a store: what is read is what was written', async () => {
+  it('survives a store: reading returns what was written', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'golden-'));
     afterAll(() => rmSync(folder, { recursive: true, force: true }));
     const store = sqlite(join(folder, 'runs.db'));
@@ -110,34 +110,34 @@ describe('a change', () => {
   };
   const last = golden.entries.length;
 
-  it('of what the fold makes of an event names the entry, and says that the chart version goes up', () => {
-    const told = changed(({ entries, end }) => {
+  it('of a folded state is reported with its entry, and asks for a new chart version', () => {
+    const report = changed(({ entries, end }) => {
       for (const entry of entries.slice(-1)) Object.assign(entry, { hash: '0', path: 'executingTools' });
       (end.context as JsonObject).turns = 7;
     });
-    expect(told).toContain(
+    expect(report).toContain(
       `entry ${last} (tool.interrupted) leads to resting.inDoubt, and led to executingTools`,
     );
-    expect(told).toContain('at the end context.turns is 1, and was 7');
-    expect(told).toContain(`raise CHART_VERSION (it is ${chartIdentity().version}`);
-    expect(told).toContain('node test/golden/write-golden.ts');
+    expect(report).toContain('at the end context.turns is 1, and was 7');
+    expect(report).toContain(`raise CHART_VERSION (it is ${chartIdentity().version}`);
+    expect(report).toContain('node test/golden/write-golden.ts');
   });
 
-  it('under a version that was raised already asks only for the journals to be written again', () => {
-    const told = changed(({ entries, chart }) => {
+  it('under a version that was already raised asks only for the journals to be regenerated', () => {
+    const report = changed(({ entries, chart }) => {
       chart.version -= 1;
       for (const entry of entries.slice(-1)) entry.hash = '0';
     });
-    expect(told).not.toContain('raise CHART_VERSION');
-    expect(told).toContain('node test/golden/write-golden.ts');
+    expect(report).not.toContain('raise CHART_VERSION');
+    expect(report).toContain('node test/golden/write-golden.ts');
   });
 
-  it('by which an event is not taken any more names the entry', () => {
-    const told = changed(({ entries }) => entries.splice(3, 1));
-    expect(told).toMatch(/entry \d \(tool\.started\) does not fit the state/);
+  it('that makes an event inapplicable is reported with the entry', () => {
+    const report = changed(({ entries }) => entries.splice(3, 1));
+    expect(report).toMatch(/entry \d \(tool\.started\) does not fit the state/);
   });
 
-  it('of an event is seen in a field that is left over, one that is missing and one of another type', () => {
+  it('of an event is detected as an extra field, a missing field or another type', () => {
     const [started] = eventsOf(golden);
     const event = JSON.parse(JSON.stringify(started));
     expect(findUnknown(event)).toBeNull();
@@ -150,7 +150,7 @@ describe('a change', () => {
     );
   });
 
-  it('of the vocabulary is told by event and field', () => {
+  it('of the vocabulary is reported by event and field', () => {
     const { events } = describeFormat();
     const was = structuredClone(events);
     const started = was['run.started'] as { properties: JsonObject };

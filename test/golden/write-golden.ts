@@ -7,8 +7,8 @@ import { describeFormat } from './format.ts';
 import { formatGolden, type GoldenJournal, MADE, makeGolden } from './golden-journal.ts';
 
 /**
- * Writes the golden journals anew: `node test/golden/write-golden.ts`. What `git diff` shows afterwards is
- * what changed. `chart-2/`, `chart-3/` and `chart-4/` are left alone: they are what other releases wrote.
+ * Regenerates the golden journals: `node test/golden/write-golden.ts`. `git diff` then shows the
+ * changes. `chart-2/`, `chart-3/` and `chart-4/` stay: earlier releases wrote them.
  */
 
 const ROOT = fileURLToPath(new URL('.', import.meta.url));

@@ -2,7 +2,7 @@ import { redactRun } from '../../../engine/journal/redaction/redact-run.ts';
 import { calls, clientTool, makeGate, makeTool } from '../../support/engine/agents.ts';
 import { agentOf, rest, type Scene } from '../engine-process.ts';
 
-/** What people say to a run: decisions, messages, pauses, cancellations and redactions. */
+/** Commands of people: decisions, messages, pauses, cancellations and redactions. */
 export const PEOPLE: Readonly<Record<string, Scene>> = {
   'people/mixed-approvals': {
     about: 'A round of a free call, one approved with another input, one rejected, one answered by a person.',

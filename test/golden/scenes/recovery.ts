@@ -3,7 +3,7 @@ import { appendEvidence } from '../../../engine/journal/append-evidence.ts';
 import { calls, makeGate, makeTool } from '../../support/engine/agents.ts';
 import { agentOf, driveUntil, rest, type Scene } from '../engine-process.ts';
 
-/** What is left when a process dies, and what comes of it. */
+/** Interrupted calls after the death of a process, and their recovery. */
 export const RECOVERY: Readonly<Record<string, Scene>> = {
   'recovery/under-way': {
     about: 'The process died while an idempotent and a once call ran: nobody has looked yet.',

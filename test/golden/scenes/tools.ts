@@ -5,7 +5,7 @@ const failing = () => {
   throw new Error('no such file');
 };
 
-/** Calls that run together, and sub-agents. */
+/** Parallel calls, and sub-agents. */
 export const TOOLS: Readonly<Record<string, Scene>> = {
   'tools/parallel-tools': {
     about: 'Three tools run at once; one fails, one is unknown; the model answers.',

@@ -2,7 +2,7 @@ import { scripted } from '../../../adapters/scripted.ts';
 import { calls, makeTool } from '../../support/engine/agents.ts';
 import { agentOf, rest, type Scene } from '../engine-process.ts';
 
-/** What becomes of the turns of a model: retries, answers, limits and chains of runs. */
+/** Model turns: retries, answers, limits and chains of runs. */
 export const TURNS: Readonly<Record<string, Scene>> = {
   'turns/retries-and-fallback': {
     about: 'The first model is busy once, then gives up for good; the second goes on. A tool is tried twice.',
