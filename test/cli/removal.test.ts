@@ -67,9 +67,13 @@ describe.concurrent('redact', () => {
     expect(first.stdout).toMatch(new RegExp(`also occurs in:\n  /${turn}/items/\\d+/arguments\n$`));
 
     const text = await desk.run(['redact', runId, '--json', '--path', `/${turn}/text`]);
-    const said = JSON.parse(text.stdout);
-    expect(said).toMatchObject({ runId, values: 1, elsewhere: [expect.stringContaining(`/${turn}/items/`)] });
-    const paths = said.elsewhere.flatMap((other: string) => ['--path', other]);
+    const report = JSON.parse(text.stdout);
+    expect(report).toMatchObject({
+      runId,
+      values: 1,
+      elsewhere: [expect.stringContaining(`/${turn}/items/`)],
+    });
+    const paths = report.elsewhere.flatMap((other: string) => ['--path', other]);
     expect((await desk.run(['redact', runId, ...paths])).code).toBe(0);
     expect(holds(desk, 'Let me see.')).toBe(false);
 

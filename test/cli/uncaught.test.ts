@@ -22,7 +22,7 @@ function makeDesk(failing: string): Desk {
   return desk;
 }
 
-const WAYS: [string, string][] = [
+const FAILURES: [string, string][] = [
   ['an unhandled rejection', `void Promise.reject(new Error('the pipe burst'));`],
   ['a timer', `setTimeout(() => { throw new Error('the pipe burst'); }, 5);`],
   [
@@ -31,7 +31,7 @@ const WAYS: [string, string][] = [
   ],
 ];
 
-describe.concurrent.each(WAYS)('a tool that fails in %s', (_, failing) => {
+describe.concurrent.each(FAILURES)('a tool that fails in %s', (_, failing) => {
   test('ends the command with the names of the tool and the run, which stays resumable', async () => {
     const desk = makeDesk(failing);
     const ended = await desk.run(['run', '--agent', 'leaky.mjs', '--json', 'go'], desk.model);

@@ -63,7 +63,7 @@ function objectsOf({ properties, required, additionalProperties }: JsonObject): 
 }
 
 const LEFT_OUT = Symbol('left out');
-const STRANGE: readonly unknown[] = [
+const REPLACEMENTS: readonly unknown[] = [
   LEFT_OUT,
   ...[undefined, null, true, 0, -1, 0.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, 1n],
   ...['', 'x', 'message', [], {}, [null], Array(2), [{}], { type: 7 }, { type: 'text', text: 'x' }],
@@ -81,19 +81,19 @@ function placesIn(value: unknown): Place[] {
   return Array.isArray(value) ? [[], ...inside] : [[], ...inside, ['unknown']];
 }
 
-function changed(value: unknown, [key, ...rest]: Place, strange: unknown): unknown {
-  if (key === undefined || typeof value !== 'object' || value === null) return strange;
-  const change = (member: unknown) => changed(member, rest, strange);
+function changed(value: unknown, [key, ...rest]: Place, replacement: unknown): unknown {
+  if (key === undefined || typeof value !== 'object' || value === null) return replacement;
+  const change = (member: unknown) => changed(member, rest, replacement);
   if (Array.isArray(value)) return value.map((member, at) => (String(at) === key ? change(member) : member));
   const { [key]: member, ...others } = value as Record<string, unknown>;
-  return rest.length === 0 && strange === LEFT_OUT ? others : { ...value, [key]: change(member) };
+  return rest.length === 0 && replacement === LEFT_OUT ? others : { ...value, [key]: change(member) };
 }
 
-const change = fc.tuple(fc.nat(100_000), fc.constantFrom(...STRANGE));
+const change = fc.tuple(fc.nat(100_000), fc.constantFrom(...REPLACEMENTS));
 
-function changedAt(event: unknown, [at, strange]: [number, unknown]): unknown {
+function changedAt(event: unknown, [at, replacement]: [number, unknown]): unknown {
   const places = placesIn(event);
-  return changed(event, places[at % places.length] ?? [], strange);
+  return changed(event, places[at % places.length] ?? [], replacement);
 }
 
 function held(event: unknown): void {
@@ -124,7 +124,7 @@ describe('a value accepted without the schemas is accepted by them and equals th
     for (const event of events) held(event);
     for (const event of new Map(events.map(one => [placesIn(one).join(), one])).values()) {
       for (const place of placesIn(event)) {
-        for (const strange of STRANGE) held(changed(event, place, strange));
+        for (const replacement of REPLACEMENTS) held(changed(event, place, replacement));
       }
     }
   });

@@ -103,11 +103,11 @@ describe('processes on one file', () => {
       if (output.split('\n').length > 200) killed.kill('SIGKILL');
     });
     await once(killed, 'close');
-    const told = output.split('\n').length - 1;
+    const acknowledged = output.split('\n').length - 1;
     const store = sqlite(file);
     const stored = numbersOf(await store.read('a'), 'k');
-    expect(told).toBeGreaterThanOrEqual(200);
-    expect(stored.length).toBeGreaterThanOrEqual(told);
+    expect(acknowledged).toBeGreaterThanOrEqual(200);
+    expect(stored.length).toBeGreaterThanOrEqual(acknowledged);
     expect(stored).toEqual(upTo(stored.length));
     const after = stored.length + 1;
     const result = await store.append('a', { after, input: true }, [receive('x')], { status: 'running' });

@@ -25,8 +25,8 @@ function read(...ids: string[]): ToolResult[] {
   }));
 }
 
-function finish(text: string, results = read('a', 'b'), given: Partial<CitationOptions> = {}) {
-  const finisher = numberCitations({ ...options, ...given });
+function finish(text: string, results = read('a', 'b'), overrides: Partial<CitationOptions> = {}) {
+  const finisher = numberCitations({ ...options, ...overrides });
   const wholeOutput = async ({ output }: Pick<ToolResult, 'output'>) => output;
   return finisher(
     { runId: 'r', text, results, transcript: [], wholeOutput },

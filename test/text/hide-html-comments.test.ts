@@ -41,12 +41,12 @@ describe('hideHtmlComments', () => {
     fc.assert(
       fc.property(texts, ({ chunks }) => {
         const filter = hideHtmlComments();
-        let given = '';
+        let received = '';
         let shown = '';
         for (const chunk of chunks) {
-          given += chunk;
+          received += chunk;
           shown += filter.push(chunk);
-          const readable = withoutComments(given);
+          const readable = withoutComments(received);
           expect(readable.startsWith(shown)).toBe(true);
           expect(['', '<', '<!', '<!-']).toContain(readable.slice(shown.length));
         }

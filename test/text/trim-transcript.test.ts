@@ -68,10 +68,10 @@ const anyTrim: fc.Arbitrary<(pinned: string[]) => Trim> = fc.oneof(
 );
 
 /** Checks a property of every transcript and every way to trim it. */
-function checkAll(rule: (whole: readonly Item[], kept: readonly Item[], pinned: readonly string[]) => void) {
+function checkAll(rule: (full: readonly Item[], kept: readonly Item[], pinned: readonly string[]) => void) {
   fc.assert(
-    fc.property(anyTranscript, anyTrim, pinnedIds, (whole, makeTrim, pinned) => {
-      rule(whole, makeTrim(pinned)(whole), pinned);
+    fc.property(anyTranscript, anyTrim, pinnedIds, (full, makeTrim, pinned) => {
+      rule(full, makeTrim(pinned)(full), pinned);
     }),
     { numRuns: 1000 },
   );
@@ -79,32 +79,32 @@ function checkAll(rule: (whole: readonly Item[], kept: readonly Item[], pinned: 
 
 describe('trimming', () => {
   test('removes items and changes nothing else', () => {
-    checkAll((whole, kept) => {
-      expect(kept).toEqual(whole.filter(item => kept.includes(item)));
+    checkAll((full, kept) => {
+      expect(kept).toEqual(full.filter(item => kept.includes(item)));
     });
   });
 
   test('never separates a call from its result', () => {
-    checkAll((whole, kept) => {
-      for (const item of whole) {
+    checkAll((full, kept) => {
+      for (const item of full) {
         if (item.type !== 'tool_call' && item.type !== 'tool_result') continue;
-        const others = whole.filter(other => 'callId' in other && other.callId === item.callId);
+        const others = full.filter(other => 'callId' in other && other.callId === item.callId);
         if (kept.includes(item)) expect(kept).toEqual(expect.arrayContaining(others));
       }
     });
   });
 
   test('never removes a pinned item', () => {
-    checkAll((whole, kept, pinned) => {
-      const held = whole.filter(({ id = '' }) => pinned.includes(id));
+    checkAll((full, kept, pinned) => {
+      const held = full.filter(({ id = '' }) => pinned.includes(id));
       expect(kept).toEqual(expect.arrayContaining(held));
     });
   });
 
   test('never removes signed reasoning of a call that stays', () => {
-    checkAll((whole, kept) => {
-      for (const [place, item] of whole.entries()) {
-        const before = whole[place - 1];
+    checkAll((full, kept) => {
+      for (const [place, item] of full.entries()) {
+        const before = full[place - 1];
         if (item.type !== 'tool_call' || !kept.includes(item)) continue;
         if (before?.type === 'reasoning' && before.opaque) expect(kept).toContain(before);
       }
@@ -112,12 +112,12 @@ describe('trimming', () => {
   });
 
   test("never removes the user's first or last message, an instruction, or the last item", () => {
-    checkAll((whole, kept) => {
-      const ofUser = whole.filter(item => item.type === 'message' && item.role === 'user');
-      const instructions = whole.filter(
+    checkAll((full, kept) => {
+      const ofUser = full.filter(item => item.type === 'message' && item.role === 'user');
+      const instructions = full.filter(
         item => item.type === 'message' && (item.role === 'system' || item.role === 'developer'),
       );
-      const sent = whole.filter(({ type }) => type !== 'approval_response' && type !== 'tool_list');
+      const sent = full.filter(({ type }) => type !== 'approval_response' && type !== 'tool_list');
       const held = [...ofUser.slice(0, 1), ...ofUser.slice(-1), ...instructions, ...sent.slice(-1)];
       expect(kept).toEqual(expect.arrayContaining(held));
     });
@@ -125,18 +125,18 @@ describe('trimming', () => {
 
   test('returns the transcript itself when nothing is removed', () => {
     fc.assert(
-      fc.property(anyTranscript, whole => {
-        expect(keepLast(whole.length)(whole)).toBe(whole);
-        expect(fitTokens(1_000_000)(whole)).toBe(whole);
+      fc.property(anyTranscript, full => {
+        expect(keepLast(full.length)(full)).toBe(full);
+        expect(fitTokens(1_000_000)(full)).toBe(full);
       }),
     );
   });
 
   test('is idempotent', () => {
     fc.assert(
-      fc.property(anyTranscript, anyTrim, pinnedIds, (whole, makeTrim, pinned) => {
+      fc.property(anyTranscript, anyTrim, pinnedIds, (full, makeTrim, pinned) => {
         const trim = makeTrim(pinned);
-        expect(trim(trim(whole))).toEqual(trim(whole));
+        expect(trim(trim(full))).toEqual(trim(full));
       }),
     );
   });
@@ -197,10 +197,10 @@ describe('fitTokens', () => {
 
   test('exceeds the limit only with items that must stay', () => {
     fc.assert(
-      fc.property(anyTranscript, fc.integer({ min: 1, max: 200 }), (whole, limit) => {
-        const kept = fitTokens(limit)(whole);
+      fc.property(anyTranscript, fc.integer({ min: 1, max: 200 }), (full, limit) => {
+        const kept = fitTokens(limit)(full);
         const count = (items: readonly Item[]) => items.reduce((sum, item) => sum + estimateTokens(item), 0);
-        if (count(kept) > limit) expect(kept).toEqual(fitTokens(1, { tokensOf: () => 1 })(whole));
+        if (count(kept) > limit) expect(kept).toEqual(fitTokens(1, { tokensOf: () => 1 })(full));
       }),
     );
   });
@@ -266,8 +266,8 @@ describe('in prepareTurn', () => {
   });
 
   test('a transcript that is returned unchanged keeps the continuation', async () => {
-    const whole = await runWith(keepLast(100));
-    expect(whole.requests.map(({ continuation }) => continuation)).toEqual([
+    const full = await runWith(keepLast(100));
+    expect(full.requests.map(({ continuation }) => continuation)).toEqual([
       undefined,
       'after 0',
       'after 1',

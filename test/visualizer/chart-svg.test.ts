@@ -49,7 +49,7 @@ test('no state overlaps another, and no edge crosses a state that it does not co
     for (const other of leaves) if (one !== other) expect(overlap(one, other)).toBe(false);
   }
   for (const { from, to, points } of edges) {
-    const strangers = leaves.filter(({ id }) => id !== from && id !== to && !id.startsWith(`${to}.`));
+    const unrelated = leaves.filter(({ id }) => id !== from && id !== to && !id.startsWith(`${to}.`));
     for (const [index, end] of points.slice(1).entries()) {
       const start = points[index] ?? end;
       const line = {
@@ -58,7 +58,7 @@ test('no state overlaps another, and no edge crosses a state that it does not co
         width: Math.abs(start.x - end.x),
         height: Math.abs(start.y - end.y),
       };
-      for (const state of strangers)
+      for (const state of unrelated)
         expect(overlap(line, state), `${from} → ${to} over ${state.id}`).toBe(false);
     }
   }

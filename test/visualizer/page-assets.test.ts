@@ -5,9 +5,9 @@ import { pageAssets } from '../../visualizer/page-assets.ts';
 
 test('every file that the HTML references exists, and nothing is external or inline', async () => {
   const { html, find } = await pageAssets();
-  const asked = [...html().matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path]) => path ?? '');
-  expect(asked).toEqual(['/assets/icon.svg', '/assets/page.css', '/assets/page.js']);
-  for (const path of asked) expect(find(path)?.body.length).toBeGreaterThan(100);
+  const paths = [...html().matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path]) => path ?? '');
+  expect(paths).toEqual(['/assets/icon.svg', '/assets/page.css', '/assets/page.js']);
+  for (const path of paths) expect(find(path)?.body.length).toBeGreaterThan(100);
   expect(html()).not.toMatch(/<style|style="|<script(?! src)|\son\w+="/);
   expect(find('/assets/../package.json')).toBeUndefined();
   expect(find('/assets/page.js')?.type).toBe('text/javascript; charset=utf-8');

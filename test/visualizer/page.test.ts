@@ -133,9 +133,9 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
       await run.reject('call_1_0', { by: 'Grace' });
       await route.continue();
     });
-    const told = page.getByText('Grace already decided.').waitFor();
+    const notice = page.getByText('Grace already decided.').waitFor();
     await page.getByRole('button', { name: 'Approve' }).click();
-    await told;
+    await notice;
     await page.locator('.call-story').getByText('Rejected by Grace').waitFor();
     demo.gate.open();
     expect(problems.filter(problem => !problem.includes('409'))).toEqual([]);

@@ -70,7 +70,7 @@ const signal = new AbortController().signal;
 const READERS: Record<string, (text: string) => unknown> = {
   'an error body': text => errorFromResponse(new HttpFailure(400, new Headers(), text), CONTEXT, 0),
   'a JSON error body': text => errorFromBody({ error: { message: text, code: text } }, CONTEXT),
-  'an error that was thrown': text => errorFromThrown(new Error(text), CONTEXT, signal, 0),
+  'a thrown error': text => errorFromThrown(new Error(text), CONTEXT, signal, 0),
   "an MCP server's error": text => redact(text),
   "an MCP server's HTTP error": text =>
     describeHttpFailure(Object.assign(new Error(text), { data: { status: 500, text } }), redact),
@@ -82,17 +82,16 @@ const READERS: Record<string, (text: string) => unknown> = {
     }
   },
   'arguments of a call': text => parseArguments(text),
-  'an answer that should be JSON': text =>
+  'a JSON answer': text =>
     void checkOutput(
       { format: { name: 'o', schema: {} }, validate: value => ({ valid: true, value }) },
       `\`\`\`\n${text}`,
     ),
   'the depth of a JSON text': text => isTooDeep(text),
-  'the name of a tool that is not known': text =>
+  'an unknown tool name': text =>
     toolsTold({ error: `Not run: There is no tool "${text}". The tools are: ${text}.` }),
   'a text without HTML comments': text => pushAll(hideHtmlComments(), text),
-  'a text with citations, as it comes': text =>
-    pushAll(citationFilter([], { sources: () => [] }), text + text),
+  'a streamed text with citations': text => pushAll(citationFilter([], { sources: () => [] }), text + text),
   'an answer with citations': text =>
     numberCitations({ sources: () => [] })(turnText(text + text), { signal }),
   'a reply in the Harmony format': text => readReply(text),
@@ -116,7 +115,7 @@ const READERS: Record<string, (text: string) => unknown> = {
       properties: { [text]: { description: text, enum: [text] }, a: { oneOf: [{ description: text }] } },
     }),
   'a line of a stream': text => new LineScanner().push(text, []),
-  'a text that is sent again': text => newSuffix(text, `${text}1`),
+  'a text that is sent back': text => newSuffix(text, `${text}1`),
   'a data URL': text => readDataURL(`data:${text}`),
   'the URL of a file': text => userContent([{ type: 'file', url: `data:${text}`, name: text }]),
   'a text on a terminal': text => [showSafely(text), shorten(text, 80)],
@@ -222,7 +221,7 @@ const COLLECTORS: Record<string, (count: number) => unknown> = {
     const details = new ReasoningDetails();
     for (let index = 0; index < count; index += 1) details.push({ type: 't', index, text: 'x' });
   },
-  'citations of what was not read': count =>
+  'citations of unread sources': count =>
     numberCitations({ sources: () => [] })(
       turnText(Array.from({ length: count }, (_, index) => `[doc:${index}]`).join('')),
       { signal },

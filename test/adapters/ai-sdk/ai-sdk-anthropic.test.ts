@@ -156,10 +156,10 @@ describe('@ai-sdk/anthropic', () => {
     const adapter = aiSdk(anthropic('claude-sonnet-4-5'), {
       providerTools: { web_search: anthropic.tools.webSearch_20250305({}) },
     });
-    const asked = [userMessage('hi')];
-    const turn = await adapter.generate(request(asked), calling());
+    const transcript = [userMessage('hi')];
+    const turn = await adapter.generate(request(transcript), calling());
     expect(turn).toMatchObject({ finishReason: 'pause', toolCalls: [] });
-    await adapter.generate(request([...asked, ...turn.items]), calling());
+    await adapter.generate(request([...transcript, ...turn.items]), calling());
     expect(bodies[1]?.messages).toMatchObject([
       { role: 'user' },
       { role: 'assistant', content: [{ type: 'text' }, { type: 'server_tool_use', id: 'srvtoolu_1' }] },

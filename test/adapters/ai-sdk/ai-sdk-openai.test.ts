@@ -219,9 +219,9 @@ describe('the conformance checks, through @ai-sdk/openai', () => {
     ],
     except: {
       'an error in a body with a status of 200 is an error (a stream)':
-        'the package looks for events only; the stream is malformed',
-      'a stream of more bytes than allowed is given up': "the bytes are the package's own",
-      'a response of more bytes than allowed is given up': "the bytes are the package's own",
+        'the package expects events only; the stream is malformed',
+      'a stream of more bytes than allowed is given up': 'the package reads the body',
+      'a response of more bytes than allowed is given up': 'the package reads the body',
     },
   });
   test.each(checks.map(({ name, run }) => [name, run] as const))('%s', async (_, run) => run());

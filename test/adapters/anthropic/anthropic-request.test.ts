@@ -145,7 +145,7 @@ describe('the choice of tools', () => {
 });
 
 describe('thinking and sampling', () => {
-  const asked = async (
+  const thinkingFor = async (
     reasoningEffort: string,
     model: string,
     more: Partial<ModelRequest['settings']> = {},
@@ -155,24 +155,24 @@ describe('thinking and sampling', () => {
   };
 
   test('models with a budget get one below their maximum output', async () => {
-    expect(await asked('high', 'claude-sonnet-4-5')).toEqual({
+    expect(await thinkingFor('high', 'claude-sonnet-4-5')).toEqual({
       thinking: { type: 'enabled', budget_tokens: 20_000 },
     });
-    expect(await asked('high', 'claude-sonnet-4-5', { maxOutputTokens: 4_000 })).toEqual({
+    expect(await thinkingFor('high', 'claude-sonnet-4-5', { maxOutputTokens: 4_000 })).toEqual({
       thinking: { type: 'enabled', budget_tokens: 3_000 },
     });
-    expect(await asked('high', 'claude-sonnet-4-5', { maxOutputTokens: 1_100 })).toEqual({
+    expect(await thinkingFor('high', 'claude-sonnet-4-5', { maxOutputTokens: 1_100 })).toEqual({
       thinking: { type: 'enabled', budget_tokens: 1_024 },
     });
-    expect(await asked('high', 'claude-sonnet-4-5', { maxOutputTokens: 1_000 })).toEqual({});
+    expect(await thinkingFor('high', 'claude-sonnet-4-5', { maxOutputTokens: 1_000 })).toEqual({});
   });
 
   test('newer models think adaptively, with a supported effort', async () => {
     const adaptive = (effort: string) => ({ thinking: { type: 'adaptive' }, output_config: { effort } });
-    expect(await asked('minimal', 'claude-opus-4-6')).toEqual(adaptive('low'));
-    expect(await asked('xhigh', 'claude-opus-4-6')).toEqual(adaptive('high'));
-    expect(await asked('xhigh', 'claude-opus-4-7')).toEqual(adaptive('xhigh'));
-    expect(await asked('max', 'claude-sonnet-5-5')).toEqual(adaptive('max'));
+    expect(await thinkingFor('minimal', 'claude-opus-4-6')).toEqual(adaptive('low'));
+    expect(await thinkingFor('xhigh', 'claude-opus-4-6')).toEqual(adaptive('high'));
+    expect(await thinkingFor('xhigh', 'claude-opus-4-7')).toEqual(adaptive('xhigh'));
+    expect(await thinkingFor('max', 'claude-sonnet-5-5')).toEqual(adaptive('max'));
   });
 
   test.each([
@@ -184,11 +184,11 @@ describe('thinking and sampling', () => {
     ['claude-opus-5-5', { output_config: { effort: 'low' } }],
     ['claude-fable-5', { output_config: { effort: 'low' } }],
   ])('no effort is sent to %s in its own form', async (model, expected) => {
-    expect(await asked('none', model)).toEqual(expected);
+    expect(await thinkingFor('none', model)).toEqual(expected);
   });
 
   test('models that cannot think are not asked to', async () => {
-    expect(await asked('high', 'claude-3-5-haiku-latest')).toEqual({});
+    expect(await thinkingFor('high', 'claude-3-5-haiku-latest')).toEqual({});
   });
 
   test('max_tokens grows with a budget from the options, which stays below it', async () => {

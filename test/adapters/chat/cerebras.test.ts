@@ -72,9 +72,9 @@ describe('Cerebras', () => {
       headers: { authorization: 'Bearer test-key' },
       body: { model: 'zai-glm-4.7', max_completion_tokens: 99 },
     });
-    const [, asked, answered] = objectsOf(requests[1]?.body.messages);
-    expect(asked).toMatchObject({ role: 'assistant', reasoning: 'One call.', tool_calls: [call] });
-    expect(asked).not.toHaveProperty('reasoning_content');
+    const [, callMessage, answered] = objectsOf(requests[1]?.body.messages);
+    expect(callMessage).toMatchObject({ role: 'assistant', reasoning: 'One call.', tool_calls: [call] });
+    expect(callMessage).not.toHaveProperty('reasoning_content');
     expect(answered).toEqual({ role: 'tool', tool_call_id: 'bbd2b9d98', content: 'sunny' });
   });
 

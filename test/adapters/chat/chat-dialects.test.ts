@@ -101,8 +101,8 @@ describe("DeepSeek's chat", () => {
       assistant('Done.'),
       userMessage('thanks'),
     ]);
-    const said = sent.filter(({ role }) => role === 'assistant');
-    expect(said.map(message => message.reasoning_content)).toEqual(['hm', '', undefined]);
+    const assistantMessages = sent.filter(({ role }) => role === 'assistant');
+    expect(assistantMessages.map(message => message.reasoning_content)).toEqual(['hm', '', undefined]);
   });
 
   test('a schema is described in the instructions, and JSON is requested', async () => {

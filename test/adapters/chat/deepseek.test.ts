@@ -64,13 +64,16 @@ const EVENTS = sse(
   { type: 'response.completed', response: response([thought, call]) },
 );
 
-async function ask(asked: ModelRequest, body: JsonObject): Promise<{ turn: ModelTurn; body: JsonObject }> {
+async function ask(
+  modelRequest: ModelRequest,
+  body: JsonObject,
+): Promise<{ turn: ModelTurn; body: JsonObject }> {
   const { fetch, requests } = replayFetch({
     headers: { 'content-type': 'application/json' },
     chunks: [JSON.stringify(body)],
   });
   const adapter = deepseek({ api: 'responses', model: 'deepseek-v4-flash', apiKey: 'k', fetch });
-  return { turn: await adapter.generate(asked, calling()), body: requests[0]?.body ?? {} };
+  return { turn: await adapter.generate(modelRequest, calling()), body: requests[0]?.body ?? {} };
 }
 
 describe('DeepSeek over the Responses API', () => {
@@ -107,16 +110,21 @@ describe('DeepSeek over the Responses API', () => {
   });
 
   test('text between calls is moved before them, because results must follow directly', async () => {
-    const said = (text: string): Item => ({
+    const answer = (text: string): Item => ({
       type: 'message',
       role: 'assistant',
       content: [{ type: 'text', text }],
     });
     const made = (callId: string): Item => ({ type: 'tool_call', callId, name: 'read', arguments: '{}' });
-    const turn = [said('first'), made('a'), said('second'), made('b')];
+    const turn = [answer('first'), made('a'), answer('second'), made('b')];
     const results = [result('a', '1'), result('b', '2')];
-    const asked = request([...request('go').transcript, ...turn, ...results, ...request('on').transcript]);
-    const { body } = await ask(asked, response([]));
+    const modelRequest = request([
+      ...request('go').transcript,
+      ...turn,
+      ...results,
+      ...request('on').transcript,
+    ]);
+    const { body } = await ask(modelRequest, response([]));
     expect(body.input).toMatchObject([
       { role: 'user' },
       { role: 'assistant', content: [{ text: 'first' }] },
@@ -146,13 +154,13 @@ describe('DeepSeek over the Responses API', () => {
       status: 'completed',
       action: { query: 'a' },
     };
-    const said: JsonObject = {
+    const answer: JsonObject = {
       type: 'message',
       role: 'assistant',
       phase: 'final_answer',
       content: [{ type: 'output_text', text: 'Found.' }],
     };
-    const { turn } = await ask(request('a?'), response([search, said]));
+    const { turn } = await ask(request('a?'), response([search, answer]));
     expect(turn).toMatchObject({ finishReason: 'stop', toolCalls: [], text: 'Found.' });
     const { body } = await ask(request([...request('a?').transcript, ...turn.items]), response([]));
     expect(body.input).toMatchObject([{ role: 'user' }, search, { role: 'assistant' }]);

@@ -108,11 +108,11 @@ describe('xAI over the Responses API', () => {
     const { fetch, requests } = replayFetch(answer(gone, 404), answer(response([said('ok')])));
     const adapter = xai({ model: 'grok-4.3', apiKey: 'k', fetch });
     const { turn } = await ask(request('hi'), CALLS);
-    const asked = request([...request('hi').transcript, ...turn.items, ...results], {
+    const modelRequest = request([...request('hi').transcript, ...turn.items, ...results], {
       instructions: 'Be brief.',
       continuation: CALLS.id as string,
     });
-    expect((await adapter.generate(asked, calling())).text).toBe('ok');
+    expect((await adapter.generate(modelRequest, calling())).text).toBe('ok');
     expect(requests.map(({ body }) => [body.previous_response_id, body.instructions])).toEqual([
       [CALLS.id, undefined],
       [undefined, 'Be brief.'],

@@ -190,8 +190,8 @@ describe('tools and settings', () => {
   test("settings and provider options go into the body, and the request's override the adapter's", () => {
     const settings = { temperature: 0, topP: 0.5, maxOutputTokens: 9, parallelToolCalls: false };
     const providerOptions = { generationConfig: { seed: 1 }, tools: [{ googleSearch: {} }] };
-    const asked = request('hi', { settings, tools: [tool], providerOptions });
-    const made = body(asked, 'gemini-3-flash', { generationConfig: { seed: 2, topK: 3 } });
+    const modelRequest = request('hi', { settings, tools: [tool], providerOptions });
+    const made = body(modelRequest, 'gemini-3-flash', { generationConfig: { seed: 2, topK: 3 } });
     expect(made.generationConfig).toEqual({
       temperature: 0,
       topP: 0.5,

@@ -32,12 +32,12 @@ describe('the parts of a turn', () => {
   });
 
   test('an id that the transcript already has is replaced', async () => {
-    const asked = request([
+    const modelRequest = request([
       { type: 'tool_call', callId: 'x', name: 'a', arguments: '{}' },
       { type: 'tool_result', callId: 'x', output: 1, isError: false },
     ]);
     const body = JSON.stringify(says([{ functionCall: { name: 'a', id: 'x' } }], 'STOP'));
-    const turn = await answering(body, 'application/json').generate(asked, calling());
+    const turn = await answering(body, 'application/json').generate(modelRequest, calling());
     expect(turn.toolCalls[0]?.callId).not.toBe('x');
   });
 

@@ -22,8 +22,8 @@ describe.each(direct)('%s', (_name, { open }) => {
     ['one long key', `sk-${'a'.repeat(1_200_000)}`],
     ['stars', `gsk_${'*'.repeat(1_200_000)}`],
     ['a repeated prefix of a key pattern', 'violat'.repeat(200_000)],
-  ])('reports a 400 error of more than a million characters: %s', async (_what, said) => {
-    for (const body of [said, JSON.stringify({ error: { message: `${said} ${KEY}` } })]) {
+  ])('reports a 400 error of more than a million characters: %s', async (_what, message) => {
+    for (const body of [message, JSON.stringify({ error: { message: `${message} ${KEY}` } })]) {
       const { fetch } = replayFetch({ status: 400, headers: JSON_TYPE, chunks: [body] });
       const error = await rejection(open({ ...OPTIONS, fetch }).generate(request('hi'), calling()));
       expect(error).toMatchObject({ name: 'ProviderError', status: 400 });
@@ -54,11 +54,11 @@ describe('secret detection', () => {
   });
 
   it('leaves no half of a secret where a message is cut', async () => {
-    const said = `${'x'.repeat(490)} ${KEY}`;
+    const message = `${'x'.repeat(490)} ${KEY}`;
     const { fetch } = replayFetch({
       status: 400,
       headers: JSON_TYPE,
-      chunks: [JSON.stringify({ error: said })],
+      chunks: [JSON.stringify({ error: message })],
     });
     const adapter = subjects.openaiChat?.open({ ...OPTIONS, fetch });
     const error = await rejection(adapter?.generate(request('hi'), calling()) ?? Promise.resolve());

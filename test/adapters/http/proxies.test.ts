@@ -15,10 +15,10 @@ const CALL = `
 `;
 
 test('a request uses the proxy that the runtime is configured with', async () => {
-  const asked = Promise.withResolvers<string>();
+  const requestLine = Promise.withResolvers<string>();
   const proxy = createServer(socket => {
     socket.once('data', bytes => {
-      asked.resolve(bytes.toString('latin1').split('\r\n', 1)[0] ?? '');
+      requestLine.resolve(bytes.toString('latin1').split('\r\n', 1)[0] ?? '');
       socket.end('HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n');
     });
     socket.on('error', () => undefined);
@@ -37,6 +37,6 @@ test('a request uses the proxy that the runtime is configured with', async () =>
     env,
   });
   proxy.close();
-  expect(await asked.promise).toContain('provider.invalid');
+  expect(await requestLine.promise).toContain('provider.invalid');
   expect(stdout.trim()).toMatch(/^(?:server|network)$/);
 });

@@ -22,7 +22,7 @@ afterEach(() => {
 
 /** A `fetch` whose response sends one blank every 300 ms, forever. */
 function drippingFetch(status = 200) {
-  const asked = Promise.withResolvers<void>();
+  const requested = Promise.withResolvers<void>();
   const state = { closed: false };
   const answer: typeof fetch = async (_input, init) => {
     const type = String(init?.body).includes('"stream":true') ? 'text/event-stream' : 'application/json';
@@ -41,15 +41,15 @@ function drippingFetch(status = 200) {
       },
       cancel: close,
     });
-    asked.resolve();
+    requested.resolve();
     return new Response(body, { status, headers: { 'content-type': type } });
   };
-  return { fetch: answer, asked: asked.promise, state };
+  return { fetch: answer, requested: requested.promise, state };
 }
 
 async function endsAfter(limitMs: number, open: (given: typeof fetch) => ModelAdapter) {
   for (const streamed of [true, false]) {
-    const { fetch, asked, state } = drippingFetch();
+    const { fetch, requested, state } = drippingFetch();
     const adapter = open(fetch);
     let over = false;
     const failed = rejection(
@@ -59,7 +59,7 @@ async function endsAfter(limitMs: number, open: (given: typeof fetch) => ModelAd
     ).finally(() => {
       over = true;
     });
-    await asked;
+    await requested;
     await vi.advanceTimersByTimeAsync(limitMs - 1_000);
     expect(over).toBe(false);
     await vi.advanceTimersByTimeAsync(2_000);
@@ -82,19 +82,19 @@ describe('a response that never ends, one byte every 300 ms,', () => {
     const open = (fetch: typeof globalThis.fetch) =>
       anthropic({ ...OPTIONS, model: 'claude-sonnet-4-5', fetch, totalTimeoutMs: 5_000 });
     await endsAfter(5_000, open);
-    const { fetch, asked } = drippingFetch();
+    const { fetch, requested } = drippingFetch();
     const failed = rejection(open(fetch).generate(request('hi'), calling()));
-    await asked;
+    await requested;
     await vi.advanceTimersByTimeAsync(5_001);
     expect(String(await failed)).toContain('was still answering after 5000 ms');
     expect(String(await failed)).toContain('totalTimeoutMs');
   });
 
   it('is aborted after the first-byte timeout if it is the body of an error', async () => {
-    const { fetch, asked, state } = drippingFetch(500);
+    const { fetch, requested, state } = drippingFetch(500);
     const adapter = anthropic({ ...OPTIONS, model: 'claude-sonnet-4-5', fetch, timeoutMs: 5_000 });
     const failed = rejection(adapter.generate(request('hi'), calling()));
-    await asked;
+    await requested;
     await vi.advanceTimersByTimeAsync(5_001);
     expect(await failed).toMatchObject({ code: 'timeout' });
     expect(state.closed).toBe(true);

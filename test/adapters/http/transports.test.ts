@@ -163,7 +163,7 @@ describe('a request through a client', () => {
   });
 
   test('has the same body as through fetch', async () => {
-    const asked = request('hi', { instructions: 'Be brief.', settings: { maxOutputTokens: 9 } });
+    const modelRequest = request('hi', { instructions: 'Be brief.', settings: { maxOutputTokens: 9 } });
     const own = { apiKey: KEY, baseURL: server.baseURL };
     server.answer(RESPONSE, RESPONSE, MESSAGE, MESSAGE);
     for (const adapter of [
@@ -172,7 +172,7 @@ describe('a request through a client', () => {
       anthropic({ model: 'claude-sonnet-4-5', ...own }),
       anthropic({ model: 'claude-sonnet-4-5', client: new Anthropic(own) }),
     ]) {
-      await adapter.generate(asked, calling());
+      await adapter.generate(modelRequest, calling());
     }
     const [byFetch, throughOpenai, byFetchToo, throughAnthropic] = server.requests.map(({ body }) => body);
     expect(throughOpenai).toEqual(byFetch);

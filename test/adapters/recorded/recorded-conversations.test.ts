@@ -23,7 +23,7 @@ type Difference = {
 const THINK_TAGS: Difference = {
   without: ['text', 'thought'],
   reason:
-    'The client wrote the reasoning into the text between tags; ours goes back in the member it came in.',
+    'The client put the reasoning between tags in the text; the adapter returns it in its original member.',
 };
 
 /** Known differences between our requests and those of the recorded client, and their reasons. */
@@ -34,12 +34,11 @@ const DIFFERENCES: Record<string, Difference> = {
   },
   'openai-responses/error-400-reasoning-orphan 2': {
     without: ['text'],
-    reason: 'The client rewrote what the model had said, to see what the provider says to that.',
+    reason: "The client changed the model's output to test the provider's response.",
   },
   'gemini/tool-parallel 2': {
     without: ['opaque'],
-    reason:
-      'The client put the signature of the first parallel call on the second too; ours goes back where it was.',
+    reason: 'The client copied the signature of the first parallel call to the second; the adapter does not.',
   },
   'groq/error-400-tool-use-failed 3': THINK_TAGS,
   'groq/stream-error-tool-use-failed 3': THINK_TAGS,
@@ -65,7 +64,7 @@ test.skipIf(!recordingsArePresent)('recordings are available', () => {
 
 describe.each(conversations)('recorded conversation $name', ({ turns }) => {
   test('sends the same facts as the recorded requests', async () => {
-    const given = new Set(
+    const providerIds = new Set(
       turns.flatMap(turn => (turn.expect.toolCalls ?? []).flatMap(call => call.id ?? [])),
     );
     const made: (ModelTurn | undefined)[] = [];
@@ -73,31 +72,31 @@ describe.each(conversations)('recorded conversation $name', ({ turns }) => {
     for (const [index, recorded] of turns.entries()) {
       if (!recorded.request) continue;
       const body = readRecordedJson(recorded.request);
-      const said = readFacts(recorded.format, body);
+      const recordedFacts = readFacts(recorded.format, body);
       const previous = turns.findIndex(
         turn => turn.expect.responseId !== undefined && turn.expect.responseId === body.previous_response_id,
       );
       const own = previous === -1 ? made.flatMap(turn => turn ?? []) : [];
-      const story = retell(said, own);
+      const retold = retell(recordedFacts, own);
       const last = made[previous];
-      const transcript = last ? [...before, ...last.items, ...story.transcript] : story.transcript;
-      const asked = request(transcript, {
-        ...(story.instructions === undefined ? {} : { instructions: story.instructions }),
+      const transcript = last ? [...before, ...last.items, ...retold.transcript] : retold.transcript;
+      const modelRequest = request(transcript, {
+        ...(retold.instructions === undefined ? {} : { instructions: retold.instructions }),
         ...(last?.continuation === undefined ? {} : { continuation: last.continuation }),
-        tools: toolsIn([...said]),
+        tools: toolsIn([...recordedFacts]),
       });
-      const { sent, turn } = await playRecorded(recorded, body, asked);
+      const { sent, turn } = await playRecorded(recorded, body, modelRequest);
       made[index] = turn;
       before = transcript;
       if (index === 0) continue;
-      expect(story.turns.length, recorded.name).toBe(BEGINS_ANEW.has(recorded.name) ? 0 : own.length);
-      const theirs = withPlainIds(said, given).map(withPlainSigns);
-      const ours = withPlainIds(readFacts(recorded.format, sent), given)
+      expect(retold.turns.length, recorded.name).toBe(BEGINS_ANEW.has(recorded.name) ? 0 : own.length);
+      const theirs = withPlainIds(recordedFacts, providerIds).map(withPlainSigns);
+      const ours = withPlainIds(readFacts(recorded.format, sent), providerIds)
         .map(withPlainSigns)
         .map((fact, at) => asFarAs(theirs[at], fact));
       const difference = DIFFERENCES[recorded.name];
       if (difference) {
-        expect(ours, `${recorded.name} differs no more`).not.toEqual(theirs);
+        expect(ours, `${recorded.name} no longer differs`).not.toEqual(theirs);
         const same = (fact: Fact) => !difference.without.includes(fact.type);
         expect(ours.filter(same), recorded.name).toEqual(theirs.filter(same));
       } else expect(ours, recorded.name).toEqual(theirs);
@@ -112,20 +111,20 @@ function toolsIn(facts: readonly Fact[]): ModelRequest['tools'] {
 }
 
 /** Ids that the provider did not assign are arbitrary: they are numbered, as long as call and result agree. */
-function withPlainIds(facts: readonly Fact[], given: ReadonlySet<string>): Fact[] {
+function withPlainIds(facts: readonly Fact[], providerIds: ReadonlySet<string>): Fact[] {
   const plain = new Map<string, string>();
   let calls = 0;
   let results = 0;
   return facts.map(fact => {
     if (fact.type === 'call') {
       const count = `#${calls++}`;
-      if (given.has(fact.id)) return fact;
+      if (providerIds.has(fact.id)) return fact;
       if (fact.id !== '') plain.set(fact.id, count);
       return { ...fact, id: count };
     }
     if (fact.type === 'result') {
       const count = `#${results++}`;
-      return given.has(fact.id) ? fact : { ...fact, id: plain.get(fact.id) ?? count };
+      return providerIds.has(fact.id) ? fact : { ...fact, id: plain.get(fact.id) ?? count };
     }
     return fact;
   });

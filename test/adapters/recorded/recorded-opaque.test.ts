@@ -24,8 +24,10 @@ describe.each(answers)('recorded turn $name', recorded => {
     const { turn } = await playRecorded(recorded, {}, request('hi'));
     const results = (turn?.toolCalls ?? []).map(({ callId }) => result(callId, 'done'));
     const items = [...(await pausedBefore(recorded)), ...(turn?.items ?? []), ...results];
-    const asked = request([userMessage('hi'), ...items, userMessage('go on')]);
-    const sent = JSON.stringify((await playRecorded(recorded, {}, JSON.parse(JSON.stringify(asked)))).sent);
+    const modelRequest = request([userMessage('hi'), ...items, userMessage('go on')]);
+    const sent = JSON.stringify(
+      (await playRecorded(recorded, {}, JSON.parse(JSON.stringify(modelRequest)))).sent,
+    );
     for (const text of opaqueTextsIn(recorded)) {
       expect(sent.includes(JSON.stringify(text).slice(1, -1)), text).toBe(true);
     }

@@ -105,8 +105,8 @@ describe('the body of a Responses request', () => {
   });
 
   test('a provider without storage gets no store option, and the whole transcript', () => {
-    const asked = request([answer('a'), userMessage('b')], { continuation: 'resp_1' });
-    const sent = bodyOf(asked, { ...DIALECT, remembers: false }, OPTIONS);
+    const modelRequest = request([answer('a'), userMessage('b')], { continuation: 'resp_1' });
+    const sent = bodyOf(modelRequest, { ...DIALECT, remembers: false }, OPTIONS);
     expect(Object.keys(sent)).toEqual(['model', 'input']);
     expect(sent.input).toHaveLength(2);
   });
@@ -179,7 +179,7 @@ describe.skipIf(!recordingsArePresent)('recorded conversations', () => {
     const [{ parameters }] = recorded.tools as [{ parameters: JsonObject }];
     const tools = [{ ...tool, inputSchema: parameters, strict: true }];
     let transcript: Item[] = [userMessage('Say hi in one word, no punctuation.')];
-    const said: Item[][] = [
+    const rounds: Item[][] = [
       [userMessage("What's the weather in New York?")],
       [
         result(
@@ -191,7 +191,7 @@ describe.skipIf(!recordingsArePresent)('recorded conversations', () => {
       [],
     ];
     let continuation: JsonValue | undefined;
-    for (const [index, more] of said.entries()) {
+    for (const [index, more] of rounds.entries()) {
       const of = request(transcript, { tools, ...(continuation === undefined ? {} : { continuation }) });
       const { turn, sent } = await turnFor(name(index + 1, 'response'), of, { model: 'gpt-4.1' });
       const expected = recordedRequest(name(index + 1, 'request'));
@@ -215,13 +215,13 @@ describe.skipIf(!recordingsArePresent)('recorded conversations', () => {
       },
     ];
     let transcript: Item[] = [userMessage("What's the weather in Berlin? (52.5200, 13.4050)")];
-    const said: Item[][] = [
+    const rounds: Item[][] = [
       [result('call_E9m0fralKLjUmND1MuTXjnqm', 'Current weather at 52.5200, 13.4050: 15°C, Wind: 10 km/h')],
       [userMessage("What's the weather in Paris? (48.8575, 2.3514)")],
       [result('call_eX5cppckqGeLFEXcFS3pW2cE', 'Current weather at 48.8575, 2.3514: 15°C, Wind: 10 km/h')],
       [],
     ];
-    for (const [index, more] of said.entries()) {
+    for (const [index, more] of rounds.entries()) {
       const of = request(transcript, { tools });
       const { turn, sent } = await turnFor(name(index + 1, 'response.sse'), of, {
         model: 'gpt-5-nano',

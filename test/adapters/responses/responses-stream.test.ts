@@ -133,7 +133,7 @@ describe('a streamed response', () => {
     const { turn } = await stream(twice);
     const ids = turn.toolCalls.map(call => call.callId);
     expect(new Set(ids).size).toBe(2);
-    expect(turn.continuation, 'the provider does not know the made id').toBeUndefined();
+    expect(turn.continuation, 'the provider does not know the generated id').toBeUndefined();
     expect((await stream(twice)).turn.toolCalls.map(call => call.callId)).toEqual(ids);
   });
 

@@ -75,18 +75,18 @@ describe('toolCallsOf', () => {
   });
 
   test('yields nothing before the turn, even if the arguments of a call parse', async () => {
-    let came = false;
+    let resumed = false;
     const waiting = toolCallsOf(
       (async function* (): AsyncGenerator<TurnDelta> {
         yield { type: 'call_started', index: 0, name: 'one' };
         yield { type: 'call_arguments', index: 0, text: '{}' };
         yield { type: 'call_started', index: 1, name: 'two' };
-        came = true;
+        resumed = true;
         yield { type: 'turn', turn: turn({ toolCalls: [CALL] }) };
       })(),
     );
     const first = await waiting.next();
-    expect([came, first.value]).toEqual([true, CALL]);
+    expect([resumed, first.value]).toEqual([true, CALL]);
   });
 
   test('yields no call of a stream that fails after a call', async () => {

@@ -40,7 +40,7 @@ const DIALECTS: Record<string, Open> = {
   anthropic,
   gemini,
   ollama,
-  'openaiResponses that stores nothing': options => openaiResponses({ ...options, store: false }),
+  'openaiResponses without storage': options => openaiResponses({ ...options, store: false }),
 };
 
 /** A way to extend a transcript; `fresh` is a number that was not used before. */
@@ -182,9 +182,9 @@ describe.each(Object.entries(DIALECTS))('%s', (_name, open) => {
     return {
       adapter,
       async send(transcript: readonly Item[]): Promise<string | undefined> {
-        const asked = request(transcript, { instructions: 'Be "brief".' });
+        const modelRequest = request(transcript, { instructions: 'Be "brief".' });
         bodies.length = 0;
-        await adapter.generate(asked, calling()).catch(() => undefined);
+        await adapter.generate(modelRequest, calling()).catch(() => undefined);
         return bodies[0];
       },
     };
@@ -193,13 +193,13 @@ describe.each(Object.entries(DIALECTS))('%s', (_name, open) => {
   test('a growing transcript has exactly the body that a new adapter makes, whatever was sent before', async () => {
     const { provider } = opened().adapter;
     const begun = Array.from({ length: 30 }, (_, n) => turn(provider, `b${n}`, 1, n % 3 === 0));
-    const stories = fc.array(steps(provider), { minLength: 3, maxLength: 14 });
+    const histories = fc.array(steps(provider), { minLength: 3, maxLength: 14 });
     await fc.assert(
-      fc.asyncProperty(fc.nat(30), stories, async (turns, story) => {
+      fc.asyncProperty(fc.nat(30), histories, async (turns, history) => {
         const kept = opened();
         let transcript: readonly Item[] = [userMessage('hi'), ...begun.slice(0, turns).flat()];
         await kept.send(transcript);
-        for (const [fresh, step] of story.entries()) {
+        for (const [fresh, step] of history.entries()) {
           transcript = step(transcript, fresh);
           expect(await kept.send(transcript)).toEqual(await opened().send(transcript));
         }
@@ -212,11 +212,11 @@ describe.each(Object.entries(DIALECTS))('%s', (_name, open) => {
 test('the input after a stored turn is the same as the end of the whole input', () => {
   const dialect = { provider: 'openai-responses', stored: true, callsTogether: false };
   const begun = Array.from({ length: 4 }, (_, n) => turn(dialect.provider, `b${n}`, 2, n % 2 === 0));
-  const stories = fc.array(steps(dialect.provider), { minLength: 1, maxLength: 8 });
+  const histories = fc.array(steps(dialect.provider), { minLength: 1, maxLength: 8 });
   fc.assert(
-    fc.property(stories, story => {
+    fc.property(histories, history => {
       let transcript: readonly Item[] = [userMessage('hi'), ...begun.flat()];
-      for (const [fresh, step] of story.entries()) {
+      for (const [fresh, step] of history.entries()) {
         transcript = step(transcript, fresh);
         const from = endOfLastTurn(transcript);
         if (from === undefined) continue;

@@ -170,12 +170,12 @@ function expectWritten(turn: ModelTurn, written: WrittenTurn, silent: readonly (
 
 function usageOf({ usage }: WrittenTurn, silent: readonly (keyof Usage)[]): Usage | null {
   if (usage === null) return null;
-  const said: Usage = {
+  const reported: Usage = {
     inputTokens: usage.input,
     outputTokens: usage.output,
     cachedInputTokens: usage.cached,
     cacheWriteTokens: 0,
     reasoningTokens: usage.reasoning,
   };
-  return { ...said, ...Object.fromEntries(silent.map(count => [count, null])) };
+  return { ...reported, ...Object.fromEntries(silent.map(count => [count, null])) };
 }

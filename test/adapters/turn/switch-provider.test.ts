@@ -49,8 +49,8 @@ const pairs = Object.keys(subjects).flatMap(from =>
 
 describe.each(pairs)('a transcript made by $from', ({ from, to }) => {
   test(`continues with ${to}: calls and results together, valid ids, no opaque data`, async () => {
-    const { asked, turn } = await continued(from);
-    const sent = await bodySent(subjects[to], asked);
+    const { modelRequest, turn } = await continued(from);
+    const sent = await bodySent(subjects[to], modelRequest);
     const facts = readFacts(FORMATS[to] ?? 'chat', sent);
 
     expect(facts.filter(({ type }) => type !== 'thought')).toEqual([
@@ -68,11 +68,11 @@ describe.each(pairs)('a transcript made by $from', ({ from, to }) => {
 });
 
 /** A turn of this provider with two calls, their results, and a message of the user. */
-async function continued(from: string): Promise<{ asked: ModelRequest; turn: ModelTurn }> {
+async function continued(from: string): Promise<{ modelRequest: ModelRequest; turn: ModelTurn }> {
   const turn = await generated(subjects[from]);
   const results = turn.toolCalls.map(({ callId }, index) => result(callId, OUTPUTS[index] ?? ''));
   const transcript = [...WEATHER_REQUEST.transcript, ...turn.items, ...results, userMessage(MORE)];
-  return { asked: JSON.parse(JSON.stringify({ ...WEATHER_REQUEST, transcript })), turn };
+  return { modelRequest: JSON.parse(JSON.stringify({ ...WEATHER_REQUEST, transcript })), turn };
 }
 
 function open(subject: Subject | undefined, fetch: typeof globalThis.fetch) {
@@ -95,9 +95,9 @@ function generated(subject: Subject | undefined): Promise<ModelTurn> {
   return open(subject, answerOf(subject).fetch).generate(WEATHER_REQUEST, calling());
 }
 
-async function bodySent(subject: Subject | undefined, asked: ModelRequest): Promise<JsonObject> {
+async function bodySent(subject: Subject | undefined, modelRequest: ModelRequest): Promise<JsonObject> {
   const { fetch, requests } = answerOf(subject);
-  await open(subject, fetch).generate(asked, calling());
+  await open(subject, fetch).generate(modelRequest, calling());
   expect(requests).toHaveLength(1);
   return requests[0]?.body ?? {};
 }
@@ -155,14 +155,14 @@ const BRIDGED = ['user', 'assistant', 'tool', 'tool', 'assistant', 'user'];
 
 /** Checks that no text of the opaque data is sent, except for visible parts of the turn and short common words. */
 function expectNothingOpaque(turn: ModelTurn, sent: JsonObject): void {
-  const said = textsOf(sent);
+  const sentTexts = textsOf(sent);
   const opaque = turn.items.flatMap(item =>
     'opaque' in item && item.opaque ? textsOf(item.opaque.data) : [],
   );
   const shown = JSON.stringify([turn.text, turn.reasoning, turn.toolCalls]);
   const secret = opaque.filter(text => text.length > 4 && !shown.includes(JSON.stringify(text).slice(1, -1)));
   for (const text of secret.filter(text => !WORDS.has(text))) {
-    expect(said.filter(sentText => sentText.includes(text))).toEqual([]);
+    expect(sentTexts.filter(sentText => sentText.includes(text))).toEqual([]);
   }
 }
 

@@ -24,7 +24,7 @@ export async function startBridge(read: (tokens: readonly number[]) => string): 
   const exchanges = new Map<string, OpenOptions>();
   const engine: GrpcEngine = await startEngine((request, signal) => {
     const exchange = exchanges.get(String(request.metadata[EXCHANGE]));
-    if (exchange === undefined) throw new RangeError('The call belongs to no exchange.');
+    if (exchange === undefined) throw new RangeError('The call does not belong to an exchange.');
     return passOn(request, exchange, read(request.tokenized.input_ids), signal);
   });
   return {
@@ -64,7 +64,7 @@ function messageIn(line: string): JsonObject {
   throw { code: status.INTERNAL, details: String(objectOf(message.error).message) };
 }
 
-const HTTP = 'gRPC has a status of its own: see the tests of failures over gRPC.';
+const HTTP = 'gRPC has its own status codes, tested in harmony-grpc-failures.test.ts.';
 const BYTES = 'The library splits and joins the bytes of messages.';
 const modes = (name: string, reason: string) => ({
   [`${name} (a stream)`]: reason,

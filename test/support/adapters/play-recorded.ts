@@ -15,7 +15,7 @@ export const RECORDED_KEY = 'recorded-key-5d21';
 export async function playRecorded(
   recorded: RecordedTurn,
   body: JsonObject,
-  asked: ModelRequest,
+  modelRequest: ModelRequest,
 ): Promise<{ sent: JsonObject; turn: ModelTurn | undefined }> {
   const exchange = exchangeOf(recorded);
   const { fetch, requests } = replayFetch({
@@ -35,9 +35,9 @@ export async function playRecorded(
   let turn: ModelTurn | undefined;
   try {
     if (isStreamed(recorded)) {
-      const last = (await collect(adapter.stream(asked, calling()))).at(-1);
+      const last = (await collect(adapter.stream(modelRequest, calling()))).at(-1);
       turn = last?.type === 'turn' ? last.turn : undefined;
-    } else turn = await adapter.generate(asked, calling());
+    } else turn = await adapter.generate(modelRequest, calling());
   } catch (error) {
     if (recorded.expect.outcome !== 'http_error' && recorded.expect.finishReason !== 'error') throw error;
   }
@@ -70,7 +70,7 @@ export function recordedPlayer(recorded: RecordedTurn, through: 'fetch' | 'clien
   const settings = {
     apiKey: RECORDED_KEY,
     baseURL: 'http://recorded.invalid',
-    fetch: (...asked: Parameters<typeof fetch>) => replay.fetch(...asked),
+    fetch: (...modelRequest: Parameters<typeof fetch>) => replay.fetch(...modelRequest),
   };
   const client = through === 'client' ? clientFor(recorded, settings) : undefined;
   const adapter = openRecorded(recorded, {

@@ -11,7 +11,10 @@ export type Fact =
   | { type: 'server'; item: JsonObject };
 
 /** The facts of one `type` with a text; empty without a text. */
-export function said(type: Extract<Fact, { text: string }>['type'], value: JsonValue | undefined): Fact[] {
+export function textFacts(
+  type: Extract<Fact, { text: string }>['type'],
+  value: JsonValue | undefined,
+): Fact[] {
   const text = textOf(value);
   return text === '' ? [] : [{ type, text }];
 }

@@ -1,25 +1,25 @@
 import { objectOf, objectsOf, textIn } from '../../../../adapters/turn/json-access.ts';
 import type { JsonObject } from '../../../../protocol/json.ts';
-import { type Fact, said, textOf } from './fact.ts';
+import { type Fact, textFacts, textOf } from './fact.ts';
 
 /** The facts of a request in Anthropic's dialect. */
 export function readAnthropic(body: JsonObject): Fact[] {
   const messages = objectsOf(body.messages).flatMap(message => {
     const type = message.role === 'assistant' ? 'text' : 'user';
-    if (typeof message.content === 'string') return said(type, message.content);
+    if (typeof message.content === 'string') return textFacts(type, message.content);
     return objectsOf(message.content).flatMap(block => blockFacts(block, type));
   });
-  return [...said('instruction', body.system), ...messages];
+  return [...textFacts('instruction', body.system), ...messages];
 }
 
 function blockFacts(block: JsonObject, type: 'text' | 'user'): Fact[] {
   switch (block.type) {
     case 'text':
-      return said(type, block.text);
+      return textFacts(type, block.text);
     case 'thinking':
-      return [...said('thought', block.thinking), ...said('opaque', block.signature)];
+      return [...textFacts('thought', block.thinking), ...textFacts('opaque', block.signature)];
     case 'redacted_thinking':
-      return said('opaque', block.data);
+      return textFacts('opaque', block.data);
     case 'tool_use':
       return [{ type: 'call', id: textIn(block.id), name: textIn(block.name), input: objectOf(block.input) }];
     case 'tool_result':

@@ -1,6 +1,6 @@
 import { objectOf, objectsOf, textIn } from '../../../../adapters/turn/json-access.ts';
 import type { JsonObject, JsonValue } from '../../../../protocol/json.ts';
-import { type Fact, said, textOf } from './fact.ts';
+import { type Fact, textFacts, textOf } from './fact.ts';
 
 /**
  * The facts of a request in Gemini's dialect. Ids may be missing. A response must be an object, whose form
@@ -10,11 +10,11 @@ export function readGemini(body: JsonObject): Fact[] {
   const contents = objectsOf(body.contents).flatMap(content =>
     objectsOf(content.parts).flatMap(part => partFacts(part, content.role === 'model' ? 'text' : 'user')),
   );
-  return [...said('instruction', objectOf(body.systemInstruction).parts), ...contents];
+  return [...textFacts('instruction', objectOf(body.systemInstruction).parts), ...contents];
 }
 
 function partFacts(part: JsonObject, type: 'text' | 'user'): Fact[] {
-  const signed = said('opaque', plainBase64(part.thoughtSignature));
+  const signed = textFacts('opaque', plainBase64(part.thoughtSignature));
   if (part.functionCall) {
     const { id, name, args } = objectOf(part.functionCall);
     return [...signed, { type: 'call', id: textIn(id ?? ''), name: textIn(name), input: objectOf(args) }];
@@ -24,7 +24,7 @@ function partFacts(part: JsonObject, type: 'text' | 'user'): Fact[] {
     return [{ type: 'result', id: textIn(id ?? ''), output: unwrapped(objectOf(response)) }];
   }
   if (typeof part.text === 'string') {
-    return [...signed, ...said(part.thought === true ? 'thought' : type, part.text)];
+    return [...signed, ...textFacts(part.thought === true ? 'thought' : type, part.text)];
   }
   return [...signed, { type: 'server', item: part }];
 }

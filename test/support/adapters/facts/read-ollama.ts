@@ -1,26 +1,26 @@
 import { objectOf, objectsOf, textIn } from '../../../../adapters/turn/json-access.ts';
 import type { JsonObject } from '../../../../protocol/json.ts';
-import { type Fact, said, textOf } from './fact.ts';
+import { type Fact, textFacts, textOf } from './fact.ts';
 
 /** The facts of a request in Ollama's own dialect, which has no ids. */
 export function readOllama(body: JsonObject): Fact[] {
   return objectsOf(body.messages).flatMap(message => {
     switch (message.role) {
       case 'system':
-        return said('instruction', message.content);
+        return textFacts('instruction', message.content);
       case 'tool':
         return [{ type: 'result', id: '', output: textOf(message.content) }];
       case 'assistant':
         return [
-          ...said('thought', message.thinking),
-          ...said('text', message.content),
+          ...textFacts('thought', message.thinking),
+          ...textFacts('text', message.content),
           ...objectsOf(message.tool_calls).map((call): Fact => {
             const { name, arguments: input } = objectOf(call.function);
             return { type: 'call', id: '', name: textIn(name), input: objectOf(input) };
           }),
         ];
       default:
-        return said('user', message.content);
+        return textFacts('user', message.content);
     }
   });
 }

@@ -1,24 +1,24 @@
 import { objectsOf, textIn } from '../../../../adapters/turn/json-access.ts';
 import type { JsonObject } from '../../../../protocol/json.ts';
-import { type Fact, inputOf, said, textOf } from './fact.ts';
+import { type Fact, inputOf, textFacts, textOf } from './fact.ts';
 
 /** The facts of a request in the Responses dialect. */
 export function readResponses(body: JsonObject): Fact[] {
   const input =
-    typeof body.input === 'string' ? said('user', body.input) : objectsOf(body.input).flatMap(itemFacts);
-  return [...said('instruction', body.instructions), ...input];
+    typeof body.input === 'string' ? textFacts('user', body.input) : objectsOf(body.input).flatMap(itemFacts);
+  return [...textFacts('instruction', body.instructions), ...input];
 }
 
 function itemFacts(item: JsonObject): Fact[] {
   switch (item.type ?? 'message') {
     case 'message':
-      if (item.role === 'assistant') return said('text', item.content);
-      return said(item.role === 'user' ? 'user' : 'instruction', item.content);
+      if (item.role === 'assistant') return textFacts('text', item.content);
+      return textFacts(item.role === 'user' ? 'user' : 'instruction', item.content);
     case 'reasoning': {
-      const summary = said('thought', item.summary);
+      const summary = textFacts('thought', item.summary);
       return [
-        ...(summary.length > 0 ? summary : said('thought', item.content)),
-        ...said('opaque', item.encrypted_content),
+        ...(summary.length > 0 ? summary : textFacts('thought', item.content)),
+        ...textFacts('opaque', item.encrypted_content),
       ];
     }
     case 'function_call':

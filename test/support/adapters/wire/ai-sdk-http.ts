@@ -50,10 +50,10 @@ export async function turnOf(
 
 /** Two rounds of a run with a JSON round trip of the transcript in between. */
 export async function twoRounds(adapter: ModelAdapter, of: Partial<ModelRequest>, streaming: boolean) {
-  const asked = [userMessage('Weather in Oslo?')];
-  const first = await turnOf(adapter, request(asked, of), streaming);
+  const transcript = [userMessage('Weather in Oslo?')];
+  const first = await turnOf(adapter, request(transcript, of), streaming);
   const items: Item[] = JSON.parse(JSON.stringify(first.items));
   const answered = first.toolCalls.map(call => result(call.callId, 'rain'));
-  const second = await turnOf(adapter, request([...asked, ...items, ...answered], of), streaming);
+  const second = await turnOf(adapter, request([...transcript, ...items, ...answered], of), streaming);
   return { first, second };
 }

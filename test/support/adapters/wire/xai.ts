@@ -98,13 +98,13 @@ export const answer = (body: JsonObject, status = 200) => ({
 });
 
 export async function ask(
-  asked: ModelRequest,
+  modelRequest: ModelRequest,
   body: JsonObject = response([said('ok')]),
   options: Partial<XaiOptions> = {},
 ): Promise<{ turn: ModelTurn; body: JsonObject; headers: Record<string, string>; path: string }> {
   const { fetch, requests } = replayFetch(answer(body));
   const adapter = xai({ model: 'grok-4.3', apiKey: 'xai-test-key', fetch, ...options });
-  const turn = await adapter.generate(asked, calling());
+  const turn = await adapter.generate(modelRequest, calling());
   const sent = requests[0];
   if (!sent) throw new Error('Expected a request.');
   return { turn, body: sent.body, headers: sent.headers, path: sent.path };
