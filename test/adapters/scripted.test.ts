@@ -97,7 +97,7 @@ describe('a scripted turn', () => {
     });
   });
 
-  test('with toolChoice none and only calls has a text that reports it', async () => {
+  test('with toolChoice none and only calls has a text that says so', async () => {
     const turn = await ask(scripted([{ toolCalls: [{ name: 'a' }] }]), hi, { toolChoice: 'none' });
     expect(turn).toMatchObject({ toolCalls: [], finishReason: 'stop' });
     expect(turn.text).toContain('only tool calls');
@@ -136,7 +136,7 @@ describe('the choice of the turn', () => {
     expect((await ask(model(), [...hi, ...second.items])).text).toBe('two');
   });
 
-  test('gives unique ids across turns', async () => {
+  test('has unique call ids across turns', async () => {
     const calls = scripted([1, 2, 3].map(() => ({ toolCalls: [{ name: 'a' }, { name: 'a' }] })));
     const transcript: Item[] = [...hi];
     const ids: string[] = [];

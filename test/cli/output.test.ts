@@ -122,7 +122,7 @@ describe.concurrent('--json', () => {
 });
 
 describe.concurrent('read-only commands exit 0', () => {
-  test('whatever the outcome of the run', async () => {
+  test('for every outcome of a run', async () => {
     const desk = new Desk([]);
     const begun = await desk.begin();
     expect(begun.code).toBe(1);

@@ -217,7 +217,7 @@ describe.concurrent('fork', () => {
     expect((await desk.run(['resume', events[0]?.runId ?? ''])).code).toBe(3);
   });
 
-  test('with --message receives the message immediately; a fork after the end of a run takes no message', async () => {
+  test('with --message delivers the message immediately; a fork after the end of a run rejects messages', async () => {
     const { desk, runId, journal } = await finish();
     const at = seqOf(journal, 'turn.completed');
     const forked = await desk.run([

@@ -240,7 +240,7 @@ describe('an append of several events', () => {
     await store.close();
   });
 
-  test('takes several rows if it is long, so that a page reads little more than it returns', async () => {
+  test('uses several rows if it is long, so that a page reads little more than it returns', async () => {
     const file = makeFile();
     const store = sqlite(file);
     const events = Array.from({ length: 200 }, (_, index) => receive(`${index} ${'x'.repeat(2000)}`));

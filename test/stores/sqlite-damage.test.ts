@@ -100,7 +100,7 @@ describe('a damaged journal', () => {
     expect(await store.read('b')).toHaveLength(1);
   });
 
-  test('gets all or none of its entries when SQLite rolls back by itself', async () => {
+  test('is written completely or not at all when SQLite rolls back by itself', async () => {
     const file = await makeJournal(2);
     const store = sqlite(file);
     await store.get('a');

@@ -69,7 +69,7 @@ const BEFORE: {
   entries: { seq: number; event: { chart?: JsonValue } }[];
   snapshot: StoredSnapshot | null;
   blobs: [digest: string, text: string][];
-  /** The seal of its export, or the code of the error that refused it. */
+  /** The seal of its export, or the error code if the export was refused. */
   seal: string;
 }[] = JSON.parse(readFileSync(new URL('schema-2/runs.json', golden), 'utf8'));
 

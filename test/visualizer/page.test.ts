@@ -277,7 +277,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     ['light', 390],
   ] as const;
   test.each(sampled(looks, 2))(
-    'there are no serious accessibility violations: %s, %i px wide',
+    'accessibility: no serious violations (%s, %i px wide)',
     async (colorScheme, width) => {
       const everywhere = [
         ['runs', '/'],

@@ -23,11 +23,11 @@ const ROOMS = [
 /** Files with patterns that take more than linear time, each with the limit of the text that they match. */
 const BOUNDED: ReadonlyMap<string, string> = new Map(
   Object.entries({
-    'examples/steward/heading-anchors.ts': 'of a heading 1,000 characters are read',
-    'examples/steward/instructions.ts': 'of a folder 1,000 characters are read',
+    'examples/steward/heading-anchors.ts': 'reads 1,000 characters of a heading',
+    'examples/steward/instructions.ts': 'reads 1,000 characters of a folder',
     'examples/steward/markdown-blocks.ts': 'a line of more than 2,000 characters is prose',
-    'examples/steward/markdown-links.ts': 'of a paragraph 20,000 characters are read',
-    'examples/research/read-sections.ts': 'a line of more than 1,000 characters is no heading',
+    'examples/steward/markdown-links.ts': 'reads 20,000 characters of a paragraph',
+    'examples/research/read-sections.ts': 'a line of more than 1,000 characters is not a heading',
   }),
 );
 
@@ -157,7 +157,7 @@ function slowest(pattern: Found): string | undefined {
 }
 
 describe('every pattern in the sources', () => {
-  it('takes at most three times the steps for twice the text, whichever of its parts is repeated', () => {
+  it('takes at most three times the steps for twice the text, whichever part of the pattern is repeated', () => {
     const patterns = new Map<string, Found>();
     for (const pattern of findPatterns()) {
       if (!BOUNDED.has(pattern.file)) patterns.set(`/${pattern.source}/${pattern.flags}`, pattern);

@@ -131,7 +131,7 @@ describe('@ai-sdk/anthropic', () => {
     },
   );
 
-  test('whole and streamed responses give the same turn', async () => {
+  test('whole and streamed responses decode to the same turn', async () => {
     const of = request('Weather in Oslo?', { tools: [tool] });
     const first = createAnthropic({
       apiKey: 'k',

@@ -152,7 +152,7 @@ describe('@ai-sdk/openai', () => {
     },
   );
 
-  test('whole and streamed responses give the same turn', async () => {
+  test('whole and streamed responses decode to the same turn', async () => {
     const of = request('Weather in Oslo?', { tools: [tool] });
     const output = [REASONING, MESSAGE, CALL];
     const first = createOpenAI({ apiKey: 'k', fetch: replaying(whole(response(output))).fetch });

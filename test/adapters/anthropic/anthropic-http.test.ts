@@ -54,7 +54,7 @@ describe('a call over HTTP', () => {
     expect(header('authorization')).toBe('Bearer x');
   });
 
-  test('that is long and not streamed is made, and prints nothing', async () => {
+  test('may be long and not streamed, and prints nothing', async () => {
     const warn = vi.spyOn(console, 'warn').mockImplementation(() => undefined);
     const long = request('hi', { settings: { maxOutputTokens: 128_000, reasoningEffort: 'high' } });
     for (const model of ['claude-sonnet-4-5', 'claude-opus-4-6']) {
@@ -107,7 +107,7 @@ describe('a failure', () => {
     expect(sent).toHaveLength(1);
   });
 
-  test('of the rate limit gives the wait', async () => {
+  test('because of the rate limit has a retry delay', async () => {
     const { adapter } = answering([failing(429, 'rate_limit_error', 'slow down', { 'retry-after': '13' })]);
     expect(await rejection(adapter.generate(request('hi'), calling()))).toMatchObject({
       code: 'rate-limit',

@@ -147,7 +147,7 @@ describe('an answer that came as a call', () => {
     expect(turn.items.map(item => item.type)).toEqual(['reasoning', 'provider_item', 'message']);
   });
 
-  test('goes back as the call that it was, with a result, before the next user message', async () => {
+  test('is sent back as the call that it was, with a result, before the next user message', async () => {
     const content = [text('Here it is.'), ANSWER];
     const { items } = await turnFor(message(content, 'tool_use'), asking(), OLDER);
     const { messages } = await bodyFor(request([userMessage('hi'), ...items, userMessage('more')]), OLDER);

@@ -45,7 +45,7 @@ const said = (value: string): Item => ({
   content: [{ type: 'text', text: value }],
 });
 
-describe('what the model wrote goes back', () => {
+describe("the model's output is sent back", () => {
   test('byte for byte and in order, whatever its blocks are', async () => {
     const content: JsonObject[] = [
       THINKING,
@@ -172,7 +172,7 @@ describe('results', () => {
     ]);
   });
 
-  test('that come one after each call are separate messages', async () => {
+  test('of sequential calls each follow their own call', async () => {
     const messages = await messagesOf([
       userMessage('hi'),
       call('a'),
@@ -220,7 +220,7 @@ describe('items of other providers', () => {
     expect(JSON.stringify(messages)).not.toContain('their');
   });
 
-  test('get valid ids, the same in call and result, and distinct where they were distinct', async () => {
+  test('have their ids made valid, the same in call and result, and distinct if they were distinct', async () => {
     const messages = await messagesOf([
       userMessage('hi'),
       call('call:1'),

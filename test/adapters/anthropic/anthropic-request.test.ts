@@ -120,7 +120,7 @@ describe('the choice of tools', () => {
     );
   });
 
-  test('is none for tools that were called before and are no longer offered, which are still declared', async () => {
+  test('is none for tools that were called before and are no longer offered; they are still declared', async () => {
     const transcript: Item[] = [
       userMessage('hi'),
       { type: 'tool_call', callId: 'a', name: 'lookup', arguments: '{}' },

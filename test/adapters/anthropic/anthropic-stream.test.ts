@@ -44,7 +44,7 @@ describe('a streamed message', () => {
     ]);
   });
 
-  test('gives the turn and the items of the same message sent whole', async () => {
+  test('decodes to the turn and the items of the same message sent whole', async () => {
     const content: JsonObject[] = [
       { type: 'thinking', thinking: 'Hm. So.', signature: 'sig' },
       { type: 'redacted_thinking', data: 'red' },
@@ -112,7 +112,7 @@ describe('a streamed message', () => {
   test.each([
     ['an empty piece', [json(0, '')]],
     ['no piece', []],
-  ])('a call without arguments that has %s has none', async (_, pieces) => {
+  ])('a call with %s as arguments has empty arguments', async (_, pieces) => {
     const { turn } = await stream(
       started(),
       begun(0, toolUse('t1', 'one')),
@@ -198,7 +198,7 @@ describe('a message that is started twice', () => {
     expect(turn).toMatchObject({ text: 'hi!', items: [{ type: 'message' }] });
   });
 
-  test('with another id is two streams spliced together, and gives no call', async () => {
+  test('with another id is two streams spliced together, and produces no call', async () => {
     const error = await rejection(
       stream(
         started('msg_1'),
@@ -229,12 +229,12 @@ describe('the end', () => {
     expect(turn).toMatchObject({ finishReason });
   });
 
-  test('tools that the provider ran are no calls', async () => {
+  test('tools that the provider ran are not calls', async () => {
     const content = [{ type: 'server_tool_use', id: 'srv', name: 'web_search', input: {} }, text('a')];
     expect(await generate(message(content))).toMatchObject({ finishReason: 'stop', toolCalls: [] });
   });
 
-  test('calls take precedence over end_turn, and a refusal without content is one', async () => {
+  test('calls take precedence over end_turn, and a refusal without content is a refusal', async () => {
     expect(await generate(message([toolUse('t1', 'one')], 'end_turn'))).toMatchObject({
       finishReason: 'tool_calls',
     });
@@ -248,20 +248,17 @@ describe('the end', () => {
   test.each([
     ['in the middle of its arguments', [json(0, '{"to": "Al')]],
     ['before its arguments', [json(0, '')]],
-  ])(
-    'a call that is cut off %s gives a turn that was too long, and no call that can be run',
-    async (_, pieces) => {
-      const { turn } = await stream(
-        started(),
-        begun(0, toolUse('t1', 'send')),
-        ...pieces,
-        stopped(0),
-        ...ended('max_tokens'),
-      );
-      expect(turn).toMatchObject({ finishReason: 'length', toolCalls: [{ error: expect.any(String) }] });
-      expect(turn.toolCalls[0]).not.toHaveProperty('input');
-    },
-  );
+  ])('a call that is cut off %s finishes the turn with length and cannot be run', async (_, pieces) => {
+    const { turn } = await stream(
+      started(),
+      begun(0, toolUse('t1', 'send')),
+      ...pieces,
+      stopped(0),
+      ...ended('max_tokens'),
+    );
+    expect(turn).toMatchObject({ finishReason: 'length', toolCalls: [{ error: expect.any(String) }] });
+    expect(turn.toolCalls[0]).not.toHaveProperty('input');
+  });
 
   test.each([
     ['before message_stop', [started(), begun(0, text('a')), ended('end_turn')[0] as JsonObject]],

@@ -154,7 +154,7 @@ describe('Azure over the Responses API', () => {
     expect(turn.finishReason).toBe('content_filter');
   });
 
-  test('a rate limit gives the wait, in milliseconds in preference to seconds', async () => {
+  test('a rate limit has a retry delay, in milliseconds in preference to seconds', async () => {
     const limited = {
       error: { code: 'RateLimitReached', message: 'exceeded rate limit', details: 'the same' },
     };
@@ -233,7 +233,7 @@ describe('Azure over Chat Completions', () => {
     expect(turn).toMatchObject({ turn: { text: 'Half', finishReason: 'content_filter', model: 'gpt-4o' } });
   });
 
-  test('a rate limit of Foundry gives the wait', async () => {
+  test('a rate limit of Foundry has a retry delay', async () => {
     const limited = {
       error: { code: 'RateLimitReached', message: 'exceeded rate limit', details: 'the same' },
     };

@@ -51,7 +51,7 @@ describe('Cerebras', () => {
     test(check.name, check.run);
   }
 
-  test('reasoning goes back as reasoning, never as reasoning_content; usage includes it', async () => {
+  test('reasoning is sent back as reasoning, never as reasoning_content; usage includes it', async () => {
     const { fetch, requests } = replayFetch({
       headers: { 'content-type': 'application/json' },
       chunks: [BODY],

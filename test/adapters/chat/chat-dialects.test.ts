@@ -67,7 +67,7 @@ describe("xAI's chat", () => {
 });
 
 describe("DeepSeek's chat", () => {
-  test('reasoning comes before the answer and goes back only with calls, as an empty text if there was none', async () => {
+  test('reasoning comes before the answer and is sent back only with calls, as an empty text if there was none', async () => {
     const { turn } = await stream(
       deepseek,
       chunk({ content: null, reasoning_content: 'h' }),
@@ -202,7 +202,7 @@ describe("Ollama's compatible endpoint", () => {
     expect(new Set(toolCalls.map(({ callId }) => callId)).size).toBe(2);
   });
 
-  test('reasoning goes back with its calls', async () => {
+  test('reasoning is sent back with its calls', async () => {
     const calls = [{ id: 'call_1', type: 'function', function: { name: 'one', arguments: '{}' } }];
     const turn = await generate(
       ollama,

@@ -29,7 +29,7 @@ const failure = {
 };
 
 describe('Groq', () => {
-  test('a complete call in one delta and usage in x_groq give a turn', async () => {
+  test('a complete call in one delta and usage in x_groq are decoded', async () => {
     const { turn } = await stream(
       groq,
       chunk({ role: 'assistant', content: null }, {}, { x_groq: { id: 'req', seed: 1 } }),
@@ -78,7 +78,7 @@ describe('Groq', () => {
     expect(await rejection(refused.generate(request('hi'), calling()))).toMatchObject({ retryable: false });
   });
 
-  test('tools that Groq ran are no calls, streamed in two states or whole', async () => {
+  test('tools that Groq ran are not calls, streamed in two states or whole', async () => {
     const started = { index: 0, type: 'search', arguments: '{"query":"x"}' };
     const done = { ...started, output: 'found' };
     const { turn } = await stream(
@@ -98,7 +98,7 @@ describe('Groq', () => {
     expect(await messagesBy(groq, stored(turn))).toEqual([{ role: 'assistant', content: 'It is.' }]);
   });
 
-  test('reasoning goes back with its calls', async () => {
+  test('reasoning is sent back with its calls', async () => {
     const calls = [{ id: 'a', type: 'function', function: { name: 'get_weather', arguments: '{}' } }];
     const turn = await generate(groq, completion({ reasoning: 'hm', tool_calls: calls }, 'tool_calls'));
     expect(turn.reasoning).toBe('hm');

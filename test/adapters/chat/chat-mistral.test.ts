@@ -27,7 +27,7 @@ const thinking = (text: string, more: JsonObject = {}): JsonObject => ({
 const text = (value: string): JsonObject => ({ type: 'text', text: value });
 
 describe('responses of Mistral', () => {
-  test('content may be chunks or text, and gives the same turn whole and streamed', async () => {
+  test('content may be chunks or text, and decodes to the same turn whole and streamed', async () => {
     const { turn, deltas } = await stream(
       mistral,
       chunk({ role: 'assistant', content: '' }),

@@ -26,14 +26,14 @@ describe('OpenAI Chat Completions and compatible providers', () => {
     });
   });
 
-  test('a refusal goes back as one', async () => {
+  test('a refusal is sent back as a refusal', async () => {
     const turn = await generate(openaiChat, completion({ content: null, refusal: 'No.' }));
     const sent = await messagesBy(openaiChat, [...stored(turn), userMessage('please')]);
     expect(sent[0]).toEqual({ role: 'assistant', content: null, refusal: 'No.' });
   });
 
   test.each(['reasoning', 'reasoning_content'])(
-    '%s goes back under its name, with its calls only',
+    '%s is sent back under its name, with its calls only',
     async member => {
       const { turn } = await stream(
         openaiChat,
@@ -48,7 +48,7 @@ describe('OpenAI Chat Completions and compatible providers', () => {
     },
   );
 
-  test("a thought signature in a call's extra content goes back with the call, under the call's current id", async () => {
+  test("a thought signature in a call's extra content is sent back with the call, under the call's current id", async () => {
     const extra = { extra_content: { google: { thought_signature: 'c2ln' } } };
     const { turn } = await stream(
       openaiChat,

@@ -73,7 +73,7 @@ describe('OpenRouter', () => {
     );
   });
 
-  test('encrypted reasoning without text goes back', async () => {
+  test('encrypted reasoning without text is sent back', async () => {
     const encrypted = { type: 'reasoning.encrypted', data: 'ZW5j', index: 0, format: 'openai-responses-v1' };
     const { turn } = await stream(
       openrouter,
@@ -140,7 +140,7 @@ describe('OpenRouter', () => {
     expect(turn.text).toBe('112ha');
   });
 
-  test('comments are no events, and usage after the end does not reset the turn', async () => {
+  test('comments are ignored, and usage after the end does not reset the turn', async () => {
     const usage = {
       prompt_tokens: 50,
       completion_tokens: 143,

@@ -72,7 +72,7 @@ describe('the deltas of a streamed response', () => {
     expect(turn.finishReason).toBe('length');
   });
 
-  test('a first chunk without choices, as Azure sends it, is no response', async () => {
+  test('a first chunk without choices, as Azure sends it, is ignored', async () => {
     const { turn } = await streamed(
       { id: '', model: '', choices: [], prompt_filter_results: [{}] },
       chunk({ role: 'assistant', content: '' }),
@@ -139,7 +139,7 @@ describe('the calls of a streamed response', () => {
     ['an array', '[1]', { error: expect.stringContaining('an array') }],
     ['a number', '3', { error: expect.stringContaining('a number') }],
     ['the word null', 'null', { error: expect.stringContaining('null') }],
-  ])('arguments that are %s give the same call streamed and whole', async (_, value, expected) => {
+  ])('arguments that are %s decode to the same call streamed and whole', async (_, value, expected) => {
     const { turn } = await streamed(piece({ index: 0, ...called('one', value) }), ended('tool_calls'));
     expect(turn.toolCalls).toMatchObject([expected]);
     expect(turn).toEqual(await whole({ content: null, tool_calls: [called('one', value)] }, 'tool_calls'));

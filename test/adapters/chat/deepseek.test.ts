@@ -147,7 +147,7 @@ describe('DeepSeek over the Responses API', () => {
     expect(body.input).toEqual([{ role: 'user', content: 'Tokyo?' }]);
   });
 
-  test('a search that it ran itself is no call, and goes back unchanged', async () => {
+  test('a search that it ran itself is not a call, and is sent back unchanged', async () => {
     const search: JsonObject = {
       type: 'web_search_call',
       id: 'ws_1',

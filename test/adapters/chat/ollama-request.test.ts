@@ -67,7 +67,7 @@ describe('the request', () => {
     });
   });
 
-  test('a schema is the format, but with tools, which a format would prevent, it goes into the instructions', async () => {
+  test('a schema becomes the format; with tools, which a format would prevent, it goes into the instructions', async () => {
     const output = { name: 'city', schema: { type: 'object', title: 'City' } };
     expect((await bodyFor(request('hi', { output }))).format).toEqual(output.schema);
     const beside = await bodyFor(request('hi', { instructions: 'Be brief.', output, tools: [tool] }));
@@ -97,7 +97,7 @@ describe('the request', () => {
     expect((await bodyFor(request('hi', { tools, toolChoice: 'required' }))).tools).toHaveLength(2);
   });
 
-  test('a turn goes back as one message with its thinking, and results by the name of their tool', async () => {
+  test('a turn is sent back as one message with its thinking, and results by the name of their tool', async () => {
     const { turn } = await streamed(
       line({ thinking: 'hm' }) +
         line({ content: 'Looking.' }) +
@@ -133,7 +133,7 @@ describe('the request', () => {
     ]);
   });
 
-  test('a call with an id from the server goes back with an id, also after it was renamed', async () => {
+  test('a call with an id from the server is sent back with an id, also after it was renamed', async () => {
     const withId = { tool_calls: [{ id: 'call_x', function: { name: 'weather', arguments: {} } }] };
     const { turn } = await streamed(line(withId) + line({}, DONE));
     expect(turn.toolCalls[0]?.callId).toBe('call_x');

@@ -76,7 +76,7 @@ describe('xAI over the Responses API', () => {
     });
   });
 
-  test('with store: false the encrypted reasoning goes back before its calls, without ids', async () => {
+  test('with store: false the encrypted reasoning is sent back before its calls, without ids', async () => {
     const { turn } = await ask(request('hi'), { ...CALLS, store: false }, { store: false });
     expect(turn.continuation).toBeUndefined();
     const { body } = await ask(
@@ -120,7 +120,7 @@ describe('xAI over the Responses API', () => {
     expect(requests[1]?.body.input).toHaveLength(6);
   });
 
-  test('tools that xAI ran are no calls, including custom_tool_calls of x_search', async () => {
+  test('tools that xAI ran are not calls, including custom_tool_calls of x_search', async () => {
     const searched = response([
       thought('rs_1', 'one'),
       {

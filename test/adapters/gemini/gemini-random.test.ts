@@ -112,7 +112,7 @@ test('a random turn is the same turn, streamed in pieces or whole', async () => 
   );
 });
 
-test('random bytes give a turn without calls or a ProviderError', async () => {
+test('random bytes produce a turn without calls or a ProviderError', async () => {
   const noise = fc.oneof(
     fc.uint8Array({ maxLength: 200 }),
     fc.json().map(json => new TextEncoder().encode(`data: ${json}\n\n`)),

@@ -30,7 +30,7 @@ async function replayed(parts: JsonObject[], name = 'gemini-3-flash'): Promise<J
   return body(request([userMessage('hi'), ...items, ...results, userMessage('on')]), name).contents;
 }
 
-describe('a turn that goes back', () => {
+describe('a turn that is sent back', () => {
   test('has its original parts: signatures, order and boundaries', async () => {
     const parts = [
       { text: 'Let me ', thoughtSignature: 'czE=' },
@@ -57,7 +57,7 @@ describe('a turn that goes back', () => {
     expect(await replayed(parts)).toEqual([user({ text: 'hi' }), model(...parts), user({ text: 'on' })]);
   });
 
-  test('repeats the ids that the provider assigned, and none of ours', async () => {
+  test('repeats only ids that the provider assigned', async () => {
     const given = { functionCall: { name: 'weather', args: {}, id: 'their' }, thoughtSignature: 'cw==' };
     const ours = { functionCall: { name: 'weather', args: {} } };
     expect(await replayed([given, ours])).toEqual([

@@ -96,7 +96,7 @@ describe('the parts of a turn', () => {
     expect(turn.text).toBe('');
   });
 
-  test('code that the provider ran is kept whole and in place, and is no call', async () => {
+  test('code that the provider ran is kept whole and in place, and is not a call', async () => {
     const code = {
       executableCode: { language: 'PYTHON', code: '1+1', id: 'e' },
       thoughtSignature: 'c2ln',

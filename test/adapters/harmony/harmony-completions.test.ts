@@ -63,7 +63,7 @@ describe('the request', () => {
     expect(body.prompt).toContain('Reasoning: low');
   });
 
-  test('gives the model the current or configured date, and its knowledge cutoff', async () => {
+  test('tells the model the current or configured date, and its knowledge cutoff', async () => {
     const now = () => Date.UTC(2026, 1, 3, 23, 59);
     expect((await bodyFor(request('hi'), { now })).prompt).toContain(
       'Knowledge cutoff: 2024-06\nCurrent date: 2026-02-03\n',

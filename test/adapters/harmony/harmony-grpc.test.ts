@@ -129,22 +129,25 @@ describe('a reply as token ids', () => {
     });
   });
 
-  test.each([1, 2, 3, 1_000])('gives the same turn in chunks of %i tokens, streamed and not', async size => {
-    answer(REPLY, { size });
-    const deltas = await collect(open().stream(request('hi'), calling()));
-    const turn = await generate(request('hi'));
-    expect(turn).toMatchObject({
-      reasoning: 'Naïve 😀?',
-      toolCalls: [{ name: 'get_weather', input: { city: 'Köln' } }],
-      finishReason: 'tool_calls',
-    });
-    expect(deltas.at(-1)).toEqual({ type: 'turn', turn });
-    expect(sumOf(deltas)).toEqual({
-      text: '',
-      reasoning: 'Naïve 😀?',
-      calls: [['get_weather', '{"city":"Köln"}']],
-    });
-  });
+  test.each([1, 2, 3, 1_000])(
+    'decodes to the same turn in chunks of %i tokens, streamed and not',
+    async size => {
+      answer(REPLY, { size });
+      const deltas = await collect(open().stream(request('hi'), calling()));
+      const turn = await generate(request('hi'));
+      expect(turn).toMatchObject({
+        reasoning: 'Naïve 😀?',
+        toolCalls: [{ name: 'get_weather', input: { city: 'Köln' } }],
+        finishReason: 'tool_calls',
+      });
+      expect(deltas.at(-1)).toEqual({ type: 'turn', turn });
+      expect(sumOf(deltas)).toEqual({
+        text: '',
+        reasoning: 'Naïve 😀?',
+        calls: [['get_weather', '{"city":"Köln"}']],
+      });
+    },
+  );
 
   test('is decoded the same however its ids are split, with special tokens only by their ids', async () => {
     const encoding = await loadEncoding(CONTEXT);

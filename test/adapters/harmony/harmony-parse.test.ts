@@ -136,7 +136,7 @@ describe('a reply', () => {
     expect(parse(text)).toMatchObject({ text: 'Hello', toolCalls: [], finishReason: 'stop' });
   });
 
-  test('may have several analysis messages; each goes back as its own item', () => {
+  test('may have several analysis messages; each is sent back as its own item', () => {
     const turn = parse(
       '<|channel|>analysis<|message|>one <|end|><|start|>assistant<|channel|>analysis<|message|>two<|end|>' +
         '<|start|>assistant<|channel|>final<|message|>x',
@@ -191,7 +191,7 @@ describe('a reply in pieces', () => {
   );
   const reply = fc.array(fc.oneof(token, word), { maxLength: 14 }).map(parts => parts.join(''));
 
-  test('gives the same turn wherever it is split, and deltas that add up to it', () => {
+  test('decodes to the same turn wherever it is split, with deltas that add up to it', () => {
     fc.assert(
       fc.property(reply, fc.array(fc.nat(80), { maxLength: 6 }), (text, places) => {
         const whole = read([text]);

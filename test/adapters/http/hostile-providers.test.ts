@@ -53,7 +53,7 @@ describe('secret detection', () => {
     expect(redactText(`say ${word} now`, [])).toBe(`say ${word} now`);
   });
 
-  it('leaves no half of a secret where a message is cut', async () => {
+  it('shows no part of a secret where a message is cut', async () => {
     const message = `${'x'.repeat(490)} ${KEY}`;
     const { fetch } = replayFetch({
       status: 400,
@@ -84,7 +84,7 @@ describe('arguments nested too deep', () => {
     ollama: `{"model":"m","message":{"role":"assistant","content":"","tool_calls":[{"function":{"name":"act","arguments":${nested(5_000)}}}]},"done":true,"done_reason":"stop"}`,
     openaiChat: `{"choices":[{"index":0,"message":{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"act","arguments":${JSON.stringify(nested(5_000))}}}]},"finish_reason":"tool_calls"}]}`,
   };
-  it.each(Object.entries(calls))('give a turn with a call that is not run: %s', async (name, body) => {
+  it.each(Object.entries(calls))('produce a call that is not run: %s', async (name, body) => {
     const { fetch } = replayFetch({ headers: JSON_TYPE, chunks: [body] });
     const adapter = subjects[name]?.open({ ...OPTIONS, fetch });
     const turn: ModelTurn | undefined = await adapter?.generate(request('hi'), calling());

@@ -31,7 +31,7 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-describe('every recording gives the same result through fetch and through the official client', () => {
+describe('every recording decodes to the same result through fetch and through the official client', () => {
   const turns = recordedTurns().filter(turn => clientFor(turn, { apiKey: 'k', baseURL: 'http://a.invalid' }));
 
   test.skipIf(!recordingsArePresent)('recordings are available for each kind of client', () => {

@@ -96,7 +96,7 @@ describe('a call over HTTP', () => {
     expect(inspect(error, { depth: null }) + JSON.stringify(error)).not.toContain(key);
   });
 
-  test('converts a rate limit to a wait, by the given clock', async () => {
+  test('converts a rate limit to a retry delay, by the given clock', async () => {
     server.answer(
       failing(429, { error: { message: 'slow down' } }, { 'retry-after': 'Thu, 01 Jan 2026 00:00:30 GMT' }),
     );

@@ -212,7 +212,7 @@ describe('the transcript as input', () => {
     expect(body(request(transcript, { continuation: 'resp_1' })).input).toEqual([outputItem]);
   });
 
-  test('a call goes back with its namespace and the program that made it, and so does its result', () => {
+  test('a call is sent back with its namespace and the program that made it, and so is its result', () => {
     const caller = { type: 'program', caller_id: 'call_p' };
     const made = { id: 'fc_1', namespace: 'shop', caller };
     const program = { type: 'program', id: 'cm_1', call_id: 'call_p', code: 'tools.buy()', fingerprint: 'f' };

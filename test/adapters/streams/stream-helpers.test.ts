@@ -222,8 +222,8 @@ describe('watchTurn', () => {
   });
 });
 
-describe('calls and results of other code', () => {
-  test('plain arguments and their JSON text give equal calls', () => {
+describe('calls and results from other code', () => {
+  test('plain arguments and their JSON text produce equal calls', () => {
     const plain = toolCallFrom({ id: 'a', name: 'one', arguments: { x: 1 } });
     expect(plain).toEqual(CALL);
     expect(toolCallFrom({ callId: 'a', name: 'one', arguments: '{"x":1}' })).toEqual(plain);
@@ -248,7 +248,7 @@ describe('calls and results of other code', () => {
     expect(() => toolCallFrom({ id: 'a', name: 'one', arguments: { cents: 1n } })).toThrow('"cents"');
   });
 
-  test('a turn of other code is classified, and its calls without ids get distinct ids', () => {
+  test('a turn from other code is classified, and its calls without ids get distinct ids', () => {
     const calls = [
       { name: 'one', arguments: { x: 1 } },
       { id: '', name: 'two', arguments: '{}' },

@@ -74,7 +74,7 @@ describe.each([...DIALECTS, ...PROVIDERS])(
       );
     });
 
-    test('lost, duplicated and reordered blocks never give an invented call', async () => {
+    test('lost, duplicated and reordered blocks never produce an invented call', async () => {
       await fc.assert(
         fc.asyncProperty(writtenTurn(says), encoder, seed, async (written, wire, start) => {
           const random = seeded(start);
@@ -92,7 +92,7 @@ describe.each([...DIALECTS, ...PROVIDERS])(
       );
     });
 
-    test('flipped bits and values of the wrong type give an error or a valid turn', async () => {
+    test('flipped bits and values of the wrong type produce an error or a valid turn', async () => {
       await fc.assert(
         fc.asyncProperty(writtenTurn(says), encoder, seed, async (written, wire, start) => {
           const random = seeded(start);
@@ -113,7 +113,7 @@ describe.each([...DIALECTS, ...PROVIDERS])(
       );
     });
 
-    test('random bytes give an error or a turn without calls', async () => {
+    test('random bytes produce an error or a turn without calls', async () => {
       const lines = fc.array(
         fc.oneof(
           fc.jsonValue().map(value => JSON.stringify(value)),

@@ -252,7 +252,7 @@ describe('the reply', () => {
     ]);
   });
 
-  test('gives the same turn wherever it is split, and deltas that add up to it', () => {
+  test('decodes to the same turn wherever it is split, with deltas that add up to it', () => {
     const piece = fc.constantFrom(
       ...[
         '<think>',
@@ -309,7 +309,7 @@ describe('a model whose files', () => {
     expect(String(await rejection(generate(request('hi'), { tokenizer })))).toContain('no user here');
   });
 
-  test('come from the environment, as does the address', async () => {
+  test('may come from the environment, as may the address', async () => {
     vi.stubEnv('VLLM_BASE_URL', engine.baseURL);
     vi.stubEnv('VLLM_TOKENIZER', FOLDER);
     expect((await vllm({ model: 'm' }).generate(request('hi'), calling())).text).toBe('Hello!');
