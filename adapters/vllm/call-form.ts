@@ -6,14 +6,14 @@ import type { ChatTemplate } from './model-files.ts';
 /** Other ways to write calls, by what templates with them contain. */
 const OTHER_FORMS: readonly (readonly [mark: string, name: string])[] = [
   ['<|channel|>', 'the Harmony format; use agentchart/adapters/harmony'],
-  ['<function=', 'the XML form of Qwen3-Coder, <function=…>'],
-  ['<arg_key>', 'the form of GLM, <arg_key>'],
-  ['[TOOL_CALLS]', 'the form of Mistral, [TOOL_CALLS]'],
-  ['<｜tool▁calls▁begin｜>', 'the form of DeepSeek, <｜tool▁calls▁begin｜>'],
-  ['<|tool_calls_section_begin|>', 'the form of Kimi, <|tool_calls_section_begin|>'],
-  ['<|python_tag|>', 'the form of Llama 3, <|python_tag|>'],
-  ['<|tool_call|>', 'the form of Granite, <|tool_call|>'],
-  ['tool_code', 'the form of Gemma, tool_code'],
+  ['<function=', 'the XML format of Qwen3-Coder, <function=…>'],
+  ['<arg_key>', 'the format of GLM, <arg_key>'],
+  ['[TOOL_CALLS]', 'the format of Mistral, [TOOL_CALLS]'],
+  ['<｜tool▁calls▁begin｜>', 'the format of DeepSeek, <｜tool▁calls▁begin｜>'],
+  ['<|tool_calls_section_begin|>', 'the format of Kimi, <|tool_calls_section_begin|>'],
+  ['<|python_tag|>', 'the format of Llama 3, <|python_tag|>'],
+  ['<|tool_call|>', 'the format of Granite, <|tool_call|>'],
+  ['tool_code', 'the format of Gemma, tool_code'],
 ];
 
 /**
@@ -21,12 +21,11 @@ const OTHER_FORMS: readonly (readonly [mark: string, name: string])[] = [
  * one. Throws a `ProviderError` that names the template's own form.
  */
 export function assertCallForm({ template, source }: ChatTemplate, context: ProviderContext): void {
-  const written = /<tool_call>([\s\S]*?)<\/tool_call>/.exec(
-    renderProbe(template).split('PROBE').at(-1) ?? '',
-  );
-  const call = objectOf(jsonIn(written?.[1] ?? ''));
+  const [, opened = ''] = (renderProbe(template).split('PROBE').at(-1) ?? '').split('<tool_call>');
+  const [written = '', closed] = opened.split('</tool_call>');
+  const call = objectOf(closed === undefined ? undefined : jsonIn(written));
   if (call.name === 'probe' && objectOf(call.arguments).city === 'x') return;
-  const form = OTHER_FORMS.find(([mark]) => source.includes(mark))?.[1] ?? 'another form';
+  const form = OTHER_FORMS.find(([mark]) => source.includes(mark))?.[1] ?? 'another format';
   throw unsupported(
     `its chat template writes tool calls in ${form}. Only <tool_call>{"name": …, "arguments": …}</tool_call> is supported. Use the server's HTTP API with its own tool parser, or no tools.`,
     context,

@@ -1,5 +1,5 @@
 /** How a dialect writes a whole answer. */
-export type Dialect = 'chat' | 'responses' | 'anthropic' | 'gemini' | 'ollama';
+export type Dialect = 'chat' | 'responses' | 'anthropic' | 'gemini' | 'ollama' | 'harmony';
 
 /** By the names of `test/support/adapters/fixtures/subjects.ts`; the rest are chat. */
 const DIALECTS: Readonly<Record<string, Dialect>> = {
@@ -9,6 +9,7 @@ const DIALECTS: Readonly<Record<string, Dialect>> = {
   anthropic: 'anthropic',
   gemini: 'gemini',
   ollama: 'ollama',
+  harmony: 'harmony',
 };
 
 export function dialectOf(adapter: string): Dialect {
@@ -34,6 +35,8 @@ export function bodyWithCall(dialect: Dialect, input: string): string {
       return gemini(`{"functionCall":{"name":"take","args":${input}}}`);
     case 'ollama':
       return ollama(`"content":"","tool_calls":[{"function":{"name":"take","arguments":${input}}}]`);
+    case 'harmony':
+      return harmony(`<|channel|>commentary to=functions.take <|constrain|>json<|message|>${input}<|call|>`);
   }
 }
 
@@ -51,6 +54,8 @@ export function bodyWithText(dialect: Dialect): string {
       return gemini('{"text":"done"}');
     case 'ollama':
       return ollama('"content":"done"');
+    case 'harmony':
+      return harmony('<|channel|>final<|message|>done<|return|>');
   }
 }
 
@@ -72,4 +77,9 @@ function gemini(part: string): string {
 
 function ollama(message: string): string {
   return `{"model":"model-1","created_at":"2026-01-01T00:00:00Z","message":{"role":"assistant",${message}},"done":true,"done_reason":"stop","prompt_eval_count":1,"eval_count":1}`;
+}
+
+/** A completion: the text after `<|start|>assistant`, with its special tokens. */
+function harmony(text: string): string {
+  return `{"id":"c1","object":"text_completion","created":1,"model":"model-1","choices":[{"index":0,"finish_reason":"stop","text":${JSON.stringify(text)}}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}`;
 }
