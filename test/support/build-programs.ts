@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { build, type Plugin } from 'esbuild';
 import { buildPage } from '../../visualizer/build-page.ts';
 
-/** The command line, the library, and the agents that tests give to the command line. */
+/** The command line, the library, and the agent modules of the tests. */
 const PROGRAMS = [
   'cli/main.ts',
   'tools/agent/index.ts',
@@ -14,7 +14,7 @@ const PROGRAMS = [
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** As in the package: the page is a text, made now. */
+/** The page as a constant, as in the published package. */
 const builtPage: Plugin = {
   name: 'built-page',
   setup({ onLoad }) {
@@ -25,8 +25,8 @@ const builtPage: Plugin = {
 };
 
 /**
- * Before all tests: the programs that they start, each process of which would load hundreds of files. What they
- * share is shared here too, so that a class is the same one to an agent and to the command line.
+ * Bundles the programs that tests start, because each process would otherwise load hundreds of files. Shared code
+ * is in shared chunks, so that agents and the command line have the same classes.
  */
 export async function setup(): Promise<void> {
   await build({

@@ -1,8 +1,8 @@
 import { afterAll, vi } from 'vitest';
 
 /**
- * Restores what a file stubbed when the file ends. `unstubEnvs` alone does it before the next test, which may be one of
- * another file in the same worker that has set the variable meanwhile.
+ * Restores what a file stubbed when the file ends. `unstubEnvs` alone restores it before the next test, which may be in
+ * another file of the same worker that has set the variable meanwhile.
  */
 afterAll(() => {
   vi.unstubAllEnvs();

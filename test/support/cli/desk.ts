@@ -11,7 +11,7 @@ import { built } from '../built.ts';
 
 export const MAIN = built('cli/main.ts');
 export const AGENT = built('test/support/cli/fixtures/desk.ts');
-/** What an agent module that a test writes imports. */
+/** The module that agent modules written by tests import. */
 export const LIBRARY = pathToFileURL(built('tools/agent/index.ts')).href;
 
 export type Ended = { code: number | null; stdout: string; stderr: string };
@@ -21,7 +21,7 @@ export type JsonEvent = RunEvent & { runId: string; seq: number };
 type Environment = Record<string, string | undefined>;
 type Call = string | [string, Record<string, unknown>];
 
-/** A turn that asks for tools. */
+/** A turn that calls tools. */
 export function calling(...calls: Call[]): ScriptedTurn {
   return {
     toolCalls: calls.map(call =>
@@ -33,14 +33,14 @@ export function calling(...calls: Call[]): ScriptedTurn {
 export const REFUND: Call = ['refund', { orderId: 'A-1', cents: 4200 }];
 
 const FOLDERS: string[] = [];
-/** What desks have begun, by their scripts and options. */
+/** Finished `begin` commands of desks, by script and options. */
 const BEGUN = new Map<string, Promise<Begun & { folder: string }>>();
 
 afterAll(() => {
   for (const folder of FOLDERS.splice(0)) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
 });
 
-/** A folder of its own, with a script and a store, in which the command line is run as a real process. */
+/** A temporary folder with a script and a store, in which the command line runs as a child process. */
 export class Desk {
   readonly folder = mkdtempSync(join(tmpdir(), 'agentchart-cli-'));
   readonly #environment: Environment;
@@ -78,8 +78,8 @@ export class Desk {
   }
 
   /**
-   * Begins a run of the fixture's agent on the script; gives its id with how the command ended. A desk that has
-   * nothing but the script gets what the process of an equal desk of this file left in its folder.
+   * Begins a run of the fixture's agent on the script. Returns its id, its events and the output. A desk with only a
+   * script gets a copy of the folder of an equal desk in this test file.
    */
   async begin(...args: string[]): Promise<Begun> {
     if (readdirSync(this.folder).length > 1) return await this.#begin(args);
@@ -92,7 +92,7 @@ export class Desk {
     return ended;
   }
 
-  /** A copy of the folder as it is now. */
+  /** Copies the current folder. */
   #copy(): string {
     const folder = mkdtempSync(join(tmpdir(), 'agentchart-begun-'));
     FOLDERS.push(folder);
@@ -129,7 +129,7 @@ export class Desk {
   }
 }
 
-/** A command while it runs. */
+/** A running command. */
 export class Started {
   readonly child: ChildProcessWithoutNullStreams;
   readonly ended: Promise<Ended>;
@@ -152,7 +152,7 @@ export class Started {
     });
   }
 
-  /** Everything printed so far, once `text` was; rejects when the process ends without it. */
+  /** Resolves with all output so far once it contains `text`; rejects if the process ends without it. */
   async printed(text: string): Promise<string> {
     const hasIt = () => this.#stdout.includes(text) || this.#stderr.includes(text);
     await new Promise<void>((settle, reject) => {

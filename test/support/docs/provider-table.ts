@@ -7,16 +7,16 @@ import type { Capabilities, ModelAdapter } from '../../../protocol/adapter.ts';
 
 const TABLE = /(<!-- providers:begin .*-->\n)[\s\S]*(<!-- providers:end -->)/;
 
-/** Aliases, and what is no provider. */
+/** Aliases, and entries that are not providers. */
 const LEFT_OUT = new Set(['openai-responses', 'scripted']);
 
-/** Providers without a default address, so that a call fails before it misses a key. */
+/** Providers without a default base URL, whose calls fail before they look for a key. */
 const KEY_OPTIONAL = new Set(['harmony', 'vllm']);
 
-/** Where what can be done hangs on the model, a recent one. */
+/** A recent model, for providers whose capabilities depend on the model. */
 const MODELS: Readonly<Record<string, string>> = { anthropic: 'claude-sonnet-4-5' };
 
-/** What the same providers are with their other API, which only code can choose. */
+/** The other API of some providers, which only code can select. */
 const OTHER_APIS: readonly [label: string, open: () => ModelAdapter][] = [
   ["`xai({ api: 'chat' })`", () => xai({ model: 'm', api: 'chat' })],
   ["`azure({ api: 'chat' })`", () => azure({ model: 'm', api: 'chat' })],
@@ -33,7 +33,7 @@ const COLUMNS: readonly [title: string, cell: (capabilities: Capabilities) => st
   ['continuation', ({ continuation }) => mark(continuation)],
 ];
 
-/** The document with the table of providers between its two marks; throws when it has not got them. */
+/** Replaces the table of providers between its two marks in a document. Throws if a mark is missing. */
 export async function insertProviderTable(document: string): Promise<string> {
   if (!TABLE.test(document)) {
     throw new Error('Expected the marks <!-- providers:begin … --> and <!-- providers:end -->.');
@@ -42,7 +42,7 @@ export async function insertProviderTable(document: string): Promise<string> {
   return document.replace(TABLE, (_, begin, end) => `${begin}\n${table}\n\n${end}`);
 }
 
-/** What every adapter declares of itself, and the variables it looks its key and its URL up in. */
+/** The declared capabilities of every adapter, and the variables of its key and base URL. */
 export async function providerTable(): Promise<string> {
   const named = providerNames()
     .filter(name => !LEFT_OUT.has(name))
@@ -64,7 +64,7 @@ function mark(can: boolean): string {
   return can ? '✓' : '–';
 }
 
-/** What an adapter reads of an environment that has nothing set, on the way to its first call. */
+/** The environment variables that an adapter reads before its first call. */
 async function variablesOf(
   open: () => ModelAdapter,
 ): Promise<{ keys: string[]; keyOptional: boolean; url: string }> {

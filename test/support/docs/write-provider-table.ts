@@ -1,4 +1,4 @@
-/** Writes the table of providers in README.md from what the adapters declare: part of `npm run docs`. */
+/** Writes the table of providers in README.md from the capabilities of the adapters: part of `npm run docs`. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { insertProviderTable } from './provider-table.ts';
 

@@ -11,11 +11,11 @@ import { tool } from '../../../tools/tool.ts';
 import { calls, resultsIn } from '../engine/agents.ts';
 import { recordRequests } from '../engine/models.ts';
 
-/** Agents whose tool `pay` waits for approval, over processes that share a store. */
+/** Agents whose tool `pay` waits for approval, in processes that share a store. */
 
 export const HOUR = 3_600_000;
 
-/** One run's world: processes that share a store, and what its gated tool `pay` was called with. */
+/** Processes that share a store; `paid` lists the inputs of the gated tool `pay`. */
 export function makeDesk(
   turns: readonly ScriptedTurn[],
   options: Partial<AgentOptions> = {},
@@ -39,7 +39,7 @@ export function makeDesk(
       ...{ name: 'desk', store, host, model: recorded.model },
       ...{ tools: [pay, ...tools], ...options },
     });
-    /** What the model read as results when it was called last in this process. */
+    /** The tool results in the last model request of this process. */
     const read = () => resultsIn(recorded.requests.at(-1)?.transcript ?? []);
     const readOrder = () =>
       (recorded.requests.at(-1)?.transcript ?? []).flatMap(item =>
@@ -57,5 +57,5 @@ export const PAYS = (...cents: number[]): ScriptedTurn =>
 export const openIds = (settled: Settled) =>
   settled.status === 'waiting' ? settled.approvals.map(({ callId }) => callId) : settled.status;
 
-/** A process that died at rest, and one that comes after it. */
+/** The host of a process that takes over `ms` after `host` stopped. */
 export const later = (host: ManualHost, ms = 20_000) => new ManualHost({ now: host.now() + ms, name: 'b' });

@@ -15,22 +15,22 @@ import { answerWith } from '../engine/models.ts';
 import { watchStore } from '../engine/watched-store.ts';
 
 /**
- * One run whose calls are decided about by two processes at random, in any order, while processes end and
- * others come in their place. A process that ended is abandoned as it is: its store never answers again, its
- * tools never act again. The clock is one for all of them.
+ * One run whose calls two processes decide at random, in any order, while processes end and are replaced. A
+ * process that ended is abandoned: its store never answers again, and its tools never act again. All processes
+ * share one clock.
  */
 
 const RUN = 'run_drill';
 const NEVER = new Promise<never>(() => {});
 const EXPIRES_MS = 60_000;
 
-/** Longer than a lease, so that the run is free when a process has ended. */
+/** Longer than a lease, so that the run of an ended process is free. */
 const LAPSE_MS = 11_000;
 
-/** People decide about the calls that were made last. */
+/** Decisions pick among the latest calls. */
 const LATEST = 6;
 
-/** `reads`: nothing outside; `puts`: idempotent; `pays`: once; `asks`: once and can be asked; `shows`: the client's. */
+/** `reads`: none; `puts`: idempotent; `pays`: once; `asks`: once with reconcile; `shows`: client tool. */
 export const TOOLS = ['reads', 'acts', 'puts', 'pays', 'asks', 'expires', 'shows', 'confirms'] as const;
 export type ToolName = (typeof TOOLS)[number];
 
@@ -38,13 +38,13 @@ export const GATED: ReadonlySet<string> = new Set<ToolName>(['puts', 'pays', 'as
 export const CLIENT: ReadonlySet<string> = new Set<ToolName>(['shows', 'confirms']);
 export const ONCE: ReadonlySet<string> = new Set<ToolName>(['acts', 'pays', 'asks', 'expires']);
 
-/** `call` is taken modulo the latest calls, `process` is one of the two. */
+/** `call` is taken modulo the latest calls; `process` selects one of the two processes. */
 export type Move = { process: 0 | 1 } & (
   | { type: 'approve'; call: number; sticky: boolean; edit: boolean }
   | { type: 'reject'; call: number; sticky: boolean }
   | { type: 'answer'; call: number }
   | { type: 'send' }
-  /** The process ends when it has passed so many fault points more, of this kind or of any. */
+  /** The process ends after so many more fault points, of this kind or of any. */
   | { type: 'crash'; after: number; at: FaultPoint | 'any' }
   | { type: 'wait'; ms: number }
   /** Turns of the event loop until the next move. */
@@ -57,7 +57,7 @@ export type DrillPlan = {
   moves: Move[];
 };
 
-/** What somebody was told is accepted. */
+/** A command that was accepted. */
 type Accepted = { type: 'approve' | 'reject' | 'answer' | 'send'; callId: string; by: string };
 
 export type Drilled = {
@@ -65,7 +65,7 @@ export type Drilled = {
   events: RunEvent[];
   transcript: readonly Item[];
   accepted: Accepted[];
-  /** What each call did outside: its keys and inputs, in order. */
+  /** The side effects of each call: keys and inputs, in order. */
   world: Map<string, { key: string; input: unknown }[]>;
   crashes: number;
 };
@@ -74,7 +74,7 @@ export async function drillApprovals(plan: DrillPlan): Promise<Drilled> {
   return await new ApprovalDrill(plan).perform();
 }
 
-/** Thrown where a process ends: what is left of it sees that it is over. */
+/** Thrown at the fault point where a process ends. */
 class ProcessEnded extends Error {}
 
 class ApprovalDrill {
@@ -85,7 +85,7 @@ class ApprovalDrill {
   readonly #accepted: Accepted[] = [];
   readonly #processes: [DrilledProcess, DrilledProcess];
   readonly #errors: unknown[] = [];
-  #said = 0;
+  #commands = 0;
   #crashes = 0;
 
   constructor(plan: DrillPlan) {
@@ -126,7 +126,7 @@ class ApprovalDrill {
         process.endAfter(move.after, move.at);
         break;
       default:
-        await this.#say(process, move);
+        await this.#submit(process, move);
     }
     for (const [place, { isOver }] of this.#processes.entries()) {
       if (!isOver) continue;
@@ -138,16 +138,16 @@ class ApprovalDrill {
     }
   }
 
-  /** Says it and does not wait for the answer: other moves come in between. */
-  async #say(
+  /** Submits the command without waiting for its result, so that other moves interleave. */
+  async #submit(
     process: DrilledProcess,
     move: Exclude<Move, { type: 'turn' | 'wait' | 'crash' }>,
   ): Promise<void> {
-    this.#said += 1;
-    const by = `person ${this.#said}`;
+    this.#commands += 1;
+    const by = `person ${this.#commands}`;
     const callId = move.type === 'send' ? '' : await this.#pickCall(move.call);
     if (callId === undefined) return;
-    const answer = process.tell(run => {
+    const answer = process.submit(run => {
       switch (move.type) {
         case 'approve':
           return run.approve(callId, {
@@ -184,7 +184,7 @@ class ApprovalDrill {
       if (settled.paused) await run.unpause();
       for (const { callId } of settled.doubts) {
         const [done] = this.world.get(callId) ?? [];
-        // The processes that died share this one, where what they called never ends.
+        // The tools of dead processes hang in this process, so attempts count as alive.
         const again = { retry: true, force: true } as const;
         await run.resolve(callId, done === undefined ? again : { happened: true, output: 'found' });
       }
@@ -240,10 +240,10 @@ class DrilledProcess {
     this.#end = { left: points + 1, at };
   }
 
-  /** Never settles when the process ends before it knows the answer. */
-  async tell(say: (run: Run) => Promise<CommandResult>): Promise<CommandResult> {
+  /** Never settles if the process ends before the result is known. */
+  async submit(command: (run: Run) => Promise<CommandResult>): Promise<CommandResult> {
     try {
-      const answer = await say(this.run);
+      const answer = await command(this.run);
       return this.isOver ? await NEVER : answer;
     } catch (error) {
       if (this.isOver) return await NEVER;

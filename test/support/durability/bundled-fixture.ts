@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { afterAll, beforeAll } from 'vitest';
 
-/** A fixture of this folder as one file, which starts in half the time, and folders that are gone with the tests. */
+/** Bundles a fixture of this folder into one file, to start it in half the time. Its folders are removed after the tests. */
 export class BundledFixture {
   readonly file: string;
   readonly #root: string;

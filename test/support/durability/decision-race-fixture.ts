@@ -7,10 +7,10 @@ import { createAgent } from '../../../tools/agent/agent.ts';
 import { calls, makeTool } from '../engine/agents.ts';
 
 /**
- * A process that begins the run, or decides about its one gated call as many people at once.
- * `node decision-race-fixture.ts FOLDER begin` or `… FOLDER NAME COUNT`. It decides when FOLDER has the file
- * `go`, says `NAME is ready` before, and prints a JSON array of `{ by, answer }`. Each execution of the tool
- * is a line of FOLDER/trace.
+ * A process that begins the run, or decides its one gated call concurrently as several people.
+ * `node decision-race-fixture.ts FOLDER begin` or `… FOLDER NAME COUNT`. It appends `NAME is ready` to FOLDER/told,
+ * decides when the file FOLDER/go exists, and prints a JSON object with the decisions, `{ by, answer }` each. Every
+ * execution of the tool appends a line to FOLDER/trace.
  */
 
 const RUN = 'run_raced';

@@ -10,12 +10,12 @@ import { calls, makeTool } from '../engine/agents.ts';
 import { watchStore } from '../engine/watched-store.ts';
 
 /**
- * A process that drives one run until it settles, or follows it while another one does, and stops itself
- * (SIGSTOP) where it is told to. `node two-drivers-fixture.ts FOLDER NAME TOOL LEASE_MS [STOP]`.
+ * A process that drives one run until it settles, or follows it while another process drives, and stops itself
+ * (SIGSTOP) at STOP. `node two-drivers-fixture.ts FOLDER NAME TOOL LEASE_MS [STOP]`.
  *
- * In FOLDER: `runs.db`; `trace`, a line `NAME CALL KEY` each time a tool acted; `told`, what each process
- * says of itself. STOP is a fault point of the engine with the number of its passing (`model.before 1`), or
- * what happens to the call: `before-start`, `after-start`, `in-tool`, `acted`, `before-result`, `after-result`.
+ * Files in FOLDER: `runs.db`; `trace`, a line `NAME CALL KEY` for each execution of a tool; `told`, the reports
+ * of each process. STOP is a fault point of the engine with its occurrence (`model.before 1`), or
+ * a step of the call: `before-start`, `after-start`, `in-tool`, `acted`, `before-result`, `after-result`.
  * The tool `hold` waits until FOLDER has the file `go`.
  */
 

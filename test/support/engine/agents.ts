@@ -10,12 +10,12 @@ type Options = Partial<ToolOptions<typeof anything, z.ZodType>>;
 
 const anything = z.looseObject({});
 
-/** A tool that takes any object; without `run` in the options it gives back its name. */
+/** A tool that takes any object; by default it returns `NAME ran`. */
 export function makeTool(name: string, options: Options = {}): Tool {
   return tool({ name, description: name, input: anything, run: () => `${name} ran`, ...options });
 }
 
-/** A tool that leaves the keys it was called with, in order. */
+/** A tool that appends the key of each call to `keys`. */
 export function makeTracedTool(name: string, keys: string[], options: Options = {}): Tool {
   return makeTool(name, {
     run: (_input: unknown, { key }: ToolCallContext) => {
@@ -32,7 +32,7 @@ export function clientTool(name: string, options: Options = {}): Tool {
 
 type Arguments = Record<string, string | number | boolean>;
 
-/** A scripted turn that makes these calls, each of an empty object unless told otherwise. */
+/** A scripted turn with these calls; their input is an empty object by default. */
 export function calls(...made: (string | [name: string, input: Arguments | string])[]): ScriptedTurn {
   return {
     toolCalls: made.map(call =>
@@ -41,7 +41,7 @@ export function calls(...made: (string | [name: string, input: Arguments | strin
   };
 }
 
-/** A promise with what settles it. */
+/** A promise with the function that resolves it. */
 export function makeGate<T = void>() {
   let open: (value: T) => void = () => {};
   const promise = new Promise<T>(resolve => {
@@ -54,7 +54,7 @@ export async function eventsOf(store: Store, runId: string): Promise<RunEvent[]>
   return (await store.read(runId)).map(({ event }) => event);
 }
 
-/** The journal as words: types, and the call they are about. */
+/** The journal as text: event types, each with its call id. */
 export async function wordsOf(store: Store, runId: string): Promise<string[]> {
   return (await eventsOf(store, runId)).map(event =>
     'callId' in event ? `${event.type} ${event.callId}` : event.type,
@@ -65,7 +65,7 @@ export async function countEvents(store: Store, runId: string, type: RunEvent['t
   return (await eventsOf(store, runId)).filter(event => event.type === type).length;
 }
 
-/** What the model read as the results of its calls, by call. */
+/** The tool results of a transcript as the model reads them, by call id. */
 export function resultsIn(transcript: readonly Item[]): Record<string, unknown> {
   return Object.fromEntries(
     transcript.flatMap(item =>

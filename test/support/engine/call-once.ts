@@ -6,11 +6,11 @@ import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { calls, resultsIn } from './agents.ts';
 import { recordRequests } from './models.ts';
 
-/** A run of one call, and tools that do not come back by themselves. */
+/** A run with one call, and tools that do not return. */
 
 export const hang = () => new Promise<never>(() => {});
 
-/** Ends as soon as it is told to stop. */
+/** Rejects as soon as it is aborted. */
 export const stop = (_: unknown, { signal }: { signal: AbortSignal }) =>
   new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
 

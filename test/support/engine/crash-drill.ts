@@ -14,30 +14,30 @@ import { calls, clientTool, eventsOf, makeTool } from './agents.ts';
 import { watchStore } from './watched-store.ts';
 
 /**
- * One run, driven by processes that end at given fault points, over one store. A process that ended is
- * abandoned as it is: its store never answers again, its tools and models never act again. People decide
- * what is open, and tell of calls in doubt what they find outside.
+ * One run over one store, driven by processes that end at given fault points. A process that ended is
+ * abandoned: its store never answers again, and its tools and models never act again. Open calls are decided,
+ * and calls in doubt are resolved from the side effects.
  */
 
 const RUN = 'run_drill';
-/** In bytes: whatever the tool gives is beyond it. */
+/** In bytes: every result of the tool exceeds it. */
 const LARGE = 5;
 const NEVER = new Promise<never>(() => {});
 
-/** How often each call acted outside, and with which keys. */
+/** The side effects of each call, by key. */
 type Environment = Map<string, { tool: string; keys: string[] }>;
 
 export type Drill = {
   settled: Settled;
   world: Environment;
   transcript: readonly Item[];
-  /** The calls people were asked about because nobody knew whether they happened. */
+  /** The calls that were in doubt. */
   doubted: Set<string>;
-  /** Calls of which a person was told that the decision is accepted. */
+  /** The calls whose decision was accepted. */
   accepted: string[];
-  /** The points that processes ended at, in order. */
+  /** The fault points at which processes ended, in order. */
   deaths: FaultPoint[];
-  /** The points the last process went through. */
+  /** The fault points that the last process reached. */
   passed: FaultPoint[];
   processes: number;
   store: Store;
@@ -45,7 +45,7 @@ export type Drill = {
 };
 
 export type DrillOptions = {
-  /** The n-th process ends when it reaches its n-th number of fault points; the last goes on to the end. */
+  /** The n-th process ends at its n-th given number of fault points; the last process runs to the end. */
   deaths?: readonly number[];
   durability?: 'strict' | 'relaxed';
 };
@@ -69,7 +69,7 @@ export async function runDrill({ deaths = [], durability = 'strict' }: DrillOpti
   }
 }
 
-/** Thrown where a process ends: what is left of it sees that it is over. */
+/** Thrown at the fault point where a process ends. */
 class ProcessEnded extends Error {}
 
 class DrilledProcess {
@@ -99,7 +99,7 @@ class DrilledProcess {
     this.#store = watchStore(drill.store, { before: () => this.#unlessOver() });
   }
 
-  /** `null` when the process ended before the run did. */
+  /** Resolves with `null` when the process ended before the run. */
   async work(): Promise<Settled | null> {
     const done = this.#workToTheEnd().catch(async error => {
       if (this.#over) return await NEVER;
@@ -119,7 +119,7 @@ class DrilledProcess {
     throw new ProcessEnded();
   }
 
-  /** What a process had running ends with it: none of it may act later. */
+  /** Throws after the process has ended, so that none of its calls acts later. */
   #assertAlive(): void {
     if (this.#over) throw new ProcessEnded();
   }
@@ -159,7 +159,7 @@ class DrilledProcess {
     }
   }
 
-  /** The first fails once in each process, and is given up in its third turn; the second goes on. */
+  /** The first model fails once per process and permanently in its third turn; the second takes over. */
   #makeModels() {
     const first = calls('read', 'put', 'pay', 'ask', 'refund');
     const second = calls('refund', 'show', 'flaky', 'read');
@@ -210,7 +210,7 @@ class DrilledProcess {
   }
 }
 
-/** What is wrong with how a drill ended; empty when nothing was lost and nothing was done twice in silence. */
+/** The faults of a drill: lost calls, unreported second executions, wrong results or decisions. */
 export async function findFaults(drill: Drill): Promise<string[]> {
   const faults: string[] = [];
   if (drill.settled.status !== 'finished') faults.push(`the run is ${JSON.stringify(drill.settled)}`);

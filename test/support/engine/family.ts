@@ -19,7 +19,7 @@ export type Family = {
 
 const ASK: ScriptedTurn = calls(['research', { input: 'find it' }]);
 
-/** A parent that asks a sub-agent, which pays behind an approval. */
+/** A parent that calls a sub-agent. */
 export function makeFamily(
   { parent, child, script = [ASK, { text: 'told' }], childScript = [{ text: 'found' }] }: Family = {},
   place: Options = { store: memory(), host: new ManualHost() },

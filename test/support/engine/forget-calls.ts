@@ -1,5 +1,5 @@
 import { beforeAll } from 'vitest';
 import { forgetCalls } from '../../../engine/services/running-calls.ts';
 
-/** Before each file of a shared worker: calls that the file before it abandoned are not running in this one. */
+/** Before each file of a shared worker: forgets the running calls that earlier files abandoned. */
 beforeAll(forgetCalls);

@@ -9,7 +9,7 @@ import { createAgent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { calls, eventsOf, makeTracedTool } from './agents.ts';
 
-/** A run that has finished, to be forked. */
+/** A finished run, to be forked. */
 
 export function foldOf(entries: readonly JournalEntry[]): ChartState {
   const [first, ...rest] = entries;
@@ -24,7 +24,7 @@ export function seqOf(events: readonly RunEvent[], type: RunEvent['type'], nth =
   return seq;
 }
 
-/** Calls that the journal says were started, and not how they ended; a word to retry is no end. */
+/** The calls that were started and have no outcome; a resolution to retry is not an outcome. */
 export function startedIn(entries: readonly JournalEntry[]): string[] {
   const started = new Set<string>();
   for (const { event } of entries) {

@@ -6,7 +6,7 @@ import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { calls, makeTool } from './agents.ts';
 import { recordRequests } from './models.ts';
 
-/** An agent whose tool gives more than its limit. */
+/** An agent whose tool returns more than its limit. */
 
 export const LIMIT = 1000;
 export const LARGE = { head: 'begins', rows: 'x'.repeat(5000), tail: 'ends' };

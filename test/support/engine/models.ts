@@ -3,7 +3,7 @@ import type { Item } from '../../../protocol/item.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
 import type { ModelRequest, ModelTurn, ToolCall } from '../../../protocol/turn.ts';
 
-/** The adapter as it is, with every request it is given. */
+/** The adapter, and a copy of every request to it. */
 export function recordRequests(adapter: ModelAdapter): { model: ModelAdapter; requests: ModelRequest[] } {
   const requests: ModelRequest[] = [];
   const keep = (request: ModelRequest) => {
@@ -24,7 +24,7 @@ type Turn = Partial<Omit<ModelTurn, 'toolCalls'>> & {
   toolCalls?: { callId: string; name: string; input?: JsonValue | undefined }[];
 };
 
-/** A model whose turns are a function of the request and of how often it was called before. */
+/** A model whose turns are a function of the request and of the number of earlier calls. */
 export function answerWith(
   turn: (request: ModelRequest, before: number) => Turn | Promise<Turn>,
   { provider = 'test', model = 'test-1' } = {},

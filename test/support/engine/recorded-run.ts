@@ -8,7 +8,7 @@ import { type Agent, createAgent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { calls, clientTool, makeTool } from './agents.ts';
 
-/** A script, and what people say at each rest; both may be anything. */
+/** A script, and the command at each rest; both are arbitrary. */
 export type Recipe = {
   turns: ScriptedTurn[];
   words: ('approve' | 'reject' | 'answer' | 'send' | 'cancel')[];
@@ -28,7 +28,7 @@ export const recipes: fc.Arbitrary<Recipe> = fc.record({
 
 export type Recorded = { host: ManualHost; store: Store; agent: Agent; run: Run };
 
-/** A run of a recipe, as far as it leads: it may rest when nobody has anything more to say. */
+/** Plays a recipe to the end of its commands; the run may still be at rest then. */
 export async function recordRun({ turns, words }: Recipe, store = memory()): Promise<Recorded> {
   const host = new ManualHost();
   const agent = createAgent({

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import type { TextFilter } from '../../../text/text-filter.ts';
 
-/** Texts that are mostly made of the given pieces, and of parts of them, with where to cut each. */
+/** Texts made mostly of the given pieces and of parts of them, cut into chunks at random places. */
 export function cutTexts(...pieces: readonly string[]): fc.Arbitrary<{ text: string; chunks: string[] }> {
   const part = fc
     .tuple(fc.constantFrom(...pieces), fc.nat(8), fc.nat(8))

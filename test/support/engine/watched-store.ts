@@ -2,18 +2,18 @@ import type { RunEvent } from '../../../protocol/event.ts';
 import type { Store } from '../../../protocol/store.ts';
 
 export type Watch = {
-  /** Before an append reaches the store; a rejection is the caller's. */
+  /** Runs before an append; a rejection rejects the append. */
   beforeAppend?(runId: string, events: readonly RunEvent[]): void | Promise<void>;
-  /** After it is durable; a rejection is a reply that was lost. */
+  /** Runs after a durable append; a rejection simulates a lost reply. */
   afterAppend?(runId: string, events: readonly RunEvent[]): void | Promise<void>;
   onSnapshot?(bytes: number): void;
-  /** Before a blob reaches the store; a rejection is the caller's. */
+  /** Runs before a blob is stored; a rejection rejects the call. */
   beforeBlob?(text: string): void | Promise<void>;
-  /** Before every other method. */
+  /** Runs before every other method. */
   before?(method: string): void | Promise<void>;
 };
 
-/** The store as it is, with somebody who looks on and may interfere. */
+/** The store, with hooks that observe its calls or make them fail. */
 export function watchStore(store: Store, watch: Watch): Store {
   const before = async (method: string) => await watch.before?.(method);
   return {

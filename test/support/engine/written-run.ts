@@ -3,7 +3,7 @@ import { type EventSource, RunEvents } from '../../../engine/run/run-events.ts';
 import type { JournalEntry } from '../../../protocol/event.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 
-/** A run that a test writes itself: what is durable, and what it publishes. */
+/** A run whose journal and deltas are written by a test. */
 export class Written {
   readonly events = new RunEvents('run_1');
   readonly journal: JournalEntry[] = [];
@@ -26,7 +26,7 @@ export class Written {
     for (let seq = after; seq < this.journal.length; seq += 100) yield this.journal.slice(seq, seq + 100);
   }
 
-  /** A turn that streams this text, character by character, and is journaled. */
+  /** Streams a turn with this text character by character, and journals it. */
   say(text: string, { turn, completes = true }: { turn: number; completes?: boolean }): void {
     this.append({ type: 'text.started', at: 1, generation: turn });
     this.stream(text, turn);
@@ -38,10 +38,17 @@ export class Written {
   }
 
   complete(text: string, turn: number): void {
-    const said = { provider: 'p', model: 'm', finishReason: 'stop', text, items: [], calls: [] } as const;
+    const turnFields = {
+      provider: 'p',
+      model: 'm',
+      finishReason: 'stop',
+      text,
+      items: [],
+      calls: [],
+    } as const;
     this.append({
       ...{ type: 'turn.completed', at: 1, generation: turn, usage: null, startedAt: 1 },
-      ...{ ...said, items: [], calls: [] },
+      ...{ ...turnFields, items: [], calls: [] },
     });
   }
 

@@ -8,7 +8,7 @@ import type {
 } from 'openai/resources/responses/responses';
 import { stewardInstructions } from '../../../examples/steward/instructions.ts';
 
-/** Runs one tool call and gives what the model is told. */
+/** Runs one tool call. Returns the result for the model. */
 export type Execute = (name: string, input: Record<string, string>) => string | Promise<string>;
 
 type Call = { name: string; input: Record<string, string>; output: string };
@@ -31,7 +31,7 @@ export function functionTool(name: string): FunctionTool {
   return { type: 'function', name, description: name, parameters, strict: false };
 }
 
-/** The filesystem server's words over files in memory: `files` maps paths relative to `root` to texts. */
+/** The tools of the filesystem server over files in memory: `files` maps paths relative to `root` to texts. */
 export function memoryFolder(root: string, files: Map<string, string>): Execute {
   const inside = (path: string | undefined) => (path ?? '').slice(root.length).replace(/^\//, '');
   const childrenOf = (folder: string) => {
@@ -65,7 +65,7 @@ export function memoryFolder(root: string, files: Map<string, string>): Execute 
   };
 }
 
-/** A conversation with a model: `say` runs turns until one has no calls, and gives them. */
+/** A conversation with a model: `say` runs turns until one has no calls, and returns them. */
 export function openSession(options: SessionOptions): {
   say(message: string): Promise<Turn[]>;
   items: ResponseInput;

@@ -10,17 +10,17 @@ import { type Agent, createAgent } from '../../../tools/agent/agent.ts';
 import { calls, clientTool, makeTool } from '../engine/agents.ts';
 
 /**
- * One run with tools of every side effect side by side, a person who approves, answers and says something,
- * and a sub-agent with an approval of its own. The tools keep a record of their own.
+ * One run with tools of every side effect in parallel, a person who approves, answers and sends a message,
+ * and a sub-agent with its own approval. The tools record their own side effects.
  */
 
 const RUN = 'run_drill';
 const SLOW_MS = 500;
 
 export type Environment = {
-  /** The keys each call acted outside with, by run and call. */
+  /** The keys that each call acted with, by run and call. */
   acts: Map<string, { tool: string; keys: string[] }>;
-  /** What somebody was told is taken: the decisions on calls, and the message. */
+  /** The accepted commands: decisions by run and call, and the message. */
   acknowledged: Set<string>;
 };
 
@@ -28,7 +28,7 @@ export function makeEnvironment(): Environment {
   return { acts: new Map(), acknowledged: new Set() };
 }
 
-/** Goes on to the end with the run that is held, or in the store, or else with a new one. */
+/** Drives the run to its end: the run of the process, that of the store, or a new one. */
 export async function work(
   process: { agent: Agent; run?: Run },
   store: Store,
@@ -121,7 +121,7 @@ export function makeDrilledAgent(host: Host, store: Store, world: Environment): 
 
 const ONCE: ReadonlySet<string> = new Set(['pay', 'refund', 'ask', 'file']);
 
-/** What is wrong with how it went and ended; empty when nothing was lost and nothing was done twice. */
+/** The faults of a drill: lost calls, second executions, wrong results, lost or duplicate commands. */
 export async function findFaults(store: Store, world: Environment, settled: Settled): Promise<string[]> {
   const faults: string[] = [];
   if (settled.status !== 'finished') faults.push(`the run is ${JSON.stringify(settled)}`);
@@ -135,9 +135,9 @@ export async function findFaults(store: Store, world: Environment, settled: Sett
     if (new Set(keys).size > 1) faults.push(`${call} (${tool}) has the keys ${keys.join(', ')}`);
   }
   for (const what of world.acknowledged) {
-    const told = events.filter(({ runId, event }) => nameWord(runId, event) === what).length;
-    if (told < 1 || (what !== 'message' && told > 1))
-      faults.push(`${what} was said, and is there ${told} times`);
+    const count = events.filter(({ runId, event }) => nameWord(runId, event) === what).length;
+    if (count < 1 || (what !== 'message' && count > 1))
+      faults.push(`${what} was accepted, and is journaled ${count} times`);
   }
   return faults;
 }
@@ -148,7 +148,7 @@ function nameWord(runId: string, event: RunEvent): string | undefined {
   return `${runId}/${event.callId}`;
 }
 
-/** Every call has one result, which is no error, and happened outside if an engine runs it. */
+/** The calls without exactly one successful result, and engine calls that never acted. */
 async function findLost(store: Store, runId: string, { acts }: Environment): Promise<string[]> {
   const faults: string[] = [];
   const { transcript } = (await loadRun(store, runId)).state.context;

@@ -6,22 +6,22 @@ import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { type Environment, findFaults, makeDrilledAgent, makeEnvironment, work } from './drilled-run.ts';
 import { type Fault, type FaultyStore, type Method, makeFaultyStore } from './fault-store.ts';
 
-/** Who goes on: the same process with the run it holds, or another one with what the store has. */
+/** Which process continues: the same one with its run, or a later one with the store. */
 export type Recovery = 'same-process' | 'later-process';
 
 export type FaultDrill = {
-  /** What each process was told, in order, with the store's error; the last one goes on to the end. */
+  /** The error of the run and the error of the store in each process, in order; the last process runs to the end. */
   told: { error: unknown; fired: unknown }[];
-  /** The faults that happened. */
+  /** The number of faults that happened. */
   fired: number;
   settled: Settled;
-  /** What is wrong with how it went and ended; empty when all is well. */
+  /** The faults of the outcome; empty on success. */
   faults: string[];
-  /** How often each method of the store was called, by the first process, the second, … */
+  /** The number of calls of each store method, per process. */
   counts: ReadonlyMap<Method, number>[];
 };
 
-/** The drilled run over a store that goes wrong: each time it does somebody goes on, as `recovery` says, and meets the next fault. */
+/** Plays the drilled run over a faulty store. After each fault the run continues as `recovery` says, and meets the next fault. */
 export async function runFaultDrill(
   inner: Store,
   recovery: Recovery,
@@ -61,13 +61,13 @@ function makeProcess(inner: Store, world: Environment, number: number, now: numb
   return { host, faulty, agent: makeDrilledAgent(host, faulty.store, world) };
 }
 
-/** Short, so that it is renewed while a tool works. */
+/** Short, so that it is renewed while a tool runs. */
 const LEASE_MS = 900;
 
 const asSettled = (settled: Settled) => ({ settled });
 const asError = (error: unknown) => ({ error });
 
-/** After a store failed nothing goes on behind anybody's back: no tool is called, and the store is let alone. */
+/** Checks that after a store failure nothing continues in the background: no tool is called, and the store at most a few times. */
 async function expectQuiet(
   { calls }: FaultyStore,
   host: ManualHost,
@@ -82,7 +82,7 @@ async function expectQuiet(
     faults.push(`the store was called ${calls() - called} times after it had failed`);
 }
 
-/** Of one who holds a run: to tell a parent, to look for what was said since. */
+/** Calls of a process that holds a run: to notify a parent, and to look for commands. */
 const MOST_LATER_CALLS = 10;
 
 function countActs(acts: Environment['acts']): number {

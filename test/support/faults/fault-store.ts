@@ -2,7 +2,7 @@ import type { Host } from '../../../engine/driver/host.ts';
 import { EngineError } from '../../../protocol/error.ts';
 import type { Store } from '../../../protocol/store.ts';
 
-/** The methods that can be made to fail; `close` is left alone. */
+/** The methods that can fail; `close` cannot. */
 const METHODS = [
   'create',
   'adopt',
@@ -25,8 +25,8 @@ const METHODS = [
 export type Method = (typeof METHODS)[number];
 
 /**
- * How a call of a store goes wrong. `fails-before`, `busy` and `disk-full` change nothing; `fails-after` and
- * `reply-lost` do what was asked, and then fail, the second only after three seconds. From `outage` on everything
+ * How a store call fails. `fails-before`, `busy` and `disk-full` change nothing; `fails-after` and
+ * `reply-lost` do the work and then fail, the latter after three seconds. From `outage` on, every call
  * fails until the store is repaired.
  */
 export const FAULT_KINDS = [
@@ -39,10 +39,10 @@ export const FAULT_KINDS = [
 ] as const;
 type FaultKind = (typeof FAULT_KINDS)[number];
 
-/** The n-th call of `method`, counted from 1, goes wrong as `kind` says. */
+/** The n-th call of `method`, counted from 1, fails as `kind` describes. */
 export type Fault = { method: Method; nth: number; kind: FaultKind };
 
-/** How long a lost reply is waited for, in ms: longer than the lease of a drill. */
+/** The time until a lost reply is reported, in ms: longer than the lease of a drill. */
 const REPLY_TIMEOUT_MS = 3000;
 
 const ERRORS: Readonly<Record<FaultKind, () => EngineError>> = {
@@ -56,17 +56,17 @@ const ERRORS: Readonly<Record<FaultKind, () => EngineError>> = {
 
 export type FaultyStore = {
   store: Store;
-  /** What goes wrong from here on, counted anew; nothing without a fault. */
+  /** Sets the next fault, or none, and resets the counts. */
   plan(fault: Fault | undefined): void;
-  /** The error of the planned fault, once it has happened. */
+  /** The error of the planned fault after it has happened. */
   fired(): EngineError | undefined;
-  /** How often the store was called, in all. */
+  /** The total number of store calls. */
   calls(): number;
-  /** How often each method was called since the last plan. */
+  /** The number of calls per method since the last plan. */
   takeCounts(): ReadonlyMap<Method, number>;
 };
 
-/** The store as it is, but for one fault at a time. */
+/** The store, with at most one fault at a time. */
 export function makeFaultyStore(inner: Store, host: Host): FaultyStore {
   let fault: Fault | undefined;
   let counts = new Map<Method, number>();

@@ -6,9 +6,9 @@ import { createAgent } from '../../../tools/agent/agent.ts';
 import { calls, makeTool } from '../engine/agents.ts';
 
 /**
- * A process for the tests: `FILE [BALLAST]` begins a run on FILE that writes half a megabyte, or goes on
- * with it. Prints a JSON line for each payment, for the store's failure, and for the end. After a failure it
- * reads the run once more; with BALLAST it removes that file to make room, and goes on.
+ * A process for the tests: `FILE [BALLAST]` begins a run on FILE that writes half a megabyte, or continues
+ * it. Prints a JSON line for each payment, for a failure of the store, and for the end. After a failure it
+ * reads the run again; with BALLAST it removes that file to make room, and continues.
  */
 const [file = '', ballast] = process.argv.slice(2);
 const RUN = 'run_full';

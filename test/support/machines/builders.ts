@@ -28,7 +28,7 @@ export {
 
 export type ConfigChange = Partial<Omit<RunConfig, 'limits'>> & { limits?: Partial<Limits> };
 
-/** One model and the defaults of an agent, but a run that is sent back at most once. */
+/** One model and the defaults of an agent, except that an answer is rejected at most once. */
 export function makeConfig({ limits, ...change }: ConfigChange = {}): RunConfig {
   return {
     models: [{ provider: 'test', model: 'first' }],
@@ -58,7 +58,7 @@ export function makeStarted(config: RunConfig): RunStarted {
   };
 }
 
-/** A call that an ungated `none` tool of the engine would get. */
+/** A call of an ungated `none` tool that the engine runs. */
 export function makeCall(callId: string, change: Partial<QualifiedCall> = {}): QualifiedCall {
   return {
     callId,
@@ -101,10 +101,10 @@ export const rejecting = (
   ...change,
 });
 
-/** A run that is driven by hand: a test says what happened, and sees what the chart made of it. */
+/** A run driven by hand: a test sends events and inspects the state of the chart. */
 export class ChartRun {
   state: ChartState;
-  /** All the chart has asked for so far. */
+  /** All effects so far. */
   readonly effects: Effect[];
 
   constructor(started: RunStarted) {
@@ -117,7 +117,7 @@ export class ChartRun {
     return this.state.context;
   }
 
-  /** The state's path, as `resting.paused`. */
+  /** The path of the state, such as `resting.paused`. */
   get place(): string {
     return placeOf(this.state);
   }
@@ -128,23 +128,23 @@ export class ChartRun {
     return chosen;
   }
 
-  /** Ids of the calls that are not settled, with where they stand. */
+  /** The statuses of the calls that are not settled, by call id. */
   get open(): Record<string, string> {
     const unsettled = this.context.calls.filter(({ status }) => status !== 'settled');
     return Object.fromEntries(unsettled.map(({ callId, status }) => [callId, status]));
   }
 
-  /** The model's results so far, in the transcript's order. */
+  /** The tool results so far, in transcript order. */
   get results(): ToolResultItem[] {
     return this.context.transcript.filter(item => item.type === 'tool_result');
   }
 
-  /** The texts of all messages of the transcript. */
+  /** The texts of all messages in the transcript. */
   get texts(): string[] {
     return this.context.transcript.filter(item => item.type === 'message').map(textOf);
   }
 
-  /** Where the turn stands that runs or ran last. */
+  /** The current or latest turn. */
   get turn(): Context['turn'] {
     return this.context.turn;
   }
@@ -154,21 +154,21 @@ export class ChartRun {
     return this.effects.filter(effect => effect.type === 'start' && effect.service === service).length;
   }
 
-  /** Offers events one by one and gives back the last step; they may be refused. */
-  offer(...told: UntimedEvent[]): Step {
+  /** Offers events one by one, which may be refused. Returns the last step. */
+  offer(...events: UntimedEvent[]): Step {
     let step: Step = { state: this.state, effects: [], handled: false };
-    for (const one of told) {
-      step = next(this.state, stamp(this.context, one));
+    for (const event of events) {
+      step = next(this.state, stamp(this.context, event));
       this.state = step.state;
       this.effects.push(...step.effects);
     }
     return step;
   }
 
-  /** What happened, in order; throws when the chart does not take one of them. */
-  tell(...told: UntimedEvent[]): this {
-    for (const one of told) {
-      if (!this.offer(one).handled) throw new Error(`${one.type} was not taken in ${this.place}`);
+  /** Sends events in order. Throws if the chart does not accept one. */
+  tell(...events: UntimedEvent[]): this {
+    for (const event of events) {
+      if (!this.offer(event).handled) throw new Error(`${event.type} was not accepted in ${this.place}`);
     }
     return this;
   }

@@ -1,7 +1,7 @@
 import { finishReasonSchema } from '../../../protocol/turn.ts';
 import type { CallTemplate, Environment, Round } from '../../../tools/explore/environment/environment.ts';
 
-/** A call that an ungated `none` tool of the engine would get. */
+/** A call of an ungated `none` tool that the engine runs. */
 export const call = (change: Partial<CallTemplate> = {}): CallTemplate => ({
   name: 'look',
   input: {},
@@ -21,8 +21,8 @@ export const clientCall = (change: Partial<CallTemplate> = {}) =>
 export type WorldChange = { rounds?: readonly Round[]; sticky?: boolean; edits?: boolean };
 
 /**
- * A environment with everything in it, whatever the tools: the first turn makes one of `rounds`, later ones a
- * safe call or a gated one.
+ * An environment with every event, independent of the tools: the first turn makes one of `rounds` or a gated
+ * call, later turns make a gated call.
  */
 export function makeEnvironment({
   rounds = [],
@@ -51,7 +51,7 @@ export function makeEnvironment({
   };
 }
 
-/** One round for each kind of call there is: 48 kinds, those that cannot run included. */
+/** One round for each of the 48 kinds of calls, including calls that cannot run. */
 export function everyCall(): Round[] {
   const flags = [false, true];
   return (['none', 'idempotent', 'once'] as const).flatMap(sideEffect =>
@@ -76,7 +76,7 @@ export function everyCall(): Round[] {
 
 const expiring = gatedCall({ expiresInMs: 500 });
 
-/** Rounds of two and three calls in which each kind meets each other kind that matters. */
+/** Rounds of two and three calls that combine the kinds that interact. */
 export const MIXED_ROUNDS: readonly Round[] = [
   [call(), call()],
   [call(), gatedCall()],

@@ -4,9 +4,8 @@ import type { AgentMachine } from '../../../machines/agent.ts';
 import type { ServiceInput } from '../../../protocol/effect.ts';
 
 /**
- * Machines made of every feature that is compiled, put together at random. Their context keeps a log of what
- * ran in which order and on which event. Edges without an event burn fuel that only events give, or change
- * nothing, so that every step comes to an end.
+ * Random machines of every compiled feature. Their context logs which actions ran, in order, and on which event.
+ * Edges without an event burn fuel that only events add, or change nothing, so that every step terminates.
  */
 
 type Log = { log: string[]; fuel: number; last: string; x?: number; y?: number; z?: number };
@@ -76,7 +75,7 @@ const PARAMS = fc.constantFrom<unknown>(
   ({ context, event }: { context: Log; event: RandomEvent }) => ({ size: event.size, fuel: context.fuel }),
 );
 
-/** Actions that give no fuel: what every state does on the way in and out. */
+/** Actions that add no fuel, for entries and exits. */
 const plainAction = fc.oneof(
   fc.constantFrom('noteWhole', 'noteKeys', 'assignNothing', 'hello', 'start', 'startPlain', 'stop'),
   fc.constantFrom(
@@ -106,7 +105,7 @@ const guard = fc.oneof(
   fc.constant({ type: 'isLarger', params: ({ context }: { context: Log }) => context.fuel }),
 );
 
-/** A state before its edges have targets: those are any states of the machine, by number. */
+/** A state whose edges have targets by number, still to be resolved to states of the machine. */
 type Draft = {
   entry: unknown;
   exit: unknown;
@@ -154,7 +153,7 @@ const draft = (depth: number): fc.Arbitrary<Draft> =>
     edges: fc.array(edge, { maxLength: 4 }),
   });
 
-/** A machine with one to four states at the root, each up to three deep, and up to two ends. */
+/** A machine with one to four states at the root, each up to three levels deep, and up to two final states. */
 export const machines = fc
   .record({
     root: fc.tuple(draft(0), fc.array(draft(2), { minLength: 1, maxLength: 4 })),
@@ -162,9 +161,9 @@ export const machines = fc
     hasFactory: fc.boolean(),
   })
   .map(({ root: [root, inner], ends, hasFactory }) => {
-    const whole = { ...root, inner };
-    const ids = [...listIds(whole, '').slice(1), ...ends.map((_, index) => `end${index}`)];
-    const { states, ...config } = toConfig(whole, '', ids);
+    const full = { ...root, inner };
+    const ids = [...listIds(full, '').slice(1), ...ends.map((_, index) => `end${index}`)];
+    const { states, ...config } = toConfig(full, '', ids);
     const finals = ends.map((end, index) => [`end${index}`, { ...end, id: `end${index}`, type: 'final' }]);
     const context: Log = { log: [], fuel: 1, last: '' };
     const machine = random.createMachine({

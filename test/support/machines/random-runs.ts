@@ -3,7 +3,7 @@ import type { RunConfig } from '../../../protocol/config.ts';
 import { makeConfig } from './builders.ts';
 import { everyCall, MIXED_ROUNDS, makeEnvironment } from './environments.ts';
 
-/** Everything that can happen, with whatever calls. */
+/** Every event, with every kind of call. */
 export const WORLD = makeEnvironment({ rounds: [...MIXED_ROUNDS, ...everyCall()], sticky: true });
 
 export const configs: fc.Arbitrary<RunConfig> = fc
@@ -22,5 +22,5 @@ export const configs: fc.Arbitrary<RunConfig> = fc
   })
   .map(change => makeConfig(change));
 
-/** Which of the events on offer happens, time after time. */
+/** The indexes of the chosen events, modulo the events on offer. */
 export const choices = fc.array(fc.nat(), { minLength: 1, maxLength: 60 });

@@ -8,7 +8,7 @@ type Action = { type: string; params: unknown };
 
 export type ReferenceStep = { state: ChartState; effects: string[] };
 
-/** XState's own pure `transition`: what `next` has to equal. */
+/** The step of XState's own pure `transition`, which `next` must equal. */
 export function transitionOf(state: ChartState, event: ChartEvent): ReferenceStep {
   const [after, actions] = transition(agentMachine, state, event);
   return { state: after, effects: nameActions(actions) };
@@ -25,7 +25,7 @@ function nameActions(actions: readonly Action[]): string[] {
   });
 }
 
-/** An effect as the actions above are named. */
+/** An effect in the notation of the actions above. */
 export function nameEffect(effect: Effect): string {
   switch (effect.type) {
     case 'publish':

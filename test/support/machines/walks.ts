@@ -2,7 +2,7 @@ import type { Environment } from '../../../tools/explore/environment/environment
 import type { ConfigChange } from './builders.ts';
 import { call, clientCall, everyCall, gatedCall, MIXED_ROUNDS, makeEnvironment } from './environments.ts';
 
-/** A configuration with small limits, and the environment it is walked over in. */
+/** A configuration with small limits, and the environment in which it is explored. */
 export type Walk = { name: string; config: ConfigChange; environment: Environment };
 
 const SMALL = { limits: { turns: 2, toolCalls: 3 }, attempts: 1 } as const;
@@ -12,7 +12,7 @@ const PLAIN = makeEnvironment();
 
 export const WALKS: readonly Walk[] = [
   {
-    name: 'a run that is looked at turn by turn, and edited',
+    name: 'a run that holds after each turn and is edited',
     config: { ...SMALL, holdsAtEnd: true, onLimit: 'stop' },
     environment: makeEnvironment({
       rounds: [[call(), gatedCall()], [clientCall()], [call({ sideEffect: 'once' })]],
@@ -26,12 +26,12 @@ export const WALKS: readonly Walk[] = [
   },
   { name: 'mixed rounds', config: SMALL, environment: makeEnvironment({ rounds: MIXED_ROUNDS }) },
   {
-    name: 'messages that wait',
+    name: 'queued messages',
     config: { ...SMALL, onMessage: 'queue', onLimit: 'stop' },
     environment: makeEnvironment({ rounds: [[call(), gatedCall({ expiresInMs: 500 }), clientCall()]] }),
   },
   {
-    name: 'more calls than the limit lets through',
+    name: 'more calls than the limit allows',
     config: { ...SMALL, limits: { turns: 2, toolCalls: 2 } },
     environment: makeEnvironment({ rounds: [THREE], sticky: true }),
   },
@@ -42,12 +42,12 @@ export const WALKS: readonly Walk[] = [
     environment: PLAIN,
   },
   {
-    name: 'an answer of its own',
+    name: 'a separate answer',
     config: { ...SMALL, finalAnswer: 'separate', attempts: 2 },
     environment: PLAIN,
   },
   {
-    name: 'an answer of its own, finishers, and a run that stops at its limits',
+    name: 'a separate answer, finishers, and a run that stops at its limits',
     config: { ...SMALL, finalAnswer: 'separate', finishers: true, onLimit: 'stop' },
     environment: PLAIN,
   },
@@ -57,7 +57,7 @@ export const WALKS: readonly Walk[] = [
     environment: PLAIN,
   },
   {
-    name: 'a second model for an answer of its own',
+    name: 'a second model for a separate answer',
     config: { ...SMALL, models: MODELS, finalAnswer: 'separate', limits: { turns: 2, toolCalls: 0 } },
     environment: PLAIN,
   },

@@ -5,7 +5,7 @@ import type { Gateway } from '../responses/gateway.ts';
 
 const ORIGIN = 'http://127.0.0.1:4100';
 
-/** A `fetch` that asks the gateway of this process. */
+/** A `fetch` that calls the gateway in this process. */
 export function fetchFrom(gateway: Gateway): typeof fetch {
   return async (url, init) => {
     const headers = new Headers(init?.headers);
@@ -14,7 +14,7 @@ export function fetchFrom(gateway: Gateway): typeof fetch {
   };
 }
 
-/** Anthropic's client on the gateway of this process. */
+/** Anthropic's client, connected to the gateway in this process. */
 export function anthropicOn(gateway: Gateway, options: ClientOptions = {}): Anthropic {
   return new Anthropic({
     baseURL: ORIGIN,
@@ -27,7 +27,7 @@ export function anthropicOn(gateway: Gateway, options: ClientOptions = {}): Anth
 
 type Answer = { status: number; headers: Headers; body: JsonObject };
 
-/** Posts a body as it is. */
+/** Posts a body unchanged. */
 export async function post(
   gateway: Gateway,
   path: string,
@@ -77,7 +77,7 @@ function readFrame(frame: string): StreamedEvent {
 }
 
 /**
- * The message that the events add up to. Throws if the events contradict each other: blocks that overlap, an index that
+ * Accumulates the events into a message. Throws if the events contradict each other: overlapping blocks, an index that
  * is not the next, a delta without its block, or anything after the end.
  */
 export function addUp(events: readonly StreamedEvent[]): JsonObject {

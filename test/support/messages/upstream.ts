@@ -8,7 +8,7 @@ import { type Encoder, seeded, type WrittenTurn } from '../../../examples/stand-
 import type { JsonObject } from '../../../protocol/json.ts';
 import { typedEvents } from '../adapters/fixtures/sse-body.ts';
 
-/** The dialects of the upstream, each as the model of a gateway. */
+/** The APIs of the upstream, each as a model of a gateway. */
 export const UPSTREAMS = {
   anthropic: 'anthropic:claude-sonnet-4-5',
   responses: 'openai:gpt-5',
@@ -23,7 +23,7 @@ const ENCODERS: readonly (readonly [path: RegExp, encoder: Encoder])[] = [
   [/:(generate|streamGenerate)Content/, geminiContent],
 ];
 
-/** A provider of four dialects that plays turns in order and keeps the requests. */
+/** A provider with four APIs that plays turns in order and records the requests. */
 export class Upstream {
   /** The bodies of the requests since the last `play`. */
   requests: JsonObject[] = [];
@@ -72,7 +72,7 @@ export class Upstream {
     return upstream;
   }
 
-  /** The environment variables that lead an adapter here. */
+  /** The environment variables that point an adapter to this server. */
   get environment(): Record<string, string> {
     const url = `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
     const key = 'sk-upstream';
@@ -83,14 +83,14 @@ export class Upstream {
     };
   }
 
-  /** Plays these turns, one per request from now on, and forgets earlier requests. */
+  /** Plays these turns, one per request, and forgets earlier requests. */
   play(...turns: Partial<WrittenTurn>[]): void {
     this.#turns = turns;
     this.#blocks = undefined;
     this.requests = [];
   }
 
-  /** Answers every request with a message of Anthropic's API that has these content blocks. */
+  /** Answers every request with a message of Anthropic's API with these content blocks. */
   playBlocks(blocks: readonly JsonObject[]): void {
     this.play();
     this.#blocks = blocks;

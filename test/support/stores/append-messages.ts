@@ -3,7 +3,7 @@ import { sqlite } from '../../../stores/sqlite.ts';
 
 /**
  * A process for the tests: `FILE RUN WRITER COUNT` appends COUNT messages "WRITER 1", "WRITER 2", …
- * to RUN, which it makes if nobody has, and prints each number once it is stored.
+ * to RUN, which it creates if missing, and prints each number once it is stored.
  */
 const [file = '', runId = '', writer = '', count = ''] = process.argv.slice(2);
 const store = sqlite(file);

@@ -1,12 +1,12 @@
 import { StatementSync } from 'node:sqlite';
 import { vi } from 'vitest';
 
-/** What SQLite throws, with its extended result code. */
+/** An error as SQLite throws it, with its extended result code. */
 export function sqliteError(errcode: number, message: string): Error {
   return Object.assign(new Error(message), { code: 'ERR_SQLITE_ERROR', errcode });
 }
 
-/** Calls `act` in place of each COMMIT of this process, with what commits, until `restore`; counts them from 1. */
+/** Calls `act` in place of each COMMIT of this process, with the function that commits, until `restore`; counts from 1. */
 export function interceptCommits(act: (commit: () => void, nth: number) => void) {
   const { run } = StatementSync.prototype;
   const counted = { commits: 0 };

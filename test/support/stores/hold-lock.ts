@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 
-/** A process for the tests: `FILE` takes its write lock, prints `locked`, and lets go of it when its input ends. */
+/** A process for the tests: `FILE` takes its write lock, prints `locked`, and releases it when stdin ends. */
 const db = new DatabaseSync(process.argv[2] ?? '');
 db.exec('BEGIN IMMEDIATE');
 process.stdout.write('locked\n');

@@ -9,7 +9,7 @@ afterAll(() => {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
 });
 
-/** A path for a database in a folder of its own that is gone after the tests of the file. */
+/** The path of a database in a new folder, which is removed after the tests of the file. */
 export function makeFile(): string {
   const folder = mkdtempSync(join(tmpdir(), 'agentchart-store-'));
   folders.push(folder);

@@ -6,7 +6,7 @@ import { begin, receive, say } from '../../../stores/conformance/samples.ts';
 import { sqlite } from '../../../stores/sqlite.ts';
 import { makeFile } from './make-file.ts';
 
-/** What `work` rejects with; the test fails when it does not. */
+/** The error that `work` rejects with; the test fails if it resolves. */
 export async function fail(work: Promise<unknown>): Promise<EngineError> {
   return work.then(
     () => expect.unreachable('it did not reject'),
@@ -14,7 +14,7 @@ export async function fail(work: Promise<unknown>): Promise<EngineError> {
   );
 }
 
-/** A closed database with one run "a" of `length` entries. */
+/** The file of a closed database with one run "a" of `length` entries. */
 export async function makeJournal(length: number): Promise<string> {
   const file = makeFile();
   const store = sqlite(file);
@@ -24,13 +24,13 @@ export async function makeJournal(length: number): Promise<string> {
   return file;
 }
 
-/** Appends entry `seq` of some 1.5 KB. */
+/** Appends entry `seq` of about 1.5 KB. */
 export async function appendOne(store: Store, seq: number, runId = 'a'): Promise<void> {
   const text = `${seq} ${'text '.repeat(300)}`;
   await store.append(runId, { after: seq - 1, input: true }, [receive(text)], { status: 'running' });
 }
 
-/** Changes a database behind the store's back. */
+/** Changes a database without the store. */
 export function change(file: string, sql: string): void {
   const db = new DatabaseSync(file, { enableForeignKeyConstraints: false });
   db.exec(sql);

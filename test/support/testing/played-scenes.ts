@@ -8,9 +8,9 @@ import { calls, makeGate, makeTool } from '../engine/agents.ts';
 import { answerWith } from '../engine/models.ts';
 import { DONE, look, REFUND, refund, type Scene, say, stage } from './stage.ts';
 
-/** Runs that went by themselves: tools, models, answers, limits and sub-agents. */
+/** Runs without commands: tools, models, answers, limits and sub-agents. */
 export const PLAYED: Readonly<Record<string, () => Promise<Scene>>> = {
-  'parallel tools that end in another order': async () => {
+  'parallel tools that end in reverse order': async () => {
     const gates = ['a', 'b', 'c'].map(name => ({ name, gate: makeGate<string>() }));
     const tools = gates.map(({ name, gate }) =>
       makeTool(name, { sideEffect: 'none', run: () => gate.promise }),
@@ -28,7 +28,7 @@ export const PLAYED: Readonly<Record<string, () => Promise<Scene>>> = {
       },
     );
   },
-  'tools that throw, give nothing, give too much, and one that is not there': async () =>
+  'tools that throw, return nothing, return too much, and an unknown tool': async () =>
     await stage([calls('fail', 'nothing', 'long', 'missing', ['look', 'not json']), DONE], {
       tools: [
         makeTool('fail', {
@@ -41,34 +41,34 @@ export const PLAYED: Readonly<Record<string, () => Promise<Scene>>> = {
         look,
       ],
     }),
-  'a key that is no ordinary one': async () =>
+  'keys that need escaping': async () =>
     await stage([calls('odd'), DONE], {
       tools: [makeTool('odd', { run: () => JSON.parse('{"__proto__": {"a": 1}, "\\u2028": "*/ `"}') })],
     }),
-  'a final answer of its own': async () =>
+  'a separate final answer': async () =>
     await stage([calls('look'), { text: 'A draft.' }, DONE], { tools: [look], finalAnswer: 'separate' }),
-  'a final answer that was held': async () =>
+  'a held final answer': async () =>
     await stage([calls('look'), DONE], { tools: [look], finalAnswer: 'held' }),
-  'a model that fails, is tried again, and is replaced': async () => {
+  'a model that fails, is retried, and is replaced': async () => {
     const failing = scripted([{ error: { code: 'overloaded', status: 529, retryAfterMs: 2000 } }]);
     const model = [failing, scripted([calls('look'), DONE])];
     return await stage([], { model, tools: [look], retry: { attempts: 2 } });
   },
-  'a model that fails for good': async () =>
+  'a model that fails permanently': async () =>
     await stage([{ error: { code: 'invalid-request', status: 400, message: 'no' } }], {}),
-  'a model that throws what is no failure of a provider': async () =>
+  'a model that throws an error of another kind': async () =>
     await stage([], {
       model: answerWith(() => {
         throw new TypeError('not a function');
       }),
     }),
-  'a limit and a last answer': async () =>
+  'a limit with a closing answer': async () =>
     await stage([calls('look'), calls('look'), DONE], { tools: [look], limits: { turns: 2 } }),
-  'a limit and no more': async () =>
+  'a limit without a closing answer': async () =>
     await stage([calls('look', 'look', 'look'), DONE], {
       ...{ tools: [look], limits: { toolCalls: 2, turns: 1 }, onLimit: 'stop' },
     }),
-  'a limit on its active time': async () => {
+  'a limit on active time': async () => {
     const tools = [makeTool('slow', { sideEffect: 'none', run: async () => await delay(1) })];
     const host = new ManualHost();
     const store = memory();
@@ -99,7 +99,7 @@ export const PLAYED: Readonly<Record<string, () => Promise<Scene>>> = {
     }
     return { store, runId: last ?? '' };
   },
-  'an answer with a schema, sent back once': async () =>
+  'an answer with a schema, rejected once': async () =>
     await stage([{ text: '{"cents": "many"}' }, { text: '```json\n{"cents": 42}\n```' }], {
       output: z.object({ cents: z.number() }),
     }),
@@ -107,11 +107,11 @@ export const PLAYED: Readonly<Record<string, () => Promise<Scene>>> = {
     await stage([{ text: 'no' }, { text: '{}' }, { text: '[]' }], {
       output: z.object({ cents: z.number() }),
     }),
-  'an answer that a finisher changed and one sent back': async () =>
+  'an answer that a finisher changes after rejecting one': async () =>
     await stage([{ text: 'rude' }, { text: 'polite' }], {
       finishers: [({ text }) => (text === 'rude' ? { reject: 'Be polite.' } : { text: `${text}!` })],
     }),
-  'a run that is under way': async () =>
+  'a run in progress': async () =>
     await stage(
       [calls('look', 'hang'), DONE],
       {
@@ -119,7 +119,7 @@ export const PLAYED: Readonly<Record<string, () => Promise<Scene>>> = {
       },
       async (_, host) => await host.idle(),
     ),
-  'bytes that only their provider understands': async () => {
+  'opaque data of a provider': async () => {
     const opaque = { provider: 'test', data: { signature: 'c2lnbmF0dXJl' } };
     const model = answerWith((_, before) =>
       before === 0

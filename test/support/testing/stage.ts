@@ -9,7 +9,7 @@ import type { StartOptions } from '../../../tools/agent/begin-journal.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { calls, makeTool } from '../engine/agents.ts';
 
-/** A run that has been somewhere, and the store that has it. */
+/** A recorded run, and its store. */
 export type Scene = { store: Store; runId: string };
 
 type Options = Omit<AgentOptions, 'name' | 'store' | 'model'> & Pick<Partial<AgentOptions>, 'model'>;
@@ -22,7 +22,7 @@ export const look = makeTool('look', { sideEffect: 'none' });
 export const REFUND = calls(['refund', { cents: 4200 }]);
 export const DONE: ScriptedTurn = { text: 'Done.' };
 
-/** One run of an agent on a script, as far as `play` takes it. */
+/** Runs an agent on a script; `play` drives it. */
 export async function stage(
   turns: ScriptedTurn[],
   options: Options,
@@ -37,7 +37,7 @@ export async function stage(
   return { store, runId: run.id };
 }
 
-/** Rests, says something, and goes on until it rests again. */
+/** Waits for a rest, applies each command, and waits for the next rest. */
 export const say =
   (...words: ((run: Run) => Promise<unknown>)[]): Play =>
   async (run, host) => {

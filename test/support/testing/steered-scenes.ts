@@ -9,7 +9,7 @@ const doubting = makeTool('pay', {
   },
 });
 
-/** Runs to which people said something: decisions, messages, pauses, edits and a cancellation. */
+/** Runs with commands: decisions, messages, pauses, edits and a cancellation. */
 export const STEERED: Readonly<Record<string, () => Promise<Scene>>> = {
   'an approval': async () =>
     await stage(
@@ -17,7 +17,7 @@ export const STEERED: Readonly<Record<string, () => Promise<Scene>>> = {
       { tools: [refund] },
       say(run => run.approve('call_0_0', { by: 'ann' })),
     ),
-  'an approval with another input': async () =>
+  'an approval with a changed input': async () =>
     await stage(
       [REFUND, DONE],
       { tools: [makeTool('refund', { approval: true, run: input => ({ did: input }) })] },
@@ -35,7 +35,7 @@ export const STEERED: Readonly<Record<string, () => Promise<Scene>>> = {
       { tools: [refund] },
       say(run => run.answer('call_0_0', { output: { by: 'hand' } })),
     ),
-  'a mixed round with one decision while a sibling runs': async () => {
+  'a mixed round with a decision while another call runs': async () => {
     const gate = makeGate<string>();
     const slow = makeTool('slow', { sideEffect: 'none', run: () => gate.promise });
     return await stage([calls('slow', 'refund'), DONE], { tools: [slow, refund] }, async (run, host) => {
@@ -45,7 +45,7 @@ export const STEERED: Readonly<Record<string, () => Promise<Scene>>> = {
       await host.settle(run.settled());
     });
   },
-  'a rule for later calls': async () =>
+  'a sticky approval': async () =>
     await stage(
       [REFUND, REFUND, DONE],
       { tools: [refund] },
@@ -73,7 +73,7 @@ export const STEERED: Readonly<Record<string, () => Promise<Scene>>> = {
         run => run.answer('call_0_0', { output: { shown: true } }),
       ),
     ),
-  'a message while the model speaks': async () => {
+  'a message during a model call': async () => {
     const gate = makeGate<{ text: string }>();
     const model = answerWith((_, before) => (before === 0 ? gate.promise : { text: `${before}` }));
     return await stage([], { model }, async (run, host) => {
@@ -89,7 +89,7 @@ export const STEERED: Readonly<Record<string, () => Promise<Scene>>> = {
       { tools: [refund] },
       say(run => run.send('Leave it.')),
     ),
-  'a message that waits for the decision': async () =>
+  'a queued message': async () =>
     await stage(
       [REFUND, DONE, DONE],
       { tools: [refund], onMessage: 'queue' },
@@ -98,13 +98,13 @@ export const STEERED: Readonly<Record<string, () => Promise<Scene>>> = {
         run => run.approve('call_0_0'),
       ),
     ),
-  'a doubt, and it happened': async () =>
+  'a doubt resolved as happened': async () =>
     await stage(
       [calls('pay'), DONE],
       { tools: [doubting] },
       say(run => run.resolve('call_0_0', { happened: true, output: { paid: 1 }, by: 'ann' })),
     ),
-  'a doubt, tried again, and failed': async () =>
+  'a doubt that is retried, then resolved as failed': async () =>
     await stage(
       [calls('pay'), DONE],
       { tools: [doubting] },
@@ -113,7 +113,7 @@ export const STEERED: Readonly<Record<string, () => Promise<Scene>>> = {
         run => run.resolve('call_0_0', { failed: 'the bank says no' }),
       ),
     ),
-  'a pause, a step, and on': async () =>
+  'a pause, steps, and unpausing': async () =>
     await stage(
       [calls('look'), calls('look'), DONE],
       { tools: [look] },
@@ -124,7 +124,7 @@ export const STEERED: Readonly<Record<string, () => Promise<Scene>>> = {
       ),
       { paused: true },
     ),
-  'a transcript that was edited, and a call tried again': async () => {
+  'an edited transcript, and a retried call': async () => {
     let failed = 0;
     const flaky = makeTool('flaky', {
       run: () => {
@@ -148,7 +148,7 @@ export const STEERED: Readonly<Record<string, () => Promise<Scene>>> = {
       { paused: true },
     );
   },
-  'a run that was cancelled with a call under way': async () =>
+  'a run cancelled during a call': async () =>
     await stage(
       [calls('hang'), DONE],
       {

@@ -7,9 +7,9 @@ import type { AgentOptions } from '../../../tools/agent/agent-options.ts';
 import { makeTool } from '../engine/agents.ts';
 import { answerWith, recordRequests } from '../engine/models.ts';
 
-/** Agents that ask for a tool for some turns, and what their models read. */
+/** Agents that call a tool for some turns, and the requests to their models. */
 
-/** Asks for `read` in its first `rounds` turns, whatever the transcript says; then answers. */
+/** Calls the tools in its first `rounds` turns, independent of the transcript; then answers. */
 export function asking(rounds: number, names: string[] = ['read']) {
   return answerWith((_, before) => {
     if (before >= rounds) {
@@ -42,7 +42,7 @@ export function makeAgent(model = asking(1), options: Partial<AgentOptions> = {}
   return { agent, ran, requests: recorded.requests, store };
 }
 
-/** A transcript in short: what each entry says or asks for. */
+/** A transcript in short notation, one line per item. */
 export function brief(items: readonly Item[] = []): string[] {
   return items.map(item => {
     if (item.type === 'message') return `${item.role}: ${textOf(item)}`;

@@ -5,7 +5,7 @@ export function createContext(signal: AbortSignal = new AbortController().signal
   return { signal, key: 'key-1', callId: 'call-1', runId: 'run-1', progress: () => {} };
 }
 
-/** Runs a tool of these, as an engine would once its input is valid. */
+/** Runs a tool of the list as the engine does: validates the input first. */
 export async function runTool(
   tools: readonly Tool[],
   name: string,

@@ -1,7 +1,7 @@
 /**
- * A small MCP server over stdio, written by hand so that it can misbehave on purpose.
- * `serve`: two tools a page; `silent`: reads and never answers; `crash`: dies with a word on stderr;
- * `toolless`: has no tools; `twins`: two tools whose names become one.
+ * A small handwritten MCP server over stdio that can misbehave on purpose.
+ * `serve`: lists two tools per page; `silent`: reads and never answers; `crash`: exits with a message on stderr;
+ * `toolless`: has no tools; `twins`: has two tools whose names become equal.
  */
 import { appendFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
@@ -74,7 +74,7 @@ function list({ cursor }: { cursor?: string }): object {
   return { tools: tools.slice(from, from + PAGE), ...next };
 }
 
-/** What answers the call: a result, an error, or nothing (yet). */
+/** The response to a call: a result, an error, or nothing (yet). */
 function call(id: number, { name, arguments: input, _meta }: NonNullable<Request['params']>): object | null {
   if (log !== undefined) appendFileSync(log, `${name}\n`);
   switch (name) {

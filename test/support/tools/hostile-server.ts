@@ -3,7 +3,7 @@ import type { JsonValue } from '../../../protocol/json.ts';
 type Request = { id?: number; method: string; params?: { _meta?: { progressToken?: number } } };
 
 export type HostileOptions = {
-  /** The answer to `tools/list`, as it is sent: a text may hold what `JSON.stringify` would not write. */
+  /** The raw answer to `tools/list`, which may be text that `JSON.stringify` cannot produce. */
   tools: string;
   /** The answer to `tools/call`: `result` or `error`. */
   call?: string;
@@ -12,8 +12,8 @@ export type HostileOptions = {
 };
 
 /**
- * An MCP server over Streamable HTTP without a socket, whose answers are texts: it can say what no honest
- * server would, such as values nested 100,000 deep.
+ * An MCP server over Streamable HTTP without a socket. Its answers are raw text, so that it can send anything,
+ * such as values nested 100,000 levels deep.
  */
 export function hostileServer({ tools, call, onCall }: HostileOptions) {
   const fetch = async (_input: string | URL, init?: RequestInit): Promise<Response> => {
@@ -48,7 +48,7 @@ export function toolWith(inputSchema: JsonValue | string, rest = ''): string {
   return `[{"name":"act","inputSchema":${schema}${rest}}]`;
 }
 
-/** `{"a":{"a":…}}`, as deep as said. */
+/** `{"a":{"a":…}}` with so many levels. */
 export function nested(levels: number, inside = '1'): string {
   return `${'{"a":'.repeat(levels)}${inside}${'}'.repeat(levels)}`;
 }

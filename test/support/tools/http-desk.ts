@@ -1,7 +1,7 @@
 import { type HttpServer, type McpOptions, type McpToolSource, mcp } from '../../../tools/mcp.ts';
 import { type HttpMcpOptions, HttpMcpServer } from './http-mcp-server.ts';
 
-/** MCP servers over HTTP, and what connects to them. */
+/** MCP servers over HTTP, and tool sources connected to them. */
 
 export const SECRET = 'tok-5f2a9c-secret';
 const sources: McpToolSource[] = [];
@@ -22,7 +22,7 @@ export function desk(
   return source;
 }
 
-/** Closes what `start` and `desk` gave. */
+/** Closes the servers and sources of `start` and `desk`. */
 export async function closeDesks(): Promise<void> {
   await Promise.all(sources.splice(0).map(source => source.close()));
   await Promise.all(servers.splice(0).map(server => server.close()));

@@ -7,7 +7,7 @@ import * as z from 'zod';
 export type Seen = { method: string; says: string; headers: Headers; session: string | null };
 
 export type HttpMcpOptions = {
-  /** How a session that is not known is answered; 404 is the protocol's. */
+  /** The status for an unknown session; the protocol requires 404. */
   unknownSession?: 404 | 400;
   stateless?: boolean;
   /** Answers in place of the server. */
@@ -17,15 +17,15 @@ export type HttpMcpOptions = {
 
 const text = (value: string) => ({ content: [{ type: 'text' as const, text: value }] });
 
-/** The official Streamable HTTP server on a free port of this machine, which can lose its sessions and break connections. */
+/** The official Streamable HTTP server on a free local port, which can lose its sessions and break connections. */
 export class HttpMcpServer {
   readonly seen: Seen[] = [];
-  /** The calls that ran, by the tool's name. */
+  /** The names of the tools that ran, in order. */
   readonly ran: string[] = [];
-  /** Resolves when a call of `hold` runs; `release` ends it. */
+  /** Resolves when a call of `hold` runs; resolve `released` to end it. */
   held = Promise.withResolvers<void>();
   released = Promise.withResolvers<void>();
-  /** Resolves when the server learns that a held call is cancelled. */
+  /** Resolves when the server receives the cancellation of a held call. */
   readonly cancelled = Promise.withResolvers<void>();
   instead: HttpMcpOptions['instead'];
   readonly #options: HttpMcpOptions;
@@ -60,7 +60,7 @@ export class HttpMcpServer {
     return this.#sessions.size;
   }
 
-  /** As a server that was started again: it knows none of its sessions. */
+  /** Forgets all sessions, like a restarted server. */
   loseSessions(): void {
     this.#sessions.clear();
   }
@@ -69,7 +69,7 @@ export class HttpMcpServer {
     if ('closeAllConnections' in this.#server) this.#server.closeAllConnections();
   }
 
-  /** The methods that were asked for, of one session or all. */
+  /** The MCP method of each request, or its HTTP method if it is not POST. */
   says(): string[] {
     return this.seen.map(({ says }) => says);
   }
@@ -118,9 +118,9 @@ export class HttpMcpServer {
       annotations,
       inputSchema: z.object({ text: z.string().optional() }),
     });
-    server.registerTool('echo', tool('echo', { readOnlyHint: true }), ({ text: said = '' }) => {
+    server.registerTool('echo', tool('echo', { readOnlyHint: true }), ({ text: input = '' }) => {
       this.ran.push('echo');
-      return text(said);
+      return text(input);
     });
     for (const [name, annotations] of [
       ['hold', {}],
@@ -139,8 +139,8 @@ export class HttpMcpServer {
         return text('released');
       });
     }
-    server.registerTool('fail', tool('fail'), ({ text: said = '' }) => ({
-      ...text(`failed: ${said}`),
+    server.registerTool('fail', tool('fail'), ({ text: input = '' }) => ({
+      ...text(`failed: ${input}`),
       isError: true,
     }));
     return server;

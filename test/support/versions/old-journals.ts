@@ -4,7 +4,7 @@ import type { RunStatus, Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
 import { readGolden } from '../../golden/golden-journal.ts';
 
-/** What chart version 2 wrote, by name. */
+/** Journals of chart version 2, by name. */
 export const OLD = new Map(
   readGolden('chart-2').map(([file, golden]) => [file.replace(/^chart-2\/|\.json$/g, ''), golden]),
 );
@@ -15,7 +15,7 @@ export function oldEvents(name: string): [RunStarted, ...RunEvent[]] {
   return [first, ...rest];
 }
 
-/** A store with old journals, each under its own name, as the release that wrote them left it. */
+/** A store with old journals under their names, as the old release left them. */
 export async function storeOfOld(...names: string[]): Promise<Store> {
   const store = memory();
   for (const name of names) {
@@ -32,7 +32,7 @@ function statusOfOld(name: string): RunStatus {
   return path.startsWith('resting') ? 'waiting' : 'running';
 }
 
-/** Writes a journal as it is given, whatever wrote it. */
+/** Writes a journal unchanged, whichever version wrote it. */
 export async function put(
   store: Store,
   [started, ...events]: readonly RunEvent[],
@@ -42,7 +42,7 @@ export async function put(
   await store.create(started, undefined, { events, status });
 }
 
-/** A journal of this program's, with what its start says of that changed. */
+/** A journal of the current chart, with changes to its first event. */
 export function written(name: string, change: Partial<RunStarted>): RunEvent[] {
   const [started, ...events] = oldEvents(name);
   return [{ ...started, runId: name, chart: chartIdentity(), ...change }, ...events];

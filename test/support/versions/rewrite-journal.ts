@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { sumOfEntry, sumOfRecord } from '../../../stores/sqlite/checksum.ts';
 
-/** Changes the text of a journal as if another release had written it. */
+/** Changes the text of a journal, with valid checksums, as if another release had written it. */
 export function rewriteJournal(
   file: string,
   runId: string,

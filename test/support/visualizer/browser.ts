@@ -10,7 +10,7 @@ const PLACES = [
   '/usr/bin/google-chrome',
 ];
 
-/** Undefined where the machine has no Chromium. */
+/** Undefined if no Chromium is installed here. */
 export const CHROMIUM = PLACES.find(place => place !== '' && existsSync(place));
 
 const QUIET = ['background-networking', 'component-update', 'sync', 'gpu'].map(what => `--disable-${what}`);
@@ -22,7 +22,7 @@ export function launchChromium(): Promise<Browser> {
 
 export type Look = { width?: number; height?: number; colorScheme?: 'light' | 'dark' };
 
-/** A page that notes what must not happen: console errors, exceptions, requests to another host. */
+/** A page that records problems: console errors, exceptions, and requests to another host. */
 export class WatchedPage {
   readonly page: Page;
   readonly problems: string[] = [];
@@ -55,7 +55,7 @@ export class WatchedPage {
     await this.page.screenshot({ path: `${folder}${name}.png` });
   }
 
-  /** What axe finds that is serious or critical, a line each. */
+  /** The serious and critical violations that axe finds, one line each. */
   async findBarriers(): Promise<string[]> {
     await this.page.evaluate(AXE);
     const found: { violations: { id: string; impact: string; nodes: { html: string }[] }[] } =
@@ -65,7 +65,7 @@ export class WatchedPage {
       .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(' | ')}`);
   }
 
-  /** The count beside an edge or a state of the chart, such as `×2`; empty when it was not taken. */
+  /** The count at an edge or state of the chart, such as `×2`; empty if it was never taken. */
   async countOf(id: string): Promise<string> {
     return (await this.page.locator(`#${id} > .count`).textContent()) ?? '';
   }

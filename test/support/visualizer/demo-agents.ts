@@ -5,12 +5,12 @@ import { InDoubt } from '../../../protocol/error.ts';
 import type { Tool } from '../../../protocol/tool.ts';
 import { type Agent, createAgent, memory, type Store, tool } from '../../../tools/agent/index.ts';
 
-/** Holds a scripted model's pauses: all of them pass, until it is closed. */
+/** Controls the pauses of a scripted model; open until it is closed. */
 class Gate {
   #permits = Infinity;
   #waiting: (() => void)[] = [];
 
-  /** From now on `permits` pauses pass, and the others wait. */
+  /** Lets `permits` pauses pass from now on, and holds the others. */
   close(permits = 0): void {
     this.#permits = permits;
   }
@@ -71,7 +71,7 @@ const measure = tool({
   input: z.object({ what: z.string() }),
 });
 
-/** What an attacker, or an accident, may put into a tool's output. */
+/** Hostile tool output, from an attacker or by accident. */
 export const HOSTILE = {
   markup:
     '<img src="http://evil.example/x.png" onerror="document.title=\'owned\'"><script>window.owned=1</script>',
@@ -110,7 +110,7 @@ const REFUND_TURNS: readonly ScriptedTurn[] = [
 
 export type DemoAgents = { agents: Agent[]; gate: Gate; store: Store };
 
-/** Agents on scripted models, made again over the same store as a new process would. */
+/** Agents on scripted models, created anew over the same store as in a new process. */
 export function makeDemoAgents(store: Store = memory(), gate = new Gate()): DemoAgents {
   const make = (name: string, tools: Tool[], turns: readonly ScriptedTurn[]): Agent =>
     createAgent({

@@ -13,7 +13,7 @@ import type { Pace } from '../../../examples/kill/setup.ts';
 import { launchChromium, WatchedPage } from './browser.ts';
 
 const SIZE = { width: 1280, height: 800 };
-/** Slow enough for a picture of every instant; `reply` is waited for until the process is killed. */
+/** Slow enough to capture every instant; `reply` outlasts the process, which is killed. */
 const FIRST: Pace = { model: 2_400, before: 1_200, reply: 600_000 };
 const LATER: Pace = { model: 1_500, before: 2_500, reply: 2_000 };
 
@@ -80,7 +80,7 @@ async function play(demo: Demo, film: Film): Promise<void> {
   await film.take(3_200);
 }
 
-/** Pictures of the page, with a pointer that goes where it presses. */
+/** Captures frames of the page, with a pointer that moves to the pressed elements. */
 class Film {
   readonly page: Page;
   readonly frames: Frame[] = [];
@@ -96,7 +96,7 @@ class Film {
     this.frames.push({ png, durationMs });
   }
 
-  /** The frame taken last is the still picture. */
+  /** Marks the latest frame as the still picture. */
   markStill(): void {
     this.stillAt = this.frames.length - 1;
   }

@@ -4,8 +4,8 @@ import type { Agent, Run } from '../../../tools/agent/index.ts';
 import { pageAssets } from '../../../visualizer/page-assets.ts';
 
 /**
- * The runs API with its page, served on a port from agents in this process. Closing it and serving again
- * on the same port, over the same store, is a server that was restarted.
+ * The runs API with its page, served on a port from agents in this process. To restart the server, close it and
+ * listen again on the same port, over the same store.
  */
 export class ServedRuns {
   readonly #agents: readonly Agent[];
@@ -43,7 +43,7 @@ export class ServedRuns {
     return this.#serving.port;
   }
 
-  /** Starts a run through the API, and attaches to it as another reader of its store would. */
+  /** Starts a run through the API, and attaches to it as another reader of its store. */
   async start(name: string, input: string): Promise<Run> {
     const authorization = this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` };
     const response = await fetch(`${this.url}/runs`, {

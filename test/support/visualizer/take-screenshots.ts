@@ -1,6 +1,6 @@
 /**
- * Takes the pictures of the page in docs/images: `npm run docs:screenshots`. Needs a Chromium; the runs are
- * real ones, on scripted models.
+ * Takes the screenshots of the page in docs/images: `npm run docs:screenshots`. Needs Chromium; the runs are
+ * real, on scripted models.
  */
 import { fileURLToPath } from 'node:url';
 import { launchChromium, WatchedPage } from './browser.ts';

@@ -1,13 +1,13 @@
 import { type PatternNode, parsePattern } from './parse-pattern.ts';
 
-/** Counting ends here: whatever needs more is too slow. */
+/** The maximum count: a pattern that needs more steps is too slow. */
 export const MOST_STEPS = 1_000_000;
 
 export type Match = { index: number; end: number };
 
 /**
- * Matches as a backtracking engine does and counts what it tries: one step for each node of the pattern at
- * each place. It takes no shortcut that an engine may know, so it never counts less than one.
+ * Matches like a backtracking engine and counts its attempts: one step for each pattern node at
+ * each position. It has none of an engine's shortcuts, so it never counts fewer steps than one.
  */
 export class StepCounter {
   steps = 0;
@@ -23,7 +23,7 @@ export class StepCounter {
     this.#flags = flags;
   }
 
-  /** The first match from `from` on; with the flag `y`, only there. */
+  /** The first match at or after `from`; with the flag `y`, only at `from`. */
   find(text: string, from: number): Match | undefined {
     this.#text = text;
     for (let index = from; index <= text.length; index += 1) {
@@ -38,7 +38,7 @@ export class StepCounter {
     return undefined;
   }
 
-  /** Every match, one after the other, as `replaceAll` and `matchAll` look for them. */
+  /** Finds all matches in order, like `replaceAll` and `matchAll`. */
   findAll(text: string): void {
     let from = 0;
     for (let found = this.find(text, 0); found; found = this.find(text, from)) {
@@ -72,9 +72,9 @@ export class StepCounter {
           ? this.#repeatChar(node, node.node.source, at, then)
           : this.#repeat(node, 0, at, then);
       case 'back': {
-        const said = this.#captures[node.index] ?? '';
-        this.steps += said.length;
-        return this.#text.startsWith(said, at) && then(at + said.length);
+        const captured = this.#captures[node.index] ?? '';
+        this.steps += captured.length;
+        return this.#text.startsWith(captured, at) && then(at + captured.length);
       }
       case 'look':
         return this.#look(node, at) && then(at);
@@ -134,7 +134,7 @@ export class StepCounter {
     return this.#isAt(source, at);
   }
 
-  /** Whether an edge or a look behind holds at a place. */
+  /** Whether an edge or a lookbehind matches at a position. */
   #isAt(edge: string, at: number): boolean {
     let pattern = this.#edges.get(edge);
     if (pattern === undefined) {

@@ -5,8 +5,8 @@ type Method = (this: never, ...given: never[]) => unknown;
 const counters = new WeakMap<RegExp, StepCounter>();
 
 /**
- * How much `work` looks at: the steps of every pattern it runs, and the characters and elements that the
- * built-in searches of texts and lists pass over. The same for the same input, on any machine.
+ * The amount of `work`: the steps of every pattern it runs, and the characters and elements that built-in
+ * searches of strings and arrays pass. Deterministic on any machine.
  */
 export function countWork(work: () => unknown): number {
   let counted = 0;
@@ -55,11 +55,11 @@ export function countWork(work: () => unknown): number {
     watch(String.prototype, name, passed as never);
     watch(Array.prototype, name, passed as never);
   }
-  const whole = (self: { length: number }) => self.length;
-  watch(String.prototype, 'includes', whole as never);
-  watch(Array.prototype, 'includes', whole as never);
+  const lengthOf = (self: { length: number }) => self.length;
+  watch(String.prototype, 'includes', lengthOf as never);
+  watch(Array.prototype, 'includes', lengthOf as never);
   for (const name of ['toLowerCase', 'trim', 'startsWith']) {
-    watch(String.prototype, name, (name === 'startsWith' ? () => 1 : whole) as never);
+    watch(String.prototype, name, (name === 'startsWith' ? () => 1 : lengthOf) as never);
   }
   for (const name of ['replaceAll', 'split']) {
     const original: Method = Reflect.get(String.prototype, name);

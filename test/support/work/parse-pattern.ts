@@ -1,4 +1,4 @@
-/** A pattern as a tree; `char` is anything that takes one character. */
+/** A pattern as a tree; `char` matches one character. */
 export type PatternNode =
   | { type: 'char'; source: string }
   | { type: 'sequence' | 'choice'; nodes: PatternNode[] }
@@ -8,7 +8,7 @@ export type PatternNode =
   | { type: 'back'; index: number }
   | { type: 'edge'; source: string };
 
-/** Reads the source of a `RegExp`. It must be valid; flags do not matter here. */
+/** Parses the source of a valid `RegExp`, independent of its flags. */
 export function parsePattern(source: string): PatternNode {
   let at = 0;
   let groups = 0;

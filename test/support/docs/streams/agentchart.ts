@@ -1,2 +1,2 @@
-/** What the examples of docs/streams.md import from `agentchart`. */
+/** The exports that the examples of docs/streams.md import from `agentchart`. */
 export * from '../../../../tools/agent/index.ts';

@@ -1,2 +1,2 @@
-/** What the examples of docs/streams.md import from `agentchart/adapters/scripted`. */
+/** The exports that the examples of docs/streams.md import from `agentchart/adapters/scripted`. */
 export { scripted } from '../../../../adapters/scripted.ts';

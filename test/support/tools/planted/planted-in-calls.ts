@@ -13,7 +13,7 @@ const IN_DOUBT = 'an interrupted once call is reconciled or in doubt';
 const DECIDED_ONCE =
   'a decision counts once: for an open call, with the digest that was seen, before it expires';
 
-/** Charts that let calls through, lose their results or do not know what happened to them. */
+/** Charts that run calls without approval, lose their results, or lose track of whether they happened. */
 export const PLANTED_IN_CALLS: readonly Planted[] = [
   {
     name: 'gated calls are admitted as ready',
@@ -25,7 +25,7 @@ export const PLANTED_IN_CALLS: readonly Planted[] = [
     within: 2,
   },
   {
-    name: 'a batch takes the gated calls along',
+    name: 'a batch includes gated calls',
     machine: withActions({
       beginBatch: assign(({ context }) => {
         const begun = beginBatch(context);
@@ -40,14 +40,14 @@ export const PLANTED_IN_CALLS: readonly Planted[] = [
     within: 2,
   },
   {
-    name: 'a gated call counts as queued for whoever starts it',
+    name: 'a gated call can be started like a queued one',
     machine: withGuards({
       isCurrent: ({ context, event }) => event.type === 'tool.started' || isCurrent(context, event),
     }),
     breaks: LET_THROUGH,
   },
   {
-    name: 'an approved call passes for one that nobody had to allow',
+    name: 'an approved call is treated as one that needs no approval',
     machine: recording((context, event) => {
       const after = fold(context, event);
       return event.type === 'approval.decided'
@@ -57,7 +57,7 @@ export const PLANTED_IN_CALLS: readonly Planted[] = [
     breaks: AHEAD,
   },
   {
-    name: 'what a tool gave is dropped',
+    name: 'the result of a tool is dropped',
     machine: recording((context, event) =>
       event.type === 'tool.settled' ? { ...context, now: event.at } : fold(context, event),
     ),
@@ -65,7 +65,7 @@ export const PLANTED_IN_CALLS: readonly Planted[] = [
     within: 4,
   },
   {
-    name: 'what a tool gave is recorded as nothing',
+    name: 'the result of a tool is recorded as empty',
     machine: recording((context, event) =>
       fold(context, event.type === 'tool.settled' ? { ...event, output: '' } : event),
     ),
@@ -73,7 +73,7 @@ export const PLANTED_IN_CALLS: readonly Planted[] = [
     within: 4,
   },
   {
-    name: 'results stand in the wrong order',
+    name: 'results are in the wrong order',
     machine: recording((context, event) => {
       const after = fold(context, event);
       const [last, before] = [after.transcript.at(-1), after.transcript.at(-2)];
@@ -83,7 +83,7 @@ export const PLANTED_IN_CALLS: readonly Planted[] = [
     breaks: ONE_RESULT,
   },
   {
-    name: 'what a person says of a call in doubt is recorded as something else',
+    name: 'the resolution of a call in doubt is recorded with another output',
     machine: recording((context, event) =>
       event.type === 'doubt.resolved' && event.resolution.type === 'happened'
         ? fold(context, { ...event, resolution: { type: 'happened', output: 'something else' } })
@@ -102,7 +102,7 @@ export const PLANTED_IN_CALLS: readonly Planted[] = [
     breaks: ONE_RESULT,
   },
   {
-    name: 'an interrupted call that must not happen twice is queued again',
+    name: 'an interrupted once call is queued again',
     machine: recording((context, event) => {
       const after = fold(context, event);
       if (event.type !== 'tool.interrupted') return after;
@@ -124,7 +124,7 @@ export const PLANTED_IN_CALLS: readonly Planted[] = [
     maxStates: 700,
   },
   {
-    name: 'a call in doubt is started again by itself',
+    name: 'a call in doubt is started again without a resolution',
     machine: recording((context, event) => {
       const after = fold(context, event);
       return mapCalls(after, call => (call.status === 'doubted' ? { ...call, status: 'ready' } : call));
@@ -133,7 +133,7 @@ export const PLANTED_IN_CALLS: readonly Planted[] = [
     maxStates: 700,
   },
   {
-    name: 'a decision counts for a call that was decided',
+    name: 'a decision is accepted for a call that is already decided',
     machine: withGuards({
       canDecide: ({ context, event }) =>
         event.type === 'approval.decided' && context.calls.some(({ callId }) => callId === event.callId),
@@ -141,7 +141,7 @@ export const PLANTED_IN_CALLS: readonly Planted[] = [
     breaks: DECIDED_ONCE,
   },
   {
-    name: 'a decision counts for any digest',
+    name: 'a decision is accepted with any digest',
     machine: withGuards({
       canDecide: ({ context, event }) => {
         if (event.type !== 'approval.decided') return false;
@@ -153,7 +153,7 @@ export const PLANTED_IN_CALLS: readonly Planted[] = [
     within: 2,
   },
   {
-    name: 'an approval counts after it has expired',
+    name: 'an approval is accepted after it expired',
     machine: withGuards({
       canDecide: ({ context, event }) =>
         event.type === 'approval.decided' && canDecide(context, { ...event, at: 0 }),
@@ -162,7 +162,7 @@ export const PLANTED_IN_CALLS: readonly Planted[] = [
     within: 2,
   },
   {
-    name: 'a rejected call runs all the same',
+    name: 'a rejected call runs',
     machine: recording((context, event) =>
       event.type === 'approval.decided' && event.decision.type === 'reject'
         ? fold(context, { ...event, decision: { type: 'approve' } })
@@ -172,7 +172,7 @@ export const PLANTED_IN_CALLS: readonly Planted[] = [
     within: 3,
   },
   {
-    name: 'an open call is no reason not to call the model',
+    name: 'the model is called while a call is open',
     machine: withGuards({ next: ({ context }, { type }) => type === 'callModel' && context.next !== null }),
     breaks: ONE_RESULT,
     within: 2,

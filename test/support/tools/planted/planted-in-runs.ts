@@ -12,10 +12,10 @@ const STALE = 'a report from an older start is ignored';
 const STRANGE = 'every valid event is accepted, and every invalid one is ignored';
 const ANSWERED = 'every step completes: none throws or loops forever';
 
-/** Charts that lose messages, pass limits, do not hold a pause or do not say what they do. */
+/** Charts that lose messages, exceed limits, ignore a pause, or report wrongly. */
 export const PLANTED_IN_RUNS: readonly Planted[] = [
   {
-    name: 'a message is not taken down',
+    name: 'a message is not recorded',
     machine: recording((context, event) =>
       event.type === 'message.received' ? { ...context, now: event.at } : fold(context, event),
     ),
@@ -31,7 +31,7 @@ export const PLANTED_IN_RUNS: readonly Planted[] = [
     within: 3,
   },
   {
-    name: 'a message stays unread after it was read',
+    name: 'a message stays unread after it has been read',
     machine: withActions({
       beginTurn: assign(({ context }) => ({ ...beginTurn(context), inbox: context.inbox })),
     }),
@@ -39,7 +39,7 @@ export const PLANTED_IN_RUNS: readonly Planted[] = [
     within: 3,
   },
   {
-    name: 'a message that comes while a call waits for approval is lost',
+    name: 'a message that arrives while a call is gated is lost',
     machine: recording((context, event) => {
       const after = fold(context, event);
       const waits = context.calls.some(({ status }) => status === 'gated');
@@ -49,7 +49,7 @@ export const PLANTED_IN_RUNS: readonly Planted[] = [
     within: 3,
   },
   {
-    name: 'limits are not looked at',
+    name: 'limits are ignored',
     machine: withActions({
       decide: assign(({ context }) => {
         const limits = { turns: 1_000, toolCalls: 1_000 };
@@ -59,7 +59,7 @@ export const PLANTED_IN_RUNS: readonly Planted[] = [
     breaks: WITHIN_LIMITS,
   },
   {
-    name: 'one turn more than the limit is let through',
+    name: 'one turn more than the limit is allowed',
     machine: withActions({
       decide: assign(({ context }) => {
         const { limits } = context.config;
@@ -86,14 +86,14 @@ export const PLANTED_IN_RUNS: readonly Planted[] = [
     maxStates: 1_300,
   },
   {
-    name: 'a pause is not taken down',
+    name: 'a pause is not recorded',
     machine: recording((context, event) =>
       event.type === 'pause.requested' ? { ...context, now: event.at } : fold(context, event),
     ),
     breaks: PAUSE_HOLDS,
   },
   {
-    name: 'a pause is not honoured before tools',
+    name: 'a pause is ignored before tools',
     machine: withActions({
       decide: assign(({ context }) => ({ next: decide({ ...context, paused: false }).next })),
     }),
@@ -108,7 +108,7 @@ export const PLANTED_IN_RUNS: readonly Planted[] = [
     maxStates: 400,
   },
   {
-    name: 'reports of an older start are listened to',
+    name: 'reports of an older start are accepted',
     machine: withGuards({
       isCurrent: ({ context, event }) =>
         isCurrent(context, 'generation' in event ? { ...event, generation: context.generation } : event),
@@ -116,13 +116,13 @@ export const PLANTED_IN_RUNS: readonly Planted[] = [
     breaks: STALE,
   },
   {
-    name: 'nobody can give a doubted call its outcome',
+    name: 'a call in doubt cannot be resolved',
     machine: withGuards({ isInDoubt: () => false }),
     breaks: STRANGE,
     maxStates: 1_300,
   },
   {
-    name: 'the context holds what JSON does not',
+    name: 'the context contains a value that is not JSON',
     machine: recording((context, event) => ({
       ...fold(context, event),
       failures: new Map() as unknown as Context['failures'],
@@ -130,24 +130,24 @@ export const PLANTED_IN_RUNS: readonly Planted[] = [
     breaks: 'the state of the chart is plain JSON',
   },
   {
-    name: 'what was decided is not told',
+    name: 'decisions are not published',
     machine: withActions({ publishNext: () => {} }),
     breaks: 'every decision is published with its reason',
   },
   {
-    name: 'text of a failed attempt is left standing',
+    name: 'text of a failed attempt is not discarded',
     machine: withActions({ discardText: () => {} }),
     breaks: 'text shown by a failed attempt is discarded before the run continues',
     within: 3,
   },
   {
-    name: 'nobody watches over what expires',
+    name: 'no timer runs for expiring approvals',
     machine: withActions({ startExpiryTimer: () => {} }),
     breaks: 'every service is stopped once, and the running services are those the state waits for',
     within: 2,
   },
   {
-    name: 'a batch is always over',
+    name: 'a batch is always considered finished',
     machine: withGuards({ batchIsOver: () => true }),
     breaks: ANSWERED,
   },

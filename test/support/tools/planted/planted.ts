@@ -3,7 +3,7 @@ import { type AgentMachine, agentMachine } from '../../../../machines/agent.ts';
 import type { Call, Context } from '../../../../machines/context.ts';
 import type { ChartEvent } from '../../../../protocol/event.ts';
 
-/** A chart with one thing wrong, and the invariant that has to say so. */
+/** A chart with one defect, and the invariant that must detect it. */
 export type Planted = {
   name: string;
   machine: AgentMachine;
@@ -18,7 +18,7 @@ type Guards = Parameters<AgentMachine['provide']>[0]['guards'];
 export const withActions = (actions: Actions) => agentMachine.provide({ actions: actions ?? {} });
 export const withGuards = (guards: Guards) => agentMachine.provide({ guards: guards ?? {} });
 
-/** The chart with another way to record what happened. */
+/** The chart with another `record` action. */
 export const recording = (record: (context: Context, event: ChartEvent) => Context) =>
   withActions({ record: assign(({ context, event }) => record(context, event)) });
 
