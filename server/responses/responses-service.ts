@@ -20,7 +20,7 @@ import { KeyedMutex } from './keyed-mutex.ts';
 import type { LiveResponse } from './live/live-response.ts';
 import { LiveResponses } from './live/live-responses.ts';
 import { findAnswered } from './once/find-answered.ts';
-import { readRequestKey } from './once/request-key.ts';
+import { readRequestKey, runsToContinue } from './once/request-key.ts';
 import { recordedUsage } from './recorded-usage.ts';
 import type { Plan } from './request/plan.ts';
 import { planRequest, readRequest } from './request/plan-request.ts';
@@ -119,9 +119,13 @@ export class ResponsesService {
   }
 
   async #createOnce(request: ModelRequest, key: RequestKey): Promise<LiveResponse> {
-    const places = { visible: this.#library.seenBy(request.caller), live: this.#live };
+    const { body, caller } = request;
+    const { conversation } = body;
+    const places = { visible: this.#library.seenBy(caller), live: this.#live };
     for (let tries = 1; ; tries += 1) {
-      const answered = await findAnswered(key, request.body, places);
+      const joined = conversation && (await this.conversations.runsWithKey(conversation, key, caller));
+      const continued = [...(joined ?? []), ...runsToContinue(body)];
+      const answered = await findAnswered(key, continued, places);
       if (answered.type === 'unstored') return answered.live;
       if (answered.type === 'stored') return await this.#runs.repeat(answered.found);
       try {
@@ -147,7 +151,8 @@ export class ResponsesService {
   async #createIn(id: string, request: ModelRequest): Promise<LiveResponse> {
     const carryOut = async ({ conversation, plan }: PlanInConversation) => {
       const ticket = this.#options.host.newId('turn');
-      const join = (runId: string) => this.conversations.join(conversation, { runId, ticket });
+      const named = { ticket, ...omitUndefined({ key: request.once?.key.key }) };
+      const join = (runId: string) => this.conversations.join(conversation, { ...named, runId });
       const joined = { id, ticket, given: plan.given ?? 0, join };
       return await this.#runs.carryOut(plan, { ...request, conversation: joined });
     };

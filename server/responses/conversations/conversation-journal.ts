@@ -15,8 +15,13 @@ const note = z.discriminatedUnion('type', [
   z.object({ type: z.literal('metadata'), metadata: z.record(z.string(), z.string()) }),
   z.object({ type: z.literal('items'), items: z.array(item) }),
   z.object({ type: z.literal('item_deleted'), id: z.string() }),
-  /** A response that is about to begin: the one of this run whose spec has this ticket. */
-  z.object({ type: z.literal('response'), runId: z.string(), ticket: z.string() }),
+  /** A response that is about to begin: the one of this run whose spec has this ticket. `key`: see `RequestKey`. */
+  z.object({
+    type: z.literal('response'),
+    runId: z.string(),
+    ticket: z.string(),
+    key: z.exactOptional(z.string()),
+  }),
   z.object({ type: z.literal('deleted') }),
 ]);
 export type ConversationNote = z.infer<typeof note>;

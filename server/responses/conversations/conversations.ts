@@ -14,6 +14,7 @@ import { ItemReader, isReference } from '../request/item-reader.ts';
 import { References } from '../request/references.ts';
 import type { WireItem } from '../request/request-body.ts';
 import type { ResponseLibrary } from '../response-library.ts';
+import type { RequestKey } from '../wire/response-spec.ts';
 import { wireInputs } from '../wire/wire-input.ts';
 import { readAddition, readCreation, readUpdate } from './conversation-bodies.ts';
 import { itemsOf } from './conversation-items.ts';
@@ -125,13 +126,19 @@ export class Conversations {
    */
   async join(
     { runId: journal, seq }: Conversation,
-    { runId, ticket }: { runId: string; ticket: string },
+    response: Omit<Extract<ConversationNote, { type: 'response' }>, 'type'>,
   ): Promise<void> {
     const { store, host } = this.#options;
-    const note = toJson({ type: 'response', runId, ticket } satisfies ConversationNote);
+    const note = toJson({ type: 'response', ...response } satisfies ConversationNote);
     const event: RunEvent = { type: 'run.noted', at: host.now(), by: CONVERSATIONS, note };
     const result = await store.append(journal, { after: seq, input: true }, [event], { status: 'cancelled' });
     if (result.type !== 'appended') throw conversationLocked();
+  }
+
+  /** The runs of the conversation's responses to requests with this key. Throws like `find`. */
+  async runsWithKey(id: string, { key }: RequestKey, caller: Caller): Promise<string[]> {
+    const { notes } = await this.find(id, caller);
+    return notes.flatMap(note => (note.type === 'response' && note.key === key ? [note.runId] : []));
   }
 
   async #append(runId: string, note: ConversationNote): Promise<void> {

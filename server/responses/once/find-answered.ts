@@ -1,11 +1,10 @@
 import type { LiveResponse } from '../live/live-response.ts';
 import type { LiveResponses } from '../live/live-responses.ts';
-import type { CreateBody } from '../request/request-body.ts';
 import { type FoundResponse, translateResponse, type VisibleResponses } from '../response-library.ts';
 import type { RunResponses, Span } from '../run-responses.ts';
 import type { RequestKey } from '../wire/response-spec.ts';
 import { responseIdOf } from '../wire/wire-ids.ts';
-import { assertSameRequest, MOST_ATTEMPTS, runIdOf, runsToContinue } from './request-key.ts';
+import { assertSameRequest, MOST_ATTEMPTS, runIdOf } from './request-key.ts';
 
 /** The response to an earlier request with the same key, or the id of the run that the request may begin. */
 type Answered =
@@ -14,16 +13,16 @@ type Answered =
   | { type: 'new'; runId: string };
 
 /**
- * Looks for the response to an earlier request with this key: where the journal has it, or among the unstored responses
+ * Looks for the response to an earlier request with this key, which may have continued one of the runs `continued`: where the journal has it, or among the unstored responses
  * of this process. A failure that the client may retry does not count. Throws a `ResponsesError` with status 409 if the
  * key came with another body.
  */
 export async function findAnswered(
   key: RequestKey,
-  body: CreateBody,
+  continued: readonly string[],
   { visible, live }: { visible: VisibleResponses; live: LiveResponses },
 ): Promise<Answered> {
-  for (const runId of runsToContinue(body)) {
+  for (const runId of new Set(continued)) {
     const found = findIn(await visible.load(runId), key);
     if (found !== undefined && !mayRetry(found)) return { type: 'stored', found };
   }

@@ -36,15 +36,15 @@ export function runIdOf({ key }: RequestKey, attempt: number): string {
   return `run_${digestOf({ key, attempt })}`;
 }
 
-/** The ids of the existing runs that a request may continue, where a response to the same request would be. */
-export function runsToContinue({ previous_response_id, input }: CreateBody): Set<string> {
+/** The runs that a request names and may continue. */
+export function runsToContinue({ previous_response_id, input }: CreateBody): string[] {
   const previous = previous_response_id == null ? undefined : readResponseId(previous_response_id)?.runId;
   const decided = input.map(item =>
     item.type === 'mcp_approval_response' && typeof item.approval_request_id === 'string'
       ? readItemId(item.approval_request_id)?.runId
       : undefined,
   );
-  return new Set([previous, ...decided].filter(runId => runId !== undefined));
+  return [previous, ...decided].filter(runId => runId !== undefined);
 }
 
 /** Throws a `ResponsesError` with status 409 if the key came with another body before, or its response was deleted. */

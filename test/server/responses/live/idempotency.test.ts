@@ -151,6 +151,20 @@ describe('a request with an Idempotency-Key', () => {
     expect(gateway.folder.calls()).toEqual(['echo']);
   });
 
+  it('continues the run of its conversation once', async () => {
+    const tools = [{ type: 'function', name: 'ask' }];
+    const made = await gateway.send('POST', '/../conversations', {});
+    const { id: conversation } = (await made.json()) as { id: string };
+    const asked = await gateway.create({ model: 'ask', input: 'go', tools, conversation });
+    const output = { type: 'function_call_output', call_id: asked.output[0]?.call_id, output: 'yes' };
+    const answer = { model: 'ask', tools, conversation, input: [output] };
+    const key = newKey();
+    const answered = await create(key, answer);
+    await create(newKey(), { model: 'ask', tools, conversation, input: 'on' });
+    expect(await create(key, answer)).toEqual(answered);
+    expect((await refused(key, { ...answer, input: 'other' })).code).toBe('idempotency_key_reused');
+  });
+
   it('is refused with another body, and after its response was deleted', async () => {
     provider.play(['one']);
     const key = newKey();
