@@ -273,6 +273,7 @@ export class RequestRuns {
       .then(settled => {
         if (!isStored && chain === undefined && settled.status !== 'waiting')
           this.#library.forgetUnstored(run.id);
+        if (!isStored && settled.status === 'waiting') chain?.keepWaiting(run.id);
         if (settled.status === 'waiting') this.#logDoubts(run.id, settled.doubts);
         if (settled.status === 'failed')
           log(`Run ${run.id}${asked} failed (${settled.error.code}): ${settled.error.message}`);

@@ -4,6 +4,7 @@ import OpenAI from 'openai';
 import { ResponsesWS } from 'openai/resources/responses/ws';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import type { JsonObject } from '../../../../protocol/json.ts';
 import { ANYONE } from '../../../../server/access/caller.ts';
 import { ResponseSocket, type Socket } from '../../../../server/responses/socket/response-socket.ts';
 import { type Serving, serveRuns } from '../../../../server/serve.ts';
@@ -21,11 +22,18 @@ beforeAll(async () => {
       talk: [{ text: 'One.' }, { text: 'Two.' }, { text: 'Three.' }],
       ask: [calling('ask'), { text: 'Thanks.' }],
       approve: [calling('echo', { text: 'hi' }), { text: 'Said.' }],
+      mixed: [
+        { toolCalls: [{ name: 'echo', arguments: { text: 'hi' } }, { name: 'ask' }] },
+        calling('ask'),
+        { text: 'Thanks.' },
+      ],
       failing: [{ error: { code: 'server', message: 'out of order', retryable: false } }],
     },
     {
       token: 'secret',
-      config: folder => ({ mcp_servers: { desk: folder.server({ require_approval: 'always' }) } }),
+      config: folder => ({
+        mcp_servers: { desk: folder.server({ require_approval: 'always' }), open: folder.server() },
+      }),
     },
   );
   serving = await serveRuns(gateway.app, { host: '127.0.0.1', port: 0 });
@@ -101,6 +109,28 @@ describe('a WebSocket', () => {
       }),
     );
     expect(typesOf(approved.output)).toEqual(['mcp_call', 'message']);
+    socket.close();
+  });
+
+  it('knows the tool results of earlier unstored responses that wait', async () => {
+    const socket = await open();
+    const tools = [
+      { type: 'mcp', server_label: 'open', require_approval: 'never' },
+      { type: 'function', name: 'ask' },
+    ];
+    const input: JsonObject[] = [{ role: 'user', content: 'go' }];
+    const ask = async () => {
+      const { output } = endOf(await socket.create({ model: 'mixed', input, tools, store: false }));
+      const calls = output.filter(({ type }) => type === 'function_call');
+      input.push(
+        ...output.map(({ output: _, ...item }) => item),
+        ...calls.map(call => ({ type: 'function_call_output', call_id: call.call_id ?? '', output: 'x' })),
+      );
+      return typesOf(output);
+    };
+    expect(await ask()).toEqual(['mcp_list_tools', 'mcp_call', 'function_call']);
+    expect(await ask()).toEqual(['function_call']);
+    expect(await ask()).toEqual(['message']);
     socket.close();
   });
 
