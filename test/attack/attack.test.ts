@@ -5,9 +5,9 @@ import type { AttackCase } from './cases/attack-case.ts';
 import { checkEvidence, type Evidence, type RunEvidence } from './chaos/chaos-evidence.ts';
 
 /**
- * As in `npm run attack`, with two of the cases of each kind that are quick: others on another day, all of them in
- * `npm run test:all`, and chaos only there. A case takes a second or two; one that is killed after a minute is frozen, however busy the
- * machine is.
+ * As in `npm run attack`, with two quick cases of each kind, which change daily; `npm run test:all` tests all quick
+ * cases, and only it runs chaos. A case takes a second or two. A case that is killed after a minute is frozen, however busy
+ * the machine is.
  */
 const SEED = 7;
 const SHORT = {
@@ -28,7 +28,7 @@ describe('the short form of npm run attack', () => {
 });
 
 const RUN: RunEvidence = { runId: 'run', status: 'finished', events: [], transcript: [] };
-const NOTHING: Evidence = { told: [], acts: [], runs: [RUN], once: new Set(['pay']) };
+const NOTHING: Evidence = { acknowledged: [], acts: [], runs: [RUN], once: new Set(['pay']) };
 const ACT = { tool: 'pay', key: 'key', runId: 'run', callId: 'call' };
 const STARTED = {
   type: 'tool.started',
@@ -43,8 +43,8 @@ function figuresOf(evidence: Partial<Evidence>): string[] {
   return checkEvidence({ ...NOTHING, ...evidence }).map(({ figure }) => figure);
 }
 
-describe('what the chaos is checked for', () => {
-  test('a run that ended, with what was told in its journal, has no faults', () => {
+describe('the evidence checks of chaos', () => {
+  test('find no fault in a run that ended, with its acknowledgements in the journal', () => {
     const decided = {
       type: 'approval.decided',
       at: 1,
@@ -54,20 +54,24 @@ describe('what the chaos is checked for', () => {
     } as const;
     const run = { ...RUN, events: [STARTED, decided] };
     expect(
-      figuresOf({ acts: [ACT], told: [{ type: 'decided', runId: 'run', callId: 'call' }], runs: [run] }),
+      figuresOf({
+        acts: [ACT],
+        acknowledged: [{ type: 'decided', runId: 'run', callId: 'call' }],
+        runs: [run],
+      }),
     ).toEqual([]);
   });
 
-  test('a decision, a message and a run that are nowhere are lost', () => {
-    const told = [
+  test('report a decision, a message and a run as lost if no journal has them', () => {
+    const acknowledged = [
       { type: 'decided', runId: 'run', callId: 'call' },
       { type: 'sent', runId: 'run', text: 'hello' },
       { type: 'started', runId: 'gone' },
     ] as const;
-    expect(figuresOf({ told })).toEqual(['lost', 'lost', 'lost']);
+    expect(figuresOf({ acknowledged })).toEqual(['lost', 'lost', 'lost']);
   });
 
-  test('a call that acted twice is a silent double, unless a person forced a retry', () => {
+  test('report a call that acted twice as a silent double, unless a person forced a retry', () => {
     const run = { ...RUN, events: [STARTED] };
     expect(figuresOf({ acts: [ACT, ACT], runs: [run] })).toEqual(['silent doubles']);
     expect(figuresOf({ acts: [ACT, { ...ACT, key: 'other' }], runs: [run] })).toEqual([]);
@@ -76,14 +80,14 @@ describe('what the chaos is checked for', () => {
     expect(figuresOf({ acts: [ACT, ACT], runs: [{ ...RUN, events: [STARTED, forced] }] })).toEqual([]);
   });
 
-  test('a run that still runs or waits is stranded, one that failed or does not replay is broken', () => {
+  test('report a run that still runs or waits as stranded, and one that failed or does not replay as broken', () => {
     for (const status of ['running', 'waiting'] as const)
       expect(figuresOf({ runs: [{ ...RUN, status }] })).toEqual(['stranded']);
     expect(figuresOf({ runs: [{ ...RUN, status: 'failed' }] })).toEqual(['broken']);
     expect(figuresOf({ runs: [{ ...RUN, replayFault: 'entry 3' }] })).toEqual(['broken']);
   });
 
-  test('a call that the engine recorded as not happened and that happened is broken', () => {
+  test('report a call as broken if the engine recorded that it did not happen, and it did', () => {
     const output = 'The tool did not answer within 50 ms. It did not happen.';
     const settled = {
       type: 'tool.settled',

@@ -14,16 +14,16 @@ export type Kind = (typeof KINDS)[number];
 export type AttackOptions = {
   kinds: readonly Kind[];
   seed: number;
-  /** The short form: the cases that are quick. */
+  /** The short form: only the quick cases. */
   isShort: boolean;
-  /** In the short form: which of a kind's quick cases; all of them by default. Careless stand-ins are always tried. */
+  /** Selects quick cases of a kind in the short form; all of them by default. The control cases always run. */
   choose?(cases: readonly AttackCase[]): readonly AttackCase[];
-  /** Only the careless stand-ins. */
+  /** Run only the control cases: careless stand-ins. */
   onlyControl?: boolean;
-  /** How long one case may take, in ms. */
+  /** The time limit of a case, in ms. */
   longestMs: number;
   lanes: number;
-  /** How long all of it may take, in ms: rounds of chaos fill what the cases leave. */
+  /** The time limit overall, in ms: rounds of chaos fill the time that the cases leave. */
   totalMs: number;
   onResult?(result: CaseResult, isControl: boolean): void;
 };
@@ -32,27 +32,27 @@ export type Report = {
   figures: Record<Figure, number>;
   cases: number;
   chaos: Record<(typeof CHAOS_COUNTS)[number], number>;
-  /** What could not be tried here, by name. */
+  /** The names of the attacks that this machine does not support. */
   skipped: string[];
-  /** The longest stretch that any process worked without a pause, in ms of processor time. */
+  /** The longest that any process blocked its event loop, in ms of processor time. */
   busyMs: number;
   seconds: number;
-  /** How many careless stand-ins there were, and how many were found out. */
+  /** The number of careless stand-ins, and the number of those that the attacks caught. */
   control: { cases: number; caught: number };
-  /** What was found, in a line each. */
+  /** The findings, one line each. */
   problems: string[];
 };
 
-const CHAOS_COUNTS = ['rounds', 'runs', 'kills', 'stops', 'acts', 'told'] as const;
+const CHAOS_COUNTS = ['rounds', 'runs', 'kills', 'stops', 'acts', 'acknowledged'] as const;
 
-/** A round of chaos, of each form: what is killed for so long, and how long it takes with its recovery, in ms. */
+/** Rounds of chaos in both forms: the length of the chaos phase, and of a round with recovery, in ms. */
 const SHORT_ROUND = { chaosMs: 6_000, servers: 2, drivers: 2, mostRuns: 6 };
 const LONG_ROUND = { chaosMs: 30_000, servers: 3, drivers: 3, mostRuns: 30 };
 const RECOVERY_MS = 30_000;
 
 type Planned = { kind: CaseKind; attack: AttackCase };
 
-/** Attacks in every kind that is asked for, and holds each kind's careless stand-in to be found out. */
+/** Runs the attacks of the given kinds. Each kind's careless stand-in must be caught. */
 export async function runAttacks(options: AttackOptions): Promise<Report> {
   const startedAt = performance.now();
   const folder = mkdtempSync(join(tmpdir(), 'agentchart-attack-'));
@@ -99,7 +99,7 @@ export async function runAttacks(options: AttackOptions): Promise<Report> {
   return describe({ results, controls, rounds, untried }, (performance.now() - startedAt) / 1_000);
 }
 
-/** The first round is always made; another one only if it can be recovered from in time. */
+/** Whether a round may start: the first always, another only if there is time to recover from it. */
 function mayBegin(
   rounds: number,
   { chaosMs }: Pick<ChaosOptions, 'chaosMs'>,
@@ -109,7 +109,7 @@ function mayBegin(
   return rounds === 0 || (!isShort && leftMs > chaosMs + RECOVERY_MS);
 }
 
-/** Found out only if the careless loop both loses and doubles, and is stranded. */
+/** Caught only if the careless loop loses writes, doubles calls and is stranded. */
 async function runChaosControl(folder: string, { onResult }: AttackOptions): Promise<CaseResult> {
   const found = await runCarelessChaos(join(folder, 'careless'));
   const { lost, stranded, 'silent doubles': doubles } = countBy(found);
@@ -157,15 +157,16 @@ function describe({ results, controls, rounds, untried }: Outcome, seconds: numb
       ...results.flatMap(({ name, findings: found }) =>
         found.map(({ figure, what }) => `${figure}: ${name}: ${what}`),
       ),
-      ...missed.map(({ name }) => `${name} was not found out: this attack proves nothing`),
+      ...missed.map(({ name }) => `${name} was not caught: this attack proves nothing`),
     ],
   };
 }
 
 function sumUp(rounds: readonly ChaosResult[]): Report['chaos'] {
-  const sums = { rounds: rounds.length, runs: 0, kills: 0, stops: 0, acts: 0, told: 0 };
+  const sums = { rounds: rounds.length, runs: 0, kills: 0, stops: 0, acts: 0, acknowledged: 0 };
   for (const round of rounds)
-    for (const count of ['runs', 'kills', 'stops', 'acts', 'told'] as const) sums[count] += round[count];
+    for (const count of ['runs', 'kills', 'stops', 'acts', 'acknowledged'] as const)
+      sums[count] += round[count];
   return sums;
 }
 

@@ -8,11 +8,11 @@ const HELP = `Attacks the engine, its adapters, its tools and its servers, and c
 
   npm run attack -- [--seed N] [--minutes M] [--only KIND] [--control] [--json]
 
-  --seed N     what is made up, and what is killed when (default 1)
-  --minutes M  how long at most (default 5)
+  --seed N     seed of the generated data and of the kills (default 1)
+  --minutes M  time limit in minutes (default 5)
   --only KIND  one of ${KINDS.join(', ')}
-  --control    only the careless stand-ins, which have to be found out: exits 1 because they are
-  --json       a line of JSON at the end`;
+  --control    only the careless stand-ins, which the attacks must catch: exits 1 because they do
+  --json       print a line of JSON at the end`;
 
 const { values: options } = parseArgs({
   options: {
@@ -25,7 +25,7 @@ const { values: options } = parseArgs({
   },
 });
 
-/** A case that takes longer is frozen; on a machine that is not, the longest takes a quarter of it. */
+/** A case that takes longer is frozen; normally the longest case takes a quarter of this time. */
 const LONGEST_CASE_MS = 45_000;
 
 function readNumber(name: 'seed' | 'minutes'): number {
@@ -51,8 +51,8 @@ async function main(): Promise<void> {
     longestMs: LONGEST_CASE_MS,
     lanes: Math.max(2, Math.min(4, availableParallelism())),
     onResult: ({ name, findings }, isControl) => {
-      const said = findings.length === 0 ? 'held' : `${findings.length} found`;
-      console.error(`${name}: ${said}${isControl ? ' (control)' : ''}`);
+      const outcome = findings.length === 0 ? 'held' : `${findings.length} found`;
+      console.error(`${name}: ${outcome}${isControl ? ' (control)' : ''}`);
     },
   });
   for (const problem of report.problems) console.error(problem);
@@ -72,7 +72,7 @@ function describe({ figures, cases, busyMs, seconds, control, chaos, skipped }: 
     ...FIGURES.map((figure): [string, number] => [figure, figures[figure]]),
     ['longest work', `${busyMs} ms`],
     ['seconds', seconds.toFixed(0)],
-    ['control', `${control.caught} of ${control.cases} careless stand-ins found out`],
+    ['control', `${control.caught} of ${control.cases} careless stand-ins caught`],
   ];
   for (const what of skipped) lines.push(['skipped', what]);
   return lines.map(([name, value]) => `${name.padEnd(15)}${value}`).join('\n');

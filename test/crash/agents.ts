@@ -8,7 +8,7 @@ import { makeAsk, makeFlaky } from './make-crash-tools.ts';
 const BUSY = { error: { code: 'overloaded', times: 1 } } as const;
 const GONE = { error: { code: 'authentication' } } as const;
 
-/** Tools of every side effect, side by side; a model that is busy once; a tool that is tried again. */
+/** Parallel tools of every side effect; a model that is busy once; a tool that is retried. */
 const batch: CrashAgent = {
   name: 'batch',
   makeModels: () => [
@@ -29,7 +29,7 @@ const batch: CrashAgent = {
   options: { toolConcurrency: 3 },
 };
 
-/** Every decision a person can take, in one round, and a rule that holds for the next. */
+/** Every kind of decision in one round, and a sticky rule for the next. */
 const gates: CrashAgent = {
   name: 'gates',
   decidesEarly: true,
@@ -58,7 +58,7 @@ const gates: CrashAgent = {
   },
 };
 
-/** Calls that clients run, beside one that acts here. */
+/** Client calls, next to a call that runs in the process. */
 const clients: CrashAgent = {
   name: 'clients',
   notes: 64,
@@ -71,7 +71,7 @@ const clients: CrashAgent = {
   ],
 };
 
-/** The first model is busy, then gone; the answer is a call of its own, and something is checked before the end. */
+/** The first model is busy, then fails; the answer is a separate call, and a finisher runs before the end. */
 const fallback: CrashAgent = {
   name: 'fallback',
   makeModels: () => [
@@ -86,7 +86,7 @@ const fallback: CrashAgent = {
   options: { finalAnswer: 'separate', finishers: [({ text }) => ({ text: `${text}, and checked` })] },
 };
 
-/** People talk while it runs, by two handles; a message refuses what waits for approval; it begins paused. */
+/** Messages from two handles while it runs; one supersedes a call that waits for approval; the run starts paused. */
 const talk: CrashAgent = {
   name: 'talk',
   makeModels: () => [
@@ -107,7 +107,7 @@ const talk: CrashAgent = {
   ],
 };
 
-/** Calls that nobody can know the outcome of, and the three things a person can say of them; messages wait. */
+/** Calls with unknown outcomes, and the three ways to resolve them; messages are queued. */
 const doubt: CrashAgent = {
   name: 'doubt',
   makeModels: () => [scripted([calls('blind', 'pay', 'blank'), calls('refund', 'pay'), { text: 'done' }])],
@@ -134,7 +134,7 @@ const doubt: CrashAgent = {
   writtenOff: ['blank'],
 };
 
-/** Nobody streams; the answer is held and sent back once; a limit brings the closing call. */
+/** No streaming; the answer is held and rejected once; a limit triggers the closing call. */
 const held: CrashAgent = {
   name: 'held',
   makeModels: () => [
@@ -160,7 +160,7 @@ const held: CrashAgent = {
   },
 };
 
-/** Tools that act and then do not answer in time, or are slow to begin, many at once. */
+/** Tools that act and then time out, or start slowly, many at once. */
 const slow: CrashAgent = {
   name: 'slow',
   makeModels: () => [
@@ -186,7 +186,7 @@ const slow: CrashAgent = {
   options: { toolConcurrency: 2 },
 };
 
-/** A run of many rounds, which is gone on with from its snapshots. */
+/** A run of many rounds, which resumes from its snapshots. */
 const rounds: CrashAgent = {
   name: 'rounds',
   makeModels: () => [
@@ -210,7 +210,7 @@ const rounds: CrashAgent = {
   ],
 };
 
-/** Two agents work for another, side by side, and people are asked by one of them, on its own run. */
+/** Two parallel sub-agents; one of them asks for approval on its own run. */
 const nested: CrashAgent = {
   name: 'nested',
   decidesBelow: true,

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 
-/** The worker in one file, so that a process starts fast; gives its path. */
+/** Bundles the worker into one file, so that a process starts fast; returns its path. */
 export async function buildWorker(folder: string): Promise<string> {
   const outfile = join(folder, 'worker.mjs');
   await build({

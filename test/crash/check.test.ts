@@ -22,8 +22,8 @@ const resultOf = (scenario: Scenario, passed: CrashPoint[]): Result => ({
   ...{ scenario, passed, fired: true, findings: NOTHING, folder: '' },
 });
 
-describe('what a crash scenario is checked for', () => {
-  test('a transcript with every result behind its calls, in their order, has no faults', () => {
+describe('the checks of a crash scenario', () => {
+  test('find no fault in a transcript with every result after its calls, in call order', () => {
     const items = [userMessage('go'), call('a'), call('b'), result('a'), result('b'), call('c'), result('c')];
     expect(checkTranscript(items)).toEqual([]);
   });
@@ -34,20 +34,20 @@ describe('what a crash scenario is checked for', () => {
     ['results in another order', [call('a'), call('b'), result('b'), result('a')]],
     ['a message before a result', [call('a'), userMessage('well?'), result('a')]],
     ['a turn before a result', [call('a'), call('b'), result('a'), call('c'), result('c')]],
-  ])('%s is a fault of a transcript', (_, items) => {
+  ])('find a fault in a transcript with %s', (_, items) => {
     expect(checkTranscript(items)).not.toEqual([]);
   });
 
-  test('a call that must happen once and happened twice is a silent double, a read is not', () => {
+  test('report a `once` call that happened twice as a silent double, but not a repeated read', () => {
     expect(findDoubles([act('pay', 'a'), act('pay', 'b'), act('read', 'c'), act('read', 'c')])).toEqual([]);
     expect(findDoubles([act('pay', 'a'), act('pay', 'a')])).toEqual(['a of run (pay) happened 2 times']);
   });
 });
 
-describe('what the crash matrix plans', () => {
+describe('the plan of the crash matrix', () => {
   const begun: Scenario = { engine: 'chart', agent: 'batch', kills: [{ point: 'tool.after', nth: 2 }] };
 
-  test('a scenario is read back from its name', () => {
+  test('parses the name of a scenario', () => {
     const twice = { ...begun, kills: [...begun.kills, { point: 'append.before', nth: 1 } as const] };
     expect(nameScenario(twice)).toBe('batch:tool.after#2+append.before#1');
     for (const scenario of [twice, { ...begun, engine: 'naive' } as const])
@@ -56,7 +56,7 @@ describe('what the crash matrix plans', () => {
       expect(() => readScenario(wrong)).toThrow('is no scenario');
   });
 
-  test('every occurrence of every point is a scenario', () => {
+  test('has a scenario for every occurrence of every point', () => {
     const passed: CrashPoint[] = ['model.before', 'append.before', 'append.before'];
     expect(planNext([resultOf({ ...begun, kills: [] }, passed)]).map(nameScenario)).toEqual([
       'batch:model.before#1',
@@ -65,7 +65,7 @@ describe('what the crash matrix plans', () => {
     ]);
   });
 
-  test('a sample is the same for the same seed, and has every point', () => {
+  test('samples equally for the same seed, and includes every point', () => {
     const passed = [
       ...Array<CrashPoint>(500).fill('append.before'),
       'renew.after',

@@ -7,17 +7,17 @@ import type { StartOptions } from '../../tools/agent/begin-journal.ts';
 import type { Outside } from './outside.ts';
 import type { CrashPoint } from './scenario.ts';
 
-/** What a person does about a call that asks. `send` says something else instead, which refuses the call. */
+/** A person's reaction to a call that waits. `send` sends a message instead, which supersedes the call. */
 type Decision =
   | { type: 'approve'; input?: JsonObject; sticky?: boolean }
   | { type: 'reject'; reason: string }
   | { type: 'answer'; output: JsonValue }
   | { type: 'send'; text: string };
 
-/** A message for a run that is under way: once it started, or once a tool acts; by another handle on the same run. */
+/** A message to a running run: after its start or when a tool acts; optionally from another handle on the same run. */
 export type Message = { text: string; when: 'started' | { acts: string }; elsewhere: boolean };
 
-/** Who holds one of these holds the whole story: the agent, and the people around it. */
+/** A complete scenario: the agent, and the people around it. */
 export type CrashAgent = {
   name: string;
   makeModels(): readonly ModelAdapter[];
@@ -26,13 +26,13 @@ export type CrashAgent = {
   start?: StartOptions;
   decide?(call: { name: string; input: JsonValue }): Decision;
   messages?: readonly Message[];
-  /** People decide as soon as they see anything happen, while other calls run. */
+  /** People decide as soon as they see any act, while other calls run. */
   decidesEarly?: boolean;
   /** Calls of its sub-agents are decided on their own runs, by another handle. */
   decidesBelow?: boolean;
-  /** Its journal has so many entries more than it makes: there are snapshots of it. */
+  /** The number of extra journal entries, so that there are snapshots. */
   notes?: number;
-  /** Calls in doubt of these tools are resolved as failed, whatever the world says. */
+  /** Calls in doubt of these tools are resolved as failed, whether or not they happened. */
   writtenOff?: readonly string[];
 };
 
@@ -43,8 +43,8 @@ export type Environment = {
 };
 
 /**
- * A tool's function that acts, and writes down what it did, itself: as soon as it is called, or `later`
- * in the turn of the event loop that follows. It answers a turn after it acted.
+ * A tool function that acts and records the act itself: immediately, or `later` in the next turn
+ * of the event loop. It returns one turn after it acted.
  */
 export function actIn(world: Environment, tool: string, pace: 'at once' | 'later' = 'at once') {
   return async (input: unknown, { runId, callId, key }: ToolCallContext): Promise<string> => {

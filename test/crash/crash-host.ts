@@ -1,19 +1,19 @@
 import { type Host, systemHost } from '../../engine/driver/host.ts';
 import type { CrashPoint } from './scenario.ts';
 
-/** How long a commit takes on the monotonic clock, in ms: a lease has to be renewed after two. */
+/** The duration of a commit on the monotonic clock, in ms: a lease needs renewal after two commits. */
 const COMMIT_MS = 3_000;
 const LEASE_MS = 10_000;
 
-/** How long a turn of the event loop takes on the wall clock, in ms. */
+/** The duration of a turn of the event loop on the wall clock, in ms. */
 const TURN_MS = 5;
 
 type Timer = { at: number; fire: () => void };
 
 /**
- * A host whose time passes with the work that is done, so that two processes that do the same pass the
- * same points: a timer waits for turns of the event loop, and a lease runs out with commits. The wall
- * clock begins with the system's.
+ * A host whose time advances with work done, so that two processes that do the same work pass the
+ * same points: a timer waits for turns of the event loop, and a lease expires after commits. The wall
+ * clock starts at the system's time.
  */
 export class CrashHost implements Host {
   readonly leaseMs = LEASE_MS;

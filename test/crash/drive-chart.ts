@@ -15,10 +15,10 @@ export const DATABASE = 'runs.db';
 /** A model that is busy once is busy once in each process. */
 const RETRY = { baseMs: 1, attempts: 8 };
 
-/** More questions than any agent here asks in one process: people are asked the same again and again. */
+/** More rounds of questions than any agent needs in one process; beyond it, people are asked the same forever. */
 const MOST_ROUNDS = 60;
 
-/** Begins the run of a folder, or goes on with it, and does what its people do, until it has ended; gives its status. */
+/** Starts or resumes the run of a folder, plays its people until the run has ended, and returns its status. */
 export async function driveChart(
   scripted: CrashAgent,
   {
@@ -55,7 +55,7 @@ export async function driveChart(
   return status;
 }
 
-/** Entries that change nothing, in one commit, unless the journal is that long already. */
+/** Appends neutral entries in one commit until the journal has this length. */
 async function appendNotes(store: Store, count: number): Promise<void> {
   const note = { type: 'run.noted', at: 0, by: 'nobody', note: 'The journal is long.' } as const;
   for (;;) {
@@ -76,13 +76,13 @@ type Around = {
 };
 
 /**
- * The people of a run. They write down what they were told, right after they were. After a crash they say
- * again what they have not written down, unless the run has it, and never what they have.
+ * The people of a run. They record acknowledgements as soon as they get them. After a crash they repeat
+ * what they have no record of, unless the run has it, and nothing that they have a record of.
  */
 class People {
   readonly #around: Around;
   #talking: Promise<void> = Promise.resolve();
-  /** Runs as the other process's agent holds them. */
+  /** Runs opened by another agent, as in another process. */
   readonly #elsewhere = new Map<string, Promise<Run>>();
 
   constructor(around: Around) {
@@ -110,7 +110,7 @@ class People {
     throw new Error(`People were asked ${MOST_ROUNDS} times and the run still waits.`);
   }
 
-  /** Somebody sees a tool act, and may have something to say about it. */
+  /** Called when a tool acts: sends the messages that are due. */
   notice(tool: string): void {
     for (const message of this.#around.scripted.messages ?? [])
       if (message.when !== 'started' && message.when.acts === tool) this.#say(message);
@@ -124,7 +124,7 @@ class People {
     for (const { callId, name, input } of gated) await this.#decide({ runId, callId, name, input });
   }
 
-  /** At the start, and after a crash also what was about to be said. */
+  /** Whether the message is due: at the start, or once its tool has acted, also in an earlier process. */
   #isDue({ when }: Message): boolean {
     return when === 'started' || this.#around.outside.acts.some(({ tool }) => tool === when.acts);
   }
@@ -153,7 +153,7 @@ class People {
     return opened;
   }
 
-  /** Whether somebody was told already that it is; then nobody may be asked. */
+  /** Whether the call was already decided or resolved; then nobody may be asked again. */
   #isDone(call: Place, by: 'decision' | 'resolution'): boolean {
     const done = this.#around.outside.told.some(told => {
       switch (told.type) {
@@ -214,7 +214,7 @@ class People {
     if (accepted) this.#write({ type: 'answered', runId, callId, output });
   }
 
-  /** Looks whether it happened, outside, and says so. */
+  /** Looks up whether the call happened, and resolves the doubt accordingly. */
   async #resolve({ runId, callId, name, reason = '' }: OpenCall): Promise<void> {
     if (this.#isDone({ runId, callId }, 'resolution')) return;
     const { run, outside, scripted } = this.#around;

@@ -8,16 +8,16 @@ import { type Proof, prove, tallyOf } from './prove.ts';
 import { describeFaults, Matrix } from './run-matrix.ts';
 import { readScenario } from './scenario.ts';
 
-const HELP = `Kills processes at every point of a run and looks what became of it.
+const HELP = `Kills processes at every point of a run and checks how the run ends.
 
   npm run crash -- [--scenarios N] [--seed N] [--lanes N] [--json]
   npm run crash -- --only SCENARIO [--json]      such as batch:tool.after#1+append.before#2
 
-  --scenarios N  how many in all, besides the control's (default 2050): all single kills, the rest double
-  --seed N       which double kills are taken (default 1)
-  --lanes N      processes at a time (default: one a core, at least 2)
-  --only         one scenario, whose folder is kept
-  --json         a line of JSON at the end`;
+  --scenarios N  total number without the control (default 2050): all single kills, then double kills
+  --seed N       selects the double kills (default 1)
+  --lanes N      concurrent processes (default: one per core, at least 2)
+  --only         run one scenario and keep its folder
+  --json         print a line of JSON at the end`;
 
 const { values: options } = parseArgs({
   options: {
@@ -30,10 +30,10 @@ const { values: options } = parseArgs({
   },
 });
 
-/** Single kills of the naive engine: it fails at one in three. */
+/** The number of single kills of the naive engine: about one in three makes it fail. */
 const CONTROLS = 240;
 
-/** Fewer that fired and went on to their end prove too little. */
+/** The least number of scenarios whose kills all fired; fewer prove too little. */
 const LEAST_SCENARIOS = 2000;
 
 function readCount(name: 'scenarios' | 'seed' | 'lanes'): number {
@@ -80,7 +80,7 @@ async function runAll(): Promise<void> {
   process.exitCode = 1;
 }
 
-/** How far it is, on a terminal. */
+/** Shows the progress on a terminal. */
 class Progress {
   #phase = '';
   #planned = 0;

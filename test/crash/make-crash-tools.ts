@@ -2,7 +2,7 @@ import type { Tool } from '../../protocol/tool.ts';
 import { makeTool } from '../support/engine/agents.ts';
 import { actIn, type Environment } from './crash-agent.ts';
 
-/** Two attempts in each process, the first of which fails. */
+/** Takes two attempts in each process; the first one fails. */
 export function makeFlaky(world: Environment, sideEffect: 'none' | 'idempotent'): Tool {
   const act = actIn(world, 'flaky');
   let attempts = 0;
@@ -17,7 +17,7 @@ export function makeFlaky(world: Environment, sideEffect: 'none' | 'idempotent')
   });
 }
 
-/** Must happen once, and can find out whether it did. */
+/** Must happen once, and can reconcile. */
 export function makeAsk(world: Environment): Tool {
   return makeTool('ask', {
     run: actIn(world, 'ask', 'later'),

@@ -16,9 +16,9 @@ type Call = Extract<Item, { type: 'tool_call' }>;
 type Surroundings = { folder: string; outside: Outside } & Pick<Environment, 'reach'>;
 
 /**
- * The control: an agent loop as it is usually written. Its transcript is a table, a row an item, each
- * durable when it was written; a tool's row is written after the tool ran. A process that ends between
- * the two leaves nothing behind of a call that happened, and the next runs it again.
+ * The control: a conventional agent loop. Its transcript is a table with a row per item, each durable
+ * when written; the row of a tool is written after the tool ran. A process that dies between
+ * the two leaves no trace of the call, and the next process runs it again.
  */
 export async function driveNaively(
   scripted: CrashAgent,
@@ -52,7 +52,7 @@ function hasResult(items: readonly Item[], callId: string): boolean {
   return items.some(item => item.type === 'tool_result' && item.callId === callId);
 }
 
-/** Results were written as they came; a model reads them in the order of its calls. */
+/** Results are stored in order of completion; a model reads them in call order. */
 function inOrder(items: readonly Item[]): Item[] {
   const results = new Map(items.flatMap(item => (item.type === 'tool_result' ? [[item.callId, item]] : [])));
   const ordered: Item[] = [];

@@ -3,28 +3,28 @@ import { join } from 'node:path';
 import type { JsonValue } from '../../protocol/json.ts';
 import type { CrashPoint } from './scenario.ts';
 
-/** A call: its id is its run's own. */
+/** A call, whose id is unique in its run. */
 export type Place = { runId: string; callId: string };
 
-/** What a tool did, as it wrote down itself. */
+/** An act of a tool, recorded by the tool itself. */
 export type Act = Place & { tool: string; key: string; input: JsonValue };
 
-/** What a person was told, or saw. */
+/** Something a person saw or got acknowledged. */
 export type Told =
   | { type: 'killed'; point: CrashPoint }
   | (Place & { type: 'approved'; input?: JsonValue; sticky?: boolean })
   | (Place & { type: 'rejected' })
   | (Place & { type: 'answered'; output: JsonValue })
   | { type: 'sent'; text: string }
-  /** A call that was decided, answered or resolved is open again. */
+  /** A call that was already decided, answered or resolved is open again. */
   | (Place & { type: 'asked again' })
   | { type: 'steered'; by: 'step.requested' | 'run.unpaused' }
   | (Place & { type: 'doubted'; name: string; reason: string })
   | (Place & { type: 'resolved'; as: 'retry' | 'happened' | 'failed' });
 
 /**
- * The world outside the engine: files that only grow, a line for each thing that happened, each written in
- * one call. A process that is killed leaves a line whole or not at all.
+ * The world outside the engine: append-only files with a line per event, each written in
+ * one call. A killed process leaves a line complete or not at all.
  */
 export class Outside {
   readonly #folder: string;

@@ -1,12 +1,12 @@
 import type { Result } from './run-matrix.ts';
 import type { CrashPoint, Engine, Kill, Scenario } from './scenario.ts';
 
-/** An agent's run without a kill: what it passes is where it can be killed. */
+/** Runs of each agent without a kill, which list the points where it can be killed. */
 export function planCensus(engine: Engine, agents: readonly { name: string }[]): Scenario[] {
   return agents.map(({ name }) => ({ engine, agent: name, kills: [] }));
 }
 
-/** A scenario for every occurrence of every point that a run passed, with the kills it already had before. */
+/** A scenario for every occurrence of every point that a run passed, after the kills that the run already had. */
 export function planNext(results: readonly Result[]): Scenario[] {
   return results.flatMap(({ scenario, passed }) =>
     listKills(passed).map(kill => ({ ...scenario, kills: [...scenario.kills, kill] })),
@@ -23,8 +23,8 @@ function listKills(passed: readonly CrashPoint[]): Kill[] {
 }
 
 /**
- * `count` of the scenarios, spread evenly over all of them, the same for the same seed. Every point that
- * is the last kill of any, and not in `tried`, is the last kill of at least one that is taken.
+ * `count` scenarios, spread evenly, the same for the same seed. Every point that is the last kill of a
+ * scenario, and not in `tried`, is the last kill of at least one in the sample.
  */
 export function sample(
   scenarios: readonly Scenario[],
@@ -52,7 +52,7 @@ function lastPoint({ kills }: Scenario): CrashPoint | undefined {
   return kills.at(-1)?.point;
 }
 
-/** 0 ≤ n < 1, the same sequence for the same seed. */
+/** Returns a generator of numbers 0 ≤ n < 1, with the same sequence for the same seed. */
 export function makeRandom(seed: number): () => number {
   let state = (seed * 2_654_435_761 + 1) % 2_147_483_647;
   return () => {

@@ -4,11 +4,11 @@ import { describeFaults, Matrix, type MatrixOptions, type Result } from './run-m
 import { type CrashPoint, POINTS, type Scenario } from './scenario.ts';
 
 export type ProofOptions = MatrixOptions & {
-  /** How many of the single kills; all of them by default. */
+  /** The number of single kills; all of them by default. */
   singles?: number;
-  /** How many scenarios in all, without the control's: what singles leave is doubles. */
+  /** The total number of scenarios without the control: those beyond single kills are double kills. */
   scenarios: number;
-  /** How many single kills of the naive engine; all of them by default. */
+  /** The number of single kills of the naive engine; all of them by default. */
   controls?: number;
   seed: number;
   onPhase?(phase: string, scenarios: number): void;
@@ -20,13 +20,13 @@ export type Proof = Tally & {
   processes: number;
   seconds: number;
   control: Pick<Tally, 'scenarios' | 'doubles'>;
-  /** Why the proof does not hold; empty when it does. */
+  /** Why the proof fails; empty if it holds. */
   problems: string[];
 };
 
 /**
- * Kills runs at every point they pass, and again while they recover; then does the same to the naive
- * engine, which has to fail.
+ * Kills runs at every point they pass, and again during recovery; then does the same to the naive
+ * engine, which must fail.
  */
 export async function prove(options: ProofOptions): Promise<Proof> {
   const startedAt = performance.now();

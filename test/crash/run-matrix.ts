@@ -7,21 +7,21 @@ import { Outside } from './outside.ts';
 import { type CrashPoint, type Job, nameScenario, type Outcome, type Scenario } from './scenario.ts';
 
 /**
- * Runs scenarios in processes that are really killed.
+ * Runs scenarios in processes that are killed for real.
  *
- * M1 A scenario has as many processes as kills, and one that goes on to its end.
- * M2 The process that ends one scenario begins the next: a kill costs one process start.
- * M3 A scenario counts only if each of its kills fired, at its point, by SIGKILL. One whose points did not
- *    come up is begun anew, up to `MOST_TRIES` times. A process that fails has lost its run.
- * M4 What is found is found by this process, in the files, after the run has ended.
+ * M1 A scenario has a process per kill, and one that continues to its end.
+ * M2 The process that ends one scenario starts the next: a kill costs one process start.
+ * M3 A scenario counts only if each of its kills fired, at its point, by SIGKILL. A scenario whose points did not
+ *    occur starts again, up to `MOST_TRIES` times. A process that fails has lost its run.
+ * M4 This process checks the files after the run has ended.
  */
 
 export type Result = {
   scenario: Scenario;
-  /** Whether every kill did. */
+  /** Whether every kill fired. */
   fired: boolean;
   findings: Findings;
-  /** What its last process passed. */
+  /** The points that its last process passed. */
   passed: readonly CrashPoint[];
   folder: string;
 };
@@ -29,7 +29,7 @@ export type Result = {
 export type MatrixOptions = {
   /** The built worker. */
   worker: string;
-  /** Each scenario gets a folder in here; it stays if something is wrong with it, or if `keep` says so. */
+  /** Each scenario gets a folder in here; it is kept if the scenario has faults, or if `keep` is set. */
   folder: string;
   lanes: number;
   keep?: boolean;
@@ -38,10 +38,10 @@ export type MatrixOptions = {
 
 const MOST_TRIES = 4;
 
-/** Far longer than any process here works, in ms: one that hangs has lost its run. */
+/** Far longer than any process works, in ms: a process that hangs has lost its run. */
 const LONGEST_PROCESS_MS = 60_000;
 
-/** What makes so short a process cheaper. */
+/** Makes short-lived processes cheaper. */
 const FLAGS = ['--single-threaded-gc'];
 
 type Attempt = { scenario: Scenario; folder: string; deaths: number; tries: number };
@@ -55,7 +55,7 @@ export class Matrix {
     this.#options = options;
   }
 
-  /** The results, in the order of the scenarios. */
+  /** Returns the results in the order of the scenarios. */
   async run(scenarios: readonly Scenario[]): Promise<Result[]> {
     const results = new Map<Scenario, Result>();
     const queue = [...scenarios];
@@ -92,7 +92,7 @@ export class Matrix {
     return { scenario, folder, deaths: 0, tries };
   }
 
-  /** Works on the attempts one after the other until one is killed; gives back which has to go on. */
+  /** Works on the attempts one after another until one is killed; returns the killed attempt, which must continue. */
   async #runProcess(
     attempts: readonly Attempt[],
     finish: (attempt: Attempt, end: End) => void,
@@ -171,14 +171,14 @@ function jobOf(attempt: Attempt): Job {
   return { engine, agent, folder: attempt.folder, kill: killOf(attempt) };
 }
 
-/** How many more kills at `point` were written down than earlier processes of the scenario died of. */
+/** The number of recorded kills at `point` beyond those of earlier processes of the scenario. */
 function countKills({ scenario, folder, deaths }: Attempt, point: CrashPoint): number {
   const before = scenario.kills.slice(0, deaths).filter(kill => kill.point === point).length;
   const written = new Outside(folder).told.filter(told => told.type === 'killed' && told.point === point);
   return written.length - before;
 }
 
-/** What is wrong with a result, in a line each, beginning with the scenario's name. */
+/** The faults of a result, one line each, prefixed with the scenario's name. */
 export function describeFaults({ scenario, fired, findings, folder }: Result): string[] {
   const name = nameScenario(scenario);
   if (!fired) return [`${name}: its kill never fired (${folder})`];

@@ -1,9 +1,9 @@
 import type { FaultPoint } from '../../engine/driver/host.ts';
 
 /**
- * Where a process of the matrix can be killed: the engine's own points, inside a tool right before and
- * right after it acted, when a person was told something and has not yet written it down, and in the store between
- * what a transaction writes and its COMMIT.
+ * The points where a process of the matrix can be killed: the engine's own points, inside a tool right before and
+ * right after it acts, when a person got an acknowledgement and has not yet recorded it, and in the store between
+ * the writes of a transaction and its COMMIT.
  */
 export type CrashPoint = FaultPoint | 'act.before' | 'act.after' | 'told.before' | 'commit.before';
 
@@ -25,16 +25,16 @@ export type Kill = { point: CrashPoint; nth: number };
 
 export type Engine = 'chart' | 'naive';
 
-/** One run of an agent: the n-th process that works on it is killed at the n-th kill, the last goes on to the end. */
+/** One run of an agent: its n-th process is killed at the n-th kill, and the last one continues to the end. */
 export type Scenario = { engine: Engine; agent: string; kills: readonly Kill[] };
 
-/** Such as `batch:tool.after#2+reconcile.before#1`; of the naive engine `naive/batch:…`. */
+/** For example `batch:tool.after#2+reconcile.before#1`, or `naive/batch:…` for the naive engine. */
 export function nameScenario({ engine, agent, kills }: Scenario): string {
   const places = kills.map(({ point, nth }) => `${point}#${nth}`).join('+');
   return `${engine === 'naive' ? 'naive/' : ''}${agent}:${places}`;
 }
 
-/** The scenario of a name. Throws for anything else. */
+/** Parses the name of a scenario. Throws for an invalid name. */
 export function readScenario(name: string): Scenario {
   const [, naive, agent, places] = /^(naive\/)?(\w+):(.*)$/.exec(name) ?? [];
   if (agent === undefined || places === undefined) throw new Error(describeName(name));
@@ -57,8 +57,8 @@ function describeName(name: string): string {
   return `"${name}" is no scenario: expected AGENT:POINT#N or AGENT:POINT#N+POINT#N, such as batch:tool.after#1.`;
 }
 
-/** What a worker process is told to do: scenarios, one after the other, each in its folder. */
+/** A job of a worker process: one run of a scenario, in its folder. */
 export type Job = { engine: Engine; agent: string; folder: string; kill: Kill | null };
 
-/** What it says of a job that it went through to the end: the points it passed, in order. */
+/** Reports a completed job: the points it passed, in order. */
 export type Outcome = { folder: string; status: string; passed: CrashPoint[] };

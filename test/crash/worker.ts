@@ -8,7 +8,7 @@ import type { CrashPoint, Job, Outcome } from './scenario.ts';
 
 let onCommit = () => {};
 
-/** Of transactions that write. */
+/** Calls `onCommit` before the COMMIT of each transaction that writes. */
 function watchCommits(): void {
   const { run } = StatementSync.prototype;
   let writes = false;
@@ -22,9 +22,9 @@ function watchCommits(): void {
 }
 
 /**
- * A process of the matrix: `node worker.mjs JOBS`, where JOBS is the JSON of a list of jobs. It works on
- * one after the other, writes a line of JSON for each that it went through, and kills itself where a job
- * says so.
+ * A process of the matrix: `node worker.mjs JOBS`, where JOBS is a JSON list of jobs. It works on
+ * them one after another, prints a line of JSON for each completed job, and kills itself where a job
+ * requires it.
  */
 async function work({ engine, agent, folder, kill }: Job): Promise<Outcome> {
   const outside = new Outside(folder);

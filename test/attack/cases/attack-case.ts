@@ -1,15 +1,15 @@
 import type { Finding } from './finding.ts';
 
-/** What a case works with: a folder of its own, and a seed for what it makes up. */
+/** The environment of a case: its own folder, and a seed for generated data. */
 type CaseWorld = { folder: string; seed: number };
 
-/** One attack, in a process of its own. It resolves with what it found; what it throws is a finding too. */
+/** One attack, in its own process. Resolves with its findings; an exception counts as a finding too. */
 export type AttackCase = {
   name: string;
   run(world: CaseWorld): Promise<Finding[]>;
-  /** In the short form too. */
+  /** Whether the short form includes the case. */
   short?: boolean;
-  /** A careless stand-in for the code under attack: the case must find something. */
+  /** Marks a careless stand-in for the code under attack: the case must find something. */
   control?: boolean;
 };
 

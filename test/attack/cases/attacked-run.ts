@@ -7,7 +7,7 @@ import type { ModelRequest } from '../../../protocol/turn.ts';
 import { createAgent } from '../../../tools/agent/agent.ts';
 import { type Finding, found } from './finding.ts';
 
-/** A scripted model that notes how long the longest request was, in characters of JSON. */
+/** A scripted model that records the length of the longest request, in characters of JSON. */
 export class WatchedModel implements ModelAdapter {
   longest = 0;
   readonly #inner: ModelAdapter;
@@ -36,8 +36,8 @@ export class WatchedModel implements ModelAdapter {
 }
 
 /**
- * Runs an agent with these tools to its end, a person writing off what is in doubt, and gives what is wrong
- * with how it ended: every call must become a result that the model reads.
+ * Runs an agent with these tools to its end, with a person who resolves every doubt as failed. Returns the faults
+ * at the end: the model must have read a result for every call.
  */
 export async function runToEnd(
   model: ModelAdapter,

@@ -1,11 +1,11 @@
-/** A process that holds its event loop for longer, in ms of processor time, is frozen: half of a default lease. */
+/** A process that blocks its event loop for longer, in ms of processor time, is frozen: half of a default lease. */
 export const LONGEST_BLOCK_MS = 5_000;
 
 const TICK_MS = 20;
 
 /**
- * Measures how long this thread works without coming back to its event loop. It counts processor time, not
- * wall time: a process that is stopped, or that waits for a busy machine, is not blamed.
+ * Measures how long this thread works without returning to its event loop. It counts processor time, not
+ * wall time, so that a stopped process or a busy machine does not count.
  */
 export class BusyMeter {
   #longestMs = 0;
@@ -13,14 +13,14 @@ export class BusyMeter {
   readonly #onBlock: (ms: number) => void;
   readonly #timer: NodeJS.Timeout;
 
-  /** `onBlock` hears of each stretch of work longer than all before it, in ms. */
+  /** `onBlock` is called for each block longer than all earlier ones, in ms. */
   constructor(onBlock: (ms: number) => void = () => {}) {
     this.#onBlock = onBlock;
     this.#timer = setInterval(() => this.#tick(), TICK_MS);
     this.#timer.unref();
   }
 
-  /** The longest stretch so far, in ms, what runs now included. */
+  /** The longest block so far, in ms, including the current one. */
   stop(): number {
     clearInterval(this.#timer);
     this.#tick();

@@ -4,8 +4,8 @@ import { CASE_KINDS, isCaseKind } from './cases.ts';
 import { type Finding, found } from './finding.ts';
 
 /**
- * A case in a process of its own: `node case-worker.ts KIND NAME SEED FOLDER`. It ends with a line of
- * JSON; a process that is frozen for good prints none, and is killed by whoever started it.
+ * A case in its own process: `node case-worker.ts KIND NAME SEED FOLDER`. It ends with a line of
+ * JSON. A process that freezes prints no line, and its parent kills it.
  */
 const [kind = '', name = '', seed = '1', folder = ''] = process.argv.slice(2);
 

@@ -1,6 +1,6 @@
 import type { AttackCase, CaseKind } from './attack-case.ts';
 
-/** The cases of each kind. A kind is loaded when it is asked for: its process has nothing else to do. */
+/** The cases of each kind, imported on demand, so that a case's process loads nothing else. */
 export const CASE_KINDS: Readonly<Record<CaseKind, () => Promise<readonly AttackCase[]>>> = {
   mcp: async () => (await import('./mcp-cases.ts')).mcpCases,
   providers: async () => (await import('./provider-cases.ts')).providerCases,

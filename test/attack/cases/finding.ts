@@ -1,11 +1,11 @@
-/** What an attack counts; each must be 0. */
+/** The figures that an attack counts; each must be 0. */
 export const FIGURES = ['lost', 'silent doubles', 'stranded', 'frozen', 'leaked', 'broken'] as const;
 
 /**
- * `lost`: acknowledged, and not in the journal. `silent doubles`: a `once` call that happened twice without a
+ * `lost`: acknowledged, but not in the journal. `silent doubles`: a `once` call that happened twice without a
  * person's forced retry. `stranded`: a run or a call that never comes to rest. `frozen`: a process that was
- * busy for longer than `LONGEST_BLOCK_MS`. `leaked`: something secret or hidden that came out. `broken`:
- * any other promise that was not kept.
+ * busy for longer than `LONGEST_BLOCK_MS`. `leaked`: a secret or hidden value in the output. `broken`:
+ * any other broken promise.
  */
 export type Figure = (typeof FIGURES)[number];
 

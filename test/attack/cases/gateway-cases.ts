@@ -11,7 +11,7 @@ const SECRET = 'hidden-argument-5K';
 const DESK = { type: 'mcp', server_label: 'desk', require_approval: 'always' };
 const KINDS = ['mcp', 'mcpr', 'mcpl', 'fc', 'fco', 'rs', 'msg'];
 
-/** A gateway with a server that clients may use, and one that they must not hear of. */
+/** A gateway with a visible and a hidden server. */
 function openGateway(): Gateway {
   return new Gateway(
     {
@@ -46,7 +46,7 @@ async function post(gateway: Gateway, body: JsonObject): Promise<Reply> {
   return { status: response.status, text: await response.text() };
 }
 
-/** The response that was made of a reference, and all that can be read of it. */
+/** Everything that can be read from the response to a reference. */
 async function readAll(gateway: Gateway, { status, text }: Reply): Promise<string> {
   if (status !== 200) return text;
   const { id } = JSON.parse(text) as Resource;
@@ -82,7 +82,7 @@ async function referToHidden(gateway: Gateway): Promise<Finding[]> {
   return findings;
 }
 
-/** Every way to name a hidden tool must be refused as the name of one that does not exist is. */
+/** Every way to name a hidden tool must be refused like the name of a missing tool. */
 async function forceHidden(gateway: Gateway): Promise<Finding[]> {
   const choices = (label: string): JsonObject[] => {
     const bare = label === 'vault' ? 'echo' : 'nothing';
@@ -100,11 +100,11 @@ async function forceHidden(gateway: Gateway): Promise<Finding[]> {
     return [...named, ...allowed];
   };
   const base = { model: 'plain', input: 'go', tools: [DESK] };
-  const strangers = choices('nosuch');
+  const unknownChoices = choices('nosuch');
   const findings: Finding[] = [];
   for (const [place, choice] of choices('vault').entries()) {
     const hidden = await post(gateway, { ...base, tool_choice: choice });
-    const unknown = await post(gateway, { ...base, tool_choice: strangers[place] ?? '' });
+    const unknown = await post(gateway, { ...base, tool_choice: unknownChoices[place] ?? '' });
     if (hidden.status === unknown.status && hidden.status >= 400 && hidden.status < 500) continue;
     findings.push(
       found('leaked', `${JSON.stringify(choice)} is ${hidden.status}, unknown ${unknown.status}`),
@@ -120,7 +120,7 @@ async function ask(
   const input = [{ role: 'user', content: 'go' }];
   const asked = await gateway.create({ model: 'asks', input, tools });
   const request = asked.output.find(({ type }) => type === 'mcp_approval_request');
-  if (request === undefined) throw new Error(`nothing was asked: ${JSON.stringify(asked.output)}`);
+  if (request === undefined) throw new Error(`no approval request: ${JSON.stringify(asked.output)}`);
   return { asked, request };
 }
 
@@ -128,7 +128,7 @@ function approve({ id }: Item): JsonObject {
   return { type: 'mcp_approval_response', approval_request_id: id, approve: true };
 }
 
-/** Whole histories whose approval request is another than the one that was made. */
+/** Full histories with a changed approval request. */
 async function changeRequests(gateway: Gateway): Promise<Finding[]> {
   const changes: JsonObject[] = [
     { arguments: '{"text":"another"}' },
@@ -161,7 +161,7 @@ async function changeRequests(gateway: Gateway): Promise<Finding[]> {
   return findings;
 }
 
-/** Asked for a call on one server, and approved with another server behind the same label. */
+/** Requests a call on one server, and approves it with another server under the same label. */
 async function changeServer(): Promise<Finding[]> {
   const [asked, other] = await Promise.all([HttpMcpServer.start(), HttpMcpServer.start()]);
   const gateway = new Gateway(
@@ -213,7 +213,7 @@ async function readDeleted(gateway: Gateway): Promise<Finding[]> {
   return findings;
 }
 
-/** Items of a run of the store that no response is of, and of a response in no chain of the client's. */
+/** Items of a run that belongs to no response, and of a response outside the client's chain. */
 async function readOthers(gateway: Gateway): Promise<Finding[]> {
   const marker = 'said-to-another-9X';
   const agent = createAgent({ name: 'other', model: scripted([{ text: marker }]), store: gateway.store });
@@ -240,7 +240,7 @@ async function readOthers(gateway: Gateway): Promise<Finding[]> {
   return findings;
 }
 
-/** Gives whatever item is asked for, whoever asks. */
+/** Returns any item by id, without checking who requests it. */
 async function resolveCarelessly(): Promise<Finding[]> {
   return await withGateway(async gateway => {
     await gateway.create({ model: 'vault', input: 'go' });

@@ -1,6 +1,6 @@
 /**
  * An MCP server that attacks its client: `node hostile-mcp.ts MODE` over stdio, or `serveHostileMcp` over
- * HTTP. Written by hand, since the official server would not do any of it.
+ * HTTP. Hand-written, since the official server cannot misbehave like this.
  */
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -23,7 +23,7 @@ export type HostileMode =
   | 'huge-result'
   | 'dies';
 
-/** What the text of a long error is made of: each was quadratic for some pattern that looks for a credential. */
+/** The repeated parts of a long error: each made some credential pattern take quadratic time. */
 export const LONG_TEXTS = ['a', 'sk-', 'a.', '://', 'Bearer ', '@', ' '] as const;
 
 const LONG = 1_000_000;
@@ -58,7 +58,7 @@ function toolsOf(mode: HostileMode): string[] {
   }
 }
 
-/** The rest of a JSON-RPC answer, as text; `null` for none. */
+/** The rest of a JSON-RPC response, as text; `null` for no response. */
 function answer(mode: HostileMode, { method, params }: Request): string | null {
   if (method === 'initialize')
     return '"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"hostile","version":"1"}}';
@@ -89,7 +89,7 @@ function answer(mode: HostileMode, { method, params }: Request): string | null {
 
 export type HostileHttp = { url: string; seen: string[]; close(): Promise<void> };
 
-/** `seen`: the headers and bodies that came, as text. `redirectTo`: where every request is sent on to. */
+/** `seen`: the headers and bodies received, as text. `redirectTo`: the target of a redirect for every request. */
 export async function serveHostileMcp(mode: HostileMode, redirectTo?: string): Promise<HostileHttp> {
   const seen: string[] = [];
   const server = createServer(async (request, response) => {
@@ -97,11 +97,11 @@ export async function serveHostileMcp(mode: HostileMode, redirectTo?: string): P
     seen.push(`${request.method} ${request.url} ${JSON.stringify(request.headers)} ${body}`);
     if (redirectTo !== undefined) return response.writeHead(307, { location: redirectTo }).end();
     if (request.method !== 'POST') return response.writeHead(405).end();
-    const asked: Request = JSON.parse(body);
-    if (asked.id === undefined) return response.writeHead(202).end();
-    const rest = answer(mode, asked);
+    const call: Request = JSON.parse(body);
+    if (call.id === undefined) return response.writeHead(202).end();
+    const rest = answer(mode, call);
     response.writeHead(200, { 'content-type': 'application/json' });
-    response.end(`{"jsonrpc":"2.0","id":${asked.id},${rest}}`);
+    response.end(`{"jsonrpc":"2.0","id":${call.id},${rest}}`);
   });
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;

@@ -3,16 +3,16 @@ import type { AddressInfo } from 'node:net';
 
 export type HostileProvider = {
   baseURL: string;
-  /** Every request that came, as text: its line, its headers and its body. */
+  /** Every request received, as text: its request line, headers and body. */
   seen: string[];
-  /** How the requests from now on are answered; `nth` counts them from 0. */
+  /** Sets the reply to later requests; `nth` counts them from 0. */
   answer(reply: Reply): void;
   close(): Promise<void>;
 };
 
 export type Reply = (response: ServerResponse, nth: number, url: string) => void;
 
-/** A provider on a port of its own, so an origin of its own, that answers as it is told. */
+/** A provider on its own port, and so with its own origin, that replies as configured. */
 export async function startHostileProvider(
   reply: Reply = response => response.end(),
 ): Promise<HostileProvider> {
@@ -44,12 +44,12 @@ export async function startHostileProvider(
   };
 }
 
-/** A whole body, of JSON unless said otherwise. */
+/** A complete body, JSON by default. */
 export function whole(body: string | Uint8Array, status = 200, type = 'application/json'): Reply {
   return response => response.writeHead(status, { 'content-type': type }).end(body);
 }
 
-/** The same piece again and again, for ever: as fast as it is read, or once in `everyMs`. */
+/** The same chunk repeated forever: as fast as the client reads, or once every `everyMs`. */
 export function endlessly(piece: string, type: string, everyMs?: number): Reply {
   return response => {
     response.writeHead(200, { 'content-type': type });

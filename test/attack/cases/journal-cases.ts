@@ -13,15 +13,15 @@ import { type Finding, found } from './finding.ts';
 const ORIGIN = 'http://127.0.0.1:4100';
 const BATCH = 1_000;
 
-/** What a reader may make the store read, for each entry it gets: pages overlap, and a run is folded once. */
+/** The limit on entries that the store reads per entry received: pages overlap, and the run is folded once. */
 const MOST_READS_PER_ENTRY = 3;
 
-/** How often the lease is looked at while readers read, in ms. */
+/** The interval at which the lease is checked while clients read, in ms. */
 const LOOK_MS = 200;
 
 type Reading = { entries: number; readers: number };
 
-/** The store, counting the entries that its `read` gave. */
+/** The store; counts the entries that its `read` returns. */
 function countReads(store: Store, onRead: (entries: number) => void): Store {
   return new Proxy(store, {
     get(target, property) {
@@ -53,7 +53,7 @@ async function writeLongRun(store: Store, runId: string, entries: number): Promi
   }
 }
 
-/** A run whose only tool works until `release`, so that its lease has to be renewed meanwhile. */
+/** A run whose only tool works until `release`, so that its lease must be renewed meanwhile. */
 async function startHeldRun(store: Store) {
   const released = Promise.withResolvers<void>();
   const hold = tool({
@@ -116,7 +116,7 @@ async function readLongRun(folder: string, { entries, readers }: Reading): Promi
   ];
 }
 
-/** Reads everything behind its place for every page. */
+/** Reads everything after the current position for every page. */
 async function readCarelessly({ folder }: { folder: string }): Promise<Finding[]> {
   const [entries, page] = [1_000, 50];
   let reads = 0;

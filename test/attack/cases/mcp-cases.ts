@@ -13,11 +13,11 @@ import { nestedArguments } from './nested-json.ts';
 const SERVER = fileURLToPath(new URL('hostile-mcp.ts', import.meta.url));
 const SECRET = 'Bearer attack-0123456789-secret';
 
-/** What a result may come to in a request, and in the state of a run, in characters: a MiB, written as JSON, and what is around it. */
+/** Limits on a result in a request, and on the state of a run, in characters: a MiB, encoded as JSON, with its surroundings. */
 const LARGEST_SHOWN = 2.5 * 1024 * 1024;
 const LARGEST_STATE = 4 * 1024 * 1024;
 
-/** With clocks that run so many times as fast, two hours pass in these real ms. */
+/** The factor at which clocks run faster; two hours take these real ms. */
 const WARP = 500;
 const LONGEST_WARPED_MS = 15_000;
 
@@ -29,7 +29,7 @@ function calling(...inputs: (JsonObject | string)[]): ScriptedTurn[] {
   return [{ toolCalls: inputs.map(input => ({ name: 'act', arguments: input })) }, { text: 'done' }];
 }
 
-/** A run against a server of this mode; one that cannot begin must say why by its code. */
+/** Runs against a server in this mode; a run that cannot start must fail with an error code. */
 async function attack(mode: HostileMode, turns: readonly ScriptedTurn[]): Promise<Finding[]> {
   try {
     return (await runToEnd(new WatchedModel(turns), [hostile(mode)])).findings;
@@ -69,7 +69,7 @@ async function attackWithRedirect(): Promise<Finding[]> {
     .map(request => found('leaked', `another origin got ${request.slice(0, 200)}`));
 }
 
-/** One backtracking pattern over a whole text. */
+/** A backtracking pattern over a long text. */
 async function maskCarelessly(): Promise<Finding[]> {
   const text = 'a'.repeat(30_000);
   while (process.cpuUsage().user < 6_000_000) text.replace(/([a-z][a-z0-9+.-]*:\/\/)[^\s/@]+@/gi, '***@');

@@ -17,13 +17,13 @@ const KEY = 'sk-attack-0123456789abcdef';
 const OWN_HEADER = 'attack-header-0123456789';
 const CONVERSATION = 'what-was-said-7Q';
 
-/** The AI SDK's packages make their requests and read their bodies themselves: what they follow is theirs. */
+/** The AI SDK's packages send requests, follow redirects and read bodies themselves, out of this project's control. */
 const OURS = Object.keys(subjects).filter(name => name !== 'aiSdk');
 const ALL = Object.keys(subjects);
 
 type Target = { name: string; model: ModelAdapter; provider: HostileProvider };
 
-/** One adapter after the other against a provider of its own, or all at once. */
+/** Attacks each adapter with its own provider, one after another or all at once. */
 async function attackEach(
   names: readonly string[],
   attack: (target: Target) => Promise<Finding[]>,
@@ -47,7 +47,7 @@ async function attackEach(
   return findings;
 }
 
-/** Makes one call, streamed or not; a turn or a `ProviderError` is right. */
+/** Makes one call, streamed or not; it must return a turn or throw a `ProviderError`. */
 async function call(model: ModelAdapter, stream: boolean): Promise<unknown> {
   const request = {
     transcript: [userMessage(CONVERSATION)],
@@ -97,7 +97,7 @@ function isSecret(request: string): boolean {
 
 const LONG = 100_000;
 
-/** Texts that look like the beginnings of credentials, each of which was quadratic for some pattern. */
+/** Texts that look like the start of a credential; each made some pattern take quadratic time. */
 const BAITS = [
   'sk-',
   'sk-a',
@@ -174,7 +174,7 @@ async function attackWithEndlessStreams(): Promise<Finding[]> {
   return await attackEach(OURS, attack, { maxResponseBytes: 2 * 1024 * 1024 });
 }
 
-/** A byte every five real ms: with these clocks, one every two seconds and a half. Two hours pass in 15 s. */
+/** One byte every five real ms, which is every 2.5 s on these clocks. Two hours pass in 15 s. */
 const DRIP_MS = 5;
 const WARP = 500;
 const LONGEST_WARPED_MS = 15_000;
@@ -208,14 +208,14 @@ async function attackWithArguments(input: string): Promise<Finding[]> {
     const bodies = [bodyWithCall(dialect, input), bodyWithText(dialect)];
     provider.answer((response, nth, url) => whole(bodies[Math.min(nth, 1)] ?? '')(response, nth, url));
     const { findings } = await runToEnd(model, [take], { stream: false });
-    const asked = provider.seen.length;
-    return findings.length === 0 && asked < 2
-      ? [found('broken', `the model was asked ${asked} times: it did not read the result`)]
+    const calls = provider.seen.length;
+    return findings.length === 0 && calls < 2
+      ? [found('broken', `the model was called ${calls} times: it did not read the result`)]
       : findings;
   });
 }
 
-/** Follows a redirect as `fetch` does, with a key in a header. */
+/** Follows a redirect like `fetch`, with a key in a header. */
 async function followCarelessly(): Promise<Finding[]> {
   const other = await startHostileProvider(whole('{}'));
   const provider = await startHostileProvider(response =>

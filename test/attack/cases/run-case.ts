@@ -12,7 +12,7 @@ const WORKER = fileURLToPath(new URL('case-worker.ts', import.meta.url));
 export type CaseOptions = { folder: string; seed: number; longestMs: number };
 export type CaseResult = { name: string; findings: Finding[]; busyMs: number };
 
-/** Runs one case in a process; one that does not end within `longestMs` is killed, and counts as frozen. */
+/** Runs one case in a process. A case that takes longer than `longestMs` is killed, and counts as frozen. */
 export async function runCase(
   kind: CaseKind,
   attack: AttackCase,

@@ -1,7 +1,7 @@
-/** How a dialect writes a whole answer. */
+/** Writes a complete response in a wire format. */
 export type Dialect = 'chat' | 'responses' | 'anthropic' | 'gemini' | 'ollama' | 'harmony';
 
-/** By the names of `test/support/adapters/fixtures/subjects.ts`; the rest are chat. */
+/** By the names of `test/support/adapters/fixtures/subjects.ts`; the others use chat. */
 const DIALECTS: Readonly<Record<string, Dialect>> = {
   openaiResponses: 'responses',
   xai: 'responses',
@@ -16,7 +16,7 @@ export function dialectOf(adapter: string): Dialect {
   return DIALECTS[adapter] ?? 'chat';
 }
 
-/** A body with one call of the tool `take`; `input` is the JSON of its arguments, put in as it is. */
+/** A body with one call of the tool `take`; `input` is the raw JSON of its arguments. */
 export function bodyWithCall(dialect: Dialect, input: string): string {
   const text = JSON.stringify(input);
   switch (dialect) {

@@ -7,14 +7,14 @@ import type { RunEvent } from '../../../protocol/event.ts';
 import type { Finding } from '../cases/finding.ts';
 import { readLines } from './chaos.ts';
 import { ONCE, readActs } from './chaos-agent.ts';
-import { checkEvidence, type Told } from './chaos-evidence.ts';
+import { type Acknowledged, checkEvidence } from './chaos-evidence.ts';
 
 const LOOP = fileURLToPath(new URL('careless-loop.ts', import.meta.url));
 const KILLS = 4;
-/** When it has done something, said yes to something, and recorded neither, in ms. */
+/** The delay between an act and the kill, in ms: the loop has acknowledged a message by then, and recorded neither. */
 const BEHIND_MS = 80;
 
-/** Kills the careless loop a few times right behind what it did, and holds it to what the engine is held to. */
+/** Kills the careless loop several times right after it acts, and checks it like the engine. */
 export async function runCarelessChaos(folder: string): Promise<Finding[]> {
   mkdirSync(folder, { recursive: true });
   for (let kill = 0; kill < KILLS; kill += 1) {
@@ -38,7 +38,7 @@ export async function runCarelessChaos(folder: string): Promise<Finding[]> {
     ...messages.map((text): RunEvent => ({ type: 'message.received', at: 0, items: [userItem(text)] })),
   ]);
   return checkEvidence({
-    ...{ told: readLines<Told>(folder, 'told'), acts: readActs(folder), once: ONCE },
+    ...{ acknowledged: readLines<Acknowledged>(folder, 'acknowledged'), acts: readActs(folder), once: ONCE },
     runs: [{ runId: 'careless', status: 'running', events, transcript: [] }],
   });
 }

@@ -10,10 +10,10 @@ import type { ToolCallContext } from '../../../protocol/tool.ts';
 import type { ModelRequest } from '../../../protocol/turn.ts';
 import { createAgent, tool } from '../../../tools/agent/index.ts';
 
-/** How long a lease holds here, in ms: processes are stopped for longer. */
+/** The length of a lease, in ms: processes are stopped for longer. */
 export const LEASE_MS = 1_000;
 
-/** What a tool did, as it wrote down itself, in the moment it did it. */
+/** An act of a tool, recorded by the tool itself when it acts. */
 export type Act = { tool: string; key: string; runId: string; callId: string };
 
 const FOLDER = process.env.ATTACK_FOLDER ?? '.';
@@ -30,7 +30,7 @@ const SLOWEST_MS = 500;
 const MODEL_MS = 30;
 const SPARE_TURNS = 40;
 
-/** Acts in the middle of its time; a process that is stopped meanwhile acts once it goes on. */
+/** Acts in the middle of its duration; a stopped process acts after it continues. */
 function actAs(name: string) {
   return async (_input: unknown, { key, runId, callId }: ToolCallContext) => {
     await delay(Math.random() * SLOWEST_MS);
@@ -40,7 +40,7 @@ function actAs(name: string) {
   };
 }
 
-/** Tells the truth of this moment. */
+/** Reports whether the call has happened so far. */
 function lookUp(_call: unknown, { key }: ToolCallContext) {
   const hasActed = readActs().some(act => act.key === key);
   return hasActed ? { happened: true as const, output: 'found' } : { happened: false as const };
@@ -73,7 +73,7 @@ function calling(...names: string[]): ScriptedTurn {
   return { toolCalls: calls, delayMs: MODEL_MS };
 }
 
-/** Messages and edits ask for more turns than the script is about. */
+/** Extra turns for messages and edits, which need more turns than the script has. */
 const END = Array.from({ length: SPARE_TURNS }, (): ScriptedTurn => ({ text: 'done', delayMs: MODEL_MS }));
 
 const SCRIPTS = [
@@ -83,7 +83,7 @@ const SCRIPTS = [
   [calling('helper', 'helper', 'charge'), calling('pay', 'late'), ...END],
 ].map(turns => scripted(turns));
 
-/** Which script a run follows is said by its first message: `go 2`. */
+/** The first message names the run's script: `go 2`. */
 function choose({ transcript }: ModelRequest): ModelAdapter {
   const [, number = '0'] = /go (\d+)/.exec(JSON.stringify(transcript[0] ?? '')) ?? [];
   const script = SCRIPTS[Number(number) % SCRIPTS.length];
@@ -98,11 +98,11 @@ const model: ModelAdapter = {
   stream: (request, call) => choose(request).stream(request, call),
 };
 
-/** While there is a file of this name in the folder, no process dies by itself. */
+/** While a file of this name exists in the folder, no process dies by itself. */
 export const QUIET = 'quiet';
 export const DIED = 137;
 
-/** One in so many of the engine's fault points ends the process: right there, with nothing told to anybody. */
+/** The probability of death at one of the engine's fault points is 1 in this number. */
 const DEATHS_ONE_IN = 600;
 
 function reach(): void {
@@ -120,7 +120,7 @@ const helper = createAgent({
   model: scripted([calling('charge', 'pay'), calling('refund'), ...END]),
 });
 
-/** The agent of the chaos: tools of every side effect, each with a trace outside, and a sub-agent. */
+/** The agent under chaos: tools of every side effect, each with an external trace, and a sub-agent. */
 export default createAgent({
   ...{ name: 'boss', model, host, limits, onMessage: 'queue', retry: { baseMs: 10 } },
   tools: [look, put, pay, refund, charge, late, helper.asTool({ name: 'helper', description: 'Helps.' })],

@@ -9,11 +9,11 @@ import { sqlite } from '../../../stores/sqlite.ts';
 import { createAgent } from '../../../tools/agent/index.ts';
 import { makeRandom } from '../../crash/plan.ts';
 import boss from './chaos-agent.ts';
-import type { Told } from './chaos-evidence.ts';
+import type { Acknowledged } from './chaos-evidence.ts';
 
 /**
- * A program that works on the runs of the chaos by the library: `node chaos-driver.ts DATABASE SEED`, until
- * it is killed. What it was told is written down once it was told.
+ * A program that works on the runs through the library: `node chaos-driver.ts DATABASE SEED`, until
+ * it is killed. It records acknowledgements as soon as it gets them.
  */
 const [db = '', seed = '1'] = process.argv.slice(2);
 const random = makeRandom(Number(seed));
@@ -25,8 +25,8 @@ const MOST_FORKS = 3;
 let forks = 0;
 let edits = 0;
 
-function tell(told: Told): void {
-  appendFileSync(join(process.env.ATTACK_FOLDER ?? '.', 'told'), `${JSON.stringify(told)}\n`);
+function record(acknowledged: Acknowledged): void {
+  appendFileSync(join(process.env.ATTACK_FOLDER ?? '.', 'acknowledged'), `${JSON.stringify(acknowledged)}\n`);
 }
 
 async function pickRun(): Promise<Run | undefined> {
@@ -47,24 +47,24 @@ async function work(): Promise<void> {
   const call = settled.approvals[Math.floor(random() * settled.approvals.length)];
   if (call !== undefined && random() < 0.6) {
     const { accepted } = await run.approve(call.callId, { runId: call.runId, by: 'driver' });
-    if (accepted) tell({ type: 'decided', runId: call.runId, callId: call.callId });
+    if (accepted) record({ type: 'decided', runId: call.runId, callId: call.callId });
   } else if (random() < 0.3) await edit(run);
 }
 
-/** Of a run that has ended: what it left open is known, so that a doubt in the fork has one right answer. */
+/** Forks an ended run: its open calls are known, so that a doubt in the fork has one correct answer. */
 async function fork(run: Run): Promise<void> {
   if (forks >= MOST_FORKS || random() > 0.3) return;
   forks += 1;
   const { seq = 1 } = (await store.get(run.id)) ?? {};
   const forked = await run.fork({ at: 1 + Math.floor(random() * seq) });
-  tell({ type: 'forked', runId: forked.id });
+  record({ type: 'forked', runId: forked.id });
 }
 
 async function edit(run: Run): Promise<void> {
   const text = `edit ${seed} ${edits}`;
   edits += 1;
   const { accepted } = await run.editTranscript([...run.context.transcript, userMessage(text)]);
-  if (accepted) tell({ type: 'edited', runId: run.id, text });
+  if (accepted) record({ type: 'edited', runId: run.id, text });
 }
 
 for (;;) {

@@ -5,8 +5,8 @@ import { checkTranscript } from '../../crash/checks/check-transcript.ts';
 import { type Finding, found } from '../cases/finding.ts';
 import type { Act } from './chaos-agent.ts';
 
-/** What was acknowledged to somebody, by any process. */
-export type Told = { runId: string } & (
+/** An acknowledgement by any process. */
+export type Acknowledged = { runId: string } & (
   | { type: 'started' | 'forked' | 'paused' | 'cancelled' }
   | { type: 'decided' | 'resolved'; callId: string }
   | { type: 'sent' | 'edited'; text: string }
@@ -18,15 +18,15 @@ export type RunEvidence = {
   parent?: { runId: string; callId: string };
   events: readonly RunEvent[];
   transcript: readonly Item[];
-  /** Its state, why it is there, and its open calls. */
+  /** The state of the run, its reason, and the open calls. */
   stands?: string;
-  /** Why its replay is not equal. */
+  /** Why the replay differs. */
   replayFault?: string;
 };
 
-/** All that is known in the end, whatever engine it was. `once`: the tools that must not act twice. */
+/** All evidence at the end, for any engine. `once`: the tools that must not act twice. */
 export type Evidence = {
-  told: readonly Told[];
+  acknowledged: readonly Acknowledged[];
   acts: readonly Act[];
   runs: readonly RunEvidence[];
   once: ReadonlySet<string>;
@@ -42,22 +42,24 @@ export function checkEvidence(evidence: Evidence): Finding[] {
   ];
 }
 
-/** Acknowledged, and not in the journal as often as it must be. */
-function findLost({ told, runs }: Evidence): Finding[] {
+/** Acknowledgements that are not in the journal as often as required. */
+function findLost({ acknowledged, runs }: Evidence): Finding[] {
   const byId = new Map(runs.map(run => [run.runId, run]));
-  return told.flatMap(line => {
+  return acknowledged.flatMap(line => {
     const run = byId.get(line.runId);
     const isKept = run !== undefined && isInJournal(line, run.events);
-    return isKept ? [] : [found('lost', `${JSON.stringify(line)} is not in the journal as it was told`)];
+    return isKept
+      ? []
+      : [found('lost', `${JSON.stringify(line)} was acknowledged, but is not in the journal`)];
   });
 }
 
-function isInJournal(told: Told, events: readonly RunEvent[]): boolean {
+function isInJournal(acknowledged: Acknowledged, events: readonly RunEvent[]): boolean {
   const hasCall = (type: RunEvent['type'], callId: string) =>
     events.some(event => event.type === type && 'callId' in event && event.callId === callId);
   const countText = (type: RunEvent['type'], text: string) =>
     events.filter(event => event.type === type && JSON.stringify(event).includes(text)).length;
-  switch (told.type) {
+  switch (acknowledged.type) {
     case 'started':
     case 'forked':
       return true;
@@ -66,17 +68,17 @@ function isInJournal(told: Told, events: readonly RunEvent[]): boolean {
     case 'cancelled':
       return events.some(({ type }) => /^(run\.cancelled|cancel\.requested)$/.test(type));
     case 'decided':
-      return hasCall('approval.decided', told.callId);
+      return hasCall('approval.decided', acknowledged.callId);
     case 'resolved':
-      return hasCall('doubt.resolved', told.callId);
+      return hasCall('doubt.resolved', acknowledged.callId);
     case 'sent':
-      return countText('message.received', told.text) === 1;
+      return countText('message.received', acknowledged.text) === 1;
     case 'edited':
-      return countText('transcript.edited', told.text) > 0;
+      return countText('transcript.edited', acknowledged.text) > 0;
   }
 }
 
-/** Calls of `once` tools that acted twice under one key, where no person forced a retry. */
+/** Calls of `once` tools that acted twice under one key without a person's forced retry. */
 function findDoubles({ acts, runs, once }: Evidence): Finding[] {
   const byKey = new Map<string, Act[]>();
   for (const act of acts) {
@@ -97,7 +99,7 @@ function isForced({ events }: RunEvidence, callId: string, key: string): boolean
   return isOfKey && resolved.some(event => JSON.stringify(event).includes('"force":true'));
 }
 
-/** Calls that the engine itself, asked nobody, recorded as not happened, and that happened. */
+/** Calls that the engine itself recorded as not happened, although they happened. */
 function findContradicted({ acts, runs }: Evidence): Finding[] {
   return runs.flatMap(({ runId, events }) =>
     events.flatMap(event => {
@@ -112,7 +114,7 @@ function findContradicted({ acts, runs }: Evidence): Finding[] {
   );
 }
 
-/** Runs that neither ended nor have anybody to wait for, once all that was asked has been answered. */
+/** Runs that have not ended, although every question has been answered. */
 function findStranded({ runs }: Evidence): Finding[] {
   return runs.flatMap(({ runId, status, events, stands }) => {
     if (status !== 'running' && status !== 'waiting') return [];

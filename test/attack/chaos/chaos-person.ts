@@ -3,29 +3,29 @@ import type { RunEvent } from '../../../protocol/event.ts';
 import type { RunView } from '../../../protocol/run-view.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { readActs } from './chaos-agent.ts';
-import type { Told } from './chaos-evidence.ts';
+import type { Acknowledged } from './chaos-evidence.ts';
 import { AGENT_ARGS, type ChaosProcess, type Place, startCommand } from './chaos-process.ts';
 
-/** A stopped server answers nobody: whoever asks gives up, in ms. */
+/** The timeout of a request, in ms: a stopped server does not respond. */
 const PATIENCE_MS = 4_000;
 
 export type PersonOptions = {
   place: Place;
   store: Store;
   random: () => number;
-  /** The URL of some server that is thought to be up. */
+  /** The URL of a server that is believed to be running. */
   server(): string | undefined;
-  tell(told: Told): void;
-  /** A command line that runs, so that it can be killed. */
+  record(acknowledged: Acknowledged): void;
+  /** Reports a running command line, so that it can be killed. */
   onCommand(command: ChaosProcess): void;
-  /** Runs `work` while nothing is killed: what was looked up then still holds. */
+  /** Runs `work` while no process is killed, so that its lookups stay valid. */
   whileAlive(work: () => Promise<void>): Promise<void>;
 };
 
-/** People who begin runs, talk to them, decide and say what happened, each by whatever way is at hand. */
+/** People who start runs, send messages, decide calls and resolve doubts, by any available interface. */
 export class ChaosPerson {
   readonly #options: PersonOptions;
-  #said = 0;
+  #messages = 0;
   runs = 0;
 
   constructor(options: PersonOptions) {
@@ -37,10 +37,10 @@ export class ChaosPerson {
     const view = await this.#post<RunView>('/runs', { agent: 'boss', input: `go ${number}` });
     if (view === null) return;
     this.runs += 1;
-    this.#options.tell({ type: 'started', runId: view.runId });
+    this.#options.record({ type: 'started', runId: view.runId });
   }
 
-  /** Everything that is asked is answered, and nothing else said; gives the runs that have not ended, and the sum of all entries. */
+  /** Answers every open question and sends nothing else. Returns the number of runs that have not ended, and of all entries. */
   async answerAll(): Promise<{ open: number; entries: number }> {
     const views = await this.#list();
     if (views === null) return { open: Number.NaN, entries: 0 };
@@ -57,7 +57,7 @@ export class ChaosPerson {
     return { open, entries: views.reduce((sum, { seq }) => sum + seq, 0) };
   }
 
-  /** One thing a person does, to some run. */
+  /** Performs one random action of a person on a random run. */
   async act(): Promise<void> {
     const { random } = this.#options;
     const views = (await this.#list()) ?? [];
@@ -81,21 +81,21 @@ export class ChaosPerson {
     const { runId, callId } = call;
     if (kind < 0.8) {
       const refused = await this.#post(`/runs/${runId}/reject`, { callId, reason: 'no' });
-      if (refused !== null) this.#options.tell({ type: 'decided', runId, callId });
+      if (refused !== null) this.#options.record({ type: 'decided', runId, callId });
       return;
     }
     if (await this.#command(['approve', runId, callId, ...AGENT_ARGS]))
-      this.#options.tell({ type: 'decided', runId, callId });
+      this.#options.record({ type: 'decided', runId, callId });
   }
 
   async #approve({ runId, callId }: OpenCall): Promise<void> {
     if ((await this.#post(`/runs/${runId}/approve`, { callId })) !== null)
-      this.#options.tell({ type: 'decided', runId, callId });
+      this.#options.record({ type: 'decided', runId, callId });
   }
 
-  /** A person looks whether it happened, and says so; a retry is not forced unless they take it upon themselves. */
+  /** Looks up whether the call happened, and resolves the doubt. Forces a retry only if the person accepts the risk. */
   async #resolve({ runId, callId }: OpenCall, isLast: boolean): Promise<void> {
-    const { store, place, random, tell, whileAlive } = this.#options;
+    const { store, place, random, record, whileAlive } = this.#options;
     await whileAlive(async () => {
       const entries = await store.read(runId);
       const key = findKey(
@@ -113,28 +113,28 @@ export class ChaosPerson {
             ? { callId, retry: true }
             : { callId, failed: 'it was not seen' };
       if ((await this.#post(`/runs/${runId}/resolve`, body)) !== null)
-        tell({ type: 'resolved', runId, callId });
+        record({ type: 'resolved', runId, callId });
     });
   }
 
   async #speak(runId: string): Promise<void> {
-    const { random, tell } = this.#options;
+    const { random, record } = this.#options;
     const kind = random();
-    this.#said += 1;
-    const text = `said ${this.#said} to it.`;
+    this.#messages += 1;
+    const text = `said ${this.#messages} to it.`;
     if (kind < 0.2) {
       if ((await this.#post(`/runs/${runId}/send`, { message: text })) !== null)
-        tell({ type: 'sent', runId, text });
+        record({ type: 'sent', runId, text });
     } else if (kind < 0.3) {
-      if (await this.#command(['send', runId, text, ...AGENT_ARGS])) tell({ type: 'sent', runId, text });
+      if (await this.#command(['send', runId, text, ...AGENT_ARGS])) record({ type: 'sent', runId, text });
     } else if (kind < 0.4) {
-      if ((await this.#post(`/runs/${runId}/pause`, {})) !== null) tell({ type: 'paused', runId });
+      if ((await this.#post(`/runs/${runId}/pause`, {})) !== null) record({ type: 'paused', runId });
     } else if (kind < 0.43) {
-      if ((await this.#post(`/runs/${runId}/cancel`, {})) !== null) tell({ type: 'cancelled', runId });
+      if ((await this.#post(`/runs/${runId}/cancel`, {})) !== null) record({ type: 'cancelled', runId });
     } else if (kind < 0.5) await this.#command(['resume', runId, ...AGENT_ARGS]);
   }
 
-  /** Whether a command line ended having been accepted: it drove to the end, or until it waits. */
+  /** Whether a command line was accepted: it drove the run to its end, or until it waits. */
   async #command(args: readonly string[]): Promise<boolean> {
     const command = startCommand(this.#options.place, args);
     this.#options.onCommand(command);
@@ -156,7 +156,7 @@ export class ChaosPerson {
     return this.#fetch<Body>(path, { method: 'POST', headers, body: JSON.stringify(body) });
   }
 
-  /** `null` unless it was answered with a yes: a server may be stopped or killed at any moment. */
+  /** `null` unless the response is a success: a server may be stopped or killed at any time. */
   async #fetch<Body>(path: string, init: RequestInit): Promise<Body | null> {
     const url = this.#options.server();
     if (url === undefined) return null;

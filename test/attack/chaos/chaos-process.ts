@@ -10,7 +10,7 @@ const METER = pathToFileURL(fileURLToPath(new URL('report-blocks.ts', import.met
 
 const UNSHARE = ['unshare', '--pid', '--fork', '--kill-child', '--mount-proc'] as const;
 
-/** Whether processes here may have a PID namespace of their own. */
+/** Whether this machine allows separate PID namespaces. */
 export function mayUnshare(): boolean {
   const [command, ...args] = UNSHARE;
   return spawnSync(command, [...args, 'true']).status === 0;
@@ -18,7 +18,7 @@ export function mayUnshare(): boolean {
 
 export type Place = { folder: string; db: string; compiled: string };
 
-/** A process of the chaos with all that belongs to it: it is stopped and killed as one group. */
+/** A process of the chaos with its children, stopped and killed as one group. */
 export class ChaosProcess {
   readonly #child: ChildProcess;
   readonly ended: Promise<number | null>;
@@ -50,16 +50,16 @@ export class ChaosProcess {
     return this.#output;
   }
 
-  /** Resolves with what `pattern` found on stderr; `null` when the process ended without it. */
+  /** Resolves with the first match group of `pattern` on stderr; `null` if the process ends without a match. */
   async says(pattern: RegExp): Promise<string | null> {
-    const heard = Promise.withResolvers<string | null>();
+    const found = Promise.withResolvers<string | null>();
     const look = () => {
-      const [, said] = pattern.exec(this.#output) ?? [];
-      if (said !== undefined) heard.resolve(said);
+      const [, match] = pattern.exec(this.#output) ?? [];
+      if (match !== undefined) found.resolve(match);
     };
     this.#child.stderr?.on('data', look);
     look();
-    return await Promise.race([heard.promise, this.ended.then(() => null)]);
+    return await Promise.race([found.promise, this.ended.then(() => null)]);
   }
 
   signal(signal: 'SIGKILL' | 'SIGSTOP' | 'SIGCONT'): void {
@@ -68,19 +68,19 @@ export class ChaosProcess {
     try {
       process.kill(-this.#child.pid, signal);
     } catch {
-      // It has ended in this moment.
+      // The process has just ended.
     }
   }
 }
 
-/** `agentchart serve`; its URL once it listens, `null` if it ended before. */
+/** Starts `agentchart serve`. Resolves with its URL once it listens, `null` if it ends before. */
 export function startServer(place: Place, inNamespace: boolean): [ChaosProcess, Promise<string | null>] {
   const args = ['serve', '--agent', AGENT, '--db', place.db, '--port', '0'];
   const server = new ChaosProcess(place, MAIN, args, inNamespace);
   return [server, server.says(/listening on (\S+)/)];
 }
 
-/** A program that drives, decides, forks and edits by the library. */
+/** Starts a program that drives, decides, forks and edits through the library. */
 export function startDriver(place: Place, seed: number, inNamespace: boolean): ChaosProcess {
   return new ChaosProcess(place, DRIVER, [place.db, String(seed)], inNamespace);
 }

@@ -11,23 +11,23 @@ import { makeRandom } from '../../crash/plan.ts';
 import { LONGEST_BLOCK_MS } from '../cases/busy-meter.ts';
 import { type Finding, found } from '../cases/finding.ts';
 import { LEASE_MS, ONCE, QUIET, readActs } from './chaos-agent.ts';
-import { checkEvidence, type Evidence, type RunEvidence, type Told } from './chaos-evidence.ts';
+import { type Acknowledged, checkEvidence, type Evidence, type RunEvidence } from './chaos-evidence.ts';
 import { ChaosPerson } from './chaos-person.ts';
 import { type ChaosProcess, mayUnshare, type Place, startDriver, startServer } from './chaos-process.ts';
 
 /**
  * Chaos over one database.
  *
- * X1 Servers, command lines and library programs work on the same runs; people tell them things meanwhile.
- * X2 Processes are killed, die at the engine's fault points, or are stopped for longer than a lease and then go on.
- * X3 What was acknowledged is written down by whoever heard it, and what tools did by the tools.
- * X4 In the end one server is left, which was there before: it has to find what the others left behind.
+ * X1 Servers, command lines and library programs work on the same runs, while people send commands.
+ * X2 Processes are killed, die at the engine's fault points, or are stopped for longer than a lease and continue.
+ * X3 Acknowledgements are recorded by their receivers, and acts by the tools.
+ * X4 At the end, one earlier server remains: it must recover the runs that the others left behind.
  */
 
 export type ChaosOptions = {
   folder: string;
   seed: number;
-  /** How long processes are killed and stopped, in ms; the recovery comes on top. */
+  /** The length of the chaos phase, in ms, without the recovery. */
   chaosMs: number;
   servers: number;
   drivers: number;
@@ -40,13 +40,13 @@ export type ChaosResult = {
   kills: number;
   stops: number;
   acts: number;
-  told: number;
+  acknowledged: number;
   busyMs: number;
-  /** What could not be tried here, by name. */
+  /** The names of attacks that this machine does not support. */
   skipped: string[];
 };
 
-/** Without a new entry for so long, what has not ended is stranded: thirty leases. */
+/** Runs that have not ended are stranded after this time without a new entry: thirty leases. */
 const PATIENCE_MS = 30 * LEASE_MS;
 const PEOPLE = 3;
 
@@ -56,7 +56,7 @@ export class Chaos {
   readonly #options: ChaosOptions;
   readonly #place: Place;
   readonly #random: () => number;
-  readonly #told: Told[] = [];
+  readonly #acknowledged: Acknowledged[] = [];
   readonly #mayUnshare = mayUnshare();
   readonly #servers: Server[] = [];
   readonly #drivers: ChaosProcess[] = [];
@@ -104,7 +104,7 @@ export class Chaos {
     for (let count = 0; count < drivers; count += 1) this.#startDriver();
   }
 
-  /** Every second one has a PID namespace of its own, where that may be. */
+  /** Gives every second process its own PID namespace, if the machine allows it. */
   #nextIsInNamespace(): boolean {
     this.#seeds += 1;
     return this.#mayUnshare && this.#seeds % 2 === 0;
@@ -122,7 +122,7 @@ export class Chaos {
     this.#drivers.push(startDriver(this.#place, this.#options.seed * 1_000 + this.#seeds, inNamespace));
   }
 
-  /** One thing at a time that must not overlap: what is looked up and said, and kills. */
+  /** Serializes work that must not overlap: lookups with their commands, and kills. */
   async #alone(work: () => Promise<void>): Promise<void> {
     const before = this.#quiet;
     const mine = Promise.withResolvers<void>();
@@ -142,7 +142,7 @@ export class Chaos {
     return new ChaosPerson({
       ...{ place: this.#place, store, random: this.#random },
       server: () => this.#pick(this.#listening)?.url ?? undefined,
-      tell: told => this.#told.push(told),
+      record: acknowledged => this.#acknowledged.push(acknowledged),
       onCommand: command => this.#commands.push(command),
       whileAlive: work => this.#alone(work),
     });
@@ -192,7 +192,7 @@ export class Chaos {
     });
   }
 
-  /** As many servers and programs as there were in the beginning. */
+  /** Restores the initial number of servers and programs. */
   #topUp(): void {
     const { servers, drivers } = this.#options;
     const alive = this.#servers.filter(({ process }) => !process.isOver).length;
@@ -200,7 +200,7 @@ export class Chaos {
     if (this.#drivers.filter(({ isOver }) => !isOver).length < drivers) this.#startDriver();
   }
 
-  /** Leaves one server, and answers what it asks until nothing more happens. */
+  /** Keeps one server, and answers its questions until nothing more happens. */
   async #recover(store: Store): Promise<void> {
     await delay(LEASE_MS * 2.5);
     if (this.#listening.length === 0) await this.#startServer();
@@ -232,14 +232,17 @@ export class Chaos {
       kills: this.#kills,
       stops: this.#stops,
       acts: evidence.acts.length,
-      told: evidence.told.length,
+      acknowledged: evidence.acknowledged.length,
       busyMs,
       skipped: this.#mayUnshare ? [] : ['PID namespaces: unshare is not allowed here'],
     };
   }
 
   async #gather(store: Store): Promise<Evidence> {
-    const told = [...this.#told, ...readLines<Told>(this.#place.folder, 'told')];
+    const acknowledged = [
+      ...this.#acknowledged,
+      ...readLines<Acknowledged>(this.#place.folder, 'acknowledged'),
+    ];
     const runs: RunEvidence[] = [];
     for (const { runId, status } of await store.list()) {
       const events = (await store.read(runId)).map(({ event }) => event);
@@ -256,7 +259,7 @@ export class Chaos {
         ...(replayFault === undefined ? {} : { replayFault }),
       });
     }
-    return { told, acts: readActs(this.#place.folder), runs, once: ONCE };
+    return { acknowledged, acts: readActs(this.#place.folder), runs, once: ONCE };
   }
 }
 
@@ -269,7 +272,7 @@ async function replay(store: Store, runId: string): Promise<string | undefined> 
   }
 }
 
-/** A process that is killed leaves a line whole or not at all. */
+/** A killed process leaves a line complete or not at all. */
 export function readLines<Line>(folder: string, file: string): Line[] {
   const path = join(folder, file);
   if (!existsSync(path)) return [];

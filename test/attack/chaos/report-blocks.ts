@@ -2,7 +2,7 @@ import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { BusyMeter } from '../cases/busy-meter.ts';
 
-/** Loaded into a process before its own code (`--import`): writes down how long its event loop was held. */
+/** Preloaded into a process (`--import`): records how long its event loop was blocked. */
 const REPORTED_MS = 1_000;
 
 new BusyMeter(ms => {

@@ -3,7 +3,7 @@ import { type Finding, found } from '../cases/finding.ts';
 
 /**
  * Makes the clocks and timers of this process run `factor` times as fast, so that a limit of many minutes is
- * met in seconds without the case knowing which option sets it. Real sockets and other processes keep
+ * reached in seconds without the case knowing which option sets it. Real sockets and other processes keep
  * their pace.
  */
 export function warpTime(factor: number): void {
@@ -31,7 +31,7 @@ export function warpTime(factor: number): void {
   };
 }
 
-/** What `work` finds; that it is `stranded`, for this reason, if it takes more real ms than `longestMs`. */
+/** The findings of `work`, or `stranded` with the given reason if it takes more real ms than `longestMs`. */
 export async function withinReal(
   longestMs: number,
   work: Promise<Finding[]>,

@@ -3,7 +3,7 @@ import type { RunEvent } from '../../../protocol/event.ts';
 import type { Item } from '../../../protocol/item.ts';
 import type { Act } from '../outside.ts';
 
-/** What is known of a run: its journal, its fold, and what its calls did outside. */
+/** The evidence of a run: its journal, its fold, and the external acts of its calls. */
 export type Evidence = {
   runId: string;
   state: ChartState;
@@ -11,12 +11,12 @@ export type Evidence = {
   acts: readonly Act[];
 };
 
-/** The tools whose calls a person has to allow. */
+/** The tools whose calls need approval. */
 const GATED: ReadonlySet<string> = new Set(['refund', 'wire', 'deploy']);
 
 /**
- * What is wrong with a run's calls: each happened with one key, or has a result that says why it did not;
- * what is gated was allowed; a call of another agent is one run of it.
+ * The faults of a run's calls: each call must have happened with one key, or have a result that says why it did not;
+ * a gated call needs an approval; a sub-agent call is exactly one run.
  */
 export function checkCalls(run: Evidence, all: readonly Evidence[]): string[] {
   return run.state.context.transcript.flatMap(item => {
@@ -75,15 +75,15 @@ function nameOf(callId: string, events: readonly RunEvent[]): string | undefined
   return undefined;
 }
 
-/** A person said what came of it or refused it, a client ran it, or a message or a limit took its place. */
+/** Whether a person resolved or refused the call, a client ran it, or a message or a limit replaced it. */
 function isExcused(callId: string, events: readonly RunEvent[], result: Result | undefined): boolean {
-  const said = events.some(event => {
+  const isHandled = events.some(event => {
     if (!('callId' in event) || event.callId !== callId) return false;
     if (event.type === 'approval.decided') return event.decision.type !== 'approve';
     if (event.type === 'doubt.resolved') return event.resolution.type === 'failed';
     return event.type === 'result.received';
   });
-  return said || (result?.isError === true && /superseded|[Ll]imit/.test(JSON.stringify(result.output)));
+  return isHandled || (result?.isError === true && /superseded|[Ll]imit/.test(JSON.stringify(result.output)));
 }
 
 type Result = Extract<Item, { type: 'tool_result' }>;

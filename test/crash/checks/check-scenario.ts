@@ -21,17 +21,17 @@ const ONCE: ReadonlySet<string> = new Set([
   'hold',
 ]);
 
-/** What is wrong with how a scenario ended. */
+/** The faults at the end of a scenario. */
 export type Findings = {
   /** Calls of `once` tools that happened more than once. */
   doubles: string[];
-  /** Whatever else is not as promised. */
+  /** All other broken promises. */
   lost: string[];
-  /** Calls of which a person was asked whether they happened. */
+  /** The number of calls that a person was asked to resolve. */
   doubted: number;
 };
 
-/** How often `once` calls happened, from what the tools wrote down themselves. */
+/** The `once` calls that happened more than once, from the records of the tools. */
 export function findDoubles(acts: readonly Act[]): string[] {
   const counts = new Map<string, number>();
   for (const { tool, runId, callId } of acts) {
@@ -42,7 +42,7 @@ export function findDoubles(acts: readonly Act[]): string[] {
   return [...counts].flatMap(([call, count]) => (count > 1 ? [`${call} happened ${count} times`] : []));
 }
 
-/** Holds what happened outside against the journals, both as they are on the disk. */
+/** Compares the external records with the journals, both as they are on disk. */
 export async function checkScenario(folder: string): Promise<Findings> {
   const outside = new Outside(folder);
   const { acts, told } = outside;
@@ -68,10 +68,10 @@ async function findLost(store: Store, { acts, told }: Outside): Promise<string[]
     }),
   );
   const replays = await Promise.all(runs.map(runId => checkReplay(store, runId)));
-  const strangers = acts.filter(act => !runs.includes(act.runId));
+  const orphans = acts.filter(act => !runs.includes(act.runId));
   return [
     ...(runs.includes(RUN) ? [] : [`there is no run ${RUN}`]),
-    ...strangers.map(({ runId, callId }) => `${callId} happened for ${runId}, which does not exist`),
+    ...orphans.map(({ runId, callId }) => `${callId} happened for ${runId}, which does not exist`),
     ...evidence.flatMap(({ runId, state }) =>
       state.value === 'finished' ? [] : [`${runId} is ${JSON.stringify(state.value)}`],
     ),

@@ -3,7 +3,7 @@ import { canonicalJson, type JsonValue } from '../../../protocol/json.ts';
 import type { Told } from '../outside.ts';
 import { type Evidence, resultOf } from './check-calls.ts';
 
-/** Whether what a person was told is in the journal exactly once, and came of it what was said; the faults. */
+/** Returns the faults if what a person saw or got acknowledged is not exactly once in the journal, or had another effect. */
 export function checkTold(told: Told, run: Evidence): string[] {
   const { events, acts, state } = run;
   const expect = (holds: boolean, fault: string) => (holds ? [] : [`${JSON.stringify(told)}: ${fault}`]);
@@ -14,11 +14,11 @@ export function checkTold(told: Told, run: Evidence): string[] {
       return [];
     case 'approved': {
       const happened = acts.filter(act => act.callId === told.callId);
-      const asSaid = happened.every(act => told.input === undefined || isEqual(act.input, told.input));
+      const hasInput = happened.every(act => told.input === undefined || isEqual(act.input, told.input));
       return [
         ...expect(count('approval.decided', told.callId) === 1, 'is not in the journal once'),
         ...expect(happened.length > 0, 'and it never happened'),
-        ...expect(asSaid, `and it happened with ${JSON.stringify(happened.map(({ input }) => input))}`),
+        ...expect(hasInput, `and it happened with ${JSON.stringify(happened.map(({ input }) => input))}`),
       ];
     }
     case 'rejected':
@@ -28,11 +28,11 @@ export function checkTold(told: Told, run: Evidence): string[] {
         ...expect(resultOf(told.callId, run)?.isError === true, 'and its result is no error'),
       ];
     case 'answered': {
-      const said = count('approval.decided', told.callId) + count('result.received', told.callId);
+      const journaled = count('approval.decided', told.callId) + count('result.received', told.callId);
       const output = resultOf(told.callId, run)?.output;
       const isTaken = output !== undefined && isEqual(output, told.output);
       return [
-        ...expect(said === 1, 'is not in the journal once'),
+        ...expect(journaled === 1, 'is not in the journal once'),
         ...expect(isTaken, `and its result is ${JSON.stringify(output)}`),
       ];
     }
@@ -59,10 +59,10 @@ export function checkTold(told: Told, run: Evidence): string[] {
       ];
     case 'resolved': {
       const result = resultOf(told.callId, run);
-      const isAsSaid = (result?.isError === true) === (told.as === 'failed');
+      const isAsResolved = (result?.isError === true) === (told.as === 'failed');
       return [
         ...expect(count('doubt.resolved', told.callId) > 0, 'is not in the journal'),
-        ...expect(isAsSaid, `and its result is ${JSON.stringify(result)}`),
+        ...expect(isAsResolved, `and its result is ${JSON.stringify(result)}`),
       ];
     }
   }

@@ -1,6 +1,6 @@
 import type { Item } from '../../../protocol/item.ts';
 
-/** What is wrong with a transcript: every call has one result, in the order of the calls, before anything else is said. */
+/** The faults of a transcript: every call needs one result, in call order, before any other item. */
 export function checkTranscript(transcript: readonly Item[]): string[] {
   const faults: string[] = [];
   let open: string[] = [];
