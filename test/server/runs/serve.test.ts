@@ -171,7 +171,7 @@ describe.concurrent('a run that clients watch', () => {
     return { served, socket, closed, received: () => Buffer.concat(chunks).toString() };
   }
 
-  test('continues while a client does not read, who sees it to its end once it reads again', async () => {
+  test('continues while a client stops reading, and the client gets all events once it reads again', async () => {
     const { served, socket, received } = await finishUnread(100_000);
     await until(() => (received().includes('event: end') ? true : undefined));
     expect(received()).toContain('"type":"turn.completed"');
@@ -179,7 +179,7 @@ describe.concurrent('a run that clients watch', () => {
     await served.stop();
   });
 
-  test('continues when a client falls too far behind, who is disconnected', async () => {
+  test('continues when a client falls too far behind, and the client is disconnected', async () => {
     const { served, closed, received } = await finishUnread(400_000);
     await closed;
     expect(received()).not.toContain('event: end');

@@ -47,7 +47,7 @@ function requestsIn({ output }: Resource): Item[] {
 async function ask(model = 'one', tools: object[] = [TOOL], more: object = {}) {
   const asked = await gateway.create({ model, input: [USER], tools, ...more });
   const [request] = requestsIn(asked);
-  if (request === undefined) throw new Error('nothing was asked');
+  if (request === undefined) throw new Error('no approval request');
   return { asked, request };
 }
 
@@ -63,12 +63,12 @@ function keyOf({ id }: Resource): string {
 
 describe('an approval', () => {
   it.each<[string, JsonObject]>([
-    ['arguments', { arguments: '{"text":"ho"}' }],
-    ['arguments of the same meaning but other words', { arguments: '{"text": "hi"}' }],
-    ['a name', { name: 'pid' }],
-    ['a server_label', { server_label: 'other' }],
+    ['other arguments', { arguments: '{"text":"ho"}' }],
+    ['equal arguments in another spelling', { arguments: '{"text": "hi"}' }],
+    ['another name', { name: 'pid' }],
+    ['another server_label', { server_label: 'other' }],
     ['no server_label', { server_label: '' }],
-  ])('of a request that comes back with other %s is refused by name, and nothing runs', async (_, change) => {
+  ])('is refused with its id if its request comes back with %s, and runs nothing', async (_, change) => {
     const { asked, request } = await ask();
     const before = ran();
     const changed = { ...request, ...change };
@@ -82,11 +82,11 @@ describe('an approval', () => {
         expect(refused).toMatchObject({ status: 400, code: 'approval_request_changed', param: 'input' });
         expect(refused.message).toContain(request.id);
       }
-      const behind = await gateway.refused({
+      const continued = await gateway.refused({
         ...{ model: 'one', tools: [TOOL], previous_response_id: asked.id },
         input: [changed, answer(request, approve)],
       });
-      expect(behind.code).toBe('approval_request_changed');
+      expect(continued.code).toBe('approval_request_changed');
     }
     expect(ran()).toBe(before);
     const input = [USER, request, answer(request, true)];
@@ -94,7 +94,7 @@ describe('an approval', () => {
     expect(typesOf(done.output)).toEqual(['mcp_call', 'message']);
   });
 
-  it('of a call asked of one URL does not run it on another under the same label', async () => {
+  it('of a call to one URL does not run it on another URL under the same label', async () => {
     const { asked, request } = await ask('one', [at(here)]);
     const before = there.ran.length;
     const approve = { model: 'one', previous_response_id: asked.id, input: [answer(request, true)] };
@@ -107,7 +107,7 @@ describe('an approval', () => {
     expect(here.ran).toHaveLength(ranHere + 1);
   });
 
-  it('of a call asked of one URL does not run it on the URL of a later request, also on the page', async () => {
+  it('of a call to one URL does not run it on the URL of a later request, not even from the server page', async () => {
     const { asked, request } = await ask('two', [at(here)]);
     const before = ran();
     const half = await gateway.create({
@@ -121,7 +121,7 @@ describe('an approval', () => {
     expect(JSON.stringify((await gateway.run(asked)).transcript)).toContain('different tool or MCP server');
   });
 
-  it('of a call asked of one URL does not run it on another in a fork', async () => {
+  it('of a call to one URL does not run it on another URL in a fork', async () => {
     const { asked } = await ask('mixed', [at(here), ASK]);
     const call = asked.output.find(({ type }) => type === 'function_call');
     const say = (output: string) => ({
@@ -142,7 +142,7 @@ describe('an approval', () => {
     expect(there.ran).toHaveLength(before);
   });
 
-  it('of a call asked of a configured server does not run it on what has its name by then', async () => {
+  it('of a call to a configured server does not run it on another server that took its name', async () => {
     const gone = await HttpMcpServer.start();
     const { url } = gone;
     const servers = (desk: string) => ({
@@ -152,7 +152,7 @@ describe('an approval', () => {
     const [asked, other] = await Promise.all(
       [1, 2].map(() => first.create({ model: 'one', input: [USER], tools: [TOOL] })),
     );
-    if (asked === undefined || other === undefined) throw new Error('nothing was asked');
+    if (asked === undefined || other === undefined) throw new Error('no approval request');
     await gone.close();
     const before = ran();
     const moved = new Gateway(SCRIPTS, { store: first.store, config: () => servers(here.url) });
@@ -173,7 +173,7 @@ describe('an approval', () => {
     for (const one of [first, moved, bare]) await one.close();
   });
 
-  it('of a call that was never asked about is an orphan', async () => {
+  it('of a call that needed no approval is an orphan', async () => {
     const free = { ...TOOL, require_approval: 'never' };
     const config = () => ({ mcp_servers: { desk: { url: here.url, require_approval: 'never' } } });
     const open = new Gateway(SCRIPTS, { config });
@@ -189,7 +189,7 @@ describe('an approval', () => {
     await open.close();
   });
 
-  it('under an id that is only nearly the one of its request is an orphan', async () => {
+  it('with an id that only resembles that of the request is an orphan', async () => {
     const { asked, request } = await ask();
     const key = keyOf(asked);
     for (const id of [
@@ -206,7 +206,7 @@ describe('an approval', () => {
     }
   });
 
-  it('behind a response of another conversation is an orphan, also with its request', async () => {
+  it('after a response of another conversation is an orphan, even with its request', async () => {
     const { request } = await ask();
     const other = await gateway.create({ model: 'talk', input: 'a' });
     const behind = { model: 'one', tools: [TOOL], previous_response_id: other.id };
@@ -216,7 +216,7 @@ describe('an approval', () => {
     }
   });
 
-  it('behind the response before the one that asked holds if the request is handed back, stored or not', async () => {
+  it('after the response before the request works if the client sends the request back, stored or not', async () => {
     const first = await gateway.create({ model: 'one', input: [USER], tools: [ASK] });
     for (const store of [true, false]) {
       const common = { model: 'one', tools: [TOOL], store };
@@ -235,7 +235,7 @@ describe('an approval', () => {
     }
   });
 
-  it('in two racing requests, one behind the response and one with the request, runs the call once', async () => {
+  it('in racing requests, after the response and with the request sent back, runs the call once', async () => {
     const { asked, request } = await ask();
     const before = ran();
     const common = { model: 'one', tools: [TOOL] };
@@ -249,7 +249,7 @@ describe('an approval', () => {
     expect(ran()).toBe(before + 1);
   });
 
-  it('that races with the deletion of its response either runs before it or is an orphan', async () => {
+  it('that races with the deletion of its response either runs the call first or is an orphan', async () => {
     const { asked, request } = await ask();
     const before = ran();
     const approve = gateway.refused({

@@ -47,7 +47,7 @@ async function typesIn(response: Resource): Promise<RunEvent['type'][]> {
 }
 
 describe('two decisions in one request', () => {
-  it('are one append, so that a crash leaves neither one of them nor a pause behind', async () => {
+  it('are one append, so that no crash separates them or leaves a pause', async () => {
     const { decide } = await askForBoth();
     const done = await gateway.create(decide([{ role: 'user', content: 'Be quick.' }]));
     expect(done.status).toBe('completed');
