@@ -187,7 +187,7 @@ describe('a decision', () => {
     await expect(exportRun(changed, run.id)).rejects.toMatchObject({ message });
   });
 
-  test('with another edit than its edit digest is reported', async () => {
+  test('whose edit does not match its edit digest is reported', async () => {
     const { store, run } = await RECORDED;
     const changed = withEvent(store, event =>
       event.type === 'approval.decided'
