@@ -31,12 +31,20 @@ export function describeMessageError(
   requestId: string,
 ): { status: number; body: JsonObject; reported: boolean } {
   const { status: found, body, reported } = describeResponsesError(thrown);
-  const { message = '', code } = isJsonObject(body.error) ? body.error : {};
+  const { code } = body.error;
   const status = statusFor(found, code);
   const type = TYPES[status] ?? 'api_error';
   const details = code === NO_THREADS ? { error_code: code } : undefined;
+  const message = inMessageTerms(body.error);
   const error = { type, message, ...omitUndefined({ details }) };
   return { status, body: { type: 'error', error, request_id: requestId }, reported };
+}
+
+/** The message with the path of its tool as Anthropic writes it: `tools.0.name`. */
+function inMessageTerms({ message, param }: { message: string; param: string | null }): string {
+  if (!param?.startsWith('tools[')) return message;
+  const path = param.replaceAll(/\[(\d+)\]/g, '.$1').replace(/\.filters\b.*/, '.allowed_domains');
+  return `${path}: ${message.replace(`'${param}'`, 'This field')}`;
 }
 
 /** Anthropic answers 404 for unknown models, 529 when overloaded, and 500 for failures. */

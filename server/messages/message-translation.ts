@@ -3,6 +3,7 @@ import type { WireEvent } from '../responses/wire/response-writer.ts';
 import { describeFailure } from './message-error.ts';
 import { type MessageEnd, type MessageEvent, MessageWriter } from './message-writer.ts';
 import { proofOf } from './thinking-proof.ts';
+import { searchBlocksOf } from './web-search.ts';
 
 /** How a request wants its message. */
 type MessageOptions = {
@@ -11,6 +12,8 @@ type MessageOptions = {
   /** The id of a call for the client; `place` counts the calls of the response from 0. */
   nameCall(responseId: string, place: number): string;
   requestId: string;
+  /** Whether the client may repeat the request, because the failed response did nothing. */
+  isRetryable(): boolean;
 };
 
 /**
@@ -26,6 +29,7 @@ export class MessageTranslation {
   #writer: MessageWriter | null = null;
   #responseId = '';
   #calls = 0;
+  #searches = 0;
 
   constructor(options: MessageOptions) {
     this.#options = options;
@@ -98,14 +102,30 @@ export class MessageTranslation {
   #finish(item: JsonObject): void {
     if (item.type === 'reasoning') this.#finishThinking(item);
     if (item.type === 'function_call' && item.status !== 'incomplete') this.#call(item);
+    if (item.type === 'web_search_call') this.#search(item);
   }
 
   /** Signs the thinking, or writes thinking without text as a redacted block. */
   #finishThinking(item: JsonObject): void {
     if (this.#options.thinking === 'none') return;
     const hasText = Array.isArray(item.summary) && item.summary.length > 0;
-    if (!hasText && item.encrypted_content !== undefined) this.#known().redacted(proofOf(item));
+    if (!hasText && item.encrypted_content !== undefined) this.#writeRedacted(proofOf(item));
     else if (this.#known().isOpen(String(item.id))) this.#known().prove(proofOf(item));
+  }
+
+  #writeRedacted(data: string): void {
+    this.#known().whole(data, { type: 'redacted_thinking', data });
+  }
+
+  #search(item: JsonObject): void {
+    const { id, query, result } = searchBlocksOf(item);
+    const input = { query };
+    this.#searches += 1;
+    this.#known().call({
+      ...{ type: 'server_tool_use', id, name: 'web_search' },
+      ...{ input, written: JSON.stringify(input) },
+    });
+    this.#known().whole(`${id} result`, result);
   }
 
   /** Arguments that are not an object cannot be a call's input, so the client gets an empty one. */
@@ -123,9 +143,15 @@ export class MessageTranslation {
   /** The error event of a response without an answer. */
   #end(response: JsonObject): MessageEvent | undefined {
     const failure = describeFailure(response);
-    if (failure !== undefined) return this.#failed(failure);
-    this.#known().end({ stopReason: this.#stopReasonFor(response), usage: usageOf(response) });
+    if (failure !== undefined)
+      return this.#failed(this.#options.isRetryable() ? overloaded(failure) : failure);
+    this.#known().end({ stopReason: this.#stopReasonFor(response), usage: this.#usageOf(response) });
     return undefined;
+  }
+
+  #usageOf(response: JsonObject): JsonObject {
+    const server_tool_use = { web_search_requests: this.#searches, web_fetch_requests: 0 };
+    return { ...usageOf(response), ...(this.#searches > 0 ? { server_tool_use } : {}) };
   }
 
   #failed(error: JsonObject): MessageEvent {
@@ -143,6 +169,11 @@ export class MessageTranslation {
     if (this.#writer === null) throw new Error('a response begins with response.created');
     return this.#writer;
   }
+}
+
+/** The type of a failure that an unstreamed request answers with the status 529. */
+function overloaded(failure: JsonObject): JsonObject {
+  return failure.type === 'api_error' ? { ...failure, type: 'overloaded_error' } : failure;
 }
 
 /** Anthropic counts cached tokens apart from other input tokens. */

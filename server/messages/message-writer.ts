@@ -9,6 +9,15 @@ export type MessageEnd = {
   usage: JsonObject;
 };
 
+/** A call of a tool of the client, or of this server. */
+type WrittenCall = {
+  type?: 'tool_use' | 'server_tool_use';
+  id: string;
+  name: string;
+  input: JsonObject;
+  written: string;
+};
+
 /** The block that is being written. `proof` is the signature of a thinking block. */
 type OpenBlock = { key: string; block: JsonObject; proof: string | null };
 
@@ -85,15 +94,15 @@ export class MessageWriter {
     if (this.#open !== null) this.#open.proof = proof;
   }
 
-  /** Writes a block of redacted thinking. */
-  redacted(data: string): void {
-    this.#blockFor(data, { type: 'redacted_thinking', data });
+  /** Writes a block that has all its content from the start, such as redacted thinking. */
+  whole(key: string, block: JsonObject): void {
+    this.#blockFor(key, block);
     this.#close();
   }
 
   /** Writes a call. `written` is the JSON text of its input. */
-  call({ id, name, input, written }: { id: string; name: string; input: JsonObject; written: string }): void {
-    const begun = { type: 'tool_use', id, name, input: {}, caller: { type: 'direct' } };
+  call({ type = 'tool_use', id, name, input, written }: WrittenCall): void {
+    const begun = { type, id, name, input: {}, caller: { type: 'direct' } };
     const { block, index } = this.#blockFor(id, begun);
     block.input = input;
     this.#delta(index, { type: 'input_json_delta', partial_json: written });

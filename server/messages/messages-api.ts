@@ -62,6 +62,7 @@ function addRoutes(app: Hono<RunsEnv>, service: ResponsesService): void {
       thinking: thinkingIn(body),
       nameCall: callNamer('toolu_', asked.input),
       requestId: requestIdOf(c),
+      isRetryable: () => live.retryAfter() !== null,
     });
     if (body.stream === true) return respondWithEvents(c, live, messageEvents(translation));
     const response = await finishedResponse(c, live);

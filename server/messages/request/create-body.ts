@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import { samplingOptions } from '../../responses/gateway/sampling-options.ts';
+import { builtinSearchOf, isWebSearch } from '../web-search.ts';
 import { type CountBody, invalidAt, type MessageBody } from './message-body.ts';
 import { reasoningOf, thinkingOptions } from './thinking.ts';
 
@@ -28,16 +29,22 @@ export function createBodyOf(body: MessageBody, input: JsonObject[], provider: s
 export function promptOf(body: CountBody, input: JsonObject[], provider: string): JsonObject {
   const { model, tool_choice: choice, output_config: config, output_format } = body;
   const format = config?.format ?? output_format;
+  const tools = body.tools ?? [];
+  const search = tools.find(isWebSearch);
   const single = choice != null && choice.type !== 'none' && choice.disable_parallel_tool_use === true;
   const isShown = body.thinking?.type === 'enabled' || body.thinking?.type === 'adaptive';
   return {
     model,
     input,
-    tools: (body.tools ?? []).map(readTool),
-    include: isShown ? ['reasoning.encrypted_content'] : [],
+    tools: tools.map(readTool),
+    include: [
+      ...(isShown ? ['reasoning.encrypted_content'] : []),
+      ...(search === undefined ? [] : ['web_search_call.action.sources']),
+    ],
     ...omitUndefined({
       instructions: instructionsOf(body),
-      tool_choice: choiceOf(choice),
+      tool_choice: choiceOf(choice, search?.name),
+      max_tool_calls: search?.max_uses ?? undefined,
       parallel_tool_calls: single ? false : undefined,
       reasoning: provider === ANTHROPIC ? undefined : reasoningOf(body, provider),
       text:
@@ -53,11 +60,19 @@ function instructionsOf({ system }: CountBody): string | undefined {
   return text === '' ? undefined : text;
 }
 
-/** A tool that the client runs. Throws a `ResponsesError` for Anthropic's own tools, by their type. */
-function readTool(
-  { type, name, description, input_schema: parameters, strict }: NonNullable<CountBody['tools']>[number],
-  at: number,
-): JsonObject {
+type AnyTool = NonNullable<CountBody['tools']>[number];
+
+/**
+ * A tool that the client runs, or the built-in web search. Throws a `ResponsesError` for Anthropic's other tools, by
+ * their type.
+ */
+function readTool(tool: AnyTool, at: number): JsonObject {
+  const { type, name, description, input_schema: parameters, strict } = tool;
+  if (isWebSearch(tool)) {
+    if (tool.blocked_domains?.length)
+      throw invalidAt(`tools.${at}.blocked_domains`, 'This field is not supported.');
+    return builtinSearchOf(tool);
+  }
   if (type != null && type !== 'custom')
     throw invalidAt(`tools.${at}.type`, `Tools of type ${JSON.stringify(type)} are not supported.`);
   if (parameters === undefined) throw invalidAt(`tools.${at}.input_schema`, 'Field required');
@@ -70,14 +85,14 @@ function readTool(
   };
 }
 
-function choiceOf(choice: CountBody['tool_choice']): JsonValue | undefined {
+function choiceOf(choice: CountBody['tool_choice'], search: string | undefined): JsonValue | undefined {
   switch (choice?.type) {
     case undefined:
       return undefined;
     case 'any':
       return 'required';
     case 'tool':
-      return { type: 'function', name: choice.name };
+      return choice.name === search ? { type: 'web_search' } : { type: 'function', name: choice.name };
     default:
       return choice?.type;
   }

@@ -27,6 +27,10 @@ const clientTool = z.looseObject({
   description: maybe(z.string()),
   input_schema: z.optional(object),
   strict: maybe(z.boolean()),
+  allowed_domains: maybe(z.array(z.string().min(1)).max(100)),
+  blocked_domains: maybe(z.array(z.string())),
+  max_uses: maybe(z.int().positive()),
+  user_location: maybe(object),
 });
 
 const isSingle = { disable_parallel_tool_use: maybe(z.boolean()) };

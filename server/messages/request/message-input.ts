@@ -3,6 +3,7 @@ import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '..
 import type { AnsweredCalls } from '../../responses/continued-run.ts';
 import { type ItemPlace, itemIdOf } from '../../responses/wire/wire-ids.ts';
 import { readThinking } from '../thinking-proof.ts';
+import { searchItemOf } from '../web-search.ts';
 import { readContent, textIn, unsupported } from './content-parts.ts';
 import { type Block, blocksOf, invalidAt, type Message, type PlacedBlock } from './message-body.ts';
 import { assertPaired } from './pair-calls.ts';
@@ -102,9 +103,21 @@ class MessageReader {
         const written = JSON.stringify(input ?? {});
         return [{ type: 'function_call', call_id: id, name, arguments: written }];
       }
+      case 'server_tool_use':
+        if (block.name !== 'web_search') throw unsupported(block, path);
+        return [searchItemOf(block, this.#searchResult(block))];
+      case 'web_search_tool_result':
+        return [];
       default:
         throw unsupported(block, path);
     }
+  }
+
+  /** The content of the result that the message has for a search. */
+  #searchResult({ id = null }: Block): JsonValue | undefined {
+    return blocksOf(this.#message, this.#place)
+      .map(({ block }) => block)
+      .find(({ type, tool_use_id }) => type === 'web_search_tool_result' && tool_use_id === id)?.content;
   }
 
   #readText(text: string): JsonObject[] {

@@ -43,10 +43,24 @@ describe('an error', () => {
     ['with stop_sequences', { stop_sequences: ['x'] }, 400, 'invalid_request_error', /^stop_sequences: /],
     [
       'with a server tool',
+      { tools: [{ type: 'bash_20250124', name: 'bash' }] },
+      400,
+      'invalid_request_error',
+      /^tools\.0\.type: .*bash_20250124/,
+    ],
+    [
+      'with a web search that the server does not have',
       { tools: [{ type: 'web_search_20250305', name: 'web_search' }] },
       400,
       'invalid_request_error',
-      /^tools\.0\.type: .*web_search_20250305/,
+      /^tools\.0\.type: .*"web_search" is not available/,
+    ],
+    [
+      'with an invalid name of a tool',
+      { tools: [{ name: 'a b', input_schema: { type: 'object' } }] },
+      400,
+      'invalid_request_error',
+      /^tools\.0\.name: This field is not valid/,
     ],
     [
       'without messages',

@@ -72,4 +72,7 @@ it('a failure before any output can be retried by the client', async () => {
   const { status, headers, body } = await post(gateway, '/v1/messages', ASK);
   expect([status, headers.get('x-should-retry')]).toEqual([529, null]);
   expect(body).toMatchObject({ error: { type: 'overloaded_error' } });
+  provider.play({ words: ['alpha'], cuts: [0, 0, 0, 0, 0] });
+  const events = await streamed(gateway, ASK);
+  expect(events.at(-1)).toMatchObject({ type: 'error', error: { type: 'overloaded_error' } });
 });
