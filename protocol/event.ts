@@ -227,6 +227,9 @@ export type BookkeepingEvent = z.infer<typeof bookkeepingEventSchema>;
 /** The events that the chart accepts after `run.started`. */
 export type ChartEvent = Exclude<InputEvent, RunStarted> | ReportEvent;
 
+/** An event that a command appends: one of the chart, or a note, which the chart does not see. */
+export type CommandEvent = ChartEvent | Extract<BookkeepingEvent, { type: 'run.noted' }>;
+
 /** Every event that a journal can hold, named in the past tense; `at` is in ms since the epoch. */
 export const runEventSchema = z.discriminatedUnion('type', [
   inputEventSchema,

@@ -1,6 +1,6 @@
 import type { Context } from '../../machines/context.ts';
 import type { Effect } from '../../protocol/effect.ts';
-import type { ChartEvent, JournalEntry } from '../../protocol/event.ts';
+import type { ChartEvent, CommandEvent, JournalEntry } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import type { Standing, Store } from '../../protocol/store.ts';
@@ -45,11 +45,11 @@ export interface Chart<State> {
   /** Why the chart does not accept one of these inputs (the first such one); `null` if it accepts them all. */
   findRefusal(
     state: State,
-    events: readonly ChartEvent[],
+    events: readonly CommandEvent[],
     journal: readonly JournalEntry[],
   ): (Refusal & { index: number }) | null;
   /** The outcomes to keep of events that the run no longer accepts; `before`: the state they were first folded into. */
-  lateOutcomes(events: readonly ChartEvent[], before: State): LateOutcome[];
+  lateOutcomes(events: readonly CommandEvent[], before: State): LateOutcome[];
 }
 
 /** What a run's log calls on the driver that holds this process's lease. */

@@ -1,6 +1,6 @@
 import { findCall } from '../../machines/calls.ts';
 import type { ChartState } from '../../machines/step.ts';
-import type { BookkeepingEvent, ChartEvent, JournalEntry } from '../../protocol/event.ts';
+import type { BookkeepingEvent, CommandEvent, JournalEntry } from '../../protocol/event.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Host } from '../driver/host.ts';
@@ -13,7 +13,7 @@ import { readJournal } from './read-journal.ts';
  * The outcomes of `once` calls among events that the run no longer accepts. `before`: the state that the events were
  * first folded into.
  */
-export function lateOutcomes(events: readonly ChartEvent[], before: ChartState): LateOutcome[] {
+export function lateOutcomes(events: readonly CommandEvent[], before: ChartState): LateOutcome[] {
   return events.flatMap(event => {
     const call = event.type === 'tool.settled' ? findCall(before.context, event.callId) : undefined;
     if (event.type !== 'tool.settled' || call?.sideEffect !== 'once') return [];

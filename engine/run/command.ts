@@ -4,7 +4,13 @@ import type { ChartState } from '../../machines/step.ts';
 import type { RunParams } from '../../protocol/config.ts';
 import type { Effect } from '../../protocol/effect.ts';
 import { messageOf } from '../../protocol/error.ts';
-import { type ChartEvent, type InputEvent, inputEventSchema, type RunStarted } from '../../protocol/event.ts';
+import {
+  type ChartEvent,
+  type CommandEvent,
+  type InputEvent,
+  inputEventSchema,
+  type RunStarted,
+} from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import { type JsonValue, omitUndefined, toBoundedJson } from '../../protocol/json.ts';
 import { userMessage } from '../../protocol/message.ts';
@@ -23,10 +29,10 @@ const MAX_UNREAD = 1_000;
 /** In bytes of UTF-8. */
 const MAX_REASON_BYTES = 100_000;
 
-type Unstamped<Event> = Event extends Exclude<InputEvent, RunStarted> ? Omit<Event, 'at'> : never;
+type Unstamped<Event> = Event extends RunStarted ? never : Omit<Event, 'at'>;
 
-/** An input event without its time. */
-export type Command = Unstamped<InputEvent>;
+/** The event of a command, without its time. */
+export type Command = Unstamped<Extract<CommandEvent, InputEvent | { type: 'run.noted' }>>;
 
 /** `by`: who gives the command. It is journaled, and shown to anyone who decides the same call later. */
 export type CommandOptions = { by?: string };
@@ -62,6 +68,8 @@ export type RunCommand =
   | ({ type: 'send'; message: string | readonly Item[] } & CommandOptions)
   | ({ type: 'set-params'; params: RunParams } & CommandOptions)
   | ({ type: 'pause' | 'unpause' | 'step' } & CommandOptions)
+  /** Keeps data of a surface with the run; see the event `run.noted`. */
+  | { type: 'note'; note: JsonValue; by: string }
   | ({ type: 'cancel'; reason?: string } & CommandOptions);
 
 /** The call statuses that each command applies to. */
@@ -120,6 +128,8 @@ export function makeInput(
       return () => ({ type: 'run.unpaused', ...by });
     case 'step':
       return () => ({ type: 'step.requested', ...by });
+    case 'note':
+      return () => ({ type: 'run.noted', note: command.note, by: command.by });
     case 'cancel':
       return state =>
         state.hasTag('rest')
@@ -170,7 +180,11 @@ function resolveDoubt(callId: string, resolution: Resolution): Command | Refusal
 }
 
 /** The input that delivers a message. A text becomes a user message; items without an id get one. */
-export function sendMessage(message: string | readonly Item[], { by }: CommandOptions, host: Host): Command {
+export function sendMessage(
+  message: string | readonly Item[],
+  { by }: CommandOptions,
+  host: Host,
+): Extract<Command, { type: 'message.received' }> {
   const items = typeof message === 'string' ? [userMessage(message)] : message;
   return { type: 'message.received', items: addItemIds(items, host), ...omitUndefined({ by }) };
 }
@@ -201,13 +215,13 @@ export function requestCancel(
 }
 
 /** The event of a command accepted at time `at`, ms since the epoch. */
-export function stampCommand(command: Command, at: number): ChartEvent {
-  return { ...command, at } as ChartEvent;
+export function stampCommand<Made extends Command>(command: Made, at: number): Made & { at: number } {
+  return { ...command, at };
 }
 
 /** Events and the result of folding them. */
 export type FoldedCommands<State> = {
-  events: ChartEvent[];
+  events: CommandEvent[];
   /** The state after the last event; `null` if the chart does not accept one of them. */
   state: State | null;
   effects: readonly Effect[];
@@ -228,12 +242,16 @@ export function foldCommands<State>(
   makes: readonly MakeCommand<State>[],
   at: number,
 ): FoldedCommands<State> | Exclude<SubmitResult, { accepted: true }> {
-  const events: ChartEvent[] = [];
+  const events: CommandEvent[] = [];
   const effects: Effect[] = [];
   let state = before;
   let isAccepted = true;
   for (const [index, make] of makes.entries()) {
     const event = stampCommand(make(state), at);
+    if (event.type === 'run.noted') {
+      events.push(event);
+      continue;
+    }
     const fault = findFault(event);
     if (fault !== null) return { ...fault, index };
     const step = chart.next(state, event);

@@ -2,7 +2,7 @@ import { findCall } from '../../machines/calls.ts';
 import type { CallStatus } from '../../machines/context.ts';
 import { type ChartState, next } from '../../machines/step.ts';
 import type { EngineErrorCode } from '../../protocol/error.ts';
-import type { ChartEvent, JournalEntry } from '../../protocol/event.ts';
+import type { ChartEvent, CommandEvent, JournalEntry } from '../../protocol/event.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { hasEnded } from '../journal/load-run.ts';
 
@@ -33,12 +33,13 @@ export function refuse(code: EngineErrorCode, message: string, by?: string): Ref
 /** Why the chart does not accept one of these inputs (the first such one); `null` if it accepts them all. */
 export function findRefusal(
   state: ChartState,
-  events: readonly ChartEvent[],
+  events: readonly CommandEvent[],
   journal: readonly JournalEntry[],
 ): (Refusal & { index: number }) | null {
   const known = [...journal];
   let before = state;
   for (const [index, event] of events.entries()) {
+    if (event.type === 'run.noted') continue;
     const step = next(before, event);
     if (!step.handled) return { ...explainRefusal(before, event, known), index };
     before = step.state;

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Host } from '../../engine/driver/host.ts';
 import { appendEvidence } from '../../engine/journal/append-evidence.ts';
 import { InheritedTranscripts } from '../../engine/journal/load-history.ts';
@@ -5,7 +6,7 @@ import { readJournal, readPage } from '../../engine/journal/read-journal.ts';
 import { forkRun } from '../../engine/run/fork-run.ts';
 import type { Run } from '../../engine/run/run.ts';
 import type { Item } from '../../protocol/item.ts';
-import { type JsonObject, omitUndefined, toJson } from '../../protocol/json.ts';
+import { type JsonObject, type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import { memory } from '../../stores/memory.ts';
 import { nonDrivingStore } from '../../stores/non-driving-store.ts';
@@ -17,7 +18,7 @@ import { invalid } from './api-error.ts';
 import { holdCalls } from './gateway/call-tools.ts';
 import type { Equipment, GatewayAgents } from './gateway/gateway-agents.ts';
 import { budgetOf, mostToolCalls } from './gateway/request-agent.ts';
-import type { Toolset } from './gateway/toolset.ts';
+import { newLists, type Toolset } from './gateway/toolset.ts';
 import type { LiveResponse } from './live/live-response.ts';
 import type { LiveResponses } from './live/live-responses.ts';
 import { ResponseFeed } from './live/response-feed.ts';
@@ -27,7 +28,7 @@ import type { Plan, Verdict } from './request/plan.ts';
 import { assertNotOtherwise } from './request/plan-approvals.ts';
 import type { CreateBody } from './request/request-body.ts';
 import type { FoundResponse, ResponseLibrary } from './response-library.ts';
-import { divideJournal, type RunResponses } from './run-responses.ts';
+import { divideJournal, type RunResponses, type Span } from './run-responses.ts';
 import type { UnstoredChain } from './socket/unstored-chain.ts';
 import { submitCommands } from './submit-commands.ts';
 import type { ResponseHead } from './wire/response-object.ts';
@@ -42,7 +43,7 @@ import {
   toolNamed,
   withoutSecrets,
 } from './wire/response-spec.ts';
-import { itemIdOf, responseIdOf } from './wire/wire-ids.ts';
+import { responseIdOf } from './wire/wire-ids.ts';
 
 type RequestRunsOptions = {
   store: Store;
@@ -182,16 +183,27 @@ export class RequestRuns {
     const held = { ...toolset, tools: holdCalls(toolset.tools, toolset.exposed, known.tools) };
     const note = toJson({ type: 'asked', spec });
     if (isStored && body.store !== false) await request.conversation?.join(runId);
-    await appendEvidence(source, runId, { type: 'run.noted', at: host.now(), by: RESPONSES, note });
-    const span = divideJournal(runId, await readJournal(source, runId))?.spans.at(-1);
-    if (span === undefined) throw new Error('a run with a note has a response');
     const run = await this.#options.agents.make(spec, { body, toolset: held, store: source }).open(runId);
     await submitCommands(
       run,
-      { verdicts: limited, messages: named, limits: budgetOf(left, { toolCalls, turns, callsBefore }) },
+      { note, verdicts: limited, messages: named, limits: budgetOf(left, { toolCalls, turns, callsBefore }) },
       async () => assertNotOtherwise(known, limited, await readJournal(source, runId)),
     );
+    const span = await this.#spanOf(source, runId, note);
     return this.#follow(run, span, { ...request, from: span.from, isStored, close });
+  }
+
+  /** The response of a note. Appends the note if the run has refused all commands that came with it. */
+  async #spanOf(store: Store, runId: string, note: JsonValue): Promise<Span> {
+    const entries = await readJournal(store, runId);
+    const noted = entries.findLast(
+      ({ event }) => event.type === 'run.noted' && isDeepStrictEqual(event.note, note),
+    );
+    const span = divideJournal(runId, entries)?.spans.find(({ seq }) => seq === noted?.seq);
+    if (span !== undefined) return span;
+    const { host } = this.#options;
+    await appendEvidence(store, runId, { type: 'run.noted', at: host.now(), by: RESPONSES, note });
+    return await this.#spanOf(store, runId, note);
   }
 
   async #fork(store: Store, source: string, at: number, forkId?: string) {
@@ -316,19 +328,6 @@ function describeRequest(
     turnsBefore: 0,
     ...omitUndefined({ providerOptions, compacts, key: once?.key, conversation }),
   };
-}
-
-/** The lists of servers that the conversation has not listed yet. A server with an error is listed again. */
-function newLists(runId: string, { lists }: Toolset, transcript: readonly Item[]) {
-  const listed = new Set(
-    transcript.flatMap(item => (item.type === 'tool_list' && item.error === undefined ? [item.label] : [])),
-  );
-  return lists
-    .filter(({ label }) => !listed.has(label))
-    .map((list, place) => {
-      const id = itemIdOf({ kind: 'mcpl', runId, turn: 0, place });
-      return { ...list, type: 'tool_list' as const, id };
-    });
 }
 
 /** Throws a `ResponsesError` unless the request provides the tool of every call that it approves. */

@@ -1,7 +1,7 @@
 import type { RunCommand } from '../../engine/run/command.ts';
 import type { Run } from '../../engine/run/run.ts';
 import type { Item } from '../../protocol/item.ts';
-import { omitUndefined } from '../../protocol/json.ts';
+import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import { ResponsesError } from './api-error.ts';
 import type { Verdict } from './request/plan.ts';
 import { OUTCOME_UNKNOWN, RESPONSES } from './wire/response-spec.ts';
@@ -9,20 +9,24 @@ import { OUTCOME_UNKNOWN, RESPONSES } from './wire/response-spec.ts';
 const by = RESPONSES;
 
 /**
- * Submits a request's decisions, results and messages to a run, in one append. A command that the run refuses because
+ * Submits a request's note, decisions, results and messages to a run, in one append: no crash leaves a request without
+ * its effects. A command that the run refuses because
  * the call was already decided is left out, and the rest is submitted again. After each refusal, `onRefusal` may throw:
  * it does so if a call was decided differently. Throws a `ResponsesError` if the run refuses the messages.
  */
 export async function submitCommands(
   run: Run,
   request: {
+    /** What `readNote` reads. It is not appended if the run refuses all commands. */
+    note: JsonValue;
     verdicts: readonly Verdict[];
     messages: readonly Item[];
     limits: { toolCalls: number; turns: number };
   },
   onRefusal: () => Promise<void>,
 ): Promise<void> {
-  const { verdicts, messages, limits } = request;
+  const { note, verdicts, messages, limits } = request;
+  const noted: RunCommand = { type: 'note', note, by };
   let left: RunCommand[] = [
     { type: 'set-params', params: { limits }, by },
     ...verdicts.map(describeVerdict),
@@ -30,7 +34,7 @@ export async function submitCommands(
   ];
   while (left.length > 0) {
     const hasSeveral = left.filter(({ type }) => type !== 'set-params').length > 1;
-    const commands = hasSeveral && !run.context.paused ? pauseAround(left) : left;
+    const commands = [noted, ...(hasSeveral && !run.context.paused ? pauseAround(left) : left)];
     const result = await run.submit(commands);
     if (result.accepted) return;
     await onRefusal();

@@ -1,3 +1,4 @@
+import type { Item } from '../../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import type { Tool } from '../../../protocol/tool.ts';
 import { uniqueToolNames } from '../../../tools/unique-tool-names.ts';
@@ -11,6 +12,7 @@ import {
   isSameTool,
   type ServerTool,
 } from '../wire/response-spec.ts';
+import { itemIdOf } from '../wire/wire-ids.ts';
 import type { OfferedBuiltin } from './builtins/builtin-tools.ts';
 import type { ApprovalPolicy } from './gateway-config.ts';
 import type { ConnectedServer } from './gateway-servers.ts';
@@ -230,4 +232,17 @@ function listTools(server: ConnectedServer) {
   });
   const error = server.error === undefined ? undefined : 'The MCP server could not be reached.';
   return { label: server.label, tools, ...omitUndefined({ error }) };
+}
+
+/** The lists of servers that the conversation has not listed yet. A server with an error is listed again. */
+export function newLists(runId: string, { lists }: Toolset, transcript: readonly Item[]) {
+  const listed = new Set(
+    transcript.flatMap(item => (item.type === 'tool_list' && item.error === undefined ? [item.label] : [])),
+  );
+  return lists
+    .filter(({ label }) => !listed.has(label))
+    .map((list, place) => {
+      const id = itemIdOf({ kind: 'mcpl', runId, turn: 0, place });
+      return { ...list, type: 'tool_list' as const, id };
+    });
 }

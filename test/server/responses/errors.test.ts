@@ -78,7 +78,6 @@ describe('the validation of a request', () => {
       'input[0].content[0].image_url',
       'invalid_value',
     ],
-    ['conversation', { conversation: 'conv_1' }, 'conversation', 'unsupported_parameter'],
     ['background', { background: true, store: false }, 'background', 'background_requires_store'],
     ['metadata', { metadata: { a: 1 } }, 'metadata.a', 'invalid_value'],
     ['text format', { text: { format: { type: 'xml' } } }, 'text.format', 'invalid_value'],

@@ -47,13 +47,14 @@ async function typesIn(response: Resource): Promise<RunEvent['type'][]> {
 }
 
 describe('two decisions in one request', () => {
-  it('are one append, so that no crash separates them or leaves a pause', async () => {
+  it('are one append with their request, so that no crash separates them or leaves a pause', async () => {
     const { decide } = await askForBoth();
     const done = await gateway.create(decide([{ role: 'user', content: 'Be quick.' }]));
     expect(done.status).toBe('completed');
     const told = appends.filter(types => types.some(type => /decided|pause|params|message/.test(type)));
     expect(told).toEqual([
       [
+        'run.noted',
         'pause.requested',
         'params.changed',
         'approval.decided',

@@ -15,7 +15,10 @@ afterEach(async () => {
 const isAsked = (events: readonly RunEvent[]) =>
   events.some(event => event.type === 'run.noted' && JSON.stringify(event.note).includes('"asked"'));
 
-/** The first server asks for approval. While it handles the decision, the second server handles another decision on the same call. */
+/**
+ * The first server asks for approval. Before or after it appends a decision, the second server handles another decision
+ * on the same call.
+ */
 async function race({ when, first, second }: { when: keyof Watch; first: boolean; second: boolean }) {
   const shared = memory();
   let between: (() => Promise<unknown>) | undefined;
@@ -39,30 +42,34 @@ async function race({ when, first, second }: { when: keyof Watch; first: boolean
     ...{ model: 'one', tools: [TOOL], previous_response_id: asked.id },
     input: [{ type: 'mcp_approval_response', approval_request_id: request?.id ?? '', approve }],
   });
-  let winner: number | undefined;
+  /** The status of the second server's response, which comes first. */
+  let otherStatus: number | undefined;
   between = async () => {
-    winner = (await other.send('POST', '', decide(second))).status;
+    otherStatus = (await other.send('POST', '', decide(second))).status;
   };
-  const loser = await one.send('POST', '', decide(first));
-  expect(winner).toBe(200);
+  const own = await one.send('POST', '', decide(first));
   const entries = await shared.read(runOf(asked));
   const decided = entries.filter(({ event }) => event.type === 'approval.decided');
   expect(decided).toHaveLength(1);
   return {
-    loser,
+    otherStatus,
+    own,
     request,
     again: (approve: boolean) => one.send('POST', '', decide(approve)),
     calls: one.folder.calls(),
   };
 }
 
-describe.each(['beforeAppend', 'afterAppend'] as const)('two servers with one approval (%s)', when => {
+describe('two servers with one approval', () => {
+  const when = 'beforeAppend';
+
   it.each([true, false])(
     'opposite verdicts: the second is refused as already decided (first approves: %s)',
     async first => {
-      const { loser, request, again, calls } = await race({ when, first, second: !first });
-      expect(loser.status).toBe(400);
-      expect(await loser.json()).toMatchObject({
+      const { otherStatus, own, request, again, calls } = await race({ when, first, second: !first });
+      expect(otherStatus).toBe(200);
+      expect(own.status).toBe(400);
+      expect(await own.json()).toMatchObject({
         error: {
           code: 'approval_already_decided',
           message: `The approval request ${request?.id} was already ${first ? 'denied' : 'approved'}.`,
@@ -75,8 +82,18 @@ describe.each(['beforeAppend', 'afterAppend'] as const)('two servers with one ap
   );
 
   it.each([true, false])('equal verdicts: both requests succeed (approve: %s)', async approve => {
-    const { loser, calls } = await race({ when, first: approve, second: approve });
-    expect(loser.status).toBe(200);
+    const { otherStatus, own, calls } = await race({ when, first: approve, second: approve });
+    expect(otherStatus).toBe(200);
+    expect(own.status).toBe(200);
     expect(calls).toEqual(approve ? ['pid'] : []);
   });
+
+  it.each([true, false])(
+    'a request is appended with its decision: the other server refuses the opposite at once (first approves: %s)',
+    async first => {
+      const { otherStatus, own, calls } = await race({ when: 'afterAppend', first, second: !first });
+      expect([own.status, otherStatus]).toEqual([200, 400]);
+      expect(calls).toEqual(first ? ['pid'] : []);
+    },
+  );
 });
