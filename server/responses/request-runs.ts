@@ -5,7 +5,6 @@ import { InheritedTranscripts } from '../../engine/journal/load-history.ts';
 import { readJournal, readPage } from '../../engine/journal/read-journal.ts';
 import { forkRun } from '../../engine/run/fork-run.ts';
 import type { Run } from '../../engine/run/run.ts';
-import type { Item } from '../../protocol/item.ts';
 import { type JsonObject, type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import { memory } from '../../stores/memory.ts';
