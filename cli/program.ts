@@ -93,7 +93,7 @@ function addRunning(program: Command, end: (exitCode: number) => void): void {
   driving(program.command('send'))
     .summary('send a message to a run')
     .description(
-      'Send a message that the model reads in its next turn. Calls that wait for approval are rejected, unless the agent is configured to queue messages.',
+      'Send a message that the model reads in its next turn. Calls that wait for approval keep waiting, unless the agent is configured to reject them.',
     )
     .argument('<run>', RUN)
     .argument('<text...>', 'message text')

@@ -71,7 +71,7 @@ export function fold(context: Context, event: ChartEvent): Context {
   }
 }
 
-/** A message supersedes gated calls; with `onMessage: 'queue'` it waits for them. */
+/** A message waits for gated calls; with `onMessage: 'supersede'` it rejects them. */
 function receiveMessage(context: Context, { items }: Of<'message.received'>): Context {
   const received = { ...context, inbox: [...context.inbox, ...items] };
   if (context.config.onMessage === 'queue') return received;

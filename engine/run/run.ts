@@ -168,7 +168,7 @@ export class Run implements RunHandle {
     return await this.#submitOne({ type: 'resolve', callId, ...resolution });
   }
 
-  /** Queues a message for the next turn. If the agent's `onMessage` is `supersede`, also rejects the gated calls. */
+  /** Queues a message for the next turn; gated calls keep waiting. If the agent's `onMessage` is `supersede`, rejects them. */
   async send(message: string | readonly Item[], options: CommandOptions = {}): Promise<CommandResult> {
     return await this.#submitOne({ type: 'send', message, ...options });
   }

@@ -90,19 +90,20 @@ describe.concurrent('a run that waits for an approval', () => {
     expect(typesOf(await desk.journal(runId))).not.toContain('tool.started');
   });
 
-  test('accepts a result instead of an approval; a message supersedes the call', async () => {
-    const [answered, superseded] = [new Desk([calling(REFUND), done]), new Desk([calling(REFUND), done])];
-    const [first, second] = await Promise.all([answered.begin(), superseded.begin()]);
+  test('accepts a result instead of an approval; keeps waiting when a message comes', async () => {
+    const [answered, asked] = [new Desk([calling(REFUND), done]), new Desk([calling(REFUND), done])];
+    const [first, second] = await Promise.all([answered.begin(), asked.begin()]);
     const [answer, send] = await Promise.all([
       answered.run(['answer', first.runId, 'call_0_0', '--output', '{"refunded":1}']),
-      superseded.run(['send', second.runId, 'leave', 'it', '--by', 'ada', '--json']),
+      asked.run(['send', second.runId, 'leave', 'it', '--by', 'ada', '--json']),
     ]);
-    expect([answer.code, send.code]).toEqual([0, 0]);
+    expect([answer.code, send.code]).toEqual([0, 3]);
     expect(eventsOf(send.stdout)[0]).toMatchObject({
       type: 'message.received',
       by: 'ada',
       items: [{ content: [{ text: 'leave it' }] }],
     });
+    expect((await asked.run(['approve', second.runId, 'call_0_0'])).code).toBe(0);
   });
 
   test('rejects an approval after its deadline', async () => {

@@ -98,6 +98,7 @@ const talk: CrashAgent = {
     makeTool('pay', { run: actIn(world, 'pay') }),
     makeTool('refund', { approval: true, run: actIn(world, 'refund') }),
   ],
+  options: { onMessage: 'supersede' },
   start: { paused: true },
   decide: () => ({ type: 'send', text: 'no refund today' }),
   messages: [

@@ -52,7 +52,16 @@ export function makeProcess(shared: Store, now: number, name: string): Process {
 type Turns = Parameters<typeof scripted>[0];
 
 export function agentOf({ host, store }: Process, turns: Turns, options: Partial<AgentOptions> = {}) {
-  return createAgent({ name: 'golden', version: '1', host, store, model: scripted(turns), ...options });
+  const model = scripted(turns);
+  return createAgent({
+    name: 'golden',
+    version: '1',
+    host,
+    store,
+    model,
+    onMessage: 'supersede',
+    ...options,
+  });
 }
 
 /** An agent whose sub-agent pays after an approval. */
@@ -60,6 +69,7 @@ export function familyOf(process: Process) {
   const payer = createAgent({
     ...{ name: 'payer', model: scripted([calls('pay'), { text: 'Paid.' }]) },
     tools: [makeTool('pay', { approval: true })],
+    onMessage: 'supersede',
   });
   const ask = payer.asTool({ name: 'ask', description: 'Pays.' });
   return agentOf(process, [calls(['ask', { input: 'pay' }]), { text: 'Done.' }], { tools: [ask] });

@@ -57,10 +57,10 @@ export type AgentOptions = {
    */
   finalAnswer?: 'live' | 'held' | 'separate';
   /**
-   * What a message from `run.send` does to calls that wait for approval: reject them (`supersede`, default), or
-   * leave them waiting (`queue`).
+   * What a message from `run.send` does to calls that wait for approval: leave them waiting, and the model reads
+   * the message after their results (`queue`, default), or reject them (`supersede`).
    */
-  onMessage?: 'supersede' | 'queue';
+  onMessage?: 'queue' | 'supersede';
   /** Filters that change text on its way to readers. The transcript keeps the raw text. */
   textFilters?: readonly (() => TextFilter)[];
   /**
@@ -132,7 +132,7 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
     limits,
     onLimit: options.onLimit ?? 'answer',
     finalAnswer: options.finalAnswer ?? 'live',
-    onMessage: options.onMessage ?? 'supersede',
+    onMessage: options.onMessage ?? 'queue',
     textFilters: options.textFilters ?? [],
     toolConcurrency,
     finishers: options.finishers ?? [],

@@ -69,6 +69,8 @@ export function makeRequestAgent(options: {
     model: withOutput(model, outputOf(body)),
     tools: toolset.tools,
     settings: settingsOf(body),
+    // A request has to get a response, so a message without a decision does not wait for one.
+    onMessage: 'supersede',
     limits: budgetOf(mostToolCalls(body), { toolCalls: 0, turns: 0, callsBefore: 0 }),
     providerOptions,
     ...omitUndefined({ instructions: body.instructions ?? undefined }),

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../../adapters/scripted.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
 import { memory } from '../../../stores/memory.ts';
 import { createAgent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
@@ -130,18 +131,24 @@ describe('an approval', () => {
     expect(resultsIn(requests[1]?.transcript ?? []).call_0_0).toEqual({ already: 'paid' });
   });
 
-  test('is superseded by a message, or blocks it while messages are queued', async () => {
-    for (const onMessage of ['supersede', 'queue'] as const) {
+  test('keeps a message waiting until it is decided, by default; or is superseded by it', async () => {
+    for (const onMessage of ['supersede', undefined] as const) {
       const { agent, requests, host } = makeRefunds();
-      const other = createAgent({ ...agent.options, onMessage });
+      const other = createAgent({ ...agent.options, ...omitUndefined({ onMessage }) });
       const run = await other.start('go');
       await run.settled();
       await run.send('Wait, what?');
       const settled = await host.settle(run.settled());
-      if (onMessage === 'queue') expect(settled).toMatchObject({ approvals: [{ callId: 'call_0_0' }] });
-      else {
+      if (onMessage === 'supersede') {
         expect(resultsIn(requests[1]?.transcript ?? []).call_0_0).toContain('superseded by a new message');
+        continue;
       }
+      expect(settled).toMatchObject({ approvals: [{ callId: 'call_0_0' }] });
+      await run.approve('call_0_0');
+      await host.settle(run.settled());
+      expect(requests[1]?.transcript.map(({ type }) => type)).toEqual([
+        ...['message', 'tool_call', 'tool_result', 'message'],
+      ]);
     }
   });
 

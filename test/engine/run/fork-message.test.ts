@@ -30,7 +30,7 @@ describe('a fork with a message', () => {
     expect(requests.at(-1)?.transcript.map(textOf)).toEqual(['go', 'Noted.', 'In cents.']);
   });
 
-  test('rejects the gated calls, as a message to any run does', async () => {
+  test('rejects the gated calls, as a message to any run of its agent does', async () => {
     const { host, keys, run, events } = await finishedRun();
     const at = seqOf(events, 'approval.decided') - 1;
     const before = keys.length;

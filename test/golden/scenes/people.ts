@@ -67,6 +67,23 @@ export const PEOPLE: Readonly<Record<string, Scene>> = {
       return run.id;
     },
   },
+  'people/message-waits': {
+    about: 'A message comes while a call waits for approval, and is read after the result of the call.',
+    async play(begin) {
+      const process = begin();
+      const agent = agentOf(process, [calls('pay'), { text: 'Paid, and soon.' }], {
+        tools: [makeTool('pay', { approval: true })],
+        onMessage: 'queue',
+      });
+      const run = await agent.start('pay');
+      const [open = ''] = await rest(process, run);
+      await run.send('Hurry up, please.', { by: 'ann' });
+      await rest(process, run);
+      await run.approve(open, { by: 'ben' });
+      await rest(process, run);
+      return run.id;
+    },
+  },
   'people/paused-and-stepped': {
     about: 'A run that begins paused, is stepped once, and let go.',
     async play(begin) {

@@ -84,8 +84,8 @@ describe('a run over HTTP', () => {
     );
   });
 
-  test('supersedes calls that wait for approval when it gets a message', async () => {
-    const { send, begin, rest } = makeApp();
+  test('supersedes calls that wait for approval when it gets a message, if the agent is configured so', async () => {
+    const { send, begin, rest } = makeApp({ agent: { onMessage: 'supersede' } });
     const { runId } = await begin();
     expect((await send('POST', `/runs/${runId}/send`, { message: 'never mind', by: 'ada' })).status).toBe(
       200,

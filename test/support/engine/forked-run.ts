@@ -40,6 +40,7 @@ export function makeAgent(store: Store, host: ManualHost, keys: string[] = []) {
     name: 'a',
     host,
     store,
+    onMessage: 'supersede',
     model: scripted([calls('read', 'act'), { text: 'Nearly.', ...calls('pay') }, { text: 'done' }]),
     tools: [
       makeTracedTool('read', keys, { sideEffect: 'none' }),

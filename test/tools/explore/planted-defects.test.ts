@@ -25,7 +25,13 @@ const refund = tool({
   run: () => 'paid',
 });
 
-const agent = createAgent({ name: 'planted', tools: [lookup, refund], limits: { turns: 3, toolCalls: 4 } });
+const agent = createAgent({
+  name: 'planted',
+  tools: [lookup, refund],
+  limits: { turns: 3, toolCalls: 4 },
+  // The shortest paths to a lost message lead over a superseded call.
+  onMessage: 'supersede',
+});
 const roomy = createAgent({ name: 'roomy', tools: [lookup, refund] });
 
 const PLANTED = [...PLANTED_IN_CALLS, ...PLANTED_IN_RUNS];
