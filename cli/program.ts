@@ -79,6 +79,7 @@ function addRunning(program: Command, end: (exitCode: number) => void): void {
     .option('--yes', 'approve every call that needs approval')
     .option('--no-stream', 'do not stream model responses')
     .option('--continues <run>', 'start from the transcript of an ended run; uses its agent by default')
+    .option('--context <json>', 'run context, for an agent that requires one')
     .action(async (words: string[], options: RunCommandOptions) =>
       end(await (await import('./commands/run.ts')).run(words, options)),
     );

@@ -18,9 +18,12 @@ export type TurnPreparation = {
   model?: ModelAdapter;
 };
 
-/** Prepares each attempt of a turn. `transcript` includes inherited items. The returned overrides are not journaled. */
-export type PrepareTurn = (
-  context: Context & { transcript: readonly Item[] },
+/**
+ * Prepares each attempt of a turn. `transcript` includes inherited items, and `runContext` is what `agent.start` was
+ * given. The returned overrides are not journaled.
+ */
+export type PrepareTurn<RunContext = unknown> = (
+  context: Omit<Context, 'runContext'> & { transcript: readonly Item[]; runContext: RunContext },
 ) => TurnPreparation | undefined | Promise<TurnPreparation | undefined>;
 
 /** The format of the answer, which is sent to the provider, and its validation by the engine. */
@@ -28,6 +31,9 @@ export type OutputContract = {
   format: OutputFormat;
   validate(value: JsonValue): Validation | Promise<Validation>;
 };
+
+/** The system prompt, or a function that writes it from the run's context. */
+export type Instructions<RunContext = unknown> = string | ((runContext: RunContext) => string);
 
 /** How failed turns are retried. */
 export type Retry = {
@@ -44,7 +50,7 @@ export type AgentDefinition = {
   name: string;
   version?: string;
   models: readonly ModelAdapter[];
-  instructions?: string;
+  instructions?: Instructions;
   tools: readonly (Tool | ToolSource)[];
   toolChoice: ToolChoice;
   settings: Settings;
@@ -60,6 +66,8 @@ export type AgentDefinition = {
   prepareTurn?: PrepareTurn;
   finishers: readonly Finisher[];
   output?: OutputContract;
+  /** Validates the run context that `start` is given; absent for an agent without one. */
+  validateRunContext?: ((value: unknown) => Validation | Promise<Validation>) | undefined;
   retry: Retry;
   migrations: readonly JournalMigration[];
 };

@@ -66,6 +66,8 @@ export type Context = {
   runId: string;
   agent: { name: string; version?: string };
   config: RunConfig;
+  /** The run context that `start` was given; absent for an agent without one. */
+  runContext?: JsonValue;
   stream: boolean;
   continues: string | null;
   /** For a child run: the call of the parent run. */
@@ -134,6 +136,7 @@ export function createContext(started: RunStarted): Context {
     runId: started.runId,
     agent: started.agent,
     config: started.config,
+    ...(started.runContext !== undefined && { runContext: started.runContext }),
     stream: started.stream,
     continues: started.continues ?? null,
     parent: started.parent ?? null,

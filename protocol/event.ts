@@ -77,6 +77,8 @@ const runStartedSchema = event('run.started', {
   tools: z.exactOptional(z.array(z.object({ name: text, digest: text }))),
   config: runConfigSchema,
   input: z.array(itemSchema),
+  /** What the caller passed about this run, as the agent's `runContext` schema returned it. */
+  runContext: z.exactOptional(json),
   continues: optionalText,
   /** The run whose journal was copied, and the last entry of the copy. */
   forkOf: z.exactOptional(z.object({ runId: text, at: z.int() })),

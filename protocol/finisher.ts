@@ -13,8 +13,11 @@ export type ToolResult = {
   blob?: BlobReference;
 };
 
-export type FinisherInput = {
+/** `RunContext` is the type of the run's context. */
+export type FinisherInput<RunContext = unknown> = {
   runId: string;
+  /** What `agent.start` was given for this run; `undefined` for an agent without a `runContext`. */
+  runContext: RunContext;
   text: string;
   results: ToolResult[];
   transcript: readonly Item[];
@@ -26,8 +29,8 @@ export type FinisherInput = {
 };
 
 /** Checks the answer before it is final: may change its text, or reject it with feedback for the model. */
-export type Finisher = (
-  input: FinisherInput,
+export type Finisher<RunContext = unknown> = (
+  input: FinisherInput<RunContext>,
   options: { signal: AbortSignal },
 ) => FinisherOutcome | undefined | Promise<FinisherOutcome | undefined>;
 

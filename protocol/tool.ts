@@ -8,19 +8,29 @@ import type { ToolDefinition } from './turn.ts';
  */
 export type SideEffect = 'none' | 'idempotent' | 'once';
 
-export type ToolCallContext = {
+/** What a tool's functions get besides the input. `RunContext` is the type of the run's context. */
+export type ToolCallContext<RunContext = unknown> = {
   /** Aborted on timeout, on cancel, and when this process stops driving the run. */
   signal: AbortSignal;
   /** The idempotency key: the same for every attempt of this call, in every process. */
   key: string;
   callId: string;
   runId: string;
+  /** What `agent.start` was given for this run; `undefined` for an agent without a `runContext`. */
+  runContext: RunContext;
   /** Sends `data` to the run's observers; never journaled. */
   progress(data: JsonValue): void;
 };
 
 /** A call as passed to approval predicates and `reconcile`. */
-export type CallView<Input = JsonValue> = { callId: string; runId: string; name: string; input: Input };
+export type CallView<Input = JsonValue, RunContext = unknown> = {
+  callId: string;
+  runId: string;
+  name: string;
+  input: Input;
+  /** As in `ToolCallContext`. */
+  runContext: RunContext;
+};
 
 export type Approval = boolean | { required: boolean; reason?: string; expiresInMs?: number };
 
@@ -91,6 +101,8 @@ export interface Tool {
   /** Only for tools of a tool server. */
   readonly origin?: ToolOrigin;
   validate(input: JsonValue): Validation | Promise<Validation>;
+  /** Only for a tool that needs a run context: whether the tool accepts this one. */
+  validateRunContext?(runContext: unknown): Validation | Promise<Validation>;
   approval(call: CallView): Approval | Promise<Approval>;
   run?(input: unknown, context: ToolCallContext): unknown;
   reconcile?(call: CallView<unknown>, context: ToolCallContext): Reconciliation | Promise<Reconciliation>;

@@ -30,6 +30,35 @@ export async function connectTools(entries: readonly (Tool | ToolSource)[]): Pro
   }
 }
 
+/** The tools of an agent, connected when they are first needed. A failed connection is tried again. */
+export class ToolConnection {
+  readonly #entries: readonly (Tool | ToolSource)[];
+  #connected: Promise<ConnectedTools> | undefined;
+
+  constructor(entries: readonly (Tool | ToolSource)[]) {
+    this.#entries = entries;
+  }
+
+  /** Returns the tools by name; rejects as `connectTools` does. */
+  async connect(): Promise<ReadonlyMap<string, Tool>> {
+    this.#connected ??= connectTools(this.#entries);
+    const connected = this.#connected;
+    try {
+      return (await connected).tools;
+    } catch (error) {
+      if (this.#connected === connected) this.#connected = undefined;
+      throw error;
+    }
+  }
+
+  /** Closes the sources. The next `connect` connects them again. */
+  async close(): Promise<void> {
+    const connected = this.#connected;
+    this.#connected = undefined;
+    await (await connected)?.close();
+  }
+}
+
 /**
  * Returns the tools by name, or `undefined` if any entry is a source that has to be connected first.
  * Throws an `EngineError` `agent-invalid` for a duplicate name.

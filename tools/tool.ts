@@ -22,7 +22,11 @@ import { validateWith } from './validate-with.ts';
 type Out<Schema extends StandardSchemaV1> = StandardSchemaV1.InferOutput<Schema>;
 type In<Schema extends StandardSchemaV1> = StandardSchemaV1.InferInput<Schema>;
 
-export type ToolOptions<Input extends StandardSchemaV1, Output extends StandardSchemaV1> = {
+export type ToolOptions<
+  Input extends StandardSchemaV1,
+  Output extends StandardSchemaV1,
+  Context extends StandardSchemaV1 = StandardSchemaV1<unknown>,
+> = {
   /** 1 to 64 letters, digits, `_` or `-`. */
   name: string;
   /** What the tool does and when to use it, for the model. */
@@ -36,12 +40,17 @@ export type ToolOptions<Input extends StandardSchemaV1, Output extends StandardS
   /** Validates the return value of `run`; the schema's output becomes the result. */
   output?: Output;
   /**
+   * The part of the run's context that the tool needs: any Standard Schema, which validates it. Its output is the
+   * `runContext` of `run`, `approval` and `reconcile`. The agent must have a `runContext` that this schema accepts.
+   */
+  runContext?: Context;
+  /**
    * Whether a second execution is safe. Default `once`: the call must not run twice. Declare a read that
    * costs money as `idempotent`: a `none` call may run without a trace in the journal.
    */
   sideEffect?: SideEffect;
   /** Whether calls need a person's approval. Default `false`. */
-  approval?: ApprovalRule<Out<Input>>;
+  approval?: ApprovalRule<Out<Input>, Out<Context>>;
   /** The time limit of one attempt in ms. Default: none. */
   timeoutMs?: number;
   /**
@@ -54,11 +63,11 @@ export type ToolOptions<Input extends StandardSchemaV1, Output extends StandardS
   retries?: number;
   /** Finds out whether an interrupted `once` call took effect. */
   reconcile?: (
-    call: CallView<Out<Input>>,
-    context: ToolCallContext,
+    call: CallView<Out<Input>, Out<Context>>,
+    context: ToolCallContext<Out<Context>>,
   ) => Reconciliation | Promise<Reconciliation>;
   /** Runs the tool. Without it this is a client tool: each call waits for its result from the caller. */
-  run?: (input: Out<Input>, context: ToolCallContext) => In<Output> | Promise<In<Output>>;
+  run?: (input: Out<Input>, context: ToolCallContext<Out<Context>>) => In<Output> | Promise<In<Output>>;
 };
 
 /**
@@ -78,8 +87,13 @@ export type ToolOptions<Input extends StandardSchemaV1, Output extends StandardS
 export function tool<
   Input extends StandardSchemaV1,
   Output extends StandardSchemaV1 = StandardSchemaV1<unknown>,
->(options: ToolOptions<Input, Output>): Tool {
-  const { name, input, output, run, reconcile, approval = false } = options;
+  Context extends StandardSchemaV1 = StandardSchemaV1<unknown>,
+>(options: ToolOptions<Input, Output, Context>): Tool {
+  const { name, input, output, runContext, run, reconcile, approval = false } = options;
+  const withContext = async <Given extends { runContext: unknown }>(given: Given) => {
+    const read = runContext ? await readRunContext(name, runContext, given.runContext) : given.runContext;
+    return { ...given, runContext: read as Out<Context> };
+  };
   const { sideEffect = 'once', retries = 0, timeoutMs, maxResultBytes } = options;
   checkToolSettings({ name, sideEffect, retries, timeoutMs, maxResultBytes, approval });
   if (typeof input?.['~standard']?.validate !== 'function') {
@@ -107,33 +121,42 @@ export function tool<
       fixedApproval: typeof approval === 'function' ? undefined : approval,
     }),
     validate: value => validateWith(input, value),
+    ...(runContext && { validateRunContext: (value: unknown) => validateWith(runContext, value) }),
     approval: call => {
       if (typeof approval !== 'function') return approval;
-      return approveTyped(input, approval, call);
+      return Promise.all([readInput(input, call), withContext(call)]).then(([value, read]) =>
+        applyApprovalRule(approval, { ...read, input: value as Out<Input> }),
+      );
     },
     ...(run && {
       run: async (value: unknown, context: ToolCallContext) => {
-        const returned = await run(value as Out<Input>, context);
+        const returned = await run(value as Out<Input>, await withContext(context));
         return output ? checkOutput(name, output, returned) : returned;
       },
     }),
     ...(reconcile && {
       reconcile: async (call: CallView<unknown>, context: ToolCallContext) =>
-        checkReconciliation(name, await reconcile({ ...call, input: call.input as Out<Input> }, context)),
+        checkReconciliation(
+          name,
+          await reconcile(
+            await withContext({ ...call, input: call.input as Out<Input> }),
+            await withContext(context),
+          ),
+        ),
     }),
   };
 }
 
-async function approveTyped<Input extends StandardSchemaV1>(
-  schema: Input,
-  rule: ApprovalRule<Out<Input>>,
-  call: CallView,
-) {
-  const validation = await validateWith(schema, call.input);
-  if (!validation.valid) {
-    throw new EngineError('input-invalid', `the input of "${call.name}" is invalid: ${validation.message}`);
-  }
-  return applyApprovalRule(rule, { ...call, input: validation.value as Out<Input> });
+async function readInput(schema: StandardSchemaV1, { name, input }: CallView): Promise<unknown> {
+  const validation = await validateWith(schema, input);
+  if (validation.valid) return validation.value;
+  throw new EngineError('input-invalid', `the input of "${name}" is invalid: ${validation.message}`);
+}
+
+async function readRunContext(name: string, schema: StandardSchemaV1, runContext: unknown): Promise<unknown> {
+  const validation = await validateWith(schema, runContext);
+  if (validation.valid) return validation.value;
+  throw new EngineError('input-invalid', `"${name}" does not accept the run context: ${validation.message}`);
 }
 
 async function checkOutput(name: string, schema: StandardSchemaV1, returned: unknown): Promise<unknown> {

@@ -56,8 +56,9 @@ function walk(
 
 /** Reads the named exports of the agent's module that are options of `explore`. */
 async function readExports(file: string): Promise<ExploreOptions> {
-  const { machine, invariants, samples }: ExploreOptions = await import(pathToFileURL(resolve(file)).href);
-  return omitUndefined({ machine, invariants, samples });
+  const exported: ExploreOptions = await import(pathToFileURL(resolve(file)).href);
+  const { machine, invariants, samples, runContext } = exported;
+  return omitUndefined({ machine, invariants, samples, runContext });
 }
 
 function sourcesOf(agent: Agent): ToolSource[] {

@@ -7,16 +7,17 @@ import { driveRun } from '../drive-run.ts';
 import { findRun } from '../find-run.ts';
 import { type Launch, makeAgent, readLaunch, recallLaunch } from '../launch.ts';
 import { storeFile, withStore } from '../open-store.ts';
-import { type DriveOptions, userName } from '../options.ts';
+import { type DriveOptions, parseJson, userName } from '../options.ts';
 import { CommandLines } from '../render/command-lines.ts';
 import { makeView } from '../render/make-view.ts';
 import { Output } from '../render/output.ts';
 
-export type RunCommandOptions = DriveOptions & { stream: boolean; continues?: string };
+export type RunCommandOptions = DriveOptions & { stream: boolean; continues?: string; context?: string };
 
 /** Implements `agentchart run`. A run that continues another uses its agent and model by default. */
 export async function run(words: readonly string[], options: RunCommandOptions): Promise<number> {
   const input = await readInput(words);
+  const runContext = options.context === undefined ? undefined : parseJson(options.context, '--context');
   const output = new Output({ json: options.json === true });
   const file = storeFile(options.db);
   return await detectEarlyExit(() =>
@@ -29,6 +30,7 @@ export async function run(words: readonly string[], options: RunCommandOptions):
         const started = await agent.start(input, {
           stream: options.stream,
           launch,
+          runContext,
           ...omitUndefined({ continues }),
         });
         const view = makeView({

@@ -183,11 +183,11 @@ function isOfModel(item: Item | undefined): boolean {
 /** Qualifies the open calls; a call that the run has qualified before keeps that. */
 async function qualify(
   open: readonly ToolCallItem[],
-  { runId, calls }: Context,
+  { runId, runContext, calls }: Context,
   host: Host,
   tools: ReadonlyMap<string, Tool>,
 ): Promise<QualifiedCall[]> {
-  const fresh = await qualifyCalls(open.map(toolCallOf), { runId, now: host.now(), tools });
+  const fresh = await qualifyCalls(open.map(toolCallOf), { runId, runContext, now: host.now(), tools });
   return fresh.map(call => {
     const known = calls.find(({ callId, digest }) => callId === call.callId && digest === call.digest);
     if (known === undefined) return call;

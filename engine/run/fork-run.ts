@@ -66,6 +66,13 @@ function assertEntry(at: number, last: number, runId: string): void {
 }
 
 function assertRunnable(state: ChartState, runId: string): void {
+  if (!hasEnded(state) && countRedactions(state.context.runContext ?? null) > 0) {
+    throw new EngineError(
+      'refused',
+      `The run context of run ${runId} was redacted, and the fork's tools would need it. Fork at the entry that ends the run, or start a run that continues it.`,
+      { runId },
+    );
+  }
   const open = hasEnded(state) ? [] : state.context.calls.filter(({ status }) => status !== 'settled');
   const call = open.find(({ input }) => countRedactions(input) > 0);
   if (call === undefined) return;

@@ -114,8 +114,8 @@ export class CallRun {
     const tool = this.#tool;
     if (tool?.reconcile === undefined) return this.#doubt(reason);
     const validation = await tool.validate(input);
-    const { runId } = this.#scope.context();
-    const view = { callId, runId, name, input: validation.valid ? validation.value : input };
+    const { runId, runContext } = this.#scope.context();
+    const view = { callId, runId, name, runContext, input: validation.valid ? validation.value : input };
     await this.#scope.durable();
     if (!this.#is('reconciling') && !this.#is('running')) return;
     this.#scope.host.reach?.('reconcile.before');
@@ -245,9 +245,9 @@ export class CallRun {
 
   #toolContext(signal: AbortSignal): ToolCallContext {
     const { callId } = this.call;
-    const { runId } = this.#scope.context();
+    const { runId, runContext } = this.#scope.context();
     const progress = (data: JsonValue) => this.#scope.publish({ type: 'tool.progress', callId, data });
-    return { signal, key: this.#key, callId, runId, progress };
+    return { signal, key: this.#key, callId, runId, runContext, progress };
   }
 
   async #settle(output: unknown): Promise<void> {

@@ -40,6 +40,7 @@ async function applyFinishers(
   for (const finish of finishers) {
     const input = {
       runId: context.runId,
+      runContext: context.runContext,
       text,
       results: toolResults(context),
       transcript,

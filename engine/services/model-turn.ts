@@ -92,13 +92,15 @@ async function completeTurn(
   startedAt: number,
 ): Promise<Report> {
   const { host } = scope;
-  const { runId } = scope.context();
+  const { runId, runContext } = scope.context();
   const { items, toolCalls, renamed } = nameCalls(turn, [
     ...scope.inherited(),
     ...scope.context().transcript,
   ]);
   const calls: QualifiedCall[] =
-    toolCalls.length === 0 ? [] : await qualifyCalls(toolCalls, { runId, now: host.now(), tools });
+    toolCalls.length === 0
+      ? []
+      : await qualifyCalls(toolCalls, { runId, runContext, now: host.now(), tools });
   const dropped = droppedItems(scope.context(), request.transcript, adapter.provider);
   const canContinue = !renamed && isFullHistory && request.transcript.length > 0;
   return {

@@ -11,13 +11,13 @@ import type {
   ToolChoice,
   ToolDefinition,
 } from '../../protocol/turn.ts';
-import type { PrepareTurn } from '../definition.ts';
+import type { Instructions, PrepareTurn } from '../definition.ts';
 import { digestOf } from '../journal/digest.ts';
 
 /** The parts of an agent that make up a request. */
 export type TurnParts = {
   models: readonly ModelAdapter[];
-  instructions?: string;
+  instructions?: Instructions;
   tools: ReadonlyMap<string, Tool>;
   settings: Settings;
   providerOptions?: JsonObject;
@@ -42,11 +42,12 @@ export async function prepareRequest(
 ): Promise<PreparedTurn> {
   const history = inherited.length === 0 ? context.transcript : [...inherited, ...context.transcript];
   const { params } = context;
-  const preparation = (await parts.prepareTurn?.({ ...context, transcript: history })) ?? {};
+  const preparation =
+    (await parts.prepareTurn?.({ ...context, transcript: history, runContext: context.runContext })) ?? {};
   const adapter = preparation.model ?? adapterAt(parts.models, context.turn.model);
   const names = preparation.tools ?? params.tools;
   const tools = names === undefined ? parts.tools : pickTools(parts.tools, names);
-  const instructions = params.instructions ?? parts.instructions;
+  const instructions = params.instructions ?? writeInstructions(parts.instructions, context);
   const providerOptions = params.providerOptions ?? parts.providerOptions;
   const transcript = preparation.transcript ?? history;
   const isFullHistory = transcript === history;
@@ -63,6 +64,16 @@ export async function prepareRequest(
     }),
   };
   return { adapter, request, tools, isFullHistory };
+}
+
+function writeInstructions(instructions: Instructions | undefined, { runContext }: Context) {
+  if (typeof instructions !== 'function') return instructions;
+  const written: unknown = instructions(runContext);
+  if (typeof written === 'string') return written;
+  throw new EngineError(
+    'agent-invalid',
+    `instructions: expected its function to return a string, got ${typeof written}.`,
+  );
 }
 
 function adapterAt(models: readonly ModelAdapter[], index: number): ModelAdapter {

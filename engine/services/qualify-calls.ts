@@ -5,7 +5,7 @@ import { type Approval, readApproval, type Tool } from '../../protocol/tool.ts';
 import type { ToolCall } from '../../protocol/turn.ts';
 import { digestCall } from '../journal/digest.ts';
 
-type QualifyOptions = { runId: string; now: number; tools: ReadonlyMap<string, Tool> };
+type QualifyOptions = { runId: string; runContext: unknown; now: number; tools: ReadonlyMap<string, Tool> };
 
 /**
  * Returns a turn's calls with everything that the chart has to know about them: whether the tool exists and accepts the
@@ -30,7 +30,8 @@ async function qualifyCall(call: ToolCall, options: QualifyOptions): Promise<Qua
   const validation = await tool.validate(input);
   if (!validation.valid)
     return invalidCall(call, input, `The arguments are not valid: ${validation.message}`);
-  const approval = await askApproval(tool, { callId, runId: options.runId, name, input });
+  const { runId, runContext } = options;
+  const approval = await askApproval(tool, { callId, runId, name, input, runContext });
   return {
     callId,
     name,

@@ -33,6 +33,8 @@ export type ChildRequest = {
   runId: string;
   parent: { runId: string; callId: string };
   input: string;
+  /** The parent's; the child takes it if its agent has a `runContext`. */
+  runContext: JsonValue | undefined;
   limits: Partial<Limits>;
   stream: boolean;
   /** Whether the parent's batch is waiting for the child; if so, its end need not be delivered to the parent. */

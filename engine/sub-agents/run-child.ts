@@ -41,6 +41,7 @@ export async function runChild(
       runId,
       limits,
       stream: parent.stream,
+      runContext: parent.runContext,
       parent: { runId: parent.runId, callId: call.callId },
       input: taskOf(input),
       isAwaited: () => isAwaited && !signal.aborted,

@@ -45,6 +45,7 @@ export const startBody = z.strictObject({
     }),
   ),
   stream: z.exactOptional(z.boolean()),
+  runContext: z.exactOptional(json.meta({ description: 'The run context, for an agent that requires one.' })),
 });
 
 export const approveBody = z.strictObject({ callId, input: z.exactOptional(json), digest, by, sticky });

@@ -100,7 +100,7 @@ async function runCall(
   let input: JsonValue = JSON.parse(text);
   if (tool?.run === undefined) return result('from the client');
   if (tool.subAgent !== undefined) return result('no agent here');
-  if ((await tool.approval({ callId, runId: RUN, name, input })) !== false) {
+  if ((await tool.approval({ callId, runId: RUN, name, input, runContext: undefined })) !== false) {
     const decision = scripted.decide?.({ name, input }) ?? { type: 'approve' };
     if (decision.type === 'answer') return result(decision.output);
     if (decision.type !== 'approve') return result('refused');
@@ -110,7 +110,14 @@ async function runCall(
     try {
       reach('tool.before');
       const { signal } = new AbortController();
-      const context = { callId, runId: RUN, key: `${RUN}:${callId}`, signal, progress() {} };
+      const context = {
+        callId,
+        runId: RUN,
+        key: `${RUN}:${callId}`,
+        signal,
+        runContext: undefined,
+        progress() {},
+      };
       const output = await Promise.race([tool.run(input, context), giveUpAfter(tool.timeoutMs)]);
       reach('tool.after');
       return result(output as JsonValue);

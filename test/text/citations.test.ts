@@ -29,7 +29,7 @@ function finish(text: string, results = read('a', 'b'), overrides: Partial<Citat
   const finisher = numberCitations({ ...options, ...overrides });
   const wholeOutput = async ({ output }: Pick<ToolResult, 'output'>) => output;
   return finisher(
-    { runId: 'r', text, results, transcript: [], wholeOutput },
+    { runId: 'r', runContext: undefined, text, results, transcript: [], wholeOutput },
     { signal: new AbortController().signal },
   );
 }

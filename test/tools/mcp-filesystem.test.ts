@@ -97,7 +97,8 @@ describe('the official filesystem server', () => {
     expect(find('fs_list_directory').sideEffect).toBe('once');
     expect(believed.map(tool => tool.name)).not.toContain('fs_move_file');
     expect(find('fs_write_file')).toMatchObject({ description: 'Writes.', timeoutMs: 500 });
-    const call = { callId: 'c', runId: 'r', name: 'fs_write_file', input: { path: 'x' } };
+    const ids = { callId: 'c', runId: 'r', name: 'fs_write_file' };
+    const call = { ...ids, input: { path: 'x' }, runContext: undefined };
     expect(await find('fs_write_file').approval(call)).toEqual({ required: true, reason: '{"path":"x"}' });
     expect('reconcile' in find('fs_write_file')).toBe(true);
     expect('reconcile' in find('fs_edit_file')).toBe(false);

@@ -8,7 +8,13 @@ import { tool } from '../../tools/tool.ts';
 import { createContext } from '../support/tools/call-context.ts';
 
 const refundInput = z.object({ orderId: z.string(), cents: z.int().positive() });
-const call = (input: JsonValue): CallView => ({ callId: 'call-1', runId: 'run-1', name: 'refund', input });
+const call = (input: JsonValue): CallView => ({
+  callId: 'call-1',
+  runId: 'run-1',
+  name: 'refund',
+  input,
+  runContext: undefined,
+});
 const basics = { name: 'refund', description: 'Pays back.', input: refundInput };
 
 function errorOf(define: () => unknown): EngineError {

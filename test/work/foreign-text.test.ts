@@ -54,7 +54,7 @@ const CONTEXT = {
 const ENV = { KEY: 'aaaaaa', OTHER: 'secret-of-six' };
 const redact = (text: string) => redactText(text, ENV);
 const turnText = (text: string): FinisherInput => ({
-  ...{ runId: 'r', text, results: [], transcript: [] },
+  ...{ runId: 'r', runContext: undefined, text, results: [], transcript: [] },
   wholeOutput: async ({ output }) => output,
 });
 const REQUEST: ModelRequest = { transcript: [], tools: [], toolChoice: 'auto', settings: {} };

@@ -1,5 +1,11 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
-import type { AgentDefinition, OutputContract, PrepareTurn, Retry } from '../../engine/definition.ts';
+import type {
+  AgentDefinition,
+  Instructions,
+  OutputContract,
+  PrepareTurn,
+  Retry,
+} from '../../engine/definition.ts';
 import type { Host } from '../../engine/driver/host.ts';
 import type { JournalMigration } from '../../engine/versions/migrate-journal.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
@@ -13,6 +19,7 @@ import type { Settings, ToolChoice } from '../../protocol/turn.ts';
 import type { TextFilter } from '../../text/text-filter.ts';
 import { buildObjectSchema } from '../build-object-schema.ts';
 import { validateWith } from '../validate-with.ts';
+import { assertHasContext } from './run-context.ts';
 
 /** The options of `createAgent`. */
 export type AgentOptions = {
@@ -24,8 +31,14 @@ export type AgentOptions = {
    * uses `AGENTCHART_MODEL`.
    */
   model?: ModelAdapter | readonly ModelAdapter[];
-  /** The system prompt. */
-  instructions?: string;
+  /** The system prompt, or a function that writes it from the run's context, before each turn. */
+  instructions?: Instructions;
+  /**
+   * The schema of the run context: any Standard Schema whose output is JSON. With it, `start` requires a `runContext`,
+   * which the journal keeps and which tools, approval functions, `instructions`, `prepareTurn` and finishers get, in
+   * any process. For what a run is about (a user, a tenant, a locale); secrets do not belong in it.
+   */
+  runContext?: StandardSchemaV1;
   /** Tools made with `tool()` or `agent.asTool()`, and tool sources such as `mcp()`. */
   tools?: readonly (Tool | ToolSource)[];
   /**
@@ -123,6 +136,8 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
     'maxResultBytes must be a positive integer.',
   );
   checkPrices(limits, prices, models);
+  const validateRunContext = runContextValidator(name, options.runContext);
+  assertHasContext({ name, validateRunContext }, options.tools ?? []);
   return {
     name,
     models,
@@ -139,8 +154,25 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
     retry,
     migrations: checkMigrations(options.migrations ?? []),
     ...omitUndefined({ output: options.output && outputContract(name, options.output) }),
-    ...omitUndefined({ version, instructions, providerOptions, prices, prepareTurn, maxResultBytes }),
+    ...omitUndefined({
+      version,
+      instructions,
+      validateRunContext,
+      providerOptions,
+      prices,
+      prepareTurn,
+      maxResultBytes,
+    }),
   };
+}
+
+function runContextValidator(agent: string, schema: StandardSchemaV1 | undefined) {
+  if (schema === undefined) return undefined;
+  check(
+    typeof schema['~standard']?.validate === 'function',
+    `The runContext of agent "${agent}" must be a Standard Schema (zod, valibot, arktype, …).`,
+  );
+  return (value: unknown) => validateWith(schema, value);
 }
 
 function listModels(model: AgentOptions['model']): readonly ModelAdapter[] {

@@ -25,11 +25,12 @@ import type { Store } from '../../protocol/store.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import { memory } from '../../stores/memory.ts';
 import { filterText } from '../../text/text-filter.ts';
-import { connectTools, listTools } from '../connect-tools.ts';
+import { listTools, ToolConnection } from '../connect-tools.ts';
 import { type AgentOptions, defineAgent } from './agent-options.ts';
 import { type AsToolOptions, asTool } from './as-tool.ts';
 import { beginJournal, cancelOn, type ResolvedStart, type StartOptions } from './begin-journal.ts';
 import { restoreRun } from './restore-run.ts';
+import { assertToolsAccept, readRunContext, readRunContextNow } from './run-context.ts';
 import { BEGIN_CHILD, foreignRun, type SubAgent, SubAgents } from './sub-agents.ts';
 
 const LEASE_MS = 10_000;
@@ -53,7 +54,7 @@ export class Agent implements SubAgent {
   readonly #inherited: InheritedTranscripts;
   readonly #subAgents: SubAgents<Agent>;
   readonly #above: Agent | undefined;
-  #connected: Promise<{ tools: ReadonlyMap<string, Tool>; close(): Promise<void> }> | undefined;
+  readonly #tools: ToolConnection;
 
   /** `above` is the agent that this one is a sub-agent of. */
   constructor(definition: AgentDefinition, options: AgentOptions, store: Store, above?: Agent) {
@@ -65,11 +66,12 @@ export class Agent implements SubAgent {
     this.#host = options.host ?? systemHost;
     this.#durability = options.durability ?? 'strict';
     this.#inherited = new InheritedTranscripts(store);
+    this.#tools = new ToolConnection(definition.tools);
     this.#subAgents = new SubAgents({ name: this.name, store, tools: definition.tools }, agent =>
       this.#place(agent),
     );
     this.#services = makeServices(definition, {
-      connectTools: () => this.#connectTools(),
+      connectTools: () => this.#tools.connect(),
       children: this.#subAgents,
     });
   }
@@ -98,8 +100,10 @@ export class Agent implements SubAgent {
   }
 
   /** Starts the run of a sub-agent call, or attaches to it if it exists. */
-  async [BEGIN_CHILD]({ input, limits, isAwaited, ...request }: ChildRequest): Promise<Run> {
+  async [BEGIN_CHILD]({ input, limits, isAwaited, ...given }: ChildRequest): Promise<Run> {
+    const { validateRunContext } = this.#definition;
     const narrowed = narrowLimits(this.#definition.limits, limits);
+    const request = { ...given, runContext: validateRunContext && given.runContext };
     const known = await this.store.get(request.runId);
     try {
       if (known === undefined)
@@ -117,8 +121,10 @@ export class Agent implements SubAgent {
   ): Promise<Run> {
     const runId = options.runId ?? this.#host.newId('run');
     const inherited = await this.#inherited.load(options.continues ?? null);
-    const tools = await this.#connectTools();
-    const started = this.#describeStart(input, { ...options, runId, tools });
+    const tools = await this.#tools.connect();
+    const runContext = await readRunContext(this.#definition, options.runContext);
+    await assertToolsAccept(this.name, tools, runContext);
+    const started = this.#describeStart(input, { ...options, runId, tools, runContext });
     const runOptions = { ...this.#runOptions(runId), ...awaited };
     const { owner, isDead, leaseMs } = runOptions;
     const leasedAt = momentOf(this.#host);
@@ -196,7 +202,7 @@ export class Agent implements SubAgent {
     const present = {
       agent: { name, ...omitUndefined({ version }) },
       models: models.map(({ provider, model }) => ({ provider, model })),
-      tools: await this.#connectTools(),
+      tools: await this.#tools.connect(),
     };
     return await checkRun(this.store, runId, present, this.#definition.migrations);
   }
@@ -238,7 +244,9 @@ export class Agent implements SubAgent {
     options: Omit<StartOptions, 'signal' | 'continues'> = {},
   ): RunStarted {
     const runId = options.runId ?? this.#host.newId('run');
-    return this.#describeStart(input, { ...options, runId, tools: listTools(this.#definition.tools) });
+    const runContext = readRunContextNow(this.#definition, options.runContext);
+    const tools = listTools(this.#definition.tools);
+    return this.#describeStart(input, { ...options, runId, tools, runContext });
   }
 
   /**
@@ -254,9 +262,7 @@ export class Agent implements SubAgent {
 
   /** Closes the tool servers that this agent and its sub-agents started. The store stays open. */
   async close(): Promise<void> {
-    const connected = this.#connected;
-    this.#connected = undefined;
-    await Promise.all([(await connected)?.close(), this.#subAgents.close()]);
+    await Promise.all([this.#tools.close(), this.#subAgents.close()]);
   }
 
   /** Returns a copy of a sub-agent with this agent's store, durability and host. Model and prices are defaults. */
@@ -271,17 +277,6 @@ export class Agent implements SubAgent {
       ...omitUndefined({ model, prices, durability, host }),
     };
     return new Agent(defineAgent(placed), placed, this.store, this);
-  }
-
-  async #connectTools(): Promise<ReadonlyMap<string, Tool>> {
-    this.#connected ??= connectTools(this.#definition.tools);
-    const connected = this.#connected;
-    try {
-      return (await connected).tools;
-    } catch (error) {
-      if (this.#connected === connected) this.#connected = undefined;
-      throw error;
-    }
   }
 
   /** Loads a run. For `chart-mismatch` the error includes the report of `check`. */
@@ -315,7 +310,7 @@ export class Agent implements SubAgent {
       graceMs: GRACE_MS,
       durability: this.#durability,
       services: this.#services,
-      connectTools: () => this.#connectTools(),
+      connectTools: () => this.#tools.connect(),
       loadInherited: continues => this.#inherited.load(continues),
       showText: text => filterText(text, this.#definition.textFilters),
       children: this.#subAgents,

@@ -1,6 +1,8 @@
+import type { StandardSchemaV1 } from '@standard-schema/spec';
 import * as z from 'zod/mini';
 import type { Settled } from '../../engine/run/settled.ts';
 import { answerOfChild } from '../../engine/sub-agents/child-runs.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import type { ApprovalRule } from '../approval-rule.ts';
 import { tool } from '../tool.ts';
@@ -16,7 +18,11 @@ export type AsToolOptions = {
 };
 
 /** The part of an agent that a sub-agent tool needs. */
-type RunnableAgent = { name: string; run(input: string, options: { signal: AbortSignal }): Promise<Settled> };
+type RunnableAgent = {
+  name: string;
+  options: { runContext?: StandardSchemaV1 };
+  run(input: string, options: { signal: AbortSignal; runContext?: unknown }): Promise<Settled>;
+};
 
 const task = z.object({ input: z.string() });
 
@@ -32,7 +38,7 @@ const taskSchema = {
 
 /**
  * Returns an agent as a tool. Each call is a run of that agent, in the store of the calling run and with a
- * share of its remaining limits. Repeating a call after a crash attaches to the same run.
+ * share of its remaining limits. An agent with a `runContext` gets that of the calling run. Repeating a call after a crash attaches to the same run.
  */
 export function asTool(agent: RunnableAgent, options: AsToolOptions): Tool {
   const made = tool({
@@ -40,9 +46,10 @@ export function asTool(agent: RunnableAgent, options: AsToolOptions): Tool {
     input: task,
     inputSchema: taskSchema,
     sideEffect: 'idempotent',
+    ...omitUndefined({ runContext: agent.options.runContext }),
     // Only used when the tool is called directly: the engine starts a child run instead.
-    run: async ({ input }, { signal }) => {
-      const settled = await agent.run(input, { signal });
+    run: async ({ input }, { signal, runContext }) => {
+      const settled = await agent.run(input, { signal, runContext });
       if (settled.status === 'waiting')
         throw new Error(`Agent "${agent.name}" waits for a decision, a result or an unpause.`);
       const { output, isError } = answerOfChild(agent.name, settled);

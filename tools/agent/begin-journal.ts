@@ -20,6 +20,8 @@ export type StartOptions = {
   continues?: string;
   /** Overrides the agent's limits. */
   limits?: Partial<Limits>;
+  /** What the run is about, for an agent with a `runContext` schema, which requires it. */
+  runContext?: unknown;
   /** Overrides the agent's `onLimit`. */
   onLimit?: 'answer' | 'stop';
   /** Whether the run starts paused: it makes no call before `step()` or `unpause()`. */
@@ -50,7 +52,11 @@ export function cancelOn(signal: AbortSignal | undefined, run: Run): void {
 
 /** Resolved start options. `tools` are the tools known so far; `undefined` before tool sources are connected. */
 export type ResolvedStart = StartOptions &
-  Pick<RunStarted, 'parent'> & { runId: string; tools: ReadonlyMap<string, Tool> | undefined };
+  Pick<RunStarted, 'parent'> & {
+    runId: string;
+    runContext: JsonValue | undefined;
+    tools: ReadonlyMap<string, Tool> | undefined;
+  };
 
 /** Returns the first event of a run. Throws `model-missing`, `input-invalid`, or `agent-invalid` for limits. */
 export function beginJournal(
@@ -84,6 +90,7 @@ export function beginJournal(
     input: readInput(input, host),
     stream: options.stream ?? true,
     ...omitUndefined({
+      runContext: options.runContext,
       paused: options.paused === true ? true : undefined,
       continues: options.continues,
       launch: options.launch,

@@ -5,6 +5,7 @@ import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Approval, SideEffect, Tool, ToolSource } from '../../protocol/tool.ts';
 import type { Agent } from '../agent/agent.ts';
 import { defineAgent } from '../agent/agent-options.ts';
+import { readRunContextNow } from '../agent/run-context.ts';
 import { sampleInputs } from './sample-input.ts';
 
 /** Sample inputs and outputs of a tool. `approval` is the answer of its approval function to that input. */
@@ -34,6 +35,7 @@ export type ExploredAgent = {
   name: string;
   version?: string;
   config: RunConfig;
+  runContext?: JsonValue;
   tools: ExploredTool[];
   /** What is not explored, and why. */
   notes: string[];
@@ -43,10 +45,14 @@ type DescribeOptions = {
   /** The tools of the agent's sources. */
   connected?: readonly Tool[];
   samples?: Readonly<Record<string, ToolSamples>>;
+  runContext?: unknown;
 };
 
 /** Describes the agent as data. Calls none of its functions and connects to nothing. */
-export function describeAgent(agent: Agent, { connected, samples = {} }: DescribeOptions): ExploredAgent {
+export function describeAgent(
+  agent: Agent,
+  { connected, samples = {}, runContext }: DescribeOptions,
+): ExploredAgent {
   const definition = defineAgent(agent.options);
   const own = definition.tools.filter(isTool);
   const sources = definition.tools.length - own.length;
@@ -77,7 +83,7 @@ export function describeAgent(agent: Agent, { connected, samples = {} }: Describ
   const { name, version } = definition;
   return {
     name,
-    ...omitUndefined({ version }),
+    ...omitUndefined({ version, runContext: readRunContextNow(definition, runContext) }),
     config: { ...config, models },
     tools: explored,
     notes,

@@ -36,6 +36,8 @@ export type ExploreOptions = {
   tools?: readonly Tool[];
   /** Inputs and outputs by tool name. Default: inputs generated from the JSON Schema, and the output `'done'`. */
   samples?: Readonly<Record<string, ToolSamples>>;
+  /** A sample of the run context. Required for an agent that has one. */
+  runContext?: unknown;
   /** Called every 250 states with the number of states so far. */
   onProgress?(states: number): void;
 };
@@ -74,8 +76,8 @@ export function explore(agent: Agent, options: ExploreOptions = {}): Exploration
       'input-invalid',
       `Expected another name for the invariant "${taken.name}": a built-in invariant has this name.`,
     );
-  const { tools, samples } = options;
-  const explored = describeAgent(agent, omitUndefined({ connected: tools, samples }));
+  const { tools, samples, runContext } = options;
+  const explored = describeAgent(agent, omitUndefined({ connected: tools, samples, runContext }));
   const explorer = new Explorer(machine, makeStarted(explored), invariants, {
     onPlace: states => {
       if (states % PROGRESS_STEP === 0) onProgress?.(states);
@@ -234,7 +236,7 @@ function reportStuckPlace(explorer: Explorer, walk: Walk): void {
   explorer.breaches.set(CAN_END, breach);
 }
 
-function makeStarted({ name, version, config }: ExploredAgent): RunStarted {
+function makeStarted({ name, version, config, runContext }: ExploredAgent): RunStarted {
   return {
     type: 'run.started',
     at: START,
@@ -245,6 +247,7 @@ function makeStarted({ name, version, config }: ExploredAgent): RunStarted {
     config,
     input: [userMessage('begin')],
     stream: true,
+    ...omitUndefined({ runContext }),
   };
 }
 

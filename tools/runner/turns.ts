@@ -18,6 +18,8 @@ export type TurnsOptions = {
   signal?: AbortSignal;
   /** The id of a new run. Default: a random one. */
   runId?: string;
+  /** The run context, for an agent that requires one. */
+  runContext?: unknown;
 };
 
 /** The input of a new run, or the id of a run to continue. Options other than `stream` apply to new runs only. */
@@ -44,7 +46,7 @@ export function turns(
   input: TurnsInput,
   options: TurnsOptions = {},
 ): Runner<TurnStream> | Runner<RunnerTurn> {
-  const { stream = false, maxTurns, signal, runId } = options;
+  const { stream = false, maxTurns, signal, runId, runContext } = options;
   const open = () => {
     if (typeof input === 'object' && 'runId' in input) return agent.open(input.runId);
     return agent.start(input, {
@@ -52,6 +54,7 @@ export function turns(
       paused: true,
       holdsAtEnd: true,
       onLimit: 'stop',
+      runContext,
       ...omitUndefined({ limits: maxTurns === undefined ? undefined : { turns: maxTurns }, signal, runId }),
     });
   };

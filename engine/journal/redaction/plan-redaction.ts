@@ -18,7 +18,8 @@ import { followPointer, type Place, pointerTo, replaceAt, textsOf } from './jour
  * R1 Only content is redacted (`content-paths.ts`).
  * R2 The redacted journal takes the same course: after every entry the chart is in the same state, and putting the
  *    values back into the final fold gives the original fold.
- * R3 Pending work is not redacted: calls without a result, and the parameters of future turns.
+ * R3 Pending work is not redacted: calls without a result, the parameters of future turns, and the run context of a run
+ *    that has not ended.
  */
 
 type RedactionPlan = {
@@ -137,8 +138,8 @@ function foldRedacted(state: ChartState, entry: JournalEntry, runId: string): Ch
   }
 }
 
-function pendingOf({ context: { calls, params } }: ChartState): JsonValue {
-  return toJson({ calls: calls.filter(({ status }) => status !== 'settled'), params });
+function pendingOf({ context: { calls, params, runContext } }: ChartState): JsonValue {
+  return toJson({ calls: calls.filter(({ status }) => status !== 'settled'), params, runContext });
 }
 
 /** The value with the originals in place of the redactions, also inside texts that were composed with one. */

@@ -236,6 +236,7 @@ describe('a family of agents', () => {
       key: 'k',
       callId: 'c',
       runId: 'r',
+      runContext: undefined,
       progress() {},
     };
     expect(await tool.run?.({ input: 'go' }, context)).toBe('found');

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import * as z from 'zod';
 import { memory } from '../../../stores/memory.ts';
 import { DONE, errorOf, makeApp, REFUND, until } from '../../support/server/runs-app.ts';
 
@@ -23,6 +24,17 @@ describe('a run over HTTP', () => {
       settled: { status: 'waiting', approvals: [{ callId: 'call_0_0' }] },
       transcript: [{ role: 'user' }, { type: 'tool_call' }],
     });
+  });
+
+  test('takes the run context that its agent requires', async () => {
+    const { send, begin, store } = makeApp({
+      turns: [DONE],
+      agent: { runContext: z.object({ user: z.string() }) },
+    });
+    const without = await errorOf(await send('POST', '/runs', { input: 'go' }));
+    expect(without).toMatchObject({ status: 400, code: 'input-invalid' });
+    const { runId } = await begin({ input: 'go', runContext: { user: 'ada' } });
+    expect((await store.read(runId))[0]?.event).toMatchObject({ runContext: { user: 'ada' } });
   });
 
   test('runs an approved call and continues to its answer while no client waits', async () => {

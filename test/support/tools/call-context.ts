@@ -2,7 +2,8 @@ import type { JsonValue } from '../../../protocol/json.ts';
 import type { Tool, ToolCallContext } from '../../../protocol/tool.ts';
 
 export function createContext(signal: AbortSignal = new AbortController().signal): ToolCallContext {
-  return { signal, key: 'key-1', callId: 'call-1', runId: 'run-1', progress: () => {} };
+  const ids = { key: 'key-1', callId: 'call-1', runId: 'run-1' };
+  return { signal, ...ids, runContext: undefined, progress: () => {} };
 }
 
 /** Runs a tool of the list as the engine does: validates the input first. */
