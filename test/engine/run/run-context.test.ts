@@ -136,7 +136,7 @@ describe('the run context', () => {
     await run.reject('call_0_0');
     await run.settled();
     await redact();
-    expect(JSON.stringify(await eventsOf(store, run.id))).not.toContain('ada');
+    expect(JSON.stringify(await eventsOf(store, run.id))).not.toContain('"ada"');
     await expect(run.fork({ at: 1 })).rejects.toMatchObject({ code: 'refused' });
   });
 });
