@@ -1,7 +1,7 @@
 import type { JsonValue } from './json.ts';
 
 /** Every code of an `EngineError`, with its meaning. Codes are stable. */
-const ENGINE_ERRORS = {
+export const ENGINE_ERRORS = {
   'agent-invalid': 'the agent configuration is invalid',
   'agent-module-invalid': 'the agent module cannot be loaded or does not export an agent',
   'input-invalid': 'the value does not have the expected type or format',
