@@ -36,7 +36,12 @@ export async function withExistingStore<Result>(
   work: (store: Store) => Promise<Result>,
 ): Promise<Result> {
   if (existsSync(file)) return await withStore(file, work);
-  throw new EngineError(
+  throw missingStore(file);
+}
+
+/** Returns the error for a store file that does not exist. */
+export function missingStore(file: string): EngineError {
+  return new EngineError(
     'run-unknown',
     `No runs: ${formatPath(file)} does not exist. Give the file with --db or AGENTCHART_DB.`,
   );

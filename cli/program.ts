@@ -1,7 +1,8 @@
 /**
  * The command line, built with commander.
  *
- * program.ts defines every command with its arguments, options and help text. `commands/` implements them,
+ * program.ts and program/ define every command with its arguments, options and help text, with the
+ * options that commands share. `commands/` implements them,
  * one file per command or group of commands; each exported function takes the parsed options and returns the
  * exit code. `render/` formats output. The other files in this folder are shared by the commands: opening
  * stores, finding runs, loading agents, driving a run, and asking for decisions on a terminal.
@@ -10,13 +11,11 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { Command, CommanderError } from 'commander';
 import type { AnswerOptions, ApproveOptions, RejectOptions, ResolveOptions } from './commands/decide.ts';
-import type { DeleteCommandOptions } from './commands/delete.ts';
 import type { DiagramOptions } from './commands/diagram.ts';
 import type { ExploreCommandOptions } from './commands/explore.ts';
 import type { ExportOptions } from './commands/export.ts';
 import type { ForkOptions } from './commands/fork.ts';
 import type { MigrateCommandOptions } from './commands/migrate.ts';
-import type { RedactCommandOptions } from './commands/redact.ts';
 import type { ReplayOptions } from './commands/replay.ts';
 import type { RunCommandOptions } from './commands/run.ts';
 import type { RunsOptions } from './commands/runs.ts';
@@ -24,12 +23,8 @@ import type { ServeOptions } from './commands/serve.ts';
 import type { ShowCommandOptions } from './commands/show.ts';
 import { HELP } from './help.ts';
 import type { DriveOptions, ShowOptions } from './options.ts';
-
-const RUN = 'run id, or a unique prefix of one';
-const CALL = 'id of an open call, listed by `show RUN`';
-const AGENT = 'module whose default export is the agent';
-const DB = 'SQLite file that holds the runs (default: $AGENTCHART_DB, or .agentchart/runs.db)';
-const BY = 'name to record as the author (default: the OS user)';
+import { AGENT, BY, CALL, collect, DB, driving, RUN, reading, showing } from './program/command-options.ts';
+import { addRemoving } from './program/removing-commands.ts';
 
 /** Runs one command line and returns its exit code. Each command loads only the modules it needs. */
 export async function runProgram(args: readonly string[]): Promise<number> {
@@ -63,7 +58,7 @@ function makeProgram(end: (exitCode: number) => void): Command {
   addDecisions(program.commandsGroup('Decide about open calls:'), end);
   addSteering(program.commandsGroup('Control a run:'), end);
   addInspecting(program.commandsGroup('Inspect:'), end);
-  addRemoving(program.commandsGroup('Delete data:'), end);
+  addRemoving(program.commandsGroup('Back up and delete data:'), end);
   program.commandsGroup('Help:');
   program.helpCommand('help [command]', 'show help for a command');
   return program;
@@ -141,10 +136,6 @@ function addRunning(program: Command, end: (exitCode: number) => void): void {
     .action(async (options: Omit<ServeOptions, 'version'>) =>
       end(await (await import('./commands/serve.ts')).serve({ ...options, version: readVersion() })),
     );
-}
-
-function collect(value: string, before: readonly string[] = []): string[] {
-  return [...before, value];
 }
 
 function addDecisions(program: Command, end: (exitCode: number) => void): void {
@@ -291,52 +282,6 @@ function addInspecting(program: Command, end: (exitCode: number) => void): void 
     .action(async (options: DiagramOptions) =>
       end(await (await import('./commands/diagram.ts')).diagram(options)),
     );
-}
-
-function addRemoving(program: Command, end: (exitCode: number) => void): void {
-  reading(program.command('delete'))
-    .summary('delete a run')
-    .description(
-      'Delete a run with its journal, its large results and the runs of its sub-agents. Refused while a process drives the run or another run continues it.',
-    )
-    .argument('<run>', RUN)
-    .option('--cascade', 'also delete runs that continue it or wait for one of its sub-agents')
-    .action(async (id: string, options: DeleteCommandOptions) =>
-      end(await (await import('./commands/delete.ts')).deleteRun(id, options)),
-    );
-  reading(program.command('redact'))
-    .summary('redact values in the journal of a run')
-    .description(
-      'Replace values in the journal with their SHA-256 digests, and delete the copies in the store. Use `export RUN` to find the paths.',
-    )
-    .argument('<run>', RUN)
-    .requiredOption(
-      '--path <pointer>',
-      'JSON Pointer that starts with an entry number, such as /1/input/0/content/0/text; repeatable',
-      collect,
-    )
-    .option('--by <name>', BY)
-    .action(async (id: string, options: RedactCommandOptions) =>
-      end(await (await import('./commands/redact.ts')).redact(id, options)),
-    );
-}
-
-/** Adds the options of commands that open a store. */
-function reading(command: Command): Command {
-  return command
-    .option('--db <file>', DB)
-    .option('--json', 'print JSON Lines to stdout; messages go to stderr');
-}
-
-/** Adds the options of commands that show events. */
-function showing(command: Command): Command {
-  return reading(command).option('--deltas', 'with --json: include streamed text and progress');
-}
-
-/** Adds the options of commands that drive a run; `by: false` for those without an author. */
-function driving(command: Command, { by = true }: { by?: boolean } = {}): Command {
-  const driven = showing(command).option('--agent <module>', AGENT);
-  return by ? driven.option('--by <name>', BY) : driven;
 }
 
 function readVersion(): string {

@@ -104,3 +104,22 @@ describe.concurrent('redact', () => {
     expect([code, stderr]).toEqual([4, expect.stringContaining('without a result')]);
   });
 });
+
+describe.concurrent('backup', () => {
+  test('copies the store to a file that can be named with --db: the run in it waits, is approved and finishes', async () => {
+    const { desk, runId } = await rest();
+    const made = await desk.run(['backup', 'copies/runs.db']);
+    expect([made.code, made.stdout]).toEqual([
+      0,
+      expect.stringContaining('Backed up 1 run to copies/runs.db'),
+    ]);
+    const again = await desk.run(['backup', 'copies/runs.db']);
+    expect([again.code, again.stderr]).toEqual([4, expect.stringContaining('exists')]);
+    const other = ['--db', 'copies/runs.db'];
+    expect((await desk.run(['approve', runId, 'call_0_0', ...other])).code).toBe(0);
+    expect((await desk.run(['replay', runId, ...other])).code).toBe(0);
+    expect((await desk.run(['resume', runId])).code).toBe(3);
+    const missing = await desk.run(['backup', 'more.db', '--db', 'none.db']);
+    expect([missing.code, missing.stderr]).toEqual([2, expect.stringContaining('none.db does not exist')]);
+  });
+});

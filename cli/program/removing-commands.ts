@@ -1,0 +1,43 @@
+import type { Command } from 'commander';
+import type { BackupOptions } from '../commands/backup.ts';
+import type { DeleteCommandOptions } from '../commands/delete.ts';
+import type { RedactCommandOptions } from '../commands/redact.ts';
+import { BY, collect, RUN, reading } from './command-options.ts';
+
+/** Adds the commands that delete data, and the one that copies it first. */
+export function addRemoving(program: Command, end: (exitCode: number) => void): void {
+  reading(program.command('delete'))
+    .summary('delete a run')
+    .description(
+      'Delete a run with its journal, its large results and the runs of its sub-agents. Refused while a process drives the run or another run continues it.',
+    )
+    .argument('<run>', RUN)
+    .option('--cascade', 'also delete runs that continue it or wait for one of its sub-agents')
+    .action(async (id: string, options: DeleteCommandOptions) =>
+      end(await (await import('../commands/delete.ts')).deleteRun(id, options)),
+    );
+  reading(program.command('backup'))
+    .summary('copy the store to a new file')
+    .description(
+      'Copy all runs to a new file while other processes go on using the store. The file is a complete store: name it with --db to go on from there.',
+    )
+    .argument('<file>', 'file to create; refused if it exists')
+    .action(async (target: string, options: BackupOptions) =>
+      end(await (await import('../commands/backup.ts')).backUp(target, options)),
+    );
+  reading(program.command('redact'))
+    .summary('redact values in the journal of a run')
+    .description(
+      'Replace values in the journal with their SHA-256 digests, and delete the copies in the store. Use `export RUN` to find the paths.',
+    )
+    .argument('<run>', RUN)
+    .requiredOption(
+      '--path <pointer>',
+      'JSON Pointer that starts with an entry number, such as /1/input/0/content/0/text; repeatable',
+      collect,
+    )
+    .option('--by <name>', BY)
+    .action(async (id: string, options: RedactCommandOptions) =>
+      end(await (await import('../commands/redact.ts')).redact(id, options)),
+    );
+}

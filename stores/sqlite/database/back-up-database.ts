@@ -1,0 +1,107 @@
+import { existsSync, linkSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import type { DatabaseSync } from 'node:sqlite';
+import { setTimeout as delay } from 'node:timers/promises';
+import { EngineError } from '../../../protocol/error.ts';
+import { loadSqlite } from './load-module.ts';
+import { refuseRemains } from './opened-file.ts';
+import { readPragma } from './read-pragma.ts';
+import { APPLICATION_ID } from './schema.ts';
+import { describeFault, translateError } from './translate-error.ts';
+
+/** A finished backup: its absolute path, its size, and the number of runs in it. */
+export type Backup = { file: string; bytes: number; runs: number };
+
+const PAUSE_MS = 20;
+
+/**
+ * Copies the database of a store to the new file `target`, as it is at one moment, while other processes go on reading
+ * and writing. Blocks this process for as long as the copy takes. Changes nothing in `file`, and `target` appears only
+ * when it is complete. Rejects with `refused` if `target` exists, and with `store-…` errors.
+ */
+export async function backUpDatabase(
+  file: string,
+  target: string,
+  { busyTimeoutMs = 5000 } = {},
+): Promise<Backup> {
+  const [source, copy] = [resolve(file), resolve(target)];
+  if (existsSync(copy)) throw existing(copy);
+  const partial = `${copy}.partial-${process.pid}`;
+  try {
+    mkdirSync(dirname(copy), { recursive: true });
+    rmSync(partial, { force: true });
+    const runs = await copyTo(partial, source, performance.now() + busyTimeoutMs);
+    publish(partial, copy);
+    return { file: copy, bytes: statSync(copy).size, runs };
+  } catch (error) {
+    throw translateError(source, error);
+  } finally {
+    rmSync(partial, { force: true });
+  }
+}
+
+/** Returns the number of runs in the copy. */
+async function copyTo(partial: string, source: string, until: number): Promise<number> {
+  const { DatabaseSync } = loadSqlite();
+  refuseRemains(source);
+  const db = new DatabaseSync(source, { readOnly: true });
+  try {
+    if (readPragma(db, 'application_id') !== APPLICATION_ID)
+      throw describeFault('store-damaged', source, 'it is another kind of database');
+    for (;;) {
+      try {
+        db.prepare('VACUUM INTO ?').run(partial);
+        break;
+      } catch (error) {
+        if (!isLocked(source, error) || performance.now() > until) throw error;
+        rmSync(partial, { force: true });
+        await delay(PAUSE_MS);
+      }
+    }
+  } finally {
+    db.close();
+  }
+  const copied = new DatabaseSync(partial, { readOnly: true });
+  try {
+    return countRuns(copied);
+  } finally {
+    copied.close();
+  }
+}
+
+function countRuns(db: DatabaseSync): number {
+  return Number(db.prepare('SELECT count(*) AS runs FROM runs').get()?.runs);
+}
+
+function isLocked(file: string, error: unknown): boolean {
+  const translated = translateError(file, error);
+  return translated instanceof EngineError && translated.code === 'store-locked';
+}
+
+/** Gives the complete copy its name, without replacing a file that has appeared there meanwhile. */
+function publish(partial: string, copy: string): void {
+  try {
+    linkSync(partial, copy);
+  } catch (error) {
+    if (existsSync(copy)) throw existing(copy);
+    if (!isUnsupported(error)) throw error;
+    renameSync(partial, copy);
+  }
+}
+
+/** Some file systems have no hard links. */
+function isUnsupported(error: unknown): boolean {
+  return (
+    error instanceof Error && 'code' in error && ['EPERM', 'ENOTSUP', 'ENOSYS'].includes(String(error.code))
+  );
+}
+
+function existing(file: string): EngineError {
+  return new EngineError(
+    'refused',
+    `${file} exists. A backup replaces no file: name another one, or move it away.`,
+    {
+      file,
+    },
+  );
+}
