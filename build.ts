@@ -2,19 +2,22 @@
  * `npm run build`, after `tsc` has written the declarations: the code of the package. Every entry of
  * package.json is one file of `dist`, and what entries share is in `dist/chunks`, so that a class is the same
  * one from every entry. What `agentchart/machine` needs is one chunk, and what `agentchart` needs besides is
- * another: each file costs an import some time.
+ * another: each file costs an import some time. Of the declarations only those that the entries need stay, and
+ * `dist/src` has the sources that their maps refer to.
  */
-import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, globSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Plugin, rolldown } from 'rolldown';
 import * as z from 'zod';
 import { buildPage } from './visualizer/build-page.ts';
 
 /**
- * Packages whose used parts become ours: of zod its languages and most formats are not used here. xstate stays
- * outside, because a program makes actors of our machine with its own copy.
+ * A dependency whose used parts are bundled all the same: of zod its languages and most formats are not used here.
+ * Dev dependencies that the code imports are bundled too, because only a small part of each is used. xstate stays
+ * outside: a program makes actors of our machine with its own copy.
  */
-const BUNDLED = ['zod', '@noble/hashes'];
+const BUNDLED = 'zod';
 
 const ROOT = fileURLToPath(new URL('.', import.meta.url));
 
@@ -27,9 +30,7 @@ const { exports, bin, dependencies, peerDependencies } = z
   })
   .parse(JSON.parse(readFileSync(`${ROOT}package.json`, 'utf8')));
 
-const packages = Object.keys({ ...dependencies, ...peerDependencies }).filter(
-  name => !BUNDLED.includes(name),
-);
+const packages = Object.keys({ ...dependencies, ...peerDependencies }).filter(name => name !== BUNDLED);
 
 /** In the package the page is a text, made now: its sources and esbuild are not shipped. */
 const builtPage: Plugin = {
@@ -83,7 +84,7 @@ const bundle = await rolldown({
   input: Object.fromEntries(entries.map(entry => [entry, `${ROOT}${entry}.ts`])),
   plugins: [builtPage],
 });
-await bundle.write({
+const { output } = await bundle.write({
   dir: `${ROOT}dist`,
   format: 'esm',
   entryFileNames: '[name].js',
@@ -97,8 +98,50 @@ await bundle.write({
 });
 await bundle.close();
 
-const licenses = BUNDLED.map(
-  name => `${name}\n\n${readFileSync(`${ROOT}node_modules/${name}/LICENSE`, 'utf8')}`,
+/** The folders of the packages whose code is in the bundle. */
+const bundled = new Set(
+  output
+    .flatMap(file => (file.type === 'chunk' ? file.moduleIds : []))
+    .flatMap(id => /^\0?(.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+)[\\/]/.exec(id)?.[1] ?? []),
 );
+
+/** The name and the license of a package, which its terms require beside its code. */
+function describeLicense(folder: string): string {
+  const { name, license } = z
+    .object({ name: z.string(), license: z.string() })
+    .parse(JSON.parse(readFileSync(`${folder}/package.json`, 'utf8')));
+  const file = readdirSync(folder).find(entry => /^licen[cs]e/i.test(entry));
+  return `${name} (${license})\n\n${file === undefined ? '' : readFileSync(`${folder}/${file}`, 'utf8')}`;
+}
+
+const licenses = [...bundled].sort().map(describeLicense);
 writeFileSync(`${ROOT}dist/LICENSES.txt`, licenses.join('\n\n'));
 copyFileSync(`${ROOT}docs/gateway-config.schema.json`, `${ROOT}dist/gateway-config.schema.json`);
+
+/** Adds a declaration file and all that it imports, directly or indirectly. Paths are relative to `dist`. */
+function addDeclarations(file: string, found: Set<string>): void {
+  if (found.has(file)) return;
+  found.add(file);
+  const text = readFileSync(`${ROOT}dist/${file}`, 'utf8');
+  for (const [, imported = ''] of text.matchAll(/(?:from |import\()["'](\.[^"']+)\.[jt]s["']/g))
+    addDeclarations(join(dirname(file), `${imported}.d.ts`), found);
+}
+
+/** Copies the source of a declaration file to `dist/src`, and lets its map refer to the copy. */
+function copySource(file: string): void {
+  const source = file.replace(/\.d\.ts$/, '.ts');
+  const copy = `src/${source}`;
+  mkdirSync(`${ROOT}dist/${dirname(copy)}`, { recursive: true });
+  copyFileSync(`${ROOT}${source}`, `${ROOT}dist/${copy}`);
+  const map = JSON.parse(readFileSync(`${ROOT}dist/${file}.map`, 'utf8'));
+  const sources = [relative(dirname(file), copy)];
+  writeFileSync(`${ROOT}dist/${file}.map`, JSON.stringify({ ...map, sources }));
+}
+
+const kept = new Set<string>();
+for (const file of Object.values(exports).filter(file => file.endsWith('.js')))
+  addDeclarations(file.replace(/^\.\/dist\/(.*)\.js$/, '$1.d.ts'), kept);
+for (const file of globSync('**/*.d.ts', { cwd: `${ROOT}dist` })) {
+  if (kept.has(file)) copySource(file);
+  else for (const unused of [file, `${file}.map`]) rmSync(`${ROOT}dist/${unused}`);
+}

@@ -1,11 +1,12 @@
-import type { LanguageModelV2, LanguageModelV3, LanguageModelV4 } from '@ai-sdk/provider';
+import type { LanguageModelV4 } from '@ai-sdk/provider';
 import type { ModelAdapter } from '../protocol/adapter.ts';
 import { ProviderError } from '../protocol/error.ts';
 import type { JsonObject } from '../protocol/json.ts';
 import type { ModelRequest, ModelTurn, TurnDelta } from '../protocol/turn.ts';
-import { callOptionsOf, type ProviderTools } from './ai-sdk/call-options.ts';
+import { callOptionsOf } from './ai-sdk/call-options.ts';
 import { errorFromModel } from './ai-sdk/errors.ts';
 import { orAborted, Patience } from './ai-sdk/patience.ts';
+import type { ProviderTools } from './ai-sdk/provider-tools.ts';
 import { readParts } from './ai-sdk/stream.ts';
 import { turnOf } from './ai-sdk/turn.ts';
 import type { ProviderContext } from './http/provider-errors.ts';
@@ -16,8 +17,14 @@ import { deltasUpTo } from './turn/turn-deltas.ts';
 
 export { refuseRedirects };
 
-/** A language model of an AI SDK provider package. */
-export type AiSdkModel = LanguageModelV4 | LanguageModelV3 | LanguageModelV2;
+/** A language model of an AI SDK provider package, of specification v2, v3 or v4. */
+export type AiSdkModel = {
+  readonly specificationVersion: 'v2' | 'v3' | 'v4';
+  readonly provider: string;
+  readonly modelId: string;
+  doGenerate(options: never): PromiseLike<unknown>;
+  doStream(options: never): PromiseLike<unknown>;
+};
 
 /** Options of `aiSdk`. */
 export type AiSdkOptions = {

@@ -6,11 +6,12 @@
 import { EngineError } from '../protocol/error.ts';
 import type { Tool, ToolSource } from '../protocol/tool.ts';
 import { isTimeout } from './check-tool-settings.ts';
-import { type HttpServer, openHttp, showUrl } from './mcp/http-server.ts';
+import { openHttp, showUrl } from './mcp/http-server.ts';
 import { createServerConnection } from './mcp/server-connection.ts';
-import { createServerTool, type McpToolOverride } from './mcp/server-tool.ts';
+import type { HttpServer, McpToolOverride, StdioServer } from './mcp/server-options.ts';
+import { createServerTool } from './mcp/server-tool.ts';
 import type { Session } from './mcp/session.ts';
-import { type StdioServer, startProcess } from './mcp/stdio-server.ts';
+import { startProcess } from './mcp/stdio-server.ts';
 
 export type { HttpServer, McpToolOverride, StdioServer };
 

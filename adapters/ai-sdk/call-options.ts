@@ -17,9 +17,7 @@ import type {
 } from '../../protocol/turn.ts';
 import { mergeOptions } from '../turn/merge-options.ts';
 import { promptOf } from './prompt.ts';
-
-/** The provider's own tools, by the names that the model uses. */
-export type ProviderTools = Record<string, { id: string; args: object }>;
+import type { ProviderTools } from './provider-tools.ts';
 
 type CallOptionsInput = {
   model: { specificationVersion: 'v2' | 'v3' | 'v4'; provider: string };

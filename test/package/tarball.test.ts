@@ -1,19 +1,34 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { delimiter, dirname, join } from 'node:path';
+import { delimiter, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
+import { publint } from 'publint';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 /** The package as its users get it: packed, installed in an empty project, compiled and run. */
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const project = mkdtempSync(join(tmpdir(), 'agentchart-package-'));
+const home = mkdtempSync(join(tmpdir(), 'agentchart-package-'));
+/** The sources, so that packing changes nothing in the checkout. */
+const checkout = join(home, 'checkout');
+const project = join(home, 'project');
+const installed = join(project, 'node_modules/agentchart');
 const path = [dirname(process.execPath), process.env.PATH].join(delimiter);
 const env = { ...process.env, PATH: path, NO_COLOR: '1' };
 
@@ -26,6 +41,10 @@ function readExample(): string {
   const example = /## An agent\n\n```ts\n([\s\S]*?)```/.exec(readme)?.[1];
   if (example === undefined) throw new Error('Expected a TypeScript example under "An agent" in README.md.');
   return example;
+}
+
+function readManifest(folder: string) {
+  return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
 }
 
 /** The first address that a server prints. */
@@ -75,28 +94,56 @@ async function findPackages(file: string): Promise<string[]> {
   return [...found].filter(name => !name.startsWith('node:'));
 }
 
+/** Folders that no part of the package is made from. */
+const NOT_COPIED = /^(node_modules|\.git|\.agentchart|dist|test|test-results|bench|examples)$/;
+
+let tarball = '';
+
 beforeAll(async () => {
-  const packed = await run('npm', ['pack', '--silent', '--pack-destination', project], { cwd: root, env });
+  cpSync(root, checkout, { recursive: true, filter: file => !NOT_COPIED.test(relative(root, file)) });
+  symlinkSync(join(root, 'node_modules'), join(checkout, 'node_modules'));
+  mkdirSync(project);
+  const packed = await run('npm', ['pack', '--silent', '--pack-destination', project], {
+    cwd: checkout,
+    env,
+  });
   writeFileSync(join(project, 'package.json'), '{ "type": "module", "private": true }');
-  const tarball = packed.stdout.trim().split('\n').at(-1) ?? '';
+  tarball = packed.stdout.trim().split('\n').at(-1) ?? '';
   await inProject('npm', [
     'install',
+    '--omit=dev',
     '--prefer-offline',
     '--no-audit',
     '--no-fund',
     '--silent',
     `./${tarball}`,
   ]);
-}, 120_000);
+}, 240_000);
 
-afterAll(() => rmSync(project, { recursive: true, force: true }));
+afterAll(() => rmSync(home, { recursive: true, force: true }));
 
-test("the README's example compiles under strict and runs", async () => {
+/** The entries that code imports, such as `agentchart/machine`. */
+function listEntries(): string[] {
+  const { exports } = readManifest(root);
+  const entries = Object.keys(exports).filter(entry => entry !== './package.json');
+  return entries.map(entry => `agentchart${entry.slice(1)}`);
+}
+
+test("the README's example runs, and with every entry it compiles under strict without types of other packages", async () => {
   writeFileSync(join(project, 'example.ts'), readExample());
-  const options = { strict: true, module: 'nodenext', target: 'es2023', types: [], outDir: 'out' };
+  writeFileSync(
+    join(project, 'entries.ts'),
+    listEntries()
+      .map((entry, index) => `export * as entry${index} from '${entry}';`)
+      .join('\n'),
+  );
+  const compilerOptions = {
+    ...{ strict: true, skipLibCheck: false, module: 'nodenext', target: 'es2023' },
+    ...{ types: [], outDir: 'out' },
+  };
   writeFileSync(
     join(project, 'tsconfig.json'),
-    JSON.stringify({ compilerOptions: options, files: ['example.ts'] }),
+    JSON.stringify({ compilerOptions, files: ['example.ts', 'entries.ts'] }),
   );
   const compiler = createRequire(import.meta.url).resolve('typescript/package.json');
   await inProject(process.execPath, [join(dirname(compiler), 'bin/tsc'), '-p', '.']);
@@ -123,7 +170,7 @@ test('the package contains the page and the picture', async () => {
 });
 
 test('the page is served from the package', async () => {
-  const entry = join(project, 'node_modules/agentchart/dist/cli/main.js');
+  const entry = join(installed, 'dist/cli/main.js');
   const server = spawn(process.execPath, [entry, 'serve', '--port', '0'], { cwd: project, env });
   const closed = once(server, 'close');
   try {
@@ -139,9 +186,9 @@ test('the page is served from the package', async () => {
 });
 
 test('every entry of the package can be imported', async () => {
-  const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-  const entries = Object.keys(exports).filter(entry => entry !== './package.json');
-  const imports = entries.map(entry => `await import('agentchart${entry.slice(1)}');`).join('\n');
+  const imports = listEntries()
+    .map(entry => `await import('${entry}');`)
+    .join('\n');
   writeFileSync(join(project, 'entries.mjs'), `${imports}\nconsole.log('imported');`);
   const { stdout } = await inProject(process.execPath, ['entries.mjs']);
   expect(stdout).toBe('imported\n');
@@ -165,8 +212,43 @@ test('importing agentchart loads only xstate', async () => {
 });
 
 test('the packed agentchart/machine is no larger in a browser than the bundled sources, and under 60 kB', async () => {
-  const packed = await measureInBrowser(join(project, 'node_modules/agentchart/dist/tools/agent/machine.js'));
+  const packed = await measureInBrowser(join(installed, 'dist/tools/agent/machine.js'));
   const sources = await measureInBrowser(join(root, 'tools/agent/machine.ts'));
   expect(packed).toBeLessThanOrEqual(sources * 1.01);
   expect(packed).toBeLessThan(60_000);
+});
+
+test('an installation takes less than 30 MB, without optional packages', async () => {
+  const { stdout } = await inProject('du', ['-sk', 'node_modules']);
+  expect(Number.parseInt(stdout, 10)).toBeLessThan(30 * 1024);
+  for (const peer of Object.keys(readManifest(installed).peerDependencies))
+    expect(existsSync(join(project, 'node_modules', peer)), peer).toBe(false);
+});
+
+test('the package has the docs, and nothing for developing it', () => {
+  expect(existsSync(join(installed, 'docs/glossary.md'))).toBe(true);
+  const { scripts, devDependencies } = readManifest(installed);
+  expect([scripts, devDependencies]).toEqual([undefined, undefined]);
+  expect(readManifest(checkout)).toEqual(readManifest(root));
+});
+
+test('every declaration has a map, which refers to a source in the package', () => {
+  const declarations = globSync('dist/**/*.d.ts', { cwd: installed });
+  expect(declarations).toContain('dist/tools/agent/index.d.ts');
+  const sourceless = declarations.filter(file => {
+    const { sources } = JSON.parse(readFileSync(join(installed, `${file}.map`), 'utf8'));
+    return !existsSync(join(installed, dirname(file), sources[0]));
+  });
+  expect(sourceless).toEqual([]);
+});
+
+test('publint has no remark', async () => {
+  const { messages } = await publint({ pkgDir: installed, pack: false, strict: true });
+  expect(messages).toEqual([]);
+});
+
+test('the types of every entry resolve for ES modules and bundlers', async () => {
+  const check = join(root, 'test/support/package/fixtures/check-types.ts');
+  const { stdout } = await inProject(process.execPath, [check, tarball]);
+  expect(JSON.parse(stdout)).toEqual([]);
 });

@@ -3,17 +3,8 @@ import { boundAnswers, LARGEST_MESSAGE_BYTES } from './bound-answers.ts';
 import { endRequests } from './end-requests.ts';
 import { describeHttpFailure, fateOfHttpFailure, isLost } from './http-failure.ts';
 import { redactText } from './redact-secrets.ts';
+import type { HttpServer } from './server-options.ts';
 import { CLIENT_INFO, type Fate, type Start, startSession } from './session.ts';
-
-/** An MCP server that is reached over Streamable HTTP. */
-export type HttpServer = {
-  /** http or https, without credentials; use `headers` for those. */
-  url: string;
-  /** Sent with every request, but never to another origin. */
-  headers?: Readonly<Record<string, string>>;
-  /** Used instead of the global `fetch`. */
-  fetch?: (input: string | URL, init?: RequestInit) => Promise<Response>;
-};
 
 const TERMINATE_MS = 1_000;
 

@@ -3,16 +3,8 @@ import { EngineError, messageOf } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { LARGEST_MESSAGE_BYTES } from './bound-answers.ts';
 import { redactText, showCommand, showText } from './redact-secrets.ts';
+import type { StdioServer } from './server-options.ts';
 import { CLIENT_INFO, type Start, startSession } from './session.ts';
-
-/** An MCP server that is started as a process and reached over its stdin and stdout. */
-export type StdioServer = {
-  command: string;
-  args?: readonly string[];
-  /** Added to the few variables that the MCP client passes on (PATH, HOME, …); no others are inherited. */
-  env?: Readonly<Record<string, string>>;
-  cwd?: string;
-};
 
 /** The maximum length of the server's error text, in characters. */
 const MAX_SHOWN = 4_000;
