@@ -12,17 +12,17 @@ describe('a run that crashes its process every time', () => {
     const { code, stdout } = await begun.ended;
     expect(code).toBeNull();
     const runId = eventsOf(stdout)[0]?.runId ?? '';
-    for (let died = 1; died < 5; died += 1) expect((await desk.run(['resume', runId])).code).toBeNull();
+    for (let died = 1; died < 5; died += 1) expect((await desk.runAlone(['resume', runId])).code).toBeNull();
 
-    const paused = await desk.run(['resume', runId]);
+    const paused = await desk.runAlone(['resume', runId]);
     expect(paused.code).toBe(3);
     expect(paused.stdout).toContain('The run is paused: 5 processes in a row died');
-    expect((await desk.run(['show', runId])).stdout).toMatch(/paused: 5 processes in a row died.*look/);
-    expect((await desk.run(['resume', runId])).code).toBe(3);
+    expect((await desk.runAlone(['show', runId])).stdout).toMatch(/paused: 5 processes in a row died.*look/);
+    expect((await desk.runAlone(['resume', runId])).code).toBe(3);
 
-    expect((await desk.run(['unpause', runId])).code).toBeNull();
+    expect((await desk.runAlone(['unpause', runId])).code).toBeNull();
     desk.write('cured', '');
-    const resumed = await desk.run(['resume', runId]);
+    const resumed = await desk.runAlone(['resume', runId]);
     expect(resumed.code).toBe(0);
     expect(resumed.stdout).toContain('Done.');
   });

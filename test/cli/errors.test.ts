@@ -36,7 +36,6 @@ describe.concurrent('bad usage exits 2 with advice', () => {
     ['throw new Error("no database")', 'it fails to load: no database'],
     ['import "./absent.mjs"', 'absent.mjs'],
     ['export default {', 'it fails to load'],
-    ['await new Promise(() => {}); export default 1', 'never finishes loading'],
   ];
   test.each(modules)('an agent module with %j', async (source, expected) => {
     const desk = new Desk([done]);
@@ -45,6 +44,14 @@ describe.concurrent('bad usage exits 2 with advice', () => {
     expect(ended.code).toBe(2);
     expect(ended.stderr).toContain('Cannot use agent module agent.mjs: ');
     expect(ended.stderr).toContain(expected);
+  });
+
+  test('an agent module that never finishes loading', async () => {
+    const desk = new Desk([done]);
+    desk.write('agent.mjs', 'await new Promise(() => {}); export default 1');
+    const ended = await desk.runAlone(['run', '--agent', 'agent.mjs', 'go'], desk.model);
+    expect(ended.code).toBe(2);
+    expect(ended.stderr).toContain('Cannot use agent module agent.mjs: it never finishes loading');
   });
 
   test("an agent other than the run's own cannot decide", async () => {
@@ -144,7 +151,7 @@ describe.concurrent('a failing run', () => {
       OPENAI_API_KEY: 'sk-test-0123456789abcdef',
       OPENAI_BASE_URL: 'http://127.0.0.1:1/v1',
     };
-    const ended = await new Desk([done]).run(['run', 'go'], environment);
+    const ended = await new Desk([done]).runAlone(['run', 'go'], environment);
     expect(ended.code).toBe(1);
     expect(ended.stdout).toContain('● backingOff — attempt 2 of 3 after network');
     expect(ended.stdout).toContain('127.0.0.1:1');
@@ -154,7 +161,7 @@ describe.concurrent('a failing run', () => {
   test('exits 1 when its own code ends the process, and stays resumable', async () => {
     const desk = new Desk([calling(REFUND), done]);
     desk.write('agent.mjs', 'process.exit(0)');
-    const ended = await desk.run(['run', '--agent', 'agent.mjs', 'go'], desk.model);
+    const ended = await desk.runAlone(['run', '--agent', 'agent.mjs', 'go'], desk.model);
     expect(ended.code).toBe(1);
     expect(ended.stderr).toContain('process.exit');
   });
@@ -181,7 +188,7 @@ describe.concurrent('the version of Node is checked before anything is loaded', 
     ['22.17.0', ['run', '--agent=a.mts', 'go'], 'An agent module in TypeScript needs Node 22.18 or later'],
   ];
   test.each(versions)('Node %s, %j', async (version, args, expected) => {
-    const ended = await new Desk([]).run(args, { NODE_OPTIONS: `--import=${pretend(version)}` });
+    const ended = await new Desk([]).runAlone(args, { NODE_OPTIONS: `--import=${pretend(version)}` });
     expect(ended.code).toBe(2);
     expect(ended.stderr.trimEnd().split('\n')).toHaveLength(1);
     expect(ended.stderr).toContain(expected);
@@ -223,7 +230,7 @@ describe.concurrent('an unusable store exits 1 with advice', () => {
     const { runId } = await desk.begin();
     const db = new DatabaseSync(desk.store);
     db.exec('BEGIN IMMEDIATE');
-    const ended = await desk.run(['approve', runId, 'call_0_0']);
+    const ended = await desk.runAlone(['approve', runId, 'call_0_0']);
     db.close();
     expect(ended.code).toBe(1);
     expect(ended.stderr).toContain('is locked by another process');

@@ -167,7 +167,7 @@ describe.concurrent('a waiting run', () => {
     const runId = eventsOf(begun.stdout)[0]?.runId ?? '';
     desk.write('agent.mjs', 'export default 1');
     expect((await desk.run(['show', runId])).code).toBe(0);
-    const driven = await desk.run(['approve', runId, 'call_0_0']);
+    const driven = await desk.runAlone(['approve', runId, 'call_0_0']);
     expect(driven.code).toBe(2);
     expect(driven.stderr).toContain('Cannot use agent module agent.mjs: ');
     expect((await desk.run(['pause', runId])).code).toBe(0);

@@ -34,14 +34,14 @@ const FAILURES: [string, string][] = [
 describe.concurrent.each(FAILURES)('a tool that fails in %s', (_, failing) => {
   test('ends the command with the names of the tool and the run, which stays resumable', async () => {
     const desk = makeDesk(failing);
-    const ended = await desk.run(['run', '--agent', 'leaky.mjs', '--json', 'go'], desk.model);
+    const ended = await desk.runAlone(['run', '--agent', 'leaky.mjs', '--json', 'go'], desk.model);
     const [, runId = ''] = /"runId":"(\w+)"/.exec(ended.stdout) ?? [];
     expect(ended.code).toBe(1);
     expect(ended.stderr).toContain(
       `Tool "leak" threw outside its promise, in call call_0_0 of run ${runId}: the pipe burst`,
     );
     desk.write('leaky.mjs', makeModule(''));
-    const resumed = await desk.run(['resume', runId, '--agent', 'leaky.mjs'], desk.model);
+    const resumed = await desk.runAlone(['resume', runId, '--agent', 'leaky.mjs'], desk.model);
     expect(resumed.code).toBe(0);
   });
 
@@ -73,7 +73,7 @@ test('an uncaught error outside of tools ends the command with its stack, as usu
        return new Promise(() => setTimeout(() => {}, 60_000));
      } });`,
   );
-  const ended = await desk.run(['run', '--agent', 'other.mjs', 'go'], desk.model);
+  const ended = await desk.runAlone(['run', '--agent', 'other.mjs', 'go'], desk.model);
   expect(ended.code).toBe(1);
   expect(ended.stderr).toContain('Uncaught: ');
 });

@@ -6,6 +6,7 @@ import { buildPage } from '../../visualizer/build-page.ts';
 const PROGRAMS = [
   'cli/main.ts',
   'tools/agent/index.ts',
+  'test/support/cli/fixtures/command-host.ts',
   'test/support/cli/fixtures/desk.ts',
   'test/support/cli/fixtures/family.ts',
   'test/support/cli/fixtures/crash-loop.ts',

@@ -8,6 +8,8 @@ import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts'
 import type { RunEvent } from '../../../protocol/event.ts';
 import { sqlite } from '../../../stores/sqlite.ts';
 import { built } from '../built.ts';
+import { SAMPLE_SEED, TAKES_ALL } from '../sample.ts';
+import { runShared } from './run-shared.ts';
 
 export const MAIN = built('cli/main.ts');
 export const AGENT = built('test/support/cli/fixtures/desk.ts');
@@ -18,7 +20,7 @@ export type Ended = { code: number | null; stdout: string; stderr: string };
 type Begun = Ended & { runId: string; events: JsonEvent[] };
 export type JsonEvent = RunEvent & { runId: string; seq: number };
 
-type Environment = Record<string, string | undefined>;
+export type Environment = Record<string, string | undefined>;
 type Call = string | [string, Record<string, unknown>];
 
 /** A turn that calls tools. */
@@ -35,6 +37,10 @@ export const REFUND: Call = ['refund', { orderId: 'A-1', cents: 4200 }];
 const FOLDERS: string[] = [];
 /** Finished `begin` commands of desks, by script and options. */
 const BEGUN = new Map<string, Promise<Begun & { folder: string }>>();
+
+/** One command in so many has a process of its own in `npm test`. */
+const ALONE = 16;
+let commands = 0;
 
 afterAll(() => {
   for (const folder of FOLDERS.splice(0)) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
@@ -62,19 +68,27 @@ export class Desk {
     return this.path(name);
   }
 
+  /** Starts a command in a process of its own. */
   start(args: readonly string[], environment: Environment = {}): Started {
-    return new Started(process.execPath, [MAIN, ...args], this.folder, {
-      ...this.#clean(),
-      ...this.#environment,
-      ...environment,
-    });
+    return new Started(process.execPath, [MAIN, ...args], this.folder, this.#inherit(environment));
   }
 
-  /** Runs a command to its end, with `input` on its stdin. */
-  async run(args: readonly string[], environment: Environment = {}, input = ''): Promise<Ended> {
+  /** Runs a command to its end in a process of its own, with `input` on its stdin. */
+  async runAlone(args: readonly string[], environment: Environment = {}, input = ''): Promise<Ended> {
     const started = this.start(args, environment);
     started.child.stdin.end(input);
     return await started.ended;
+  }
+
+  /**
+   * Runs a command to its end, with `input` on its stdin. Most commands of a test file share a process and run one
+   * after another; each has a process of its own in `npm run test:all`, and one in `ALONE` each day.
+   */
+  async run(args: readonly string[], environment: Environment = {}, input = ''): Promise<Ended> {
+    commands += 1;
+    if (TAKES_ALL || (commands + SAMPLE_SEED) % ALONE === 0)
+      return await this.runAlone(args, environment, input);
+    return await runShared({ args, cwd: this.folder, environment: this.#inherit(environment), input });
   }
 
   /**
@@ -121,11 +135,11 @@ export class Desk {
     return entries.map(({ seq, event }) => ({ ...event, runId, seq }));
   }
 
-  #clean(): Environment {
+  #inherit(environment: Environment): Environment {
     const inherited = Object.entries(process.env).filter(
       ([name]) => !/^(AGENTCHART_|OPENAI_|NO_COLOR$|FORCE_COLOR$|npm_|VITEST|NODE_OPTIONS$)/.test(name),
     );
-    return Object.fromEntries(inherited);
+    return { ...Object.fromEntries(inherited), ...this.#environment, ...environment };
   }
 }
 
