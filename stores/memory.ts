@@ -10,7 +10,9 @@ import type {
   JournalRest,
   ListFilter,
   Page,
+  Redacted,
   Redaction,
+  RedactOptions,
   RunRecord,
   Standing,
   Store,
@@ -20,6 +22,7 @@ import { decodeEntry, decodeJson, encodeEvent, lostEntries } from './journal-tex
 import { grantLease, isHeld, type Lease, recordClaim, refuseClaim } from './lease.ts';
 import { takePage, WHOLE } from './page.ts';
 import { findAwaited, isOpen, type Kinship, planDeletion } from './plan-deletion.ts';
+import { redactIn } from './redact-run.ts';
 import { closedStore, drivenRun, existingRun, followChain, missingRun } from './run-record.ts';
 
 /**
@@ -231,7 +234,11 @@ class MemoryStore implements Store {
     return doomed;
   }
 
-  async redact(
+  async redact(runId: string, options: RedactOptions): Promise<Redacted> {
+    return await redactIn(this, runId, options);
+  }
+
+  async rewrite(
     runId: string,
     { after, entries, blobs, state, event, now, isDead }: Redaction,
   ): Promise<Exclude<AppendResult, { type: 'superseded' }>> {
