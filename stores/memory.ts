@@ -10,9 +10,7 @@ import type {
   JournalRest,
   ListFilter,
   Page,
-  Redacted,
   Redaction,
-  RedactOptions,
   RunRecord,
   Standing,
   Store,
@@ -22,7 +20,6 @@ import { decodeEntry, decodeJson, encodeEvent, lostEntries } from './journal-tex
 import { grantLease, isHeld, type Lease, recordClaim, refuseClaim } from './lease.ts';
 import { takePage, WHOLE } from './page.ts';
 import { findAwaited, isOpen, type Kinship, planDeletion } from './plan-deletion.ts';
-import { redactIn } from './redact-run.ts';
 import { closedStore, drivenRun, existingRun, followChain, missingRun } from './run-record.ts';
 
 /**
@@ -234,11 +231,7 @@ class MemoryStore implements Store {
     return doomed;
   }
 
-  async redact(runId: string, options: RedactOptions): Promise<Redacted> {
-    return await redactIn(this, runId, options);
-  }
-
-  async rewrite(
+  async redact(
     runId: string,
     { after, entries, blobs, state, event, now, isDead }: Redaction,
   ): Promise<Exclude<AppendResult, { type: 'superseded' }>> {

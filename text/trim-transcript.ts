@@ -1,5 +1,6 @@
+import { readContent } from '../protocol/content/read-content.ts';
 import { EngineError } from '../protocol/error.ts';
-import type { Item } from '../protocol/item.ts';
+import type { Item, Part, ToolResultItem } from '../protocol/item.ts';
 
 export type TrimOptions = {
   /** Items that are always kept, by predicate or by `id`. */
@@ -71,17 +72,14 @@ const TOKENS_PER_MEDIUM = 1000;
 export function estimateTokens(item: Item): number {
   const opaque = 'opaque' in item && item.opaque ? JSON.stringify(item.opaque.data).length : 0;
   switch (item.type) {
-    case 'message': {
-      const media = item.content.filter(part => part.type !== 'text').length;
-      const characters = item.content.reduce((sum, part) => sum + lengthOf(part), 0);
-      return media * TOKENS_PER_MEDIUM + tokensIn(Math.max(characters, opaque));
-    }
+    case 'message':
+      return estimateMedia(item.content) + tokensIn(Math.max(charactersIn(item.content), opaque));
     case 'reasoning':
       return tokensIn(Math.max(item.text.length, opaque));
     case 'tool_call':
       return tokensIn(Math.max(item.name.length + item.arguments.length, opaque));
     case 'tool_result':
-      return tokensIn((item.shown ?? JSON.stringify(item.output)).length);
+      return estimateResult(item);
     case 'provider_item':
       return tokensIn(opaque);
     case 'approval_request':
@@ -91,8 +89,18 @@ export function estimateTokens(item: Item): number {
   }
 }
 
-function lengthOf(part: { type: string; text?: string }): number {
-  return part.text?.length ?? 0;
+function estimateResult({ output, shown }: ToolResultItem): number {
+  const content = readContent(output);
+  if (content === undefined) return tokensIn((shown ?? JSON.stringify(output)).length);
+  return estimateMedia(content.parts) + tokensIn(shown?.length ?? charactersIn(content.parts));
+}
+
+function estimateMedia(parts: readonly Part[]): number {
+  return parts.filter(part => part.type !== 'text').length * TOKENS_PER_MEDIUM;
+}
+
+function charactersIn(parts: readonly Part[]): number {
+  return parts.reduce((sum, part) => sum + (part.type === 'text' ? part.text.length : 0), 0);
 }
 
 function tokensIn(characters: number): number {

@@ -1,3 +1,4 @@
+import { describeOutput } from '../protocol/content/read-content.ts';
 import type { RunEvent } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
 import type { JsonValue } from '../protocol/json.ts';
@@ -121,13 +122,13 @@ export function nameModels(models: readonly { provider: string; model: string }[
   return models.map(({ provider, model }) => `${provider}:${model}`).join(', then ');
 }
 
-/** A JSON value on one line; strings without quotes. */
+/** A JSON value on one line; strings without quotes, images and files in a few words. */
 export function describeValue(
   value: JsonValue,
   { shorten }: Pick<EventFormat, 'shorten'>,
   length = SHORT,
 ): string {
-  return shorten(typeof value === 'string' ? value : JSON.stringify(value), length);
+  return shorten(describeOutput(value), length);
 }
 
 function describeClaim({ epoch, by, replaces }: Of<'run.claimed'>): string {

@@ -6,6 +6,7 @@ import type {
   LanguageModelV4ToolResultOutput,
   LanguageModelV4ToolResultPart,
 } from '@ai-sdk/provider';
+import { readContent, textOfParts } from '../../protocol/content/read-content.ts';
 import type {
   Item,
   MessageItem,
@@ -20,7 +21,7 @@ import type { ModelRequest } from '../../protocol/turn.ts';
 import { readDataURL } from '../turn/data-url.ts';
 import { shorten } from '../turn/json-access.ts';
 import { argumentsObject } from '../turn/parse-arguments.ts';
-import { contentOfResult, textOfResult } from '../turn/result-content.ts';
+import { partsOfResult } from '../turn/result-content.ts';
 import { optionsOf } from './kept.ts';
 import { partOfProviderItem } from './provider-item.ts';
 
@@ -127,23 +128,44 @@ function reasoningParts(item: ReasoningItem, { provider }: PromptOptions): Assis
 function resultInput(
   item: ToolResultItem,
   call: ToolCallItem,
-  { provider }: PromptOptions,
+  options: PromptOptions,
 ): LanguageModelV4ToolResultPart {
   return {
     type: 'tool-result',
     toolCallId: item.callId,
     toolName: call.name,
-    output: outputOf(item),
-    ...optionsOf(provider, call.callId, call.opaque),
+    output: outputOf(item, options),
+    ...optionsOf(options.provider, call.callId, call.opaque),
   };
 }
 
-function outputOf(result: ToolResultItem): LanguageModelV4ToolResultOutput {
+/**
+ * Providers whose packages send images and files in results. Others, such as `openai.chat`, send the content as one JSON
+ * text with base64 in it.
+ */
+const SENDS_MEDIA =
+  /^ai-sdk:(?:anthropic|google|vertex|amazon-bedrock)\b|^ai-sdk:(?:openai|azure)\.responses$/;
+
+/** The images and files that all these providers read from tools. */
+const READ_MEDIA = /^(?:image\/(?:jpeg|png|gif|webp|\*)|application\/pdf)$/;
+
+function outputOf(result: ToolResultItem, options: PromptOptions): LanguageModelV4ToolResultOutput {
   const { output, shown, isError } = result;
-  const hasMedia = contentOfResult(result).media.length > 0;
-  const value = hasMedia ? textOfResult({ ...result, isError: false }) : (shown ?? output);
+  const sendsMedia = options.version === 'v4' && SENDS_MEDIA.test(options.provider);
+  const parts = partsOfResult(result, mediaType => sendsMedia && READ_MEDIA.test(mediaType));
+  if (parts.some(part => part.type !== 'text'))
+    return { type: 'content', value: parts.map(part => contentPart(part, options)) };
+  const isContent = readContent(output) !== undefined;
+  const value = isContent ? textOfParts(parts) : (shown ?? output);
   if (typeof value === 'string') return { type: isError ? 'error-text' : 'text', value };
   return { type: isError ? 'error-json' : 'json', value };
+}
+
+type ContentPart = Extract<LanguageModelV4ToolResultOutput, { type: 'content' }>['value'][number];
+
+function contentPart(part: Part, options: PromptOptions): ContentPart {
+  if (part.type === 'text') return { type: 'text', text: part.text };
+  return fileInput(part, options);
 }
 
 /** Before specification v4, data and URL have no wrapper object. */

@@ -1,13 +1,14 @@
 // Anthropic's Messages API: the conversion of transcripts, the request body with thinking and output schema, and the
 // reading of messages and streams.
+import { textOfParts } from '../../protocol/content/read-content.ts';
 import type { Item, MessageItem, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
 import { GrowingInput, type Input } from '../turn/growing-input.ts';
 import { jsonIn, nonEmpty, objectOf, textIn } from '../turn/json-access.ts';
-import { contentOfResult } from '../turn/result-content.ts';
+import { partsOfResult } from '../turn/result-content.ts';
 import { resultsByCall } from '../turn/results-by-call.ts';
-import { userContent } from './user-content.ts';
+import { readsMedia, userContent } from './user-content.ts';
 import { keptBlock, legalCallId, legalName } from './wire-block.ts';
 
 type ConversationOptions = {
@@ -212,10 +213,11 @@ function inputOf({ arguments: text }: ToolCallItem): JsonObject {
 }
 
 function resultBlock(id: string, result: ToolResultItem): JsonObject {
-  const { text, media } = contentOfResult(result);
+  const parts = partsOfResult(result, readsMedia);
+  const text = textOfParts(parts);
   if (result.isError) return failure(id, text);
-  const blocks = userContent([{ type: 'text', text }, ...media]);
-  return { type: 'tool_result', tool_use_id: id, content: media.length === 0 ? text : blocks };
+  const hasMedia = parts.some(part => part.type !== 'text');
+  return { type: 'tool_result', tool_use_id: id, content: hasMedia ? userContent(parts) : text };
 }
 
 /** The API refuses an error without text. */

@@ -47,6 +47,16 @@ function binarySource({ url, mediaType, base64 }: Referenced): JsonObject {
     : { type: 'base64', media_type: mediaType, data: base64 };
 }
 
+/** Whether the API takes this media type: https://docs.claude.com/en/docs/build-with-claude/vision and …/pdf-support. */
+export function readsMedia(mediaType: string): boolean {
+  return (
+    /^image\/(?:jpeg|png|gif|webp|\*)$/.test(mediaType) ||
+    mediaType === 'application/pdf' ||
+    mediaType === '' ||
+    isText(mediaType)
+  );
+}
+
 function isText(mediaType: string): boolean {
   return /^text\/|^application\/(?:json|xml|yaml|x-yaml)\b|\+(?:json|xml)\b/.test(mediaType);
 }

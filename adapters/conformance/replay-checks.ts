@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Item } from '../../protocol/item.ts';
+import type { Item, Part } from '../../protocol/item.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { ModelTurn } from '../../protocol/turn.ts';
 import { play, requestOf, send } from './call.ts';
@@ -8,11 +8,14 @@ import type { AdapterCheck, AdapterUnderTest, Exchange } from './check.ts';
 /** What the next request must contain of a turn, and what it must not contain. */
 export function replayChecks(subject: AdapterUnderTest): AdapterCheck[] {
   const good = subject.exchanges.filter(({ fails }) => fails === undefined);
-  return good.flatMap(exchange => [
-    comesBackUnchanged(subject, exchange),
-    omitsForeignData(subject, exchange),
-    omitsControlItems(subject, exchange),
-  ]);
+  return [
+    ...good.flatMap(exchange => [
+      comesBackUnchanged(subject, exchange),
+      omitsForeignData(subject, exchange),
+      omitsControlItems(subject, exchange),
+    ]),
+    ...good.slice(0, 1).map(exchange => sendsMediaOfResults(subject, exchange)),
+  ];
 }
 
 function comesBackUnchanged(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck {
@@ -75,6 +78,47 @@ function omitsControlItems(subject: AdapterUnderTest, exchange: Exchange): Adapt
       const items = followUp((await play(subject, exchange)).turn);
       const mixed = [...control, ...items.flatMap(item => [item, ...control])];
       assert.deepEqual(await nextBody(subject, exchange, mixed), await nextBody(subject, exchange, items));
+    },
+  };
+}
+
+/** Base64 that occurs nowhere else. */
+const PICTURE = 'Y29uZm9ybWFuY2UtcGljdHVyZQ==';
+const SOUND = 'Y29uZm9ybWFuY2Utc291bmQ=';
+
+/** Base64 inside a text costs tokens, and the model cannot read it. */
+function sendsMediaOfResults(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck {
+  return {
+    name: 'sends an image and a file that a tool returned as such, or as a note',
+    async run() {
+      const parts: Part[] = [
+        { type: 'text', text: 'caption-of-the-picture' },
+        { type: 'image', url: `data:image/png;base64,${PICTURE}` },
+        { type: 'file', url: `data:audio/wav;base64,${SOUND}`, name: 'sound.wav' },
+      ];
+      const texts = textsOf(
+        await nextBody(subject, exchange, [
+          { type: 'tool_call', callId: 'call_media', name: 'look', arguments: '{}' },
+          { type: 'tool_result', callId: 'call_media', output: { type: 'content', parts }, isError: false },
+          { type: 'message', role: 'user', content: [{ type: 'text', text: 'go on' }] },
+        ]),
+      );
+      assert.ok(
+        texts.some(text => text.includes('caption-of-the-picture')),
+        'the next request must contain the text that the tool returned',
+      );
+      for (const [base64, note] of [
+        [PICTURE, /image/],
+        [SOUND, /sound\.wav/],
+      ] as const) {
+        const found = texts.filter(text => text.includes(base64));
+        const isAlone = (text: string) => /^(?:data:[\w/;=.-]+,)?[\w+/]+=*$/.test(text);
+        assert.ok(found.every(isAlone), 'the next request must not contain base64 within a text');
+        assert.ok(
+          found.length > 0 || texts.some(text => note.test(text)),
+          `the next request must contain what the tool returned, or a text that matches ${note}`,
+        );
+      }
     },
   };
 }

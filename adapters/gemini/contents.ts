@@ -1,14 +1,15 @@
 // Google's Gemini API: the conversion of transcripts to contents, the request body, and the reading of responses and
 // streams, with thought signatures kept for replay.
+import { mediaTypeOf, readContent, textOfParts } from '../../protocol/content/read-content.ts';
 import type { Item, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
 import { GrowingInput, type Input } from '../turn/growing-input.ts';
 import { parseArguments } from '../turn/parse-arguments.ts';
-import { contentOfResult } from '../turn/result-content.ts';
+import { mediaOfParts, partsOfResult } from '../turn/result-content.ts';
 import { resultsByCall } from '../turn/results-by-call.ts';
 import { generationOf } from './generation.ts';
-import { mediaPart } from './media.ts';
+import { isResponseMedia, mediaPart, readsMedia } from './media.ts';
 import { modelParts, thoughtParts, userParts } from './message-parts.ts';
 import { keptBy, PROVIDER, signed } from './wire-part.ts';
 
@@ -160,21 +161,22 @@ class ContentWriter {
   }
 
   /**
-   * The response to a call. Its images and files are part of it from Gemini 3 on, and follow it for older models:
-   * https://ai.google.dev/gemini-api/docs/function-calling#multimodal
+   * The response to a call. From Gemini 3 on, images and PDF files are part of it; for older models they follow it, as
+   * do sounds and videos: https://ai.google.dev/gemini-api/docs/function-calling#multimodal
    */
   #responseParts(call: ToolCallItem): JsonObject[] {
     const result = this.#results.get(call.callId)?.shift() ?? MISSING;
-    const { text, media } = contentOfResult(result);
-    const value = media.length > 0 ? text : (result.shown ?? result.output);
-    const parts = media.map(mediaPart);
-    const isPart = this.#generation >= 3 && parts.length > 0;
+    const isContent = readContent(result.output) !== undefined;
+    const content = partsOfResult(result, readsMedia);
+    const value = isContent ? textOfParts(content) : (result.shown ?? result.output);
+    const media = mediaOfParts(content);
+    const inside = media.filter(part => this.#generation >= 3 && isResponseMedia(mediaTypeOf(part)));
     const functionResponse = {
       name: call.name,
       response: result.isError ? { error: value } : { result: value },
-      ...(isPart ? { parts } : {}),
+      ...(inside.length > 0 ? { parts: inside.map(mediaPart) } : {}),
       ...(keptBy(call).hasId ? { id: call.callId } : {}),
     };
-    return [{ functionResponse }, ...(isPart ? [] : parts)];
+    return [{ functionResponse }, ...media.filter(part => !inside.includes(part)).map(mediaPart)];
   }
 }

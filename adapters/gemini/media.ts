@@ -14,6 +14,20 @@ export function mediaPart(part: Exclude<Part, { type: 'text' }>): JsonObject {
   return { fileData: { ...omitUndefined({ mimeType }), fileUri: part.url } };
 }
 
+/** Whether Gemini reads this media type: https://ai.google.dev/gemini-api/docs/file-input-methods#supported-content-types */
+export function readsMedia(mediaType: string): boolean {
+  return (
+    /^image\/(?:png|jpeg|webp|heic|heif|\*)$/.test(mediaType) ||
+    /^(?:text|audio|video)\//.test(mediaType) ||
+    /^(?:application\/(?:pdf|json))?$/.test(mediaType)
+  );
+}
+
+/** Whether a function's response can have this media type inside, from Gemini 3 on. */
+export function isResponseMedia(mediaType: string): boolean {
+  return /^(?:image\/(?:png|jpeg|webp|\*)|application\/pdf|text\/plain|)$/.test(mediaType);
+}
+
 /** Returns inline data as a `data:` URL if it is an image. */
 export function imageURL({ mimeType, data }: JsonObject): string | undefined {
   if (typeof mimeType !== 'string' || typeof data !== 'string') return undefined;

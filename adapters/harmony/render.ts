@@ -4,6 +4,7 @@ import type { ModelRequest, OutputFormat, ToolDefinition } from '../../protocol/
 import { type ProviderContext, unsupported } from '../http/provider-errors.ts';
 import { readDataURL } from '../turn/data-url.ts';
 import { objectOf, shorten, textIn } from '../turn/json-access.ts';
+import { textOfResult } from '../turn/result-content.ts';
 import { resultsByCall } from '../turn/results-by-call.ts';
 import { isKept, isPreamble } from './kept.ts';
 import type { Piece, TokenName } from './tokens.ts';
@@ -169,10 +170,8 @@ function callOf({ name, arguments: written }: ToolCallItem): Piece[] {
 
 /** A call without a result would leave the model waiting for one. */
 function resultOf({ name }: ToolCallItem, result: ToolResultItem | undefined): Piece[] {
-  const { isError, output, shown } = result ?? MISSING;
-  const content = shown ?? (typeof output === 'string' ? output : JSON.stringify(output));
   const header = [text(`functions.${headerWord(name)} to=assistant`), token('channel'), text('commentary')];
-  return message(header, isError ? `Error: ${content}` : content);
+  return message(header, textOfResult(result ?? MISSING));
 }
 
 const MISSING: Pick<ToolResultItem, 'isError' | 'output' | 'shown'> = {

@@ -1,9 +1,10 @@
+import type { Media } from '../../protocol/content/read-content.ts';
 import type { Item, MessageItem, Part, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
 import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import { WireCallIds } from '../chat/wire-call-ids.ts';
 import { GrowingInput } from '../turn/growing-input.ts';
 import { jsonIn, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
-import { partsOfOutput, textOfResult } from '../turn/result-content.ts';
+import { partsOfResult, textOfResult } from '../turn/result-content.ts';
 import { withPairedResults } from './pair-results.ts';
 import { type Kept, keptBy, keyOf } from './wire-item.ts';
 
@@ -248,11 +249,19 @@ function callInput(
 }
 
 function resultInput(item: ToolResultItem, ids: WireCallIds, { custom, caller }: Kept = {}): JsonObject {
-  const parts = item.isError || item.shown !== undefined ? undefined : partsOfOutput(item.output);
+  const parts = partsOfResult(item, readsMedia);
+  const hasMedia = parts.some(part => part.type !== 'text');
   return {
     type: custom ? 'custom_tool_call_output' : 'function_call_output',
     call_id: ids.of(item.callId),
     ...omitUndefined({ caller }),
-    output: parts?.map(inputPart) ?? textOfResult(item),
+    output: hasMedia ? parts.map(inputPart) : textOfResult(item),
   };
+}
+
+/** Images and files that outputs of functions can have: https://platform.openai.com/docs/guides/images-vision. */
+function readsMedia(mediaType: string, { type }: Media): boolean {
+  return type === 'image'
+    ? /^image\/(?:jpeg|png|gif|webp|\*)$/.test(mediaType)
+    : !/^(?:audio|video|image)\//.test(mediaType);
 }

@@ -1,59 +1,51 @@
+import {
+  describeMedia,
+  type Media,
+  mediaTypeOf,
+  readContent,
+  textOfParts,
+} from '../../protocol/content/read-content.ts';
 import type { Part, ToolResultItem } from '../../protocol/item.ts';
-import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 
-/** An image or a file in a result. */
-type Media = Exclude<Part, { type: 'text' }>;
+type Result = Pick<ToolResultItem, 'output' | 'shown' | 'isError'>;
 
-/** What a model reads of a result: its text and, where the API takes them, its images and files. */
-type ResultContent = { text: string; media: Media[] };
+/** Whether a model reads images or files of this media type from tools; `image/*` for an image of unknown type. */
+export type ReadsMedia = (mediaType: string, media: Media) => boolean;
 
 /**
- * The content of a result. A list of the Responses API's parts (`input_text`, `input_image`, `input_file`), which only
- * clients' functions return, is text and media; every other output is text, JSON included.
+ * What a model reads of a result, in order; a note replaces each image and file that it does not read. A result that
+ * is not content is one text, JSON included. An error has no images and files.
  */
-export function contentOfResult({ output, shown }: Pick<ToolResultItem, 'output' | 'shown'>): ResultContent {
-  const parts = shown === undefined ? partsOfOutput(output) : undefined;
-  if (parts === undefined) return { text: shown ?? asText(output), media: [] };
-  return {
-    text: parts.flatMap(part => (part.type === 'text' ? [part.text] : [])).join(''),
-    media: parts.filter(part => part.type !== 'text'),
-  };
+export function partsOfResult({ output, shown, isError }: Result, reads: ReadsMedia): Part[] {
+  const content = readContent(output);
+  if (content === undefined) return [{ type: 'text', text: shown ?? asText(output) }];
+  const replaced = content.parts.map((part): Part => {
+    if (part.type === 'text') return part;
+    const isRead = !isError && reads(mediaTypeOf(part), part);
+    return isRead ? part : { type: 'text', text: noteOf(part) };
+  });
+  if (shown === undefined) return replaced;
+  const media = replaced.filter((_, at) => content.parts[at]?.type !== 'text');
+  return [{ type: 'text', text: shown }, ...media];
 }
 
-/** A result as one text, for APIs that take nothing else: a note stands for each image and file. */
-export function textOfResult(result: Pick<ToolResultItem, 'output' | 'shown' | 'isError'>): string {
-  const { text, media } = contentOfResult(result);
-  const full = [text, ...media.map(describeMedia)].filter(line => line !== '').join('\n');
-  return result.isError ? `Error: ${full}` : full;
+/** A result as one text, for APIs that take nothing else. The text of an error begins with `Error: `. */
+export function textOfResult(result: Result): string {
+  const text = textOfParts(partsOfResult(result, () => false));
+  return result.isError ? `Error: ${text}` : text;
 }
 
-/** The parts of an output that is a list of the Responses API's content; `undefined` for every other output. */
-export function partsOfOutput(output: JsonValue): Part[] | undefined {
-  if (!Array.isArray(output) || output.length === 0) return undefined;
-  const parts = output.flatMap(part => (isJsonObject(part) ? (readPart(part) ?? []) : []));
-  return parts.length === output.length ? parts : undefined;
+/** The images and files among the parts. */
+export function mediaOfParts(parts: readonly Part[]): Media[] {
+  return parts.filter(part => part.type !== 'text');
 }
 
-function readPart({ type, text, image_url, detail, file_url, file_data, filename }: JsonObject) {
-  const file = file_url ?? file_data;
-  if (type === 'input_text' && typeof text === 'string') return { type: 'text' as const, text };
-  if (type === 'input_image' && typeof image_url === 'string')
-    return { type: 'image' as const, url: image_url, ...omitUndefined({ detail: textOrNone(detail) }) };
-  if (type === 'input_file' && typeof file === 'string')
-    return { type: 'file' as const, url: file, ...omitUndefined({ name: textOrNone(filename) }) };
-  return undefined;
-}
-
-function textOrNone(value: JsonValue | undefined): string | undefined {
-  return typeof value === 'string' ? value : undefined;
-}
-
-function describeMedia(part: Media): string {
+function noteOf(part: Media): string {
   const name = part.type === 'file' && part.name !== undefined ? ` "${part.name}"` : '';
   const what = part.type === 'image' ? 'an image' : `a file${name}`;
-  return `[The tool returned ${what} here. It is not shown, because this model reads only text from tools.]`;
+  return `[The tool returned ${what} here (${describeMedia(part)}). This model cannot read it from tools.]`;
 }
 
-function asText(output: JsonValue): string {
+function asText(output: ToolResultItem['output']): string {
   return typeof output === 'string' ? output : JSON.stringify(output);
 }

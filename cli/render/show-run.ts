@@ -1,8 +1,8 @@
 import { systemHost } from '../../engine/driver/host.ts';
 import { isOwnerDead } from '../../engine/driver/owner.ts';
-import { describeSize } from '../../engine/run/read-result.ts';
 import { listOpenCalls, type Settled } from '../../engine/run/settled.ts';
 import { type ChartState, statePath } from '../../machines/step.ts';
+import { describeBytes } from '../../protocol/content/read-content.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import { textOf } from '../../protocol/message.ts';
@@ -88,7 +88,7 @@ function showConversation(output: Output, { record, state, commands }: ShownRun)
     output.line('  ', describeItem(item));
     if (item.type !== 'tool_result' || item.blob === undefined) continue;
     const full = commands.result(record.runId, item.callId);
-    output.line({ style: 'dim', text: `    ${describeSize(item.blob)}; full result: ${full}` });
+    output.line({ style: 'dim', text: `    ${describeBytes(item.blob.bytes)}; full result: ${full}` });
   }
 }
 

@@ -1,10 +1,12 @@
 import { findCall } from '../../machines/calls.ts';
 import type { Context } from '../../machines/context.ts';
+import { readContent } from '../../protocol/content/read-content.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { blobsOf, type JournalEntry } from '../../protocol/event.ts';
 import type { BlobReference } from '../../protocol/item.ts';
 import { canonicalJson, type JsonValue } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
+import { boundContent } from '../../text/bound-content.ts';
 import { cutText, fitsBytes, MODEL_READS_BYTES, utf8Length } from '../../text/cut-text.ts';
 import type { Host } from '../driver/host.ts';
 import type { Command } from '../run/command.ts';
@@ -28,7 +30,7 @@ export const BLOB_PAGE_BYTES = 256 * 1024;
 
 type BlobStore = Pick<Store, 'get' | 'putBlob' | 'readBlob'>;
 
-/** An output as events have it: in full, or its head and tail with a reference to the blob. */
+/** An output as events have it: in full, or as much as the journal keeps with a reference to the blob. */
 export type BoundOutput = { output: JsonValue; blob?: BlobReference };
 
 /** The blobs of one run and of the runs it continues. */
@@ -43,15 +45,21 @@ export class RunBlobs {
     this.#runId = runId;
   }
 
-  /** Stores the full output as a blob. Returns what the journal keeps, cut from `text`: the output as the model reads it. */
+  /**
+   * Stores the full output as a blob. Returns what the journal keeps: content without what does not fit, or the head and
+   * tail of `text`, the output as the model reads it.
+   */
   async put(output: JsonValue, text: string, maxBytes: number): Promise<BoundOutput> {
     const json = canonicalJson(output);
     const blob = { digest: hashText(json), bytes: utf8Length(json) };
-    const shown = cutText(text, Math.min(maxBytes, MODEL_READS_BYTES));
+    const content = readContent(output);
+    const kept = content
+      ? boundContent(content, maxBytes)
+      : cutText(text, Math.min(maxBytes, MODEL_READS_BYTES));
     this.#host.reach?.('blob.before');
     await this.#store.putBlob(this.#runId, blob.digest, json);
     this.#host.reach?.('blob.after');
-    return { output: shown, blob };
+    return { output: kept, blob };
   }
 
   /** The full output. Throws `result-missing`, or `store-damaged` if the blob does not match its digest. */

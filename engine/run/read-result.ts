@@ -1,5 +1,4 @@
 import { findResult } from '../../machines/tool-results.ts';
-import type { BlobReference } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import { isInsideCharacter } from '../../text/cut-text.ts';
@@ -35,11 +34,6 @@ export async function openResult(store: Store, runId: string, callId: string): P
   }
   const json = new TextEncoder().encode(JSON.stringify(output));
   return textOf(isError, json.length, async (offset, length) => json.subarray(offset, offset + length));
-}
-
-/** The size of a blob for people: `12 KiB`, `3.4 MiB`. */
-export function describeSize({ bytes }: BlobReference): string {
-  return bytes < 1024 * 1024 ? `${Math.ceil(bytes / 1024)} KiB` : `${(bytes / 1024 / 1024).toFixed(1)} MiB`;
 }
 
 type Read = (offset: number, length: number) => Promise<Uint8Array>;

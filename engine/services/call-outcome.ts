@@ -1,9 +1,10 @@
 import { InDoubt, isThrown, messageOf } from '../../protocol/error.ts';
-import { type JsonValue, toBoundedText } from '../../protocol/json.ts';
+import type { JsonValue } from '../../protocol/json.ts';
 import type { Tool, ToolCallContext } from '../../protocol/tool.ts';
 import { type Host, sleep } from '../driver/host.ts';
 import { withinCall } from '../run/current-call.ts';
 import type { ChildOutcome } from '../sub-agents/run-child.ts';
+import { readOutput } from './read-output.ts';
 
 /**
  * The end of one attempt of a tool's function. `lost`: it is unknown whether the side effect happened; unless
@@ -20,16 +21,6 @@ const RETURN_GRACE_MS = 1_000;
 
 /** A result before shortening. */
 export type FullResult = { output: JsonValue; isError: boolean };
-
-/** Converts a tool's return value to JSON; returns it with its text, or a fault if JSON cannot represent it. */
-export function readOutput(output: unknown): { value: JsonValue; text: string } | { fault: string } {
-  try {
-    const text = toBoundedText(output);
-    return { value: JSON.parse(text), text };
-  } catch (error) {
-    return { fault: `The tool ran, but what it returned could not be recorded: ${messageOf(error)}` };
-  }
-}
 
 type Ended = Extract<Outcome, { type: 'returned' | 'threw' | 'lost' }>;
 

@@ -1,5 +1,6 @@
 import { findCall, mayRunUnrecorded } from '../../machines/calls.ts';
 import type { Call, CallResult } from '../../machines/context.ts';
+import { readContent, textOfParts } from '../../protocol/content/read-content.ts';
 import { isThrown, messageOf } from '../../protocol/error.ts';
 import type { Spent } from '../../protocol/event.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
@@ -16,8 +17,8 @@ import {
   type FullResult,
   hasReturned,
   type Outcome,
-  readOutput,
 } from './call-outcome.ts';
+import { readOutput } from './read-output.ts';
 import { isCallRunning, trackCall } from './running-calls.ts';
 import { Cancelled, type ServiceScope, Stopped } from './service.ts';
 
@@ -273,9 +274,9 @@ export class CallRun {
     const context = this.#scope.context();
     const { blobs } = this.#scope;
     const maxBytes = maxResultBytesOf(context, this.call.callId);
-    const read = typeof output === 'string' ? output : text;
     const isLarge = blobs !== null && !fitsBytes(text, maxBytes);
-    const bound = isLarge ? await blobs.put(output, read, maxBytes) : { output };
+    const bound = isLarge ? await blobs.put(output, readText(output, text), maxBytes) : { output };
+    const read = readText(bound.output, text);
     const edited = findCall(context, this.call.callId)?.edited === true;
     const unchecked = this.#unchecked === undefined ? '' : `[${this.#unchecked}]\n`;
     if (!edited && unchecked === '' && (isLarge || fitsBytes(read, MODEL_READS_BYTES)))
@@ -316,4 +317,11 @@ export class CallRun {
     const isWanted = !isError || !(this.#scope.signal.reason instanceof Cancelled);
     if (this.#isOnce && isWanted) this.#recordLate(bound);
   }
+}
+
+/** The text that the model reads of an output, whose JSON is `text`. */
+function readText(output: JsonValue, text: string): string {
+  const content = readContent(output);
+  if (content !== undefined) return textOfParts(content.parts);
+  return typeof output === 'string' ? output : text;
 }

@@ -105,6 +105,22 @@ const faults: Fault[] = [
       ),
   },
   {
+    that: 'sends an image that a tool returned as JSON text',
+    fails: 'sends an image and a file that a tool returned as such, or as a note',
+    adapter: adapter =>
+      withRequests(adapter, item =>
+        item.type === 'tool_result' ? { ...item, output: JSON.stringify(item.output) } : item,
+      ),
+  },
+  {
+    that: 'drops an image that a tool returned',
+    fails: 'sends an image and a file that a tool returned as such, or as a note',
+    adapter: adapter =>
+      withRequests(adapter, item =>
+        item.type === 'tool_result' ? { ...item, output: 'caption-of-the-picture' } : item,
+      ),
+  },
+  {
     that: 'retries a failed call',
     fails: 'a status of 500 may be tried again (a response)',
     adapter: adapter => ({

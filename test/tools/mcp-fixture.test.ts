@@ -108,12 +108,15 @@ describe('arguments and results', () => {
     expect(await runTool(tools, 'constructor', hostile)).toBe('{"__proto__":{"a":1},"constructor":2}');
   });
 
-  it('returns images as parts, and structured content when there are no parts', async () => {
+  it('returns images as content, and structured content when there are no parts', async () => {
     const tools = await fixture().connect();
-    expect(await runTool(tools, 'picture')).toEqual([
-      { type: 'text', text: 'a dot' },
-      { type: 'image', data: 'AAAA', mimeType: 'image/png' },
-    ]);
+    expect(await runTool(tools, 'picture')).toEqual({
+      type: 'content',
+      parts: [
+        { type: 'text', text: 'a dot' },
+        { type: 'image', url: 'data:image/png;base64,AAAA' },
+      ],
+    });
     expect(await runTool(tools, 'structured')).toEqual({ total: 3 });
   });
 

@@ -1,5 +1,8 @@
 import { expect, test } from 'vitest';
+import { showValue } from '../../cli/render/describe-event.ts';
+import { content } from '../../protocol/content/content.ts';
 import { diffLines } from '../../visualizer/page/calls/diff-lines.ts';
+import { formatEvent, formatOutput } from '../../visualizer/page/render/format.ts';
 import { cutText, shorten, showSafely } from '../../visualizer/page/render/show-safely.ts';
 
 test('controls, terminal commands and marks that reorder text are escaped; letters and emoji are not', () => {
@@ -24,4 +27,23 @@ test('a diff keeps equal values and names each changed line', () => {
   expect(show('a', 'a')).toEqual([' a']);
   const [old, now] = ['o\n'.repeat(5_000), 'n\n'.repeat(5_000)];
   expect(diffLines(old, now)).toHaveLength(10_002);
+});
+
+test('images and files of a result are a few words, and their base64 is not shown', () => {
+  const output = content(
+    [
+      'Here:',
+      { type: 'image', data: new Uint8Array(3_000), mediaType: 'image/png' },
+      { type: 'image', url: 'https://x.test/dot.png' },
+      { type: 'file', data: new Uint8Array(2_000_000), mediaType: 'application/pdf', name: 'paper.pdf' },
+    ],
+    { data: { width: 3 } },
+  );
+  expect(formatOutput(output)).toBe(
+    'Here:\n[image/png image, 3 KiB]\n[image, https://x.test/dot.png]\n[application/pdf file "paper.pdf", 1.9 MiB]',
+  );
+  expect(showValue(output, 60)).toMatch(/^Here: \[image\/png image, 3 KiB\]/);
+  const journaled = formatEvent({ type: 'tool.settled', output });
+  expect(journaled).toContain('"data:application/pdf;base64,… (2.7 M characters)"');
+  expect(journaled).not.toContain('AAAA');
 });

@@ -22,7 +22,7 @@ export { WatchedTurn, watchTurn } from '../../adapters/streams/watch-turn.ts';
 export type { PrepareTurn, Retry, TurnPreparation } from '../../engine/definition.ts';
 export { type FaultPoint, type Host, systemHost } from '../../engine/driver/host.ts';
 export type { LiveOptions } from '../../engine/driver/live.ts';
-export { type RedactRunOptions, redactRun } from '../../engine/journal/redaction/redact-run.ts';
+export { type Redacted, type RedactOptions, redactRun } from '../../engine/journal/redaction/redact-run.ts';
 export type { RunCommand } from '../../engine/run/command.ts';
 export {
   type CallStorage,
@@ -45,6 +45,8 @@ export { decideNextAction } from '../../machines/decide-next-action.ts';
 export { toolResults } from '../../machines/tool-results.ts';
 export type { Capabilities, ModelAdapter } from '../../protocol/adapter.ts';
 export type { Limits, Prices } from '../../protocol/config.ts';
+export { type ContentPart, content } from '../../protocol/content/content.ts';
+export type { ContentOutput } from '../../protocol/content/read-content.ts';
 export type { Delta, NextAction } from '../../protocol/effect.ts';
 export { EngineError, type EngineErrorCode, InDoubt, ProviderError } from '../../protocol/error.ts';
 export type { JournalEntry, RunEvent } from '../../protocol/event.ts';
@@ -52,7 +54,7 @@ export type { Finisher, FinisherInput, FinisherOutcome, ToolResult } from '../..
 export type { Item, Part } from '../../protocol/item.ts';
 export type { JsonObject, JsonValue } from '../../protocol/json.ts';
 export { userMessage } from '../../protocol/message.ts';
-export type { Owner, Redacted, RedactOptions, RunRecord, RunStatus, Store } from '../../protocol/store.ts';
+export type { Owner, RunRecord, RunStatus, Store } from '../../protocol/store.ts';
 export type {
   Approval,
   Reconciliation,

@@ -1,5 +1,6 @@
-import { contentOfResult } from '../../../adapters/turn/result-content.ts';
+import { partsOfResult } from '../../../adapters/turn/result-content.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
+import { textOfParts } from '../../../protocol/content/read-content.ts';
 import { ProviderError } from '../../../protocol/error.ts';
 import type { Item, Part } from '../../../protocol/item.ts';
 import type { ModelRequest } from '../../../protocol/turn.ts';
@@ -52,8 +53,8 @@ function contentOf(item: Item): { text: string; media: number } {
     case 'tool_call':
       return { text: item.name + item.arguments, media: 0 };
     case 'tool_result': {
-      const { text, media } = contentOfResult(item);
-      return { text, media: media.length };
+      const parts = partsOfResult(item, () => true);
+      return { text: textOfParts(parts), media: parts.filter(isMedia).length };
     }
     case 'provider_item':
       return { text: JSON.stringify(item.opaque.data), media: 0 };

@@ -1,3 +1,4 @@
+import { describeOutput } from '../../../protocol/content/read-content.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
 import type { BuiltinKind } from '../request/tool-schemas.ts';
 import { builtinOf, type ExposedTool, isServerTool } from './response-spec.ts';
@@ -57,7 +58,7 @@ function mcpShape({ label, name }: { label: string; name: string }): CallShape {
     }),
     closed: (call, end) => {
       const status = 'error' in end ? 'failed' : 'completed';
-      const outcome = 'error' in end ? { error: end.error } : { output: asText(end.output) };
+      const outcome = 'error' in end ? { error: end.error } : { output: describeOutput(end.output) };
       return {
         item: { ...itemOf(call), status, ...outcome },
         events: [{ type: `response.mcp_call.${status}` }],
@@ -161,9 +162,4 @@ function textIn({ arguments: written }: PlacedCall, field: string): string {
 function resultsIn(output: JsonValue): JsonObject[] {
   const results = isJsonObject(output) ? output.results : undefined;
   return Array.isArray(results) ? results.filter(isJsonObject) : [];
-}
-
-/** A call's output as text. */
-export function asText(output: JsonValue): string {
-  return typeof output === 'string' ? output : JSON.stringify(output);
 }

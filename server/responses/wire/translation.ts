@@ -8,10 +8,11 @@ import { beginFold, foldEntry, hasEnded, isAtRest } from '../../../engine/journa
 import { callsWith } from '../../../machines/calls.ts';
 import type { Call, CallResult, Context } from '../../../machines/context.ts';
 import type { ChartState } from '../../../machines/step.ts';
+import { describeOutput } from '../../../protocol/content/read-content.ts';
 import type { Delta } from '../../../protocol/effect.ts';
 import type { JournalEntry, RunEvent } from '../../../protocol/event.ts';
 import { CallTools } from '../gateway/call-tools.ts';
-import { asText, type PlacedCall } from './call-shapes.ts';
+import type { PlacedCall } from './call-shapes.ts';
 import { CallWriter } from './call-writer.ts';
 import { endingFor, publicError } from './response-ending.ts';
 import type { ResponseHead } from './response-object.ts';
@@ -267,7 +268,7 @@ export class Translation {
       if (isMine && couldNotRun) this.#calls.start({ ...call, gate: false });
       if (isMine && (answered || isOver)) this.#calls.start(call);
       const { output, isError } = result;
-      this.#calls.settle(callId, isError ? { error: asText(output) } : { output });
+      this.#calls.settle(callId, isError ? { error: describeOutput(output) } : { output });
     }
   }
 

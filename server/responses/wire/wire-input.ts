@@ -1,8 +1,8 @@
-import { partsOfOutput } from '../../../adapters/turn/result-content.ts';
+import { describeOutput, readContent } from '../../../protocol/content/read-content.ts';
 import type { Item, Part, ToolCallItem } from '../../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
 import { compactionOf } from '../compaction/compaction-items.ts';
-import { asText } from './call-shapes.ts';
+
 import { customCall } from './custom-call.ts';
 import { providerItem } from './provider-items.ts';
 import { type Exposed, isCustomTool, toolNamed } from './response-spec.ts';
@@ -91,7 +91,9 @@ export function wirePart(part: Part, { isOutput }: { isOutput: boolean }): JsonO
   }
 }
 
-/** The output of a function: a text, or the parts that the client sent. */
+/** The output of a function: a text, or the parts of a content. */
 export function wireOutput(output: JsonValue): JsonValue {
-  return partsOfOutput(output) === undefined ? asText(output) : output;
+  return (
+    readContent(output)?.parts.map(part => wirePart(part, { isOutput: false })) ?? describeOutput(output)
+  );
 }

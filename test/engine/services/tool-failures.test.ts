@@ -1,3 +1,4 @@
+import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
 import { InDoubt } from '../../../protocol/error.ts';
@@ -112,7 +113,31 @@ describe('the return value of a tool', () => {
   circle.self = circle;
   test.each<[string, unknown, unknown, boolean]>([
     ['undefined', undefined, null, false],
-    ['a date', new Date(0), '1970-01-01T00:00:00.000Z', false],
+    ['a date', new Date(0), expect.stringContaining('date.toISOString()'), true],
+    ['a date inside', { at: new Date(0) }, { at: '1970-01-01T00:00:00.000Z' }, false],
+    ['a URL inside', { at: new URL('https://x.test/') }, { at: 'https://x.test/' }, false],
+    ['a Response', new Response('ok'), expect.stringContaining('await response.json()'), true],
+    [
+      'a Response inside',
+      { page: [new Response('ok')] },
+      expect.stringContaining('"page.0" is a Response'),
+      true,
+    ],
+    ['a Set inside', { tags: new Set() }, expect.stringContaining('[...set]'), true],
+    ['an Error', new RangeError('no'), expect.stringContaining('Throw it'), true],
+    [
+      'a class instance',
+      new (class Order {
+        #id = 1;
+        id = () => this.#id;
+      })(),
+      expect.stringContaining('is an Order. Return a plain object'),
+      true,
+    ],
+    ['a buffer', Buffer.from('png'), expect.stringMatching(/return content\(\[/i), true],
+    ['a stream', new ReadableStream(), expect.stringContaining('context.progress()'), true],
+    ['an object of another realm', runInNewContext('({ a: [1, { b: 2 }] })'), { a: [1, { b: 2 }] }, false],
+    ['an object without a prototype', Object.assign(Object.create(null), { a: 1 }), { a: 1 }, false],
     ['a BigInt', 10n, expect.stringContaining('BigInt'), true],
     ['a BigInt inside', { n: [1n] }, expect.stringContaining('could not be recorded'), true],
     ['a cycle', circle, expect.stringContaining('The tool ran, but what it returned'), true],

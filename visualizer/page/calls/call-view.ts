@@ -1,7 +1,16 @@
+import { readContent } from '../../../protocol/content/read-content.ts';
+import type { JsonValue } from '../../../protocol/json.ts';
 import type { Act } from '../commands/act.ts';
 import { lazyDetails } from '../panes/panels.ts';
 import { fill, h, type View } from '../render/element.ts';
-import { formatClock, formatJson, formatNumber, formatSpan, formatValue } from '../render/format.ts';
+import {
+  formatClock,
+  formatJson,
+  formatNumber,
+  formatOutput,
+  formatSpan,
+  formatValue,
+} from '../render/format.ts';
 import { longText } from '../render/long-text.ts';
 import { showSafely } from '../render/show-safely.ts';
 import type { CallFacts } from './call-facts.ts';
@@ -46,8 +55,10 @@ export function makeCallView(runId: string, act: Act): View<CallFacts> {
         describeHistory(call).map(line => h('p', {}, h('bdi', {}, showSafely(line)))),
       );
       const output = call.result?.output;
+      const data = output === undefined ? undefined : readContent(output)?.data;
       fill(result, [call.result, call.late], () => [
         output === undefined ? null : makeOutput(failed ? 'error' : 'result', output),
+        data === undefined ? null : makeOutput('data, not read by models', data),
         call.result?.shown === undefined ? null : makeOutput('shown to the model', call.result.shown),
         call.result?.blob === undefined ? null : linkDownload(runId, call.callId, call.result.blob.bytes),
         call.late === null
@@ -122,8 +133,8 @@ function linkDownload(runId: string, callId: string, bytes: number): HTMLElement
   );
 }
 
-function makeOutput(what: string, output: unknown): HTMLElement {
-  const text = formatJson(output);
+function makeOutput(what: string, output: JsonValue): HTMLElement {
+  const text = formatOutput(output);
   const preview = h('bdi', { class: 'mono preview' }, formatValue(text, PREVIEW));
   return lazyDetails([h('span', { class: 'what' }, what), preview], () => longText(text, 'mono'));
 }

@@ -3,6 +3,7 @@ import type { Item } from '../../../protocol/item.ts';
 import { textOf } from '../../../protocol/message.ts';
 import { addToCall, beginCall, type CallFacts, type CallSource, concludeCalls } from '../calls/call-facts.ts';
 import type { Taken } from '../journal-fold.ts';
+import { formatOutput } from '../render/format.ts';
 import type { StreamedEvent } from '../runs-api.ts';
 
 export type Entry = { event: StreamedEvent; taken: Taken };
@@ -178,14 +179,13 @@ function readItem(item: Item, key: string, at: number, by?: string, unread = fal
   if (item.type === 'tool_call')
     return [{ key, at, kind: 'aside', title: `Earlier call of ${item.name}`, text: item.arguments }];
   if (item.type !== 'tool_result') return [];
-  const text = typeof item.output === 'string' ? item.output : JSON.stringify(item.output, null, 2);
   return [
     {
       key,
       at,
       kind: 'aside',
       title: item.isError ? 'Error of an earlier call' : 'Result of an earlier call',
-      text,
+      text: formatOutput(item.output),
     },
   ];
 }

@@ -1,7 +1,7 @@
 import type { NextAction } from '../../../protocol/effect.ts';
 import { describeEvent } from '../render/describe-event.ts';
 import { h } from '../render/element.ts';
-import { formatClock, formatDay } from '../render/format.ts';
+import { formatClock, formatDay, formatEvent } from '../render/format.ts';
 import { longText } from '../render/long-text.ts';
 import { shorten, showSafely } from '../render/show-safely.ts';
 import { stickToBottom } from '../render/stick-to-bottom.ts';
@@ -49,7 +49,7 @@ function drawEntry(
       h('time', { title: formatDay(event.at) }, formatClock(event.at)),
       about === '' ? '' : h('bdi', { class: 'about' }, about),
     ],
-    () => longText(JSON.stringify(event, null, 2), 'mono'),
+    () => longText(formatEvent(event), 'mono'),
   );
   const leave = (): void => point(null);
   return h(

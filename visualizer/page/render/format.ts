@@ -1,3 +1,4 @@
+import { describeOutput, readContent } from '../../../protocol/content/read-content.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
 import { shorten } from './show-safely.ts';
 
@@ -55,6 +56,24 @@ export function formatLength(length: number): string {
 /** A value as indented JSON; strings as they are. */
 export function formatJson(value: unknown): string {
   return typeof value === 'string' ? value : (JSON.stringify(value, null, 2) ?? '');
+}
+
+/** A journaled event as indented JSON, with its inlined images and files shortened. */
+export function formatEvent(event: object): string {
+  return JSON.stringify(event, (_, value: unknown) => shortenDataURL(value), 2);
+}
+
+const LONGEST_DATA_URL = 200;
+
+function shortenDataURL(value: unknown): unknown {
+  if (typeof value !== 'string' || value.length <= LONGEST_DATA_URL || !value.startsWith('data:'))
+    return value;
+  return `${value.slice(0, value.indexOf(',') + 1)}… (${formatLength(value.length)})`;
+}
+
+/** A tool's output: images and files in a few words, texts as they are, other values as indented JSON. */
+export function formatOutput(output: JsonValue): string {
+  return readContent(output) === undefined ? formatJson(output) : describeOutput(output);
 }
 
 /** A value on one line of at most `length` characters. */

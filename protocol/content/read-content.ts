@@ -1,0 +1,105 @@
+import * as z from 'zod/mini';
+import { type Part, partSchema } from '../item.ts';
+import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../json.ts';
+
+/** An image or a file. */
+export type Media = Exclude<Part, { type: 'text' }>;
+
+/** A result of texts, images and files, as `content` creates it. No model reads `data`. */
+export type ContentOutput = { type: 'content'; parts: Part[]; data?: JsonValue };
+
+const contentSchema = z.object({
+  type: z.literal('content'),
+  parts: z.array(
+    partSchema.check(z.refine(part => part.type === 'text' || isMediaURL(part.url), 'expected a media URL')),
+  ),
+  data: z.exactOptional(z.custom<JsonValue>(value => value !== undefined)),
+});
+
+/** Whether a part of a result can have this URL. */
+export function isMediaURL(url: unknown): url is string {
+  return typeof url === 'string' && /^(?:https?|data|gs):/i.test(url);
+}
+
+/**
+ * Returns an output as content; `undefined` if it is other JSON. A list of the Responses API's parts (`input_text`,
+ * `input_image`, `input_file`) is content too.
+ */
+export function readContent(output: JsonValue): ContentOutput | undefined {
+  if (Array.isArray(output)) return readResponsesParts(output);
+  if (!isJsonObject(output) || output.type !== 'content') return undefined;
+  const { success, data } = contentSchema.safeParse(output);
+  return success ? data : undefined;
+}
+
+function readResponsesParts(output: readonly JsonValue[]): ContentOutput | undefined {
+  const parts = output.flatMap(part => (isJsonObject(part) ? (readResponsesPart(part) ?? []) : []));
+  const isContent = output.length > 0 && parts.length === output.length;
+  return isContent ? { type: 'content', parts } : undefined;
+}
+
+function readResponsesPart(part: JsonObject): Part | undefined {
+  const { type, text, image_url, detail, file_url, file_data, filename } = part;
+  const file = file_url ?? file_data;
+  if (type === 'input_text' && typeof text === 'string') return { type: 'text', text };
+  if (type === 'input_image' && typeof image_url === 'string')
+    return { type: 'image', url: image_url, ...omitUndefined({ detail: textOrNone(detail) }) };
+  if (type === 'input_file' && typeof file === 'string')
+    return { type: 'file', url: file, ...omitUndefined({ name: textOrNone(filename) }) };
+  return undefined;
+}
+
+function textOrNone(value: JsonValue | undefined): string | undefined {
+  return typeof value === 'string' ? value : undefined;
+}
+
+/** The texts among the parts, joined by newlines. */
+export function textOfParts(parts: readonly Part[]): string {
+  return parts.flatMap(part => (part.type === 'text' && part.text !== '' ? [part.text] : [])).join('\n');
+}
+
+/**
+ * The media type of an image or a file in lower case, without parameters: the one of the part, else of its `data:` URL.
+ * `image/*` for an image without one, an empty string for a file without one.
+ */
+export function mediaTypeOf(part: Media): string {
+  const named = part.type === 'file' ? part.mediaType : undefined;
+  const found = named || /^data:([^;,]*)/i.exec(part.url)?.[1];
+  return found?.split(';')[0]?.trim().toLowerCase() || (part.type === 'image' ? 'image/*' : '');
+}
+
+/**
+ * An output as text for people and clients: short descriptions of the images and files of content, without its `data`;
+ * a text as it is; other values as JSON.
+ */
+export function describeOutput(output: JsonValue): string {
+  const content = readContent(output);
+  if (content === undefined) return typeof output === 'string' ? output : JSON.stringify(output);
+  return content.parts
+    .map(part => (part.type === 'text' ? part.text : `[${describeMedia(part)}]`))
+    .join('\n');
+}
+
+/** An image or a file in a few words: `image/png image, 12 KiB`, `application/pdf file "paper.pdf", 3.4 MiB`. */
+export function describeMedia(part: Media): string {
+  const type = mediaTypeOf(part);
+  const name =
+    part.type === 'file' && part.name !== undefined ? ` "${part.name.slice(0, LONGEST_NAME)}"` : '';
+  return [`${type === '' || type === 'image/*' ? '' : `${type} `}${part.type}${name}`, placeOf(part)].join(
+    ', ',
+  );
+}
+
+/** In characters; names and URLs are cut to this length. */
+const LONGEST_NAME = 200;
+
+function placeOf({ url }: Media): string {
+  if (!/^data:/i.test(url)) return url.slice(0, LONGEST_NAME);
+  const length = url.length - url.indexOf(',') - 1;
+  return describeBytes(/;base64,/i.test(url.slice(0, LONGEST_NAME)) ? Math.floor(length * 0.75) : length);
+}
+
+/** A number of bytes for people: `12 KiB`, `3.4 MiB`. */
+export function describeBytes(bytes: number): string {
+  return bytes < 1024 * 1024 ? `${Math.ceil(bytes / 1024)} KiB` : `${(bytes / 1024 / 1024).toFixed(1)} MiB`;
+}
