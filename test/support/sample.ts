@@ -10,3 +10,13 @@ export function sampled<Case>(cases: readonly Case[], count: number): Case[] {
   const first = SAMPLE_SEED * count;
   return cases.filter((_, index) => (index - (first % cases.length) + cases.length) % cases.length < count);
 }
+
+/** As `sampled`, with one in `share` of the cases of each kind, and at least one of each. */
+export function sampledByKind<Case>(
+  cases: readonly Case[],
+  share: number,
+  kindOf: (one: Case) => string,
+): Case[] {
+  const kinds = Map.groupBy(cases, kindOf);
+  return [...kinds.values()].flatMap(kind => sampled(kind, Math.ceil(kind.length / share)));
+}

@@ -10,6 +10,7 @@ import { createAgent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { calls, eventsOf, makeTool } from '../../support/engine/agents.ts';
 import { watchStore } from '../../support/engine/watched-store.ts';
+import { SAMPLE_SEED, TAKES_ALL } from '../../support/sample.ts';
 
 const TOP = 'run_top';
 const NEVER = new Promise<never>(() => {});
@@ -143,7 +144,8 @@ describe('a run and its sub-agent whose process dies', () => {
     const { points } = await runScenario([]);
     const faulty: Record<string, string[]> = {};
     let fired = 0;
-    for (let first = 1; first <= points; first += 7) {
+    const step = TAKES_ALL ? 7 : 21;
+    for (let first = TAKES_ALL ? 1 : 1 + 7 * (SAMPLE_SEED % 3); first <= points; first += step) {
       for (let second = 1 + (first % 5); second <= 40; second += 7) {
         const scenario = await runScenario([first, second]);
         fired += scenario.fired;
@@ -152,6 +154,6 @@ describe('a run and its sub-agent whose process dies', () => {
       }
     }
     expect(faulty).toEqual({});
-    expect(fired).toBeGreaterThan(80);
+    expect(fired).toBeGreaterThan(TAKES_ALL ? 80 : 20);
   });
 });

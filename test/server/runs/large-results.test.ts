@@ -5,9 +5,9 @@ import { DONE, errorOf, makeApp } from '../../support/server/runs-app.ts';
 
 const WHOLE = { rows: 'é漢👩'.repeat(20_000), tail: 'ends' };
 
-async function finish(given: unknown = WHOLE) {
+async function finish(given: unknown = WHOLE, maxResultBytes = 10_000) {
   const dump = tool({
-    ...{ name: 'dump', description: 'Much.', input: z.object({}), maxResultBytes: 10_000 },
+    ...{ name: 'dump', description: 'Much.', input: z.object({}), maxResultBytes },
     run: () => given,
   });
   const desk = makeApp({ turns: [{ toolCalls: [{ name: 'dump' }] }, DONE], agent: { tools: [dump] } });
@@ -35,8 +35,8 @@ test('a run and its events show the head, the tail and the digest of a large res
 test.each([4, 7, 1000, 65_536])(
   'pages of %s bytes hold complete characters and add up to the full result',
   async limit => {
-    const rows = limit < 100 ? 'é漢👩'.repeat(1200) : WHOLE.rows;
-    const { send, path } = await finish({ rows });
+    const rows = limit < 100 ? 'é漢👩'.repeat(120) : WHOLE.rows;
+    const { send, path } = await finish({ rows }, rows.length);
     let [text, offset]: [string, number | undefined] = ['', 0];
     while (offset !== undefined) {
       const response = await send('GET', `${path}?offset=${offset}&limit=${limit}`);
