@@ -1,5 +1,5 @@
 import { EngineError } from '../protocol/error.ts';
-import type { RunRecord, Store } from '../protocol/store.ts';
+import { listAll, type RunRecord, type Store } from '../protocol/store.ts';
 
 const MAX_LISTED = 10;
 
@@ -7,8 +7,9 @@ const MAX_LISTED = 10;
 export async function findRun(store: Store, id: string): Promise<RunRecord> {
   const exact = await store.get(id);
   if (exact !== undefined) return exact;
-  const listed = id === '' ? [] : await store.list({ onDamaged: () => {} });
-  const matches = listed.filter(({ runId }) => runId.startsWith(id));
+  const matches: RunRecord[] = [];
+  for await (const record of listAll(store, { onDamaged: () => {} }))
+    if (id !== '' && record.runId.startsWith(id)) matches.push(record);
   const [only, second] = matches;
   if (only !== undefined && second === undefined) return only;
   if (only === undefined) {

@@ -3,6 +3,7 @@ import type { NextAction } from '../protocol/effect.ts';
 import type { Failure, QualifiedCall, RunStarted } from '../protocol/event.ts';
 import type { BlobReference, Item } from '../protocol/item.ts';
 import type { JsonValue } from '../protocol/json.ts';
+import type { Labels } from '../protocol/label.ts';
 import type { FinishReason, Usage } from '../protocol/turn.ts';
 
 /**
@@ -70,6 +71,8 @@ export type Context = {
   runContext?: JsonValue;
   stream: boolean;
   continues: string | null;
+  /** The run's labels, if it has any. The runs of its sub-agents get them too. */
+  labels?: Labels;
   /** For a child run: the call of the parent run. */
   parent: { runId: string; callId: string } | null;
   startedAt: number;
@@ -139,6 +142,7 @@ export function createContext(started: RunStarted): Context {
     ...(started.runContext !== undefined && { runContext: started.runContext }),
     stream: started.stream,
     continues: started.continues ?? null,
+    ...(started.labels !== undefined && { labels: started.labels }),
     parent: started.parent ?? null,
     startedAt: started.at,
     params: {},

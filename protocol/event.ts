@@ -3,6 +3,7 @@ import * as z from 'zod/mini';
 import { runConfigSchema, runParamsSchema } from './config.ts';
 import { type BlobReference, blobSchema, itemSchema } from './item.ts';
 import type { JsonValue } from './json.ts';
+import { labelsSchema, titleSchema } from './label.ts';
 import { isRedaction } from './redaction.ts';
 import { finishReasonSchema, usageSchema } from './turn.ts';
 
@@ -79,6 +80,8 @@ const runStartedSchema = event('run.started', {
   input: z.array(itemSchema),
   /** What the caller passed about this run, as the agent's `runContext` schema returned it. */
   runContext: z.exactOptional(json),
+  labels: z.exactOptional(labelsSchema),
+  title: z.exactOptional(titleSchema),
   continues: optionalText,
   /** The run whose journal was copied, and the last entry of the copy. */
   forkOf: z.exactOptional(z.object({ runId: text, at: z.int() })),

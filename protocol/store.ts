@@ -1,8 +1,9 @@
-import type { EngineError } from './error.ts';
 import type { BookkeepingEvent, JournalEntry, RunEvent, RunStarted } from './event.ts';
 import type { JsonValue } from './json.ts';
+import type { Labels } from './label.ts';
+import { type ListFilter, MOST_LISTED, type Progress, type RunStatus } from './run-list.ts';
 
-export type RunStatus = 'running' | 'waiting' | 'finished' | 'failed' | 'cancelled';
+export type { ListFilter, Progress, RunStatus };
 
 /** The driver that holds a lease. */
 export type Owner = {
@@ -22,9 +23,13 @@ export type Owner = {
   instance?: string;
 };
 
-export type RunRecord = {
+/** A run as stores know it. Without `Progress` from an append, `state` is the status and all numbers are 0. */
+export type RunRecord = Progress & {
   runId: string;
   agent: string;
+  /** See `titleOf`. */
+  title: string;
+  labels: Labels;
   status: RunStatus;
   createdAt: number;
   updatedAt: number;
@@ -33,6 +38,10 @@ export type RunRecord = {
   /** The epoch of the last claim; 0 before the first. */
   epoch: number;
   continues?: string;
+  /** For a child run: the call of the parent run that started it. */
+  parent?: { runId: string; callId: string };
+  /** The run whose journal was copied, and the last entry of the copy. */
+  forkOf?: { runId: string; at: number };
   /** The holder of the lease, if any. */
   owner?: Owner;
   /** When the lease expires, in ms since the epoch. */
@@ -62,15 +71,11 @@ export type ClaimResult =
   | { type: 'claimed'; epoch: number; seq: number }
   | { type: 'held'; owner: Owner; until: number };
 
-/** The initial events after `run.started`, and the status of the run after all of them. */
-export type JournalRest = { events: readonly RunEvent[]; status: RunStatus };
+/** The initial events after `run.started`, and the run after all of them. */
+export type JournalRest = { events: readonly RunEvent[]; status: RunStatus; progress?: Progress };
 
-export type ListFilter = {
-  status?: RunStatus;
-  limit?: number;
-  /** Called for each unreadable record, which is skipped. Without it, an unreadable record rejects the call. */
-  onDamaged?(error: EngineError): void;
-};
+/** One page of a list. `next` is the cursor of the following page; absent at the end. */
+export type RunList = { runs: RunRecord[]; next?: string };
 
 /** The maximum size of one read. A read returns at least one entry, if there is one. */
 export type Page = {
@@ -85,7 +90,11 @@ export type StoredSnapshot = { seq: number; state: JsonValue };
 export type AdoptedRun = {
   runId: string;
   agent: string;
+  title: string;
+  labels: Labels;
+  parent?: { runId: string; callId: string };
   status: RunStatus;
+  progress?: Progress;
   createdAt: number;
   seq: number;
   state: JsonValue;
@@ -110,6 +119,8 @@ export type Redaction = {
   blobs: readonly string[];
   /** The state after the redacted journal; it replaces the stored snapshot. */
   state: JsonValue;
+  /** The run after the redacted journal. The store also derives the title again if entry 1 is replaced. */
+  progress: Progress;
   /** Appended after the last entry; absent if everything was already redacted. */
   event?: Extract<BookkeepingEvent, { type: 'run.redacted' }>;
   /** ms since the epoch. */
@@ -120,9 +131,9 @@ export type Redaction = {
 
 /**
  * The run after an append. `stateHash` is the hash of the state after the last appended entry, present if the run rests
- * or has ended; it is stored with that entry and checked by `replay`.
+ * or has ended; it is stored with that entry and checked by `replay`. Without `progress`, the stored one stays.
  */
-export type Standing = { status: RunStatus; stateHash?: string };
+export type Standing = { status: RunStatus; stateHash?: string; progress?: Progress };
 
 /**
  * A store of journals. Every method is atomic, and durable when its promise resolves. Methods reject with an
@@ -171,8 +182,12 @@ export interface Store {
   saveSnapshot(runId: string, snapshot: StoredSnapshot): Promise<void>;
   loadSnapshot(runId: string): Promise<StoredSnapshot | undefined>;
   get(runId: string): Promise<RunRecord | undefined>;
-  /** Returns the matching runs, newest first. */
-  list(filter?: ListFilter): Promise<RunRecord[]>;
+  /**
+   * Returns one page of the matching runs, without reading journals. Runs that are created or deleted between two pages
+   * neither repeat nor hide another run. Rejects with `input-invalid` for an invalid filter, and for the cursor of a
+   * list with another filter.
+   */
+  list(filter?: ListFilter): Promise<RunList>;
   /**
    * Stores a result that is too large for the journal, under its digest; the same digest again changes nothing. `text`
    * is well-formed Unicode. A run created with `forkOf` keeps the blobs of that run, even if that run is deleted.
@@ -206,4 +221,17 @@ export function isDriven<Leased extends Pick<RunRecord, 'owner' | 'leaseUntil'>>
 ): record is Leased & { owner: Owner; leaseUntil: number } {
   const { owner, leaseUntil = 0 } = record;
   return owner !== undefined && leaseUntil > now && !isDead(owner);
+}
+
+/** Yields all matching runs, page by page. */
+export async function* listAll(
+  store: Pick<Store, 'list'>,
+  filter: Omit<ListFilter, 'limit' | 'cursor'> = {},
+): AsyncGenerator<RunRecord, void> {
+  let page = await store.list({ ...filter, limit: MOST_LISTED });
+  for (;;) {
+    yield* page.runs;
+    if (page.next === undefined) return;
+    page = await store.list({ ...filter, limit: MOST_LISTED, cursor: page.next });
+  }
 }

@@ -4,6 +4,7 @@ import { claimChecks } from './conformance/claim-checks.ts';
 import { contentChecks } from './conformance/content-checks.ts';
 import { durabilityChecks } from './conformance/durability-checks.ts';
 import { journalChecks } from './conformance/journal-checks.ts';
+import { listChecks, listDurabilityChecks } from './conformance/list-checks.ts';
 import { lookupChecks } from './conformance/lookup-checks.ts';
 import { removalChecks, removalDurabilityChecks } from './conformance/removal-checks.ts';
 
@@ -17,8 +18,21 @@ export type { StoreCheck, StoreUnderTest };
  * for (const { name, run } of storeChecks({ open: async () => memory() })) test(name, run);
  */
 export function storeChecks({ open, reopen }: StoreUnderTest): StoreCheck[] {
-  const checks = [journalChecks, claimChecks, contentChecks, lookupChecks, blobChecks, removalChecks].flat();
-  const lasting = [...durabilityChecks, ...blobDurabilityChecks, ...removalDurabilityChecks];
+  const checks = [
+    journalChecks,
+    claimChecks,
+    contentChecks,
+    lookupChecks,
+    listChecks,
+    blobChecks,
+    removalChecks,
+  ].flat();
+  const lasting = [
+    ...durabilityChecks,
+    ...blobDurabilityChecks,
+    ...removalDurabilityChecks,
+    ...listDurabilityChecks,
+  ];
   return [
     ...checks.map(({ name, run }) => ({
       name,

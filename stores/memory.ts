@@ -1,5 +1,6 @@
 import type { JournalEntry, RunEvent, RunStarted } from '../protocol/event.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';
+import { hasLabels, titleOf } from '../protocol/label.ts';
 import type {
   AdoptedRun,
   AppendGuard,
@@ -10,7 +11,9 @@ import type {
   JournalRest,
   ListFilter,
   Page,
+  Progress,
   Redaction,
+  RunList,
   RunRecord,
   Standing,
   Store,
@@ -18,9 +21,17 @@ import type {
 } from '../protocol/store.ts';
 import { decodeEntry, decodeJson, encodeEvent, lostEntries } from './journal-text.ts';
 import { grantLease, isHeld, type Lease, recordClaim, refuseClaim } from './lease.ts';
+import { foldText, readListFilter } from './list-query.ts';
 import { takePage, WHOLE } from './page.ts';
 import { findAwaited, isOpen, type Kinship, planDeletion } from './plan-deletion.ts';
-import { closedStore, drivenRun, existingRun, followChain, missingRun } from './run-record.ts';
+import {
+  closedStore,
+  drivenRun,
+  existingRun,
+  followChain,
+  missingRun,
+  unknownProgress,
+} from './run-record.ts';
 
 /**
  * Returns a store that keeps journals in memory, as JSON, until the process ends.
@@ -35,8 +46,9 @@ export function memory(): Store {
 const NO_REST: JournalRest = { events: [], status: 'running' };
 
 type Run = {
-  record: Omit<RunRecord, 'seq' | 'epoch' | 'owner' | 'leaseUntil'>;
-  parent?: string | undefined;
+  record: Omit<RunRecord, 'seq' | 'epoch' | 'owner' | 'leaseUntil' | keyof Progress>;
+  /** JSON of a `Progress`. */
+  progress?: string | undefined;
   epoch: number;
   lease?: Lease;
   snapshot?: { seq: number; state: string };
@@ -61,25 +73,28 @@ class MemoryStore implements Store {
   async create(
     event: RunStarted,
     claim?: ClaimRequest,
-    { events: rest, status }: JournalRest = NO_REST,
+    { events: rest, status, progress }: JournalRest = NO_REST,
   ): Promise<{ epoch: number; seq: number }> {
     this.#refuseIfClosed();
     const events = [event, ...rest];
     const texts = events.map(encodeEvent);
     const { runId, at } = event;
     if (this.#runs.has(runId)) throw existingRun(runId);
+    const { continues, parent, labels = {}, forkOf } = event;
     const record = {
       runId,
       agent: event.agent.name,
+      title: titleOf(event),
+      labels: { ...labels },
       status,
       createdAt: at,
       updatedAt: at,
-      ...omitUndefined({ continues: event.continues }),
+      ...structuredClone(omitUndefined({ continues, parent, forkOf })),
     };
-    const origin = event.forkOf && this.#runs.get(event.forkOf.runId);
+    const origin = forkOf && this.#runs.get(forkOf.runId);
     const run: Run = {
       record,
-      parent: event.parent?.runId,
+      progress: JSON.stringify(progress),
       epoch: 0,
       base: 0,
       journal: [],
@@ -95,13 +110,14 @@ class MemoryStore implements Store {
     return { epoch: run.epoch, seq: lengthOf(run) };
   }
 
-  async adopt({ runId, agent, status, createdAt, seq, state }: AdoptedRun): Promise<void> {
+  async adopt({ seq, state, progress, ...adopted }: AdoptedRun): Promise<void> {
     this.#refuseIfClosed();
+    const { runId, createdAt } = adopted;
     if (this.#runs.has(runId)) throw existingRun(runId);
-    const record = { runId, agent, status, createdAt, updatedAt: createdAt };
     const snapshot = { seq, state: JSON.stringify(state) };
     this.#runs.set(runId, {
-      record,
+      record: structuredClone({ ...adopted, updatedAt: createdAt }),
+      progress: JSON.stringify(progress),
       epoch: 0,
       snapshot,
       base: seq,
@@ -115,7 +131,7 @@ class MemoryStore implements Store {
     runId: string,
     guard: AppendGuard,
     events: readonly RunEvent[],
-    { status, stateHash }: Standing,
+    { status, stateHash, progress }: Standing,
   ): Promise<AppendResult> {
     this.#refuseIfClosed();
     const texts = events.map(encodeEvent);
@@ -127,6 +143,7 @@ class MemoryStore implements Store {
       this.#write(run, event, texts[index] ?? '');
     });
     run.record = { ...run.record, status };
+    run.progress = JSON.stringify(progress) ?? run.progress;
     if (stateHash !== undefined && events.length > 0) run.stateHashes.set(lengthOf(run), stateHash);
     return { type: 'appended', seq: lengthOf(run) };
   }
@@ -190,14 +207,30 @@ class MemoryStore implements Store {
     return this.#describe(runId);
   }
 
-  async list(filter: ListFilter = {}): Promise<RunRecord[]> {
+  async list(filter: ListFilter = {}): Promise<RunList> {
     this.#refuseIfClosed();
-    return [...this.#runs.values()]
-      .map(run => run.record)
-      .filter(({ status }) => filter.status === undefined || filter.status === status)
-      .sort((a, b) => b.createdAt - a.createdAt || (a.runId < b.runId ? 1 : -1))
-      .slice(0, filter.limit === undefined ? undefined : Math.max(0, filter.limit))
-      .flatMap(({ runId }) => this.#describe(runId) ?? []);
+    const query = readListFilter(filter);
+    const { status, agent, labels, parent, text, since, before, order, limit, after } = query;
+    const sign = order === 'asc' ? 1 : -1;
+    const compare = (a: Place, b: Place) =>
+      sign * (a.createdAt - b.createdAt || (a.runId < b.runId ? -1 : 1));
+    const found = [...this.#runs.values()]
+      .map(({ record }) => record)
+      .filter(
+        record =>
+          (status === undefined || record.status === status) &&
+          (agent === undefined || record.agent === agent) &&
+          (parent === undefined || record.parent?.runId === parent) &&
+          (since === undefined || record.createdAt >= since) &&
+          (before === undefined || record.createdAt < before) &&
+          hasLabels(record.labels, labels) &&
+          (text === undefined || foldText(record.title).includes(text)) &&
+          (after === undefined || (record.runId !== after.runId && compare(record, after) > 0)),
+      )
+      .sort(compare);
+    const last = found.length > limit ? found[limit - 1] : undefined;
+    const runs = found.slice(0, limit).flatMap(({ runId }) => this.#describe(runId) ?? []);
+    return last === undefined ? { runs } : { runs, next: query.cursorAt(last) };
   }
 
   async putBlob(runId: string, digest: string, text: string): Promise<void> {
@@ -233,7 +266,7 @@ class MemoryStore implements Store {
 
   async redact(
     runId: string,
-    { after, entries, blobs, state, event, now, isDead }: Redaction,
+    { after, entries, blobs, state, progress, event, now, isDead }: Redaction,
   ): Promise<Exclude<AppendResult, { type: 'superseded' }>> {
     this.#refuseIfClosed();
     const texts = entries.map(entry => ({ ...entry, text: encodeEvent(entry.event) }));
@@ -245,6 +278,9 @@ class MemoryStore implements Store {
       run.journal[seq - run.base - 1] = text;
       if (stateHash !== undefined) run.stateHashes.set(seq, stateHash);
     }
+    const first = entries.find(({ seq }) => seq === 1)?.event;
+    if (first?.type === 'run.started') run.record = { ...run.record, title: titleOf(first) };
+    run.progress = JSON.stringify(progress);
     if (event && eventText) this.#write(run, event, eventText);
     run.snapshot = { seq: lengthOf(run), state: JSON.stringify(state) };
     for (const digest of blobs) run.blobs.delete(digest);
@@ -261,9 +297,9 @@ class MemoryStore implements Store {
     return {
       find: runId => {
         const record = this.#describe(runId);
-        return record && { record, parent: this.#find(runId).parent };
+        return record && { record, parent: record.parent?.runId };
       },
-      childrenOf: runId => idsOf(runs.filter(({ parent }) => parent === runId)),
+      childrenOf: runId => idsOf(runs.filter(({ record }) => record.parent?.runId === runId)),
       continuationsOf: runId => idsOf(runs.filter(({ record }) => record.continues === runId)),
       waiting: () =>
         runs
@@ -286,7 +322,9 @@ class MemoryStore implements Store {
     const run = this.#runs.get(runId);
     if (run === undefined) return undefined;
     const lease = run.lease && { owner: { ...run.lease.owner }, leaseUntil: run.lease.until };
-    return { ...run.record, seq: lengthOf(run), epoch: run.epoch, ...lease };
+    const { progress, record } = run;
+    const shown: Progress = progress === undefined ? unknownProgress(record.status) : JSON.parse(progress);
+    return { ...structuredClone(record), ...shown, seq: lengthOf(run), epoch: run.epoch, ...lease };
   }
 
   #write(run: Run, event: RunEvent, text: string): void {
@@ -300,6 +338,8 @@ class MemoryStore implements Store {
     this.#write(run, recordClaim(request, run.epoch, undefined), text);
   }
 }
+
+type Place = Pick<RunRecord, 'createdAt' | 'runId'>;
 
 /** The `seq` of the last entry. */
 function lengthOf({ base, journal }: Run): number {

@@ -1,5 +1,5 @@
 import { EngineError } from '../protocol/error.ts';
-import type { RunRecord } from '../protocol/store.ts';
+import type { Progress, RunRecord, RunStatus } from '../protocol/store.ts';
 import { describeDamage } from './journal-text.ts';
 import type { Lease } from './lease.ts';
 
@@ -53,4 +53,9 @@ export function followChain(runId: string, get: (runId: string) => RunRecord | u
     next = record.continues;
   }
   return chain.reverse();
+}
+
+/** Returns the progress of a run that no append described. */
+export function unknownProgress(status: RunStatus): Progress {
+  return { state: status, turns: 0, tokens: 0, cost: 0, activeMs: 0 };
 }

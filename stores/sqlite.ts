@@ -6,6 +6,7 @@ import { resolve } from 'node:path';
 import { EngineError } from '../protocol/error.ts';
 import type { JournalEntry, RunEvent, RunStarted } from '../protocol/event.ts';
 import type { JsonValue } from '../protocol/json.ts';
+import { titleOf } from '../protocol/label.ts';
 import type {
   AdoptedRun,
   AppendGuard,
@@ -17,6 +18,7 @@ import type {
   ListFilter,
   Page,
   Redaction,
+  RunList,
   RunRecord,
   Standing,
   Store,
@@ -24,12 +26,14 @@ import type {
 } from '../protocol/store.ts';
 import { encodeEvent, lostEntries } from './journal-text.ts';
 import { isHeld, recordClaim, refuseClaim } from './lease.ts';
+import { readListFilter } from './list-query.ts';
 import { drivenRun, followChain } from './run-record.ts';
 import { readBytes, shareBlobs, writeBlob } from './sqlite/blobs.ts';
 import { sumOfSnapshot } from './sqlite/checksum.ts';
 import { Connection } from './sqlite/database/connection.ts';
-import { insertRun } from './sqlite/insert-run.ts';
+import { insertRun, writeTitle } from './sqlite/insert-run.ts';
 import { writeEvents, writeLease } from './sqlite/journal.ts';
+import { findRuns } from './sqlite/list-runs.ts';
 import { describeRun, findLease, locateRun } from './sqlite/locate-run.ts';
 import { readEntries, readJsonEntries, readSnapshot } from './sqlite/read-journal.ts';
 import { dropBlob, removeRuns } from './sqlite/remove-run.ts';
@@ -75,7 +79,7 @@ class SqliteStore implements Store {
   async create(
     event: RunStarted,
     claim?: ClaimRequest,
-    { events: rest, status }: JournalRest = NO_REST,
+    { events: rest, status, progress }: JournalRest = NO_REST,
   ): Promise<{ epoch: number; seq: number }> {
     const events: RunEvent[] = [event, ...rest];
     const epoch = claim === undefined ? 0 : 1;
@@ -84,11 +88,15 @@ class SqliteStore implements Store {
     return this.#connection.write(sql => {
       const position = insertRun(sql, event.runId, {
         agent: event.agent.name,
+        title: titleOf(event),
+        labels: event.labels ?? {},
         agentVersion: event.agent.version,
         chart: event.chart,
-        parent: event.parent?.runId,
+        parent: event.parent,
+        forkOf: event.forkOf,
         continues: event.continues,
         status,
+        progress,
         createdAt: event.at,
         base: 0,
       });
@@ -99,10 +107,10 @@ class SqliteStore implements Store {
     });
   }
 
-  async adopt({ runId, agent, status, createdAt, seq, state }: AdoptedRun): Promise<void> {
+  async adopt({ runId, seq, state, ...adopted }: AdoptedRun): Promise<void> {
     const text = JSON.stringify(state);
     await this.#connection.write(sql => {
-      const { run } = insertRun(sql, runId, { agent, status, createdAt, base: seq });
+      const { run } = insertRun(sql, runId, { ...adopted, base: seq });
       sql.saveSnapshot.run(run, seq, sumOfSnapshot(escapeText(runId), seq, text), text);
     });
   }
@@ -111,7 +119,7 @@ class SqliteStore implements Store {
     runId: string,
     guard: AppendGuard,
     events: readonly RunEvent[],
-    { status, stateHash }: Standing,
+    standing: Standing,
   ): Promise<AppendResult> {
     const texts = events.map(encodeEvent);
     return this.#connection.write<AppendResult>(sql => {
@@ -122,7 +130,7 @@ class SqliteStore implements Store {
       if (guard.after !== seq) return { type: 'conflict' };
       return {
         type: 'appended',
-        seq: writeEvents(sql, runId, position, events, texts, { status, stateHash }).seq,
+        seq: writeEvents(sql, runId, position, events, texts, standing).seq,
       };
     });
   }
@@ -178,12 +186,15 @@ class SqliteStore implements Store {
     return this.#connection.query(sql => describeRun(sql, runId));
   }
 
-  async list({ status, limit, onDamaged }: ListFilter = {}): Promise<RunRecord[]> {
-    const rows = limit === undefined ? -1 : Math.max(0, limit);
-    const found = await this.#connection.query(sql =>
-      status === undefined ? sql.runs.all(rows) : sql.runsByStatus.all(status, rows),
-    );
-    return found.flatMap(row => readRecord(row, onDamaged));
+  async list(filter: ListFilter = {}): Promise<RunList> {
+    const query = readListFilter(filter);
+    const found = await this.#connection.query(sql => findRuns(sql, query));
+    const rows = found.slice(0, query.limit);
+    const runs = rows.flatMap(row => readRecord(row, filter.onDamaged));
+    const last = rows.length < found.length ? rows.at(-1) : undefined;
+    if (last === undefined) return { runs };
+    const next = query.cursorAt({ createdAt: Number(last.created_at), runId: String(last.run_id) });
+    return { runs, next };
   }
 
   async putBlob(runId: string, digest: string, text: string): Promise<void> {
@@ -211,11 +222,12 @@ class SqliteStore implements Store {
 
   async redact(
     runId: string,
-    { after, entries, blobs, state, event, now, isDead }: Redaction,
+    { after, entries, blobs, state, progress, event, now, isDead }: Redaction,
   ): Promise<Exclude<AppendResult, { type: 'superseded' }>> {
     const texts = new Map(
       entries.map(({ seq, event, stateHash }) => [seq, { text: encodeEvent(event), stateHash }]),
     );
+    const first = entries.find(({ seq }) => seq === 1)?.event;
     const events = event === undefined ? [] : [event];
     const eventTexts = events.map(encodeEvent);
     const stateText = JSON.stringify(state);
@@ -226,7 +238,8 @@ class SqliteStore implements Store {
       if (after !== position.seq) return { type: 'conflict' };
       const rewritten = rewriteEntries(sql, runId, position, texts);
       for (const digest of blobs) dropBlob(sql, position.run, digest);
-      const { run, seq } = writeEvents(sql, runId, rewritten, events, eventTexts);
+      const { run, seq } = writeEvents(sql, runId, rewritten, events, eventTexts, { progress });
+      if (first?.type === 'run.started') writeTitle(sql, run, titleOf(first));
       sql.dropSnapshot.run(run);
       sql.saveSnapshot.run(run, seq, sumOfSnapshot(escapeText(runId), seq, stateText), stateText);
       return { type: 'appended', seq };

@@ -19,7 +19,9 @@ export async function runs(options: RunsOptions): Promise<number> {
   const onDamaged = (error: EngineError) => damaged.push(error);
   const filter = { onDamaged, limit: readLimit(options.limit), ...readStatus(options.status) };
   const file = storeFile(options.db);
-  const records = existsSync(file) ? await withExistingStore(file, store => store.list(filter)) : [];
+  const { runs: records } = existsSync(file)
+    ? await withExistingStore(file, store => store.list(filter))
+    : { runs: [] };
   if (output.json) for (const record of records) output.data(record);
   else if (records.length === 0 && damaged.length === 0)
     output.line(`No ${options.status === undefined ? '' : `${options.status} `}runs in ${formatPath(file)}.`);

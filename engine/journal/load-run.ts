@@ -8,6 +8,7 @@ import type { RunStatus, Standing, Store } from '../../protocol/store.ts';
 import { compareJournal, type WrittenBy } from '../versions/compare-versions.ts';
 import { assertReadable } from '../versions/version-mismatch.ts';
 import { hashOf } from './digest.ts';
+import { progressOf } from './progress.ts';
 import { damagedJournal, readPage, readPages } from './read-journal.ts';
 
 /** A fold of a journal, and the seq of its last entry. */
@@ -166,8 +167,9 @@ export const SHORT_JOURNAL = 64;
 
 /** What the store records with an append that leads to `state` and whose last entry is `seq`. */
 export function standingAt(state: ChartState, seq: number): Standing {
-  const status = statusOf(state);
-  return status === 'running' || seq > SHORT_JOURNAL ? { status } : { status, stateHash: hashState(state) };
+  const standing = { status: statusOf(state), progress: progressOf(state) };
+  if (standing.status === 'running' || seq > SHORT_JOURNAL) return standing;
+  return { ...standing, stateHash: hashState(state) };
 }
 
 /** SHA-256 over the canonical JSON of the state, as 64 hex digits. */

@@ -2,7 +2,7 @@ import { findCall } from '../../machines/calls.ts';
 import type { StoredState } from '../../machines/snapshot.ts';
 import type { ChartState } from '../../machines/step.ts';
 import type { JournalEntry, QualifiedCall, RunEvent, RunStarted } from '../../protocol/event.ts';
-import { type JsonValue, toJson } from '../../protocol/json.ts';
+import { canonicalJson, type JsonValue, toJson } from '../../protocol/json.ts';
 import { countRedactions } from '../../protocol/redaction.ts';
 import type { RunRecord, RunStatus, Store } from '../../protocol/store.ts';
 import { digestCall, hashOf } from '../journal/digest.ts';
@@ -127,11 +127,17 @@ export function standingOf(entries: readonly JournalEntry[], state: ChartState):
 export function compareRecord(record: RunRecord, started: RunStarted, standing: Standing): string | null {
   const { agent, continues } = started;
   const journaled = { ...standing, agent: agent.name, continues };
+  const { labels } = record;
+  const isLabelled = canonicalJson(labels) === canonicalJson(started.labels ?? {});
+  if (!isLabelled) return describe('labels', labels, started.labels ?? {});
   for (const key of KEYS) {
-    if (record[key] !== journaled[key])
-      return `${key} is ${JSON.stringify(record[key])}, but ${JSON.stringify(journaled[key])} according to the journal`;
+    if (record[key] !== journaled[key]) return describe(key, record[key], journaled[key]);
   }
   return null;
+}
+
+function describe(key: string, recorded: unknown, journaled: unknown): string {
+  return `${key} is ${JSON.stringify(recorded)}, but ${JSON.stringify(journaled)} according to the journal`;
 }
 
 const KEYS = ['agent', 'continues', 'status', 'epoch', 'createdAt', 'updatedAt'] as const;

@@ -4,6 +4,7 @@ import { limitsOf } from '../../machines/limits.ts';
 import type { Limits } from '../../protocol/config.ts';
 import type { Spent } from '../../protocol/event.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import type { Labels } from '../../protocol/label.ts';
 import { digestOf } from '../journal/digest.ts';
 import type { CommandOptions, RunCommand } from '../run/command.ts';
 import type { CommandResult, SubmitResult } from '../run/explain-refusal.ts';
@@ -36,6 +37,8 @@ export type ChildRequest = {
   /** The parent's; the child takes it if its agent has a `runContext`. */
   runContext: JsonValue | undefined;
   limits: Partial<Limits>;
+  /** The labels of the parent run. */
+  labels?: Labels;
   stream: boolean;
   /** Whether the parent's batch is waiting for the child; if so, its end need not be delivered to the parent. */
   isAwaited(): boolean;

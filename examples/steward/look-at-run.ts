@@ -4,7 +4,7 @@ import { createAgent, type RunRecord } from '../../tools/agent/index.ts';
 /** Returns the run that was started last. Throws if the store has none. */
 export async function findRun(db: string): Promise<RunRecord> {
   const store = sqlite(db);
-  const [record] = await store.list({ limit: 1 });
+  const [record] = (await store.list({ limit: 1 })).runs;
   await store.close();
   if (record === undefined) throw new Error(`${db} contains no run.`);
   return record;

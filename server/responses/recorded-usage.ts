@@ -1,6 +1,6 @@
 import { readJournal } from '../../engine/journal/read-journal.ts';
 import type { JournalEntry } from '../../protocol/event.ts';
-import type { Store } from '../../protocol/store.ts';
+import { listAll, type Store } from '../../protocol/store.ts';
 import type { UsedTurn } from '../access/usage-ledger.ts';
 import { RESPONSES, type ResponseSpec, readNote, readSpec } from './wire/response-spec.ts';
 
@@ -14,8 +14,8 @@ export async function* recordedUsage(
   log: (line: string) => void,
 ): AsyncGenerator<UsedTurn, void> {
   const onDamaged = ({ message }: Error) => log(`Usage of a run is not counted: ${message}`);
-  for (const { runId, agent, updatedAt } of await store.list({ onDamaged })) {
-    if (agent !== RESPONSES || updatedAt < from) continue;
+  for await (const { runId, updatedAt } of listAll(store, { agent: RESPONSES, onDamaged })) {
+    if (updatedAt < from) continue;
     try {
       for (const turn of usageIn(await readJournal(store, runId))) if (turn.at >= from) yield turn;
     } catch (error) {

@@ -4,7 +4,7 @@ import { loadRun } from '../../engine/journal/load-run.ts';
 import { suspendedCalls } from '../../engine/sub-agents/child-runs.ts';
 import { findEndedChild } from '../../engine/sub-agents/run-children.ts';
 import { type EngineError, messageOf } from '../../protocol/error.ts';
-import { isDriven, type RunRecord, type Store } from '../../protocol/store.ts';
+import { isDriven, listAll, type RunRecord, type Store } from '../../protocol/store.ts';
 
 type RunRecoveryOptions = {
   store: Store;
@@ -79,11 +79,11 @@ export class RunRecovery {
   async #scan(): Promise<string[]> {
     const { store, host, isServed } = this.#options;
     const onDamaged = (error: EngineError) => this.#logOnce(`Cannot resume a run: ${error.message}`);
-    const running = await store.list({ status: 'running', onDamaged });
+    const running = await collect(listAll(store, { status: 'running', onDamaged }));
     const isOrphan = (record: RunRecord) => !isDriven(record, host.now(), isOwnerDead);
     const orphans = running.filter(record => isServed(record.agent) && isOrphan(record));
     const resumed = orphans.filter(({ runId }) => this.#drive(runId)).map(({ runId }) => runId);
-    const waiting = await store.list({ status: 'waiting', onDamaged });
+    const waiting = await collect(listAll(store, { status: 'waiting', onDamaged }));
     for (const record of waiting) if (isServed(record.agent)) await this.#checkWaiting(record);
     forgetOthers(this.#waiting, waiting);
     forgetOthers(this.#tried, [...orphans, ...waiting]);
@@ -127,6 +127,12 @@ export class RunRecovery {
     this.#logged.add(line);
     this.#options.log(line);
   }
+}
+
+async function collect(records: AsyncIterable<RunRecord>): Promise<RunRecord[]> {
+  const collected: RunRecord[] = [];
+  for await (const record of records) collected.push(record);
+  return collected;
 }
 
 /** Deletes the keys of all other runs; a key begins with its run's id. */

@@ -47,8 +47,15 @@ export function addRunRoutes(app: Hono<RunsEnv>, options: RunRoutesOptions): voi
     const query = listQuery.safeParse(c.req.query());
     if (!query.success) throw describeIssues(query.error.issues);
     const damaged: string[] = [];
-    const records = await store.list({ ...query.data, onDamaged: ({ message }) => damaged.push(message) });
-    return c.json({ runs: records.map(summarizeRun), ...(damaged.length > 0 && { damaged }) });
+    const { runs, next } = await store.list({
+      ...query.data,
+      onDamaged: ({ message }) => damaged.push(message),
+    });
+    return c.json({
+      runs: runs.map(summarizeRun),
+      ...omitUndefined({ next }),
+      ...(damaged.length > 0 && { damaged }),
+    });
   });
   app.get('/runs/:id', async c => {
     const record = await findRecord(store, c.req.param('id'));

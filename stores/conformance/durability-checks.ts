@@ -11,10 +11,10 @@ export const durabilityChecks: readonly DurabilityCheck[] = [
       await store.create(begin('b', { at: 2000, continues: 'a' }));
       await store.append('a', { after: 1, input: true }, [receive('x')], { status: 'waiting' });
       await store.saveSnapshot('a', { seq: 2, state: { value: 'resting' } });
-      const [journal, records] = [await store.read('a'), await store.list()];
+      const [journal, records] = [await store.read('a'), (await store.list()).runs];
       const later = await reopen();
       assert.deepEqual(await later.read('a'), journal);
-      assert.deepEqual(await later.list(), records);
+      assert.deepEqual((await later.list()).runs, records);
       assert.deepEqual(await later.chain('b'), records.toReversed());
       assert.deepEqual(await later.loadSnapshot('a'), { seq: 2, state: { value: 'resting' } });
     },

@@ -2,17 +2,22 @@ import assert from 'node:assert/strict';
 import type { RunEvent } from '../../protocol/event.ts';
 import type { Page } from '../../protocol/store.ts';
 import type { Check } from './check.ts';
-import { begin, receive, rejectsWith, request, say } from './samples.ts';
+import { begin, makeProgress, receive, rejectsWith, request, say } from './samples.ts';
 
 /** Checks of journals and appends. */
 export const journalChecks: readonly Check[] = [
   {
     name: 'an adopted run continues after the entry at which it was adopted',
     async run(store) {
-      const adopted = { runId: 'a', agent: 'refunds', status: 'waiting', createdAt: 900, seq: 7 } as const;
+      const listed = { title: 'Refund A-1', labels: { user: '7' }, progress: makeProgress('resting.paused') };
+      const adopted = {
+        ...({ runId: 'a', agent: 'refunds', status: 'waiting', createdAt: 900, seq: 7 } as const),
+        ...listed,
+      };
       await store.adopt({ ...adopted, state: { fold: 7 } });
       assert.deepEqual(await store.read('a'), []);
       assert.deepEqual(await store.loadSnapshot('a'), { seq: 7, state: { fold: 7 } });
+      assert.deepEqual((await store.list({ labels: listed.labels })).runs, [await store.get('a')]);
       const { type } = await store.append('a', { after: 6, input: true }, [receive('early')], {
         status: 'running',
       });
@@ -38,6 +43,9 @@ export const journalChecks: readonly Check[] = [
       assert.deepEqual(await store.get('a'), {
         runId: 'a',
         agent: 'refunds',
+        title: 'hello',
+        labels: {},
+        ...{ state: 'running', turns: 0, tokens: 0, cost: 0, activeMs: 0 },
         status: 'running',
         createdAt: 1000,
         updatedAt: 1000,
@@ -276,7 +284,7 @@ export const journalChecks: readonly Check[] = [
       await rejectsWith('run-unknown', store.saveSnapshot('a', { seq: 1, state: {} }));
       await rejectsWith('run-unknown', store.chain('a'));
       assert.equal(await store.get('a'), undefined);
-      assert.deepEqual(await store.list(), []);
+      assert.deepEqual((await store.list()).runs, []);
     },
   },
 ];

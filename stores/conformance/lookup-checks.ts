@@ -2,41 +2,8 @@ import assert from 'node:assert/strict';
 import type { Check } from './check.ts';
 import { begin, receive, rejectsWith, request } from './samples.ts';
 
-/** Checks of lists, chains, snapshots and `close`. */
+/** Checks of chains, snapshots and `close`. */
 export const lookupChecks: readonly Check[] = [
-  {
-    name: 'runs are listed newest first, and by id if created at the same time',
-    async run(store) {
-      for (const [runId, at] of [
-        ['b', 2000],
-        ['old', 1000],
-        ['c', 2000],
-        ['new', 3000],
-      ] as const) {
-        await store.create(begin(runId, { at }));
-      }
-      await store.append('old', { after: 1, input: true }, [receive('x', 9000)], { status: 'running' });
-      const ids = (await store.list()).map(({ runId }) => runId);
-      assert.deepEqual(ids, ['new', 'c', 'b', 'old']);
-      assert.deepEqual((await store.list())[0], await store.get('new'));
-    },
-  },
-  {
-    name: 'a list can be filtered by status and limited',
-    async run(store) {
-      for (const [at, runId] of ['a', 'b', 'c'].entries()) await store.create(begin(runId, { at }));
-      await store.append('a', { after: 1, input: true }, [receive('x')], { status: 'waiting' });
-      await store.append('c', { after: 1, input: true }, [receive('x')], { status: 'waiting' });
-      const listIds = async (filter: Parameters<typeof store.list>[0]) =>
-        (await store.list(filter)).map(({ runId }) => runId);
-      assert.deepEqual(await listIds({ status: 'waiting' }), ['c', 'a']);
-      assert.deepEqual(await listIds({ status: 'waiting', limit: 1 }), ['c']);
-      assert.deepEqual(await listIds({ status: 'running' }), ['b']);
-      assert.deepEqual(await listIds({ status: 'finished' }), []);
-      assert.deepEqual(await listIds({ limit: 2 }), ['c', 'b']);
-      assert.deepEqual(await listIds({ limit: 0 }), []);
-    },
-  },
   {
     name: 'a chain begins with the oldest run and ends with the requested one',
     async run(store) {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { RunEvent } from '../../protocol/event.ts';
 import type { Redaction, Store } from '../../protocol/store.ts';
 import type { Check, DurabilityCheck } from './check.ts';
-import { begin, makeOwner, receive, rejectsWith, request, say, settle } from './samples.ts';
+import { begin, makeOwner, makeProgress, receive, rejectsWith, request, say, settle } from './samples.ts';
 
 const DIGEST = 'ab'.repeat(32);
 const OTHER = 'cd'.repeat(32);
@@ -22,6 +22,7 @@ function redactSecond(after: number, changes: Partial<Redaction> = {}): Redactio
     entries: [{ seq: 2, event: receive('gone') }],
     blobs: [],
     state: { text: 'gone' },
+    progress: makeProgress('resting.paused'),
     now: 5000,
     isDead: () => false,
     event: { type: 'run.redacted', at: 5000, paths: ['/2/items/0/content/0/text'] },
@@ -62,7 +63,7 @@ const deletionChecks: readonly Check[] = [
       assert.deepEqual(found, [undefined, undefined]);
       assert.equal(await store.readBlob('a', DIGEST, 0, 5), undefined);
       assert.deepEqual(
-        (await store.list()).map(({ runId }) => runId),
+        (await store.list()).runs.map(({ runId }) => runId),
         ['b'],
       );
       await store.create(begin('a'));
@@ -80,7 +81,7 @@ const deletionChecks: readonly Check[] = [
       await store.delete('b', { now: 5999, isDead: ({ id }) => id === makeOwner('one').id });
       await store.release('c', 1);
       await store.delete('c', { now: 5999 });
-      assert.deepEqual(await store.list(), []);
+      assert.deepEqual((await store.list()).runs, []);
     },
   },
   {
@@ -93,7 +94,7 @@ const deletionChecks: readonly Check[] = [
       assert.equal((await store.chain('c')).length, 3);
       assert.deepEqual(await store.delete('c', { now: 5000 }), ['c']);
       assert.deepEqual(await store.delete('a', { now: 5000, cascade: true }), ['a', 'b']);
-      assert.deepEqual(await store.list(), []);
+      assert.deepEqual((await store.list()).runs, []);
     },
   },
   {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { RunEvent, RunStarted } from '../../protocol/event.ts';
 import type { MessageItem } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
-import type { ClaimRequest, Owner } from '../../protocol/store.ts';
+import type { ClaimRequest, Owner, Progress } from '../../protocol/store.ts';
 
 /** Returns a user message. */
 export function say(text: string, id?: string): MessageItem {
@@ -46,6 +46,11 @@ export function settle(
   output: Extract<RunEvent, { type: 'tool.settled' }>['output'],
 ): RunEvent {
   return { type: 'tool.settled', at: 3000, generation: 1, callId, output, isError: false };
+}
+
+/** Returns what an append says about a run in this state. */
+export function makeProgress(state: string, changes: Partial<Progress> = {}): Progress {
+  return { state, turns: 1, tokens: 20, cost: 0.5, activeMs: 300, ...changes };
 }
 
 /** Returns an owner without a process identity. */

@@ -1,5 +1,5 @@
 import type { RunEvent } from '../../protocol/event.ts';
-import type { ClaimRequest, Page } from '../../protocol/store.ts';
+import type { ClaimRequest, Page, Standing } from '../../protocol/store.ts';
 import { describeDamage } from '../journal-text.ts';
 import { grantLease } from '../lease.ts';
 import { takePage, WHOLE } from '../page.ts';
@@ -20,12 +20,13 @@ export function writeEvents(
   position: Position,
   events: readonly RunEvent[],
   texts: readonly string[],
-  { status = position.status, stateHash }: { status?: string; stateHash?: string | undefined } = {},
+  { status = position.status, stateHash, progress }: Partial<Standing> = {},
 ): Position {
   const { run } = position;
   const last = events.at(-1);
+  const progressText = progress === undefined ? null : JSON.stringify(progress);
   if (last === undefined) {
-    if (status !== position.status) sql.setStatus.run(status, run);
+    sql.setStanding.run(progressText, status, run);
     return { ...position, status };
   }
   if (sql.rowBehind.get(run, position.seq) !== undefined) {
@@ -33,8 +34,8 @@ export function writeEvents(
     throw describeDamage(runId, next, 'already exists, after the recorded end of the journal');
   }
   const end = writeRows(sql, position, texts, stateHash);
-  if (status === position.status) sql.advance.run(end.seq, last.at, end.sum, run);
-  else sql.advanceTo.run(end.seq, last.at, end.sum, status, run);
+  if (status === position.status) sql.advance.run(end.seq, last.at, end.sum, progressText, run);
+  else sql.advanceTo.run(end.seq, last.at, end.sum, progressText, status, run);
   return { ...position, ...end, status };
 }
 

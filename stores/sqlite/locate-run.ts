@@ -1,12 +1,19 @@
 import { EngineError } from '../../protocol/error.ts';
-import type { RunRecord } from '../../protocol/store.ts';
+import type { RunRecord, RunStatus } from '../../protocol/store.ts';
 import type { Lease } from '../lease.ts';
 import { missingRun } from '../run-record.ts';
 import { escapeText, type Row, toLease, toRecord } from './rows.ts';
 import type { Statements } from './statements.ts';
 
 /** A run's number, the start and the end of its journal, the checksum of its last entry, its epoch and its status. */
-export type Position = { run: number; base: number; seq: number; sum: string; epoch: number; status: string };
+export type Position = {
+  run: number;
+  base: number;
+  seq: number;
+  sum: string;
+  epoch: number;
+  status: RunStatus;
+};
 
 /** Returns the position of a run. Throws `run-unknown`, and `store-damaged` like `describeRun`. */
 export function locateRun(sql: Statements, runId: string): Position {
@@ -19,7 +26,7 @@ export function locateRun(sql: Statements, runId: string): Position {
     seq: Number(seq),
     epoch: Number(epoch),
     sum: String(sum),
-    status: String(status),
+    status: String(status) as RunStatus,
   };
 }
 

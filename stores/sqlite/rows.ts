@@ -1,8 +1,11 @@
 import * as z from 'zod';
 import { EngineError } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
+import { labelsSchema } from '../../protocol/label.ts';
+import { progressSchema } from '../../protocol/run-list.ts';
 import type { RunRecord, RunStatus } from '../../protocol/store.ts';
 import type { Lease } from '../lease.ts';
+import { unknownProgress } from '../run-record.ts';
 
 /** A row of `runs`, or of a query for some of its columns. */
 export type Row = Record<string, unknown>;
@@ -10,12 +13,19 @@ export type Row = Record<string, unknown>;
 const runRowSchema = z.object({
   run_id: z.string(),
   agent: z.string(),
+  title: z.string().nullable(),
+  labels: z.string(),
   status: z.enum(['running', 'waiting', 'finished', 'failed', 'cancelled'] satisfies RunStatus[]),
   created_at: z.number(),
   updated_at: z.number(),
   seq: z.number(),
   epoch: z.number(),
   continues: z.string().nullable(),
+  parent: z.string().nullable(),
+  parent_call: z.string().nullable(),
+  fork_of: z.string().nullable(),
+  fork_at: z.number().nullable(),
+  progress: z.string().nullable(),
   owner: z.string().nullable(),
   lease_until: z.number().nullable(),
 });
@@ -50,18 +60,36 @@ export function toRecord(row: Row): RunRecord {
     return {
       runId: unescapeText(run.run_id),
       agent: unescapeText(run.agent),
+      title: run.title ?? '',
+      labels: labelsSchema.parse(JSON.parse(run.labels)),
       status: run.status,
+      ...(run.progress === null
+        ? unknownProgress(run.status)
+        : progressSchema.parse(JSON.parse(run.progress))),
       createdAt: run.created_at,
       updatedAt: run.updated_at,
       seq: run.seq,
       epoch: run.epoch,
       ...omitUndefined({
-        continues: run.continues === null ? undefined : unescapeText(run.continues),
+        continues: unescapeOptional(run.continues),
+        parent: readParent(run),
+        forkOf: readOrigin(run),
         owner: lease?.owner,
         leaseUntil: lease?.until,
       }),
     };
   });
+}
+
+type RunRow = z.infer<typeof runRowSchema>;
+
+function readParent({ parent, parent_call }: RunRow): RunRecord['parent'] {
+  if (parent === null || parent_call === null) return undefined;
+  return { runId: unescapeText(parent), callId: unescapeText(parent_call) };
+}
+
+function readOrigin({ fork_of, fork_at }: RunRow): RunRecord['forkOf'] {
+  return fork_of === null || fork_at === null ? undefined : { runId: unescapeText(fork_of), at: fork_at };
 }
 
 /** Returns the lease in a row with `owner` and `lease_until`. Throws `store-damaged` for invalid columns. */
@@ -78,6 +106,10 @@ function readLease(row: Row): Lease | undefined {
 /** Reverses `escapeText`. */
 export function unescapeText(text: string): string {
   return z.string().parse(JSON.parse(`"${text}"`));
+}
+
+function unescapeOptional(text: string | null): string | undefined {
+  return text === null ? undefined : unescapeText(text);
 }
 
 function readSafely<Result>(row: Row, read: () => Result): Result {

@@ -5,8 +5,12 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
  * row is detected, because `run_id` is read from that row.
  */
 const FROM_RUN = 'FROM runs WHERE run = (SELECT run FROM runs WHERE run_id = ?)';
-const RECORD =
-  'run_id, agent, status, created_at, updated_at, base, seq, continues, epoch, owner, lease_until';
+
+/** The columns of a record, for `toRecord`. */
+export const RECORD = `runs.run_id, runs.agent, runs.title, runs.status, runs.created_at, runs.updated_at, runs.base,
+  runs.seq, runs.continues, runs.parent, runs.parent_call, runs.fork_of, runs.fork_at, runs.progress, runs.epoch,
+  runs.owner, runs.lease_until,
+  (SELECT json_group_object(name, value) FROM labels WHERE labels.run = runs.run) AS labels`;
 
 const SQL = {
   begin: 'BEGIN IMMEDIATE',
@@ -16,26 +20,26 @@ const SQL = {
   beginPart: 'SAVEPOINT part',
   endPart: 'RELEASE part',
   undoPart: 'ROLLBACK TO part',
-  insertRun: `INSERT INTO runs (run_id, agent, agent_version, chart_version, chart_hash, parent, continues, status,
-      created_at, updated_at, base, seq, epoch, sum)
-    VALUES ($run_id, $agent, $agent_version, $chart_version, $chart_hash, $parent, $continues, $status,
-      $created_at, $created_at, $base, $base, 0, $sum)`,
+  insertRun: `INSERT INTO runs (run_id, agent, agent_version, chart_version, chart_hash, title, search, parent,
+      parent_call, fork_of, fork_at, continues, status, progress, created_at, updated_at, base, seq, epoch, last_sum)
+    VALUES ($run_id, $agent, $agent_version, $chart_version, $chart_hash, $title, $search, $parent,
+      $parent_call, $fork_of, $fork_at, $continues, $status, $progress, $created_at, $created_at, $base, $base, 0, $sum)`,
+  insertLabel: 'INSERT INTO labels (run, name, value, created_at, run_id) VALUES (?, ?, ?, ?, ?)',
   nameJournal: 'INSERT INTO journals (run_id, run) VALUES (?, ?)',
   insertRow: 'INSERT INTO appends (place, state_hash, sums, json) VALUES ((?1 << 32) + ?2, ?3, ?4, ?5)',
-  advance: 'UPDATE runs SET seq = ?, updated_at = ?, sum = ? WHERE run = ?',
-  advanceTo: 'UPDATE runs SET seq = ?, updated_at = ?, sum = ?, status = ? WHERE run = ?',
-  setStatus: 'UPDATE runs SET status = ? WHERE run = ?',
+  advance: `UPDATE runs SET seq = ?, updated_at = ?, last_sum = ?, progress = coalesce(?, progress) WHERE run = ?`,
+  advanceTo: `UPDATE runs SET seq = ?, updated_at = ?, last_sum = ?, progress = coalesce(?, progress), status = ?
+    WHERE run = ?`,
+  setStanding: 'UPDATE runs SET progress = coalesce(?, progress), status = ? WHERE run = ?',
   setLease: 'UPDATE runs SET epoch = ?, owner = ?, lease_until = ? WHERE run = ?',
   renew: 'UPDATE runs SET lease_until = ? WHERE run = ? AND epoch = ? AND owner IS NOT NULL',
   release: 'UPDATE runs SET owner = NULL, lease_until = NULL WHERE run = ? AND epoch = ?',
   saveSnapshot: `INSERT INTO snapshots (run, seq, sum, state) VALUES (?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET seq = excluded.seq, sum = excluded.sum, state = excluded.state
     WHERE excluded.seq >= seq`,
-  position: `SELECT run, run_id, base, seq, epoch, sum, status ${FROM_RUN}`,
+  position: `SELECT run, run_id, base, seq, epoch, last_sum AS sum, status ${FROM_RUN}`,
   lease: 'SELECT run_id, owner, lease_until FROM runs WHERE run = ?',
   run: `SELECT ${RECORD} ${FROM_RUN}`,
-  runs: `SELECT ${RECORD} FROM runs ORDER BY created_at DESC, run_id DESC LIMIT ?`,
-  runsByStatus: `SELECT ${RECORD} FROM runs WHERE status = ? ORDER BY created_at DESC, run_id DESC LIMIT ?`,
   journal: 'SELECT 1 FROM journals WHERE run_id = ?',
   rows: `SELECT seq, state_hash, sums, json FROM appends
     WHERE place > (?1 << 32) + ?2 AND place <= (?1 << 32) + ?3 ORDER BY place`,
@@ -67,10 +71,14 @@ const SQL = {
   dropRun: 'DELETE FROM runs WHERE run = ?',
   dropJournal: 'DELETE FROM journals WHERE run_id = ?',
   rewriteRow: 'UPDATE appends SET state_hash = ?3, sums = ?4, json = ?5 WHERE place = (?1 << 32) + ?2',
-  rewriteEnd: 'UPDATE runs SET sum = ?, title = NULL WHERE run = ?',
+  rewriteEnd: 'UPDATE runs SET last_sum = ? WHERE run = ?',
+  setTitle: 'UPDATE runs SET title = ?, search = ? WHERE run = ?',
 } as const;
 
-export type Statements = Record<keyof typeof SQL, StatementSync>;
+export type Statements = Record<keyof typeof SQL, StatementSync> & {
+  /** Prepares a statement that depends on a filter. */
+  prepare(text: string): StatementSync;
+};
 
 /** Prepares every statement of the store for a connection. Throws if a table is missing. */
 export function prepareStatements(db: DatabaseSync): Statements {
@@ -83,11 +91,12 @@ export function prepareStatements(db: DatabaseSync): Statements {
     endPart: db.prepare(SQL.endPart),
     undoPart: db.prepare(SQL.undoPart),
     insertRun: db.prepare(SQL.insertRun),
+    insertLabel: db.prepare(SQL.insertLabel),
     nameJournal: db.prepare(SQL.nameJournal),
     insertRow: db.prepare(SQL.insertRow),
     advance: db.prepare(SQL.advance),
     advanceTo: db.prepare(SQL.advanceTo),
-    setStatus: db.prepare(SQL.setStatus),
+    setStanding: db.prepare(SQL.setStanding),
     setLease: db.prepare(SQL.setLease),
     renew: db.prepare(SQL.renew),
     release: db.prepare(SQL.release),
@@ -95,8 +104,6 @@ export function prepareStatements(db: DatabaseSync): Statements {
     position: db.prepare(SQL.position),
     lease: db.prepare(SQL.lease),
     run: db.prepare(SQL.run),
-    runs: db.prepare(SQL.runs),
-    runsByStatus: db.prepare(SQL.runsByStatus),
     journal: db.prepare(SQL.journal),
     rows: db.prepare(SQL.rows),
     rowThatEnds: db.prepare(SQL.rowThatEnds),
@@ -122,5 +129,7 @@ export function prepareStatements(db: DatabaseSync): Statements {
     dropJournal: db.prepare(SQL.dropJournal),
     rewriteRow: db.prepare(SQL.rewriteRow),
     rewriteEnd: db.prepare(SQL.rewriteEnd),
+    setTitle: db.prepare(SQL.setTitle),
+    prepare: text => db.prepare(text),
   };
 }

@@ -68,7 +68,7 @@ function runStart(name: string): Promise<Ended> {
 
 async function readJournal(name: string): Promise<RunEvent[]> {
   const store = sqlite(join(home, name, '.agentchart/steward/runs.db'));
-  const [record] = await store.list({ limit: 2 });
+  const [record] = (await store.list({ limit: 2 })).runs;
   const journal = await store.read(record?.runId ?? '');
   await store.close();
   return journal.map(entry => entry.event);

@@ -45,7 +45,7 @@ async function record(): Promise<Recording> {
   const world = makeEnvironment();
   const marks: Mark[] = [];
   const mark = async () => {
-    const journals = new Map((await inner.list()).map(({ runId, seq }) => [runId, seq]));
+    const journals = new Map((await inner.list({ limit: 1000 })).runs.map(({ runId, seq }) => [runId, seq]));
     marks.push({ logBytes: statSync(`${file}-wal`).size, journals, world: structuredClone(world) });
   };
   const store = new Proxy(inner, {
@@ -72,7 +72,7 @@ async function record(): Promise<Recording> {
 
 async function readAll(store: Store): Promise<Map<string, RunEvent[]>> {
   const journals = new Map<string, RunEvent[]>();
-  for (const { runId } of await store.list()) {
+  for (const { runId } of (await store.list({ limit: 1000 })).runs) {
     await loadRun(store, runId);
     journals.set(
       runId,

@@ -86,7 +86,9 @@ const faults: Fault[] = [
   {
     that: 'lists the oldest runs first',
     fails: 'runs are listed newest first, and by id if created at the same time',
-    change: store => ({ list: async filter => (await store.list(filter)).reverse() }),
+    change: store => ({
+      list: async filter => ({ runs: (await store.list(filter)).runs.reverse() }),
+    }),
   },
   {
     that: 'returns a journal from its start',

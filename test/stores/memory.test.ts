@@ -9,6 +9,6 @@ describe('the memory store', () => {
   test('two memory stores share nothing', async () => {
     const [one, other] = [memory(), memory()];
     await one.create(begin('a'));
-    expect(await other.list()).toEqual([]);
+    expect((await other.list()).runs).toEqual([]);
   });
 });

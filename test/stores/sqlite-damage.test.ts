@@ -133,11 +133,11 @@ describe('a damaged journal', () => {
 
   test('with an entry after its recorded end does not overwrite that entry', async () => {
     const file = await makeJournal(3);
-    change(file, 'UPDATE runs SET seq = 2, sum = (SELECT sums FROM appends WHERE seq = 2)');
+    change(file, 'UPDATE runs SET seq = 2, last_sum = (SELECT sums FROM appends WHERE seq = 2)');
     const store = sqlite(file);
     const append = store.append('a', { after: 2, input: true }, [receive('x')], { status: 'running' });
     expect(await fail(append)).toMatchObject({ code: 'journal-damaged', details: { runId: 'a', seq: 3 } });
-    change(file, 'UPDATE runs SET seq = 3, sum = (SELECT sums FROM appends WHERE seq = 3)');
+    change(file, 'UPDATE runs SET seq = 3, last_sum = (SELECT sums FROM appends WHERE seq = 3)');
     expect(await store.read('a')).toHaveLength(3);
   });
 
@@ -154,7 +154,7 @@ describe('a damaged journal', () => {
     await store.create(begin('b'));
     change(file, `UPDATE runs SET owner = '{"id"', lease_until = 5 WHERE run_id = 'a'`);
     const damaged: EngineError[] = [];
-    const listed = await store.list({ onDamaged: error => damaged.push(error) });
+    const listed = (await store.list({ onDamaged: error => damaged.push(error) })).runs;
     expect(listed.map(({ runId }) => runId)).toEqual(['b']);
     expect(damaged).toMatchObject([{ code: 'store-damaged', details: { runId: 'a' } }]);
     expect((await fail(store.get('a'))).message).toContain('"a"');
@@ -214,7 +214,8 @@ describe('a damaged journal', () => {
     const file = makeFile();
     const store = sqlite(file);
     const run = { runId: 'a', agent: 'refunds', status: 'waiting', createdAt: 1, seq: 7 } as const;
-    await store.adopt({ ...run, state: { value: 'resting' } });
+    const listed = { title: '', labels: {} };
+    await store.adopt({ ...run, ...listed, state: { value: 'resting' } });
     change(file, `UPDATE snapshots SET state = '{"value":"testing"}'`);
     const expected = { code: 'journal-damaged', details: { runId: 'a', seq: 7 } };
     expect(await fail(store.loadSnapshot('a'))).toMatchObject(expected);

@@ -163,7 +163,7 @@ describe('a file that the sqlite store cannot use', () => {
     const store = sqlite(file);
     await fail(store.list());
     truncateSync(file);
-    expect(await store.list()).toEqual([]);
+    expect((await store.list()).runs).toEqual([]);
   });
 });
 

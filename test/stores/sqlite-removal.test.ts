@@ -2,7 +2,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
 import type { Redaction, Store } from '../../protocol/store.ts';
-import { begin, receive, say } from '../../stores/conformance/samples.ts';
+import { begin, makeProgress, receive, say } from '../../stores/conformance/samples.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { makeFile } from '../support/stores/make-file.ts';
 
@@ -48,7 +48,16 @@ async function redactAll(store: Store, runId: string, after: number): Promise<Re
     event: seq === 1 ? begin(runId, { input: [say('gone', 'item')] }) : receive('gone'),
   }));
   const event = { type: 'run.redacted' as const, at: 9000, paths: ['/1'] };
-  return { after, entries, blobs: [], state: 'gone', event, now: 9000, isDead: () => false };
+  return {
+    after,
+    entries,
+    blobs: [],
+    state: 'gone',
+    progress: makeProgress('finished'),
+    event,
+    now: 9000,
+    isDead: () => false,
+  };
 }
 
 describe('data removed from a file', () => {

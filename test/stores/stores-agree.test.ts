@@ -88,7 +88,7 @@ test('memory and sqlite answer every sequence of calls alike, and end with the s
       const [one, other] = [memory(), sqlite(makeFile())];
       for (const run of commands) expect(await observe(run(other))).toEqual(await observe(run(one)));
       expect(await other.list()).toEqual(await one.list());
-      for (const { runId } of await one.list())
+      for (const { runId } of (await one.list()).runs)
         expect(await other.read(runId)).toEqual(await one.read(runId));
       await other.close();
     }),

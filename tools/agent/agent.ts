@@ -3,7 +3,8 @@ import { type Host, momentOf, systemHost } from '../../engine/driver/host.ts';
 import { actorsOf, type LiveOptions, type ServiceActors } from '../../engine/driver/live.ts';
 import { isOwnerDead, judgeOwnerName, makeOwner } from '../../engine/driver/owner.ts';
 import { InheritedTranscripts } from '../../engine/journal/load-history.ts';
-import { type LoadedRun, loadRun } from '../../engine/journal/load-run.ts';
+import { type LoadedRun, loadRun, statusOf } from '../../engine/journal/load-run.ts';
+import { progressOf } from '../../engine/journal/progress.ts';
 import { Run } from '../../engine/run/run.ts';
 import type { RunOptions } from '../../engine/run/run-options.ts';
 import type { Settled } from '../../engine/run/settled.ts';
@@ -21,6 +22,7 @@ import { EngineError } from '../../protocol/error.ts';
 import type { RunStarted } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import { type Labels, readLabels } from '../../protocol/label.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import { memory } from '../../stores/memory.ts';
@@ -31,12 +33,15 @@ import { type AsToolOptions, asTool } from './as-tool.ts';
 import { beginJournal, cancelOn, type ResolvedStart, type StartOptions } from './begin-journal.ts';
 import { restoreRun } from './restore-run.ts';
 import { assertToolsAccept, readRunContext, readRunContextNow } from './run-context.ts';
-import { BEGIN_CHILD, foreignRun, type SubAgent, SubAgents } from './sub-agents.ts';
+import { assertLabels, BEGIN_CHILD, foreignRun, type SubAgent, SubAgents } from './sub-agents.ts';
 
 const LEASE_MS = 10_000;
 const GRACE_MS = 5_000;
 
 const AGENT = Symbol.for('agentchart.agent');
+
+/** Options of `agent.open`. `labels`: what the run has to be labelled with; it may have others. */
+export type OpenOptions = { labels?: Labels };
 
 /**
  * An agent: model, tools, instructions and limits. It has no state of its own; its runs are in its store.
@@ -124,15 +129,18 @@ export class Agent implements SubAgent {
     const tools = await this.#tools.connect();
     const runContext = await readRunContext(this.#definition, options.runContext);
     await assertToolsAccept(this.name, tools, runContext);
-    const started = this.#describeStart(input, { ...options, runId, tools, runContext });
+    const labels = options.labels ?? (await this.#labelsOf(options.continues));
+    const started = this.#describeStart(input, { ...options, labels, runId, tools, runContext });
+    const { state } = initial(started);
     const runOptions = { ...this.#runOptions(runId), ...awaited };
     const { owner, isDead, leaseMs } = runOptions;
     const leasedAt = momentOf(this.#host);
     const claim = { owner, isDead, leaseMs, now: leasedAt.wall };
     this.#host.reach?.('create.before');
-    const { epoch, seq } = await this.store.create(started, claim);
+    const rest = { events: [], status: statusOf(state), progress: progressOf(state) };
+    const { epoch, seq } = await this.store.create(started, claim, rest);
     this.#host.reach?.('create.after');
-    const loaded = { state: initial(started).state, seq, snapshotSeq: 0 };
+    const loaded = { state, seq, snapshotSeq: 0 };
     return Run.begin(runOptions, loaded, inherited, { epoch, leasedAt });
   }
 
@@ -144,16 +152,22 @@ export class Agent implements SubAgent {
 
   /**
    * Opens a run of this agent or a sub-agent without driving it. `settled()`, `resume()` and accepted commands
-   * drive it unless another process does. Throws `run-unknown`; `run-foreign` for a run of another agent;
-   * `chart-mismatch` for a run of an incompatible version (see `check`).
+   * drive it unless another process does. Throws `run-unknown`; `run-foreign` for a run of another agent, and for one
+   * that lacks one of `labels` or has it with another value; `chart-mismatch` for a run of an incompatible version (see
+   * `check`).
    *
    * @example
-   * const run = await agent.open(runId);
+   * const run = await agent.open(runId, { labels: { user: session.userId } });
    * await run.approve(callId, { by: 'ada' });
    * const settled = await run.settled();
    */
-  async open(runId: string): Promise<Run> {
+  async open(runId: string, { labels }: OpenOptions = {}): Promise<Run> {
+    if (labels !== undefined) assertLabels(runId, await this.#labelsOf(runId), readLabels(labels));
     return await this.#attach(runId);
+  }
+
+  async #labelsOf(runId: string | undefined): Promise<Labels> {
+    return (runId === undefined ? undefined : await this.store.get(runId))?.labels ?? {};
   }
 
   /** Returns the agent that a run belongs to: this one or a sub-agent. */

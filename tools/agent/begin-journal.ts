@@ -8,6 +8,7 @@ import { EngineError } from '../../protocol/error.ts';
 import { JOURNAL_FORMAT, type RunStarted } from '../../protocol/event.ts';
 import { type Item, itemSchema } from '../../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import { type Labels, readLabels, readTitle } from '../../protocol/label.ts';
 import { userMessage } from '../../protocol/message.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import { checkLimits, checkPrices } from './agent-options.ts';
@@ -18,6 +19,13 @@ export type StartOptions = {
   stream?: boolean;
   /** The id of an ended run whose transcript the new run starts with. */
   continues?: string;
+  /**
+   * Labels to find the run by, such as `{ user: '7', tenant: 'a' }`: at most 16, with names of up to 64 and values of up
+   * to 256 characters. The runs of its sub-agents and its forks have them too. Default: those of the run it continues.
+   */
+  labels?: Labels;
+  /** The title of the run in lists, up to 200 characters. Default: the first line of the input. */
+  title?: string;
   /** Overrides the agent's limits. */
   limits?: Partial<Limits>;
   /** What the run is about, for an agent with a `runContext` schema, which requires it. */
@@ -58,7 +66,7 @@ export type ResolvedStart = StartOptions &
     tools: ReadonlyMap<string, Tool> | undefined;
   };
 
-/** Returns the first event of a run. Throws `model-missing`, `input-invalid`, or `agent-invalid` for limits. */
+/** Returns the first event of a run. Throws `model-missing`, `input-invalid` (also for labels and title), or `agent-invalid` for limits. */
 export function beginJournal(
   definition: AgentDefinition,
   host: Host,
@@ -92,11 +100,18 @@ export function beginJournal(
     ...omitUndefined({
       runContext: options.runContext,
       paused: options.paused === true ? true : undefined,
+      labels: options.labels === undefined ? undefined : withoutNone(readLabels(options.labels)),
+      title: options.title === undefined ? undefined : readTitle(options.title),
       continues: options.continues,
       launch: options.launch,
       parent: options.parent,
     }),
   };
+}
+
+/** A run without labels has none in its journal either. */
+function withoutNone(labels: Labels): Labels | undefined {
+  return Object.keys(labels).length === 0 ? undefined : { ...labels };
 }
 
 function readInput(input: string | readonly Item[], host: Host): Item[] {

@@ -1,7 +1,9 @@
 import { makeImage, readImage, restoreImage, statusOf } from '../../engine/journal/load-run.ts';
+import { progressOf } from '../../engine/journal/progress.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
 import { isJsonObject, type JsonValue } from '../../protocol/json.ts';
+import { titleOf } from '../../protocol/label.ts';
 import type { Store } from '../../protocol/store.ts';
 
 type RestoreOptions = {
@@ -24,12 +26,22 @@ export async function restoreRun(snapshot: JsonValue, options: RestoreOptions): 
   if (known !== undefined) throw describeMismatch(runId, known.seq, seq);
   const read = readImage(image, runId);
   const restored = restoreImage(read, runId);
-  const { agent, continues, startedAt } = read.state.context;
+  const { agent, continues, startedAt, labels = {}, parent, transcript } = restored.context;
   assertOwn(agent.name, runId);
   const older = read.inherited ?? (await loadInherited(continues));
   const state = makeImage(restored, older);
-  const status = statusOf(restored);
-  await store.adopt({ runId, agent: agent.name, status, createdAt: startedAt, seq, state });
+  await store.adopt({
+    runId,
+    agent: agent.name,
+    title: titleOf({ input: transcript }),
+    labels,
+    status: statusOf(restored),
+    progress: progressOf(restored),
+    createdAt: startedAt,
+    seq,
+    state,
+    ...(parent !== null && { parent }),
+  });
   return runId;
 }
 

@@ -11,7 +11,7 @@ const CALL = ['input/**', 'reason', 'error'];
  * index of a list and `**` a value with everything in it. The other members determine the course of the run.
  */
 const CONTENT: Readonly<Record<RunEvent['type'], readonly string[]>> = {
-  'run.started': [...below('input/*', ITEM), 'runContext/**'],
+  'run.started': ['title', ...below('input/*', ITEM), 'runContext/**'],
   'message.received': [...below('items/*', ITEM), 'by'],
   'approval.decided': ['decision/input/**', 'decision/output/**', 'decision/reason', 'by'],
   'result.received': ['output/**', 'by'],

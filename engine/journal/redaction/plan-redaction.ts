@@ -62,7 +62,7 @@ export function planRedaction(journal: WholeJournal, paths: readonly string[]): 
 function findPlaces(journal: WholeJournal, paths: readonly string[]): Place[] {
   const found = paths
     .map(path => followPointer(journal, path))
-    .flatMap(place => [place, ...findShown(journal, place)]);
+    .flatMap(place => [place, ...findDerived(journal, place)]);
   const byPointer = new Map(found.map(place => [pointerTo(place), place]));
   for (const [pointer, { seq, path, value }] of byPointer) {
     const type = journal[seq - 1]?.event.type;
@@ -74,11 +74,18 @@ function findPlaces(journal: WholeJournal, paths: readonly string[]): Place[] {
   return [...byPointer.values()];
 }
 
-/** For an `output`, the `shown` beside it: the part of it that the model read. */
-function findShown(journal: WholeJournal, { seq, path }: Place): Place[] {
-  if (path.at(-1) !== 'output') return [];
+/**
+ * What is redacted with a value: for an `output`, the `shown` beside it, which is the part that the model read; for the
+ * input of a run, its title.
+ */
+function findDerived(journal: WholeJournal, { seq, path }: Place): Place[] {
+  if (seq === 1) return findPlace(journal, { seq, path: ['title'] });
+  return path.at(-1) === 'output' ? findPlace(journal, { seq, path: [...path.slice(0, -1), 'shown'] }) : [];
+}
+
+function findPlace(journal: WholeJournal, place: Pick<Place, 'seq' | 'path'>): Place[] {
   try {
-    return [followPointer(journal, pointerTo({ seq, path: [...path.slice(0, -1), 'shown'] }))];
+    return [followPointer(journal, pointerTo(place))];
   } catch {
     return [];
   }

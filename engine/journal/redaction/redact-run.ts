@@ -4,6 +4,7 @@ import type { Owner, Store } from '../../../protocol/store.ts';
 import { type Host, systemHost } from '../../driver/host.ts';
 import { isOwnerDead } from '../../driver/owner.ts';
 import { makeImage } from '../load-run.ts';
+import { progressOf } from '../progress.ts';
 import { readFromStart } from '../read-journal.ts';
 import { planRedaction } from './plan-redaction.ts';
 
@@ -61,6 +62,7 @@ export async function redactRun(
       entries,
       blobs,
       state: makeImage(state),
+      progress: progressOf(state),
       now,
       isDead,
       ...omitUndefined({ event: redacted.length > 0 ? event : undefined }),

@@ -23,7 +23,7 @@ const { port } = await serveRuns(app, { host: HOST, port: 0 });
 report({ type: 'ready', port });
 await orders.next('begin');
 await app.pickUp();
-const run = (await store.list({ limit: 1 }))[0] ?? (await begin());
+const run = (await store.list({ limit: 1 })).runs[0] ?? (await begin());
 report({ type: 'run', runId: run.runId });
 
 async function begin(): Promise<{ runId: string }> {

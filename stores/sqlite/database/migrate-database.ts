@@ -2,18 +2,28 @@ import type { DatabaseSync } from 'node:sqlite';
 import * as z from 'zod';
 import { sumOfEntry, sumOfRecord, sumOfSnapshot } from '../checksum.ts';
 import { escapeOptional, type Row } from '../rows.ts';
-import { APPENDS, KINSHIP, SCHEMA, SCHEMA_VERSION } from './schema.ts';
+import { fillListing } from './fill-listing.ts';
+import { APPENDS, KINSHIP, LISTED, LISTING, SCHEMA, SCHEMA_VERSION } from './schema.ts';
 
-/** The schema versions that can be migrated: 1 has no checksums, 2 may have no blobs, 3 has no state hashes. */
-export type OldVersion = 1 | 2 | 3;
+/**
+ * The schema versions that can be migrated: 1 has no checksums, 2 may have no blobs, 3 has no state hashes, 4 has nothing
+ * for lists.
+ */
+export type OldVersion = 1 | 2 | 3 | 4;
 
 /**
  * Migrates a database of an earlier release to the current schema. The caller holds the write lock and has turned
  * foreign keys off. All data is kept unchanged, including damage. Checksums are added only if the database had none.
- * The tables are created anew, so that a process with an older program can no longer write to them.
+ * Tables are created anew or a column is renamed, so that a process with an older program can no longer write to them.
  */
 export function migrateDatabase(db: DatabaseSync, version: OldVersion): void {
-  if (version === 3) return db.exec(FROM_SCHEMA_3);
+  if (version < 3) migrateJournals(db, version);
+  if (version === 3) db.exec(FROM_SCHEMA_3);
+  if (version >= 3) db.exec(FROM_SCHEMA_4);
+  fillListing(db);
+}
+
+function migrateJournals(db: DatabaseSync, version: OldVersion): void {
   const old = TABLES.filter(table => hasTable(db, table));
   for (const index of INDEXES) db.exec(`DROP INDEX IF EXISTS ${index}`);
   for (const table of old) db.exec(`ALTER TABLE ${table} RENAME TO old_${table}`);
@@ -37,6 +47,13 @@ INSERT INTO appends (place, commit_id, wakes, sums, json)
   SELECT place, commit_id, wakes, sums, json FROM old_appends ORDER BY place;
 DROP TABLE old_appends;
 ${KINSHIP}
+`;
+
+const FROM_SCHEMA_4 = `
+ALTER TABLE runs RENAME COLUMN sum TO last_sum;
+${LISTED.map(column => `ALTER TABLE runs ADD COLUMN ${column};`).join('\n')}
+DROP TABLE labels;
+${LISTING}
 PRAGMA user_version = ${SCHEMA_VERSION};
 `;
 
@@ -49,7 +66,7 @@ INSERT INTO journals (run_id, run)
   SELECT run_id, row_number() OVER (ORDER BY created_at IS NOT NULL, created_at, run_id)
   FROM (SELECT run_id FROM old_runs UNION SELECT run_id FROM old_events UNION SELECT run_id FROM old_snapshots)
     LEFT JOIN old_runs USING (run_id);
-INSERT INTO runs (run, run_id, agent, continues, status, created_at, updated_at, base, seq, sum, epoch, owner, lease_until)
+INSERT INTO runs (run, run_id, agent, continues, status, created_at, updated_at, base, seq, last_sum, epoch, owner, lease_until)
   SELECT run, run_id, agent, continues, status, created_at, updated_at, base, seq, sum, epoch, owner, lease_until
   FROM old_runs JOIN journals USING (run_id) ORDER BY run;
 INSERT INTO snapshots (run, seq, sum, state)
@@ -117,7 +134,7 @@ function bindJournal(db: DatabaseSync, record: Row): void {
     sum = sumOfEntry(sum, String(json));
     bindEntry.run(sum, run, Number(seq));
   }
-  db.prepare('UPDATE runs SET sum = ? WHERE run = ?').run(sum, run);
+  db.prepare('UPDATE runs SET last_sum = ? WHERE run = ?').run(sum, run);
 }
 
 function hasTable(db: DatabaseSync, name: string): boolean {

@@ -55,7 +55,7 @@ function identify(db: DatabaseSync, file: string): 'present' | 'empty' | OldVers
   const application = readPragma(db, 'application_id');
   if (application === APPLICATION_ID) {
     if (version === SCHEMA_VERSION) return 'present';
-    if (version === 1 || version === 2 || version === 3) return version;
+    if (version === 1 || version === 2 || version === 3 || version === 4) return version;
     throw new EngineError(
       'store-unavailable',
       `${file} has schema version ${version}; this version of agentchart reads up to ${SCHEMA_VERSION}. Open it with the version that wrote it, or name another file.`,

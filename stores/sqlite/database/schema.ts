@@ -1,5 +1,5 @@
 /** The version of the tables below, stored in the file as `user_version`. */
-export const SCHEMA_VERSION = 4;
+export const SCHEMA_VERSION = 5;
 
 /** Marks a file as a store of runs, stored in it as `application_id`: the letters "agct". */
 export const APPLICATION_ID = 0x61676374;
@@ -7,6 +7,21 @@ export const APPLICATION_ID = 0x61676374;
 /** The indexes for the child runs of a run and the runs that continue it. */
 export const KINSHIP = `CREATE INDEX runs_by_parent ON runs (parent) WHERE parent IS NOT NULL;
 CREATE INDEX runs_by_continued ON runs (continues) WHERE continues IS NOT NULL;`;
+
+/** The columns that only lists read. */
+export const LISTED = ['search TEXT', 'progress TEXT', 'parent_call TEXT', 'fork_of TEXT', 'fork_at INTEGER'];
+
+/** The index for the runs of an agent, and the table of labels, which its index finds in the order of lists. */
+export const LISTING = `CREATE INDEX runs_by_agent ON runs (agent, created_at, run_id);
+CREATE TABLE labels (
+  run INTEGER NOT NULL REFERENCES runs (run),
+  name TEXT NOT NULL,
+  value TEXT NOT NULL,
+  created_at REAL NOT NULL,
+  run_id TEXT NOT NULL,
+  PRIMARY KEY (run, name)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX labels_by_value ON labels (name, value, created_at, run_id);`;
 
 /** The table of journals. */
 export const APPENDS = `CREATE TABLE appends (
@@ -21,10 +36,12 @@ export const APPENDS = `CREATE TABLE appends (
 ) STRICT;`;
 
 /**
- * The schema. Ids, names and titles are stored as returned by `escapeText`. A run has a number, `run`, which is never
- * reused.
+ * The schema. Ids and names of agents are stored as returned by `escapeText`; titles and labels are printable text. A
+ * run has a number, `run`, which is never reused.
  *
- * - `runs`: the record of each run. `seq` and `sum` are the number and the checksum of its journal's last entry.
+ * - `runs`: the record of each run. `seq` and `last_sum` are the number and the checksum of its journal's last entry,
+ *   `search` is the title as `foldText` returns it, and `progress` the JSON of a `Progress`.
+ * - `labels`: the labels of the runs, with the columns by which lists are sorted.
  * - `journals`: a second copy of each run id, to tell a run whose record was lost from one that never existed.
  * - `appends`: the journals, one row per append (several if it is long). `place` orders the rows of a run by the number
  *   of their last entry, `seq`. `json` holds the JSON of the entries, one per line; `sums` their checksums, 16
@@ -32,7 +49,7 @@ export const APPENDS = `CREATE TABLE appends (
  * - `blobs`: results that are too large for a journal, by digest, in parts that begin at `start`. `run_blobs` assigns
  *   them to runs, so that runs can share a blob.
  *
- * Not used yet: `labels`, and the columns `title`, `wake_at` (ms since the epoch), `commit_id` (identifies an append,
+ * Not used yet: the columns `wake_at` (ms since the epoch), `commit_id` (identifies an append,
  * to find out whether it was made if its reply was lost) and `wakes` (the id of a run to wake).
  */
 export const SCHEMA = `
@@ -52,11 +69,11 @@ CREATE TABLE runs (
   wake_at REAL,
   base INTEGER NOT NULL,
   seq INTEGER NOT NULL,
-  sum TEXT NOT NULL,
+  last_sum TEXT NOT NULL,
   epoch INTEGER NOT NULL,
   owner TEXT,
   lease_until REAL
-) STRICT;
+, ${LISTED.join(', ')}) STRICT;
 CREATE INDEX runs_by_age ON runs (created_at, run_id);
 ${KINSHIP}
 CREATE INDEX runs_by_status ON runs (status, created_at, run_id);
@@ -68,13 +85,7 @@ CREATE TABLE journals (
 
 ${APPENDS}
 
-CREATE TABLE labels (
-  run INTEGER NOT NULL REFERENCES runs (run),
-  name TEXT NOT NULL,
-  value TEXT NOT NULL,
-  PRIMARY KEY (run, name)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX labels_by_value ON labels (name, value, run);
+${LISTING}
 
 CREATE TABLE snapshots (
   run INTEGER PRIMARY KEY REFERENCES runs (run),

@@ -244,7 +244,7 @@ async function readOthers(gateway: Gateway): Promise<Finding[]> {
 async function resolveCarelessly(): Promise<Finding[]> {
   return await withGateway(async gateway => {
     await gateway.create({ model: 'vault', input: 'go' });
-    const [record] = await gateway.store.list();
+    const [record] = (await gateway.store.list({ limit: 1000 })).runs;
     const entries = await gateway.store.read(record?.runId ?? '');
     const shown = JSON.stringify(entries);
     return shown.includes(SECRET) ? [found('leaked', shown.slice(0, 160))] : [];

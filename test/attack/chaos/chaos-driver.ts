@@ -30,7 +30,7 @@ function record(acknowledged: Acknowledged): void {
 }
 
 async function pickRun(): Promise<Run | undefined> {
-  const records = (await store.list({ limit: 50 })).filter(({ agent: name }) => name === boss.name);
+  const records = (await store.list({ limit: 50 })).runs.filter(({ agent: name }) => name === boss.name);
   const running = records.filter(({ status }) => status === 'running');
   const wanted = running.length > 0 && random() < 0.7 ? running : records;
   const record = wanted[Math.floor(random() * wanted.length)];

@@ -244,7 +244,7 @@ export class Chaos {
       ...readLines<Acknowledged>(this.#place.folder, 'acknowledged'),
     ];
     const runs: RunEvidence[] = [];
-    for (const { runId, status } of await store.list()) {
+    for (const { runId, status } of (await store.list({ limit: 1000 })).runs) {
       const events = (await store.read(runId)).map(({ event }) => event);
       const { state } = await loadRun(store, runId);
       const { parent, transcript, next, calls } = state.context;

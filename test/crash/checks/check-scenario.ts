@@ -59,7 +59,7 @@ export async function checkScenario(folder: string): Promise<Findings> {
 }
 
 async function findLost(store: Store, { acts, told }: Outside): Promise<string[]> {
-  const runs = (await store.list()).map(({ runId }) => runId);
+  const runs = (await store.list({ limit: 1000 })).runs.map(({ runId }) => runId);
   const evidence = await Promise.all(
     runs.map(async (runId): Promise<Evidence> => {
       const { state } = await loadRun(store, runId);

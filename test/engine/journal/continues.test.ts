@@ -143,7 +143,7 @@ describe('a run that continues another', () => {
     });
     const agent = createAgent({ name: 'a', host, store, model });
     await expect(agent.start('two', { continues: first.id })).rejects.toThrow('not now');
-    expect(await inner.list()).toHaveLength(1);
+    expect((await inner.list()).runs).toHaveLength(1);
     broken = false;
     const run = await agent.start('two', { continues: first.id });
     expect(await host.settle(run.settled())).toMatchObject({ status: 'finished', text: 'read 3' });

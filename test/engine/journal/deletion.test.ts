@@ -39,7 +39,7 @@ test('every command on a deleted run fails with run-unknown, and nothing of the 
     await expect(act()).rejects.toMatchObject({ code: 'run-unknown' });
   await expect(agent.open('r')).rejects.toMatchObject({ code: 'run-unknown' });
   await expect(agent.start('go', { continues: 'r' })).rejects.toMatchObject({ code: 'run-unknown' });
-  expect(await store.list()).toEqual([]);
+  expect((await store.list()).runs).toEqual([]);
 });
 
 test('deleting a run is refused while its driver works, and the driver continues', async () => {
@@ -74,7 +74,7 @@ test('the late result of a call is dropped silently when its run was deleted', a
   const late = { type: 'tool.late', at: 1, callId: 'call_0_0', output: 'paid', isError: false } as const;
   expect(await appendEvidence(deleting, 'r', late)).toBeUndefined();
   expect(await appendEvidence(deleting, 'r', late)).toBeUndefined();
-  expect(await store.list()).toEqual([]);
+  expect((await store.list()).runs).toEqual([]);
 });
 
 test('reading a journal by pages fails with run-unknown once it is deleted', async () => {

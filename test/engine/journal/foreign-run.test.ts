@@ -30,9 +30,9 @@ async function makeTwo(changes: Partial<AgentOptions> = {}) {
 const FOREIGN = { code: 'run-foreign', message: expect.stringContaining('belongs to agent "a"') };
 
 async function assertUntouched(store: Store, runId: string, work: () => Promise<unknown>) {
-  const before = { words: await wordsOf(store, runId), runs: await store.list() };
+  const before = { words: await wordsOf(store, runId), runs: (await store.list()).runs };
   await expect(work()).rejects.toMatchObject(FOREIGN);
-  expect({ words: await wordsOf(store, runId), runs: await store.list() }).toEqual(before);
+  expect({ words: await wordsOf(store, runId), runs: (await store.list()).runs }).toEqual(before);
 }
 
 describe('a run of another agent', () => {
@@ -50,7 +50,7 @@ describe('a run of another agent', () => {
     const elsewhere = memory();
     const other = createAgent({ name: 'b', store: elsewhere, model: scripted([]) });
     await expect(other.restore(run.snapshot())).rejects.toMatchObject(FOREIGN);
-    expect(await elsewhere.list()).toEqual([]);
+    expect((await elsewhere.list()).runs).toEqual([]);
   });
 
   test('cannot be migrated, unless the migration renames its agent', async () => {

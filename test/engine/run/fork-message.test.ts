@@ -53,7 +53,7 @@ describe('a fork with a message', () => {
     const { host, store, run, events } = await finishedRun();
     const refused = await run.fork({ at: events.length, message: 'And?' }).catch(error => error);
     expect(refused).toMatchObject({ code: 'run-ended', message: expect.stringContaining('continues') });
-    expect(await store.list()).toHaveLength(1);
+    expect((await store.list()).runs).toHaveLength(1);
     const { last } = refused.details;
     expect(refused.message).toContain(`entry ${last} or earlier`);
     await expect(run.fork({ at: last + 1, message: 'And?' })).rejects.toMatchObject({ code: 'run-ended' });
@@ -65,7 +65,7 @@ describe('a fork with a message', () => {
   test('with an empty message creates no run', async () => {
     const { store, run } = await finishedRun();
     await expect(run.fork({ at: 1, message: [] })).rejects.toMatchObject({ code: 'input-invalid' });
-    expect(await store.list()).toHaveLength(1);
+    expect((await store.list()).runs).toHaveLength(1);
   });
 
   test('of any run, at any entry, folds, continues, and never runs a call that its source had started', async () => {

@@ -141,7 +141,7 @@ describe('a fork', () => {
       code: 'input-invalid',
       message: expect.stringContaining(`from 1 to ${events.length}`),
     });
-    expect(await store.list()).toHaveLength(1);
+    expect((await store.list()).runs).toHaveLength(1);
   });
 
   test('of a run that was restored from a snapshot is refused with advice', async () => {
@@ -164,7 +164,7 @@ describe('a fork', () => {
       },
     });
     await expect(forkRun({ store: failing, host }, run.id, 5)).rejects.toThrow('the disk is full');
-    expect(await store.list()).toHaveLength(1);
+    expect((await store.list()).runs).toHaveLength(1);
   });
 
   test('of a run that does not exist is refused', async () => {

@@ -58,7 +58,7 @@ describe('start', () => {
     await expect(createAgent({ name: 'a', store }).start('go')).rejects.toMatchObject({
       code: 'model-missing',
     });
-    expect(await store.list()).toEqual([]);
+    expect((await store.list()).runs).toEqual([]);
   });
 
   test('an invalid input item is refused, naming its position', async () => {

@@ -102,7 +102,7 @@ async function findFaults({ store, world, settled }: Awaited<ReturnType<typeof r
   const faults: string[] = [];
   if (settled?.status !== 'finished' || settled.text !== 'done')
     faults.push(`ended as ${JSON.stringify(settled)}`);
-  const runs = await store.list();
+  const runs = (await store.list()).runs;
   if (runs.length !== 2) faults.push(`${runs.length} runs`);
   for (const [key, times] of world) if (times > 1) faults.push(`${key} acted ${times} times`);
   if (world.size !== 3) faults.push(`${world.size} calls acted`);

@@ -63,7 +63,7 @@ describe('the spending of a sub-agent', () => {
       { store, host },
     );
     const { run } = await settleWith(family, host);
-    const children = (await store.list()).filter(({ runId }) => runId !== run.id);
+    const children = (await store.list()).runs.filter(({ runId }) => runId !== run.id);
     expect(children).toHaveLength(2);
     for (const { runId } of children) {
       const { limits } = (await loadRun(store, runId)).state.context.config;
@@ -87,7 +87,7 @@ describe('the spending of a sub-agent', () => {
     const store = memory();
     const family = makeFamily({ parent: { limits: { turns: 1 } } }, { store, host });
     const { settled } = await settleWith(family, host);
-    expect(await store.list()).toHaveLength(1);
+    expect((await store.list()).runs).toHaveLength(1);
     expect(settled).toMatchObject({
       status: 'finished',
       results: [{ isError: true, output: expect.stringContaining('nothing is left') }],

@@ -27,14 +27,14 @@ describe('a sub-agent after a crash', () => {
     const dying = makeFamily(hanging, { store, host: first });
     const run = await dying.start('go');
     await first.idle();
-    expect(await store.list()).toHaveLength(2);
+    expect((await store.list()).runs).toHaveLength(2);
     const host = new ManualHost({ now: first.now() + 60_000, name: 'b' });
     const reopened = await makeFamily({}, { store, host }).open(run.id);
     expect(await host.settle(reopened.settled())).toMatchObject({
       status: 'finished',
       results: [{ output: 'found' }],
     });
-    expect(await store.list()).toHaveLength(2);
+    expect((await store.list()).runs).toHaveLength(2);
     expect(await countEvents(store, run.id, 'tool.settled')).toBe(1);
     gate.open({ text: 'too late' });
     await first.idle();
@@ -97,7 +97,7 @@ describe('cancelling', () => {
     await host.advance(6_000);
     expect(await cancelled).toEqual({ accepted: true });
     await host.advance(6_000);
-    expect((await store.list()).map(({ status }) => status)).toEqual(['cancelled', 'cancelled']);
+    expect((await store.list()).runs.map(({ status }) => status)).toEqual(['cancelled', 'cancelled']);
   });
 
   test('a run cancels its resting sub-agents, from a process without their agents', async () => {
@@ -106,7 +106,7 @@ describe('cancelling', () => {
     const { run } = await settleWith(makeFamily(PAYING, { store, host }), host);
     const bare = await createAgent({ name: 'writer', store, host }).open(run.id);
     expect(await bare.cancel()).toEqual({ accepted: true });
-    expect((await store.list()).map(({ status }) => status)).toEqual(['cancelled', 'cancelled']);
+    expect((await store.list()).runs.map(({ status }) => status)).toEqual(['cancelled', 'cancelled']);
   });
 
   test('a sub-agent whose parent has ended is cancelled instead of acting on an approval', async () => {

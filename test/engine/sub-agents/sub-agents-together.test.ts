@@ -241,7 +241,7 @@ describe('cancelling a family', () => {
     const later = new ManualHost({ now: host.now() + LATER_MS, name: 'b' });
     const bare = await createAgent({ name: 'writer', store, host: later }).open(run.id);
     expect(await bare.cancel()).toEqual({ accepted: true });
-    expect((await store.list()).map(({ status }) => status)).toEqual(['cancelled', 'cancelled']);
+    expect((await store.list()).runs.map(({ status }) => status)).toEqual(['cancelled', 'cancelled']);
     expect(await later.settle(bare.settled())).toMatchObject({
       unsettled: [{ name: 'research' }, { name: 'pay', runId: await childOf(store, run.id) }],
     });

@@ -26,7 +26,7 @@ describe('a sub-agent', () => {
       role: 'user',
       content: [{ type: 'text', text: 'find it' }],
     });
-    for (const { runId } of await store.list()) {
+    for (const { runId } of (await store.list()).runs) {
       expect(await replayRun(store, runId, () => {})).toMatchObject({ equal: true });
     }
   });
@@ -128,7 +128,11 @@ describe('a sub-agent', () => {
       status: 'finished',
       results: [{ output: 'had it paid' }],
     });
-    expect((await store.list()).map(({ status }) => status)).toEqual(['finished', 'finished', 'finished']);
+    expect((await store.list()).runs.map(({ status }) => status)).toEqual([
+      'finished',
+      'finished',
+      'finished',
+    ]);
   });
 
   test('runs in parallel with others, and one that rests does not block another', async () => {

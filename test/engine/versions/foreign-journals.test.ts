@@ -27,7 +27,7 @@ function agentOn(store: Store) {
 }
 
 async function journalsOf(store: Store): Promise<string> {
-  const records = await store.list();
+  const records = (await store.list()).runs;
   return JSON.stringify([records, await Promise.all(records.map(({ runId }) => store.read(runId)))]);
 }
 
@@ -63,7 +63,7 @@ describe('a journal of an older chart', () => {
     await expect(agentOn(store).start('and then?', { continues: 'finished' })).rejects.toMatchObject({
       code: 'chart-mismatch',
     });
-    expect(await store.list()).toHaveLength(1);
+    expect((await store.list()).runs).toHaveLength(1);
   });
 
   test('is reported with the difference, the reason and advice', async () => {

@@ -12,6 +12,7 @@ import type { RunEvent } from '../../../protocol/event.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
+import { unknownProgress } from '../../../stores/run-record.ts';
 import { createAgent } from '../../../tools/agent/agent.ts';
 import type { AgentOptions } from '../../../tools/agent/agent-options.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
@@ -36,7 +37,7 @@ function agentOn(store: Store, options: Partial<AgentOptions> = {}) {
 }
 
 async function countRuns(store: Store): Promise<number> {
-  return (await store.list()).length;
+  return (await store.list()).runs.length;
 }
 
 /** A journal of an older vocabulary: `turn.asked` in place of `turn.completed`. */
@@ -57,6 +58,7 @@ function storeOfWords(events: readonly RunEvent[]): Store {
   const isHere = (runId: string) => runId === started.runId;
   const record = {
     ...{ runId: started.runId, agent: started.agent.name, status: 'waiting' as const },
+    ...{ title: '', labels: {}, ...unknownProgress('waiting') },
     ...{ createdAt: started.at, updatedAt: started.at, seq: events.length, epoch: 0 },
   };
   store.get = async runId => (isHere(runId) ? record : await get(runId));

@@ -43,7 +43,7 @@ async function waiting() {
 /** The same runs as chart version 2 would have written them. */
 async function writtenByOlder(store: Store): Promise<Store> {
   const older = memory();
-  for (const { runId } of (await store.list()).reverse()) {
+  for (const { runId } of (await store.list()).runs.reverse()) {
     const events = (await eventsOf(store, runId)).filter(({ type }) => type !== 'run.claimed');
     const [started, ...rest] = events as [RunStarted, ...RunEvent[]];
     const last = foldAll(events).at(-1);
@@ -70,11 +70,11 @@ describe('a run that waits for a sub-agent', () => {
   ])("%s is migrated with its sub-agent's run, and both finish", async (_, makeStore, options) => {
     const store = await makeStore();
     const before = JSON.stringify(
-      await Promise.all((await store.list()).map(({ runId }) => store.read(runId))),
+      await Promise.all((await store.list()).runs.map(({ runId }) => store.read(runId))),
     );
     const keys: string[] = [];
     const { agent, host } = makeFamily(store, keys, options);
-    const old = (await store.list()).map(({ runId }) => runId);
+    const old = (await store.list()).runs.map(({ runId }) => runId);
     const run = await agent.migrate('parent');
     const after = await Promise.all(old.map(runId => store.read(runId)));
     expect(JSON.stringify(after)).toBe(before);
@@ -89,7 +89,7 @@ describe('a run that waits for a sub-agent', () => {
       results: [{ output: 'paid' }],
     });
     expect(keys).toHaveLength(1);
-    expect(await store.list()).toHaveLength(4);
+    expect((await store.list()).runs).toHaveLength(4);
   });
 
   test('is migrated by a second attempt when the first process died between the two runs', async () => {
@@ -106,7 +106,7 @@ describe('a run that waits for a sub-agent', () => {
     left = 100;
     const run = await agent.migrate('parent');
     expect(await host.settle(run.settled())).toMatchObject({ status: 'waiting', approvals: [{}] });
-    expect(await older.list()).toHaveLength(4);
+    expect((await older.list()).runs).toHaveLength(4);
   });
 
   test("is not migrated when the sub-agent's run cannot be read, and nothing is written", async () => {
@@ -124,6 +124,6 @@ describe('a run that waits for a sub-agent', () => {
       code: 'chart-mismatch',
       details: { runId: childId, verdict: 'refused' },
     });
-    expect(await older.list()).toHaveLength(2);
+    expect((await older.list()).runs).toHaveLength(2);
   });
 });

@@ -42,7 +42,7 @@ export const TOOLS: Readonly<Record<string, Scene>> = {
       const [open = ''] = await rest(process, run);
       await run.approve(open, { by: 'ann' });
       await rest(process, run);
-      const runs = await process.store.list();
+      const runs = (await process.store.list()).runs;
       return runs.find(({ runId }) => runId !== run.id)?.runId ?? '';
     },
   },

@@ -156,12 +156,12 @@ describe.each(Object.entries(LOOPS))('%s', (name, loop) => {
   it.each(ALL_PROVIDERS.includes(name) ? PROVIDERS : SIGNING)(
     'runs its tools in a loop with %s, and the loop is one run',
     async model => {
-      const before = (await gateway.store.list()).length;
+      const before = (await gateway.store.list({ limit: 1000 })).runs.length;
       const work = desk();
       const text = await loop(model, work);
       expect(text).toContain('I have 1 finding');
       expect(work.report()).toContain('`b.md` does not exist');
-      const runs = await gateway.store.list();
+      const runs = (await gateway.store.list({ limit: 1000 })).runs;
       expect(runs.length).toBe(before + 1);
       expect(runs[0]?.status).toBe('finished');
     },
@@ -201,10 +201,10 @@ describe('the openai client', () => {
   it('throws the errors of OpenAI, and repeats no failed request', async () => {
     const unknown = client.chat.completions.create({ model: 'none', messages: GO });
     await expect(unknown).rejects.toMatchObject({ status: 400, code: 'model_not_found', param: 'model' });
-    const before = (await gateway.store.list()).length;
+    const before = (await gateway.store.list({ limit: 1000 })).runs.length;
     const failed = client.chat.completions.create({ model: 'failing', messages: GO });
     await expect(failed).rejects.toMatchObject({ status: 502, code: 'server_error' });
-    expect((await gateway.store.list()).length).toBe(before + 1);
+    expect((await gateway.store.list({ limit: 1000 })).runs.length).toBe(before + 1);
   });
 
   it('throws the error in a stream', async () => {
@@ -223,11 +223,13 @@ describe('the openai client', () => {
   });
 
   it('that leaves a stream does not stop the run', async () => {
-    const before = (await gateway.store.list()).length;
+    const before = (await gateway.store.list({ limit: 1000 })).runs.length;
     const stream = await client.chat.completions.create({ model: 'long', messages: GO, stream: true });
     for await (const { choices } of stream) if (choices[0]?.delta.content) break;
-    await expect.poll(async () => (await gateway.store.list())[0]?.status).toBe('finished');
-    expect((await gateway.store.list()).length).toBe(before + 1);
+    await expect
+      .poll(async () => (await gateway.store.list({ limit: 1000 })).runs[0]?.status)
+      .toBe('finished');
+    expect((await gateway.store.list({ limit: 1000 })).runs.length).toBe(before + 1);
   });
 });
 

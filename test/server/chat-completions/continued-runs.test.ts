@@ -47,7 +47,7 @@ function answered(message: Message, content = 'yes'): object[] {
 }
 
 async function runs(): Promise<number> {
-  return (await gateway.store.list()).length;
+  return (await gateway.store.list({ limit: 1000 })).runs.length;
 }
 
 /** A first request of a loop. */
@@ -66,7 +66,7 @@ describe('a request that answers the calls of a response', () => {
     const third = messageOf(await complete(gateway, { model: 'ask', tools: TOOLS, messages }));
     expect(third.content).toBe('Asked.');
     expect(await runs()).toBe(before + 1);
-    expect((await gateway.store.list())[0]).toMatchObject({ status: 'finished' });
+    expect((await gateway.store.list({ limit: 1000 })).runs[0]).toMatchObject({ status: 'finished' });
   });
 
   it('continues its run if the client wrote the arguments again as its schema has them, and left out the text', async () => {
@@ -88,7 +88,7 @@ describe('a request that answers the calls of a response', () => {
     const messages = [GO, ...answered(first)];
     const last = messageOf(await complete(gateway, { model: 'both', tools: TOOLS, messages }));
     expect(last.content).toBe('Both.');
-    const [run] = await gateway.store.list();
+    const [run] = (await gateway.store.list({ limit: 1000 })).runs;
     const journal = await gateway.store.read(run?.runId ?? '');
     expect(journal.filter(({ event }) => event.type === 'tool.settled')).toHaveLength(2);
   });
@@ -153,7 +153,7 @@ describe('a request starts a run of its own', () => {
 
   it('if a person has answered the call before', async () => {
     const first = await ask('ask');
-    const [run] = await gateway.store.list();
+    const [run] = (await gateway.store.list({ limit: 1000 })).runs;
     const response = { id: String(run?.runId).replace('run_', 'resp_') } as Resource;
     const journal = await gateway.store.read(run?.runId ?? '');
     const turn = journal.find(({ event }) => event.type === 'turn.completed')?.event;

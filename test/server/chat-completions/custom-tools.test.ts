@@ -52,13 +52,13 @@ describe.each(Object.entries(DIALECTS))(
     ])('takes the result of its call %s', async (_, more) => {
       provider.play(calling(dialect), { text: 'Patched.' });
       const [asked] = (await complete(gateway, { ...body, ...more })).choices;
-      const before = (await gateway.store.list()).length;
+      const before = (await gateway.store.list({ limit: 1000 })).runs.length;
       const result = { role: 'tool', tool_call_id: asked?.message.tool_calls?.[0]?.id, content: 'done' };
       const messages = [GO, asked?.message, result];
       const [last] = (await complete(gateway, { ...body, ...more, messages })).choices;
       expect(last?.message.content).toBe('Patched.');
       expect(JSON.stringify(provider.requests[1])).toContain('"done"');
-      expect((await gateway.store.list()).length).toBe(before);
+      expect((await gateway.store.list({ limit: 1000 })).runs.length).toBe(before);
     });
   },
 );

@@ -38,7 +38,7 @@ async function lastRun(): Promise<{
   request: JsonObject;
   providerOptions?: JsonObject;
 }> {
-  const [run] = await gateway.store.list({ limit: 1 });
+  const [run] = (await gateway.store.list({ limit: 1 })).runs;
   const [started] = await gateway.store.read(run?.runId ?? '');
   if (started?.event.type !== 'run.started') throw new Error('there is no run');
   const spec = started.event.launch?.request as { request: JsonObject };
@@ -105,7 +105,7 @@ describe('a loop of tool calls', () => {
     const body = { ...base, model: 'secret', tools: [ASK] };
     const asked = await client.messages.create(body);
     expect(asked.content.map(({ type }) => type)).toEqual(['text', 'tool_use']);
-    const before = (await gateway.store.list()).length;
+    const before = (await gateway.store.list({ limit: 1000 })).runs.length;
     const id = asked.content.flatMap(block => (block.type === 'tool_use' ? [block.id] : []))[0] ?? '';
     const done = await client.messages.create({
       ...body,
@@ -117,13 +117,13 @@ describe('a loop of tool calls', () => {
     });
     expect(done.content).toMatchObject([{ type: 'text', text: 'Done.' }]);
     expect(gateway.folder.calls()).toContain('echo');
-    expect(await gateway.store.list()).toHaveLength(before);
+    expect((await gateway.store.list({ limit: 1000 })).runs).toHaveLength(before);
   });
 
   it('starts a new run if the client changed the history', async () => {
     const body = { ...base, model: 'ask', tools: [ASK] };
     const asked = await client.messages.create(body);
-    const before = (await gateway.store.list()).length;
+    const before = (await gateway.store.list({ limit: 1000 })).runs.length;
     const id = asked.content.flatMap(block => (block.type === 'tool_use' ? [block.id] : []))[0] ?? '';
     const done = await client.messages.create({
       ...body,
@@ -137,7 +137,7 @@ describe('a loop of tool calls', () => {
       ],
     });
     expect(done.content).toMatchObject([{ type: 'text', text: 'It is noon.' }]);
-    expect(await gateway.store.list()).toHaveLength(before + 1);
+    expect((await gateway.store.list({ limit: 1000 })).runs).toHaveLength(before + 1);
     expect((await lastRun()).input.at(-1)).toMatchObject({
       type: 'tool_result',
       output: 'no clock',

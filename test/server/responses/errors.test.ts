@@ -94,9 +94,9 @@ describe('the validation of a request', () => {
   });
 
   it('creates no run when it fails', async () => {
-    const before = (await gateway.store.list()).length;
+    const before = (await gateway.store.list({ limit: 1000 })).runs.length;
     await gateway.refused({ model: 'hello', input: 'x', tools: [MCP] });
-    expect(await gateway.store.list()).toHaveLength(before);
+    expect((await gateway.store.list({ limit: 1000 })).runs).toHaveLength(before);
   });
 
   it('uses the same envelope for a body that is not JSON or has another content type', async () => {

@@ -46,7 +46,7 @@ afterAll(async () => {
 
 /** The bodies that upstream received since `before`, oldest first. */
 async function received(before: number): Promise<{ request: JsonObject; input: unknown[] }[]> {
-  const runs = (await upstream.store.list()).toReversed().slice(before);
+  const runs = (await upstream.store.list({ limit: 1000 })).runs.toReversed().slice(before);
   return await Promise.all(
     runs.map(async ({ runId }) => {
       const [started] = await upstream.store.read(runId);
@@ -60,7 +60,7 @@ async function received(before: number): Promise<{ request: JsonObject; input: u
 }
 
 async function count(): Promise<number> {
-  return (await upstream.store.list()).length;
+  return (await upstream.store.list({ limit: 1000 })).runs.length;
 }
 
 describe('the provider receives', () => {
@@ -104,7 +104,7 @@ describe('the provider receives', () => {
     expect(typesOf(response.output)).toEqual(['mcp_list_tools', 'mcp_call', 'mcp_call', 'message']);
     const sent = await received(before);
     expect(sent.map(({ request }) => request.tool_choice)).toEqual(['required']);
-    const [run] = (await upstream.store.list()).slice(0, 1);
+    const [run] = (await upstream.store.list({ limit: 1000 })).runs.slice(0, 1);
     const notes = (await upstream.store.read(run?.runId ?? '')).flatMap(({ event }) =>
       event.type === 'run.noted'
         ? [(event.note as { spec: { request: JsonObject } }).spec.request.tool_choice]

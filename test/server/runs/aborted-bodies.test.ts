@@ -47,7 +47,7 @@ test.each(['/runs', '/session', '/runs/run_1/approve'])(
       ),
     ]);
     expect(rejections).toEqual([]);
-    expect(await desk.store.list()).toEqual([]);
+    expect((await desk.store.list({ limit: 1000 })).runs).toEqual([]);
     expect((await fetch(`http://127.0.0.1:${port}/healthz`)).status).toBe(200);
   },
 );

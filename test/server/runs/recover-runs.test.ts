@@ -103,7 +103,7 @@ describe('a server that recovers runs', () => {
         const store = memory();
         const rested = await rest(store, deep);
         const { died, now } = await approveAndDie(store, rested, at, deep);
-        const [child] = (await store.list()).filter(({ agent }) => agent === 'clerk');
+        const [child] = (await store.list({ limit: 1000 })).runs.filter(({ agent }) => agent === 'clerk');
         const decided = (await wordsOf(store, child?.runId ?? '')).some(word => word.startsWith('approval'));
         const lead = decided ? await serve(store, now, deep) : undefined;
         if (decided && lead?.status !== 'finished') stranded[`${at} ${died}`] = lead?.status;

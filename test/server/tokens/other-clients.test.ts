@@ -221,10 +221,10 @@ describe.each(STRANGERS)('to %s, what anna made does not exist:', name => {
       { ...message, tool_calls: [{ ...message.tool_calls[0], id }] },
       { role: 'tool', tool_call_id: id, content: 'Yes.' },
     ];
-    const before = (await gateway.store.list()).length;
+    const before = (await gateway.store.list({ limit: 1000 })).runs.length;
     const [real, none] = [await chat(name, history(id)), await chat(name, history(absent(id)))];
     expect(await read(real, id)).toEqual(await read(none, absent(id)));
-    expect((await gateway.store.list()).length).toBe(before + 2);
+    expect((await gateway.store.list({ limit: 1000 })).runs.length).toBe(before + 2);
   });
 
   it('as a conversation', async () => {
@@ -284,11 +284,11 @@ describe.each(STRANGERS)('to %s, what anna made does not exist:', name => {
       { role: 'assistant', content: content.map(block => (block.id === id ? { ...block, id: as } : block)) },
       { role: 'user', content: [{ type: 'tool_result', tool_use_id: as, content: 'Yes.' }] },
     ];
-    const before = (await gateway.store.list()).length;
+    const before = (await gateway.store.list({ limit: 1000 })).runs.length;
     const [real, none] = [await send(name, history(id)), await send(name, history(absent(id)))];
     expect(real.status).toBe(200);
     expect(await read(real, id)).toEqual(await read(none, absent(id)));
-    expect((await gateway.store.list()).length).toBe(before + 2);
+    expect((await gateway.store.list({ limit: 1000 })).runs.length).toBe(before + 2);
   });
 });
 

@@ -48,12 +48,12 @@ describe('a role', () => {
   });
 
   test.each(['approver', 'viewer', 'client'] as const)('%s neither starts nor deletes runs', async role => {
-    const before = (await server.store.list()).length;
+    const before = (await server.store.list({ limit: 1000 })).runs.length;
     const started = await errorOf(await server.send('POST', '/runs', { input: 'go' }, bearer(role)));
     expect(started).toMatchObject({ status: 403, code: 'forbidden', message: expect.stringContaining(role) });
     const deleted = await server.send('DELETE', `/runs/${waiting.runId}`, undefined, bearer(role));
     expect((await errorOf(deleted)).status).toBe(403);
-    expect((await server.store.list()).length).toBe(before);
+    expect((await server.store.list({ limit: 1000 })).runs.length).toBe(before);
   });
 
   const DECISIONS = ['approve', 'reject', 'answer', 'resolve'];
@@ -199,7 +199,9 @@ describe('/v1', () => {
       await gateway.send('POST', '', {}, bearer('client')),
       await gateway.send('GET', '/resp_none', undefined, bearer('client')),
     ];
-    const runs = (await gateway.store.list()).map(({ runId }) => runId.replace('run_', ''));
+    const runs = (await gateway.store.list({ limit: 1000 })).runs.map(({ runId }) =>
+      runId.replace('run_', ''),
+    );
     const ids = asked.map(answer => answer.headers.get('x-request-id') ?? '');
     for (const id of ids) expect(id).toMatch(/^req_[0-9a-f]{32}$/);
     expect(new Set(ids).size).toBe(asked.length);

@@ -50,7 +50,7 @@ export function assertWaiting(settled: Settled): asserts settled is Extract<Sett
 }
 
 export async function childOf(store: Store, parentId: string): Promise<string> {
-  const runs = await store.list();
+  const runs = (await store.list()).runs;
   const child = runs.find(({ runId }) => runId !== parentId);
   if (child === undefined) throw new Error('there is no child');
   return child.runId;

@@ -126,7 +126,7 @@ export async function findFaults(store: Store, world: Environment, settled: Sett
   const faults: string[] = [];
   if (settled.status !== 'finished') faults.push(`the run is ${JSON.stringify(settled)}`);
   const events: { runId: string; event: RunEvent }[] = [];
-  for (const { runId } of await store.list()) {
+  for (const { runId } of (await store.list({ limit: 1000 })).runs) {
     faults.push(...(await findLost(store, runId, world)));
     for (const { event } of await store.read(runId)) events.push({ runId, event });
   }

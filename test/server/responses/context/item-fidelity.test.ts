@@ -45,7 +45,7 @@ async function listed(on: Gateway, responseId: string): Promise<JsonObject[]> {
 
 /** The input items of the newest response upstream. */
 async function received(): Promise<JsonObject[]> {
-  const [run] = await upstream.store.list({ limit: 1 });
+  const [run] = (await upstream.store.list({ limit: 1 })).runs;
   const entries = await upstream.store.read(run?.runId ?? '');
   const asked = entries.findLast(({ event }) => event.type === 'run.noted');
   const id = `resp_${run?.runId.slice('run_'.length)}${asked === undefined ? '' : `_${asked.seq}`}`;

@@ -82,7 +82,7 @@ describe('a WebSocket', () => {
     expect(second.output).toMatchObject([{ content: [{ text: 'Two.' }] }]);
     const third = endOf(await socket.create({ ...TALK, previous_response_id: second.id }));
     expect(third.output).toMatchObject([{ content: [{ text: 'Three.' }] }]);
-    expect(await gateway.store.list()).toSatisfy((runs: { runId: string }[]) =>
+    expect((await gateway.store.list({ limit: 1000 })).runs).toSatisfy((runs: { runId: string }[]) =>
       runs.every(({ runId }) => ![first.id, second.id].includes(runId.replace('run_', 'resp_'))),
     );
     socket.close();
@@ -198,7 +198,7 @@ describe('a client that does not read', () => {
     const options = { service, caller: ANYONE, host, inRequest, closing, log: () => {} };
     new ResponseSocket(socket, options).receive(JSON.stringify({ type: 'response.create', ...TALK }));
     await expect.poll(() => socket.sent.length).toBe(1);
-    await expect.poll(async () => (await gateway.store.list({ status: 'running' })).length).toBe(0);
+    await expect.poll(async () => (await gateway.store.list({ status: 'running' })).runs.length).toBe(0);
     expect(socket.sent).toHaveLength(1);
     await host.advance(20_000);
     expect([socket.pings, socket.isGone]).toEqual([1, false]);

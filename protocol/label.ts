@@ -1,0 +1,101 @@
+import * as z from 'zod/mini';
+import { EngineError } from './error.ts';
+import type { Item } from './item.ts';
+import { isJsonObject } from './json.ts';
+import { isRedaction } from './redaction.ts';
+
+/** The labels of a run, such as `{ user: '7', tenant: 'a' }`. */
+export type Labels = Readonly<Record<string, string>>;
+
+const MOST_LABELS = 16;
+const LONGEST_NAME = 64;
+const LONGEST_VALUE = 256;
+const LONGEST_TITLE = 200;
+
+/** Control characters and lone surrogates. */
+const UNPRINTABLE = /[\p{Cc}\p{Cs}]/u;
+
+/** Labels: at most 16, with names of up to 64 and values of up to 256 characters, neither empty. */
+export const labelsSchema = z.custom<Labels>(value => findLabelFault(value) === null);
+
+/** Returns why a value cannot be the labels of a run, as a sentence without its subject; `null` if it can. */
+export function findLabelFault(value: unknown): string | null {
+  if (!isJsonObject(value)) return 'must be an object of strings, such as { "user": "7" }';
+  const labels = Object.entries(value);
+  if (labels.length > MOST_LABELS)
+    return `has ${labels.length} labels, but at most ${MOST_LABELS} are allowed`;
+  for (const [name, text] of labels) {
+    const quoted = JSON.stringify(name.slice(0, LONGEST_NAME));
+    if (!isLine(name, LONGEST_NAME) || name.includes('=') || name === '__proto__')
+      return `has the name ${quoted}: expected 1 to ${LONGEST_NAME} characters without "=" or control characters`;
+    if (typeof text !== 'string') return `has a value for ${quoted} that is not a string`;
+    if (!isLine(text, LONGEST_VALUE))
+      return `has a value for ${quoted} that is not 1 to ${LONGEST_VALUE} characters without control characters`;
+  }
+  return null;
+}
+
+/** Returns labels from outside. Throws `input-invalid` for a value that is not labels. */
+export function readLabels(value: unknown): Labels {
+  const fault = findLabelFault(value);
+  if (fault === null) return value as Labels;
+  throw new EngineError('input-invalid', `labels ${fault}.`);
+}
+
+/** Whether `labels` has all of `wanted`, with the same values. */
+export function hasLabels(labels: Labels, wanted: Labels): boolean {
+  return Object.entries(wanted).every(
+    ([name, value]) => Object.hasOwn(labels, name) && labels[name] === value,
+  );
+}
+
+/** The title of a run: 1 to 200 characters without control characters. */
+export const titleSchema = z
+  .string()
+  .check(
+    z.refine(
+      title => isLine(title, LONGEST_TITLE),
+      `expected 1 to ${LONGEST_TITLE} characters without control characters`,
+    ),
+  );
+
+/** Returns a title from outside. Throws `input-invalid` for a value that is not a title. */
+export function readTitle(value: unknown): string {
+  const parsed = titleSchema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  throw new EngineError('input-invalid', `title is invalid: ${parsed.error.issues[0]?.message}.`);
+}
+
+/**
+ * Returns the title in lists: the given one, else the first line of the user's first text, of up to 200 characters.
+ * Empty if there is no text, or if it was redacted.
+ */
+export function titleOf({ title, input }: { title?: string; input: readonly Item[] }): string {
+  const text = title ?? firstText(input);
+  return isRedaction(text) ? '' : firstLine(text);
+}
+
+function firstText(input: readonly Item[]): string {
+  for (const item of input) {
+    if (item.type !== 'message' || item.role !== 'user') continue;
+    for (const part of item.content) if (part.type === 'text' && part.text.trim() !== '') return part.text;
+  }
+  return '';
+}
+
+function firstLine(text: string): string {
+  const [line = ''] = text
+    .trimStart()
+    .slice(0, LONGEST_TITLE + 1)
+    .split(/[\r\n]/, 1);
+  const isCut = line.length > LONGEST_TITLE;
+  const shown = isCut ? `${line.slice(0, LONGEST_TITLE - 1)}…` : line;
+  return shown
+    .replaceAll(/\p{Cc}/gu, ' ')
+    .toWellFormed()
+    .trim();
+}
+
+function isLine(text: string, most: number): boolean {
+  return text !== '' && text.length <= most && !UNPRINTABLE.test(text);
+}

@@ -1,0 +1,81 @@
+import { EngineError } from '../protocol/error.ts';
+import { canonicalJson, type JsonValue, omitUndefined, toJson } from '../protocol/json.ts';
+import type { Labels } from '../protocol/label.ts';
+import { type ListFilter, listFilterSchema, type RunStatus } from '../protocol/run-list.ts';
+
+const DEFAULT_LIMIT = 50;
+
+/** A place in a list: the last run of a page. `runId` may be in the form that the store sorts by. */
+type ListPlace = { createdAt: number; runId: string };
+
+/** A validated filter. `text` is folded like titles (`foldText`); `after` is the place in the cursor. */
+export type ListQuery = {
+  status?: RunStatus;
+  agent?: string;
+  labels: Labels;
+  parent?: string;
+  text?: string;
+  since?: number;
+  before?: number;
+  order: 'asc' | 'desc';
+  limit: number;
+  after?: ListPlace;
+  /** Returns the cursor for the page after a run. */
+  cursorAt(place: ListPlace): string;
+};
+
+/** Validates a filter. Throws `input-invalid`, also for the cursor of a list with another filter. */
+export function readListFilter({ onDamaged: _, ...filter }: ListFilter): ListQuery {
+  const parsed = listFilterSchema.safeParse(omitUndefined(filter));
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    throw invalidFilter(`${issue?.path.join('.') || 'a member'}: ${issue?.message}`);
+  }
+  const { cursor, limit = DEFAULT_LIMIT, ...conditions } = parsed.data;
+  const { labels = {}, text, order = 'desc', ...rest } = conditions;
+  const key = canonicalJson(toJson({ ...rest, labels, order, text: text ?? null }));
+  return {
+    ...rest,
+    labels,
+    order,
+    limit,
+    ...(text !== undefined && { text: foldText(text) }),
+    ...(cursor !== undefined && { after: readCursor(cursor, key) }),
+    cursorAt: ({ createdAt, runId }) => encode([createdAt, runId, key]),
+  };
+}
+
+/** Returns a text in the form in which titles are searched. */
+export function foldText(text: string): string {
+  return text.toWellFormed().toLowerCase();
+}
+
+function readCursor(cursor: string, key: string): ListPlace {
+  const [createdAt, runId, filter] = decode(cursor);
+  if (typeof createdAt !== 'number' || typeof runId !== 'string')
+    throw invalidFilter('cursor: not from a list');
+  if (filter !== key) throw invalidFilter('cursor: from a list with another filter or order');
+  return { createdAt, runId };
+}
+
+/** Base64url of JSON in ASCII. */
+function encode(value: JsonValue): string {
+  const ascii = JSON.stringify(value).replaceAll(
+    /[\u007f-\uffff]/g,
+    unit => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+  return btoa(ascii).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
+}
+
+function decode(cursor: string): unknown[] {
+  try {
+    const value: unknown = JSON.parse(atob(cursor.replaceAll('-', '+').replaceAll('_', '/')));
+    return Array.isArray(value) ? value : [];
+  } catch {
+    return [];
+  }
+}
+
+function invalidFilter(fault: string): EngineError {
+  return new EngineError('input-invalid', `The filter of the list is invalid: ${fault}.`);
+}
