@@ -3,7 +3,7 @@ import type { NextAction } from '../protocol/effect.ts';
 import type { Failure, QualifiedCall, RunStarted } from '../protocol/event.ts';
 import type { BlobReference, Item } from '../protocol/item.ts';
 import type { JsonValue } from '../protocol/json.ts';
-import type { Labels } from '../protocol/label.ts';
+import type { Labels } from '../protocol/listing/label.ts';
 import type { FinishReason, Usage } from '../protocol/turn.ts';
 
 /**

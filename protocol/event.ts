@@ -3,7 +3,7 @@ import * as z from 'zod/mini';
 import { runConfigSchema, runParamsSchema } from './config.ts';
 import { type BlobReference, blobSchema, itemSchema } from './item.ts';
 import type { JsonValue } from './json.ts';
-import { labelsSchema, titleSchema } from './label.ts';
+import { labelsSchema, titleSchema } from './listing/label.ts';
 import { isRedaction } from './redaction.ts';
 import { finishReasonSchema, usageSchema } from './turn.ts';
 

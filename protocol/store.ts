@@ -1,7 +1,7 @@
 import type { BookkeepingEvent, JournalEntry, RunEvent, RunStarted } from './event.ts';
 import type { JsonValue } from './json.ts';
-import type { Labels } from './label.ts';
-import { type ListFilter, MOST_LISTED, type Progress, type RunStatus } from './run-list.ts';
+import type { Labels } from './listing/label.ts';
+import { type ListFilter, MOST_LISTED, type Progress, type RunStatus } from './listing/run-list.ts';
 
 export type { ListFilter, Progress, RunStatus };
 

@@ -1,7 +1,7 @@
 import { EngineError } from '../protocol/error.ts';
 import { canonicalJson, type JsonValue, omitUndefined, toJson } from '../protocol/json.ts';
-import type { Labels } from '../protocol/label.ts';
-import { type ListFilter, listFilterSchema, type RunStatus } from '../protocol/run-list.ts';
+import type { Labels } from '../protocol/listing/label.ts';
+import { type ListFilter, listFilterSchema, type RunStatus } from '../protocol/listing/run-list.ts';
 
 const DEFAULT_LIMIT = 50;
 

@@ -1,6 +1,6 @@
 import type { JournalEntry, RunEvent, RunStarted } from '../protocol/event.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';
-import { hasLabels, titleOf } from '../protocol/label.ts';
+import { hasLabels, titleOf } from '../protocol/listing/label.ts';
 import type {
   AdoptedRun,
   AppendGuard,

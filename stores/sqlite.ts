@@ -6,7 +6,7 @@ import { resolve } from 'node:path';
 import { EngineError } from '../protocol/error.ts';
 import type { JournalEntry, RunEvent, RunStarted } from '../protocol/event.ts';
 import type { JsonValue } from '../protocol/json.ts';
-import { titleOf } from '../protocol/label.ts';
+import { titleOf } from '../protocol/listing/label.ts';
 import type {
   AdoptedRun,
   AppendGuard,

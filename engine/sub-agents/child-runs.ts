@@ -4,7 +4,7 @@ import { limitsOf } from '../../machines/limits.ts';
 import type { Limits } from '../../protocol/config.ts';
 import type { Spent } from '../../protocol/event.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
-import type { Labels } from '../../protocol/label.ts';
+import type { Labels } from '../../protocol/listing/label.ts';
 import { digestOf } from '../journal/digest.ts';
 import type { CommandOptions, RunCommand } from '../run/command.ts';
 import type { CommandResult, SubmitResult } from '../run/explain-refusal.ts';

@@ -1,4 +1,4 @@
-import type { Labels } from '../../protocol/label.ts';
+import type { Labels } from '../../protocol/listing/label.ts';
 import type { Progress, RunRecord, RunStatus } from '../../protocol/store.ts';
 import { foldText } from '../list-query.ts';
 import { existingRun } from '../run-record.ts';

@@ -22,7 +22,6 @@ import { EngineError } from '../../protocol/error.ts';
 import type { RunStarted } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
-import { type Labels, readLabels } from '../../protocol/label.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import { memory } from '../../stores/memory.ts';
@@ -33,15 +32,13 @@ import { type AsToolOptions, asTool } from './as-tool.ts';
 import { beginJournal, cancelOn, type ResolvedStart, type StartOptions } from './begin-journal.ts';
 import { restoreRun } from './restore-run.ts';
 import { assertToolsAccept, readRunContext, readRunContextNow } from './run-context.ts';
-import { assertLabels, BEGIN_CHILD, foreignRun, type SubAgent, SubAgents } from './sub-agents.ts';
+import { assertLabels, labelsOf, type OpenOptions } from './run-labels.ts';
+import { BEGIN_CHILD, foreignRun, type SubAgent, SubAgents } from './sub-agents.ts';
 
 const LEASE_MS = 10_000;
 const GRACE_MS = 5_000;
 
 const AGENT = Symbol.for('agentchart.agent');
-
-/** Options of `agent.open`. `labels`: what the run has to be labelled with; it may have others. */
-export type OpenOptions = { labels?: Labels };
 
 /**
  * An agent: model, tools, instructions and limits. It has no state of its own; its runs are in its store.
@@ -129,7 +126,7 @@ export class Agent implements SubAgent {
     const tools = await this.#tools.connect();
     const runContext = await readRunContext(this.#definition, options.runContext);
     await assertToolsAccept(this.name, tools, runContext);
-    const labels = options.labels ?? (await this.#labelsOf(options.continues));
+    const labels = options.labels ?? (await labelsOf(this.store, options.continues));
     const started = this.#describeStart(input, { ...options, labels, runId, tools, runContext });
     const { state } = initial(started);
     const runOptions = { ...this.#runOptions(runId), ...awaited };
@@ -162,12 +159,8 @@ export class Agent implements SubAgent {
    * const settled = await run.settled();
    */
   async open(runId: string, { labels }: OpenOptions = {}): Promise<Run> {
-    if (labels !== undefined) assertLabels(runId, await this.#labelsOf(runId), readLabels(labels));
+    if (labels !== undefined) await assertLabels(this.store, runId, labels);
     return await this.#attach(runId);
-  }
-
-  async #labelsOf(runId: string | undefined): Promise<Labels> {
-    return (runId === undefined ? undefined : await this.store.get(runId))?.labels ?? {};
   }
 
   /** Returns the agent that a run belongs to: this one or a sub-agent. */

@@ -8,7 +8,7 @@ import { EngineError } from '../../protocol/error.ts';
 import { JOURNAL_FORMAT, type RunStarted } from '../../protocol/event.ts';
 import { type Item, itemSchema } from '../../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
-import { type Labels, readLabels, readTitle } from '../../protocol/label.ts';
+import { type Labels, readLabels, readTitle } from '../../protocol/listing/label.ts';
 import { userMessage } from '../../protocol/message.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import { checkLimits, checkPrices } from './agent-options.ts';

@@ -53,8 +53,17 @@ export type { JournalEntry, RunEvent } from '../../protocol/event.ts';
 export type { Finisher, FinisherInput, FinisherOutcome, ToolResult } from '../../protocol/finisher.ts';
 export type { Item, Part } from '../../protocol/item.ts';
 export type { JsonObject, JsonValue } from '../../protocol/json.ts';
+export type { Labels } from '../../protocol/listing/label.ts';
 export { userMessage } from '../../protocol/message.ts';
-export type { Owner, RunRecord, RunStatus, Store } from '../../protocol/store.ts';
+export {
+  type ListFilter,
+  listAll,
+  type Owner,
+  type RunList,
+  type RunRecord,
+  type RunStatus,
+  type Store,
+} from '../../protocol/store.ts';
 export type {
   Approval,
   Reconciliation,
@@ -95,3 +104,4 @@ export { Agent, createAgent, isAgent } from './agent.ts';
 export type { AgentOptions, OutputSchema } from './agent-options.ts';
 export type { AsToolOptions } from './as-tool.ts';
 export type { StartOptions } from './begin-journal.ts';
+export type { OpenOptions } from './run-labels.ts';

@@ -3,7 +3,7 @@ import { progressOf } from '../../engine/journal/progress.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
 import { isJsonObject, type JsonValue } from '../../protocol/json.ts';
-import { titleOf } from '../../protocol/label.ts';
+import { titleOf } from '../../protocol/listing/label.ts';
 import type { Store } from '../../protocol/store.ts';
 
 type RestoreOptions = {

@@ -2,7 +2,6 @@ import { readPage } from '../../engine/journal/read-journal.ts';
 import type { Run } from '../../engine/run/run.ts';
 import type { ChildRequest, ChildRuns } from '../../engine/sub-agents/child-runs.ts';
 import { EngineError } from '../../protocol/error.ts';
-import { hasLabels, type Labels } from '../../protocol/label.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Tool, ToolSource } from '../../protocol/tool.ts';
 import { type AgentOptions, defineAgent } from './agent-options.ts';
@@ -138,15 +137,5 @@ export function foreignRun(runId: string, owner: string, agent: string): EngineE
       `Open the run with agent "${owner}", or with an agent that has "${owner}" as a sub-agent. ` +
       `To hand the conversation over, wait until the run has ended and start one with { continues: '${runId}' }.`,
     { runId, owner, agent },
-  );
-}
-
-/** Throws `run-foreign` unless a run's labels include `wanted`. Does not reveal the labels that the run has. */
-export function assertLabels(runId: string, labels: Labels, wanted: Labels): void {
-  if (hasLabels(labels, wanted)) return;
-  throw new EngineError(
-    'run-foreign',
-    `Run ${runId} does not have the labels ${JSON.stringify(wanted)}, so it belongs to others. Open a run with these labels.`,
-    { runId, labels: { ...wanted } },
   );
 }

@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import * as z from 'zod';
 import { itemSchema } from '../../../protocol/item.ts';
-import { titleOf, titleSchema } from '../../../protocol/label.ts';
+import { titleOf, titleSchema } from '../../../protocol/listing/label.ts';
 import type { Progress } from '../../../protocol/store.ts';
 import { usageSchema } from '../../../protocol/turn.ts';
 import { foldText } from '../../list-query.ts';

@@ -147,7 +147,7 @@ describe('an invalid run context', () => {
     const failure = await makeAgent(store, changes)
       .start('go', { runContext: given })
       .catch(error => error);
-    expect(await store.list()).toEqual([]);
+    expect((await store.list()).runs).toEqual([]);
     return failure;
   };
 
@@ -245,7 +245,7 @@ describe('the run of a sub-agent', () => {
     const model = scripted([calls(['ask', { input: 'go' }]), done]);
     const run = await makeAgent(store, { model, tools: [ask] }).start('go', { runContext: ADA });
     await run.settled();
-    const [child] = (await store.list()).filter(({ agent }) => agent === 'below');
+    const [child] = (await store.list()).runs.filter(({ agent }) => agent === 'below');
     return (await eventsOf(store, child?.runId ?? ''))[0] as JsonObject | undefined;
   };
 

@@ -1,8 +1,8 @@
 import * as z from 'zod/mini';
-import { EngineError } from './error.ts';
-import type { Item } from './item.ts';
-import { isJsonObject } from './json.ts';
-import { isRedaction } from './redaction.ts';
+import { EngineError } from '../error.ts';
+import type { Item } from '../item.ts';
+import { isJsonObject } from '../json.ts';
+import { isRedaction } from '../redaction.ts';
 
 /** The labels of a run, such as `{ user: '7', tenant: 'a' }`. */
 export type Labels = Readonly<Record<string, string>>;
@@ -19,7 +19,7 @@ const UNPRINTABLE = /[\p{Cc}\p{Cs}]/u;
 export const labelsSchema = z.custom<Labels>(value => findLabelFault(value) === null);
 
 /** Returns why a value cannot be the labels of a run, as a sentence without its subject; `null` if it can. */
-export function findLabelFault(value: unknown): string | null {
+function findLabelFault(value: unknown): string | null {
   if (!isJsonObject(value)) return 'must be an object of strings, such as { "user": "7" }';
   const labels = Object.entries(value);
   if (labels.length > MOST_LABELS)

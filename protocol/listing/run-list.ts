@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import type { EngineError } from './error.ts';
+import type { EngineError } from '../error.ts';
 import { type Labels, labelsSchema } from './label.ts';
 
 const runStatusSchema = z.enum(['running', 'waiting', 'finished', 'failed', 'cancelled']);
