@@ -97,15 +97,11 @@ async function readCompaction(reader: ItemReader, known: KnownItems): Promise<It
 /** How the content of an item is found that is not in the input. */
 const LOOK_UP = { item_reference: lookUp, compaction: readCompaction };
 
-/**
- * Restores a returned item. For an `mcp_call`, the stored result counts; other items must be unchanged. Throws a
- * `ResponsesError` for an `mcp_call` whose result is neither stored nor sent.
- */
+/** Restores a returned item. For an `mcp_call`, the stored result counts; other items must be unchanged. */
 async function restore(reader: ItemReader, own: Item[], known: KnownItems): Promise<readonly Item[]> {
   const { id, type } = reader.wire;
   const stored = typeof id === 'string' && own.some(keepsBytes) ? await known.recognize(id) : undefined;
   if (stored !== undefined && (RAN_HERE.includes(type) || isSame(stored, own, known.origins))) return stored;
-  if (type === 'mcp_call') reader.assertHasResult();
   for (const item of own) {
     const tool = item.type === 'tool_call' ? reader.tool() : undefined;
     if (item.type === 'tool_call' && tool !== undefined) known.origins.set(item.callId, { tool });

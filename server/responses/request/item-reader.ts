@@ -10,6 +10,9 @@ import type { WireItem } from './request-body.ts';
 /** The provider name for data that only the Responses API has. */
 const PROVIDER = 'openai-responses';
 
+/** What the model reads as the result of a call whose output was neither sent nor stored. */
+const OUTPUT_NOT_KEPT = 'The output of this tool call was not kept.';
+
 /** OpenAI's words for the resolution of an image. */
 const DETAILS: readonly JsonValue[] = ['low', 'high', 'auto', 'original'];
 
@@ -248,7 +251,7 @@ export class ItemReader {
       {
         type: 'tool_result',
         callId,
-        output: failed ? `Tool call failed: ${asError(error)}` : (output ?? ''),
+        output: failed ? `Tool call failed: ${asError(error)}` : (output ?? OUTPUT_NOT_KEPT),
         isError: failed,
       },
     ];
@@ -260,18 +263,6 @@ export class ItemReader {
     if (type === 'custom_tool_call') return { kind: 'custom', name: this.text('name') };
     if (type !== 'mcp_call') return undefined;
     return { label: this.text('server_label', ''), name: this.text('name') };
-  }
-
-  /** Throws a `ResponsesError` for an `mcp_call` without an output and an error. */
-  assertHasResult(): void {
-    const { output, error } = this.wire;
-    if (output != null || error != null) return;
-    const param = `${this.place}.output`;
-    throw invalid(
-      param,
-      'missing_required_parameter',
-      `Missing required parameter: '${param}'. Return the output of the tool call, or use 'store: true'.`,
-    );
   }
 
   #id(): { id?: string } {

@@ -88,13 +88,18 @@ describe('a turn that calls an MCP tool and a function of the client continues',
     ]);
   });
 
-  it('not with an MCP call whose result is neither sent nor stored: the error names the item', async () => {
-    const call = { ...callOf('mcp_nowhere'), output: null, error: null };
-    const failure = await gateway.refused({ model: 'openai-chat:any', tools: [DESK], input: [USER, call] });
-    expect(failure).toMatchObject({ status: 400, param: 'input[1].output' });
+  it.each([
+    ['that kept its id only', { id: 'mcp_nowhere', output: null, error: null }],
+    ['that lost its id too', {}],
+  ])('with an MCP call %s: the model reads that the output was not kept', async (_, rest) => {
+    const call = { type: 'mcp_call', server_label: 'desk', name: 'echo', arguments: '{}', ...rest };
+    const { status } = await ask({ store: false, input: [USER, call, { role: 'user', content: 'Go on.' }] });
+    expect(status).toBe('completed');
+    expect(provider.messages).toMatchObject([
+      { role: 'user' },
+      { role: 'assistant', tool_calls: [{ function: { name: 'echo' } }] },
+      { role: 'tool', content: 'The output of this tool call was not kept.' },
+      { role: 'user' },
+    ]);
   });
 });
-
-function callOf(id: string): JsonObject {
-  return { id, type: 'mcp_call', status: 'completed', server_label: 'desk', name: 'echo', arguments: '{}' };
-}

@@ -26,6 +26,7 @@ beforeAll(async () => {
     'approve-ai': SAID,
     'approve-agents': SAID,
     'session-agents': [calling('ask'), { text: 'You said yes.' }, { text: 'Now is now.' }],
+    'hosted-agents': [calling('pid'), { text: 'Process one.' }, { text: 'You are welcome.' }],
     everything: [calling('echo', { message: 'hi' }), { text: 'Echoed.' }],
     'free-ai': [{ reasoning: 'let me see', ...calling('pid') }, { text: 'Done so.' }],
     'talk-ai': [
@@ -174,6 +175,14 @@ describe('the Agents SDK', () => {
       texts: ['You said yes.', 'Now is now.'],
       types: ['message', 'function_call', 'function_call_result', 'message', 'message', 'message'],
       ...{ popped: 'message', left: 5 },
+    });
+  });
+
+  it('goes on with a session that has a hosted MCP call', async () => {
+    const { hosted } = await agents;
+    expect(hosted).toEqual({
+      texts: ['Process one.', 'You are welcome.'],
+      names: ['message', 'mcp_list_tools', 'mcp_call', 'message', 'message', 'message'],
     });
   });
 });

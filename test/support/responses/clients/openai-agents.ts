@@ -30,6 +30,7 @@ console.log(
     behind: await decide({ approve: true, behind: true }),
     stream: await decide({ approve: true, stream: true }),
     session: await converse(),
+    hosted: await converseWithServer(),
   }),
 );
 
@@ -46,6 +47,17 @@ async function converse() {
   const left = (await session.getItems()).length;
   await session.clearSession();
   return { texts: [one.finalOutput, two.finalOutput], types, popped: popped?.type, left };
+}
+
+/** Two turns in a session, the first with a hosted MCP call. The SDK saves such calls without their ids and outputs. */
+async function converseWithServer() {
+  const session = new OpenAIConversationsSession({ client: new OpenAI() });
+  const desk = hostedMcpTool({ serverLabel: 'desk', serverUrl: 'http://127.0.0.1:9/', requireApproval: 'never' });
+  const caller = new Agent({ name: 'Caller', model: 'hosted-agents', tools: [desk] });
+  const one = await run(caller, 'Which process?', { session });
+  const two = await run(caller, 'Thanks.', { session });
+  const names = (await session.getItems()).map(item => ('name' in item ? item.name : item.type));
+  return { texts: [one.finalOutput, two.finalOutput], names };
 }
 
 type Way = { approve: boolean; behind?: boolean; stream?: boolean };
