@@ -73,6 +73,8 @@ export type RunsApp = {
   hono: Hono<RunsEnv>;
   fetch: Hono<RunsEnv>['fetch'];
   request: Hono<RunsEnv>['request'];
+  /** The largest body of a request to a mounted API, and the largest message on a WebSocket, in bytes. */
+  bodyBytes: number;
   /** Resumes runs whose driver is gone, now and periodically until `close`; returns the ids of those resumed now. */
   pickUp(): Promise<string[]>;
   /** The number of open runs: watched, driven, or resting with a deadline. */
@@ -153,18 +155,17 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
   const mounted = options.mounted ?? [];
   for (const api of mounted) api.add(app);
 
+  const apiAt = (path: string) => mounted.find(({ prefix }) => isBelow(path, prefix));
   app.notFound(c => {
-    throw new ApiError(
-      'not-found',
-      `There is no ${c.req.method} route at this path. /openapi.json lists all routes.`,
-    );
+    const hint = apiAt(c.req.path) === undefined ? ' /openapi.json lists all routes.' : '';
+    throw new ApiError('not-found', `There is no ${c.req.method} route at this path.${hint}`);
   });
   app.onError((error, c) => {
     if (error instanceof ApiError && error.code === 'request-aborted')
       log(`Request ${c.get('requestId')}: ${error.message}`);
     if (error instanceof ApiError && error.retryAfterMs !== undefined)
       c.header('Retry-After', String(Math.ceil(error.retryAfterMs / 1_000)));
-    const api = mounted.find(({ prefix }) => isBelow(c.req.path, prefix));
+    const api = apiAt(c.req.path);
     if (api !== undefined) return api.answerError(c, error);
     const { status, envelope } = describeError(error);
     if (envelope.error.code === 'internal')
@@ -178,6 +179,7 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
     hono: app,
     fetch: app.fetch,
     request: app.request,
+    bodyBytes: admission.limits.bodyBytes,
     pickUp: () => recovery.start(),
     countHeld: () => held.size,
     close: () => {

@@ -18,9 +18,6 @@ const CLOSING_MS = 2_000;
 /** How often idle connections are closed meanwhile, in ms. */
 const IDLE_CHECK_MS = 20;
 
-/** The longest message on a WebSocket, in bytes: as large as the body of a request for a response. */
-const MOST_BYTES = 32 * 1024 * 1024;
-
 /**
  * Serves the app over HTTP, and its WebSocket routes, whose requests pass the same checks as all others. `port` 0 picks
  * a free port. Rejects with Node's error, such as `EADDRINUSE`.
@@ -33,7 +30,11 @@ export async function serveRuns(
     overrideGlobalObjects: false,
     errorHandler: () => new Response(null, { status: 400, headers: SECURITY_HEADERS }),
   });
-  const sockets = new WebSocketServer({ noServer: true, maxPayload: MOST_BYTES, perMessageDeflate: false });
+  const sockets = new WebSocketServer({
+    noServer: true,
+    maxPayload: app.bodyBytes,
+    perMessageDeflate: false,
+  });
   const options = { shouldUpgradeCallback: isWebSocket };
   const server = createServer(options, (incoming, outgoing) => void listener(incoming, outgoing));
   createAdaptorServer({

@@ -8,7 +8,6 @@ const NAMES: readonly (readonly [pattern: RegExp, name: string])[] = [
   [/^text\.verbosity/, 'verbosity'],
   [/^text(\.format)?/, 'response_format'],
   [/^reasoning(\.effort)?/, 'reasoning_effort'],
-  [/^max_output_tokens/, 'max_completion_tokens'],
 ];
 
 type Request = { body: ChatBody; input: readonly MessageInput[] };
@@ -32,6 +31,8 @@ function chatName(param: string, { body, input }: Request): string {
     const tool = body.tools?.[Number(place)];
     return tool === undefined ? 'web_search_options' : `tools[${place}].${tool.type}${rest}`;
   }
+  if (param === 'max_output_tokens')
+    return body.max_completion_tokens == null ? 'max_tokens' : 'max_completion_tokens';
   const [pattern, name] = NAMES.find(([known]) => known.test(param)) ?? [];
   return pattern === undefined || name === undefined ? param : param.replace(pattern, name);
 }

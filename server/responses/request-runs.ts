@@ -5,6 +5,7 @@ import { InheritedTranscripts } from '../../engine/journal/load-history.ts';
 import { readJournal, readPage } from '../../engine/journal/read-journal.ts';
 import { forkRun } from '../../engine/run/fork-run.ts';
 import type { Run } from '../../engine/run/run.ts';
+import type { ChartState } from '../../machines/step.ts';
 import { type JsonObject, type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import { memory } from '../../stores/memory.ts';
@@ -162,8 +163,12 @@ export class RequestRuns {
     this.#options.agents.assertReadable(known.state.context.transcript, request.model);
     const source = (await this.#library.storeOf(known.runId)) ?? this.#options.store;
     const isStored = this.#library.isStored(known.runId);
-    const { runId, state } =
-      forkAt === undefined ? known : await this.#fork(source, known.runId, forkAt, request.once?.runId);
+    const runId = forkAt === undefined ? known.runId : (request.once?.runId ?? host.newId('run'));
+    if (isStored && body.store !== false) await request.conversation?.join(runId);
+    const state =
+      forkAt === undefined
+        ? known.state
+        : await this.#fork(source, { runId: known.runId, at: forkAt }, runId);
     const { toolCalls, turns } = state.context;
     const { limited, overBudget, left } = limitApprovals(verdicts, mostToolCalls(body));
     const onlyApproves = messages.length === 0 && verdicts.every(({ type }) => type === 'approval');
@@ -181,7 +186,6 @@ export class RequestRuns {
     };
     const held = { ...toolset, tools: holdCalls(toolset.tools, toolset.exposed, known.tools) };
     const note = toJson({ type: 'asked', spec });
-    if (isStored && body.store !== false) await request.conversation?.join(runId);
     const run = await this.#options.agents.make(spec, { body, toolset: held, store: source }).open(runId);
     await submitCommands(
       run,
@@ -205,11 +209,11 @@ export class RequestRuns {
     return await this.#spanOf(store, runId, note);
   }
 
-  async #fork(store: Store, source: string, at: number, forkId?: string) {
+  async #fork(store: Store, source: { runId: string; at: number }, runId: string): Promise<ChartState> {
     const { host } = this.#options;
-    const { runId, loaded } = await forkRun({ store, host }, source, at, omitUndefined({ runId: forkId }));
-    if (!this.#library.isStored(source)) this.#library.rememberUnstored(runId, store);
-    return { runId, state: loaded.state };
+    const { loaded } = await forkRun({ store, host }, source.runId, source.at, { runId });
+    if (!this.#library.isStored(source.runId)) this.#library.rememberUnstored(runId, store);
+    return loaded.state;
   }
 
   /** A reader of a response that exists already. It gets the events as they were made here, or else the journal's. */

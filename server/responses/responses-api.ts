@@ -74,8 +74,7 @@ function addRoutes(app: Hono<RunsEnv>, service: ResponsesService): void {
   });
   app.get('/v1/responses/:id/input_items', async c => {
     const found = await service.find(c.req.param('id'), c.get('caller'));
-    const { order, after, limit } = c.req.query();
-    return c.json(pageOf(inputItemsOf(found), { order, after, limit }));
+    return c.json(pageOf(inputItemsOf(found), c.req.query()));
   });
 }
 

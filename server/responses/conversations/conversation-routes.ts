@@ -30,8 +30,7 @@ export function addConversationRoutes(app: Hono<RunsEnv>, conversations: Convers
   });
   app.get('/v1/conversations/:id/items', async c => {
     const items = await conversations.items(c.req.param('id'), c.get('caller'));
-    const { order, after, limit } = c.req.query();
-    return c.json(pageOf(items, { order, after, limit }));
+    return c.json(pageOf(items, c.req.query()));
   });
   app.post('/v1/conversations/:id/items', async c => {
     const value = await bodyOf(c);

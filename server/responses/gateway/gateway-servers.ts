@@ -35,7 +35,7 @@ export type GatewayServersOptions = {
 /**
  * The MCP servers that requests may use.
  *
- * S1 A configured server is connected once, on first use, and shared by all requests.
+ * S1 A configured server is connected once, on first use, and shared by all requests and built-in tools.
  * S2 A server that a request names by URL is connected for that request only, and only if the URL is allowed.
  * S3 A server that cannot be reached has no tools; the request continues.
  * S4 Hidden servers connect in the background: one that hangs delays no request (`hidden-server.ts`).
@@ -44,7 +44,12 @@ export class GatewayServers {
   readonly #config: GatewayConfig;
   readonly #log: (line: string) => void;
   readonly #sources = new Map<string, ToolSource>();
-  readonly #hidden: readonly { label: string; config: McpServerConfig; server: HiddenServer }[];
+  readonly #hidden: readonly {
+    label: string;
+    config: McpServerConfig;
+    source: ToolSource;
+    server: HiddenServer;
+  }[];
 
   constructor({ gateway, host, hiddenWaitMs = HIDDEN_WAIT_MS, log }: GatewayServersOptions) {
     this.#config = gateway;
@@ -53,7 +58,7 @@ export class GatewayServers {
       if (config.hidden !== true) return [];
       const source = openConfigured(label, config);
       const server = new HiddenServer({ label, source, host, patienceMs: hiddenWaitMs, log });
-      return [{ label, config, server }];
+      return [{ label, config, source, server }];
     });
   }
 
@@ -122,7 +127,7 @@ export class GatewayServers {
   }
 
   #sourceOf(label: string, config: McpServerConfig): ToolSource {
-    const known = this.#sources.get(label);
+    const known = this.#sources.get(label) ?? this.#hidden.find(hidden => hidden.label === label)?.source;
     if (known !== undefined) return known;
     const source = openConfigured(label, config);
     this.#sources.set(label, source);

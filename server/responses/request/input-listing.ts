@@ -1,6 +1,6 @@
 import type { Item } from '../../../protocol/item.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
-import { invalid } from '../api-error.ts';
+import { invalid, ResponsesError } from '../api-error.ts';
 import type { FoundResponse } from '../response-library.ts';
 import type { RunResponses, Span } from '../run-responses.ts';
 import { isCustomTool, RESPONSES } from '../wire/response-spec.ts';
@@ -70,7 +70,10 @@ export function inputItemsOf(
   });
 }
 
-/** One page of a list in OpenAI's format, newest first by default. Throws a `ResponsesError` for an invalid query. */
+/**
+ * One page of a list in OpenAI's format, newest first by default. Throws a `ResponsesError` for an invalid query, with
+ * status 404 if `after` names no item of the list.
+ */
 export function pageOf(
   items: readonly JsonObject[],
   query: { order?: string | undefined; after?: string | undefined; limit?: string | undefined },
@@ -81,7 +84,7 @@ export function pageOf(
   if (query.order !== undefined && query.order !== 'asc' && query.order !== 'desc')
     throw invalid('order', 'invalid_value', "'order' must be 'asc' or 'desc'.");
   const ordered = query.order === 'asc' ? items : items.toReversed();
-  const begin = query.after === undefined ? 0 : ordered.findIndex(({ id }) => id === query.after) + 1;
+  const begin = query.after === undefined ? 0 : placeOf(query.after, ordered) + 1;
   const data = ordered.slice(begin, begin + limit);
   return {
     object: 'list',
@@ -90,6 +93,14 @@ export function pageOf(
     last_id: data.at(-1)?.id ?? null,
     has_more: begin + limit < ordered.length,
   };
+}
+
+function placeOf(itemId: string, items: readonly JsonObject[]): number {
+  const place = items.findIndex(({ id }) => id === itemId);
+  if (place !== -1) return place;
+  throw new ResponsesError(`Item with id '${itemId}' not found.`, {
+    ...{ status: 404, code: 'item_not_found', param: 'after' },
+  });
 }
 
 /** The item id of a call's approval request, as clients see it. */

@@ -35,16 +35,16 @@ const PING_MS = 20_000;
 /** How long a client has to close a connection that the server closes, in ms. */
 const CLOSING_MS = 1_000;
 
-/** The most requests that wait on a connection, and the most characters of them. */
+/** The most requests that wait on a connection. */
 const MOST_WAITING = 16;
-const MOST_WAITING_CHARS = 32 * 1024 * 1024;
 
 const GOING_AWAY = 1001;
 
 /**
  * One WebSocket connection: `response.create` events, answered with the events of their responses.
  *
- * S1 Requests are handled one at a time, in order. Those that wait are bounded.
+ * S1 Requests are handled one at a time, in order. Those that wait are bounded: together they are no larger than a body.
+ *    `serveRuns` bounds each message.
  * S2 The next event is sent once the one before was written, so nothing piles up for a slow client.
  * S3 A failed request never ends the connection. Its error is an `error` event.
  * S4 Responses with `store: false` can be continued on their connection: see `UnstoredChain`. A request that follows the
@@ -80,9 +80,7 @@ export class ResponseSocket {
     if (typeof data !== 'string')
       return void this.#refuse(invalid(null, 'input_invalid', 'Send text messages.'));
     const { bodyBytes } = this.#options.service.admission.limits;
-    if (data.length > bodyBytes)
-      return void this.#refuse(new ApiError('too-large', `The message is larger than ${bodyBytes} bytes.`));
-    if (this.#waiting.length >= MOST_WAITING || this.#waitingChars + data.length > MOST_WAITING_CHARS)
+    if (this.#waiting.length >= MOST_WAITING || this.#waitingChars + data.length > bodyBytes)
       return void this.#refuse(
         new ApiError(
           'rate-limit-exceeded',

@@ -1,4 +1,4 @@
-import { upgradeWebSocket } from '@hono/node-server';
+import { upgradeWebSocket, type WebSocketLike } from '@hono/node-server';
 import type { Context, MiddlewareHandler } from 'hono';
 import type { Host } from '../../../engine/driver/host.ts';
 import type { RunsEnv } from '../../runs-env.ts';
@@ -28,8 +28,9 @@ export function socketRoute(options: {
     let socket: ResponseSocket;
     return {
       onOpen(_event, { raw }) {
+        if (!isSocket(raw)) throw new TypeError('expected a socket of the package ws');
         open += 1;
-        socket = new ResponseSocket(raw as unknown as Socket, {
+        socket = new ResponseSocket(raw, {
           ...options,
           closing,
           caller: c.get('caller'),
@@ -42,4 +43,9 @@ export function socketRoute(options: {
       },
     };
   });
+}
+
+/** Whether a socket can ping, as those of `serveRuns` can. */
+function isSocket(raw: WebSocketLike | undefined): raw is WebSocketLike & Socket {
+  return raw !== undefined && 'ping' in raw && 'terminate' in raw;
 }

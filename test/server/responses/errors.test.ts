@@ -132,13 +132,21 @@ describe('an unknown path', () => {
   it('gets an error in the envelope of the API it is under', async () => {
     const response = await gateway.send('GET', '');
     expect(response.status).toBe(404);
-    expect(await response.json()).toMatchObject({
-      error: { type: 'invalid_request_error', code: 'not_found' },
+    expect(await response.json()).toEqual({
+      error: {
+        ...{ type: 'invalid_request_error', code: 'not_found', param: null },
+        message: 'There is no GET route at this path.',
+      },
     });
     const other = await gateway.app.request('http://127.0.0.1:4100/nothing', {
       headers: { host: '127.0.0.1:4100' },
     });
-    expect(await other.json()).toEqual({ error: { code: 'not-found', message: expect.any(String) } });
+    expect(await other.json()).toEqual({
+      error: {
+        code: 'not-found',
+        message: 'There is no GET route at this path. /openapi.json lists all routes.',
+      },
+    });
   });
 });
 

@@ -245,6 +245,7 @@ describe('a stored response', () => {
     const two = await gateway.create({ model: 'talk', input: 'd', previous_response_id: one.id });
     expect(texts(await list('', two.id))).toEqual(['d']);
     expect((await gateway.send('GET', `/${one.id}/input_items?limit=0`)).status).toBe(400);
+    expect((await gateway.send('GET', `/${one.id}/input_items?after=msg_none`)).status).toBe(404);
   });
 
   it('is unknown once deleted, as are its items, and nothing can continue it', async () => {

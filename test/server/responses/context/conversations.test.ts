@@ -117,6 +117,9 @@ describe('a conversation', () => {
     expect([textsOf(first.data), first.has_more]).toEqual([['c', 'b'], true]);
     const rest = await call<Page>('GET', `/${id}/items?limit=2&after=${first.last_id}`);
     expect([textsOf(rest.data), rest.has_more]).toEqual([['a'], false]);
+    expect(await refused('GET', `/${id}/items?after=msg_none`)).toMatchObject({
+      ...{ status: 404, code: 'item_not_found', param: 'after' },
+    });
     const [, b] = first.data;
     expect(await call('GET', `/${id}/items/${b?.id}`)).toEqual(b);
     expect(await call('DELETE', `/${id}/items/${b?.id}`)).toMatchObject({ id, object: 'conversation' });

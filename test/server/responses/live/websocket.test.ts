@@ -33,6 +33,7 @@ beforeAll(async () => {
       token: 'secret',
       config: folder => ({
         mcp_servers: { desk: folder.server({ require_approval: 'always' }), open: folder.server() },
+        limits: { body_bytes: 1024 * 1024 },
       }),
     },
   );
@@ -181,9 +182,9 @@ describe('a WebSocket', () => {
     socket.close();
   });
 
-  it('closes a connection whose message is too large', async () => {
+  it('closes a connection whose message is larger than the configured body', async () => {
     const socket = await open();
-    socket.send('x'.repeat(33 * 1024 * 1024));
+    socket.send('x'.repeat(1024 * 1024 + 1));
     expect(await socket.closed).toBe(1009);
   });
 });

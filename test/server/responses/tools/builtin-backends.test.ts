@@ -76,6 +76,27 @@ describe('web search', () => {
     expect(JSON.stringify(response)).not.toMatch(/vault|exotic/);
   });
 
+  it('shares the connection of its MCP server with hidden tools', async () => {
+    const shared = new Gateway(
+      {},
+      {
+        config: folder => ({
+          mcp_servers: { vault: folder.server({ hidden: true, allowed_tools: ['pid'] }) },
+          builtin_tools: { web_search: { mcp_server: 'vault', tool: 'pid' } },
+        }),
+      },
+    );
+    const calls = [...(SEARCHES.calls ?? []), { name: 'pid', arguments: {} }];
+    desk.provider.play({ calls }, DONE);
+    await shared.create({ model: DIALECTS.chat, input: [USER], tools: [WEB] });
+    await shared.close();
+    const [pid, searching] = [/"content":"(\d+)"/, /"text":"(\d+)"/].map(
+      shown => shown.exec(desk.sent())?.[1],
+    );
+    expect(pid).toMatch(/^\d+$/);
+    expect(searching).toBe(pid);
+  });
+
   it('refuses options that the MCP tool does not have', async () => {
     desk.provider.play();
     const refused = async (more: JsonObject) =>
