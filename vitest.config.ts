@@ -16,6 +16,7 @@ const PROCESSES = [
   'package',
   'server/responses/clients',
   'server/responses/live/interrupted',
+  'server/responses/live/killed',
   'server/responses/serve',
   'server/runs/serve',
   'stores/sqlite-{locks,processes}',

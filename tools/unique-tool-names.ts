@@ -1,7 +1,19 @@
+import { createHash } from 'node:crypto';
 import type { Tool } from '../protocol/tool.ts';
 
-/** In characters. Leaves room for a numeric suffix within the 64 characters that providers accept. */
+/** In characters; accepted by every provider. */
+const MOST_CHARACTERS = 64;
+const DIGEST_LENGTH = 8;
+
+/** Leaves room for a numeric suffix within the characters that providers accept. */
 const MAX_LENGTH = 60;
+
+/** The name, or if it has more than 64 characters, its beginning and a digest of `source`, which tells names apart. */
+export function shortenToolName(name: string, source = name): string {
+  if (name.length <= MOST_CHARACTERS) return name;
+  const digest = createHash('sha256').update(source).digest('hex').slice(0, DIGEST_LENGTH);
+  return `${name.slice(0, MOST_CHARACTERS - DIGEST_LENGTH - 1)}_${digest}`;
+}
 
 /**
  * Returns a function that gives each tool the name under which the model sees it. A server's tool whose name

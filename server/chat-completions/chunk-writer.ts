@@ -31,8 +31,8 @@ class ChunkWriter {
   readonly #nameCall: NameCall;
   readonly #includeUsage: boolean;
   #head: JsonObject = {};
-  /** The item of the last text, for messages and for reasoning. */
-  readonly #lastItem: { content?: unknown; reasoning_content?: unknown } = {};
+  /** The item of the last text, of each kind. */
+  readonly #lastItem: { content?: unknown; reasoning_content?: unknown; refusal?: unknown } = {};
   /** The length of the content so far, and where the text of its last item begins. */
   #content = { length: 0, start: 0 };
   #calls = 0;
@@ -53,6 +53,8 @@ class ChunkWriter {
         return this.#text('content', event);
       case 'response.reasoning_summary_text.delta':
         return this.#text('reasoning_content', event);
+      case 'response.refusal.delta':
+        return this.#text('refusal', event);
       case 'response.output_item.done':
         return this.#item(isJsonObject(event.item) ? event.item : {});
       case 'response.completed':
@@ -67,7 +69,7 @@ class ChunkWriter {
     }
   }
 
-  #text(field: 'content' | 'reasoning_content', { item_id, delta }: WireEvent): JsonObject[] {
+  #text(field: 'content' | 'reasoning_content' | 'refusal', { item_id, delta }: WireEvent): JsonObject[] {
     if (typeof delta !== 'string' || delta === '') return [];
     const last = this.#lastItem[field];
     this.#lastItem[field] = item_id;
@@ -99,7 +101,8 @@ class ChunkWriter {
   }
 
   #finish(response: JsonObject): JsonObject[] {
-    const isEmpty = this.#calls === 0 && this.#lastItem.content === undefined;
+    const { content, refusal } = this.#lastItem;
+    const isEmpty = this.#calls === 0 && content === undefined && refusal === undefined;
     const last = this.#chunk(isEmpty ? { content: '' } : {}, finishReasonOf(response));
     if (!this.#includeUsage) return [last];
     return [last, { ...this.#head, choices: [], usage: usageOf(response) }];

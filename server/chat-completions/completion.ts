@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
-import { type ClientCall, callsIn, citationsIn, textIn } from './response-output.ts';
+import { type ClientCall, callsIn, citationsIn, refusalIn, textIn } from './response-output.ts';
 
 /** The id of a call for the client. `place` counts the calls of the response from 0. */
 export type NameCall = (call: ClientCall, place: number) => string;
@@ -8,13 +8,14 @@ export type NameCall = (call: ClientCall, place: number) => string;
 export function completionOf(response: JsonObject, nameCall: NameCall): JsonObject {
   const calls = callsIn(response);
   const content = textIn(response, 'message');
+  const refusal = refusalIn(response);
   const reasoning = textIn(response, 'reasoning');
   const annotations = citationsIn(response);
   const toolCalls = calls.map((call, place) => toolCall(call, nameCall(call, place)));
   const message: JsonObject = {
     role: 'assistant',
-    content: content === '' && calls.length > 0 ? null : content,
-    refusal: null,
+    content: content === '' && (calls.length > 0 || refusal !== '') ? null : content,
+    refusal: refusal || null,
     ...omitUndefined({
       reasoning_content: reasoning || undefined,
       annotations: annotations.length > 0 ? annotations : undefined,

@@ -15,6 +15,14 @@ export function textIn(response: JsonObject, type: 'message' | 'reasoning'): str
     .join(BETWEEN_TEXTS);
 }
 
+/** The words with which the provider refused; empty if it did not. */
+export function refusalIn(response: JsonObject): string {
+  return itemsIn(response)
+    .map(({ content }) => partsIn(content, 'refusal').join(''))
+    .filter(text => text !== '')
+    .join(BETWEEN_TEXTS);
+}
+
 /** The citations of all messages of a response, in the format of a completion. */
 export function citationsIn(response: JsonObject): JsonObject[] {
   let start = 0;
@@ -63,7 +71,10 @@ function itemsIn({ output }: JsonObject): JsonObject[] {
   return Array.isArray(output) ? output.filter(isJsonObject) : [];
 }
 
-function partsIn(parts: JsonValue | undefined): string[] {
+function partsIn(parts: JsonValue | undefined, field = 'text'): string[] {
   if (!Array.isArray(parts)) return [];
-  return parts.flatMap(part => (isJsonObject(part) && typeof part.text === 'string' ? [part.text] : []));
+  return parts.flatMap(part => {
+    const text = isJsonObject(part) ? part[field] : undefined;
+    return typeof text === 'string' ? [text] : [];
+  });
 }

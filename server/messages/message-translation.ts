@@ -11,6 +11,8 @@ type MessageOptions = {
   thinking: 'shown' | 'omitted' | 'none';
   /** The id of a call for the client; `place` counts the calls of the response from 0. */
   nameCall(responseId: string, place: number): string;
+  /** The client's name of a tool. */
+  toolName(name: string): string;
   requestId: string;
   /** Whether the client may repeat the request, because the failed response did nothing. */
   isRetryable(): boolean;
@@ -30,6 +32,7 @@ export class MessageTranslation {
   #responseId = '';
   #calls = 0;
   #searches = 0;
+  #isRefused = false;
 
   constructor(options: MessageOptions) {
     this.#options = options;
@@ -64,6 +67,7 @@ export class MessageTranslation {
         this.#items.set(event.output_index ?? null, objectIn(event.item));
         return undefined;
       case 'response.output_text.delta':
+      case 'response.refusal.delta':
         this.#known().text(this.#keyOf(event), String(event.delta));
         return undefined;
       case 'response.reasoning_summary_text.delta':
@@ -103,6 +107,7 @@ export class MessageTranslation {
     if (item.type === 'reasoning') this.#finishThinking(item);
     if (item.type === 'function_call' && item.status !== 'incomplete') this.#call(item);
     if (item.type === 'web_search_call') this.#search(item);
+    if (item.type === 'message' && objectsIn(item.content).some(isRefusal)) this.#isRefused = true;
   }
 
   /** Signs the thinking, or writes thinking without text as a redacted block. */
@@ -134,7 +139,7 @@ export class MessageTranslation {
     const input = parseInput(String(text));
     this.#known().call({
       id,
-      name: String(name),
+      name: this.#options.toolName(String(name)),
       input: input ?? {},
       written: input === undefined ? '{}' : String(text),
     });
@@ -161,7 +166,7 @@ export class MessageTranslation {
   #stopReasonFor({ incomplete_details: details }: JsonObject): MessageEnd['stopReason'] {
     const { reason } = objectIn(details);
     if (reason === 'max_output_tokens') return 'max_tokens';
-    if (reason === 'content_filter') return 'refusal';
+    if (reason === 'content_filter' || this.#isRefused) return 'refusal';
     return this.#calls > 0 ? 'tool_use' : 'end_turn';
   }
 
@@ -204,11 +209,15 @@ function objectsIn(value: JsonValue | undefined): JsonObject[] {
   return Array.isArray(value) ? value.filter(isJsonObject) : [];
 }
 
-/** The text of a list of parts. */
+/** The text of a list of parts, refusals included. */
 function textIn(parts: JsonValue | undefined): string {
   return objectsIn(parts)
-    .map(({ text }) => String(text ?? ''))
+    .map(({ text, refusal }) => String(text ?? refusal ?? ''))
     .join('');
+}
+
+function isRefusal({ type }: JsonObject): boolean {
+  return type === 'refusal';
 }
 
 function objectIn(value: JsonValue | undefined): JsonObject {

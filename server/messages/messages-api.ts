@@ -12,7 +12,13 @@ import type { RunsEnv } from '../runs-env.ts';
 import { describeFailure, describeMessageError } from './message-error.ts';
 import { MessageTranslation } from './message-translation.ts';
 import type { MessageEvent } from './message-writer.ts';
-import { createBodyOf, promptOf, promptOptionsOf, providerOptionsOf } from './request/create-body.ts';
+import {
+  createBodyOf,
+  promptOf,
+  promptOptionsOf,
+  providerOptionsOf,
+  toolNameIn,
+} from './request/create-body.ts';
 import { type MessageBody, readCountBody, readMessageBody } from './request/message-body.ts';
 import { answeredCalls, readMessages } from './request/message-input.ts';
 
@@ -61,6 +67,7 @@ function addRoutes(app: Hono<RunsEnv>, service: ResponsesService): void {
     const translation = new MessageTranslation({
       thinking: thinkingIn(body),
       nameCall: callNamer('toolu_', asked.input),
+      toolName: toolNameIn(body),
       requestId: requestIdOf(c),
       isRetryable: () => live.retryAfter() !== null,
     });

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import type { Tool as McpTool, Progress } from '@modelcontextprotocol/client';
 import { InDoubt } from '../../protocol/error.ts';
 import {
@@ -12,6 +11,7 @@ import type { CallView, SideEffect, Tool, ToolCallContext, ToolOrigin } from '..
 import { applyApprovalRule } from '../approval-rule.ts';
 import { checkReconciliation } from '../check-reconciliation.ts';
 import { checkToolSettings } from '../check-tool-settings.ts';
+import { shortenToolName } from '../unique-tool-names.ts';
 import { createArgumentsCheck } from './check-arguments.ts';
 import { readResult } from './read-result.ts';
 import type { ServerConnection } from './server-connection.ts';
@@ -30,15 +30,8 @@ type ServerToolOptions = {
   override: McpToolOverride;
 };
 
-/** In characters; accepted by every provider. */
-const MAX_NAME_LENGTH = 64;
-const DIGEST_LENGTH = 8;
-
 function nameFor(prefix: string, serverName: string): string {
-  const name = prefix + serverName.replaceAll(/[^a-zA-Z0-9_-]/g, '_');
-  if (name.length <= MAX_NAME_LENGTH) return name;
-  const digest = createHash('sha256').update(serverName).digest('hex').slice(0, DIGEST_LENGTH);
-  return `${name.slice(0, MAX_NAME_LENGTH - DIGEST_LENGTH - 1)}_${digest}`;
+  return shortenToolName(prefix + serverName.replaceAll(/[^a-zA-Z0-9_-]/g, '_'), serverName);
 }
 
 /**

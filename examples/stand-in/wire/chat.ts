@@ -54,6 +54,7 @@ function wholeOf(turn: WrittenTurn, style: ChatStyle): JsonObject {
   const message: JsonObject = {
     role: 'assistant',
     ...contentOf(turn, style),
+    ...(turn.refusal === undefined ? {} : { refusal: turn.refusal }),
     ...(turn.calls.length === 0 ? {} : { tool_calls: turn.calls.map(callOf) }),
   };
   return {
@@ -98,6 +99,7 @@ function streamOf(turn: WrittenTurn, style: ChatStyle, random: Random): string[]
       style.reasoning === 'content' ? { content: [thinking(text)] } : reasoningOf(text, style),
     ),
     ...cut(turn.text, random).map(content => ({ content })),
+    ...(turn.refusal === undefined ? [] : cut(turn.refusal, random).map(refusal => ({ refusal }))),
     ...callDeltas(turn, style, random).map(fragment => ({ tool_calls: [fragment] })),
   ];
   const finish = [{ index: 0, delta: {}, finish_reason: finishOf(turn, style) }];

@@ -22,7 +22,7 @@ export function responses(style: Partial<ResponsesStyle> = {}): Encoder {
   };
 }
 
-function itemsOf({ reasoning, text, calls, searched }: WrittenTurn): JsonObject[] {
+function itemsOf({ reasoning, text, refusal, calls, searched }: WrittenTurn): JsonObject[] {
   const items: JsonObject[] = [];
   if (reasoning !== '') {
     const summary = [{ type: 'summary_text', text: reasoning }];
@@ -32,8 +32,11 @@ function itemsOf({ reasoning, text, calls, searched }: WrittenTurn): JsonObject[
     const action = { type: 'search', query: searched };
     items.push({ type: 'web_search_call', id: 'ws_1', status: 'completed', action });
   }
-  if (text !== '') {
-    const content = [{ type: 'output_text', text, annotations: [] }];
+  if (text !== '' || refusal !== undefined) {
+    const content = [
+      ...(text === '' ? [] : [{ type: 'output_text', text, annotations: [] }]),
+      ...(refusal === undefined ? [] : [{ type: 'refusal', refusal }]),
+    ];
     items.push({ type: 'message', id: 'msg_1', role: 'assistant', status: 'completed', content });
   }
   for (const [index, call] of calls.entries()) {
@@ -124,10 +127,18 @@ function piecesOf(item: JsonObject, place: () => JsonObject, random: Random): Js
     cut(whole, random).map(delta => ({ type, ...place(), ...more, delta }));
   switch (item.type) {
     case 'message':
-      return [
-        ...deltas('response.output_text.delta', { content_index: 0 }),
-        { type: 'response.output_text.done', ...place(), content_index: 0, text: whole },
-      ];
+      return objectsOf(item.content).flatMap(({ type, text, refusal }, content_index) => {
+        const name = type === 'refusal' ? 'refusal' : 'output_text';
+        const written = textIn(text ?? refusal);
+        const pieces = cut(written, random);
+        return [
+          ...pieces.map(delta => ({ type: `response.${name}.delta`, ...place(), content_index, delta })),
+          {
+            ...{ type: `response.${name}.done`, ...place(), content_index },
+            [type === 'refusal' ? 'refusal' : 'text']: written,
+          },
+        ];
+      });
     case 'reasoning':
       return deltas('response.reasoning_summary_text.delta', { summary_index: 0 });
     case 'function_call':
@@ -142,7 +153,7 @@ function piecesOf(item: JsonObject, place: () => JsonObject, random: Random): Js
 
 function wholeOf(item: JsonObject): string {
   if (item.type === 'function_call') return textIn(item.arguments);
-  return textIn(objectsOf(item.type === 'message' ? item.content : item.summary)[0]?.text);
+  return textIn(objectsOf(item.summary)[0]?.text);
 }
 
 function named(data: JsonObject, sequence_number: number): string {

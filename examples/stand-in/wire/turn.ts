@@ -9,6 +9,8 @@ export type WrittenTurn = {
   model: string;
   reasoning: string;
   text: string;
+  /** The words of a refusal that is apart from the text; for Chat Completions and the Responses API. */
+  refusal?: string;
   calls: readonly WrittenCall[];
   /** The finish reason; `stop` becomes `tool_calls` if there are calls. */
   finish: 'stop' | 'length' | 'content_filter';

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
+import { shortenToolName } from '../../../tools/unique-tool-names.ts';
 import { samplingOptions } from '../../responses/gateway/sampling-options.ts';
 import { builtinSearchOf, isWebSearch } from '../web-search.ts';
 import { type CountBody, invalidAt, type MessageBody } from './message-body.ts';
@@ -78,7 +79,7 @@ function readTool(tool: AnyTool, at: number): JsonObject {
   if (parameters === undefined) throw invalidAt(`tools.${at}.input_schema`, 'Field required');
   return {
     type: 'function',
-    name,
+    name: shortenToolName(name),
     parameters,
     strict: strict === true,
     ...omitUndefined({ description: description ?? undefined }),
@@ -92,10 +93,17 @@ function choiceOf(choice: CountBody['tool_choice'], search: string | undefined):
     case 'any':
       return 'required';
     case 'tool':
-      return choice.name === search ? { type: 'web_search' } : { type: 'function', name: choice.name };
+      return choice.name === search
+        ? { type: 'web_search' }
+        : { type: 'function', name: shortenToolName(choice.name) };
     default:
       return choice?.type;
   }
+}
+
+/** The client's name of a tool that has this name for providers, which do not all take the 128 characters of Anthropic. */
+export function toolNameIn({ tools }: CountBody): (name: string) => string {
+  return name => tools?.find(tool => shortenToolName(tool.name) === name)?.name ?? name;
 }
 
 /** The user for OpenAI's abuse detection, which takes 64 characters: a longer id becomes its digest. */

@@ -23,7 +23,7 @@ export type Message = z.infer<typeof message>;
 
 const clientTool = z.looseObject({
   type: maybe(z.string()),
-  name: z.string().min(1),
+  name: z.string().min(1).max(128),
   description: maybe(z.string()),
   input_schema: z.optional(object),
   strict: maybe(z.boolean()),

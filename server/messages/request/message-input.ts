@@ -1,5 +1,6 @@
 /** Translation of Anthropic's messages into input items of the Responses API. */
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
+import { shortenToolName } from '../../../tools/unique-tool-names.ts';
 import type { AnsweredCalls } from '../../responses/continued-run.ts';
 import { type ItemPlace, itemIdOf } from '../../responses/wire/wire-ids.ts';
 import { readThinking } from '../thinking-proof.ts';
@@ -99,7 +100,8 @@ class MessageReader {
         textIn(block, 'data', path);
         return this.#readThinking(block);
       case 'tool_use': {
-        const { id = null, name = null, input } = block;
+        const { id = null, input } = block;
+        const name = shortenToolName(textIn(block, 'name', path));
         const written = JSON.stringify(input ?? {});
         return [{ type: 'function_call', call_id: id, name, arguments: written }];
       }

@@ -3,6 +3,7 @@ import { omitUndefined } from '../../../protocol/json.ts';
 import { invalid } from '../api-error.ts';
 import { runOfCompaction, summaryMessage, upstreamCompaction } from '../compaction/compaction-items.ts';
 import { BUILTIN_CALLS } from '../wire/builtin-calls.ts';
+import { refusalIn } from '../wire/turn-writer.ts';
 import { readItemId } from '../wire/wire-ids.ts';
 import { ItemReader, isReference } from './item-reader.ts';
 import type { CallOrigin } from './plan.ts';
@@ -144,7 +145,10 @@ function contentOf(items: readonly Item[]): { type: string; text: string }[] {
 function textOf(item: Item): string {
   switch (item.type) {
     case 'message':
-      return item.content.map(part => (part.type === 'text' ? part.text : JSON.stringify(part))).join('');
+      return (
+        item.content.map(part => (part.type === 'text' ? part.text : JSON.stringify(part))).join('') +
+        refusalIn([item])
+      );
     case 'reasoning':
       return item.text;
     case 'tool_call':

@@ -19,7 +19,7 @@ import type { ResponseHead } from './response-object.ts';
 import { OUTCOME_UNKNOWN, passesBuiltins, RESPONSES, type ResponseSpec } from './response-spec.ts';
 import { ResponseWriter, type WireEvent } from './response-writer.ts';
 import { toolListItem } from './tool-list.ts';
-import { TurnWriter } from './turn-writer.ts';
+import { refusalIn, TurnWriter } from './turn-writer.ts';
 
 type Of<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>;
 
@@ -52,6 +52,8 @@ export class Translation {
   #begun = false;
   /** Whether an MCP call was started for the response. */
   #ranTool = false;
+  /** Whether the last turn has a refusal in words, which is a complete answer. */
+  #refused = false;
   /** The last failed attempt of the current turn. */
   #failure: Of<'turn.failed'> | null = null;
 
@@ -182,6 +184,7 @@ export class Translation {
         return;
       case 'turn.completed':
         this.#failure = null;
+        this.#refused = refusalIn(event.items) !== '';
         this.#completeTurn(event, isMine);
         break;
       case 'turn.failed':
@@ -198,7 +201,10 @@ export class Translation {
         return;
       }
       case 'tool.doubted':
-        this.#calls.settle(event.callId, { error: OUTCOME_UNKNOWN });
+      case 'tool.interrupted':
+        // An interrupted call may run again, or be asked about, instead of being in doubt.
+        if (callsWith(this.#known().context, 'doubted').some(({ callId }) => callId === event.callId))
+          this.#calls.settle(event.callId, { error: OUTCOME_UNKNOWN });
         return;
       default:
     }
@@ -250,9 +256,14 @@ export class Translation {
   /** Whether the run ended with an answer that the provider cut. */
   #isCutShort(): boolean {
     const state = this.#known();
-    const { next } = state.context;
-    if (!hasEnded(state) || next?.type !== 'finish') return false;
-    return next.reason === 'length' || next.reason === 'content_filter';
+    const reason = hasEnded(state) ? this.#reasonOf(state.context) : undefined;
+    return reason === 'length' || reason === 'content_filter';
+  }
+
+  /** Why the answer of an ended run is incomplete, if it is. */
+  #reasonOf({ next }: Context): string | undefined {
+    if (next?.type !== 'finish') return undefined;
+    return next.reason === 'content_filter' && this.#refused ? undefined : next.reason;
   }
 
   /** Closes settled calls. A call that never ran is shown if it could not run or was answered, not if it was rejected. */
@@ -287,8 +298,10 @@ export class Translation {
       const message = event.reason ?? 'The run was cancelled.';
       return this.#writer.end(at, { status: 'failed', error: { code: 'server_error', message } });
     }
-    const reason = next?.type === 'finish' ? next.reason : undefined;
-    this.#writer.end(at, endingFor(reason ?? (this.#isCut(context) ? 'toolCalls' : undefined)));
+    this.#writer.end(
+      at,
+      endingFor(this.#reasonOf(context) ?? (this.#isCut(context) ? 'toolCalls' : undefined)),
+    );
   }
 
   #endAtRest(context: Context, at: number): void {

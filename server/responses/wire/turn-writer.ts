@@ -13,6 +13,14 @@ type TextBlock = { kind: 'message' | 'reasoning'; place: number; text: string; i
 type ProviderBlock = { kind: 'provider'; prefix: ItemKind; place: number; item: ProviderItem };
 export type Block = TextBlock | ProviderBlock;
 
+/** The words with which a provider refused, if they are apart from the text of the message; otherwise empty. */
+export function refusalIn(items: readonly Item[]): string {
+  return items
+    .map(item => (item.type === 'message' && isJsonObject(item.opaque?.data) ? item.opaque.data.refusal : ''))
+    .filter(refusal => typeof refusal === 'string')
+    .join('');
+}
+
 /** The blocks of a turn, in order. Reasoning without text counts only if `sealed`. */
 export function blocksIn(items: readonly Item[], { sealed }: { sealed: boolean }): Block[] {
   const blocks: Block[] = [];
@@ -25,7 +33,8 @@ export function blocksIn(items: readonly Item[], { sealed }: { sealed: boolean }
     }
     if (item.type !== 'message' && item.type !== 'reasoning') continue;
     const text = item.type === 'message' ? textOf(item) : item.text;
-    if (text === '' && !(sealed && item.type === 'reasoning' && item.opaque !== undefined)) continue;
+    const isSealed = sealed && item.type === 'reasoning' && item.opaque !== undefined;
+    if (text === '' && refusalIn([item]) === '' && !isSealed) continue;
     const last = blocks.at(-1);
     if (last !== undefined && last.kind !== 'provider' && last.kind === item.type) {
       last.text += text;
@@ -197,18 +206,33 @@ export class TurnWriter {
   }
 
   #closeMessage(opened: Opened, text: string, items: readonly Item[], status: ItemStatus): void {
-    this.#begin(opened);
-    const part = { type: 'output_text', text, annotations: annotationsOf(items), logprobs: [] };
-    this.#writer.write('response.output_text.done', { ...placeOf(opened), text, logprobs: [] });
-    this.#writer.write('response.content_part.done', { ...placeOf(opened), part });
+    const refusal = refusalIn(items);
+    const content: JsonObject[] = [];
+    if (text !== '' || refusal === '') {
+      this.#begin(opened);
+      const part = { type: 'output_text', text, annotations: annotationsOf(items), logprobs: [] };
+      this.#writer.write('response.output_text.done', { ...placeOf(opened), text, logprobs: [] });
+      this.#writer.write('response.content_part.done', { ...placeOf(opened), part });
+      content.push(part);
+    }
+    if (refusal !== '') content.push(this.#writeRefusal(refusal, placeOf(opened, content.length)));
     this.#writer.close(opened.index, {
       id: opened.id,
       type: 'message',
       status,
       role: 'assistant',
-      content: [part],
+      content,
       ...phaseOf(items),
     });
+  }
+
+  #writeRefusal(refusal: string, place: JsonObject): JsonObject {
+    const part = { type: 'refusal', refusal };
+    this.#writer.write('response.content_part.added', { ...place, part: { ...part, refusal: '' } });
+    this.#writer.write('response.refusal.delta', { ...place, delta: refusal });
+    this.#writer.write('response.refusal.done', { ...place, refusal });
+    this.#writer.write('response.content_part.done', { ...place, part });
+    return part;
   }
 
   #closeReasoning(opened: Opened, text: string, items: readonly Item[], status: ItemStatus): void {
@@ -227,8 +251,8 @@ export class TurnWriter {
   }
 }
 
-function placeOf({ id, index }: Opened): JsonObject {
-  return { item_id: id, output_index: index, content_index: 0 };
+function placeOf({ id, index }: Opened, content_index = 0): JsonObject {
+  return { item_id: id, output_index: index, content_index };
 }
 
 function summaryOf({ id, index }: Opened): JsonObject {

@@ -7,6 +7,7 @@ import { customCall } from './custom-call.ts';
 import { providerItem } from './provider-items.ts';
 import { type Exposed, isCustomTool, toolNamed } from './response-spec.ts';
 import { toolListItem } from './tool-list.ts';
+import { refusalIn } from './turn-writer.ts';
 
 /** Input items in the format of `input_items`. A call that a gateway ran appears as a function call. */
 export function wireInputs(items: readonly Item[], exposed: Exposed): JsonObject[] {
@@ -30,7 +31,11 @@ function wireInput(item: Item, custom: ReadonlySet<string>): JsonObject[] {
     case 'message': {
       const data = item.opaque?.data;
       const phase = isJsonObject(data) && typeof data.phase === 'string' ? { phase: data.phase } : {};
-      const content = item.content.map(part => wirePart(part, { isOutput: item.role === 'assistant' }));
+      const refusal = refusalIn([item]);
+      const content = [
+        ...item.content.map(part => wirePart(part, { isOutput: item.role === 'assistant' })),
+        ...(refusal === '' ? [] : [{ type: 'refusal', refusal }]),
+      ];
       return [{ id, type: 'message', status: 'completed', role: item.role, content, ...phase }];
     }
     case 'reasoning':

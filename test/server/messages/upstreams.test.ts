@@ -173,6 +173,36 @@ describe.each(['anthropic', 'responses', 'gemini'] as const)('opaque data of the
   });
 });
 
+it.each(names)(
+  'tools with names of 128 characters are told apart on an upstream of the dialect %s',
+  async dialect => {
+    const [first = '', second = ''] = ['a', 'b'].map(end => 'n'.repeat(127) + end);
+    const call = (shown: string) => ({ id: 'call_1', name: shown, arguments: '{}' });
+    const offered = () =>
+      [...new Set(JSON.stringify(upstream.requests.at(-1)).match(/n{20,}\w+/g))].map(name => name.length);
+    const body: Body = {
+      ...{ model: UPSTREAMS[dialect], max_tokens: 9, messages: [{ role: 'user', content: 'Go.' }] },
+      tools: [first, second].map(name => ({ ...WEATHER, name })),
+      tool_choice: { type: 'tool', name: second },
+    };
+    upstream.play({ calls: [] }, {});
+    await client.messages.create(body);
+    expect(offered()).toEqual([64, 64]);
+    const [, short = ''] =
+      JSON.stringify(upstream.requests[0]).match(/"name":"(n+_\w+)"(?!.*"name":"n+_)/) ?? [];
+    upstream.play({ calls: [call(short)] }, ANSWER);
+    const asked = await client.messages.create(body);
+    expect(asked.content).toMatchObject([{ type: 'tool_use', name: second }]);
+    const messages = [
+      ...body.messages,
+      { role: 'assistant' as const, content: asked.content },
+      resultsFor(asked),
+    ];
+    expect((await client.messages.create({ ...body, messages })).stop_reason).toBe('end_turn');
+    expect(offered()).toEqual([64, 64]);
+  },
+);
+
 it.each([true, false])('redacted thinking of Anthropic comes back, streamed: %s', async stream => {
   const block = { type: 'redacted_thinking', data: 'b3BhcXVl' };
   upstream.playBlocks([block, { type: 'text', text: 'No.' }]);

@@ -5,8 +5,8 @@ import type { JsonObject } from '../../../protocol/json.ts';
 /** An HTTP endpoint for web searches, with what it was asked. */
 export class SearchEndpoint {
   asked: { body: JsonObject; headers: IncomingHttpHeaders }[] = [];
-  /** The answer: its status and its body. */
-  answer: { status: number; body: string } = { status: 200, body: '{"results":[]}' };
+  /** The answer: its status and its body; `null`: there is none. */
+  answer: { status: number; body: string } | null = { status: 200, body: '{"results":[]}' };
   readonly #server: Server;
 
   private constructor() {
@@ -15,6 +15,7 @@ export class SearchEndpoint {
       request.on('data', chunk => chunks.push(chunk));
       request.on('end', () => {
         this.asked.push({ body: JSON.parse(Buffer.concat(chunks).toString()), headers: request.headers });
+        if (this.answer === null) return;
         response.writeHead(this.answer.status, { 'content-type': 'application/json' });
         response.end(this.answer.body);
       });

@@ -30,11 +30,15 @@ export class BuiltinTools {
   readonly #servers: GatewayServers;
   readonly #log: (line: string) => void;
   readonly #indexes = new Map<string, FileIndex>();
+  readonly #closing = new AbortController();
+  /** A process that exits without `close`, such as at a second Ctrl-C, leaves no command behind either. */
+  readonly #killCommands = () => this.#closing.abort();
 
   constructor(config: BuiltinConfig, servers: GatewayServers, log: (line: string) => void) {
     this.#config = config;
     this.#servers = servers;
     this.#log = log;
+    if (config.code_interpreter?.sandbox !== undefined) process.once('exit', this.#killCommands);
   }
 
   /** The built-in tools that the provider runs, as the request declares them. */
@@ -73,8 +77,10 @@ export class BuiltinTools {
     return offered;
   }
 
-  /** Frees the indexes of files. */
+  /** Kills the commands that still run code, and frees the indexes of files. */
   close(): void {
+    this.#killCommands();
+    process.off('exit', this.#killCommands);
     for (const index of this.#indexes.values()) index.close();
   }
 
@@ -87,7 +93,7 @@ export class BuiltinTools {
       );
     if (tool.type === 'code_interpreter') {
       if (code?.sandbox === undefined) throw notConfigured(tool, place);
-      return codeInterpreter(code.sandbox);
+      return codeInterpreter(code.sandbox, this.#closing.signal);
     }
     return webSearch(tool, await this.#searchFor(tool, place));
   }

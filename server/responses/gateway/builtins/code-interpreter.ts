@@ -15,16 +15,17 @@ const LONGEST_LOGS = 50_000;
 
 /**
  * The tool that runs code with the operator's sandbox command: the code is its input, and its output and errors are the
- * result: `{ logs, exit_code }`, with the `signal` that ended it, if one did. Each call is a process of its own; nothing is kept between calls.
+ * result: `{ logs, exit_code }`, with the `signal` that ended it, if one did. Each call is a process of its own; nothing is kept between calls. When
+ * `closing` is aborted, commands that still run are killed.
  */
-export function codeInterpreter(sandbox: Sandbox): Tool {
+export function codeInterpreter(sandbox: Sandbox, closing: AbortSignal): Tool {
   return tool({
     name: 'code_interpreter',
     description:
       'Runs code in a sandbox and returns what it prints. Each call starts anew: no variables or files are kept.',
     input: z.object({ code: z.string().min(1).max(LONGEST_CODE).describe('The code to run.') }),
     sideEffect: 'once',
-    run: ({ code }, { signal }) => runCode(code, sandbox, signal),
+    run: ({ code }, { signal }) => runCode(code, sandbox, AbortSignal.any([signal, closing])),
   });
 }
 

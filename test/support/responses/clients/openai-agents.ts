@@ -52,7 +52,11 @@ async function converse() {
 /** Two turns in a session, the first with a hosted MCP call. The SDK saves such calls without their ids and outputs. */
 async function converseWithServer() {
   const session = new OpenAIConversationsSession({ client: new OpenAI() });
-  const desk = hostedMcpTool({ serverLabel: 'desk', serverUrl: 'http://127.0.0.1:9/', requireApproval: 'never' });
+  const desk = hostedMcpTool({
+    serverLabel: 'desk',
+    serverUrl: 'http://127.0.0.1:9/',
+    requireApproval: 'never',
+  });
   const caller = new Agent({ name: 'Caller', model: 'hosted-agents', tools: [desk] });
   const one = await run(caller, 'Which process?', { session });
   const two = await run(caller, 'Thanks.', { session });

@@ -1,0 +1,89 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { addUp as addUpMessage, anthropicOn, streamed } from '../../support/messages/client.ts';
+import { UPSTREAMS, Upstream } from '../../support/messages/upstream.ts';
+import { addUp } from '../../support/responses/add-up.ts';
+import { endOf, Gateway } from '../../support/responses/gateway.ts';
+
+const WORDS = 'I cannot help with that.';
+
+let upstream: Upstream;
+let gateway: Gateway;
+
+beforeAll(async () => {
+  upstream = await Upstream.listen();
+  gateway = new Gateway({});
+});
+beforeEach(() => {
+  for (const [name, value] of Object.entries(upstream.environment)) vi.stubEnv(name, value);
+});
+afterAll(async () => {
+  vi.unstubAllEnvs();
+  await gateway.close();
+  await upstream.close();
+});
+
+describe.each(['responses', 'chat'] as const)(
+  "a provider's refusal on an upstream of the dialect %s",
+  dialect => {
+    const model = UPSTREAMS[dialect];
+    const messages = [{ role: 'user' as const, content: 'Do harm.' }];
+
+    it.each([
+      ['alone', '', [{ type: 'refusal', refusal: WORDS }]],
+      [
+        'after a text',
+        'Let me see.',
+        [
+          { type: 'output_text', text: 'Let me see.' },
+          { type: 'refusal', refusal: WORDS },
+        ],
+      ],
+    ])('is the content of a completed response, %s', async (_, text, content) => {
+      upstream.play({ text, refusal: WORDS }, { text, refusal: WORDS });
+      const whole = await gateway.create({ model, input: messages });
+      expect(whole).toMatchObject({
+        status: 'completed',
+        output: [{ type: 'message', status: 'completed', content }],
+      });
+      expect(await gateway.get(whole.id)).toEqual(whole);
+      const events = await gateway.stream({ model, input: messages });
+      expect(endOf(events).output).toMatchObject([{ content }]);
+      expect(addUp(events)).toEqual(endOf(events).output);
+    });
+
+    it.each([
+      ['after its response', (id: string) => ({ previous_response_id: id, input: 'Why?' })],
+      [
+        'by its item',
+        (_id: string, item: object) => ({ input: [...messages, item, { role: 'user', content: 'Why?' }] }),
+      ],
+    ])('goes back to the provider as a refusal, %s', async (_, next) => {
+      upstream.play({ refusal: WORDS }, { text: 'Because.' });
+      const first = await gateway.create({ model, input: messages });
+      const [item = {}] = first.output;
+      expect((await gateway.create({ model, ...next(first.id, item) })).status).toBe('completed');
+      if (dialect === 'chat') expect(JSON.stringify(upstream.requests[1])).toContain(`"refusal":"${WORDS}"`);
+    });
+
+    it('is the refusal of a chat completion, whole and streamed', async () => {
+      const client = gateway.client();
+      upstream.play({ refusal: WORDS }, { refusal: WORDS });
+      const { choices } = await client.chat.completions.create({ model, messages });
+      expect(choices).toMatchObject([
+        { finish_reason: 'stop', message: { role: 'assistant', content: null, refusal: WORDS } },
+      ]);
+      const final = await client.chat.completions.stream({ model, messages }).finalChatCompletion();
+      expect(final.choices).toMatchObject([
+        { finish_reason: 'stop', message: { role: 'assistant', content: null, refusal: WORDS } },
+      ]);
+    });
+
+    it('is the text of a message that ends with a refusal, whole and streamed', async () => {
+      upstream.play({ refusal: WORDS }, { refusal: WORDS });
+      const body = { model, max_tokens: 9, messages };
+      const expected = { stop_reason: 'refusal', content: [{ type: 'text', text: WORDS }] };
+      expect(await anthropicOn(gateway).messages.create(body)).toMatchObject(expected);
+      expect(addUpMessage(await streamed(gateway, body))).toMatchObject(expected);
+    });
+  },
+);
