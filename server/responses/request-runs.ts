@@ -210,8 +210,7 @@ export class RequestRuns {
   }
 
   async #fork(store: Store, source: { runId: string; at: number }, runId: string): Promise<ChartState> {
-    const { host } = this.#options;
-    const { loaded } = await forkRun({ store, host }, source.runId, source.at, { runId });
+    const { loaded } = await forkRun({ store, host: this.#options.host }, source.runId, source.at, { runId });
     if (!this.#library.isStored(source.runId)) this.#library.rememberUnstored(runId, store);
     return loaded.state;
   }

@@ -2,9 +2,9 @@ import { beginFold, foldEntry } from '../../engine/journal/load-run.ts';
 import type { ChartState } from '../../machines/step.ts';
 import type { JournalEntry, RunEvent } from '../../protocol/event.ts';
 import { CallTools } from './gateway/call-tools.ts';
+import { isAnswered } from './wire/response-ending.ts';
 import type { ResponseHead } from './wire/response-object.ts';
 import { RESPONSES, type ResponseSpec, readNote, readSpec } from './wire/response-spec.ts';
-import { isAnswered } from './wire/translation.ts';
 import { responseIdOf } from './wire/wire-ids.ts';
 
 /** One response: a part of its run's journal. */

@@ -1,4 +1,23 @@
+import { hasEnded, isAtRest } from '../../../engine/journal/load-run.ts';
+import type { Call } from '../../../machines/context.ts';
+import type { ChartState } from '../../../machines/step.ts';
 import { hidesTools, type ResponseSpec } from './response-spec.ts';
+
+/**
+ * Whether the run has nothing more to do for the request: it has ended, or it rests and has accepted everything in the
+ * request. A paused run still has work to do.
+ */
+export function isAnswered(state: ChartState, { decisions, messages }: ResponseSpec): boolean {
+  if (hasEnded(state)) return true;
+  if (!isAtRest(state) || state.context.paused) return false;
+  const { calls, transcript, inbox } = state.context;
+  const isUndecided = ({ callId, status }: Call) =>
+    (status === 'gated' || status === 'waiting') && decisions.some(decision => decision.callId === callId);
+  if (calls.some(isUndecided)) return false;
+  if (messages.length === 0) return true;
+  const known = new Set([...inbox, ...transcript].map(({ id }) => id));
+  return messages.every(id => known.has(id));
+}
 
 /**
  * The end of a response by the reason why it is incomplete. As at OpenAI, the tool call limit leaves it `completed`; any

@@ -4,9 +4,9 @@
  * and builds the response object. Ids follow from places in the journal (`wire-ids.ts`), so a stored response translates
  * to the same items every time.
  */
-import { beginFold, foldEntry, hasEnded, isAtRest } from '../../../engine/journal/load-run.ts';
+import { beginFold, foldEntry, hasEnded } from '../../../engine/journal/load-run.ts';
 import { callsWith } from '../../../machines/calls.ts';
-import type { Call, CallResult, Context } from '../../../machines/context.ts';
+import type { CallResult, Context } from '../../../machines/context.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import { describeOutput } from '../../../protocol/content/read-content.ts';
 import type { Delta } from '../../../protocol/effect.ts';
@@ -14,7 +14,7 @@ import type { JournalEntry, RunEvent } from '../../../protocol/event.ts';
 import { CallTools } from '../gateway/call-tools.ts';
 import type { PlacedCall } from './call-shapes.ts';
 import { CallWriter } from './call-writer.ts';
-import { endingFor, publicError } from './response-ending.ts';
+import { endingFor, isAnswered, publicError } from './response-ending.ts';
 import type { ResponseHead } from './response-object.ts';
 import { OUTCOME_UNKNOWN, passesBuiltins, RESPONSES, type ResponseSpec } from './response-spec.ts';
 import { ResponseWriter, type WireEvent } from './response-writer.ts';
@@ -325,22 +325,6 @@ export class Translation {
     this.#turn = null;
     this.#calls.abandon(error);
   }
-}
-
-/**
- * Whether the run has nothing more to do for the request: it has ended, or it rests and has accepted everything in the
- * request. A paused run still has work to do.
- */
-export function isAnswered(state: ChartState, { decisions, messages }: ResponseSpec): boolean {
-  if (hasEnded(state)) return true;
-  if (!isAtRest(state) || state.context.paused) return false;
-  const { calls, transcript, inbox } = state.context;
-  const isUndecided = ({ callId, status }: Call) =>
-    (status === 'gated' || status === 'waiting') && decisions.some(decision => decision.callId === callId);
-  if (calls.some(isUndecided)) return false;
-  if (messages.length === 0) return true;
-  const known = new Set([...inbox, ...transcript].map(({ id }) => id));
-  return messages.every(id => known.has(id));
 }
 
 /** The result of a call; `undefined` if it has none yet. */

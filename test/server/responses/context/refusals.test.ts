@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { addUp as addUpMessage, anthropicOn, streamed } from '../../support/messages/client.ts';
-import { UPSTREAMS, Upstream } from '../../support/messages/upstream.ts';
-import { addUp } from '../../support/responses/add-up.ts';
-import { endOf, Gateway } from '../../support/responses/gateway.ts';
+import { addUp as addUpMessage, anthropicOn, streamed } from '../../../support/messages/client.ts';
+import { UPSTREAMS, Upstream } from '../../../support/messages/upstream.ts';
+import { addUp } from '../../../support/responses/add-up.ts';
+import { endOf, Gateway } from '../../../support/responses/gateway.ts';
 
 const WORDS = 'I cannot help with that.';
 
