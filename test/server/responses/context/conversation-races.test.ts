@@ -27,11 +27,11 @@ it('a request in a conversation that another process has just changed is refused
   const asked = await raced.create({ ...body, input: 'go', conversation: id });
   const output = { type: 'function_call_output', call_id: asked.output[0]?.call_id, output: 'yes' };
   await raced.create({ ...body, input: [output], previous_response_id: asked.id });
-  const before = (await inner.list()).length;
+  const before = (await inner.list()).runs.length;
   isRaced = true;
   expect(await raced.refused({ ...body, input: [output], conversation: id })).toMatchObject({
     ...{ status: 409, code: 'conversation_locked' },
   });
-  expect(await inner.list()).toHaveLength(before);
+  expect((await inner.list()).runs).toHaveLength(before);
   await raced.close();
 });
