@@ -39,7 +39,7 @@ function convertSchema({ of, option, schema }: DescribedSchema): unknown {
     throw new EngineError(
       'agent-invalid',
       `${of}: its schema (from "${schema['~standard'].vendor}") cannot be converted to JSON Schema. ` +
-        `Pass the JSON Schema as \`${option}\`.`,
+        adviceFor(schema, option),
     );
   }
   const failures: unknown[] = [];
@@ -57,6 +57,22 @@ function convertSchema({ of, option, schema }: DescribedSchema): unknown {
     null,
     { cause: failures[0] },
   );
+}
+
+/** How to get a JSON Schema from a library whose schemas have none (https://standardschema.dev/json-schema). */
+function adviceFor(schema: StandardSchemaV1, option: string): string {
+  const { vendor } = schema['~standard'];
+  if (vendor === 'valibot')
+    return (
+      'Run `npm install @valibot/to-json-schema` and wrap the schema: ' +
+      '`toStandardJsonSchema(schema)`, imported from "@valibot/to-json-schema".'
+    );
+  if (vendor === 'zod' && '_zod' in schema)
+    return `Pass \`${option}: z.toJSONSchema(schema)\`, or use \`z\` of "zod" 4.2 or newer, not of "zod/mini".`;
+  if (vendor === 'zod') return `Use zod 4.2 or newer, or pass the JSON Schema as \`${option}\`.`;
+  if (vendor === 'effect')
+    return `Pass \`${option}: JSONSchema.make(schema)\`, with \`JSONSchema\` of "effect".`;
+  return `Pass the JSON Schema as \`${option}\`.`;
 }
 
 function findConverter(schema: StandardSchemaV1): StandardJSONSchemaV1.Converter | undefined {
