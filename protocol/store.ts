@@ -109,6 +109,23 @@ export type DeleteOptions = {
   isDead?(owner: Owner): boolean;
 };
 
+export type RedactOptions = {
+  /** JSON Pointers that begin with the seq of an entry: `/1/input/0/content/0/text`. */
+  paths: readonly string[];
+  /** Who redacts, for the journal. */
+  by?: string;
+  /** ms since the epoch. Default: the system time. */
+  now?: number;
+  /** Whether an owner with an unexpired lease is known to be dead. Default: looks the process up on this machine. */
+  isDead?(owner: Owner): boolean;
+};
+
+/**
+ * The result of a redaction. `values`: how many values were redacted. `elsewhere`: JSON Pointers to where the journal
+ * still has one of the redacted texts; other runs are not searched.
+ */
+export type Redacted = { runId: string; values: number; elsewhere: string[] };
+
 /** A redaction as `redactRun` computes it from a journal and the paths to redact. */
 export type Redaction = {
   /** The seq of the last entry that `redactRun` read. */
@@ -205,11 +222,17 @@ export interface Store {
    */
   delete(runId: string, options?: DeleteOptions): Promise<string[]>;
   /**
-   * Replaces entries by their redacted versions and the snapshot by the new state, and deletes blobs that are no longer
-   * used, in one commit. Once it resolves, no file of the store contains the redacted values. Rejects with `refused`
-   * while the run is driven. Call `redactRun` instead, which decides what may be redacted.
+   * Replaces values in a run's journal, and everything the store derived from them, by their digests. Once it resolves,
+   * no file of the store contains the values. An implementation calls `redactRun`, which uses `read` and `rewrite`.
+   * Rejects with the errors of `redactRun`.
    */
-  redact(runId: string, redaction: Redaction): Promise<Exclude<AppendResult, { type: 'superseded' }>>;
+  redact(runId: string, options: RedactOptions): Promise<Redacted>;
+  /**
+   * Replaces entries by their redacted versions and the snapshot by the new state, and deletes blobs that are no longer
+   * used, in one commit. Once it resolves, no file of the store contains what was replaced. Rejects with `refused`
+   * while the run is driven. Only `redactRun` calls it: it decides what may be redacted.
+   */
+  rewrite(runId: string, redaction: Redaction): Promise<Exclude<AppendResult, { type: 'superseded' }>>;
   close(): Promise<void>;
 }
 

@@ -12,7 +12,9 @@ import type {
   ListFilter,
   Page,
   Progress,
+  Redacted,
   Redaction,
+  RedactOptions,
   RunList,
   RunRecord,
   Standing,
@@ -24,6 +26,7 @@ import { grantLease, isHeld, type Lease, recordClaim, refuseClaim } from './leas
 import { foldText, readListFilter } from './list-query.ts';
 import { takePage, WHOLE } from './page.ts';
 import { findAwaited, isOpen, type Kinship, planDeletion } from './plan-deletion.ts';
+import { redactIn } from './redact-run.ts';
 import {
   closedStore,
   drivenRun,
@@ -264,7 +267,11 @@ class MemoryStore implements Store {
     return doomed;
   }
 
-  async redact(
+  async redact(runId: string, options: RedactOptions): Promise<Redacted> {
+    return await redactIn(this, runId, options);
+  }
+
+  async rewrite(
     runId: string,
     { after, entries, blobs, state, progress, event, now, isDead }: Redaction,
   ): Promise<Exclude<AppendResult, { type: 'superseded' }>> {

@@ -20,7 +20,8 @@ export function nonDrivingStore(store: Store): Store {
     readBlob: (runId, digest, offset, length) => store.readBlob(runId, digest, offset, length),
     chain: runId => store.chain(runId),
     delete: (runId, options) => store.delete(runId, options),
-    redact: (runId, redaction) => store.redact(runId, redaction),
+    redact: (runId, options) => store.redact(runId, options),
+    rewrite: (runId, redaction) => store.rewrite(runId, redaction),
     close: () => store.close(),
   };
 }

@@ -17,7 +17,9 @@ import type {
   JournalRest,
   ListFilter,
   Page,
+  Redacted,
   Redaction,
+  RedactOptions,
   RunList,
   RunRecord,
   Standing,
@@ -27,6 +29,7 @@ import type {
 import { encodeEvent, lostEntries } from './journal-text.ts';
 import { isHeld, recordClaim, refuseClaim } from './lease.ts';
 import { readListFilter } from './list-query.ts';
+import { redactIn } from './redact-run.ts';
 import { drivenRun, followChain } from './run-record.ts';
 import { readBytes, shareBlobs, writeBlob } from './sqlite/blobs.ts';
 import { sumOfSnapshot } from './sqlite/checksum.ts';
@@ -67,7 +70,7 @@ const NO_REST: JournalRest = { events: [], status: 'running' };
 /**
  * 1. Every method is atomic, or reads only data that never changes.
  * 2. Entries `runs.base` + 1 to `runs.seq` exist, which readers check; `base` is 0 except for adopted runs.
- * 3. Only `redact` rewrites an entry's JSON; readers verify its checksum (`checksum.ts`).
+ * 3. Only `rewrite` replaces an entry's JSON; readers verify its checksum (`checksum.ts`).
  */
 class SqliteStore implements Store {
   readonly #connection: Connection;
@@ -220,7 +223,11 @@ class SqliteStore implements Store {
     return removed;
   }
 
-  async redact(
+  async redact(runId: string, options: RedactOptions): Promise<Redacted> {
+    return await redactIn(this, runId, options);
+  }
+
+  async rewrite(
     runId: string,
     { after, entries, blobs, state, progress, event, now, isDead }: Redaction,
   ): Promise<Exclude<AppendResult, { type: 'superseded' }>> {

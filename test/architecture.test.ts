@@ -19,7 +19,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   engine: ['protocol', 'machines', 'text'],
   adapters: ['protocol'],
   tools: ['protocol'],
-  stores: ['protocol'],
+  stores: ['protocol', 'engine'],
   visualizer: ['protocol', 'machines'],
   'tools/agent': ['protocol', 'machines', 'text', 'engine', 'adapters', 'tools', 'stores'],
   'tools/runner': ['protocol', 'machines', 'engine', 'tools/agent'],

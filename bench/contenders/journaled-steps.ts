@@ -126,6 +126,7 @@ function bindAll(store: Store): Store {
     chain: store.chain.bind(store),
     delete: store.delete.bind(store),
     redact: store.redact.bind(store),
+    rewrite: store.rewrite.bind(store),
     close: store.close.bind(store),
   };
 }

@@ -1,4 +1,3 @@
-import { redactRun } from '../../engine/journal/redaction/redact-run.ts';
 import { EXIT } from '../exit-codes.ts';
 import { findRun } from '../find-run.ts';
 import { storeFile, withExistingStore } from '../open-store.ts';
@@ -13,7 +12,7 @@ export async function redact(id: string, options: RedactCommandOptions): Promise
   return await withExistingStore(storeFile(options.db), async store => {
     const { runId } = await findRun(store, id);
     const by = options.by ?? userName();
-    const redacted = await redactRun(store, runId, { paths: options.path, by });
+    const redacted = await store.redact(runId, { paths: options.path, by });
     if (output.json) {
       output.data(redacted);
       return EXIT.done;

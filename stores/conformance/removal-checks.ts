@@ -160,7 +160,7 @@ const redactionChecks: readonly Check[] = [
       const redaction = redactSecond(4, {
         entries: [2, 3].map(seq => ({ seq, event: receive(`gone ${seq}`) })),
       });
-      assert.deepEqual(await store.redact('a', redaction), { type: 'appended', seq: 5 });
+      assert.deepEqual(await store.rewrite('a', redaction), { type: 'appended', seq: 5 });
       const expected = [before[0], ...redaction.entries, before[3], { seq: 5, event: redaction.event }];
       assert.deepEqual(await store.read('a'), expected);
       for (const seq of [1, 2, 3, 4]) assert.deepEqual(await store.read('a', seq), expected.slice(seq));
@@ -178,7 +178,7 @@ const redactionChecks: readonly Check[] = [
       await store.putBlob('a', OTHER, '"other"');
       await store.create(begin('fork', { forkOf: { runId: 'a', at: 1 } }));
       await store.saveSnapshot('a', { seq: 2, state: { text: 'two' } });
-      await store.redact('a', redactSecond(2, { blobs: [DIGEST] }));
+      await store.rewrite('a', redactSecond(2, { blobs: [DIGEST] }));
       await store.saveSnapshot('a', { seq: 2, state: { text: 'two' } });
       assert.deepEqual(await store.loadSnapshot('a'), { seq: 3, state: { text: 'gone' } });
       assert.equal(await store.readBlob('a', DIGEST, 0, 5), undefined);
@@ -194,14 +194,14 @@ const redactionChecks: readonly Check[] = [
         status: 'waiting',
       });
       const before = await store.read('a');
-      assert.deepEqual(await store.redact('a', redactSecond(2)), { type: 'conflict' });
+      assert.deepEqual(await store.rewrite('a', redactSecond(2)), { type: 'conflict' });
       assert.deepEqual(await store.read('a'), before);
       await store.claim('a', request('one'));
       const driven = await store.read('a');
-      await rejectsWith('refused', store.redact('a', redactSecond(4, { now: 5999 })));
+      await rejectsWith('refused', store.rewrite('a', redactSecond(4, { now: 5999 })));
       assert.deepEqual(await store.read('a'), driven);
-      assert.equal((await store.redact('a', redactSecond(4, { now: 6000 }))).type, 'appended');
-      await rejectsWith('run-unknown', store.redact('none', redactSecond(2)));
+      assert.equal((await store.rewrite('a', redactSecond(4, { now: 6000 }))).type, 'appended');
+      await rejectsWith('run-unknown', store.rewrite('none', redactSecond(2)));
     },
   },
   {
@@ -210,7 +210,7 @@ const redactionChecks: readonly Check[] = [
       await store.create(begin('a'), undefined, { events: [receive('two')], status: 'waiting' });
       const before = await store.read('a');
       const { event: _, ...nothing } = redactSecond(2, { entries: [] });
-      assert.deepEqual(await store.redact('a', nothing), { type: 'appended', seq: 2 });
+      assert.deepEqual(await store.rewrite('a', nothing), { type: 'appended', seq: 2 });
       assert.deepEqual(await store.read('a'), before);
     },
   },
@@ -226,7 +226,7 @@ export const removalDurabilityChecks: readonly DurabilityCheck[] = [
     async run(store, reopen) {
       await store.create(begin('a'), undefined, { events: [receive('two')], status: 'waiting' });
       await store.create(begin('b'));
-      await store.redact('a', redactSecond(2));
+      await store.rewrite('a', redactSecond(2));
       await store.delete('b', { now: 5000 });
       const journal = await store.read('a');
       const later = await reopen();

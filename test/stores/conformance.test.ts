@@ -23,6 +23,7 @@ function breakStore(change: (store: Store) => Partial<Store>): Store {
     chain: (...args) => store.chain(...args),
     delete: (...args) => store.delete(...args),
     redact: (...args) => store.redact(...args),
+    rewrite: (...args) => store.rewrite(...args),
     close: () => store.close(),
     ...change(store),
   };
@@ -178,14 +179,14 @@ const faults: Fault[] = [
     that: 'redacts a journal that has changed since it was read',
     fails: 'a redaction of a run that is longer, driven or unknown changes nothing',
     change: store => ({
-      redact: async (runId, redaction) =>
-        store.redact(runId, { ...redaction, after: (await store.get(runId))?.seq ?? 0 }),
+      rewrite: async (runId, redaction) =>
+        store.rewrite(runId, { ...redaction, after: (await store.get(runId))?.seq ?? 0 }),
     }),
   },
   {
     that: 'keeps a redacted blob',
     fails: 'a redaction replaces the snapshot and removes its blobs, but not from other runs',
-    change: store => ({ redact: (runId, redaction) => store.redact(runId, { ...redaction, blobs: [] }) }),
+    change: store => ({ rewrite: (runId, redaction) => store.rewrite(runId, { ...redaction, blobs: [] }) }),
   },
   {
     that: 'returns an empty journal for an unknown run',

@@ -22,7 +22,7 @@ export { WatchedTurn, watchTurn } from '../../adapters/streams/watch-turn.ts';
 export type { PrepareTurn, Retry, TurnPreparation } from '../../engine/definition.ts';
 export { type FaultPoint, type Host, systemHost } from '../../engine/driver/host.ts';
 export type { LiveOptions } from '../../engine/driver/live.ts';
-export { type Redacted, type RedactOptions, redactRun } from '../../engine/journal/redaction/redact-run.ts';
+export { type RedactRunOptions, redactRun } from '../../engine/journal/redaction/redact-run.ts';
 export type { RunCommand } from '../../engine/run/command.ts';
 export {
   type CallStorage,
@@ -59,6 +59,8 @@ export {
   type ListFilter,
   listAll,
   type Owner,
+  type Redacted,
+  type RedactOptions,
   type RunList,
   type RunRecord,
   type RunStatus,

@@ -1,6 +1,6 @@
 import { EngineError } from '../../../protocol/error.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
-import type { Owner, Store } from '../../../protocol/store.ts';
+import type { Redacted, RedactOptions, Store } from '../../../protocol/store.ts';
 import { type Host, systemHost } from '../../driver/host.ts';
 import { isOwnerDead } from '../../driver/owner.ts';
 import { makeImage } from '../load-run.ts';
@@ -8,23 +8,8 @@ import { progressOf } from '../progress.ts';
 import { readFromStart } from '../read-journal.ts';
 import { planRedaction } from './plan-redaction.ts';
 
-/** Options of `redactRun`. */
-export type RedactOptions = {
-  /** JSON Pointers that begin with the seq of an entry: `/1/input/0/content/0/text`. */
-  paths: readonly string[];
-  /** Who redacts, for the journal. */
-  by?: string;
-  /** The source of the time. Default: the system's clock. */
-  host?: Host;
-  /** Whether an owner with an unexpired lease is known to be dead. Default: looks the process up on this machine. */
-  isDead?(owner: Owner): boolean;
-};
-
-/**
- * The result of `redactRun`. `values`: how many values were redacted. `elsewhere`: JSON Pointers to where the journal
- * still has one of the redacted texts; other runs are not searched.
- */
-export type Redacted = { runId: string; values: number; elsewhere: string[] };
+/** Options of `redactRun`. `host` is the source of the time if `now` is not given. Default: the system's clock. */
+export type RedactRunOptions = RedactOptions & { host?: Host };
 
 /**
  * Replaces values in a run's journal, and everything the store derived from them, by their digests. Redacting a
@@ -37,7 +22,7 @@ export type Redacted = { runId: string; values: number; elsewhere: string[] };
  * `journal-damaged`.
  *
  * @example
- * const { values, elsewhere } = await redactRun(store, runId, {
+ * const { values, elsewhere } = await store.redact(runId, {
  *   paths: ['/1/input/0/content/0/text'],
  *   by: 'ann',
  * });
@@ -45,9 +30,9 @@ export type Redacted = { runId: string; values: number; elsewhere: string[] };
 export async function redactRun(
   store: Store,
   runId: string,
-  { paths, by, host = systemHost, isDead = isOwnerDead }: RedactOptions,
+  { paths, by, host = systemHost, now = host.now(), isDead = isOwnerDead }: RedactRunOptions,
 ): Promise<Redacted> {
-  if (paths.length === 0)
+  if (!Array.isArray(paths) || paths.length === 0 || paths.some(path => typeof path !== 'string'))
     throw new EngineError(
       'input-invalid',
       'Expected at least one path to redact, such as /1/input/0/content/0/text.',
@@ -55,9 +40,8 @@ export async function redactRun(
   for (;;) {
     const journal = await readFromStart(store, runId, 'Redact');
     const { entries, blobs, state, redacted, elsewhere } = planRedaction(journal, paths);
-    const now = host.now();
     const event = { type: 'run.redacted', at: now, paths: redacted, ...omitUndefined({ by }) } as const;
-    const result = await store.redact(runId, {
+    const result = await store.rewrite(runId, {
       after: journal.length,
       entries,
       blobs,

@@ -75,6 +75,7 @@ export function watchStore(store: Store, watch: Watch): Store {
     chain: runId => store.chain(runId),
     delete: (...args) => store.delete(...args),
     redact: (...args) => store.redact(...args),
+    rewrite: (...args) => store.rewrite(...args),
     close: () => store.close(),
   };
 }

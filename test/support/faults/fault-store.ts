@@ -1,4 +1,5 @@
 import type { Host } from '../../../engine/driver/host.ts';
+import { redactRun } from '../../../engine/journal/redaction/redact-run.ts';
 import { EngineError } from '../../../protocol/error.ts';
 import type { Store } from '../../../protocol/store.ts';
 
@@ -20,7 +21,7 @@ const METHODS = [
   'readBlob',
   'chain',
   'delete',
-  'redact',
+  'rewrite',
 ] as const satisfies readonly (keyof Store)[];
 export type Method = (typeof METHODS)[number];
 
@@ -111,7 +112,8 @@ export function makeFaultyStore(inner: Store, host: Host): FaultyStore {
     list: filter => call('list', () => inner.list(filter)),
     chain: runId => call('chain', () => inner.chain(runId)),
     delete: (...args) => call('delete', () => inner.delete(...args)),
-    redact: (...args) => call('redact', () => inner.redact(...args)),
+    redact: (runId, options) => redactRun(store, runId, options),
+    rewrite: (...args) => call('rewrite', () => inner.rewrite(...args)),
     close: () => inner.close(),
   };
   return {
