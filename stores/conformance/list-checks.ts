@@ -236,11 +236,11 @@ export const listChecks: readonly Check[] = [
       assert.deepEqual(await listIds(store, { text: 'secret' }), ['a']);
       const progress = makeProgress('resting.paused', { why: 'gone' });
       const redaction = { after: 2, blobs: [], state: {}, progress, now: 5000, isDead: () => false };
-      await store.redact('a', { ...redaction, entries: [{ seq: 2, event: receive('gone') }] });
+      await store.rewrite('a', { ...redaction, entries: [{ seq: 2, event: receive('gone') }] });
       const [kept] = (await store.list()).runs;
       assert.deepEqual([kept?.title, kept?.why], ['secret', 'gone']);
       const first = { seq: 1, event: begin('a', { input: [say('gone')] }) };
-      await store.redact('a', { ...redaction, entries: [first] });
+      await store.rewrite('a', { ...redaction, entries: [first] });
       assert.equal((await store.get('a'))?.title, 'gone');
       assert.deepEqual(await listIds(store, { text: 'secret' }), []);
     },
