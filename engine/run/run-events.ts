@@ -151,13 +151,20 @@ export function readEvents(source: EventSource, options: ReadOptions): AsyncGene
   return stoppingAtOnce(readEach(source, queue, options), queue);
 }
 
-/** Like `readEvents`, in batches of everything available. */
+/**
+ * Like `readEvents`, in batches of everything available. What one network read brings is one batch: the deltas of a
+ * provider's chunk arrive in the same turn of the event loop, one after the other.
+ */
 export function readBatches(
   source: EventSource,
   options: BatchOptions,
 ): AsyncGenerator<readonly RunHappening[]> {
   const queue = new ReaderQueue(source.events, options.room ?? DEFAULT_LIMIT);
-  return stoppingAtOnce(readAll(source, queue, options), queue);
+  return stoppingAtOnce(readAll(source, queue, options, nextTurnOfLoop), queue);
+}
+
+function nextTurnOfLoop(): Promise<void> {
+  return new Promise(resolve => setImmediate(resolve));
 }
 
 /** The text of the run as readers see it: past turns from the journal, the current turn as it arrives. */
@@ -188,6 +195,7 @@ async function* readAll(
   source: EventSource,
   queue: ReaderQueue,
   { after = 0, follow = false, textFirst = false }: BatchOptions,
+  gather?: () => Promise<void>,
 ): AsyncGenerator<readonly RunHappening[]> {
   const isOver = () => {
     const standing = source.standing();
@@ -222,6 +230,7 @@ async function* readAll(
         const failure = follow ? null : source.failure();
         if (source.standing() === 'running' && failure !== null) throw failure.error;
         await queue.waitForMore(source.events.refreshLater(source));
+        await gather?.();
       }
     }
   } finally {
