@@ -41,8 +41,8 @@ export class UsageLedger {
     const tokens = usage.inputTokens + usage.outputTokens;
     account.dayTokens += tokens;
     account.daySpend += costOf(usage, model, this.#prices);
-    account.recent = account.recent.filter(turn => turn.at > at - MINUTE_MS);
     account.recent.push({ at, tokens });
+    dropBefore(account.recent, at - MINUTE_MS);
     this.#accounts.set(caller, account);
   }
 
@@ -69,4 +69,9 @@ export class UsageLedger {
     }
     return 0;
   }
+}
+
+/** Removes the oldest calls up to `time`. Calls come in order of time, so that each is looked at once. */
+function dropBefore(recent: Account['recent'], time: number): void {
+  while (recent[0] !== undefined && recent[0].at <= time) recent.shift();
 }
