@@ -1,4 +1,5 @@
-import { type Failure, type QualifiedCall, type RunEvent, runEventSchema } from './event.ts';
+import type { Limits, RunConfig } from './config.ts';
+import { type Failure, type QualifiedCall, type RunEvent, type RunStarted, runEventSchema } from './event.ts';
 import type { Item, MessageItem, Opaque, Part } from './item.ts';
 import type { FinishReason, Usage } from './turn.ts';
 
@@ -28,6 +29,9 @@ const name: Check = value => typeof value === 'string' && value !== '';
 const flag: Check = value => typeof value === 'boolean';
 const number: Check = value => Number.isFinite(value);
 const integer: Check = value => Number.isSafeInteger(value);
+const natural: Check = value => integer(value) && Number(value) >= 0;
+const above0: Check = value => number(value) && Number(value) > 0;
+const positive: Check = value => integer(value) && above0(value);
 const json: Check = value => typeof value === 'object' || text(value) || flag(value) || number(value);
 /** Members that only the schemas check. */
 const rare: Optional = { ifPresent: () => false };
@@ -104,8 +108,31 @@ const continuation = shape<NonNullable<EventOf<'turn.completed'>['continuation']
   token: json,
 });
 
+const config = shape<RunConfig>({
+  models: someOf(shape<RunConfig['models'][number]>({ provider: text, model: text })),
+  toolChoice: word<Extract<RunConfig['toolChoice'], string>>({ auto: true, required: true, none: true }),
+  finalAnswer: word<RunConfig['finalAnswer']>({ live: true, held: true, separate: true }),
+  onMessage: word<RunConfig['onMessage']>({ supersede: true, queue: true }),
+  onLimit: word<RunConfig['onLimit']>({ answer: true, stop: true }),
+  limits: shape<Limits>({
+    turns: positive,
+    toolCalls: natural,
+    tokens: optional(above0),
+    cost: optional(above0),
+    activeMs: optional(above0),
+    repeatedFailures: optional(positive),
+  }),
+  prices: rare,
+  attempts: positive,
+  finishers: flag,
+  finisherRejections: natural,
+  maxResultBytes: optional(positive),
+  holdsAtEnd: optional(flag),
+});
+
 type EventOf<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>;
 type CommonType =
+  | 'run.started'
   | 'run.claimed'
   | 'text.started'
   | 'calls.started'
@@ -117,6 +144,28 @@ type CommonType =
 
 const report = { at: number, generation: integer };
 const event = oneOf<RunEvent, CommonType>({
+  'run.started': {
+    at: number,
+    runId: text,
+    format: integer,
+    chart: shape<RunStarted['chart']>({ version: integer, hash: text }),
+    agent: shape<RunStarted['agent']>({ name: text, version: optional(text) }),
+    tools: optional(listOf(shape<NonNullable<RunStarted['tools']>[number]>({ name: text, digest: text }))),
+    config,
+    input: listOf(item),
+    continues: optional(text),
+    forkOf: optional(shape<NonNullable<RunStarted['forkOf']>>({ runId: text, at: integer })),
+    stream: flag,
+    parent: optional(shape<NonNullable<RunStarted['parent']>>({ runId: text, callId: text })),
+    paused: optional(flag),
+    launch: optional(
+      shape<NonNullable<RunStarted['launch']>>({
+        module: optional(text),
+        model: optional(text),
+        request: optional(json),
+      }),
+    ),
+  },
   'run.claimed': { at: number, by: text, epoch: integer, replaces: optional(text) },
   'text.started': report,
   'calls.started': report,
@@ -161,6 +210,11 @@ function listOf(check: Check): Check {
     for (const entry of value) if (!check(entry)) return false;
     return true;
   };
+}
+
+function someOf(check: Check): Check {
+  const all = listOf(check);
+  return value => all(value) && (value as unknown[]).length > 0;
 }
 
 /** One of these words. The compiler checks that the list is complete. */

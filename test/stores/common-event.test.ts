@@ -13,6 +13,7 @@ const EVENTS = ['edges', 'runs']
   .flatMap(readGolden)
   .flatMap(([, { entries }]) => entries.map(({ event }) => event));
 const TURN: readonly RunEvent['type'][] = [
+  'run.started',
   'run.claimed',
   'text.started',
   'calls.started',
