@@ -92,10 +92,10 @@ export function responsesAdapter(dialect: ResponsesDialect, options: ResponsesOp
       throwIfUnfinished(body, context);
       return turnOf(body, objectsOf(body.output), request, dialect, model);
     },
-    async *readStream(chunks, request, context) {
-      const { response, output } = yield* readResponsesStream(readSse(chunks), dialect, context);
-      return turnOf(response, output, request, dialect, model);
-    },
+    readStream: (chunks, request, context) =>
+      readResponsesStream(readSse(chunks), dialect, context, ({ response, output }) =>
+        turnOf(response, output, request, dialect, model),
+      ),
     now,
   });
 }

@@ -1,6 +1,6 @@
 import type { ProviderError } from '../../protocol/error.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
-import type { TurnDelta } from '../../protocol/turn.ts';
+import type { ModelTurn, TurnDelta } from '../../protocol/turn.ts';
 import { errorFromBody, malformedStream, type ProviderContext } from '../http/provider-errors.ts';
 import { type SseEvent, saysNothing } from '../http/read-sse.ts';
 import { jsonIn, nonEmpty, objectOf, objectsOf, shorten, textIn } from '../turn/json-access.ts';
@@ -16,14 +16,15 @@ import { isOurCall } from './turn.ts';
 type EndedStream = { response: JsonObject; output: JsonObject[] };
 
 /**
- * Yields the deltas of a streamed response and returns its final response as soon as that arrives. Throws a
- * `ProviderError` for an error in the stream and for a truncated stream.
+ * Yields the deltas of a streamed response and returns its turn, which `finish` makes of the final response, as soon as
+ * that arrives. Throws a `ProviderError` for an error in the stream and for a truncated stream.
  */
 export async function* readResponsesStream(
   events: AsyncIterable<SseEvent>,
   dialect: ResponsesDialect,
   context: ProviderContext,
-): AsyncGenerator<TurnDelta, EndedStream, undefined> {
+  finish: (ended: EndedStream) => ModelTurn,
+): AsyncGenerator<TurnDelta, ModelTurn, undefined> {
   const stream = new ResponsesStream(dialect);
   let count = 0;
   let last = 'none';
@@ -39,7 +40,7 @@ export async function* readResponsesStream(
       case 'response.done': {
         const response = objectOf(event.response);
         const output = objectsOf(response.output);
-        return { response, output: output.length > 0 ? stream.asFinished(output) : stream.items() };
+        return finish({ response, output: output.length > 0 ? stream.asFinished(output) : stream.items() });
       }
       case 'response.failed':
       case 'response.cancelled':

@@ -11,7 +11,6 @@ import {
   malformedStream,
   type ProviderContext,
 } from '../http/provider-errors.ts';
-import { collectTurn } from '../streams/collect-turn.ts';
 import { jsonIn, nonEmpty, shorten } from './json-access.ts';
 import { deltasUpTo, ShownDeltas } from './turn-deltas.ts';
 
@@ -54,28 +53,48 @@ export function singleTurnAdapter(options: SingleTurn): ModelAdapter {
   const { provider, model, capabilities, count } = options;
   const now = options.now ?? Date.now;
 
+  /** One generator from the reply to the reader: each further one would cost as much for a delta as its parsing. */
   async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<TurnDelta, void> {
     const connection = options.connect();
+    const { context } = connection;
+    const shown = new ShownDeltas();
+    let deltas: ReturnType<SingleTurn['readStream']> | undefined;
     try {
       signal.throwIfAborted();
       const reply = await options.send(connection, request, { stream: true, signal });
-      if (isStream(reply, { requested: true })) yield* deltasOf(reply, request, connection.context);
-      else yield* deltasUpTo(await completeTurn(reply, request, connection.context));
+      if (!isStream(reply, { requested: true })) {
+        for (const delta of deltasUpTo(await completeTurn(reply, request, context))) yield delta;
+        return;
+      }
+      deltas = options.readStream(reply.chunks(), request, context);
+      let next = await deltas.next();
+      while (!next.done) {
+        shown.record(next.value);
+        yield next.value;
+        next = await deltas.next();
+      }
+      deltas = undefined;
+      for (const delta of deltasUpTo(next.value, shown)) yield delta;
     } catch (thrown) {
-      throw errorFromThrown(thrown, connection.context, signal, now());
+      throw errorFromThrown(thrown, context, signal, now());
+    } finally {
+      await deltas?.return(undefined as never);
     }
   }
 
   async function generate(request: ModelRequest, signal: AbortSignal): Promise<ModelTurn> {
     const connection = options.connect();
+    const { context } = connection;
     try {
       signal.throwIfAborted();
       const reply = await options.send(connection, request, { stream: false, signal });
-      if (isStream(reply, { requested: false }))
-        return await collectTurn(deltasOf(reply, request, connection.context));
-      return await completeTurn(reply, request, connection.context);
+      if (!isStream(reply, { requested: false })) return await completeTurn(reply, request, context);
+      const deltas = options.readStream(reply.chunks(), request, context);
+      let next = await deltas.next();
+      while (!next.done) next = await deltas.next();
+      return next.value;
     } catch (thrown) {
-      throw errorFromThrown(thrown, connection.context, signal, now());
+      throw errorFromThrown(thrown, context, signal, now());
     }
   }
 
@@ -103,28 +122,6 @@ export function singleTurnAdapter(options: SingleTurn): ModelAdapter {
     context: ProviderContext,
   ): Promise<ModelTurn> {
     return options.read(bodyIn(await reply.text(), context), request, context);
-  }
-
-  async function* deltasOf(
-    reply: HttpReply,
-    request: ModelRequest,
-    context: ProviderContext,
-  ): AsyncGenerator<TurnDelta, void> {
-    const shown = new ShownDeltas();
-    const deltas = options.readStream(reply.chunks(), request, context);
-    let ended = false;
-    try {
-      let next = await deltas.next();
-      while (!next.done) {
-        shown.record(next.value);
-        yield next.value;
-        next = await deltas.next();
-      }
-      ended = true;
-      yield* deltasUpTo(next.value, shown);
-    } finally {
-      if (!ended) await deltas.return(undefined as never);
-    }
   }
 
   return {

@@ -1,7 +1,7 @@
 import { modelFromEnv, providerNames } from '../../../adapters/model-from-env.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import { EngineError, messageOf, ProviderError } from '../../../protocol/error.ts';
-import type { OutputFormat, Usage } from '../../../protocol/turn.ts';
+import type { OutputFormat, TurnDelta, Usage } from '../../../protocol/turn.ts';
 import { invalid } from '../api-error.ts';
 
 /**
@@ -85,11 +85,26 @@ export function withMeter(adapter: ModelAdapter, record: (usage: Usage | null) =
       record(turn.usage);
       return turn;
     },
-    async *stream(request, options) {
-      for await (const delta of adapter.stream(request, options)) {
-        if (delta.type === 'turn') record(delta.turn.usage);
-        yield delta;
-      }
+    stream: (request, options) => watched(adapter.stream(request, options), record),
+  };
+}
+
+/** The same deltas. The usage of the turn goes to `record`. Not a generator, which would double what a delta costs. */
+function watched(
+  deltas: AsyncIterable<TurnDelta>,
+  record: (usage: Usage | null) => void,
+): AsyncIterable<TurnDelta> {
+  return {
+    [Symbol.asyncIterator]() {
+      const iterator = deltas[Symbol.asyncIterator]();
+      return {
+        async next() {
+          const step = await iterator.next();
+          if (step.done !== true && step.value.type === 'turn') record(step.value.turn.usage);
+          return step;
+        },
+        return: async () => (await iterator.return?.()) ?? { done: true, value: undefined },
+      };
     },
   };
 }
