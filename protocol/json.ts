@@ -10,8 +10,12 @@ export function isJsonObject(value: unknown): value is JsonObject {
 
 /** Returns a copy without the members that are `undefined`. */
 export function omitUndefined<Values extends object>(values: Values): Given<Values> {
-  const there = Object.entries(values).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(there) as Given<Values>;
+  const given: Given<Values> = {};
+  for (const name of Object.keys(values) as (keyof Values)[]) {
+    const value = values[name];
+    if (value !== undefined) given[name] = value as Exclude<Values[typeof name], undefined>;
+  }
+  return given;
 }
 
 export type Given<Values> = { [Name in keyof Values]?: Exclude<Values[Name], undefined> };

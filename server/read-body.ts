@@ -30,7 +30,27 @@ export async function readBody<Schema extends z.ZodType>(
 
 async function readText(request: Request, maxBytes: number): Promise<string> {
   refuseMediaType(request.headers);
-  if (Number(request.headers.get('content-length') ?? 0) > maxBytes) throw tooLarge(maxBytes);
+  const length = request.headers.get('content-length');
+  if (Number(length ?? 0) > maxBytes) throw tooLarge(maxBytes);
+  const text = length === null ? await readChunked(request, maxBytes) : await readKnown(request, maxBytes);
+  if (text !== '' && request.headers.get('content-type') === null) throw wrongMediaType('no Content-Type');
+  return text;
+}
+
+/** Reads a body whose length was announced, without a stream of its own: Node's parser holds the client to the length. */
+async function readKnown(request: Request, maxBytes: number): Promise<string> {
+  const bytes = await request.arrayBuffer().catch(() => {
+    throw aborted();
+  });
+  if (bytes.byteLength > maxBytes) throw tooLarge(maxBytes);
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw notUtf8();
+  }
+}
+
+async function readChunked(request: Request, maxBytes: number): Promise<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   const reader = request.body?.getReader();
   let text = '';
@@ -46,11 +66,8 @@ async function readText(request: Request, maxBytes: number): Promise<string> {
     text += decoder.decode();
   } catch (error) {
     reader?.cancel().catch(() => {});
-    if (error instanceof TypeError)
-      throw new ApiError('input-invalid', 'The body is not UTF-8. Send UTF-8 encoded JSON.');
-    throw error;
+    throw error instanceof TypeError ? notUtf8() : error;
   }
-  if (text !== '' && request.headers.get('content-type') === null) throw wrongMediaType('no Content-Type');
   return text;
 }
 
@@ -59,8 +76,16 @@ async function readPart(reader: ReadableStreamDefaultReader<Uint8Array> | undefi
   try {
     return await reader?.read();
   } catch {
-    throw new ApiError('request-aborted', 'The connection ended before the body was complete.');
+    throw aborted();
   }
+}
+
+function aborted(): ApiError {
+  return new ApiError('request-aborted', 'The connection ended before the body was complete.');
+}
+
+function notUtf8(): ApiError {
+  return new ApiError('input-invalid', 'The body is not UTF-8. Send UTF-8 encoded JSON.');
 }
 
 function refuseMediaType(headers: Headers): void {

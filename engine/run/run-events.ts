@@ -108,7 +108,7 @@ function stamp({ seq, event }: JournalEntry, runId: string): RunHappening {
 export type EventSource = {
   runId: string;
   events: RunEvents;
-  /** The entries after seq `after`, page by page. */
+  /** The entries after seq `after`, page by page, up to those that this process has read. */
   readPages(after: number): AsyncIterable<JournalEntry[]>;
   /** Whether more events are expected, as far as this process has read the journal. */
   standing(): 'running' | 'at-rest' | 'ended';

@@ -336,7 +336,7 @@ export class Run implements RunHandle {
     return {
       runId: this.id,
       events: this.#events,
-      readPages: after => readPages(store, this.id, after),
+      readPages: after => readPages(store, this.id, after, this.#log.durable.seq),
       standing: () => this.#supervisor.standing,
       failure: () => this.#supervisor.failure,
       refresh: () => this.#supervisor.refresh(),

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Host } from '../../engine/driver/host.ts';
 import { appendEvidence } from '../../engine/journal/append-evidence.ts';
 import { InheritedTranscripts } from '../../engine/journal/load-history.ts';
-import { readJournal, readPage } from '../../engine/journal/read-journal.ts';
+import { readJournal } from '../../engine/journal/read-journal.ts';
 import { forkRun } from '../../engine/run/fork-run.ts';
 import type { Run } from '../../engine/run/run.ts';
 import type { ChartState } from '../../machines/step.ts';
@@ -145,10 +145,9 @@ export class RequestRuns {
       ...omitUndefined({ continues: isLinked ? before : undefined }),
     });
     if (!isStored) this.#library.rememberUnstored(runId, store);
-    const createdAt = (await readPage(store, runId, 0, { entries: 1 }))[0]?.event.at ?? host.now();
     return this.#follow(
       run,
-      { id: responseIdOf(runId, 1), createdAt, spec },
+      { id: responseIdOf(runId, 1), createdAt: run.context.startedAt, spec },
       { ...request, from: 1, isStored, close },
     );
   }

@@ -84,7 +84,7 @@ export function beginJournal(
     limits: omitUndefined(options.limits ?? {}),
     ...omitUndefined({ onLimit: options.onLimit, holdsAtEnd: options.holdsAtEnd }),
   });
-  checkLimits(config.limits);
+  if (options.limits !== undefined) checkLimits(config.limits);
   checkPrices(config.limits, prices, models);
   return {
     type: 'run.started',

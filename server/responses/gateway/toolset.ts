@@ -86,6 +86,7 @@ function nameTools(
   offered: readonly Offered[],
   { held, among = [], prefix }: { held: Exposed; among?: readonly Offered[]; prefix?: string },
 ): Offered[] {
+  if (offered.length === 0) return [];
   const heldName = ({ known }: Offered) => Object.keys(held).find(name => isSameTool(held[name], known));
   const free = offered.filter(each => heldName(each) === undefined);
   const nameOf = uniqueToolNames(

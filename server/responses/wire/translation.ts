@@ -38,6 +38,8 @@ export class Translation {
   readonly #tools: CallTools;
   readonly #calls: CallWriter;
   readonly #sealed: boolean;
+  /** Compactions and calls of the provider come before the turn's text, but are known only when the turn is complete. */
+  readonly #holdsTurns: boolean;
   /** The open calls of the current round. */
   readonly #open = new Map<string, PlacedCall>();
   #state: ChartState | null = null;
@@ -83,11 +85,7 @@ export class Translation {
       for (const [callId, call] of previous.#open) this.#open.set(callId, call);
     }
     this.#sealed = included.includes('reasoning.encrypted_content');
-  }
-
-  /** Compactions and calls of the provider come before the turn's text, but are known only when the turn is complete. */
-  get #holdsTurns(): boolean {
-    return this.#spec.request.context_management != null || passesBuiltins(this.#spec);
+    this.#holdsTurns = head.spec.request.context_management != null || passesBuiltins(head.spec);
   }
 
   /** Whether the response has ended. */
