@@ -158,6 +158,7 @@ const event = oneOf<RunEvent, CommonType>({
     stream: flag,
     parent: optional(shape<NonNullable<RunStarted['parent']>>({ runId: text, callId: text })),
     paused: optional(flag),
+    runContext: optional(json),
     launch: optional(
       shape<NonNullable<RunStarted['launch']>>({
         module: optional(text),

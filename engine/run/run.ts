@@ -1,6 +1,7 @@
 /*
  * engine/run: a run as callers see it. `run.ts` is the API, `command.ts` turns commands into inputs,
- * `explain-refusal.ts` says why one was refused, `settled.ts` describes the result, and `run-events.ts` streams events.
+ * `explain-refusal.ts` says why one was refused, `settled.ts` describes the result, `run-events.ts` publishes events, and
+ * `read-events.ts` reads them.
  */
 
 import type { Context } from '../../machines/context.ts';
@@ -34,19 +35,13 @@ import { editTranscript, retryCall } from './edit-transcript.ts';
 import { type CommandResult, type Refusal, type SubmitResult, withoutIndex } from './explain-refusal.ts';
 import { type ForkMessage, forkRun } from './fork-run.ts';
 import { boundInput, prepareCommand, refuseLive } from './prepare-command.ts';
-import {
-  type BatchOptions,
-  type EventSource,
-  RunEvents,
-  type RunHappening,
-  readBatches,
-  readEvents,
-  readText,
-} from './run-events.ts';
+import { type BatchOptions, type EventSource, readBatches, readEvents, readText } from './read-events.ts';
+import { RunEvents, type RunHappening } from './run-events.ts';
 import type { RunOptions } from './run-options.ts';
 import type { Settled } from './settled.ts';
 
-export type { BatchOptions, RunHappening } from './run-events.ts';
+export type { BatchOptions } from './read-events.ts';
+export type { RunHappening } from './run-events.ts';
 
 /**
  * A handle on one run: this process drives it, follows another process that does, or holds it at rest.

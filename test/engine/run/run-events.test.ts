@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { RunEvents, type RunHappening, readEvents } from '../../../engine/run/run-events.ts';
+import { readEvents } from '../../../engine/run/read-events.ts';
+import { RunEvents, type RunHappening } from '../../../engine/run/run-events.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import { Written } from '../../support/engine/written-run.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { readEvents, readText } from '../../../engine/run/read-events.ts';
 import type { RunHappening } from '../../../engine/run/run.ts';
-import { readEvents, readText } from '../../../engine/run/run-events.ts';
 import { memory } from '../../../stores/memory.ts';
 import { createAgent } from '../../../tools/agent/agent.ts';
 import { makeTool } from '../../support/engine/agents.ts';

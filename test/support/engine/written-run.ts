@@ -1,5 +1,6 @@
 import { sleep } from '../../../engine/driver/host.ts';
-import { type EventSource, RunEvents } from '../../../engine/run/run-events.ts';
+import type { EventSource } from '../../../engine/run/read-events.ts';
+import { RunEvents } from '../../../engine/run/run-events.ts';
 import type { JournalEntry } from '../../../protocol/event.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 

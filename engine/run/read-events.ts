@@ -1,0 +1,158 @@
+import type { JournalEntry } from '../../protocol/event.ts';
+import {
+  DEFAULT_LIMIT,
+  type QueueLimit,
+  ReaderQueue,
+  type RunEvents,
+  type RunHappening,
+  stamp,
+} from './run-events.ts';
+
+/** What readers need of a run. */
+export type EventSource = {
+  runId: string;
+  events: RunEvents;
+  /** The entries after seq `after`, page by page, up to those that this process has read. */
+  readPages(after: number): AsyncIterable<JournalEntry[]>;
+  /** Whether more events are expected, as far as this process has read the journal. */
+  standing(): 'running' | 'at-rest' | 'ended';
+  /** The error that stopped driving in this process; `null` without one. */
+  failure(): { error: unknown } | null;
+  /** Reads and publishes the entries of other processes. */
+  refresh(): Promise<void>;
+  /** Waits for one polling interval. */
+  nap(): Promise<void>;
+};
+
+type ReadOptions = {
+  /** The seq after which to start; default 0. */
+  after?: number;
+  /** Reads until the run has ended; without it until the run settles. */
+  follow?: boolean;
+};
+
+/** Options of `eventBatches`. */
+export type BatchOptions = ReadOptions & {
+  /** How much the reader's queue holds; by default 1,024 events. */
+  room?: QueueLimit;
+  /** Whether the first batch is the current turn's text, even if empty; by default the text follows the journal. */
+  textFirst?: boolean;
+};
+
+/** The entries after `after`, then events as they happen. */
+export function readEvents(source: EventSource, options: ReadOptions): AsyncGenerator<RunHappening> {
+  const queue = new ReaderQueue(source.events, DEFAULT_LIMIT);
+  return stoppingAtOnce(readEach(source, queue, options), queue);
+}
+
+/**
+ * Like `readEvents`, in batches of everything available. What one network read brings is one batch: the deltas of a
+ * provider's chunk arrive in the same turn of the event loop, one after the other.
+ */
+export function readBatches(
+  source: EventSource,
+  options: BatchOptions,
+): AsyncGenerator<readonly RunHappening[]> {
+  const queue = new ReaderQueue(source.events, options.room ?? DEFAULT_LIMIT);
+  return stoppingAtOnce(readAll(source, queue, options, nextTurnOfLoop), queue);
+}
+
+function nextTurnOfLoop(): Promise<void> {
+  return new Promise(resolve => setImmediate(resolve));
+}
+
+/** The text of the run as readers see it: past turns from the journal, the current turn as it arrives. */
+export function readText(source: EventSource, showText: (text: string) => string): AsyncGenerator<string> {
+  const queue = new ReaderQueue(source.events, DEFAULT_LIMIT);
+  return stoppingAtOnce(readTurns(source, queue, showText), queue);
+}
+
+/** Makes `return()` end a generator that is waiting: by default it would wait for the next event first. */
+function stoppingAtOnce<T>(generator: AsyncGenerator<T>, queue: ReaderQueue): AsyncGenerator<T> {
+  const stop = generator.return.bind(generator);
+  generator.return = value => {
+    queue.close();
+    return stop(value);
+  };
+  return generator;
+}
+
+async function* readEach(
+  source: EventSource,
+  queue: ReaderQueue,
+  options: ReadOptions,
+): AsyncGenerator<RunHappening> {
+  for await (const batch of readAll(source, queue, options)) yield* batch;
+}
+
+async function* readAll(
+  source: EventSource,
+  queue: ReaderQueue,
+  { after = 0, follow = false, textFirst = false }: BatchOptions,
+  gather?: () => Promise<void>,
+): AsyncGenerator<readonly RunHappening[]> {
+  const isOver = () => {
+    const standing = source.standing();
+    return standing === 'ended' || (standing === 'at-rest' && !follow);
+  };
+  let seq = after;
+  let isTextFirst = textFirst;
+  try {
+    while (!queue.isClosed) {
+      const text = queue.open();
+      if (isTextFirst) yield text;
+      for await (const page of source.readPages(seq)) {
+        const { firstSeq } = queue;
+        const missing = page.filter(entry => entry.seq < firstSeq);
+        seq = missing.at(-1)?.seq ?? seq;
+        if (missing.length > 0) yield missing.map(entry => stamp(entry, source.runId));
+        if (missing.length < page.length) break;
+      }
+      if (!isTextFirst && text.length > 0) yield text;
+      isTextFirst = false;
+      await source.refresh();
+      while (!queue.isBehind && !queue.isClosed) {
+        const batch = queue.drain().filter(happening => !('seq' in happening) || happening.seq > seq);
+        seq = batch.findLast(happening => 'seq' in happening)?.seq ?? seq;
+        if (batch.length > 0) yield batch;
+        if (!queue.isEmpty) continue;
+        if (isOver()) {
+          await source.refresh();
+          if (queue.isEmpty && isOver()) return;
+          continue;
+        }
+        const failure = follow ? null : source.failure();
+        if (source.standing() === 'running' && failure !== null) throw failure.error;
+        await queue.waitForMore(source.events.refreshLater(source));
+        await gather?.();
+      }
+    }
+  } finally {
+    queue.close();
+  }
+}
+
+async function* readTurns(
+  source: EventSource,
+  queue: ReaderQueue,
+  showText: (text: string) => string,
+): AsyncGenerator<string> {
+  let shown = false;
+  let streamed = 0;
+  let completed = 0;
+  for await (const event of readEach(source, queue, {})) {
+    if (event.type === 'text.delta' && event.turn > completed) {
+      streamed += event.text.length;
+      yield event.text;
+    }
+    if (event.type === 'text.started') shown = true;
+    if (event.type !== 'turn.completed' && event.type !== 'turn.failed') continue;
+    if (event.type === 'turn.completed') completed += 1;
+    const isIncomplete = event.type === 'turn.completed' && shown && (streamed === 0 || queue.hasMissed);
+    const rest = isIncomplete ? showText(event.text).slice(streamed) : '';
+    if (rest !== '') yield rest;
+    shown = false;
+    streamed = 0;
+    queue.hasMissed = false;
+  }
+}
