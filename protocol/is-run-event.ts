@@ -1,6 +1,7 @@
 import type { Limits, RunConfig } from './config.ts';
 import { type Failure, type QualifiedCall, type RunEvent, type RunStarted, runEventSchema } from './event.ts';
 import type { Item, MessageItem, Opaque, Part } from './item.ts';
+import { labelsSchema, titleSchema } from './listing/label.ts';
 import type { FinishReason, Usage } from './turn.ts';
 
 /** Whether a value is an event of this version. The schemas check what `isCommonEvent` does not recognize. */
@@ -159,6 +160,8 @@ const event = oneOf<RunEvent, CommonType>({
     parent: optional(shape<NonNullable<RunStarted['parent']>>({ runId: text, callId: text })),
     paused: optional(flag),
     runContext: optional(json),
+    labels: optional(value => labelsSchema.safeParse(value).success),
+    title: optional(value => titleSchema.safeParse(value).success),
     launch: optional(
       shape<NonNullable<RunStarted['launch']>>({
         module: optional(text),
