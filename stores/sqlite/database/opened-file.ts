@@ -6,14 +6,14 @@ import { describeFault } from './translate-error.ts';
  */
 const SMALLEST_PAGE_BYTES = 512;
 
-type Found = { id: string; bytes: number };
+type Found = { id: string; bytes: number; isFile: boolean };
 
 /** Throws `store-damaged` for the remains of a database that SQLite would treat as empty, and overwrite. */
 export function refuseRemains(file: string): void {
   // The order matters: a process that is creating the database writes the file before its log.
   const log = findFile(`${file}-wal`);
   const found = findFile(file);
-  if (found === undefined) return;
+  if (!found?.isFile) return;
   if (found.bytes > 0 && found.bytes < SMALLEST_PAGE_BYTES)
     throw describeFault('store-damaged', file, `it has ${found.bytes} bytes`);
   if (found.bytes === 0 && log !== undefined && log.bytes > 0)
@@ -53,5 +53,5 @@ export class OpenedFile {
 
 function findFile(path: string): Found | undefined {
   const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
-  return stat && { id: `${stat.dev}:${stat.ino}`, bytes: Number(stat.size) };
+  return stat && { id: `${stat.dev}:${stat.ino}`, bytes: Number(stat.size), isFile: stat.isFile() };
 }
