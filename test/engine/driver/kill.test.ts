@@ -17,7 +17,7 @@ import { SAMPLE_SEED, TAKES_ALL } from '../../support/sample.ts';
  */
 const SIZE = TAKES_ALL
   ? { singles: 90, scenarios: 120, controls: 24, moments: 14 }
-  : { singles: 24, scenarios: 52, controls: 8, moments: 4 };
+  : { singles: 20, scenarios: 32, controls: 4, moments: 2 };
 
 const root = mkdtempSync(join(tmpdir(), 'agentchart-kill-'));
 let worker = '';
