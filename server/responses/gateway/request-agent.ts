@@ -63,7 +63,9 @@ export function makeRequestAgent(options: {
 }): Agent {
   const { body, toolset, model, store, host, turnsBefore } = options;
   const choice = readChoice(body, toolset.exposed);
-  const providerOptions = mergeOptions(optionsFor(model.provider, options), options.providerOptions);
+  const asked = mergeOptions(optionsFor(model.provider, options), options.providerOptions);
+  // The journal has the history, so a provider that would keep responses keeps none, and each call sends all of it.
+  const providerOptions = model.capabilities.continuation ? { ...asked, store: false } : asked;
   return createAgent({
     name: RESPONSES,
     model: withOutput(model, outputOf(body)),

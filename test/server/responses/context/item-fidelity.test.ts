@@ -3,9 +3,11 @@ import type { JsonObject } from '../../../../protocol/json.ts';
 import { type Serving, serveRuns } from '../../../../server/serve.ts';
 import { addUp } from '../../../support/responses/add-up.ts';
 import { calling, endOf, Gateway, type Page, type Resource } from '../../../support/responses/gateway.ts';
+import { recordBodies } from '../../../support/responses/record-bodies.ts';
 
-/** A gateway whose provider is another one, so that what goes upstream can be listed there. */
+/** A gateway whose provider is another one, which receives what goes upstream. */
 let upstream: Gateway;
+let recorded: ReturnType<typeof recordBodies>;
 let serving: Serving;
 let gateway: Gateway;
 const saved = { url: process.env.OPENAI_BASE_URL, key: process.env.OPENAI_API_KEY };
@@ -24,7 +26,8 @@ beforeAll(async () => {
     ask: [calling('ask'), { text: 'Thanks.' }],
   };
   upstream = new Gateway(scripts);
-  serving = await serveRuns(upstream.app, { host: '127.0.0.1', port: 0 });
+  recorded = recordBodies(upstream.app);
+  serving = await serveRuns(recorded.app, { host: '127.0.0.1', port: 0 });
   process.env.OPENAI_BASE_URL = `${serving.url}/v1`;
   process.env.OPENAI_API_KEY = 'sk-upstream';
   gateway = new Gateway({}, {});
@@ -43,13 +46,9 @@ async function listed(on: Gateway, responseId: string): Promise<JsonObject[]> {
   return (await on.read<Page>(`/${responseId}/input_items?order=asc`)).data;
 }
 
-/** The input items of the newest response upstream. */
-async function received(): Promise<JsonObject[]> {
-  const [run] = (await upstream.store.list({ limit: 1 })).runs;
-  const entries = await upstream.store.read(run?.runId ?? '');
-  const asked = entries.findLast(({ event }) => event.type === 'run.noted');
-  const id = `resp_${run?.runId.slice('run_'.length)}${asked === undefined ? '' : `_${asked.seq}`}`;
-  return await listed(upstream, id);
+/** The input items of the newest request upstream. */
+function received(): JsonObject[] {
+  return (recorded.bodies.at(-1)?.input ?? []) as JsonObject[];
 }
 
 function outputItem(asked: Resource, output: unknown): JsonObject {
@@ -65,14 +64,14 @@ describe('images and files that a function returns', () => {
     });
     expect(done.output).toMatchObject([{ content: [{ text: 'Thanks.' }] }]);
     expect(await listed(gateway, done.id)).toMatchObject([{ output: OUTPUT }]);
-    expect((await received()).at(-1)).toMatchObject({ type: 'function_call_output', output: OUTPUT });
+    expect(received().at(-1)).toMatchObject({ type: 'function_call_output', output: OUTPUT });
   });
 
   it('reach the provider as such in a history that the client keeps', async () => {
     const asked = await gateway.create({ model: 'openai:ask', input: 'go', tools: [ASK], store: false });
     const input = [{ role: 'user', content: 'go' }, ...asked.output, outputItem(asked, OUTPUT)];
     await gateway.create({ model: 'openai:ask', tools: [ASK], input, store: false });
-    expect((await received()).at(-1)).toMatchObject({ type: 'function_call_output', output: OUTPUT });
+    expect(received().at(-1)).toMatchObject({ type: 'function_call_output', output: OUTPUT });
   });
 
   it('are not cut, however large', async () => {
@@ -85,7 +84,7 @@ describe('images and files that a function returns', () => {
       input: [outputItem(asked, large)],
     });
     expect(done.status).toBe('completed');
-    expect((await received()).at(-1)?.output).toEqual(large);
+    expect(received().at(-1)?.output).toEqual(large);
   });
 
   it('are refused by their path if they are not valid', async () => {
@@ -113,7 +112,7 @@ describe('an input item survives the journal, the provider and the listing', () 
       input: [{ role: 'user', content: [image] }],
     });
     expect(await listed(gateway, response.id)).toMatchObject([{ content: [image] }]);
-    expect(await received()).toMatchObject([{ content: [image] }]);
+    expect(received()).toMatchObject([{ content: [image] }]);
   });
 
   it('with its phase and the id that the client chose', async () => {
@@ -131,7 +130,7 @@ describe('an input item survives the journal, the provider and the listing', () 
       { id: 'msg_last', phase: 'final_answer' },
       { id: expect.any(String) },
     ]);
-    expect(await received()).toMatchObject([{}, { phase: 'commentary' }, { phase: 'final_answer' }, {}]);
+    expect(received()).toMatchObject([{}, { phase: 'commentary' }, { phase: 'final_answer' }, {}]);
   });
 
   it('and items without an id get one, so that pages can be turned', async () => {

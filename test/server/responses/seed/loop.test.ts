@@ -2,9 +2,10 @@
  * The invariants of the gateway that this one was built after: its loop, its budget and what it sends to the model.
  * A title that begins with "differs" names a deliberate difference.
  */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../../../protocol/json.ts';
-import { endOf, typesOf } from '../../../support/responses/gateway.ts';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { type JsonObject, omitUndefined } from '../../../../protocol/json.ts';
+import { UPSTREAMS, Upstream } from '../../../support/messages/upstream.ts';
+import { endOf, Gateway, typesOf } from '../../../support/responses/gateway.ts';
 import {
   ASK,
   ECHO,
@@ -141,6 +142,30 @@ describe('the budget', () => {
 });
 
 describe('what the model receives', () => {
+  it.each([undefined, true, false])(
+    'its calls themselves send store: false, no previous id and no conversation; the client sends store: %s',
+    async store => {
+      const upstream = await Upstream.listen();
+      for (const [name, value] of Object.entries(upstream.environment)) vi.stubEnv(name, value);
+      const call = { id: 'call_1', name: 'echo', arguments: '{"text":"hi"}' };
+      upstream.play({ calls: [call] }, { text: 'Said.' }, { text: 'Bye.' });
+      const provider = new Gateway({}, { config: folder => ({ mcp_servers: { desk: folder.server() } }) });
+      const body = { model: UPSTREAMS.responses, tools: [free], ...omitUndefined({ store }) };
+      const one = await provider.create({ ...body, input: 'hello' });
+      expect(one).toMatchObject({ store: store ?? true, previous_response_id: null });
+      if (store !== false) await provider.create({ ...body, input: 'bye', previous_response_id: one.id });
+      for (const sent of upstream.requests) {
+        expect(sent.store).toBe(false);
+        expect(sent).not.toHaveProperty('previous_response_id');
+        expect(sent).not.toHaveProperty('conversation');
+      }
+      expect(upstream.requests).toHaveLength(store === false ? 2 : 3);
+      vi.unstubAllEnvs();
+      await provider.close();
+      await upstream.close();
+    },
+  );
+
   it('the choice of tools is auto from the second turn on, so that a forced call is not forced for ever', async () => {
     const sent = await gateway.sentDuring(() =>
       gateway.create({ model, input: `${ECHO} then ${ECHO}`, tools: [free], tool_choice: 'required' }),
