@@ -13,7 +13,7 @@ export type Opaque = z.infer<typeof opaqueSchema>;
 const opaque = z.exactOptional(opaqueSchema);
 
 /** A part of a message. */
-export const partSchema = z.discriminatedUnion('type', [
+const partSchema = z.discriminatedUnion('type', [
   z.object({ type: z.literal('text'), text: z.string(), annotations: z.exactOptional(z.array(json)) }),
   /** `url` may be a `data:` URL. `detail`: the resolution at which the model sees it, in OpenAI's words. */
   z.object({ type: z.literal('image'), url: z.string(), detail: z.exactOptional(z.string()) }),

@@ -1,5 +1,4 @@
-import * as z from 'zod/mini';
-import { type Part, partSchema } from '../item.ts';
+import type { Part } from '../item.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../json.ts';
 
 /** An image or a file. */
@@ -7,14 +6,6 @@ export type Media = Exclude<Part, { type: 'text' }>;
 
 /** A result of texts, images and files, as `content` creates it. No model reads `data`. */
 export type ContentOutput = { type: 'content'; parts: Part[]; data?: JsonValue };
-
-const contentSchema = z.object({
-  type: z.literal('content'),
-  parts: z.array(
-    partSchema.check(z.refine(part => part.type === 'text' || isMediaURL(part.url), 'expected a media URL')),
-  ),
-  data: z.exactOptional(z.custom<JsonValue>(value => value !== undefined)),
-});
 
 /** Whether a part of a result can have this URL. */
 export function isMediaURL(url: unknown): url is string {
@@ -26,16 +17,32 @@ export function isMediaURL(url: unknown): url is string {
  * `input_image`, `input_file`) is content too.
  */
 export function readContent(output: JsonValue): ContentOutput | undefined {
-  if (Array.isArray(output)) return readResponsesParts(output);
-  if (!isJsonObject(output) || output.type !== 'content') return undefined;
-  const { success, data } = contentSchema.safeParse(output);
-  return success ? data : undefined;
+  if (Array.isArray(output)) return output.length === 0 ? undefined : readParts(output, readResponsesPart);
+  if (!isJsonObject(output) || output.type !== 'content' || !Array.isArray(output.parts)) return undefined;
+  const content = readParts(output.parts, readPart);
+  return content && { ...content, ...omitUndefined({ data: output.data }) };
 }
 
-function readResponsesParts(output: readonly JsonValue[]): ContentOutput | undefined {
-  const parts = output.flatMap(part => (isJsonObject(part) ? (readResponsesPart(part) ?? []) : []));
-  const isContent = output.length > 0 && parts.length === output.length;
-  return isContent ? { type: 'content', parts } : undefined;
+/** Content, if every one of the values is a part. Stops at the first that is none. */
+function readParts(
+  values: readonly JsonValue[],
+  read: (value: JsonObject) => Part | undefined,
+): ContentOutput | undefined {
+  const parts: Part[] = [];
+  for (const value of values) {
+    const part = isJsonObject(value) ? read(value) : undefined;
+    if (part === undefined) return undefined;
+    parts.push(part);
+  }
+  return { type: 'content', parts };
+}
+
+function readPart({ type, text, url, detail, name, mediaType }: JsonObject): Part | undefined {
+  if (type === 'text' && typeof text === 'string') return { type, text };
+  if (!isMediaURL(url)) return undefined;
+  if (type === 'image') return { type, url, ...omitUndefined({ detail: textOrNone(detail) }) };
+  if (type !== 'file') return undefined;
+  return { type, url, ...omitUndefined({ name: textOrNone(name), mediaType: textOrNone(mediaType) }) };
 }
 
 function readResponsesPart(part: JsonObject): Part | undefined {

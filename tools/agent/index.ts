@@ -19,6 +19,7 @@ export { type CallLike, toolCallFrom } from '../../adapters/streams/tool-call-fr
 export { toolCallsOf } from '../../adapters/streams/tool-calls-of.ts';
 export { type ResultLike, toolResultFrom } from '../../adapters/streams/tool-result-from.ts';
 export { WatchedTurn, watchTurn } from '../../adapters/streams/watch-turn.ts';
+export { textOfResult } from '../../adapters/turn/result-content.ts';
 export type { PrepareTurn, Retry, TurnPreparation } from '../../engine/definition.ts';
 export { type FaultPoint, type Host, systemHost } from '../../engine/driver/host.ts';
 export type { LiveOptions } from '../../engine/driver/live.ts';

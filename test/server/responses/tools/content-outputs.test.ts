@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest';
+import { content } from '../../../../protocol/content/content.ts';
+import { shapeOf } from '../../../../server/responses/wire/call-shapes.ts';
+import { wireInputs } from '../../../../server/responses/wire/wire-input.ts';
+
+const PNG = 'data:image/png;base64,AAAA';
+const output = content(['Here:', { type: 'image', url: PNG }], { data: { for: 'programs' } });
+
+test('the output of an mcp_call is text, in which a description stands for an image', () => {
+  const shape = shapeOf({ label: 'eyes', name: 'look' });
+  const call = { runId: 'run_1', turn: 1, place: 0, callId: 'c', name: 'look', arguments: '{}', gate: false };
+  const { item } = shape?.closed(call, { output }, []) ?? {};
+  expect(item).toMatchObject({
+    type: 'mcp_call',
+    status: 'completed',
+    output: 'Here:\n[image/png image, 1 KiB]',
+  });
+});
+
+test('the output of a function has the parts of content in the format of the API', () => {
+  const [item] = wireInputs([{ type: 'tool_result', callId: 'c', output, isError: false }], {});
+  expect(item).toMatchObject({
+    type: 'function_call_output',
+    output: [
+      { type: 'input_text', text: 'Here:' },
+      { type: 'input_image', image_url: PNG, detail: 'auto' },
+    ],
+  });
+  expect(JSON.stringify(item)).not.toContain('programs');
+});
