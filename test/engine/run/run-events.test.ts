@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readEvents } from '../../../engine/run/read-events.ts';
+import { readBatches, readEvents } from '../../../engine/run/read-events.ts';
 import { RunEvents, type RunHappening } from '../../../engine/run/run-events.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import { Written } from '../../support/engine/written-run.ts';
@@ -120,4 +120,20 @@ describe('readers', () => {
     await run.host.advance(1_000);
     expect(run.looks - before).toBeLessThanOrEqual(1);
   });
+});
+
+test('the deltas of one chunk are one batch, although an adapter yields them one after the other', async () => {
+  const run = new Written();
+  run.append({ type: 'text.started', at: 1, generation: 1 });
+  const batches = readBatches(run.source, { follow: true });
+  await batches.next();
+  const next = batches.next();
+  await run.host.idle();
+  for (const char of 'a whole chunk') {
+    run.stream(char, 1);
+    await Promise.resolve();
+  }
+  const { value = [] } = await next;
+  expect(textIn(value)).toBe('a whole chunk');
+  await batches.return(undefined);
 });
