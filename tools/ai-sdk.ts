@@ -105,7 +105,7 @@ function convert(name: string, given: AiSdkTool, settings: AiSdkToolSettings = {
           const options = { toolCallId: callId, abortSignal: signal, key, context: runContext };
           return lastOf(execute(input, { ...options, messages: [] }), context);
         }),
-      ...settings,
+      ...omitUndefined(settings),
     }),
   });
   if (made.run === undefined || toModelOutput === undefined) return made;

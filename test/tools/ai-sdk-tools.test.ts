@@ -98,6 +98,13 @@ describe('a tool of the AI SDK', () => {
     expect((await callOnce(made, JSON.stringify(input))).settled.status).toBe(status);
   });
 
+  test('keeps its needsApproval unless the settings have an approval', async () => {
+    const given = sdkTool({ inputSchema: city, needsApproval: true, execute: () => 'done' });
+    const unset = { approval: undefined } as object;
+    expect(convert(given, unset).fixedApproval).toBe(true);
+    expect(convert(given, { approval: false }).fixedApproval).toBe(false);
+  });
+
   test('sends the values that execute yields as progress, and the last one is the result', async () => {
     const count = sdkTool({
       inputSchema: z.object({}),
