@@ -23,7 +23,18 @@ import type { ServeOptions } from './commands/serve.ts';
 import type { ShowCommandOptions } from './commands/show.ts';
 import { HELP } from './help.ts';
 import type { DriveOptions, ShowOptions } from './options.ts';
-import { AGENT, BY, CALL, collect, DB, driving, RUN, reading, showing } from './program/command-options.ts';
+import {
+  AGENT,
+  BY,
+  CALL,
+  collect,
+  DB,
+  driving,
+  LABEL,
+  RUN,
+  reading,
+  showing,
+} from './program/command-options.ts';
 import { addRemoving } from './program/removing-commands.ts';
 
 /** Runs one command line and returns its exit code. Each command loads only the modules it needs. */
@@ -73,6 +84,8 @@ function addRunning(program: Command, end: (exitCode: number) => void): void {
     .argument('[input...]', 'task for the agent')
     .option('--yes', 'approve every call that needs approval')
     .option('--no-stream', 'do not stream model responses')
+    .option('--label <name=value>', LABEL, collect)
+    .option('--title <text>', 'title of the run in lists (default: the first line of the input)')
     .option('--continues <run>', 'start from the transcript of an ended run; uses its agent by default')
     .option('--context <json>', 'run context, for an agent that requires one')
     .action(async (words: string[], options: RunCommandOptions) =>
@@ -224,9 +237,19 @@ function addSteering(program: Command, end: (exitCode: number) => void): void {
 function addInspecting(program: Command, end: (exitCode: number) => void): void {
   reading(program.command('runs'))
     .summary('list runs')
-    .description('List runs, most recent first.')
-    .option('--status <status>', 'filter by status: running, waiting, finished, failed or cancelled')
-    .option('--limit <number>', 'maximum number of runs to list', '50')
+    .description('List runs, newest first, with what they wait for.')
+    .option('--status <status>', 'only runs that are running, waiting, finished, failed or cancelled')
+    .option('--waiting', 'only runs that wait; the same as --status waiting')
+    .option('--agent <name>', 'only runs of this agent')
+    .option('--label <name=value>', 'only runs with this label; repeatable', collect)
+    .option('--text <text>', 'only runs with this text in their title')
+    .option(
+      '--since <time>',
+      'only runs started at this time or later, such as 2026-11-22 or 2026-11-22T08:00Z',
+    )
+    .option('--before <time>', 'only runs started before this time')
+    .option('--limit <number>', 'maximum number of runs to list, up to 1000', '50')
+    .option('--cursor <cursor>', 'continue a list where its page ended; needs the same filters')
     .action(async (options: RunsOptions) => end(await (await import('./commands/runs.ts')).runs(options)));
   reading(program.command('show'))
     .summary('show a run')

@@ -3,7 +3,7 @@ import type { NextAction } from './effect.ts';
 import type { ToolResult } from './finisher.ts';
 import type { Item } from './item.ts';
 import type { JsonValue } from './json.ts';
-import type { RunStatus } from './store.ts';
+import type { RunRecord } from './store.ts';
 import type { SideEffect } from './tool.ts';
 import type { Usage } from './turn.ts';
 
@@ -51,33 +51,17 @@ export type Settled = { usage: Usage | null; turns: number } & (
   | { status: 'cancelled'; unsettled: OpenCall[] }
 );
 
-/** A run in the list of the runs API. Times are ms since the epoch. */
-export type RunSummary = {
-  runId: string;
-  agent: string;
-  status: RunStatus;
-  createdAt: number;
-  updatedAt: number;
-  /** The `seq` of the last journal entry. */
-  seq: number;
-  /** The ended run whose transcript this run continues. */
-  continues?: string;
-};
+/** A run in the list of the runs API: its record without its epoch and its lease. */
+export type RunSummary = Omit<RunRecord, 'epoch' | 'owner' | 'leaseUntil'>;
 
 /** A run as the runs API returns it. */
 export type RunView = RunSummary & {
-  /** The path of the current state, such as `resting.awaitingApproval`. */
-  state: string;
   /** The latest decision of the chart. */
   next: NextAction | null;
   paused: boolean;
-  turns: number;
   toolCalls: number;
   limits: Limits;
   usage: Usage | null;
-  cost: number;
-  /** The call that started this run, if it is a sub-agent's. */
-  parent?: { runId: string; callId: string };
   /** `null` while the run has something to do. Includes what the runs of its sub-agents wait for. */
   settled: Settled | null;
   /** This run's own calls without a result. */

@@ -1,5 +1,6 @@
 import { EngineError } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
+import { parseLabels } from '../../protocol/listing/label.ts';
 import type { Store } from '../../protocol/store.ts';
 import { withAgent } from '../change-run.ts';
 import { detectEarlyExit } from '../detect-early-exit.ts';
@@ -12,12 +13,19 @@ import { CommandLines } from '../render/command-lines.ts';
 import { makeView } from '../render/make-view.ts';
 import { Output } from '../render/output.ts';
 
-export type RunCommandOptions = DriveOptions & { stream: boolean; continues?: string; context?: string };
+export type RunCommandOptions = DriveOptions & {
+  stream: boolean;
+  continues?: string;
+  context?: string;
+  label?: string[];
+  title?: string;
+};
 
 /** Implements `agentchart run`. A run that continues another uses its agent and model by default. */
 export async function run(words: readonly string[], options: RunCommandOptions): Promise<number> {
   const input = await readInput(words);
   const runContext = options.context === undefined ? undefined : parseJson(options.context, '--context');
+  const labels = options.label === undefined ? undefined : parseLabels(options.label);
   const output = new Output({ json: options.json === true });
   const file = storeFile(options.db);
   return await detectEarlyExit(() =>
@@ -31,7 +39,7 @@ export async function run(words: readonly string[], options: RunCommandOptions):
           stream: options.stream,
           launch,
           runContext,
-          ...omitUndefined({ continues }),
+          ...omitUndefined({ continues, labels, title: options.title }),
         });
         const view = makeView({
           output,

@@ -1,7 +1,10 @@
 import { existsSync } from 'node:fs';
 import { systemHost } from '../../engine/driver/host.ts';
 import { EngineError } from '../../protocol/error.ts';
-import type { RunRecord, RunStatus } from '../../protocol/store.ts';
+import { omitUndefined } from '../../protocol/json.ts';
+import { parseLabels } from '../../protocol/listing/label.ts';
+import { MOST_LISTED } from '../../protocol/listing/run-list.ts';
+import type { ListFilter, RunList, RunRecord, RunStatus } from '../../protocol/store.ts';
 import { EXIT } from '../exit-codes.ts';
 import { storeFile, withExistingStore } from '../open-store.ts';
 import { formatPath } from '../render/format-path.ts';
@@ -10,25 +13,39 @@ import { Output } from '../render/output.ts';
 import { STATUS_STYLES } from '../render/show-end.ts';
 import { showSafely } from '../render/show-safely.ts';
 
-export type RunsOptions = { db?: string; json?: boolean; status?: string; limit?: string };
+export type RunsOptions = {
+  db?: string;
+  json?: boolean;
+  status?: string;
+  waiting?: boolean;
+  agent?: string;
+  label?: string[];
+  text?: string;
+  since?: string;
+  before?: string;
+  limit?: string;
+  cursor?: string;
+};
 
 /** Implements `agentchart runs`. Reports records that cannot be read and lists the others. */
 export async function runs(options: RunsOptions): Promise<number> {
   const output = new Output({ json: options.json === true });
   const damaged: EngineError[] = [];
-  const onDamaged = (error: EngineError) => damaged.push(error);
-  const filter = { onDamaged, limit: readLimit(options.limit), ...readStatus(options.status) };
+  const filter: ListFilter = { ...readFilter(options), onDamaged: error => damaged.push(error) };
   const file = storeFile(options.db);
-  const { runs: records } = existsSync(file)
-    ? await withExistingStore(file, store => store.list(filter))
-    : { runs: [] };
-  if (output.json) for (const record of records) output.data(record);
-  else if (records.length === 0 && damaged.length === 0)
-    output.line(`No ${options.status === undefined ? '' : `${options.status} `}runs in ${formatPath(file)}.`);
-  else if (records.length > 0) showTable(output, records);
+  const none: RunList = { runs: [] };
+  const page = existsSync(file) ? await withExistingStore(file, store => store.list(filter)) : none;
+  if (output.json) for (const record of page.runs) output.data(record);
+  else if (page.runs.length > 0) showTable(output, page.runs);
+  else if (damaged.length === 0)
+    output.line(`No ${filter.status ?? ''} runs in ${formatPath(file)}.`.replace('  ', ' '));
+  if (page.next !== undefined)
+    output.problem(`There are more runs: repeat the command with --cursor ${page.next}`);
   for (const { message } of damaged) output.problem(message);
   return damaged.length === 0 ? EXIT.done : EXIT.failed;
 }
+
+const LONGEST_TITLE = 40;
 
 function showTable(output: Output, records: readonly RunRecord[]): void {
   const now = systemHost.now();
@@ -37,9 +54,10 @@ function showTable(output: Output, records: readonly RunRecord[]): void {
     record.status,
     showSafely(record.agent),
     formatDistance(record.updatedAt, now),
-    String(record.seq),
+    shorten(showSafely(record.title)),
+    showSafely(describeWait(record)),
   ]);
-  const titles = ['run', 'status', 'agent', 'last event', 'events'];
+  const titles = ['run', 'status', 'agent', 'last event', 'title', 'waits for'];
   const widths = titles.map((title, column) =>
     Math.max(title.length, ...rows.map(row => row[column]?.length ?? 0)),
   );
@@ -52,18 +70,61 @@ function showTable(output: Output, records: readonly RunRecord[]): void {
   }
 }
 
-function readLimit(text = '50'): number {
-  const limit = Number(text);
-  if (Number.isInteger(limit) && limit > 0) return limit;
-  throw new EngineError('input-invalid', `--limit must be a positive integer, got "${text}".`);
+/** Names what a waiting run waits for, such as `approval of refund`. */
+function describeWait({ status, state, waitsFor = [] }: RunRecord): string {
+  if (status !== 'waiting') return '';
+  const [first, ...others] = waitsFor;
+  if (first === undefined || state === 'resting.paused') return state.replace('resting.', '');
+  const more = others.length === 0 ? '' : ` and ${others.length} more`;
+  return `${first.type} of ${first.name}${more}`;
 }
 
-function readStatus(text: string | undefined): { status?: RunStatus } {
-  if (text === undefined) return {};
-  const status = (Object.keys(STATUS_STYLES) as RunStatus[]).find(known => known === text);
-  if (status !== undefined) return { status };
+function shorten(text: string): string {
+  return text.length > LONGEST_TITLE ? `${text.slice(0, LONGEST_TITLE - 1)}…` : text;
+}
+
+function readFilter(options: RunsOptions): ListFilter {
+  const { agent, label = [], text, since, before, limit, cursor } = options;
+  return {
+    labels: parseLabels(label),
+    limit: readLimit(limit),
+    ...omitUndefined({
+      status: readStatus(options),
+      ...{ agent, text, cursor },
+      since: readTime('--since', since),
+      before: readTime('--before', before),
+    }),
+  };
+}
+
+function readLimit(text = '50'): number {
+  const limit = Number(text);
+  if (Number.isInteger(limit) && limit > 0 && limit <= MOST_LISTED) return limit;
   throw new EngineError(
     'input-invalid',
-    `--status must be one of ${Object.keys(STATUS_STYLES).join(', ')}, got "${text}".`,
+    `--limit must be a positive integer up to ${MOST_LISTED}, got "${text}".`,
+  );
+}
+
+function readTime(option: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const time = Date.parse(text);
+  if (!Number.isNaN(time)) return time;
+  throw new EngineError(
+    'input-invalid',
+    `${option} must be a date or a time, such as 2026-11-22 or 2026-11-22T08:00Z, got "${text}".`,
+  );
+}
+
+function readStatus({ status: text, waiting }: RunsOptions): RunStatus | undefined {
+  const known = Object.keys(STATUS_STYLES) as RunStatus[];
+  const status = known.find(one => one === text);
+  if (text !== undefined && status === undefined)
+    throw new EngineError('input-invalid', `--status must be one of ${known.join(', ')}, got "${text}".`);
+  if (waiting !== true) return status;
+  if (status === undefined || status === 'waiting') return 'waiting';
+  throw new EngineError(
+    'input-invalid',
+    `--waiting and --status ${status} exclude each other. Give one of them.`,
   );
 }

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 
 export const RUN = 'run id, or a unique prefix of one';
+export const LABEL = 'label to find the run by, such as user=7; repeatable';
 export const CALL = 'id of an open call, listed by `show RUN`';
 export const AGENT = 'module whose default export is the agent';
 export const DB = 'SQLite file that holds the runs (default: $AGENTCHART_DB, or .agentchart/runs.db)';

@@ -42,6 +42,24 @@ export function readLabels(value: unknown): Labels {
   throw new EngineError('input-invalid', `labels ${fault}.`);
 }
 
+/**
+ * Returns labels given as `NAME=VALUE`. Throws `input-invalid` for a text without "=", for a name that is given twice, and
+ * for labels out of bounds.
+ */
+export function parseLabels(texts: readonly string[]): Labels {
+  const pairs = texts.map((text): [string, string] => {
+    const at = text.indexOf('=');
+    if (at > 0) return [text.slice(0, at), text.slice(at + 1)];
+    throw new EngineError(
+      'input-invalid',
+      `A label must be NAME=VALUE, such as user=7; got ${JSON.stringify(text.slice(0, LONGEST_NAME))}.`,
+    );
+  });
+  const labels = readLabels(Object.fromEntries(pairs));
+  if (Object.keys(labels).length === pairs.length) return labels;
+  throw new EngineError('input-invalid', 'A label is given twice. A run has one value for each name.');
+}
+
 /** Whether `labels` has all of `wanted`, with the same values. */
 export function hasLabels(labels: Labels, wanted: Labels): boolean {
   return Object.entries(wanted).every(

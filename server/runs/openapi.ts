@@ -92,6 +92,10 @@ function describeRuns(): JsonObject {
     required: ['runs'],
     properties: {
       runs: { type: 'array', items: { $ref: '#/components/schemas/RunSummary' } },
+      next: {
+        type: 'string',
+        description: 'The cursor of the next page, for the same filter and order. Absent at the end.',
+      },
       damaged: {
         type: 'array',
         items: { type: 'string' },

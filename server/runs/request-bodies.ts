@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { limitsSchema, runParamsSchema } from '../../protocol/config.ts';
 import { itemSchema } from '../../protocol/item.ts';
 import type { JsonValue } from '../../protocol/json.ts';
+import { listFilterSchema, MOST_LISTED } from '../../protocol/listing/run-list.ts';
 
 const MOST_ITEMS = 1_000;
 
@@ -44,6 +45,12 @@ export const startBody = z.strictObject({
       repeatedFailures,
     }),
   ),
+  labels: z.exactOptional(
+    z
+      .custom<JsonValue>(value => value !== undefined)
+      .meta({ description: 'Strings by name, at most 16, such as { "user": "7" }.', type: 'object' }),
+  ),
+  title: z.exactOptional(z.string().meta({ description: 'Default: the first line of the input.' })),
   stream: z.exactOptional(z.boolean()),
   runContext: z.exactOptional(json.meta({ description: 'The run context, for an agent that requires one.' })),
 });
@@ -101,10 +108,21 @@ export const commandsBody = z.array(commandBody).min(1).max(MOST_COMMANDS);
 
 export const sessionBody = z.strictObject({ token: z.string().max(10_000) });
 
-const MOST_RUNS = 1_000;
+const { status, agent, parent, text, order, cursor } = listFilterSchema.shape;
+const time = z.exactOptional(z.coerce.number().meta({ description: 'ms since the epoch' }));
 
 /** The query of `GET /runs`. */
 export const listQuery = z.strictObject({
-  status: z.exactOptional(z.enum(['running', 'waiting', 'finished', 'failed', 'cancelled'])),
-  limit: z._default(z.coerce.number().int().min(1).max(MOST_RUNS), 50),
+  status,
+  agent,
+  label: z
+    .exactOptional(z.array(z.string()))
+    .meta({ description: 'NAME=VALUE; repeatable. The run has all of these labels.' }),
+  parent,
+  text,
+  since: time,
+  before: time,
+  order,
+  limit: z._default(z.coerce.number().int().min(1).max(MOST_LISTED), 50),
+  cursor,
 });

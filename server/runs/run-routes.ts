@@ -5,6 +5,7 @@ import { type Fold, loadRun } from '../../engine/journal/load-run.ts';
 import type { RunCommand } from '../../engine/run/command.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { omitUndefined } from '../../protocol/json.ts';
+import { parseLabels, readLabels } from '../../protocol/listing/label.ts';
 import type { RunView } from '../../protocol/run-view.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import type { Admission } from '../access/admission.ts';
@@ -44,11 +45,14 @@ export function addRunRoutes(app: Hono<RunsEnv>, options: RunRoutesOptions): voi
   const { store, clock } = options;
   app.post('/runs', c => startRun(c, options));
   app.get('/runs', async c => {
-    const query = listQuery.safeParse(c.req.query());
+    const given = omitUndefined({ label: c.req.queries('label') });
+    const query = listQuery.safeParse({ ...c.req.query(), ...given });
     if (!query.success) throw describeIssues(query.error.issues);
+    const { label = [], ...filter } = query.data;
     const damaged: string[] = [];
     const { runs, next } = await store.list({
-      ...query.data,
+      ...filter,
+      labels: parseLabels(label),
       onDamaged: ({ message }) => damaged.push(message),
     });
     return c.json({
@@ -83,13 +87,14 @@ export function addRunRoutes(app: Hono<RunsEnv>, options: RunRoutesOptions): voi
 async function startRun(c: Request, options: RunRoutesOptions): Promise<Response> {
   const { clock, agents, held, admission, bodyLimits } = options;
   const body = await readBody(c.req.raw, startBody, bodyLimits);
-  const { agent: name, input, ...start } = body;
+  const { agent: name, input, labels, ...start } = body;
   const agent = agents.choose(name);
   const launch = agents.launchOf(agent.name);
+  const given = omitUndefined({ launch, labels: labels === undefined ? undefined : readLabels(labels) });
   const runId = clock.newId('run');
   const release = await admission.admit(c.get('caller'));
   const run = await held
-    .begin(runId, () => agent.start(input, { ...start, runId, ...omitUndefined({ launch }) }))
+    .begin(runId, () => agent.start(input, { ...start, ...given, runId }))
     .catch(error => {
       release();
       throw error;

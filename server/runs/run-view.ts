@@ -2,13 +2,16 @@ import * as z from 'zod';
 import type { Host } from '../../engine/driver/host.ts';
 import { isOwnerDead } from '../../engine/driver/owner.ts';
 import type { Fold } from '../../engine/journal/load-run.ts';
+import { progressOf } from '../../engine/journal/progress.ts';
 import { listOpenCalls } from '../../engine/run/settled.ts';
 import { describeWithChildren } from '../../engine/sub-agents/run-children.ts';
 import { chartIdentity } from '../../machines/snapshot.ts';
-import { type ChartState, statePath } from '../../machines/step.ts';
+import type { ChartState } from '../../machines/step.ts';
 import { limitsSchema } from '../../protocol/config.ts';
 import { type Item, itemSchema } from '../../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import type { Labels } from '../../protocol/listing/label.ts';
+import { progressSchema } from '../../protocol/listing/run-list.ts';
 import type { AgentSummary, OpenCall, RunSummary, RunView } from '../../protocol/run-view.ts';
 import { isDriven, type RunRecord, type Store } from '../../protocol/store.ts';
 import { usageSchema } from '../../protocol/turn.ts';
@@ -31,6 +34,24 @@ const runSummaryFields = z.object({
   createdAt: z.number().meta({ description: 'ms since the epoch' }),
   updatedAt: z.number().meta({ description: 'ms since the epoch' }),
   seq: z.number().int().meta({ description: 'The sequence number of the last journal entry.' }),
+  title: z.string().meta({ description: 'The given title, else the first line of the input.' }),
+  labels: z.custom<Labels>().meta({ description: 'Strings by name.', type: 'object' }),
+  state: z.string().meta({ description: 'The path of the current state, such as resting.awaitingApproval.' }),
+  why: z.exactOptional(z.string()).meta({ description: 'Why the chart decided so.' }),
+  waitsFor: progressSchema.shape.waitsFor,
+  turns: z.number().int(),
+  tokens: z.number().meta({ description: 'Input and output tokens.' }),
+  cost: z.number(),
+  activeMs: z.number(),
+  endedAt: z.exactOptional(z.number()).meta({ description: 'ms since the epoch' }),
+  errorCode: z.exactOptional(z.string()),
+  incomplete: progressSchema.shape.incomplete,
+  parent: z
+    .exactOptional(z.object({ runId: z.string(), callId: z.string() }))
+    .meta({ description: "The call that started this run, if it is a sub-agent's run." }),
+  forkOf: z
+    .exactOptional(z.object({ runId: z.string(), at: z.number().int() }))
+    .meta({ description: 'The run whose journal was copied, and the last entry of the copy.' }),
   continues: z
     .exactOptional(z.string())
     .meta({ description: 'The run whose transcript this run continues.' }),
@@ -57,19 +78,13 @@ const openCallSchema = z.object({
 }) satisfies z.ZodType<OpenCall>;
 
 export const runViewSchema = runSummaryFields.extend({
-  state: z.string().meta({ description: 'The path of the current state, such as resting.awaitingApproval.' }),
   next: z
     .custom<RunView['next']>()
     .meta({ description: 'The latest decision of the chart: { type, why, … }.' }),
   paused: z.boolean(),
-  turns: z.number().int(),
   toolCalls: z.number().int(),
   limits: limitsSchema,
   usage: z.nullable(usageSchema),
-  cost: z.number(),
-  parent: z
-    .exactOptional(z.object({ runId: z.string(), callId: z.string() }))
-    .meta({ description: "The call that started this run, if it is a sub-agent's run." }),
   settled: z.custom<RunView['settled']>().meta({
     description: 'null while the run has something to do. Includes what the runs of its sub-agents wait for.',
   }),
@@ -107,16 +122,14 @@ export async function viewRun(record: RunRecord, fold: Fold, options: ViewOption
   const settled = await describeWithChildren(store, state, showText);
   return {
     ...summarizeRun(record),
+    ...progressOf(state),
     status: settled?.status ?? 'running',
     seq,
-    state: statePath(state),
     next: context.next,
     paused: context.paused,
-    turns: context.turns,
     toolCalls: context.toolCalls,
     limits: context.config.limits,
     usage: context.usage,
-    cost: context.cost,
     settled,
     calls: listOpenCalls(context),
     driver: describeDriver(record, host.now()),
@@ -124,7 +137,6 @@ export async function viewRun(record: RunRecord, fold: Fold, options: ViewOption
     availableAgent,
     chart: chartIdentity(),
     ...omitUndefined({
-      parent: context.parent ?? undefined,
       answer: settled?.status === 'finished' ? settled.text : undefined,
     }),
   };

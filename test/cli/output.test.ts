@@ -132,7 +132,7 @@ describe.concurrent('read-only commands exit 0', () => {
       desk.run(['show', begun.runId, '--events']),
     ]);
     expect([runs.code, show.code, events.code]).toEqual([0, 0, 0]);
-    expect(runs.stdout).toMatch(new RegExp(`${begun.runId} +failed +desk +\\S+ m?s ago +\\d`));
+    expect(runs.stdout).toMatch(new RegExp(`${begun.runId} +failed +desk +\\S+ m?s ago +go`));
     expect(show.stdout).toContain('script-exhausted');
     expect(events.stdout).toContain('turn.failed');
   });

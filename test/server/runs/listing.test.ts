@@ -1,0 +1,110 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import * as z from 'zod';
+import type { RunSummary } from '../../../protocol/run-view.ts';
+import { DONE, errorOf, makeApp, REFUND, type TestApp } from '../../support/server/runs-app.ts';
+
+type Page = { runs: RunSummary[]; next?: string };
+
+describe('GET /runs', () => {
+  let desk: TestApp;
+  const ids: Record<string, string> = {};
+  const list = async (query: string): Promise<Page> =>
+    (await (await desk.send('GET', `/runs${query}`)).json()) as Page;
+  const titles = async (query: string) => (await list(query)).runs.map(({ title }) => title);
+
+  beforeAll(async () => {
+    desk = makeApp({ turns: Array.from({ length: 4 }, () => [REFUND, DONE]).flat() });
+    for (const [user, tenant] of [
+      ['7', 'a'],
+      ['8', 'a'],
+      ['7', 'b'],
+    ]) {
+      const title = `Refund ${user}${tenant}`;
+      const { runId } = await desk.begin({ input: 'go', labels: { user, tenant }, title });
+      ids[title] = runId;
+    }
+    const { runId } = await desk.begin({ input: 'Hello, desk\nand more', labels: {} });
+    ids.plain = runId;
+  });
+
+  test('describes each run: title, labels, state, turns, and what it waits for', async () => {
+    const { runs } = await list('');
+    expect(runs).toHaveLength(4);
+    expect(runs[0]).toMatchObject({ runId: ids.plain, title: 'Hello, desk', labels: {}, turns: 1 });
+    expect(runs[3]).toMatchObject({
+      ...{ title: 'Refund 7a', labels: { user: '7', tenant: 'a' } },
+      ...{ status: 'waiting', state: 'resting.awaitingApproval', turns: 1 },
+      why: expect.stringContaining('need a decision'),
+      waitsFor: [{ type: 'approval', name: 'refund' }],
+    });
+    const view = await desk.view(ids['Refund 7a'] ?? '');
+    expect(view).toMatchObject({ title: 'Refund 7a', labels: { user: '7', tenant: 'a' } });
+  });
+
+  test('filters by labels, status, agent, text and time', async () => {
+    expect(await titles('?label=user%3D7')).toEqual(['Refund 7b', 'Refund 7a']);
+    expect(await titles('?label=user%3D7&label=tenant%3Db')).toEqual(['Refund 7b']);
+    expect(await titles('?label=user%3D9')).toEqual([]);
+    expect(await titles('?status=waiting&text=REFUND&order=asc')).toEqual([
+      'Refund 7a',
+      'Refund 8a',
+      'Refund 7b',
+    ]);
+    expect(await titles('?agent=other')).toEqual([]);
+    expect(await titles(`?since=${Date.now() + 60_000}`)).toEqual([]);
+    expect(await titles(`?before=${Date.now() + 60_000}&limit=1`)).toEqual(['Hello, desk']);
+  });
+
+  test('is paged, and the pages together are the whole list', async () => {
+    const first = await list('?limit=3&label=tenant%3Da');
+    expect(first).toMatchObject({ runs: [{}, {}] });
+    expect(first.next).toBeUndefined();
+    const page = await list('?limit=3');
+    const rest = await list(`?limit=3&cursor=${page.next}`);
+    expect([...page.runs, ...rest.runs].map(({ runId }) => runId).toSorted()).toEqual(
+      Object.values(ids).toSorted(),
+    );
+    expect(rest.next).toBeUndefined();
+  });
+
+  test('refuses the cursor of another list, and queries that it does not know', async () => {
+    const { next } = await list('?limit=1');
+    const queries = [
+      `status=waiting&cursor=${next}`,
+      ...['cursor=x', 'limit=0', 'limit=1001', 'label=user', 'label=', 'label=a%3D1&label=a%3D2'],
+      ...['since=yesterday', 'order=newest', 'color=red', 'status=dancing', 'text='],
+    ];
+    for (const query of queries) {
+      const response = await desk.send('GET', `/runs?${query}`);
+      expect([query, response.status]).toEqual([query, 400]);
+      expect((await errorOf(response)).code).toBe('input-invalid');
+    }
+  });
+
+  test('is what the OpenAPI document describes', async () => {
+    const document = z
+      .looseObject({
+        paths: z.object({ '/runs': z.looseObject({ get: z.looseObject({ parameters: z.array(z.any()) }) }) }),
+        components: z.object({ schemas: z.object({ RunSummary: z.looseObject({ properties: z.any() }) }) }),
+      })
+      .parse(await (await desk.send('GET', '/openapi.json')).json());
+    const parameters = document.paths['/runs'].get.parameters.map(({ name }) => name);
+    expect(parameters).toEqual(expect.arrayContaining(['label', 'status', 'limit', 'cursor', 'order']));
+    const described = Object.keys(document.components.schemas.RunSummary.properties);
+    for (const run of (await list('')).runs)
+      expect(described).toEqual(expect.arrayContaining(Object.keys(run)));
+  });
+});
+
+test.each([
+  ['labels that are not strings', { labels: { user: 7 } }],
+  ['labels that are no object', { labels: 'user=7' }],
+  ['an empty label', { labels: { user: '' } }],
+  ['a title of several lines', { title: 'a\nb' }],
+])('POST /runs refuses %s and begins no run', async (_, body) => {
+  const { send, store } = makeApp();
+  const response = await send('POST', '/runs', { input: 'go', ...body });
+  expect(response.status).toBe(400);
+  expect((await errorOf(response)).code).toBe('input-invalid');
+  expect((await store.list()).runs).toEqual([]);
+});
