@@ -5,6 +5,7 @@ import { gateway } from './workloads/gateway.ts';
 import { growth } from './workloads/growth.ts';
 import { importing } from './workloads/import.ts';
 import { inFlight } from './workloads/in-flight.ts';
+import { list } from './workloads/list.ts';
 import { parallel } from './workloads/parallel.ts';
 import { steps } from './workloads/steps.ts';
 import { stream } from './workloads/stream.ts';
@@ -20,6 +21,7 @@ export const workloads: readonly Workload[] = [
   conversation,
   inFlight,
   gateway,
+  list,
   chart,
   importing,
 ];
