@@ -1,7 +1,8 @@
 import { EngineError } from '../protocol/error.ts';
 import { canonicalJson, type JsonValue, omitUndefined, toJson } from '../protocol/json.ts';
-import type { Labels } from '../protocol/listing/label.ts';
+import { hasLabels, type Labels } from '../protocol/listing/label.ts';
 import { type ListFilter, listFilterSchema, type RunStatus } from '../protocol/listing/run-list.ts';
+import type { RunRecord } from '../protocol/store.ts';
 
 const DEFAULT_LIMIT = 50;
 
@@ -43,6 +44,29 @@ export function readListFilter({ onDamaged: _, ...filter }: ListFilter): ListQue
     ...(cursor !== undefined && { after: readCursor(cursor, key) }),
     cursorAt: ({ createdAt, runId }) => encode([createdAt, runId, key]),
   };
+}
+
+type Listed = Pick<RunRecord, 'status' | 'agent' | 'labels' | 'parent' | 'title' | 'createdAt' | 'runId'>;
+
+/** Returns the matching records after the place of the cursor, in the order of the list; `limit` is not applied. */
+export function choose<Record extends Listed>(records: readonly Record[], query: ListQuery): Record[] {
+  const { status, agent, labels, parent, text, since, before, order, after } = query;
+  const sign = order === 'asc' ? 1 : -1;
+  const compare = (a: ListPlace, b: ListPlace) =>
+    sign * (a.createdAt - b.createdAt || (a.runId < b.runId ? -1 : 1));
+  return records
+    .filter(
+      record =>
+        (status === undefined || record.status === status) &&
+        (agent === undefined || record.agent === agent) &&
+        (parent === undefined || record.parent?.runId === parent) &&
+        (since === undefined || record.createdAt >= since) &&
+        (before === undefined || record.createdAt < before) &&
+        hasLabels(record.labels, labels) &&
+        (text === undefined || foldText(record.title).includes(text)) &&
+        (after === undefined || (record.runId !== after.runId && compare(record, after) > 0)),
+    )
+    .sort(compare);
 }
 
 /** Returns a text in the form in which titles are searched. */

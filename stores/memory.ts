@@ -1,6 +1,6 @@
 import type { JournalEntry, RunEvent, RunStarted } from '../protocol/event.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';
-import { hasLabels, titleOf } from '../protocol/listing/label.ts';
+import { titleOf } from '../protocol/listing/label.ts';
 import type {
   AdoptedRun,
   AppendGuard,
@@ -23,7 +23,7 @@ import type {
 } from '../protocol/store.ts';
 import { decodeEntry, decodeJson, encodeEvent, lostEntries } from './journal-text.ts';
 import { grantLease, isHeld, type Lease, recordClaim, refuseClaim } from './lease.ts';
-import { foldText, readListFilter } from './list-query.ts';
+import { choose, readListFilter } from './list-query.ts';
 import { takePage, WHOLE } from './page.ts';
 import { findAwaited, isOpen, type Kinship, planDeletion } from './plan-deletion.ts';
 import { redactIn } from './redact-run.ts';
@@ -213,24 +213,11 @@ class MemoryStore implements Store {
   async list(filter: ListFilter = {}): Promise<RunList> {
     this.#refuseIfClosed();
     const query = readListFilter(filter);
-    const { status, agent, labels, parent, text, since, before, order, limit, after } = query;
-    const sign = order === 'asc' ? 1 : -1;
-    const compare = (a: Place, b: Place) =>
-      sign * (a.createdAt - b.createdAt || (a.runId < b.runId ? -1 : 1));
-    const found = [...this.#runs.values()]
-      .map(({ record }) => record)
-      .filter(
-        record =>
-          (status === undefined || record.status === status) &&
-          (agent === undefined || record.agent === agent) &&
-          (parent === undefined || record.parent?.runId === parent) &&
-          (since === undefined || record.createdAt >= since) &&
-          (before === undefined || record.createdAt < before) &&
-          hasLabels(record.labels, labels) &&
-          (text === undefined || foldText(record.title).includes(text)) &&
-          (after === undefined || (record.runId !== after.runId && compare(record, after) > 0)),
-      )
-      .sort(compare);
+    const { limit } = query;
+    const found = choose(
+      [...this.#runs.values()].map(({ record }) => record),
+      query,
+    );
     const last = found.length > limit ? found[limit - 1] : undefined;
     const runs = found.slice(0, limit).flatMap(({ runId }) => this.#describe(runId) ?? []);
     return last === undefined ? { runs } : { runs, next: query.cursorAt(last) };
@@ -345,8 +332,6 @@ class MemoryStore implements Store {
     this.#write(run, recordClaim(request, run.epoch, undefined), text);
   }
 }
-
-type Place = Pick<RunRecord, 'createdAt' | 'runId'>;
 
 /** The `seq` of the last entry. */
 function lengthOf({ base, journal }: Run): number {
