@@ -104,6 +104,11 @@ export interface Tool {
   /** Only for a tool that needs a run context: whether the tool accepts this one. */
   validateRunContext?(runContext: unknown): Validation | Promise<Validation>;
   approval(call: CallView): Approval | Promise<Approval>;
+  /**
+   * Only for an approval rule with `pure: true`: its function, for the value that `validate` returned, and
+   * without a check of its answer.
+   */
+  pureApproval?(call: CallView<unknown>): unknown;
   run?(input: unknown, context: ToolCallContext): unknown;
   reconcile?(call: CallView<unknown>, context: ToolCallContext): Reconciliation | Promise<Reconciliation>;
 }

@@ -1,10 +1,29 @@
 import { EngineError } from '../protocol/error.ts';
-import { type Approval, type CallView, readApproval } from '../protocol/tool.ts';
+import { type Approval, type CallView, readApproval, type Tool } from '../protocol/tool.ts';
 
-/** Whether a call needs a person's approval: a fixed answer, or a function of the call and the run's context. */
+/**
+ * Whether a call needs a person's approval: a fixed answer, or a function of the call and the run's context. With
+ * `pure: true` the function is synchronous, has no effects, and gives the same answer for the same input and run
+ * context; `explore` then calls it, instead of trying both answers for every call.
+ */
 export type ApprovalRule<Input, RunContext = unknown> =
   | Approval
-  | ((call: CallView<Input, RunContext>) => Approval | Promise<Approval>);
+  | ((call: CallView<Input, RunContext>) => Approval | Promise<Approval>)
+  | { pure: true; rule: (call: CallView<Input, RunContext>) => Approval };
+
+/** Returns the approval of every call, or `undefined` if the rule is a function. */
+export function fixedApproval<Input, RunContext>(
+  rule: ApprovalRule<Input, RunContext>,
+): Approval | undefined {
+  return typeof rule === 'function' || isPure(rule) ? undefined : rule;
+}
+
+/** Returns the function of a rule with `pure: true`, for `Tool.pureApproval`. */
+export function pureApproval<Input, RunContext>(
+  rule: ApprovalRule<Input, RunContext>,
+): Tool['pureApproval'] | undefined {
+  return isPure(rule) ? call => rule.rule(call as CallView<Input, RunContext>) : undefined;
+}
 
 /**
  * Evaluates the rule for one call. Rejects with an `EngineError` `agent-invalid` when the rule's function
@@ -14,13 +33,27 @@ export async function applyApprovalRule<Input, RunContext>(
   rule: ApprovalRule<Input, RunContext>,
   call: CallView<Input, RunContext>,
 ): Promise<Approval> {
-  const answer: unknown = typeof rule === 'function' ? await rule(call) : rule;
+  const ask = isPure(rule) ? rule.rule : rule;
+  const answer: unknown = typeof ask === 'function' ? await ask(call) : ask;
   const approval = readApproval(answer);
   if (approval !== undefined) return approval;
   throw new EngineError(
     'agent-invalid',
     `tool "${call.name}": expected its approval function to return a boolean or { required, reason?, expiresInMs? }, got ${describe(answer)}.`,
   );
+}
+
+/** Whether a value can be an `ApprovalRule`. */
+export function isApprovalRule(value: unknown): boolean {
+  return typeof value === 'function' || isPure(value) || readApproval(value) !== undefined;
+}
+
+type PureRule = Extract<ApprovalRule<never>, { pure: true }>;
+
+function isPure<Rule>(rule: Rule): rule is Extract<Rule, { pure: true }> {
+  if (typeof rule !== 'object' || rule === null) return false;
+  const { pure, rule: ask }: Partial<PureRule> = rule;
+  return pure === true && typeof ask === 'function';
 }
 
 function describe(value: unknown): string {

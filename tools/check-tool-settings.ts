@@ -1,5 +1,6 @@
 import { EngineError } from '../protocol/error.ts';
-import { readApproval, type SideEffect } from '../protocol/tool.ts';
+import type { SideEffect } from '../protocol/tool.ts';
+import { isApprovalRule } from './approval-rule.ts';
 
 /** The longest delay of `setTimeout` in ms; a longer one fires immediately. https://nodejs.org/api/timers.html */
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
@@ -12,7 +13,6 @@ type ToolSettings = {
   retries: number;
   timeoutMs?: number | undefined;
   maxResultBytes?: number | undefined;
-  /** Checked unless it is a function. */
   approval?: unknown;
 };
 
@@ -48,10 +48,10 @@ export function checkToolSettings(tool: ToolSettings): void {
     refuse(tool, `expected maxResultBytes to be a positive integer, got ${maxResultBytes}.`);
   }
   const { approval } = tool;
-  if (approval !== undefined && typeof approval !== 'function' && readApproval(approval) === undefined) {
+  if (approval !== undefined && !isApprovalRule(approval)) {
     refuse(
       tool,
-      `expected approval to be a boolean, a function or { required, reason?, expiresInMs? }, got ${JSON.stringify(tool.approval)}.`,
+      `expected approval to be a boolean, a function, { required, reason?, expiresInMs? } or { pure: true, rule }, got ${JSON.stringify(tool.approval)}.`,
     );
   }
 }

@@ -13,7 +13,7 @@ import type {
   ToolCallContext,
   Validation,
 } from '../protocol/tool.ts';
-import { type ApprovalRule, applyApprovalRule } from './approval-rule.ts';
+import { type ApprovalRule, applyApprovalRule, fixedApproval, pureApproval } from './approval-rule.ts';
 import { buildObjectSchema } from './build-object-schema.ts';
 import { checkReconciliation } from './check-reconciliation.ts';
 import { checkToolSettings } from './check-tool-settings.ts';
@@ -95,6 +95,7 @@ export function tool<
     return { ...given, runContext: read as Out<Context> };
   };
   const { sideEffect = 'once', retries = 0, timeoutMs, maxResultBytes } = options;
+  const fixed = fixedApproval(approval);
   checkToolSettings({ name, sideEffect, retries, timeoutMs, maxResultBytes, approval });
   if (typeof input?.['~standard']?.validate !== 'function') {
     throw new EngineError(
@@ -118,12 +119,13 @@ export function tool<
       strict: options.strict,
       timeoutMs,
       maxResultBytes,
-      fixedApproval: typeof approval === 'function' ? undefined : approval,
+      fixedApproval: fixed,
+      pureApproval: pureApproval(approval),
     }),
     validate: value => validateWith(input, value),
     ...(runContext && { validateRunContext: (value: unknown) => validateWith(runContext, value) }),
     approval: call => {
-      if (typeof approval !== 'function') return approval;
+      if (fixed !== undefined) return fixed;
       return Promise.all([readInput(input, call), withContext(call)]).then(([value, read]) =>
         applyApprovalRule(approval, { ...read, input: value as Out<Input> }),
       );

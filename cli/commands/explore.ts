@@ -46,6 +46,7 @@ function walk(
   const report = explore(agent, {
     ...options,
     ...omitUndefined({ tools: connected && [...connected.tools.values()] }),
+    maxMs: Number.POSITIVE_INFINITY,
     onProgress: states => {
       if (showsProgress) process.stderr.write(`\r${states} states`);
     },

@@ -3,6 +3,13 @@ import type { BreachReport, ExplorationReport } from '../../tools/explore/report
 import { describeEvent } from './describe-event.ts';
 import type { Output, Segment } from './output.ts';
 
+const APPROVALS: Readonly<Record<ExplorationReport['tools'][number]['approval'], string>> = {
+  never: 'never',
+  always: 'always',
+  function: 'by a function',
+  pure: 'by a pure function',
+};
+
 /** Prints the report of an exploration: coverage, then each violated invariant with the path that leads to it. */
 export function showExploration(output: Output, report: ExplorationReport): void {
   const { agent, complete, states, edges, crashPoints, decisions, steps, tools, breaches, notes } = report;
@@ -14,7 +21,7 @@ export function showExploration(output: Output, report: ExplorationReport): void
       ...(executedBy === 'client' ? ['client tool'] : []),
       ...(tool.isSubAgent ? ['sub-agent'] : []),
       ...(reconcilable ? ['reconcilable'] : []),
-      `approval ${approval === 'function' ? 'by a function' : approval}`,
+      `approval ${APPROVALS[approval]}`,
     ];
     output.line({ style: 'dim', text: '  tool ' }, name, { style: 'dim', text: `  ${traits.join(', ')}` });
   }

@@ -102,6 +102,7 @@ export {
   type Trim,
   type TrimOptions,
 } from '../../text/trim-transcript.ts';
+export type { ApprovalRule } from '../approval-rule.ts';
 export { type ToolOptions, tool } from '../tool.ts';
 export { Agent, createAgent, isAgent } from './agent.ts';
 export type { AgentOptions, OutputSchema } from './agent-options.ts';

@@ -19,8 +19,9 @@ import { Drive } from './environment/drive.ts';
 import type { Environment } from './environment/environment.ts';
 import { listKinds, makeEnvironment } from './environment/environments.ts';
 import { START } from './events/make-events.ts';
-import { type Breach, BUILT_IN, Explorer, type Place, type Walk } from './explorer.ts';
+import { type Breach, Explorer, type Place, type Walk } from './explorer.ts';
 import { findStuckPlaces } from './find-stuck-places.ts';
+import { BUILT_IN } from './invariants/explorer-invariants.ts';
 import { type Invariants, type NamedInvariant, nameInvariants } from './invariants/invariant.ts';
 import { nameEdge } from './name-edge.ts';
 import { type ExplorationReport, reportBreach } from './report.ts';
@@ -30,8 +31,15 @@ export type ExploreOptions = {
   machine?: AgentMachine;
   /** Your invariants, checked at every step in addition to the built-in ones. */
   invariants?: Invariants;
-  /** The maximum of states to visit. Default 12,000. */
+  /** The maximum of states to visit. Default 12,000. Given without `maxMs`, it is the only bound. */
   maxStates?: number;
+  /**
+   * The maximum time in ms; `Infinity` for no bound. Default 3,000 unless `maxStates` is given, so that an exploration
+   * ends within the five seconds that vitest gives a test.
+   */
+  maxMs?: number;
+  /** The clock for `maxMs`: ms from any fixed time. Default: `performance.now`. */
+  now?(): number;
   /** The tools of the agent's sources. The caller connects them; `explore` connects to nothing. */
   tools?: readonly Tool[];
   /** Inputs and outputs by tool name. Default: inputs generated from the JSON Schema, and the output `'done'`. */
@@ -45,10 +53,11 @@ export type ExploreOptions = {
 const CAN_END = 'every run can end without being cancelled';
 
 const DEFAULT_MAX_STATES = 12_000;
+const DEFAULT_MAX_MS = 3_000;
 
 /**
  * Walks the paths of the chart with this agent's tools, approvals and limits, and checks every step. Executes
- * nothing: no model, tool, approval function or tool server. Each breach is reported with the shortest path
+ * nothing: no model, tool or tool server, and only approval functions marked `pure`. Each breach is reported with the shortest path
  * found to it. Throws an `EngineError` `input-invalid` for invalid options.
  *
  * @example
@@ -61,9 +70,14 @@ const DEFAULT_MAX_STATES = 12_000;
  */
 export function explore(agent: Agent, options: ExploreOptions = {}): ExplorationReport {
   const { machine = agentMachine, maxStates = DEFAULT_MAX_STATES, onProgress } = options;
+  const { maxMs = options.maxStates === undefined ? DEFAULT_MAX_MS : Number.POSITIVE_INFINITY } = options;
+  const { now = () => performance.now() } = options;
+  const budget: Budget = { maxStates, now, until: now() + maxMs };
   if (!isAgent(agent)) throw new EngineError('input-invalid', 'Expected an agent created by createAgent.');
   if (!Number.isInteger(maxStates) || maxStates < 1)
     throw new EngineError('input-invalid', `Expected maxStates to be a positive integer, got ${maxStates}.`);
+  if (typeof maxMs !== 'number' || !(maxMs > 0))
+    throw new EngineError('input-invalid', `Expected maxMs to be a number of ms above 0, got ${maxMs}.`);
   if (typeof machine?.transition !== 'function')
     throw new EngineError(
       'input-invalid',
@@ -83,12 +97,21 @@ export function explore(agent: Agent, options: ExploreOptions = {}): Exploration
       if (states % PROGRESS_STEP === 0) onProgress?.(states);
     },
   });
-  const unfinished = walkAll(explorer, explored, { hasInvariants: invariants.length > 0, maxStates });
-  if (machine !== agentMachine) unfinished.push(...walkChangedChart(explorer, explored, maxStates));
+  const unfinished = walkAll(explorer, explored, { ...budget, hasInvariants: invariants.length > 0 });
+  if (machine !== agentMachine) unfinished.push(...walkChangedChart(explorer, explored, budget));
   return makeReport(explorer, explored, unfinished, { machine, invariants });
 }
 
 const PROGRESS_STEP = 250;
+
+/** What an exploration may spend: states, and the time until which it may walk. */
+type Budget = { maxStates: number; now(): number; until: number };
+
+/** The end of a share of the remaining time, as `isOver` of a walk. */
+function shareOf({ now, until }: Budget, share: number): () => boolean {
+  const end = now() + (until - now()) * share;
+  return () => now() >= end;
+}
 
 /** One walk: where it starts, what may happen, which states count as equal, and its share of the remaining states. */
 type Plan = {
@@ -100,9 +123,9 @@ type Plan = {
   share: number;
 };
 
-/** Runs all walks. Returns the names of those that stopped before they were complete. */
+/** Runs all walks. Returns a note for each that stopped before it was complete. */
 function walkAll(explorer: Explorer, agent: ExploredAgent, options: WalkAllOptions): string[] {
-  const unfinished = new Set<string>();
+  const unfinished = new Map<string, Walk[]>();
   for (const { name, from = [explorer.start], environment, detail, share } of listPlans(
     explorer,
     agent,
@@ -110,14 +133,24 @@ function walkAll(explorer: Explorer, agent: ExploredAgent, options: WalkAllOptio
   )) {
     const remaining = options.maxStates - explorer.coverage.states;
     const mostPlaces = Math.max(1, Math.floor(remaining * share));
-    const walk = explorer.walk(from, { environment, detail, mostPlaces });
+    const isOver = shareOf(options, share);
+    const walk = explorer.walk(from, { environment, detail, mostPlaces, isOver });
     if (walk.isComplete) reportStuckPlace(explorer, walk);
-    else unfinished.add(name);
+    else unfinished.set(name, [...(unfinished.get(name) ?? []), walk]);
   }
-  return [...unfinished];
+  return [...unfinished].map(([name, walks]) => describeUnfinished(name, walks));
 }
 
-type WalkAllOptions = { hasInvariants: boolean; maxStates: number };
+/** Names the walk, the bound that stopped it, and how much it left out. */
+function describeUnfinished(name: string, walks: readonly Walk[]): string {
+  const places = walks.reduce((sum, walk) => sum + walk.places.length, 0);
+  const left = walks.reduce((sum, { unexpanded }) => sum + unexpanded, 0);
+  const isLate = walks.some(({ stoppedBy }) => stoppedBy === 'time');
+  const bound = isLate ? 'the time limit (maxMs)' : 'the maximum of states';
+  return `Incomplete: ${name}. The walk stopped at ${bound}: what follows ${left} of its ${places} states was left out.`;
+}
+
+type WalkAllOptions = Budget & { hasInvariants: boolean };
 
 /** Yields the walks in order. A generator: the later ones depend on what the invariants read during the earlier ones. */
 function* listPlans(
@@ -174,7 +207,7 @@ const CHANGED_SHARE = 0.3;
  * Walks a chart with changed actions or guards again, with finer states: it could distinguish what the
  * unchanged chart cannot. These walks are rarely complete.
  */
-function walkChangedChart(explorer: Explorer, agent: ExploredAgent, maxStates: number): string[] {
+function walkChangedChart(explorer: Explorer, agent: ExploredAgent, budget: Budget): string[] {
   const environment = makeEnvironment(agent, false);
   const kinds = listKinds(agent);
   const gated = kinds.filter(({ gate }) => gate);
@@ -197,12 +230,13 @@ function walkChangedChart(explorer: Explorer, agent: ExploredAgent, maxStates: n
     explorer.walk([explorer.start], {
       environment: variant,
       detail: 'changed',
-      mostPlaces: Math.max(1, Math.floor(maxStates * CHANGED_SHARE)),
+      mostPlaces: Math.max(1, Math.floor(budget.maxStates * CHANGED_SHARE)),
+      isOver: shareOf(budget, 1 - CHANGED_SHARE),
     }),
   );
   return walks.every(({ isComplete }) => isComplete)
     ? []
-    : ['paths that only a changed chart could distinguish'];
+    : [describeUnfinished('paths that only a changed chart could distinguish', walks)];
 }
 
 /** Environments in which one turn reaches the limit of tokens, cost or active time. */
@@ -272,9 +306,6 @@ function makeReport(
     invariants: [...BUILT_IN, CAN_END, ...invariants.map(({ name }) => name)],
     breaches: breaches.map(breach => reportBreach(breach, explorer)),
     tools: agent.tools.map(({ calls, outputs: _, ...tool }) => ({ ...tool, inputs: calls.length })),
-    notes: [
-      ...agent.notes,
-      ...unfinished.map(name => `Incomplete: ${name}. The walk stopped at the maximum of states.`),
-    ],
+    notes: [...agent.notes, ...unfinished],
   };
 }

@@ -9,6 +9,13 @@ import { makeMoment } from './environment/make-moment.ts';
 import { generateEvents } from './events/generate-events.ts';
 import { isEnabled } from './events/is-enabled.ts';
 import type { BuiltInInvariant, CheckedStep } from './invariants/built-in-invariant.ts';
+import {
+  JSON_ONLY,
+  NO_SILENT_CHANGE,
+  nameMismatch,
+  RESTORABLE,
+  STEPS_COMPLETE,
+} from './invariants/explorer-invariants.ts';
 import { findNonJson, INTERNAL_INVARIANTS } from './invariants/internal-invariants.ts';
 import { findBreach, type NamedInvariant } from './invariants/invariant.ts';
 import { SAFETY_INVARIANTS } from './invariants/safety-invariants.ts';
@@ -38,7 +45,13 @@ export type Breach = {
   depth: number;
 };
 
-type WalkOptions = { environment: Environment; detail: Detail; mostPlaces: number };
+type WalkOptions = {
+  environment: Environment;
+  detail: Detail;
+  mostPlaces: number;
+  /** Whether the time is over; asked before each place is expanded. Default: never. */
+  isOver?: () => boolean;
+};
 
 export type Walk = {
   /** In the order of discovery, one per key. */
@@ -47,6 +60,10 @@ export type Walk = {
   moves: readonly [from: number, to: number][];
   /** Whether every place was expanded. */
   isComplete: boolean;
+  /** Why it was not: the number of places, or the time. */
+  stoppedBy?: 'states' | 'time';
+  /** The number of places that were not expanded, or not in full. */
+  unexpanded: number;
 };
 
 /** Counts over all walks. */
@@ -58,21 +75,6 @@ type Coverage = {
   decisions: number;
   edges: ReadonlySet<string>;
 };
-
-const EXACT_EVENTS = 'every valid event is accepted, and every invalid one is ignored';
-const NO_STALE_REPORT = 'a report from an older start is ignored';
-const ENDED = 'a run that has ended accepts no event';
-const NO_SILENT_CHANGE = 'an ignored event changes nothing and has no effects';
-const RESTORABLE = 'a run restored from its JSON at any point continues as if uninterrupted';
-const JSON_ONLY = 'the state of the chart is plain JSON';
-const STEPS_COMPLETE = 'every step completes: none throws or loops forever';
-
-/** The names of the built-in invariants. */
-export const BUILT_IN: readonly string[] = [
-  ...Object.keys(SAFETY_INVARIANTS),
-  ...Object.keys(INTERNAL_INVARIANTS),
-  ...[EXACT_EVENTS, NO_STALE_REPORT, ENDED, NO_SILENT_CHANGE, JSON_ONLY, RESTORABLE, STEPS_COMPLETE],
-];
 
 /** One in this many steps is repeated from the run's JSON; steps that lead to a new place always are. */
 const CRASH_SAMPLE = 5;
@@ -130,7 +132,7 @@ export class Explorer {
   }
 
   /** Walks breadth first from the places. Places with the same key count as one and are expanded once. */
-  walk(from: readonly Place[], { environment, detail, mostPlaces }: WalkOptions): Walk {
+  walk(from: readonly Place[], { environment, detail, mostPlaces, isOver = () => false }: WalkOptions): Walk {
     const places: Place[] = [];
     const moves: [number, number][] = [];
     const known = new Map<string, number>();
@@ -147,6 +149,10 @@ export class Explorer {
     for (let index = 0; index < places.length; index += 1) {
       const before = places[index];
       if (before === undefined) break;
+      const stop = (stoppedBy: 'states' | 'time'): Walk => {
+        return { places, moves, isComplete: false, stoppedBy, unexpanded: places.length - index };
+      };
+      if (isOver()) return stop('time');
       const restored = this.#drop(before);
       let taken = 0;
       for (const event of generateEvents(before.state, environment)) {
@@ -159,13 +165,13 @@ export class Explorer {
         if (restored !== null && (merged === undefined || taken % CRASH_SAMPLE === 0)) {
           this.#compare(before, restored, event, after.step);
         }
-        if (merged === undefined && places.length >= mostPlaces) return { places, moves, isComplete: false };
+        if (merged === undefined && places.length >= mostPlaces) return stop('states');
         const to = merged ?? discover(after.place, key);
         if (event.type !== 'run.cancelled' || before.state.context.cancelling !== null)
           moves.push([index, to]);
       }
     }
-    return { places, moves, isComplete: true };
+    return { places, moves, isComplete: true, unexpanded: 0 };
   }
 
   /** Offers one event and checks the step. Returns where it leads, or `null` if the chart ignores it. */
@@ -339,11 +345,3 @@ const DECISIONS: ReadonlySet<ChartEvent['type']> = new Set([
   'result.received',
   'doubt.resolved',
 ]);
-
-function nameMismatch({ state, reference }: Place, event: ChartEvent, { handled }: Step): string {
-  if (state.status !== 'active') return ENDED;
-  const current = Object.values(reference.running).map(({ generation }) => generation);
-  return handled && 'generation' in event && !current.includes(event.generation)
-    ? NO_STALE_REPORT
-    : EXACT_EVENTS;
-}

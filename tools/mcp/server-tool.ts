@@ -8,7 +8,7 @@ import {
   toBoundedText,
 } from '../../protocol/json.ts';
 import type { CallView, SideEffect, Tool, ToolCallContext, ToolOrigin } from '../../protocol/tool.ts';
-import { applyApprovalRule } from '../approval-rule.ts';
+import { applyApprovalRule, fixedApproval, pureApproval } from '../approval-rule.ts';
 import { checkReconciliation } from '../check-reconciliation.ts';
 import { checkToolSettings } from '../check-tool-settings.ts';
 import { shortenToolName } from '../unique-tool-names.ts';
@@ -124,7 +124,8 @@ export function createServerTool(described: McpTool, options: ServerToolOptions)
     ...omitUndefined({
       timeoutMs,
       maxResultBytes,
-      fixedApproval: typeof approval === 'function' ? undefined : approval,
+      fixedApproval: fixedApproval(approval),
+      pureApproval: pureApproval(approval),
     }),
     validate: createArgumentsCheck(copied),
     approval: call => applyApprovalRule(approval, call),

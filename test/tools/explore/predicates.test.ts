@@ -91,6 +91,59 @@ describe('a user predicate', () => {
     expect(breaches).toEqual([]);
   });
 
+  it('gets the answers of a pure approval function, so that a gated refund breaks nothing', () => {
+    const refund = (most: number) =>
+      tool({
+        name: 'refund',
+        description: 'Pays back.',
+        input: z.object({ orderId: z.string(), cents: z.number().int().positive() }),
+        approval: { pure: true, rule: ({ input }) => input.cents > most },
+        run: forbidden,
+      });
+    expect(breachOf({ tools: [refund(10_000)] }, noBigRefundAlone, 600)).toBeUndefined();
+    const breach = breachOf({ tools: [refund(2_000_000)] }, noBigRefundAlone);
+    expect(breach && typesOf(breach)).toEqual(['run.started', 'turn.completed', 'tool.started']);
+    const report = explore(agentWith({ tools: [refund(2_000_000)] }), { maxStates: 100 });
+    expect(report.tools).toMatchObject([{ approval: 'pure', inputs: 2 }]);
+    expect(report.notes.join()).toMatch(/one answer for all explored inputs of refund/);
+  });
+
+  it('gets the answers for the run context of the exploration, and for the value of a transforming schema', () => {
+    const pay = tool({
+      name: 'pay',
+      description: 'Pays.',
+      input: z.object({ cents: z.string().transform(Number) }),
+      inputSchema: { type: 'object', properties: { cents: { enum: ['5', '20000', 'x y'] } } },
+      runContext: z.object({ most: z.number() }),
+      approval: { pure: true, rule: ({ input, runContext }) => input.cents > runContext.most },
+      run: forbidden,
+    });
+    const gates = (most: number) => {
+      const agent = agentWith({ tools: [pay], runContext: z.object({ most: z.number() }) });
+      const gated = new Set<unknown>();
+      const invariants: Invariants = {
+        gated: ({ event }) => {
+          if (event.type !== 'turn.completed') return true;
+          for (const { input, gate } of event.calls) if (gate) gated.add(JSON.stringify(input));
+          return true;
+        },
+      };
+      explore(agent, { invariants, maxStates: 200, runContext: { most } });
+      return [...gated].sort();
+    };
+    expect(gates(100)).toEqual(['{"cents":"20000"}']);
+    expect(gates(1)).toEqual(['{"cents":"20000"}', '{"cents":"5"}']);
+  });
+
+  it('refuses a pure approval function that returns a promise, and gates what one throws for', () => {
+    const asked = (approval: () => boolean) => plain('pay', { approval: { pure: true, rule: approval } });
+    const later = asked((async () => true) as unknown as () => boolean);
+    expect(() => explore(agentWith({ tools: [later] }))).toThrow(/at once, got a promise/);
+    const never: Invariants = { never: ({ event }) => event.type !== 'tool.started' || 'started' };
+    const breach = breachOf({ tools: [asked(forbidden)] }, never);
+    expect(breach && typesOf(breach)).toContain('approval.decided');
+  });
+
   it('that counts calls finds the second refund in the shortest round', () => {
     const atMostOne: Invariants = {
       'at most one refund per run': ({ events }) =>
@@ -180,6 +233,24 @@ describe('the report of an exploration', () => {
     expect(report.complete).toBe(false);
     expect(report.states).toBeLessThanOrEqual(210);
     expect(report.notes.join()).toMatch(/stopped at the maximum of states/);
+  });
+
+  it('ends at the time limit, with some of every kind of path, and states what was left out', () => {
+    const agent = agentWith({ tools: [plain('lookup'), makeRefund(true)] });
+    let time = 0;
+    const now = () => (time += 10);
+    const report = explore(agent, { now });
+    expect(time).toBeGreaterThan(2_900);
+    expect(time).toBeLessThan(3_200);
+    expect(report).toMatchObject({ complete: false, breaches: [] });
+    const walks = report.notes.filter(note => note.includes('stopped at the time limit (maxMs)'));
+    expect(walks.length).toBeGreaterThan(2);
+    expect(walks.join()).toMatch(/what follows [1-9]\d* of its \d+ states was left out/);
+    expect(walks.join()).toMatch(/all choices from the start/);
+    expect(explore(agent, { now, maxMs: 30 }).states).toBeLessThan(report.states);
+    time = 0;
+    expect(explore(agent, { now, maxStates: 400 }).notes.join()).not.toMatch(/maxMs/);
+    expect(() => explore(agent, { maxMs: 0 })).toThrow(EngineError);
   });
 
   it('is complete for a small agent', () => {
