@@ -109,6 +109,21 @@ export type DeleteOptions = {
   isDead?(owner: Owner): boolean;
 };
 
+export type PruneOptions = {
+  /** Only runs that ended before this time, in ms since the epoch. Required. */
+  before: number;
+  /** Only runs with this status: `finished`, `failed` or `cancelled`. */
+  status?: RunStatus;
+  /** Only runs that have these labels, with these values. */
+  labels?: Labels;
+  /** Deletes nothing: returns what would be deleted. */
+  dryRun?: boolean;
+  /** As for `delete`. */
+  now?: number;
+  /** As for `delete`. */
+  isDead?(owner: Owner): boolean;
+};
+
 export type RedactOptions = {
   /** JSON Pointers that begin with the seq of an entry: `/1/input/0/content/0/text`. */
   paths: readonly string[];
@@ -221,6 +236,12 @@ export interface Store {
    * here and in `redact`, the deletion may be done while the store's log still has the bytes: read the run again.
    */
   delete(runId: string, options?: DeleteOptions): Promise<string[]>;
+  /**
+   * Deletes the runs that ended before a time, each with its child runs, in several commits. Returns their ids. Spares
+   * runs that have not ended, that are driven, or that another run which stays continues or waits for; a child run goes
+   * with its parent only. Rejects with `input-invalid` without `before`.
+   */
+  prune(options: PruneOptions): Promise<string[]>;
   /**
    * Replaces values in a run's journal, and everything the store derived from them, by their digests. Once it resolves,
    * no file of the store contains the values. An implementation calls `redactRun`, which uses `read` and `rewrite`.

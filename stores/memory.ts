@@ -12,6 +12,7 @@ import type {
   ListFilter,
   Page,
   Progress,
+  PruneOptions,
   Redacted,
   Redaction,
   RedactOptions,
@@ -26,6 +27,7 @@ import { grantLease, isHeld, type Lease, recordClaim, refuseClaim } from './leas
 import { choose, readListFilter } from './list-query.ts';
 import { takePage, WHOLE } from './page.ts';
 import { findAwaited, isOpen, type Kinship, planDeletion } from './plan-deletion.ts';
+import { planPruning, pruneRuns } from './prune.ts';
 import { redactIn } from './redact-run.ts';
 import {
   closedStore,
@@ -252,6 +254,14 @@ class MemoryStore implements Store {
     const doomed = planDeletion(this.#kinship(), runId, options);
     for (const id of doomed) this.#runs.delete(id);
     return doomed;
+  }
+
+  async prune(options: PruneOptions): Promise<string[]> {
+    return await pruneRuns(this, options, async (runIds, gone) => {
+      const doomed = planPruning(this.#kinship(), runIds, gone, options);
+      if (options.dryRun !== true) for (const id of doomed) this.#runs.delete(id);
+      return doomed;
+    });
   }
 
   async redact(runId: string, options: RedactOptions): Promise<Redacted> {

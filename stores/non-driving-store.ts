@@ -20,6 +20,7 @@ export function nonDrivingStore(store: Store): Store {
     readBlob: (runId, digest, offset, length) => store.readBlob(runId, digest, offset, length),
     chain: runId => store.chain(runId),
     delete: (runId, options) => store.delete(runId, options),
+    prune: options => store.prune(options),
     redact: (runId, options) => store.redact(runId, options),
     rewrite: (runId, redaction) => store.rewrite(runId, redaction),
     close: () => store.close(),

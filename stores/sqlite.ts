@@ -17,6 +17,7 @@ import type {
   JournalRest,
   ListFilter,
   Page,
+  PruneOptions,
   Redacted,
   Redaction,
   RedactOptions,
@@ -29,6 +30,7 @@ import type {
 import { encodeEvent, lostEntries } from './journal-text.ts';
 import { isHeld, recordClaim, refuseClaim } from './lease.ts';
 import { readListFilter } from './list-query.ts';
+import { planPruning, pruneRuns } from './prune.ts';
 import { redactIn } from './redact-run.ts';
 import { drivenRun, followChain } from './run-record.ts';
 import { readBytes, shareBlobs, writeBlob } from './sqlite/blobs.ts';
@@ -39,7 +41,7 @@ import { writeEvents, writeLease } from './sqlite/journal.ts';
 import { findRuns } from './sqlite/list-runs.ts';
 import { describeRun, findLease, locateRun } from './sqlite/locate-run.ts';
 import { readEntries, readJsonEntries, readSnapshot } from './sqlite/read-journal.ts';
-import { dropBlob, removeRuns } from './sqlite/remove-run.ts';
+import { dropBlob, makeKinship, prunePage, removeRuns } from './sqlite/remove-run.ts';
 import { rewriteEntries } from './sqlite/rewrite-journal.ts';
 import { escapeText, type Row, toRecord } from './sqlite/rows.ts';
 
@@ -221,6 +223,16 @@ class SqliteStore implements Store {
     const removed = await this.#connection.write(sql => removeRuns(sql, runId, options));
     await this.#connection.purge();
     return removed;
+  }
+
+  async prune(options: PruneOptions): Promise<string[]> {
+    const pruned = await pruneRuns(this, options, (runIds, gone) => {
+      if (options.dryRun !== true)
+        return this.#connection.write(sql => prunePage(sql, runIds, gone, options));
+      return this.#connection.read(sql => planPruning(makeKinship(sql), runIds, gone, options));
+    });
+    if (pruned.length > 0 && options.dryRun !== true) await this.#connection.purgeIfFree();
+    return pruned;
   }
 
   async redact(runId: string, options: RedactOptions): Promise<Redacted> {

@@ -125,6 +125,7 @@ function bindAll(store: Store): Store {
     readBlob: store.readBlob.bind(store),
     chain: store.chain.bind(store),
     delete: store.delete.bind(store),
+    prune: store.prune.bind(store),
     redact: store.redact.bind(store),
     rewrite: store.rewrite.bind(store),
     close: store.close.bind(store),

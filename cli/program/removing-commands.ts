@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { BackupOptions } from '../commands/backup.ts';
 import type { DeleteCommandOptions } from '../commands/delete.ts';
+import type { PruneCommandOptions } from '../commands/prune.ts';
 import type { RedactCommandOptions } from '../commands/redact.ts';
 import { BY, collect, RUN, reading } from './command-options.ts';
 
@@ -15,6 +16,18 @@ export function addRemoving(program: Command, end: (exitCode: number) => void): 
     .option('--cascade', 'also delete runs that continue it or wait for one of its sub-agents')
     .action(async (id: string, options: DeleteCommandOptions) =>
       end(await (await import('../commands/delete.ts')).deleteRun(id, options)),
+    );
+  reading(program.command('prune'))
+    .summary('delete runs that ended before a time')
+    .description(
+      'Delete the runs that ended before a time, with the runs of their sub-agents. Spares runs that a process drives or that a later run continues.',
+    )
+    .requiredOption('--before <time>', 'date or time, such as 2026-11-01 or 2026-11-01T08:00:00Z')
+    .option('--status <status>', 'only these: finished, failed or cancelled')
+    .option('--label <name=value>', 'only runs with this label; repeatable', collect)
+    .option('--dry-run', 'delete nothing; print how many runs would be deleted')
+    .action(async (options: PruneCommandOptions) =>
+      end(await (await import('../commands/prune.ts')).prune(options)),
     );
   reading(program.command('backup'))
     .summary('copy the store to a new file')

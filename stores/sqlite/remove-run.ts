@@ -1,12 +1,26 @@
-import type { DeleteOptions } from '../../protocol/store.ts';
+import type { DeleteOptions, PruneOptions } from '../../protocol/store.ts';
 import { findAwaited, type Kinship, planDeletion } from '../plan-deletion.ts';
+import { planPruning } from '../prune.ts';
 import { describeRun, locateRun } from './locate-run.ts';
 import { escapeText, type Row, unescapeText } from './rows.ts';
 import type { Statements } from './statements.ts';
 
 /** Deletes the runs that `planDeletion` lists and returns their ids. Throws the errors of `planDeletion`. */
 export function removeRuns(sql: Statements, runId: string, options: DeleteOptions): string[] {
-  const doomed = planDeletion(makeKinship(sql), runId, options);
+  return dropAll(sql, planDeletion(makeKinship(sql), runId, options));
+}
+
+/** Deletes the runs that `planPruning` lists and returns their ids. */
+export function prunePage(
+  sql: Statements,
+  runIds: readonly string[],
+  gone: ReadonlySet<string>,
+  options: PruneOptions,
+): string[] {
+  return dropAll(sql, planPruning(makeKinship(sql), runIds, gone, options));
+}
+
+function dropAll(sql: Statements, doomed: string[]): string[] {
   for (const id of doomed) {
     const { run } = locateRun(sql, id);
     for (const { digest } of sql.blobsOfRun.all(run)) dropBlob(sql, run, String(digest));
@@ -23,7 +37,8 @@ export function dropBlob(sql: Statements, run: number, digest: string): void {
   if (sql.isBlobKept.get(digest) === undefined) sql.dropBlob.run(digest);
 }
 
-function makeKinship(sql: Statements): Kinship {
+/** Returns the relations between the runs of the database. */
+export function makeKinship(sql: Statements): Kinship {
   const idsOf = (rows: readonly Row[]) => rows.map(({ run_id }) => unescapeText(String(run_id)));
   return {
     find(runId) {

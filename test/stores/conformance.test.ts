@@ -22,6 +22,7 @@ function breakStore(change: (store: Store) => Partial<Store>): Store {
     readBlob: (...args) => store.readBlob(...args),
     chain: (...args) => store.chain(...args),
     delete: (...args) => store.delete(...args),
+    prune: options => store.prune(options),
     redact: (...args) => store.redact(...args),
     rewrite: (...args) => store.rewrite(...args),
     close: () => store.close(),

@@ -60,6 +60,7 @@ export {
   type ListFilter,
   listAll,
   type Owner,
+  type PruneOptions,
   type Redacted,
   type RedactOptions,
   type RunList,

@@ -76,8 +76,16 @@ export class Connection {
    * `store-locked` if other processes use the store without a break.
    */
   async purge({ rebuild = false } = {}): Promise<void> {
-    await this.#retryWhileLocked(() => this.#use(({ db }) => (rebuild ? rebuildFile(db) : freePages(db))));
+    if (rebuild) await this.#retryWhileLocked(() => this.#use(({ db }) => rebuildFile(db)));
+    else while (await this.#retryWhileLocked(() => this.#use(({ db }) => freePages(db)))) await delay(0);
     await this.#retryWhileLocked(() => this.#use(({ db }) => emptyLog(db, this.#file)));
+  }
+
+  /** As `purge`, but leaves the space and the log to a later purge if other processes use the store without a break. */
+  async purgeIfFree(): Promise<void> {
+    await this.purge().catch((error: unknown) => {
+      if (!isLocked(error)) throw error;
+    });
   }
 
   /**

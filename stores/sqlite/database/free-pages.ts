@@ -5,10 +5,17 @@ import { describeFault } from './translate-error.ts';
 /** `auto_vacuum` of a file that can give pages back. Source: https://www.sqlite.org/pragma.html#pragma_auto_vacuum */
 const INCREMENTAL = 2;
 
-/** Removes unused pages from the file. Rebuilds a file of an earlier release, which cannot shrink otherwise. */
-export function freePages(db: DatabaseSync): void {
-  if (readPragma(db, 'auto_vacuum') === INCREMENTAL) db.exec('PRAGMA incremental_vacuum');
-  else rebuildFile(db);
+/** How many pages are removed at once: other processes wait for it. */
+const STEP = 1000;
+
+/**
+ * Removes unused pages from the file. Returns whether there are more. Rebuilds a file of an earlier release, which cannot
+ * shrink otherwise.
+ */
+export function freePages(db: DatabaseSync): boolean {
+  if (readPragma(db, 'auto_vacuum') !== INCREMENTAL) rebuildFile(db);
+  else db.exec(`PRAGMA incremental_vacuum(${STEP})`);
+  return Number(readPragma(db, 'freelist_count')) > 0;
 }
 
 /** Rewrites the file with only the data in use. */

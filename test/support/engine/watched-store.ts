@@ -74,6 +74,7 @@ export function watchStore(store: Store, watch: Watch): Store {
     list: filter => store.list(filter),
     chain: runId => store.chain(runId),
     delete: (...args) => store.delete(...args),
+    prune: options => store.prune(options),
     redact: (...args) => store.redact(...args),
     rewrite: (...args) => store.rewrite(...args),
     close: () => store.close(),

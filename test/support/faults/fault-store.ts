@@ -21,6 +21,7 @@ const METHODS = [
   'readBlob',
   'chain',
   'delete',
+  'prune',
   'rewrite',
 ] as const satisfies readonly (keyof Store)[];
 export type Method = (typeof METHODS)[number];
@@ -112,6 +113,7 @@ export function makeFaultyStore(inner: Store, host: Host): FaultyStore {
     list: filter => call('list', () => inner.list(filter)),
     chain: runId => call('chain', () => inner.chain(runId)),
     delete: (...args) => call('delete', () => inner.delete(...args)),
+    prune: options => call('prune', () => inner.prune(options)),
     redact: (runId, options) => redactRun(store, runId, options),
     rewrite: (...args) => call('rewrite', () => inner.rewrite(...args)),
     close: () => inner.close(),
