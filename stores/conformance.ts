@@ -6,6 +6,7 @@ import { durabilityChecks } from './conformance/durability-checks.ts';
 import { journalChecks } from './conformance/journal-checks.ts';
 import { listChecks, listDurabilityChecks } from './conformance/list-checks.ts';
 import { lookupChecks } from './conformance/lookup-checks.ts';
+import { pruneChecks } from './conformance/prune-checks.ts';
 import { removalChecks, removalDurabilityChecks } from './conformance/removal-checks.ts';
 
 export type { StoreCheck, StoreUnderTest };
@@ -26,6 +27,7 @@ export function storeChecks({ open, reopen }: StoreUnderTest): StoreCheck[] {
     listChecks,
     blobChecks,
     removalChecks,
+    pruneChecks,
   ].flat();
   const lasting = [
     ...durabilityChecks,

@@ -56,6 +56,26 @@ describe.concurrent('delete', () => {
   });
 });
 
+describe.concurrent('prune', () => {
+  test('deletes what ended before a time, says how many with --dry-run before, and needs a time', async () => {
+    const { desk, runId } = await finish();
+    const tomorrow = new Date(Date.now() + 86_400_000).toISOString();
+    for (const wrong of [[], ['--before', 'soon'], ['--before', tomorrow, '--status', 'waiting']])
+      expect((await desk.run(['prune', ...wrong])).code).toBe(2);
+    expect((await desk.run(['prune', '--before', '2020-01-01'])).stdout).toBe('Deleted 0 runs\n');
+    expect((await desk.run(['prune', '--before', tomorrow, '--label', 'user=8'])).stdout).toBe(
+      'Deleted 0 runs\n',
+    );
+    expect((await desk.run(['prune', '--before', tomorrow, '--dry-run'])).stdout).toBe(
+      'Would delete 1 run\n',
+    );
+    expect((await desk.run(['show', runId])).code).toBe(0);
+    const { code, stdout } = await desk.run(['prune', '--before', tomorrow, '--json']);
+    expect([code, JSON.parse(stdout)]).toEqual([0, { count: 1, deleted: [runId] }]);
+    expect((await desk.run(['show', runId])).code).toBe(2);
+  });
+});
+
 describe.concurrent('redact', () => {
   test('replaces the named values and reports their other occurrences; replay reports the number of redactions', async () => {
     const { desk, runId, journal } = await finish();

@@ -177,6 +177,27 @@ const faults: Fault[] = [
     }),
   },
   {
+    that: 'prunes nothing but says so',
+    fails: 'pruning deletes the runs that ended before a time, and needs that time',
+    change: store => ({ prune: options => store.prune({ ...options, dryRun: true }) }),
+  },
+  {
+    that: 'prunes regardless of labels',
+    fails: 'pruning deletes only runs with all the labels',
+    change: store => ({ prune: ({ labels: _, ...options }) => store.prune(options) }),
+  },
+  {
+    that: 'prunes what is driven',
+    fails:
+      'pruning takes child runs with their parent, and spares what is driven or continued by a run that stays',
+    change: store => ({ prune: options => store.prune({ ...options, isDead: () => true }) }),
+  },
+  {
+    that: 'prunes only the first runs',
+    fails: 'pruning deletes more runs than one page of a list',
+    change: store => ({ prune: async options => (await store.prune(options)).slice(0, 50) }),
+  },
+  {
     that: 'redacts a journal that has changed since it was read',
     fails: 'a redaction of a run that is longer, driven or unknown changes nothing',
     change: store => ({
