@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import type { BackupOptions } from '../commands/backup.ts';
-import type { DeleteCommandOptions } from '../commands/delete.ts';
-import type { PruneCommandOptions } from '../commands/prune.ts';
-import type { RedactCommandOptions } from '../commands/redact.ts';
+import type { DeleteCommandOptions } from '../commands/removal/delete.ts';
+import type { PruneCommandOptions } from '../commands/removal/prune.ts';
+import type { RedactCommandOptions } from '../commands/removal/redact.ts';
 import { BY, collect, RUN, reading } from './command-options.ts';
 
 /** Adds the commands that delete data, and the one that copies it first. */
@@ -15,7 +15,7 @@ export function addRemoving(program: Command, end: (exitCode: number) => void): 
     .argument('<run>', RUN)
     .option('--cascade', 'also delete runs that continue it or wait for one of its sub-agents')
     .action(async (id: string, options: DeleteCommandOptions) =>
-      end(await (await import('../commands/delete.ts')).deleteRun(id, options)),
+      end(await (await import('../commands/removal/delete.ts')).deleteRun(id, options)),
     );
   reading(program.command('prune'))
     .summary('delete runs that ended before a time')
@@ -27,7 +27,7 @@ export function addRemoving(program: Command, end: (exitCode: number) => void): 
     .option('--label <name=value>', 'only runs with this label; repeatable', collect)
     .option('--dry-run', 'delete nothing; print how many runs would be deleted')
     .action(async (options: PruneCommandOptions) =>
-      end(await (await import('../commands/prune.ts')).prune(options)),
+      end(await (await import('../commands/removal/prune.ts')).prune(options)),
     );
   reading(program.command('backup'))
     .summary('copy the store to a new file')
@@ -51,6 +51,6 @@ export function addRemoving(program: Command, end: (exitCode: number) => void): 
     )
     .option('--by <name>', BY)
     .action(async (id: string, options: RedactCommandOptions) =>
-      end(await (await import('../commands/redact.ts')).redact(id, options)),
+      end(await (await import('../commands/removal/redact.ts')).redact(id, options)),
     );
 }

@@ -1,10 +1,10 @@
-import { isOwnerDead } from '../../engine/driver/owner.ts';
-import { EngineError } from '../../protocol/error.ts';
-import { omitUndefined } from '../../protocol/json.ts';
-import type { RunStatus } from '../../protocol/store.ts';
-import { EXIT } from '../exit-codes.ts';
-import { storeFile, withExistingStore } from '../open-store.ts';
-import { Output } from '../render/output.ts';
+import { isOwnerDead } from '../../../engine/driver/owner.ts';
+import { EngineError } from '../../../protocol/error.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
+import type { RunStatus } from '../../../protocol/store.ts';
+import { EXIT } from '../../exit-codes.ts';
+import { storeFile, withExistingStore } from '../../open-store.ts';
+import { Output } from '../../render/output.ts';
 
 export type PruneCommandOptions = {
   db?: string;

@@ -1,8 +1,8 @@
-import { isOwnerDead } from '../../engine/driver/owner.ts';
-import { EXIT } from '../exit-codes.ts';
-import { findRun } from '../find-run.ts';
-import { storeFile, withExistingStore } from '../open-store.ts';
-import { Output } from '../render/output.ts';
+import { isOwnerDead } from '../../../engine/driver/owner.ts';
+import { EXIT } from '../../exit-codes.ts';
+import { findRun } from '../../find-run.ts';
+import { storeFile, withExistingStore } from '../../open-store.ts';
+import { Output } from '../../render/output.ts';
 
 export type DeleteCommandOptions = { db?: string; json?: boolean; cascade?: boolean };
 

@@ -1,8 +1,8 @@
-import { EXIT } from '../exit-codes.ts';
-import { findRun } from '../find-run.ts';
-import { storeFile, withExistingStore } from '../open-store.ts';
-import { userName } from '../options.ts';
-import { Output } from '../render/output.ts';
+import { EXIT } from '../../exit-codes.ts';
+import { findRun } from '../../find-run.ts';
+import { storeFile, withExistingStore } from '../../open-store.ts';
+import { userName } from '../../options.ts';
+import { Output } from '../../render/output.ts';
 
 export type RedactCommandOptions = { db?: string; json?: boolean; path: string[]; by?: string };
 
