@@ -34,7 +34,7 @@ const LONG = [
   'adapters/turn/random-turns',
   'durability/random-approvals',
   'engine/driver/{crash,growth}',
-  'engine/journal/{large-results,whole-results}',
+  'engine/journal/{large-results,full-results}',
   'engine/sub-agents/sub-agents-crash',
   'faults',
   'machines/{compile,exploration,fold}',

@@ -7,7 +7,7 @@ import type { Store } from '../../protocol/store.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { type Agent, createAgent } from '../../tools/agent/agent.ts';
 import type { CrashAgent, Environment, Message } from './crash-agent.ts';
-import { isSame, type Outside, type Place, type Told } from './outside.ts';
+import { type Acknowledged, isSame, type Outside, type Place } from './outside.ts';
 
 export const RUN = 'run_killed';
 export const DATABASE = 'runs.db';
@@ -140,7 +140,12 @@ class People {
   }
 
   async #isSaid(text: string): Promise<boolean> {
-    if (this.#around.outside.told.some(told => told.type === 'sent' && told.text === text)) return true;
+    if (
+      this.#around.outside.acknowledged.some(
+        acknowledged => acknowledged.type === 'sent' && acknowledged.text === text,
+      )
+    )
+      return true;
     const entries = await this.#around.store.read(this.#around.run.id);
     return entries.some(
       ({ event }) => event.type === 'message.received' && JSON.stringify(event.items).includes(text),
@@ -155,19 +160,19 @@ class People {
 
   /** Whether the call was already decided or resolved; then nobody may be asked again. */
   #isDone(call: Place, by: 'decision' | 'resolution'): boolean {
-    const done = this.#around.outside.told.some(told => {
-      switch (told.type) {
+    const done = this.#around.outside.acknowledged.some(acknowledged => {
+      switch (acknowledged.type) {
         case 'approved':
         case 'rejected':
         case 'answered':
-          return by === 'decision' && isSame(told, call);
+          return by === 'decision' && isSame(acknowledged, call);
         case 'resolved':
-          return by === 'resolution' && isSame(told, call) && told.as !== 'retry';
+          return by === 'resolution' && isSame(acknowledged, call) && acknowledged.as !== 'retry';
         default:
           return false;
       }
     });
-    if (done) this.#around.outside.tell({ type: 'asked again', ...call });
+    if (done) this.#around.outside.acknowledge({ type: 'asked again', ...call });
     return done;
   }
 
@@ -218,7 +223,7 @@ class People {
   async #resolve({ runId, callId, name, reason = '' }: OpenCall): Promise<void> {
     if (this.#isDone({ runId, callId }, 'resolution')) return;
     const { run, outside, scripted } = this.#around;
-    outside.tell({ type: 'doubted', runId, callId, name, reason });
+    outside.acknowledge({ type: 'doubted', runId, callId, name, reason });
     const as = scripted.writtenOff?.includes(name)
       ? 'failed'
       : outside.hasActed({ runId, callId })
@@ -234,8 +239,8 @@ class People {
     if (accepted) this.#write({ type: 'resolved', runId, callId, as });
   }
 
-  #write(told: Told): void {
-    this.#around.reach('told.before');
-    this.#around.outside.tell(told);
+  #write(acknowledged: Acknowledged): void {
+    this.#around.reach('acknowledged.before');
+    this.#around.outside.acknowledge(acknowledged);
   }
 }

@@ -10,7 +10,7 @@ export type Place = { runId: string; callId: string };
 export type Act = Place & { tool: string; key: string; input: JsonValue };
 
 /** Something a person saw or got acknowledged. */
-export type Told =
+export type Acknowledged =
   | { type: 'killed'; point: CrashPoint }
   | (Place & { type: 'approved'; input?: JsonValue; sticky?: boolean })
   | (Place & { type: 'rejected' })
@@ -37,23 +37,23 @@ export class Outside {
     this.#write('acts', act);
   }
 
-  tell(told: Told): void {
-    this.#write('told', told);
+  acknowledge(acknowledged: Acknowledged): void {
+    this.#write('acknowledged', acknowledged);
   }
 
   get acts(): Act[] {
     return this.#read('acts') as Act[];
   }
 
-  get told(): Told[] {
-    return this.#read('told') as Told[];
+  get acknowledged(): Acknowledged[] {
+    return this.#read('acknowledged') as Acknowledged[];
   }
 
   hasActed(call: Place): boolean {
     return this.acts.some(act => isSame(act, call));
   }
 
-  #write(file: string, line: Act | Told): void {
+  #write(file: string, line: Act | Acknowledged): void {
     appendFileSync(join(this.#folder, file), `${JSON.stringify(line)}\n`);
   }
 

@@ -174,7 +174,9 @@ function jobOf(attempt: Attempt): Job {
 /** The number of recorded kills at `point` beyond those of earlier processes of the scenario. */
 function countKills({ scenario, folder, deaths }: Attempt, point: CrashPoint): number {
   const before = scenario.kills.slice(0, deaths).filter(kill => kill.point === point).length;
-  const written = new Outside(folder).told.filter(told => told.type === 'killed' && told.point === point);
+  const written = new Outside(folder).acknowledged.filter(
+    acknowledged => acknowledged.type === 'killed' && acknowledged.point === point,
+  );
   return written.length - before;
 }
 

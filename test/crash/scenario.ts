@@ -5,7 +5,7 @@ import type { FaultPoint } from '../../engine/driver/host.ts';
  * right after it acts, when a person got an acknowledgement and has not yet recorded it, and in the store between
  * the writes of a transaction and its COMMIT.
  */
-export type CrashPoint = FaultPoint | 'act.before' | 'act.after' | 'told.before' | 'commit.before';
+export type CrashPoint = FaultPoint | 'act.before' | 'act.after' | 'acknowledged.before' | 'commit.before';
 
 const EVERY_POINT: Readonly<Record<CrashPoint, true>> = {
   ...{ 'create.before': true, 'create.after': true, 'claim.before': true, 'claim.after': true },
@@ -15,7 +15,7 @@ const EVERY_POINT: Readonly<Record<CrashPoint, true>> = {
   ...{ 'reconcile.before': true, 'reconcile.after': true, 'input.before': true, 'input.after': true },
   ...{ 'snapshot.before': true, 'snapshot.after': true, 'release.before': true, 'release.after': true },
   ...{ 'blob.before': true, 'blob.after': true },
-  ...{ 'act.before': true, 'act.after': true, 'told.before': true, 'commit.before': true },
+  ...{ 'act.before': true, 'act.after': true, 'acknowledged.before': true, 'commit.before': true },
 };
 
 export const POINTS = Object.keys(EVERY_POINT) as readonly CrashPoint[];

@@ -35,7 +35,7 @@ async function work({ engine, agent, folder, kill }: Job): Promise<Outcome> {
     if (point !== kill?.point) return;
     left -= 1;
     if (left > 0) return;
-    outside.tell({ type: 'killed', point });
+    outside.acknowledge({ type: 'killed', point });
     process.kill(process.pid, 'SIGKILL');
   };
   onCommit = engine === 'chart' ? () => reach('commit.before') : () => {};

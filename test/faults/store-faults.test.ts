@@ -45,7 +45,7 @@ function casesAt(places: readonly Place[]): Case[] {
 
 /** Everything that went wrong except for the planned faults. */
 function judge(drill: FaultDrill, fired: number): string[] {
-  const surprises = drill.told.filter(({ error, fired }) => error !== fired);
+  const surprises = drill.reported.filter(({ error, fired }) => error !== fired);
   return [
     ...drill.faults,
     ...surprises.map(({ error }) => `unexpected error: ${String(error)}`),
@@ -57,23 +57,23 @@ function judge(drill: FaultDrill, fired: number): string[] {
 describe('a store that fails once', () => {
   test('in any call and any way surfaces the error, and the run continues without loss or repetition', async () => {
     const clean = await runFaultDrill(memory(), 'same-process');
-    expect(clean).toMatchObject({ settled: { status: 'finished' }, faults: [], told: [] });
+    expect(clean).toMatchObject({ settled: { status: 'finished' }, faults: [], reported: [] });
     const places = placesIn(clean);
-    const told = new Map<Method, number>();
+    const reported = new Map<Method, number>();
     const cases = casesAt(places);
     for (const { fault, recovery } of cases) {
       const drill = await runFaultDrill(memory(), recovery, fault);
       expect(judge(drill, 1), `${JSON.stringify(fault)}, ${recovery}`).toEqual([]);
-      if (fault.kind === 'outage') expect(drill.told, JSON.stringify(fault)).toHaveLength(1);
-      if (drill.told.length > 0) told.set(fault.method, (told.get(fault.method) ?? 0) + 1);
+      if (fault.kind === 'outage') expect(drill.reported, JSON.stringify(fault)).toHaveLength(1);
+      if (drill.reported.length > 0) reported.set(fault.method, (reported.get(fault.method) ?? 0) + 1);
     }
     // The other faults happen where no caller waits; the next access to the run recovers from them.
     for (const method of ['create', 'append'] as const) {
       const tried = cases.filter(({ fault }) => fault.method === method).length;
-      expect(told.get(method), method).toBeGreaterThan(tried * 0.7);
+      expect(reported.get(method), method).toBeGreaterThan(tried * 0.7);
     }
     for (const method of ['read', 'renew', 'release', 'claim', 'get'] as const)
-      expect(told.get(method), method).toBeGreaterThan(0);
+      expect(reported.get(method), method).toBeGreaterThan(0);
     expect(places.length).toBeGreaterThan(80);
   }, 300_000);
 

@@ -4,10 +4,10 @@ import { begin, gated, makeCall, makeTurn } from '../support/machines/builders.t
 describe('limits that are changed while a run rests', () => {
   it('apply to the whole run, including what it has already spent', () => {
     const run = begin({ limits: { toolCalls: 1 } });
-    run.tell(makeTurn({ calls: [gated('a')] }));
-    run.tell({ type: 'params.changed', params: { limits: { toolCalls: 2 } } });
-    run.tell({ type: 'approval.decided', callId: 'a', digest: 'digest of a', decision: { type: 'reject' } });
-    run.tell(makeTurn({ calls: [makeCall('b'), makeCall('c')] }));
+    run.send(makeTurn({ calls: [gated('a')] }));
+    run.send({ type: 'params.changed', params: { limits: { toolCalls: 2 } } });
+    run.send({ type: 'approval.decided', callId: 'a', digest: 'digest of a', decision: { type: 'reject' } });
+    run.send(makeTurn({ calls: [makeCall('b'), makeCall('c')] }));
     expect(run.context.toolCalls).toBe(2);
     expect(run.context.deniedCalls).toBe(1);
     expect(run.context.calls.map(({ callId, status }) => [callId, status])).toEqual([
@@ -18,9 +18,9 @@ describe('limits that are changed while a run rests', () => {
 
   it('of turns extend a run that would have been closed', () => {
     const run = begin({ limits: { turns: 1 } });
-    run.tell(makeTurn({ calls: [gated('a')] }));
-    run.tell({ type: 'params.changed', params: { limits: { turns: 2 } } });
-    run.tell({ type: 'approval.decided', callId: 'a', digest: 'digest of a', decision: { type: 'reject' } });
+    run.send(makeTurn({ calls: [gated('a')] }));
+    run.send({ type: 'params.changed', params: { limits: { turns: 2 } } });
+    run.send({ type: 'approval.decided', callId: 'a', digest: 'digest of a', decision: { type: 'reject' } });
     expect(run.next?.type).toBe('callModel');
   });
 });
@@ -28,7 +28,7 @@ describe('limits that are changed while a run rests', () => {
 it('client calls do not count against the limit on tool calls', () => {
   const run = begin({ limits: { toolCalls: 1 } });
   const clientCalls = ['a', 'b', 'c'].map(callId => makeCall(callId, { executedBy: 'client' }));
-  run.tell(makeTurn({ calls: [...clientCalls, makeCall('d')] }));
+  run.send(makeTurn({ calls: [...clientCalls, makeCall('d')] }));
   expect(run.context.toolCalls).toBe(1);
   expect(run.context.calls.map(({ status }) => status)).toEqual(['waiting', 'waiting', 'waiting', 'queued']);
 });

@@ -21,22 +21,22 @@ const unread = (run: ReturnType<typeof begin>) => run.context.inbox.length;
 
 describe('rule 9: messages', () => {
   it('a message during a model call is read in the next turn', () => {
-    const run = begin().tell(saying('also this'));
+    const run = begin().send(saying('also this'));
     expect(run.texts).toEqual(['begin']);
-    run.tell(answering('first'));
+    run.send(answering('first'));
     expect(run.place).toBe('turn.planning');
     expect(run.texts).toEqual(['begin', 'first', 'also this']);
     expect(unread(run)).toBe(0);
   });
 
   it('several messages are read together, in order', () => {
-    const run = begin().tell(saying('one'), saying('two'), answering('first'));
+    const run = begin().send(saying('one'), saying('two'), answering('first'));
     expect(run.texts).toEqual(['begin', 'first', 'one', 'two']);
     expect(unread(run)).toBe(0);
   });
 
   it('supersede: a message at rest rejects the gated calls, and the model is called', () => {
-    const run = begin().tell(calling(gated('a'), gated('b')), saying('forget it'));
+    const run = begin().send(calling(gated('a'), gated('b')), saying('forget it'));
     expect(run.place).toBe('turn.planning');
     const superseded = { isError: true, output: 'Not run: superseded by a new message.' };
     expect(run.results).toMatchObject([superseded, superseded]);
@@ -44,7 +44,7 @@ describe('rule 9: messages', () => {
   });
 
   it('supersede: a message during a batch rejects the gated calls, and not the running ones', () => {
-    const run = begin().tell(
+    const run = begin().send(
       calling(makeCall('a'), gated('b'), forClient('c')),
       starting('a'),
       saying('stop'),
@@ -53,22 +53,22 @@ describe('rule 9: messages', () => {
   });
 
   it('supersede: an approved call is not rejected', () => {
-    const run = begin().tell(calling(gated('a'), gated('b')), approving('a'), saying('go on'));
+    const run = begin().send(calling(gated('a'), gated('b')), approving('a'), saying('go on'));
     expect(run.open).toEqual({ a: 'queued' });
   });
 
   it('queue: a message waits while calls are gated', () => {
-    const run = begin({ onMessage: 'queue' }).tell(calling(gated('a')), saying('are you there?'));
+    const run = begin({ onMessage: 'queue' }).send(calling(gated('a')), saying('are you there?'));
     expect(run.place).toBe('resting.awaitingApproval');
     expect(unread(run)).toBe(1);
-    run.tell(rejecting('a'));
+    run.send(rejecting('a'));
     expect(run.texts).toEqual(['begin', 'are you there?']);
   });
 
   it('a message during finishing returns the run to the model', () => {
-    const run = begin({ finishers: true }).tell(answering('done'));
+    const run = begin({ finishers: true }).send(answering('done'));
     expect(run.place).toBe('finishing');
-    run.tell(saying('one more thing'));
+    run.send(saying('one more thing'));
     expect(run.place).toBe('turn.planning');
     expect(run.effects.filter(({ type }) => type === 'stop')).toMatchObject([
       { id: 'modelTurn' },
@@ -78,20 +78,20 @@ describe('rule 9: messages', () => {
   });
 
   it('a message during the wait of a failed turn is read by its next attempt', () => {
-    const run = begin().tell(failing({ retryAt: 2_000_000 }), saying('hello?'));
+    const run = begin().send(failing({ retryAt: 2_000_000 }), saying('hello?'));
     expect(run.place).toBe('backingOff');
-    expect(run.tell({ type: 'timer.fired' }).texts).toEqual(['begin', 'hello?']);
+    expect(run.send({ type: 'timer.fired' }).texts).toEqual(['begin', 'hello?']);
   });
 
   it('a message that is too late is kept as unread', () => {
-    const run = begin({ limits: { turns: 1 }, onLimit: 'stop' }).tell(saying('too late'), answering('done'));
+    const run = begin({ limits: { turns: 1 }, onLimit: 'stop' }).send(saying('too late'), answering('done'));
     expect(run.place).toBe('finished');
     expect(unread(run)).toBe(1);
     expect(run.next).toMatchObject({ reason: 'turns' });
   });
 
   it('no event is accepted after the end', () => {
-    const run = begin().tell(answering('done'));
+    const run = begin().send(answering('done'));
     const before = run.state;
     expect(run.offer(saying('hello'), PAUSE, { type: 'run.cancelled', unsettled: [] }).handled).toBe(false);
     expect(run.state).toBe(before);
@@ -100,76 +100,76 @@ describe('rule 9: messages', () => {
 
 describe('rule 10: pause', () => {
   it('is remembered while a service runs, and applied before the next spending action', () => {
-    const run = begin().tell(PAUSE);
+    const run = begin().send(PAUSE);
     expect(run.place).toBe('turn.planning');
-    run.tell(calling(makeCall('a')));
+    run.send(calling(makeCall('a')));
     expect(run.place).toBe('resting.paused');
     expect(run.next.why).toBe('paused before executeTools (1 call(s) of look may run)');
     expect(run.countStarts('modelTurn')).toBe(1);
-    expect(run.tell(UNPAUSE).place).toBe('executingTools');
+    expect(run.send(UNPAUSE).place).toBe('executingTools');
   });
 
   it('blocks a resting run from continuing, and changes nothing else', () => {
-    const run = begin().tell(calling(gated('a')), PAUSE);
+    const run = begin().send(calling(gated('a')), PAUSE);
     expect(run.place).toBe('resting.awaitingApproval');
-    run.tell(approving('a'));
+    run.send(approving('a'));
     expect(run.place).toBe('resting.paused');
     expect(run.open).toEqual({ a: 'ready' });
   });
 
   it('a step allows exactly one spending action', () => {
-    const run = begin().tell(PAUSE, calling(makeCall('a')), STEP);
+    const run = begin().send(PAUSE, calling(makeCall('a')), STEP);
     expect(run.place).toBe('executingTools');
     expect(run.finish('a').place).toBe('resting.paused');
-    expect(run.tell(STEP).place).toBe('turn.planning');
-    expect(run.tell(calling(makeCall('b'))).place).toBe('resting.paused');
+    expect(run.send(STEP).place).toBe('turn.planning');
+    expect(run.send(calling(makeCall('b'))).place).toBe('resting.paused');
   });
 
   it('two steps allow two actions, and unpausing discards remaining steps', () => {
     const run = begin()
-      .tell(PAUSE, calling(makeCall('a')), STEP, STEP)
+      .send(PAUSE, calling(makeCall('a')), STEP, STEP)
       .finish('a');
     expect(run.place).toBe('turn.planning');
     expect(run.context.steps).toBe(0);
-    run.tell(STEP, STEP, UNPAUSE);
+    run.send(STEP, STEP, UNPAUSE);
     expect(run.context).toMatchObject({ steps: 0, paused: false });
   });
 
   it('a step on a run that is not paused pauses it after one action', () => {
-    const run = begin().tell(calling(gated('a')), STEP);
+    const run = begin().send(calling(gated('a')), STEP);
     expect(run.context).toMatchObject({ paused: true, steps: 1 });
-    run.tell(approving('a')).finish('a');
+    run.send(approving('a')).finish('a');
     expect(run.place).toBe('resting.paused');
   });
 
   it('an answer ends a paused run without a step', () => {
-    expect(begin().tell(PAUSE, answering('done')).place).toBe('finished');
+    expect(begin().send(PAUSE, answering('done')).place).toBe('finished');
   });
 
   it('finishers are a spending action: a paused run rests before them', () => {
-    const run = begin({ finishers: true }).tell(PAUSE, answering('done'));
+    const run = begin({ finishers: true }).send(PAUSE, answering('done'));
     expect(run.place).toBe('resting.paused');
-    expect(run.tell(STEP).place).toBe('finishing');
-    expect(run.tell({ type: 'finishers.completed' }).place).toBe('finished');
+    expect(run.send(STEP).place).toBe('finishing');
+    expect(run.send({ type: 'finishers.completed' }).place).toBe('finished');
   });
 
   it('a failed turn waits until retryAt, and then for the end of the pause', () => {
-    const run = begin().tell(PAUSE, failing({ retryAt: 2_000_000 }));
+    const run = begin().send(PAUSE, failing({ retryAt: 2_000_000 }));
     expect(run.place).toBe('backingOff');
-    run.tell({ type: 'timer.fired' });
+    run.send({ type: 'timer.fired' });
     expect(run.place).toBe('resting.paused');
-    run.tell(UNPAUSE);
+    run.send(UNPAUSE);
     expect(run.turn).toMatchObject({ number: 1, attempt: 2 });
   });
 
   it('a pause during a model call does not repeat the call', () => {
-    const run = begin().tell(PAUSE, UNPAUSE, PAUSE, answering('done'));
+    const run = begin().send(PAUSE, UNPAUSE, PAUSE, answering('done'));
     expect(run.countStarts('modelTurn')).toBe(1);
   });
 
   it('a second pause is not accepted, nor is unpausing a run that is not paused', () => {
     const run = begin();
     expect(run.offer(UNPAUSE).handled).toBe(false);
-    expect(run.tell(PAUSE).offer(PAUSE).handled).toBe(false);
+    expect(run.send(PAUSE).offer(PAUSE).handled).toBe(false);
   });
 });

@@ -139,16 +139,16 @@ describe('a stored state', () => {
 describe('a restored state', () => {
   const waits: [string, () => ChartRun, UntimedEvent, string[]][] = [
     ['turn', () => begin(), answering('done'), ['modelTurn']],
-    ['executingTools', () => begin().tell(calling(makeCall('a'))), starting('a'), []],
-    ['backingOff', () => begin().tell(failing({ retryAt: 9e9 })), { type: 'timer.fired' }, ['timer']],
-    ['finishing', () => begin({ finishers: true }).tell(answering('done')), saying('no'), ['finishers']],
+    ['executingTools', () => begin().send(calling(makeCall('a'))), starting('a'), []],
+    ['backingOff', () => begin().send(failing({ retryAt: 9e9 })), { type: 'timer.fired' }, ['timer']],
+    ['finishing', () => begin({ finishers: true }).send(answering('done')), saying('no'), ['finishers']],
     [
       'resting, with an approval that expires',
-      () => begin().tell(calling(gated('a', { expiresAt: 9e9 }))),
+      () => begin().send(calling(gated('a', { expiresAt: 9e9 }))),
       saying('no'),
       ['timer'],
     ],
-    ['resting', () => begin().tell(calling(gated('a'))), saying('no'), []],
+    ['resting', () => begin().send(calling(gated('a'))), saying('no'), []],
   ];
 
   it.each(waits)('in %s waits for the same service, and stops it by its id', (_name, make, event, stops) => {
@@ -175,7 +175,7 @@ describe('a restored state', () => {
   });
 
   it('that had ended accepts no event and has no pending service', () => {
-    const run = begin().tell(answering('done'));
+    const run = begin().send(answering('done'));
     const restored = fromStored(throughJson(toStored(run.state)));
     expect(pendingServices(restored)).toEqual([]);
     const step = next(restored, stamp(run.context, saying('hello')));

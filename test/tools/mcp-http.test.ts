@@ -36,7 +36,7 @@ describe('a server over Streamable HTTP', () => {
     expect(new Set(server.seen.slice(1).map(({ session }) => session)).size).toBe(1);
     expect(server.sessions).toBe(1);
     await source.close();
-    expect(server.says().at(-1)).toBe('DELETE');
+    expect(server.listMethods().at(-1)).toBe('DELETE');
     expect(server.sessions).toBe(0);
     await expect(runTool(tools, 'echo')).rejects.toThrow(/"desk" is closed; nothing was sent/);
   });
@@ -54,7 +54,7 @@ describe('a server over Streamable HTTP', () => {
     await source.close();
     const sent = server.seen.map(({ headers }) => [headers.get('authorization'), headers.get('x-team')]);
     expect(new Set(sent.map(String))).toEqual(new Set([`Bearer ${SECRET},north`]));
-    expect(server.says()).toContain('DELETE');
+    expect(server.listMethods()).toContain('DELETE');
   });
 
   it('is called with the given fetch', async () => {
@@ -167,7 +167,7 @@ describe('a server that has lost its sessions', () => {
       const texts = await Promise.all(['a', 'b', 'c'].map(text => runTool(tools, 'echo', { text })));
       expect(texts).toEqual(['a', 'b', 'c']);
       expect(server.ran).toEqual(['echo', 'echo', 'echo']);
-      expect(server.says().filter(says => says === 'initialize')).toHaveLength(2);
+      expect(server.listMethods().filter(method => method === 'initialize')).toHaveLength(2);
       expect(server.sessions).toBe(1);
     },
   );
@@ -190,7 +190,7 @@ describe('a server that has lost its sessions', () => {
     server.instead = (_request, says) =>
       says === 'tools/call' ? new Response('Session not found', { status: 404 }) : undefined;
     expect(await rejectionOf(runTool(tools, 'echo'))).toMatchObject({ code: 'tool-source-failed' });
-    expect(server.says().filter(says => says === 'tools/call')).toHaveLength(2);
+    expect(server.listMethods().filter(method => method === 'tools/call')).toHaveLength(2);
   });
 
   it('can be called again after a restart at the same address', async () => {

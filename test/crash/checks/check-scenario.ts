@@ -5,8 +5,8 @@ import type { Store } from '../../../protocol/store.ts';
 import { sqlite } from '../../../stores/sqlite.ts';
 import { DATABASE, RUN } from '../drive-chart.ts';
 import { type Act, Outside } from '../outside.ts';
+import { checkAcknowledged } from './check-acknowledged.ts';
 import { checkCalls, type Evidence } from './check-calls.ts';
-import { checkTold } from './check-told.ts';
 import { checkTranscript } from './check-transcript.ts';
 
 /** The tools whose calls must not happen twice. */
@@ -45,8 +45,10 @@ export function findDoubles(acts: readonly Act[]): string[] {
 /** Compares the external records with the journals, both as they are on disk. */
 export async function checkScenario(folder: string): Promise<Findings> {
   const outside = new Outside(folder);
-  const { acts, told } = outside;
-  const doubts = told.flatMap(line => (line.type === 'doubted' ? [`${line.runId} ${line.callId}`] : []));
+  const { acts, acknowledged } = outside;
+  const doubts = acknowledged.flatMap(line =>
+    line.type === 'doubted' ? [`${line.runId} ${line.callId}`] : [],
+  );
   const found = { doubles: findDoubles(acts), doubted: new Set(doubts).size };
   const store = sqlite(join(folder, DATABASE));
   try {
@@ -58,7 +60,7 @@ export async function checkScenario(folder: string): Promise<Findings> {
   }
 }
 
-async function findLost(store: Store, { acts, told }: Outside): Promise<string[]> {
+async function findLost(store: Store, { acts, acknowledged }: Outside): Promise<string[]> {
   const runs = (await store.list({ limit: 1000 })).runs.map(({ runId }) => runId);
   const evidence = await Promise.all(
     runs.map(async (runId): Promise<Evidence> => {
@@ -78,10 +80,10 @@ async function findLost(store: Store, { acts, told }: Outside): Promise<string[]
     ...evidence.flatMap(({ state }) => checkTranscript(state.context.transcript)),
     ...replays.flat(),
     ...evidence.flatMap(run => checkCalls(run, evidence)),
-    ...told.flatMap(line => {
+    ...acknowledged.flatMap(line => {
       const runId = 'runId' in line ? line.runId : RUN;
       const about = evidence.find(run => run.runId === runId);
-      return about === undefined ? [`${JSON.stringify(line)}: of no run`] : checkTold(line, about);
+      return about === undefined ? [`${JSON.stringify(line)}: of no run`] : checkAcknowledged(line, about);
     }),
   ];
 }

@@ -11,7 +11,7 @@ export type Recovery = 'same-process' | 'later-process';
 
 export type FaultDrill = {
   /** The error of the run and the error of the store in each process, in order; the last process runs to the end. */
-  told: { error: unknown; fired: unknown }[];
+  reported: { error: unknown; fired: unknown }[];
   /** The number of faults that happened. */
   fired: number;
   settled: Settled;
@@ -28,7 +28,7 @@ export async function runFaultDrill(
   ...planned: readonly Fault[]
 ): Promise<FaultDrill> {
   const world = makeEnvironment();
-  const drill: FaultDrill = { told: [], fired: 0, settled: NOT_YET, faults: [], counts: [] };
+  const drill: FaultDrill = { reported: [], fired: 0, settled: NOT_YET, faults: [], counts: [] };
   let process = makeProcess(inner, world, 1, START);
   for (let attempt = 0; ; attempt += 1) {
     const { host, faulty } = process;
@@ -43,7 +43,7 @@ export async function runFaultDrill(
       drill.faults.push(...(await findFaults(inner, world, ended.settled)));
       return { ...drill, settled: ended.settled };
     }
-    drill.told.push({ error: ended.error, fired });
+    drill.reported.push({ error: ended.error, fired });
     if (fired === undefined) throw ended.error;
     faulty.plan(undefined);
     if (recovery === 'later-process') process = makeProcess(inner, world, attempt + 2, host.now() + 60_000);

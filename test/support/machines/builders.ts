@@ -166,7 +166,7 @@ export class ChartRun {
   }
 
   /** Sends events in order. Throws if the chart does not accept one. */
-  tell(...events: UntimedEvent[]): this {
+  send(...events: UntimedEvent[]): this {
     for (const event of events) {
       if (!this.offer(event).handled) throw new Error(`${event.type} was not accepted in ${this.place}`);
     }
@@ -175,7 +175,7 @@ export class ChartRun {
 
   /** Starts and settles calls of the running batch. */
   finish(...callIds: string[]): this {
-    return this.tell(...callIds.flatMap(callId => [starting(callId), settling(callId)]));
+    return this.send(...callIds.flatMap(callId => [starting(callId), settling(callId)]));
   }
 }
 

@@ -70,7 +70,7 @@ export class HttpMcpServer {
   }
 
   /** The MCP method of each request, or its HTTP method if it is not POST. */
-  says(): string[] {
+  listMethods(): string[] {
     return this.seen.map(({ says }) => says);
   }
 
