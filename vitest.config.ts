@@ -77,8 +77,10 @@ if (process.env.AGENTCHART_TESTS !== 'all')
 
 const cores = Math.max(2, availableParallelism() - 1);
 
+const REMOVE_FOLDERS = 'test/support/remove-temporary-folders.ts';
+
 const SHARED_WORKERS: TestProject['test'] = {
-  setupFiles: ['test/support/engine/forget-calls.ts', 'test/support/restore-environment.ts'],
+  setupFiles: [REMOVE_FOLDERS, 'test/support/engine/forget-calls.ts', 'test/support/restore-environment.ts'],
   isolate: false,
   maxWorkers: cores,
   sequence: { groupOrder: 1 },
@@ -90,6 +92,7 @@ export default defineConfig({
       project('processes', {
         include: PROCESSES,
         globalSetup: 'test/support/build-programs.ts',
+        setupFiles: [REMOVE_FOLDERS],
         maxWorkers: cores,
         sequence: { groupOrder: 0 },
       }),

@@ -80,29 +80,50 @@ async function runAll(): Promise<void> {
   process.exitCode = 1;
 }
 
-/** Shows the progress on a terminal. */
+const LOG_INTERVAL_MS = 60_000;
+
+/** Shows the progress: on a terminal in place, else as a line when a phase begins and ends, and every minute. */
 class Progress {
   #phase = '';
   #planned = 0;
   #done = 0;
+  readonly #timer = process.stderr.isTTY
+    ? undefined
+    : setInterval(() => this.#log(), LOG_INTERVAL_MS).unref();
 
   begin(phase: string, planned: number): void {
-    this.end();
+    this.#finish();
     [this.#phase, this.#planned, this.#done] = [phase, planned, 0];
-    this.#show();
+    if (process.stderr.isTTY) this.#show();
+    else this.#log();
   }
 
   advance(): void {
     this.#done += 1;
-    this.#show();
+    if (process.stderr.isTTY) this.#show();
   }
 
   end(): void {
-    if (process.stderr.isTTY && this.#planned > 0) process.stderr.write('\n');
+    clearInterval(this.#timer);
+    this.#finish();
+  }
+
+  #finish(): void {
+    if (this.#planned === 0) return;
+    if (process.stderr.isTTY) process.stderr.write('\n');
+    else this.#log();
   }
 
   #show(): void {
-    if (process.stderr.isTTY) process.stderr.write(`\r${this.#phase}: ${this.#done} of ${this.#planned}`);
+    process.stderr.write(`\r${this.#describe()}`);
+  }
+
+  #log(): void {
+    if (this.#planned > 0) process.stderr.write(`${this.#describe()}\n`);
+  }
+
+  #describe(): string {
+    return `${this.#phase}: ${this.#done} of ${this.#planned}`;
   }
 }
 

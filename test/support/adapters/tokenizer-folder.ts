@@ -1,7 +1,7 @@
-import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { JsonObject } from '../../../protocol/json.ts';
+import { makeTemporaryFolder } from '../temporary-folders.ts';
 
 /** The added tokens of the test's tokenizer, after the 256 bytes. Only the first three are special. */
 const ADDED = [
@@ -48,8 +48,7 @@ export function writeTokenizerFolder({
   config?: JsonObject;
   inConfig?: boolean;
 } = {}): string {
-  const folder = mkdtempSync(join(tmpdir(), 'agentchart-tokenizer-'));
-  mkdirSync(folder, { recursive: true });
+  const folder = makeTemporaryFolder('tokenizer');
   const write = (name: string, value: unknown) => writeFileSync(join(folder, name), JSON.stringify(value));
   const byteLevel = { type: 'ByteLevel', add_prefix_space: false, trim_offsets: false, use_regex: true };
   write('tokenizer.json', {

@@ -1,5 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import OpenAI from 'openai';
 import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
@@ -15,6 +14,7 @@ import type { ResponsesService } from '../../../server/responses/responses-servi
 import { RESPONSES } from '../../../server/responses/wire/response-spec.ts';
 import type { WireEvent } from '../../../server/responses/wire/response-writer.ts';
 import { memory } from '../../../stores/memory.ts';
+import { makeTemporaryFolder } from '../temporary-folders.ts';
 
 const ORIGIN = 'http://127.0.0.1:4100';
 const FIXTURE = resolve('test/support/tools/fixture-server.ts');
@@ -34,7 +34,7 @@ export type Failure = { message: string; type: string; code: string | null; para
 
 /** A folder with scripts and the log of an MCP server's calls. */
 export class Folder {
-  readonly path = mkdtempSync(join(tmpdir(), 'agentchart-responses-'));
+  readonly path = makeTemporaryFolder('responses');
   readonly models: Record<string, string> = {};
   readonly log = join(this.path, 'calls.log');
 
