@@ -15,6 +15,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
 import type { Store } from '../../protocol/store.ts';
 import { begin, receive, request } from '../../stores/conformance/samples.ts';
+import { SCHEMA_VERSION } from '../../stores/sqlite/database/schema.ts';
 import { translateError } from '../../stores/sqlite/database/translate-error.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { makeFile } from '../support/stores/make-file.ts';
@@ -35,7 +36,7 @@ describe('a file created by the sqlite store', () => {
     await store.create(begin('a'));
     await store.close();
     expect(query(file, 'PRAGMA journal_mode')).toBe('wal');
-    expect(query(file, 'PRAGMA user_version')).toBe(4);
+    expect(query(file, 'PRAGMA user_version')).toBe(SCHEMA_VERSION);
   });
 
   test('holds all data after close, without its log', async () => {
@@ -101,10 +102,10 @@ describe('a file that the sqlite store cannot use', () => {
 
   test('is reported as unavailable when its schema is newer', async () => {
     const file = await makeJournal(1);
-    change(file, 'PRAGMA user_version = 5');
+    change(file, `PRAGMA user_version = ${SCHEMA_VERSION + 1}`);
     const error = await fail(sqlite(file).read('a'));
     expect(error.code).toBe('store-unavailable');
-    expect(error.message).toContain('schema version 5');
+    expect(error.message).toContain(`schema version ${SCHEMA_VERSION + 1}`);
     expect(error.message).toContain(file);
   });
 
