@@ -193,7 +193,7 @@ describe('a failed request', () => {
   it('is one that a person cancels', async () => {
     const before = (await gateway.store.list({ limit: 1000 })).runs.length;
     const answer = refusedChat(gateway, { model: 'slow', messages: GO });
-    await expect.poll(() => gateway.store.list()).toHaveLength(before + 1);
+    await expect.poll(async () => (await gateway.store.list({ limit: 1000 })).runs).toHaveLength(before + 1);
     const [run] = (await gateway.store.list({ limit: 1000 })).runs;
     await gateway.tell({ id: String(run?.runId).replace('run_', 'resp_') } as Resource, 'cancel', {});
     expect(await answer).toMatchObject({ status: 502, message: 'The response was cancelled.' });
