@@ -74,6 +74,8 @@ function showTable(output: Output, records: readonly RunRecord[]): void {
 function describeWait({ status, state, waitsFor = [] }: RunRecord): string {
   if (status !== 'waiting') return '';
   const [first, ...others] = waitsFor;
+  // A run of an earlier release has its status as its state until its next append.
+  if (first === undefined && state === status) return '';
   if (first === undefined || state === 'resting.paused') return state.replace('resting.', '');
   const more = others.length === 0 ? '' : ` and ${others.length} more`;
   return `${first.type} of ${first.name}${more}`;
