@@ -44,13 +44,13 @@ export function planPruning(
   options: PruneOptions,
 ): string[] {
   const doomed = new Set(gone);
-  const waiting = [...kinship.waiting()];
+  let waiting: ReturnType<Kinship['waiting']> | undefined;
   const isLeft = (runId: string) => !doomed.has(runId);
   const left: Kinship = {
     find: runId => (isLeft(runId) ? kinship.find(runId) : undefined),
     childrenOf: runId => kinship.childrenOf(runId).filter(isLeft),
     continuationsOf: runId => kinship.continuationsOf(runId).filter(isLeft),
-    waiting: () => waiting,
+    waiting: () => (waiting ??= [...kinship.waiting()]),
   };
   for (const runId of runIds) {
     const kin = left.find(runId);

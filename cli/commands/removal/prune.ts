@@ -1,6 +1,7 @@
 import { isOwnerDead } from '../../../engine/driver/owner.ts';
 import { EngineError } from '../../../protocol/error.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
+import { parseLabels } from '../../../protocol/listing/label.ts';
 import type { RunStatus } from '../../../protocol/store.ts';
 import { EXIT } from '../../exit-codes.ts';
 import { storeFile, withExistingStore } from '../../open-store.ts';
@@ -21,7 +22,10 @@ export async function prune(options: PruneCommandOptions): Promise<number> {
   const { dryRun = false } = options;
   const chosen = {
     before: readTime(options.before),
-    ...omitUndefined({ status: readEnd(options.status), labels: options.label && readPairs(options.label) }),
+    ...omitUndefined({
+      status: readEnd(options.status),
+      labels: options.label && parseLabels(options.label),
+    }),
   };
   return await withExistingStore(storeFile(options.db), async store => {
     const pruned = await store.prune({ ...chosen, dryRun, isDead: isOwnerDead });
@@ -52,14 +56,4 @@ function readEnd(text: string | undefined): RunStatus | undefined {
   const status = ENDS.find(end => end === text);
   if (status !== undefined) return status;
   throw new EngineError('input-invalid', `--status must be one of ${ENDS.join(', ')}, got "${text}".`);
-}
-
-function readPairs(pairs: readonly string[]): Record<string, string> {
-  return Object.fromEntries(
-    pairs.map(pair => {
-      const at = pair.indexOf('=');
-      if (at > 0) return [pair.slice(0, at), pair.slice(at + 1)];
-      throw new EngineError('input-invalid', `--label must be NAME=VALUE, got ${JSON.stringify(pair)}.`);
-    }),
-  );
 }
