@@ -24,8 +24,8 @@ export const RESPONSE_EVENTS: StreamFormat = {
 
 /**
  * The events of a response after number `after` as server-sent events of a protocol, at the reader's pace. Events that are
- * available together are one chunk; an event is never split. A stream that cannot go on, because the server shuts down,
- * has an `error` event as its last.
+ * available together are one chunk; an event is never split. A stream that the server's shutdown ends
+ * has an `error` event as its last event.
  */
 export function streamEvents(
   live: LiveResponse,

@@ -275,7 +275,7 @@ export class ResponsesService {
     return run && this.#agents.makeAgain(run);
   }
 
-  /** Ends all streams, because the server shuts down. Runs go on until the process ends, and stay resumable. */
+  /** Ends all streams when the server shuts down. Runs continue until the process ends, and can be resumed later. */
   endStreams(): void {
     this.#live.close();
   }

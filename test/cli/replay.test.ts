@@ -231,7 +231,7 @@ describe.concurrent('fork', () => {
       'ann',
       '--json',
     ]);
-    expect(forked.code).toBe(0);
+    expect(forked.code).toBe(3);
     const events = eventsOf(forked.stdout);
     expect(events[Number(at) - 1]).toMatchObject({ type: 'message.received', by: 'ann' });
 
