@@ -1,21 +1,20 @@
 import type { Limits } from './config.ts';
 import type { NextAction } from './effect.ts';
-import type { ToolResult } from './finisher.ts';
+import type { ToolResultOf } from './finisher.ts';
 import type { Item } from './item.ts';
-import type { JsonValue } from './json.ts';
 import type { RunRecord } from './store.ts';
-import type { SideEffect } from './tool.ts';
+import type { AgentTool, SideEffect, Tool } from './tool.ts';
 import type { Usage } from './turn.ts';
 
 /**
  * A tool call without a result. `runId` is the run that takes the decision about it: for a call of a sub-agent,
  * the sub-agent's run.
  */
-export type OpenCall = {
+export interface OpenCall<Name extends string = string, Input = unknown, Output = unknown> {
   callId: string;
   runId: string;
-  name: string;
-  input: JsonValue;
+  name: Name;
+  input: Input;
   digest: string;
   sideEffect: SideEffect;
   status: 'gated' | 'ready' | 'queued' | 'running' | 'reconciling' | 'waiting' | 'doubted';
@@ -25,31 +24,71 @@ export type OpenCall = {
   reason?: string;
   /** ms since the epoch. */
   expiresAt?: number;
-};
+  /** For the compiler only: the type of the call's result. No call has this member. */
+  readonly '~output'?: Output;
+}
 
-/** How a run rests or ended, after every accepted input. */
-export type Settled = { usage: Usage | null; turns: number } & (
-  | {
-      status: 'finished';
-      text: string;
-      output?: JsonValue;
-      results: ToolResult[];
-      /** Messages that arrived too late for the model to read. */
-      unread: Item[];
-      incomplete?: { reason: string };
-    }
-  | {
-      status: 'waiting';
-      approvals: OpenCall[];
-      results: OpenCall[];
-      doubts: OpenCall[];
-      paused: boolean;
-      /** Why the engine paused the run. */
-      reason?: string;
-    }
-  | { status: 'failed'; error: { code: string; message: string } }
-  | { status: 'cancelled'; unsettled: OpenCall[] }
-);
+/** The open calls of these tools and, for agents among them, of their tools. */
+type OpenCallOf<Tools> =
+  Tools extends Tool<infer Name, infer Input, infer Output>
+    ? OpenCall<Name, Input, Output> | CallBelow<Tools>
+    : OpenCall;
+
+type CallBelow<Tools> = Tools extends { '~below'?: infer Below }
+  ? unknown extends Below
+    ? never
+    : OpenCallOf<Below>
+  : never;
+
+interface Spent {
+  usage: Usage | null;
+  turns: number;
+}
+
+/** A run that has finished. */
+export interface FinishedRun<Tools = AgentTool, Output = unknown> extends Spent {
+  status: 'finished';
+  text: string;
+  /** The validated answer of an agent with an `output` schema; absent if the answer is incomplete and invalid. */
+  output?: Output;
+  results: ToolResultOf<Tools>[];
+  /** Messages that arrived too late for the model to read. */
+  unread: Item[];
+  incomplete?: { reason: string };
+}
+
+/** A run that waits for decisions, results or an unpause. */
+export interface WaitingRun<Tools = AgentTool> extends Spent {
+  status: 'waiting';
+  approvals: OpenCallOf<Tools>[];
+  results: OpenCallOf<Tools>[];
+  doubts: OpenCallOf<Tools>[];
+  paused: boolean;
+  /** Why the engine paused the run. */
+  reason?: string;
+}
+
+/** A run that has failed. */
+export interface FailedRun extends Spent {
+  status: 'failed';
+  error: { code: string; message: string };
+}
+
+/** A run that was cancelled. */
+export interface CancelledRun<Tools = AgentTool> extends Spent {
+  status: 'cancelled';
+  unsettled: OpenCallOf<Tools>[];
+}
+
+/**
+ * How a run rests or ended, after every accepted input. `Tools` are the agent's tools and `Output` is the type of its
+ * answer; `Settled` alone is that of any agent.
+ */
+export type Settled<Tools = AgentTool, Output = unknown> =
+  | FinishedRun<Tools, Output>
+  | WaitingRun<Tools>
+  | FailedRun
+  | CancelledRun<Tools>;
 
 /** A run in the list of the runs API: its record without its epoch and its lease. */
 export type RunSummary = Omit<RunRecord, 'epoch' | 'owner' | 'leaseUntil'>;

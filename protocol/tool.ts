@@ -80,9 +80,14 @@ export type ToolOrigin = {
 /**
  * A tool as the engine runs it, created by `tool()` or a tool source. `validate` never throws. A tool without `run` is
  * a client tool: its calls wait for a result from the caller.
+ *
+ * `Input` and `Output` are the types of a call's input and result as JSON, and `RunContext` is what the tool needs of
+ * the run's context (`unknown` for nothing). `Tool` alone is any tool.
  */
-export interface Tool {
-  readonly name: string;
+export interface Tool<Name extends string = string, Input = unknown, Output = unknown, RunContext = unknown> {
+  readonly name: Name;
+  /** For the compiler only: no tool has this member. */
+  readonly '~types'?: { input: Input; output: Output; runContext: RunContext };
   readonly description: string;
   readonly inputSchema: JsonObject;
   readonly strict?: boolean;
@@ -101,6 +106,8 @@ export interface Tool {
   /** Only for tools of a tool server. */
   readonly origin?: ToolOrigin;
   validate(input: JsonValue): Validation | Promise<Validation>;
+  /** Only for a tool with an output schema: checks a result that a person or a client gives. */
+  validateOutput?(output: unknown): Validation | Promise<Validation>;
   /** Only for a tool that needs a run context: whether the tool accepts this one. */
   validateRunContext?(runContext: unknown): Validation | Promise<Validation>;
   approval(call: CallView): Approval | Promise<Approval>;
@@ -118,6 +125,16 @@ export interface ToolSource {
   connect(): Promise<readonly Tool[]>;
   close(): Promise<void>;
 }
+
+/** An agent as a tool. `Below` are the agent's own tools, whose open calls the calling run also has. */
+export interface SubAgentTool<Name extends string, Output, RunContext, Below>
+  extends Tool<Name, { input: string }, Output, RunContext> {
+  /** For the compiler only: no tool has this member. */
+  readonly '~below'?: Below;
+}
+
+/** What an agent's `tools` may have. */
+export type AgentTool = Tool | ToolSource;
 
 /** Returns the definition of a tool as sent to the model. */
 export function toolDefinition({ name, description, inputSchema, strict, custom }: Tool): ToolDefinition {

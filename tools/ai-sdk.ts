@@ -4,11 +4,11 @@
  */
 import { EngineError } from '../protocol/error.ts';
 import { type JsonValue, omitUndefined, toBoundedJson } from '../protocol/json.ts';
-import type { CallView, Reconciliation, SideEffect, Tool, ToolCallContext } from '../protocol/tool.ts';
+import type { CallView, Reconciliation, Tool, ToolCallContext } from '../protocol/tool.ts';
 import { type ModelOutput, readModelOutput } from './ai-sdk/read-model-output.ts';
 import { readSchema } from './ai-sdk/read-schema.ts';
 import type { ApprovalRule } from './approval-rule.ts';
-import { tool } from './tool.ts';
+import { type Repetition, tool } from './tool.ts';
 
 /** A tool of the AI SDK, as `tool()` and `dynamicTool()` of the package `ai` make it. */
 export type AiSdkTool = {
@@ -27,12 +27,10 @@ export type AiSdkTool = {
 };
 
 /** What the AI SDK's tools do not say about themselves; see `ToolOptions`. */
-export type AiSdkToolSettings = {
-  sideEffect?: SideEffect;
+export type AiSdkToolSettings = Repetition & {
   /** Replaces the tool's `needsApproval`. */
   approval?: ApprovalRule<unknown>;
   timeoutMs?: number;
-  retries?: number;
   maxResultBytes?: number;
   reconcile?: (call: CallView<unknown>, context: ToolCallContext) => Reconciliation | Promise<Reconciliation>;
 };
@@ -105,8 +103,8 @@ function convert(name: string, given: AiSdkTool, settings: AiSdkToolSettings = {
           const options = { toolCallId: callId, abortSignal: signal, key, context: runContext };
           return lastOf(execute(input, { ...options, messages: [] }), context);
         }),
-      ...omitUndefined(settings),
     }),
+    ...(omitUndefined(settings) as AiSdkToolSettings),
   });
   if (made.run === undefined || toModelOutput === undefined) return made;
   return {

@@ -4,7 +4,7 @@
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { EngineError } from '../protocol/error.ts';
-import { type JsonObject, omitUndefined } from '../protocol/json.ts';
+import { type JsonObject, type JsonValue, omitUndefined } from '../protocol/json.ts';
 import type {
   CallView,
   Reconciliation,
@@ -22,13 +22,16 @@ import { validateWith } from './validate-with.ts';
 type Out<Schema extends StandardSchemaV1> = StandardSchemaV1.InferOutput<Schema>;
 type In<Schema extends StandardSchemaV1> = StandardSchemaV1.InferInput<Schema>;
 
+/** The options of `tool`. `Returned` is the type of what `run` returns. */
 export type ToolOptions<
   Input extends StandardSchemaV1,
   Output extends StandardSchemaV1,
   Context extends StandardSchemaV1 = StandardSchemaV1<unknown>,
-> = {
+  Returned = In<Output> | Promise<In<Output>>,
+  Name extends string = string,
+> = Repetition & {
   /** 1 to 64 letters, digits, `_` or `-`. */
-  name: string;
+  name: Name;
   /** What the tool does and when to use it, for the model. */
   description: string;
   /** Any Standard Schema of an object. Its output type is the input of `run`, `approval` and `reconcile`. */
@@ -37,18 +40,13 @@ export type ToolOptions<
   inputSchema?: JsonObject;
   /** Passed to providers that can enforce the schema on the model's arguments. */
   strict?: boolean;
-  /** Validates the return value of `run`; the schema's output becomes the result. */
+  /** Validates the return value of `run`, and what `answer` gives instead; the schema's output becomes the result. */
   output?: Output;
   /**
    * The part of the run's context that the tool needs: any Standard Schema, which validates it. Its output is the
    * `runContext` of `run`, `approval` and `reconcile`. The agent must have a `runContext` that this schema accepts.
    */
   runContext?: Context;
-  /**
-   * Whether a second execution is safe. Default `once`: the call must not run twice. Declare a read that
-   * costs money as `idempotent`: a `none` call may run without a trace in the journal.
-   */
-  sideEffect?: SideEffect;
   /** Whether calls need a person's approval. Default `false`. */
   approval?: ApprovalRule<Out<Input>, Out<Context>>;
   /** The time limit of one attempt in ms. Default: none. */
@@ -59,16 +57,32 @@ export type ToolOptions<
    * agent's limit, which is 1 MiB by default.
    */
   maxResultBytes?: number;
-  /** The number of attempts after the first. Must be 0 for `once`. Default 0. */
-  retries?: number;
   /** Finds out whether an interrupted `once` call took effect. */
   reconcile?: (
     call: CallView<Out<Input>, Out<Context>>,
     context: ToolCallContext<Out<Context>>,
   ) => Reconciliation | Promise<Reconciliation>;
   /** Runs the tool. Without it this is a client tool: each call waits for its result from the caller. */
-  run?: (input: Out<Input>, context: ToolCallContext<Out<Context>>) => In<Output> | Promise<In<Output>>;
+  run?: (input: Out<Input>, context: ToolCallContext<Out<Context>>) => Returned;
 };
+
+/**
+ * `sideEffect`: whether a second execution is safe. Default `once`: the call must not run twice. Declare a read that
+ * costs money as `idempotent`: a `none` call may run without a trace in the journal.
+ * `retries`: the number of attempts after the first, for `none` and `idempotent` only. Default 0.
+ */
+export type Repetition =
+  | { sideEffect?: 'once'; retries?: 0 }
+  | { sideEffect: Exclude<SideEffect, 'once'>; retries?: number };
+
+/** What JSON makes of a value: the type of a result that a tool returned as `Value`. */
+type AsJson<Value> = unknown extends Value
+  ? Value
+  : Value extends JsonValue | undefined
+    ? Value
+    : Value extends { toJSON(): infer Json }
+      ? Json
+      : { [Name in keyof Value]: AsJson<Value[Name]> };
 
 /**
  * Creates a tool from a schema and a function. On the returned `Tool`, `approval` takes the call's raw JSON and
@@ -86,8 +100,24 @@ export type ToolOptions<
  */
 export function tool<
   Input extends StandardSchemaV1,
+  Returned = unknown,
+  Context extends StandardSchemaV1 = StandardSchemaV1<unknown>,
+  const Name extends string = string,
+>(
+  options: ToolOptions<Input, StandardSchemaV1, Context, Returned, Name> & { output?: undefined },
+): Tool<Name, In<Input>, AsJson<Awaited<Returned>>, In<Context>>;
+export function tool<
+  Input extends StandardSchemaV1,
   Output extends StandardSchemaV1 = StandardSchemaV1<unknown>,
   Context extends StandardSchemaV1 = StandardSchemaV1<unknown>,
+  const Name extends string = string,
+>(
+  options: ToolOptions<Input, Output, Context, In<Output> | Promise<In<Output>>, Name>,
+): Tool<Name, In<Input>, AsJson<Out<Output>>, In<Context>>;
+export function tool<
+  Input extends StandardSchemaV1,
+  Output extends StandardSchemaV1,
+  Context extends StandardSchemaV1,
 >(options: ToolOptions<Input, Output, Context>): Tool {
   const { name, input, output, runContext, run, reconcile, approval = false } = options;
   const withContext = async <Given extends { runContext: unknown }>(given: Given) => {
@@ -123,6 +153,7 @@ export function tool<
       pureApproval: pureApproval(approval),
     }),
     validate: value => validateWith(input, value),
+    ...(output && { validateOutput: (value: unknown) => validateWith(output, value) }),
     ...(runContext && { validateRunContext: (value: unknown) => validateWith(runContext, value) }),
     approval: call => {
       if (fixed !== undefined) return fixed;

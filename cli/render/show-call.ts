@@ -1,4 +1,5 @@
 import type { OpenCall, Settled } from '../../engine/run/settled.ts';
+import type { JsonValue } from '../../protocol/json.ts';
 import type { CommandLines } from './command-lines.ts';
 import { formatDistance } from './format-time.ts';
 import { formatValue } from './format-value.ts';
@@ -19,7 +20,7 @@ export function showCall(output: Output, call: OpenCall, heading: string, now: n
   }
   fact('digest', call.digest);
   output.line({ style: 'dim', text: '  input' });
-  for (const line of formatValue(call.input, '    ')) output.line(line);
+  for (const line of formatValue(call.input as JsonValue, '    ')) output.line(line);
 }
 
 /** The headings of open calls, by what they wait for. */

@@ -1,6 +1,7 @@
 import { type NamedProcess, readOwnerName } from '../../protocol/owner-name.ts';
 import type { Owner } from '../../protocol/store.ts';
 import { hashText } from '../journal/digest.ts';
+import type { Host } from './host.ts';
 
 /**
  * What this process knows about an owner. `self`: this copy of the engine. `alive` and `dead`: a process of the same
@@ -141,3 +142,18 @@ function runProgram(file: string, args: string[]): string {
 /** Loaded on first use: a static import of `node:fs` would load Node's streams with the package. */
 const fs = () => process.getBuiltinModule('node:fs');
 const os = () => process.getBuiltinModule('node:os');
+
+const LEASE_MS = 10_000;
+const GRACE_MS = 5_000;
+
+/** How a run is driven in this process: by a new owner, with the lease of its host and a grace time of 5 s. */
+export function driverOptions(host: Host) {
+  return {
+    host,
+    owner: makeOwner(host.newId('driver')),
+    isDead: isOwnerDead,
+    judgeOwner: judgeOwnerName,
+    leaseMs: host.leaseMs ?? LEASE_MS,
+    graceMs: GRACE_MS,
+  };
+}

@@ -3,7 +3,6 @@ import type { Call, CallStatus, Context } from '../../machines/context.ts';
 import type { ChartState } from '../../machines/step.ts';
 import type { RunParams } from '../../protocol/config.ts';
 import type { Effect } from '../../protocol/effect.ts';
-import { messageOf } from '../../protocol/error.ts';
 import {
   type ChartEvent,
   type CommandEvent,
@@ -12,12 +11,12 @@ import {
   type RunStarted,
 } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
-import { type JsonValue, omitUndefined, toBoundedJson } from '../../protocol/json.ts';
+import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import { userMessage } from '../../protocol/message.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import { fitsBytes, utf8Length } from '../../text/cut-text.ts';
 import type { Host } from '../driver/host.ts';
-import { digestCall } from '../journal/digest.ts';
+import { checkEdit, checkOutput } from './check-value.ts';
 import { type Refusal, refuse, type SubmitResult } from './explain-refusal.ts';
 import { listOpenCalls } from './settled.ts';
 
@@ -44,15 +43,23 @@ type CallOptions = CommandOptions & { runId?: string };
  * Options of `run.approve`. `input`: replaces the call's input. `digest`: of the call that was reviewed (default:
  * the current one). `sticky`: applies the decision to later calls of the same tool too.
  */
-export type ApproveOptions = CallOptions & { input?: unknown; digest?: string; sticky?: boolean };
+export type ApproveOptions<Input = unknown> = CallOptions & {
+  input?: Input;
+  digest?: string;
+  sticky?: boolean;
+};
 /** Options of `run.reject`. `reason`: what the model reads. `digest` and `sticky` as in `ApproveOptions`. */
 export type RejectOptions = CallOptions & { reason?: string; digest?: string; sticky?: boolean };
-/** Options of `run.answer`. `output`: the call's result, JSON. `digest` as in `ApproveOptions`. */
-export type AnswerOptions = CallOptions & { output: unknown; isError?: boolean; digest?: string };
+/** Options of `run.answer`. `output`: the call's result, JSON, or its error. `digest` as in `ApproveOptions`. */
+export type AnswerOptions<Output = unknown> = CallOptions & { digest?: string } & (
+    | { output: Output; isError?: false }
+    | { output: unknown; isError: true }
+  );
 /** `force`: retry even if an earlier attempt of the call may still act. */
 type Retry = { retry: true; force?: boolean };
 /** How `run.resolve` settles a call in doubt: run it again, or record that it happened or failed. */
-export type Resolution = CallOptions & (Retry | { happened: true; output: unknown } | { failed: string });
+export type Resolution<Output = unknown> = CallOptions &
+  (Retry | { happened: true; output: Output } | { failed: string });
 
 /** A command about one call, with the options of the method of the same name. */
 export type CallCommand = { callId: string } & (
@@ -103,9 +110,9 @@ export function makeDecision(
     case 'reject':
       return rejectCall(command.callId, call, command);
     case 'answer':
-      return answerCall(command.callId, call, command);
+      return answerCall(command.callId, call, command, connectTools);
     case 'resolve':
-      return resolveDoubt(command.callId, command);
+      return resolveDoubt(command.callId, call, command, connectTools);
   }
 }
 
@@ -160,12 +167,13 @@ function rejectCall(
 }
 
 /** Answers a gated call with a decision, and a client tool's call with its result. */
-function answerCall(
+async function answerCall(
   callId: string,
   call: Call | undefined,
   { output, isError = false, digest, by }: AnswerOptions,
-): Command | Refusal {
-  const read = readJson(output);
+  connectTools: () => Promise<ReadonlyMap<string, Tool>>,
+): Promise<Command | Refusal> {
+  const read = await checkOutput(isError ? undefined : call, output, connectTools);
   if ('accepted' in read) return read;
   if (call?.status === 'waiting') {
     return { type: 'result.received', callId, output: read.json, isError, ...omitUndefined({ by }) };
@@ -173,8 +181,13 @@ function answerCall(
   return { ...decide(callId, call, digest, by), decision: { type: 'answer', output: read.json } };
 }
 
-function resolveDoubt(callId: string, resolution: Resolution): Command | Refusal {
-  const made = makeResolution(resolution);
+async function resolveDoubt(
+  callId: string,
+  call: Call | undefined,
+  resolution: Resolution,
+  connectTools: () => Promise<ReadonlyMap<string, Tool>>,
+): Promise<Command | Refusal> {
+  const made = await makeResolution(resolution, output => checkOutput(call, output, connectTools));
   if ('accepted' in made) return made;
   return { type: 'doubt.resolved', callId, resolution: made, ...omitUndefined({ by: resolution.by }) };
 }
@@ -305,42 +318,15 @@ function decide(callId: string, call: Call | undefined, digest: string | undefin
   return { type: 'approval.decided', callId, digest: seen, ...omitUndefined({ by }) } as const;
 }
 
-async function checkEdit(
-  call: Call | undefined,
-  edited: unknown,
-  connectTools: () => Promise<ReadonlyMap<string, Tool>>,
-): Promise<{ input: JsonValue; editDigest: string } | Refusal | undefined> {
-  if (call === undefined) return undefined;
-  const { name } = call;
-  const read = readJson(edited);
-  if ('accepted' in read) return read;
-  const input = read.json;
-  const tool = (await connectTools()).get(name);
-  if (tool === undefined) {
-    return refuse(
-      'input-invalid',
-      `Cannot validate the edited input: the agent has no tool ${name}. Approve the call without an edit, or reject it.`,
-    );
-  }
-  const validation = await tool.validate(input);
-  if (validation.valid) return { input, editDigest: digestCall(name, input) };
-  return refuse('input-invalid', `The edited input is not valid for ${name}: ${validation.message}`);
-}
-
-function makeResolution(resolution: Resolution) {
+async function makeResolution(
+  resolution: Resolution,
+  check: (output: unknown) => ReturnType<typeof checkOutput>,
+) {
   if ('retry' in resolution) {
     const force = resolution.force === true ? (true as const) : undefined;
     return { type: 'retry', ...omitUndefined({ force }) } as const;
   }
   if ('failed' in resolution) return { type: 'failed', reason: resolution.failed } as const;
-  const read = readJson(resolution.output);
+  const read = await check(resolution.output);
   return 'accepted' in read ? read : ({ type: 'happened', output: read.json } as const);
-}
-
-function readJson(value: unknown): { json: JsonValue } | Refusal {
-  try {
-    return { json: toBoundedJson(value) };
-  } catch (error) {
-    return refuse('input-invalid', `Expected a JSON value: ${messageOf(error)}.`);
-  }
 }

@@ -4,6 +4,7 @@ import { toolResults } from '../../machines/tool-results.ts';
 import type { ToolResult } from '../../protocol/finisher.ts';
 import type { BlobReference, Item } from '../../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import type { FinishedRun } from '../../protocol/run-view.ts';
 import type { RunStatus } from '../../protocol/store.ts';
 import { statusOf } from '../journal/load-run.ts';
 import { describeSettled, listOpenCalls } from './settled.ts';
@@ -57,12 +58,13 @@ function resultOf({ callId, name, input, result }: Call): ToolResult[] {
   return [{ callId, name, input, output: result.output, isError: result.isError }];
 }
 
-type Finished = Extract<NonNullable<ReturnType<typeof describeSettled>>, { status: 'finished' }>;
-
 function describeAnswer({
   text,
   output,
   incomplete,
-}: Finished): Pick<Outcome, 'text' | 'output' | 'incomplete'> {
-  return { text, ...omitUndefined({ output, incomplete: incomplete?.reason }) };
+}: FinishedRun): Pick<Outcome, 'text' | 'output' | 'incomplete'> {
+  return {
+    text,
+    ...omitUndefined({ output: output as JsonValue | undefined, incomplete: incomplete?.reason }),
+  };
 }

@@ -3,6 +3,7 @@ import type { Call, Context } from '../../machines/context.ts';
 import { findLateSuccess, findLiveAttempt } from '../driver/find-live-attempt.ts';
 import { boundCommand, RunBlobs } from '../journal/run-blobs.ts';
 import { becameOnce } from '../services/call-run.ts';
+import type { CallRouter } from './call-router.ts';
 import {
   type CallCommand,
   type Command,
@@ -28,6 +29,23 @@ export async function prepareCommand(
 ): Promise<MakeCommand | Refusal> {
   if (!('callId' in command)) return makeInput(command, surroundings);
   return await boundInput(await prepareDecision(command, context, surroundings), context, surroundings);
+}
+
+/** Prepares the commands of one submission, or says why the first invalid one is refused. */
+export async function prepareCommands(
+  commands: readonly RunCommand[],
+  context: Context,
+  surroundings: Surroundings,
+  router: Pick<CallRouter, 'refuseForeign'>,
+): Promise<MakeCommand[] | (Refusal & { index: number })> {
+  const makes: MakeCommand[] = [];
+  for (const [index, command] of commands.entries()) {
+    const foreign = 'callId' in command ? await router.refuseForeign(command, context) : null;
+    const prepared = foreign ?? (await prepareCommand(command, context, surroundings));
+    if ('accepted' in prepared) return { ...prepared, index };
+    makes.push(prepared);
+  }
+  return makes;
 }
 
 /** Stores an output that is too large for the journal as a blob. Refusals pass through. */

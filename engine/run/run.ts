@@ -1,8 +1,4 @@
-/*
- * engine/run: a run as callers see it. `run.ts` is the API, `command.ts` turns commands into inputs,
- * `explain-refusal.ts` says why one was refused, `settled.ts` describes the result, `run-events.ts` publishes events, and
- * `read-events.ts` reads them.
- */
+/* `run.ts` is the API, `command.ts` makes inputs, `settled.ts` describes results, `read-events.ts` reads events. */
 
 import type { Context } from '../../machines/context.ts';
 import type { ChartState } from '../../machines/step.ts';
@@ -10,6 +6,7 @@ import { findResult } from '../../machines/tool-results.ts';
 import type { RunParams } from '../../protocol/config.ts';
 import type { Item } from '../../protocol/item.ts';
 import { type JsonValue, toJson } from '../../protocol/json.ts';
+import type { AgentTool } from '../../protocol/tool.ts';
 import { agentChart } from '../driver/agent-chart.ts';
 import { POLL_MS } from '../driver/driver.ts';
 import { type Moment, sleep } from '../driver/host.ts';
@@ -20,6 +17,7 @@ import { RunBlobs } from '../journal/run-blobs.ts';
 import { RunLog } from '../journal/run-log.ts';
 import type { RunHandle } from '../sub-agents/child-runs.ts';
 import { endRun, RunChildren } from '../sub-agents/run-children.ts';
+import { type CallReference, referTo } from './call-reference.ts';
 import { CallRouter } from './call-router.ts';
 import type {
   AnswerOptions,
@@ -34,13 +32,12 @@ import type {
 import { editTranscript, retryCall } from './edit-transcript.ts';
 import { type CommandResult, type Refusal, type SubmitResult, withoutIndex } from './explain-refusal.ts';
 import { type ForkMessage, forkRun } from './fork-run.ts';
-import { boundInput, prepareCommand, refuseLive } from './prepare-command.ts';
+import { boundInput, prepareCommand, prepareCommands, refuseLive } from './prepare-command.ts';
 import { type BatchOptions, type EventSource, readBatches, readEvents, readText } from './read-events.ts';
 import { RunEvents, type RunHappening } from './run-events.ts';
 import type { RunOptions } from './run-options.ts';
 import type { Settled } from './settled.ts';
 
-export type { BatchOptions } from './read-events.ts';
 export type { RunHappening } from './run-events.ts';
 
 /**
@@ -59,7 +56,7 @@ export type { RunHappening } from './run-events.ts';
  * R5 A process that lost its lease claims the run again if it is free and follows it otherwise. The events name the
  *    driver (`run.claimed`; `replaces` names the previous one if its lease was taken over).
  */
-export class Run implements RunHandle {
+export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
   readonly id: string;
   readonly #options: RunOptions;
   readonly #blobs: RunBlobs;
@@ -84,20 +81,24 @@ export class Run implements RunHandle {
   }
 
   /** A handle on an existing run. `inherited`: the cached transcript of the runs that it continues. */
-  static attach(options: RunOptions, loaded: LoadedRun, inherited?: readonly Item[]): Run {
-    const run = new Run(options, loaded, inherited);
+  static attach<Tools, Output>(
+    options: RunOptions,
+    loaded: LoadedRun,
+    inherited?: readonly Item[],
+  ): Run<Tools, Output> {
+    const run = new Run<Tools, Output>(options, loaded, inherited);
     run.#supervisor.wakeAtExpiry();
     return run;
   }
 
   /** A handle on a run that was just created and claimed; starts driving it. */
-  static begin(
+  static begin<Tools, Output>(
     options: RunOptions,
     loaded: LoadedRun,
     inherited: readonly Item[],
     { epoch, leasedAt }: { epoch: number; leasedAt: Moment },
-  ): Run {
-    const run = new Run(options, loaded, inherited);
+  ): Run<Tools, Output> {
+    const run = new Run<Tools, Output>(options, loaded, inherited);
     run.#supervisor.begin(epoch, leasedAt, inherited);
     return run;
   }
@@ -108,15 +109,15 @@ export class Run implements RunHandle {
    * @example
    * const settled = await run.settled();
    * if (settled.status === 'waiting') {
-   *   for (const { callId, digest } of settled.approvals) await run.approve(callId, { digest, by: 'ann' });
+   *   for (const call of settled.approvals) await run.approve(call, { by: 'ann' });
    * }
    */
-  async settled(): Promise<Settled> {
-    return await this.#supervisor.settled();
+  async settled(): Promise<Settled<Tools, Output>> {
+    return (await this.#supervisor.settled()) as Settled<Tools, Output>;
   }
 
   /** Claims the run and drives it until it settles, even if it rests. Adds no input. */
-  async resume(): Promise<Settled> {
+  async resume(): Promise<Settled<Tools, Output>> {
     await this.#supervisor.refresh();
     if (!hasEnded(this.#log.state)) await this.#supervisor.tryToDrive();
     return await this.settled();
@@ -144,23 +145,32 @@ export class Run implements RunHandle {
   }
 
   /** Allows a gated call to run, with another input if `input` is given. Example: see `settled`. */
-  async approve(callId: string, options: ApproveOptions = {}): Promise<CommandResult> {
-    return await this.#submitOne({ type: 'approve', callId, ...options });
+  async approve<Input>(
+    call: CallReference<Input>,
+    options: ApproveOptions<NoInfer<Input>> = {},
+  ): Promise<CommandResult> {
+    return await this.#submitOne({ type: 'approve', ...referTo(call), ...options });
   }
 
   /** Refuses a gated call. The model reads the reason as the call's result. */
-  async reject(callId: string, options: RejectOptions = {}): Promise<CommandResult> {
-    return await this.#submitOne({ type: 'reject', callId, ...options });
+  async reject(call: CallReference, options: RejectOptions = {}): Promise<CommandResult> {
+    return await this.#submitOne({ type: 'reject', ...referTo(call), ...options });
   }
 
   /** Supplies the result of a gated call instead of running it, or the result of a client tool's call. */
-  async answer(callId: string, options: AnswerOptions): Promise<CommandResult> {
-    return await this.#submitOne({ type: 'answer', callId, ...options });
+  async answer<Given>(
+    call: CallReference<unknown, Given>,
+    options: AnswerOptions<NoInfer<Given>>,
+  ): Promise<CommandResult> {
+    return await this.#submitOne({ type: 'answer', ...referTo(call), ...options });
   }
 
   /** Resolves a call in doubt: it happened (`{ happened: true, output }`), it failed, or it is run again. */
-  async resolve(callId: string, resolution: Resolution): Promise<CommandResult> {
-    return await this.#submitOne({ type: 'resolve', callId, ...resolution });
+  async resolve<Given>(
+    call: CallReference<unknown, Given>,
+    resolution: Resolution<NoInfer<Given>>,
+  ): Promise<CommandResult> {
+    return await this.#submitOne({ type: 'resolve', ...referTo(call), ...resolution });
   }
 
   /** Queues a message for the next turn; gated calls keep waiting. If the agent's `onMessage` is `supersede`, rejects them. */
@@ -240,15 +250,8 @@ export class Run implements RunHandle {
       const result = await this.#submitOne(only);
       return result.accepted ? result : { ...result, index: 0 };
     }
-    const context = await this.#readContext();
-    const makes: MakeCommand[] = [];
-    for (const [index, command] of commands.entries()) {
-      const foreign = 'callId' in command ? await this.#router.refuseForeign(command, context) : null;
-      const prepared = foreign ?? (await prepareCommand(command, context, this.#options));
-      if ('accepted' in prepared) return { ...prepared, index };
-      makes.push(prepared);
-    }
-    return await this.#supervisor.put(makes);
+    const prepared = await prepareCommands(commands, await this.#readContext(), this.#options, this.#router);
+    return 'accepted' in prepared ? prepared : await this.#supervisor.put(prepared);
   }
 
   /**
@@ -256,7 +259,7 @@ export class Run implements RunHandle {
    * progress at that entry are in doubt in the fork. The fork is driven once `settled()`, `resume()` or a command is
    * called on it. Throws `input-invalid`, `run-ended` and `refused`; `forkRun` says when.
    */
-  async fork({ at, ...message }: { at: number } & ForkMessage): Promise<Run> {
+  async fork({ at, ...message }: { at: number } & ForkMessage): Promise<Run<Tools, Output>> {
     const options = this.#options;
     const { runId, loaded } = await forkRun(options, this.id, at, message);
     const owner = { ...options.owner, id: options.host.newId('driver') };
@@ -305,9 +308,9 @@ export class Run implements RunHandle {
   }
 
   async #passOn(child: RunHandle, command: RunCommand): Promise<CommandResult> {
-    const result = await child.submit([command]);
+    const result = withoutIndex(await child.submit([command]));
     if (result.accepted) this.settled().catch(() => {});
-    return withoutIndex(result);
+    return result;
   }
 
   async #putInput(input: Command | Refusal): Promise<CommandResult> {

@@ -1,6 +1,7 @@
 import { toolResults } from '../../machines/tool-results.ts';
 import { messageOf } from '../../protocol/error.ts';
 import type { Finisher, ToolResult } from '../../protocol/finisher.ts';
+import type { JsonValue } from '../../protocol/json.ts';
 import type { OutputContract } from '../definition.ts';
 import { checkOutput } from './check-output.ts';
 import type { Service, ServiceScope } from './service.ts';
@@ -45,7 +46,7 @@ async function applyFinishers(
       results: toolResults(context),
       transcript,
       wholeOutput: async ({ output, blob }: Pick<ToolResult, 'output' | 'blob'>) =>
-        blob === undefined || scope.blobs === null ? output : await scope.blobs.load(blob),
+        blob === undefined || scope.blobs === null ? (output as JsonValue) : await scope.blobs.load(blob),
     };
     try {
       const outcome = await finish(input, { signal: scope.signal });

@@ -86,7 +86,7 @@ export function isAwaitedBy(context: Context, callId: string): boolean {
 export function answerOfChild(agent: string, settled: Exclude<Settled, { status: 'waiting' }>): ChildAnswer {
   switch (settled.status) {
     case 'finished':
-      return { output: settled.output ?? settled.text, isError: false };
+      return { output: (settled.output as JsonValue | undefined) ?? settled.text, isError: false };
     case 'failed':
       return failed(`${agent} failed: ${settled.error.code}: ${settled.error.message}`);
     case 'cancelled':

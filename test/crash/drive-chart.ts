@@ -186,7 +186,7 @@ class People {
     const { scripted } = this.#around;
     const isBelow = scripted.decidesBelow === true && runId !== RUN;
     const run = isBelow ? await this.#openElsewhere(runId) : this.#around.run;
-    const decision = scripted.decide?.({ name, input }) ?? { type: 'approve' };
+    const decision = scripted.decide?.({ name, input: input as JsonValue }) ?? { type: 'approve' };
     switch (decision.type) {
       case 'approve': {
         const { type: _, ...how } = decision;

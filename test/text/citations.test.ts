@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
 import type { ToolResult } from '../../protocol/finisher.ts';
+import type { JsonValue } from '../../protocol/json.ts';
 import { type CitationOptions, citationFilter, numberCitations } from '../../text/citations.ts';
 import { hideHtmlComments } from '../../text/hide-html-comments.ts';
 import { filterText } from '../../text/text-filter.ts';
@@ -27,7 +28,7 @@ function read(...ids: string[]): ToolResult[] {
 
 function finish(text: string, results = read('a', 'b'), overrides: Partial<CitationOptions> = {}) {
   const finisher = numberCitations({ ...options, ...overrides });
-  const wholeOutput = async ({ output }: Pick<ToolResult, 'output'>) => output;
+  const wholeOutput = async ({ output }: Pick<ToolResult, 'output'>) => output as JsonValue;
   return finisher(
     { runId: 'r', runContext: undefined, text, results, transcript: [], wholeOutput },
     { signal: new AbortController().signal },

@@ -208,6 +208,7 @@ describe('an invalid definition is refused', () => {
   const refused: [string, () => unknown, RegExp][] = [
     [
       'retries on a once tool',
+      // @ts-expect-error a call that must not run twice has no retries
       () => tool({ ...basics, retries: 1 }),
       /"refund".*"once" cannot have retries, got 1/,
     ],
@@ -328,7 +329,8 @@ describe('types', () => {
         return { at: '1' };
       },
     });
-    expectTypeOf(made).toEqualTypeOf<Tool>();
+    expectTypeOf(made).toEqualTypeOf<Tool<'typed', { day: string; n?: number | undefined }, { at: number }>>();
+    expectTypeOf(made).toExtend<Tool>();
 
     tool({
       name: 'typed',

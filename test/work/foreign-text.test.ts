@@ -32,7 +32,7 @@ import { codeSpan } from '../../examples/steward/code-span.ts';
 import { readBlocks } from '../../examples/steward/markdown-blocks.ts';
 import type { FinisherInput } from '../../protocol/finisher.ts';
 import type { Item } from '../../protocol/item.ts';
-import { isTooDeep } from '../../protocol/json.ts';
+import { isTooDeep, type JsonValue } from '../../protocol/json.ts';
 import type { ModelRequest } from '../../protocol/turn.ts';
 import { citationFilter, numberCitations } from '../../text/citations.ts';
 import { hideHtmlComments } from '../../text/hide-html-comments.ts';
@@ -56,7 +56,7 @@ const ENV = { KEY: 'aaaaaa', OTHER: 'secret-of-six' };
 const redact = (text: string) => redactText(text, ENV);
 const turnText = (text: string): FinisherInput => ({
   ...{ runId: 'r', runContext: undefined, text, results: [], transcript: [] },
-  wholeOutput: async ({ output }) => output,
+  wholeOutput: async ({ output }) => output as JsonValue,
 });
 const REQUEST: ModelRequest = { transcript: [], tools: [], toolChoice: 'auto', settings: {} };
 const TOKEN_TEXTS = new TokenTexts([

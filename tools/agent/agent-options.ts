@@ -14,15 +14,27 @@ import { EngineError } from '../../protocol/error.ts';
 import type { Finisher } from '../../protocol/finisher.ts';
 import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
-import type { Tool, ToolSource } from '../../protocol/tool.ts';
+import type { AgentTool, Tool } from '../../protocol/tool.ts';
 import type { Settings, ToolChoice } from '../../protocol/turn.ts';
 import type { TextFilter } from '../../text/text-filter.ts';
 import { buildObjectSchema } from '../build-object-schema.ts';
+import { listTools } from '../connect-tools.ts';
 import { validateWith } from '../validate-with.ts';
 import { assertHasContext } from './run-context.ts';
 
-/** The options of `createAgent`. */
-export type AgentOptions = {
+/** The names of tools; any text for tools that are known only once their source is connected. */
+type NameOf<Tools> = Tools extends Tool<infer Name> ? Name : string;
+
+/**
+ * The options of `createAgent`. `Tools` are the agent's tools, `Output` is the type of its answer, and `RunContext` is
+ * the type of its run context; `Given` is what `start` takes for it, which the schema may change.
+ */
+export type AgentOptions<
+  Tools extends AgentTool = AgentTool,
+  Output = unknown,
+  RunContext = unknown,
+  Given = unknown,
+> = {
   /** Identifies the agent's runs in a store. Must differ from the names of its sub-agents. */
   name: string;
   /**
@@ -32,20 +44,20 @@ export type AgentOptions = {
    */
   model?: ModelAdapter | readonly ModelAdapter[];
   /** The system prompt, or a function that writes it from the run's context, before each turn. */
-  instructions?: Instructions;
+  instructions?: Instructions<RunContext>;
   /**
    * The schema of the run context: any Standard Schema whose output is JSON. With it, `start` requires a `runContext`,
    * which the journal keeps and which tools, approval functions, `instructions`, `prepareTurn` and finishers get, in
    * any process. For what a run is about (a user, a tenant, a locale); secrets do not belong in it.
    */
-  runContext?: StandardSchemaV1;
+  runContext?: StandardSchemaV1<Given, RunContext>;
   /** Tools made with `tool()` or `agent.asTool()`, and tool sources such as `mcp()`. */
-  tools?: readonly (Tool | ToolSource)[];
+  tools?: readonly Tools[];
   /**
    * Whether the model may or must call tools. A forced choice (`required` or a tool's name) applies to the
    * first turn; later turns use `auto`. Default `auto`.
    */
-  toolChoice?: ToolChoice;
+  toolChoice?: Exclude<ToolChoice, object> | { name: NameOf<NoInfer<Tools>> };
   /** Sampling and output settings that all providers share. */
   settings?: Settings;
   /** Extra members for the provider's request body. */
@@ -85,15 +97,15 @@ export type AgentOptions = {
   /** How many tool calls may run at the same time. Default 64. */
   toolConcurrency?: number;
   /** Changes the request of a turn. Called before each attempt. */
-  prepareTurn?: PrepareTurn;
+  prepareTurn?: PrepareTurn<RunContext>;
   /** Functions that check or change the final answer, in order. */
-  finishers?: readonly Finisher[];
+  finishers?: readonly Finisher<RunContext>[];
   /**
    * The schema of the answer: any Standard Schema of an object. The provider is asked to follow it and the
    * answer is validated. An invalid answer is sent back to the model up to twice, then the run fails. The
    * validated value is `settled.output`.
    */
-  output?: OutputSchema;
+  output?: OutputSchema<Output>;
   /** Attempts and delays when a model call fails. */
   retry?: Partial<Retry>;
   /** The version of the agent, recorded in each journal and compared by `agent.check`. */
@@ -108,9 +120,24 @@ export type AgentOptions = {
  * A Standard Schema, or one with a name and a JSON Schema for the model. `strict` sets whether the provider
  * enforces the schema, if it lets the caller choose.
  */
-export type OutputSchema =
-  | StandardSchemaV1
-  | { schema: StandardSchemaV1; name?: string; jsonSchema?: JsonObject; strict?: boolean };
+export type OutputSchema<Output = unknown> =
+  | StandardSchemaV1<unknown, Output>
+  | { schema: StandardSchemaV1<unknown, Output>; name?: string; jsonSchema?: JsonObject; strict?: boolean };
+
+/** What tools need of the run context and the agent's does not have; `never` if nothing is missing. */
+type Unmet<Tools, RunContext> =
+  Tools extends Tool<string, unknown, unknown, infer Needed>
+    ? unknown extends Needed
+      ? never
+      : [RunContext] extends [Needed]
+        ? never
+        : Needed
+    : never;
+
+/** Requires of an agent's `runContext` what its tools need. */
+export type ContextCheck<Tools, RunContext> = [Unmet<Tools, RunContext>] extends [never]
+  ? unknown
+  : { runContext: StandardSchemaV1<unknown, Unmet<Tools, RunContext>> };
 
 const DEFAULT_LIMITS: Limits = { turns: 20, toolCalls: 50 };
 const DEFAULT_RETRY: Retry = { attempts: 3, baseMs: 500, maxMs: 30_000 };
@@ -138,11 +165,13 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
   checkPrices(limits, prices, models);
   const validateRunContext = runContextValidator(name, options.runContext);
   assertHasContext({ name, validateRunContext }, options.tools ?? []);
+  const toolChoice = options.toolChoice ?? 'auto';
+  assertToolChoice({ name, toolChoice }, listTools(options.tools ?? []));
   return {
     name,
     models,
     tools: options.tools ?? [],
-    toolChoice: options.toolChoice ?? 'auto',
+    toolChoice,
     settings: options.settings ?? {},
     limits,
     onLimit: options.onLimit ?? 'answer',
@@ -209,6 +238,19 @@ function checkMigrations(migrations: readonly JournalMigration[]): readonly Jour
     );
   }
   return migrations;
+}
+
+/** Throws `agent-invalid` if the agent must call a tool that it does not have. `tools` may be unknown so far. */
+export function assertToolChoice(
+  { name, toolChoice }: Pick<AgentDefinition, 'name' | 'toolChoice'>,
+  tools: ReadonlyMap<string, Tool> | undefined,
+): void {
+  if (typeof toolChoice === 'string' || tools === undefined) return;
+  const names = [...tools.keys()].join(', ') || 'none';
+  check(
+    tools.has(toolChoice.name),
+    `toolChoice of agent "${name}" names "${toolChoice.name}", which is none of its tools: ${names}.`,
+  );
 }
 
 /** Throws `agent-invalid` for an invalid limit. */

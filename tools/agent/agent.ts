@@ -1,10 +1,9 @@
 import type { AgentDefinition } from '../../engine/definition.ts';
-import { type Host, momentOf, systemHost } from '../../engine/driver/host.ts';
+import { type Host, systemHost } from '../../engine/driver/host.ts';
 import { actorsOf, type LiveOptions, type ServiceActors } from '../../engine/driver/live.ts';
-import { isOwnerDead, judgeOwnerName, makeOwner } from '../../engine/driver/owner.ts';
+import { driverOptions, isOwnerDead } from '../../engine/driver/owner.ts';
 import { InheritedTranscripts } from '../../engine/journal/load-history.ts';
-import { type LoadedRun, loadRun, statusOf } from '../../engine/journal/load-run.ts';
-import { progressOf } from '../../engine/journal/progress.ts';
+import { type LoadedRun, loadRun } from '../../engine/journal/load-run.ts';
 import { Run } from '../../engine/run/run.ts';
 import type { RunOptions } from '../../engine/run/run-options.ts';
 import type { Settled } from '../../engine/run/settled.ts';
@@ -16,42 +15,46 @@ import type { VersionReport } from '../../engine/versions/compare-versions.ts';
 import { type MigrateOptions, migrateRun } from '../../engine/versions/migrate-run.ts';
 import { versionMismatch } from '../../engine/versions/version-mismatch.ts';
 import { type AgentMachine, agentMachine } from '../../machines/agent.ts';
-import { initial } from '../../machines/step.ts';
 import type { ServiceName } from '../../protocol/effect.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { RunStarted } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
-import type { Tool } from '../../protocol/tool.ts';
+import type { AgentTool, SubAgentTool, Tool } from '../../protocol/tool.ts';
 import { memory } from '../../stores/memory.ts';
 import { filterText } from '../../text/text-filter.ts';
 import { listTools, ToolConnection } from '../connect-tools.ts';
-import { type AgentOptions, defineAgent } from './agent-options.ts';
-import { type AsToolOptions, asTool } from './as-tool.ts';
-import { beginJournal, cancelOn, type ResolvedStart, type StartOptions } from './begin-journal.ts';
+import { type AgentOptions, assertToolChoice, type ContextCheck, defineAgent } from './agent-options.ts';
+import { type AnswerOf, type AsToolOptions, asTool } from './as-tool.ts';
+import {
+  beginJournal,
+  cancelOn,
+  createRun,
+  type ResolvedStart,
+  type StartArguments,
+  type StartOptions,
+} from './begin-journal.ts';
 import { restoreRun } from './restore-run.ts';
 import { assertToolsAccept, readRunContext, readRunContextNow } from './run-context.ts';
 import { assertLabels, labelsOf, type OpenOptions } from './run-labels.ts';
-import { BEGIN_CHILD, foreignRun, type SubAgent, SubAgents } from './sub-agents.ts';
-
-const LEASE_MS = 10_000;
-const GRACE_MS = 5_000;
+import { BEGIN_CHILD, foreignRun, placedOptions, type SubAgent, SubAgents } from './sub-agents.ts';
 
 const AGENT = Symbol.for('agentchart.agent');
 
 /**
  * An agent: model, tools, instructions and limits. It has no state of its own; its runs are in its store.
- * Create one with `createAgent`.
+ * Create one with `createAgent`. `RunContext` is what `start` takes; `Agent` alone is any agent.
  */
-export class Agent implements SubAgent {
+export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunContext = unknown>
+  implements SubAgent
+{
   readonly [AGENT] = true;
   readonly name: string;
   readonly store: Store;
   readonly #definition: AgentDefinition;
   readonly #options: AgentOptions;
   readonly #host: Host;
-  readonly #durability: 'strict' | 'relaxed';
   readonly #services: Readonly<Record<ServiceName, Service>>;
   readonly #inherited: InheritedTranscripts;
   readonly #subAgents: SubAgents<Agent>;
@@ -66,7 +69,6 @@ export class Agent implements SubAgent {
     this.#options = options;
     this.#above = above;
     this.#host = options.host ?? systemHost;
-    this.#durability = options.durability ?? 'strict';
     this.#inherited = new InheritedTranscripts(store);
     this.#tools = new ToolConnection(definition.tools);
     this.#subAgents = new SubAgents({ name: this.name, store, tools: definition.tools }, agent =>
@@ -93,7 +95,10 @@ export class Agent implements SubAgent {
    * for await (const text of run.text()) process.stdout.write(text);
    * const settled = await run.settled();
    */
-  async start(input: string | readonly Item[], options: StartOptions = {}): Promise<Run> {
+  async start(
+    input: string | readonly Item[],
+    ...[options = {}]: StartArguments<RunContext>
+  ): Promise<Run<Tools, Output>> {
     const { continues, signal } = options;
     if (continues !== undefined) await this.#inherited.assertEnded(continues);
     const run = await this.#begin(input, options);
@@ -103,9 +108,8 @@ export class Agent implements SubAgent {
 
   /** Starts the run of a sub-agent call, or attaches to it if it exists. */
   async [BEGIN_CHILD]({ input, limits, isAwaited, ...given }: ChildRequest): Promise<Run> {
-    const { validateRunContext } = this.#definition;
     const narrowed = narrowLimits(this.#definition.limits, limits);
-    const request = { ...given, runContext: validateRunContext && given.runContext };
+    const request = { ...given, runContext: this.#definition.validateRunContext && given.runContext };
     const known = await this.store.get(request.runId);
     try {
       if (known === undefined)
@@ -120,31 +124,26 @@ export class Agent implements SubAgent {
     input: string | readonly Item[],
     options: StartOptions & Pick<RunStarted, 'parent'>,
     awaited: Pick<RunOptions, 'isAwaited'> = {},
-  ): Promise<Run> {
+  ): Promise<Run<Tools, Output>> {
     const runId = options.runId ?? this.#host.newId('run');
     const inherited = await this.#inherited.load(options.continues ?? null);
     const tools = await this.#tools.connect();
+    assertToolChoice(this.#definition, tools);
     const runContext = await readRunContext(this.#definition, options.runContext);
     await assertToolsAccept(this.name, tools, runContext);
     const labels = options.labels ?? (await labelsOf(this.store, options.continues));
     const started = this.#describeStart(input, { ...options, labels, runId, tools, runContext });
-    const { state } = initial(started);
     const runOptions = { ...this.#runOptions(runId), ...awaited };
-    const { owner, isDead, leaseMs } = runOptions;
-    const leasedAt = momentOf(this.#host);
-    const claim = { owner, isDead, leaseMs, now: leasedAt.wall };
-    this.#host.reach?.('create.before');
-    const rest = { events: [], status: statusOf(state), progress: progressOf(state) };
-    const { epoch, seq } = await this.store.create(started, claim, rest);
-    this.#host.reach?.('create.after');
-    const loaded = { state, seq, snapshotSeq: 0 };
-    return Run.begin(runOptions, loaded, inherited, { epoch, leasedAt });
+    const { loaded, claim } = await createRun(started, runOptions);
+    return Run.begin(runOptions, loaded, inherited, claim);
   }
 
   /** Starts a run and waits until it settles: until it has ended, or waits for a decision. See `createAgent`. */
-  async run(input: string | readonly Item[], options: StartOptions = {}): Promise<Settled> {
-    const run = await this.start(input, options);
-    return await run.settled();
+  async run(
+    input: string | readonly Item[],
+    ...options: StartArguments<RunContext>
+  ): Promise<Settled<Tools, Output>> {
+    return await (await this.start(input, ...options)).settled();
   }
 
   /**
@@ -158,7 +157,7 @@ export class Agent implements SubAgent {
    * await run.approve(callId, { by: 'ada' });
    * const settled = await run.settled();
    */
-  async open(runId: string, { labels }: OpenOptions = {}): Promise<Run> {
+  async open(runId: string, { labels }: OpenOptions = {}): Promise<Run<Tools, Output>> {
     if (labels !== undefined) await assertLabels(this.store, runId, labels);
     return await this.#attach(runId);
   }
@@ -176,7 +175,7 @@ export class Agent implements SubAgent {
     return above.#agentNamed(name, runId);
   }
 
-  async #attach(runId: string, awaited: Pick<RunOptions, 'isAwaited'> = {}): Promise<Run> {
+  async #attach(runId: string, awaited: Pick<RunOptions, 'isAwaited'> = {}): Promise<Run<Tools, Output>> {
     const loaded = await this.#load(runId);
     const { agent, continues } = loaded.state.context;
     const owner = this.#agentNamed(agent.name, runId);
@@ -196,8 +195,15 @@ export class Agent implements SubAgent {
    *   tools: [librarian.asTool({ name: 'ask_librarian', description: 'Finds sources.' })],
    * });
    */
-  asTool(options: AsToolOptions): Tool {
-    return asTool(this, options);
+  asTool<const Name extends string>(
+    options: AsToolOptions<Name>,
+  ): SubAgentTool<Name, AnswerOf<Output>, RunContext, Tools> {
+    return asTool(this as unknown as Agent, options) as SubAgentTool<
+      Name,
+      AnswerOf<Output>,
+      RunContext,
+      Tools
+    >;
   }
 
   /** Reports whether a run is compatible with this release and this agent: the differences, and what to do. */
@@ -219,7 +225,7 @@ export class Agent implements SubAgent {
    * old run is not changed, and the new one is not driven yet. `as` sets the id of the new run, which is needed
    * to migrate the same run again. Rejects, without writing, with the errors of `migrateRun`.
    */
-  async migrate(runId: string, options: MigrateOptions = {}): Promise<Run> {
+  async migrate(runId: string, options: MigrateOptions = {}): Promise<Run<Tools, Output>> {
     const { migrations } = this.#definition;
     const assertOwn = (name: string) => void this.#agentNamed(name, runId);
     const parts = { store: this.store, host: this.#host, isDead: isOwnerDead, migrations, assertOwn };
@@ -231,7 +237,7 @@ export class Agent implements SubAgent {
    * `input-invalid`; `snapshot-outdated` if the store has a later state of the run; `run-exists` if it has an
    * earlier one; `run-foreign` for a run of another agent.
    */
-  async restore(snapshot: JsonValue): Promise<Run> {
+  async restore(snapshot: JsonValue): Promise<Run<Tools, Output>> {
     const runId = await restoreRun(snapshot, {
       store: this.store,
       assertOwn: (name, id) => void this.#agentNamed(name, id),
@@ -248,7 +254,7 @@ export class Agent implements SubAgent {
   /** Returns the input for `createActor(machine, { input })`. Throws the errors of `start` about options. */
   input(
     input: string | readonly Item[],
-    options: Omit<StartOptions, 'signal' | 'continues'> = {},
+    options: Omit<StartOptions<RunContext>, 'signal' | 'continues'> = {},
   ): RunStarted {
     const runId = options.runId ?? this.#host.newId('run');
     const runContext = readRunContextNow(this.#definition, options.runContext);
@@ -274,15 +280,7 @@ export class Agent implements SubAgent {
 
   /** Returns a copy of a sub-agent with this agent's store, durability and host. Model and prices are defaults. */
   #place(agent: Agent): Agent {
-    const { durability, host } = this.#options;
-    const { options } = agent;
-    const model = options.model ?? this.#options.model;
-    const prices = options.prices ?? this.#options.prices;
-    const placed: AgentOptions = {
-      ...options,
-      store: this.store,
-      ...omitUndefined({ model, prices, durability, host }),
-    };
+    const placed = placedOptions(agent.options, { ...this.#options, store: this.store });
     return new Agent(defineAgent(placed), placed, this.store, this);
   }
 
@@ -309,13 +307,8 @@ export class Agent implements SubAgent {
     return {
       runId,
       store: this.store,
-      host: this.#host,
-      owner: makeOwner(this.#host.newId('driver')),
-      isDead: isOwnerDead,
-      judgeOwner: judgeOwnerName,
-      leaseMs: this.#host.leaseMs ?? LEASE_MS,
-      graceMs: GRACE_MS,
-      durability: this.#durability,
+      ...driverOptions(this.#host),
+      durability: this.#options.durability ?? 'strict',
       services: this.#services,
       connectTools: () => this.#tools.connect(),
       loadInherited: continues => this.#inherited.load(continues),
@@ -344,6 +337,14 @@ export function isAgent(value: unknown): value is Agent {
  * });
  * const settled = await agent.run('Refund order A-1001');
  */
-export function createAgent(options: AgentOptions): Agent {
-  return new Agent(defineAgent(options), options, options.store ?? memory());
+export function createAgent<
+  Tools extends AgentTool = Tool,
+  Output = undefined,
+  RunContext = undefined,
+  Given = RunContext,
+>(
+  options: AgentOptions<Tools, Output, RunContext, Given> & ContextCheck<Tools, RunContext>,
+): Agent<Tools, Output, Given> {
+  const bare = options as AgentOptions;
+  return new Agent(defineAgent(bare), bare, bare.store ?? memory());
 }

@@ -8,14 +8,17 @@ import type { ApprovalRule } from '../approval-rule.ts';
 import { tool } from '../tool.ts';
 
 /** The options of `agent.asTool`. */
-export type AsToolOptions = {
+export type AsToolOptions<Name extends string = string> = {
   /** The tool's name: 1 to 64 letters, digits, `_` or `-`. */
-  name: string;
+  name: Name;
   /** What the agent does and when to call it, for the model. */
   description: string;
   /** Which calls need a person's approval. Default `false`. */
   approval?: ApprovalRule<{ input: string }>;
 };
+
+/** The type of a sub-agent's result: the value of its `output` schema, or else its text. */
+export type AnswerOf<Output> = unknown extends Output ? unknown : Output extends undefined ? string : Output;
 
 /** The part of an agent that a sub-agent tool needs. */
 type RunnableAgent = {
@@ -40,7 +43,10 @@ const taskSchema = {
  * Returns an agent as a tool. Each call is a run of that agent, in the store of the calling run and with a
  * share of its remaining limits. An agent with a `runContext` gets that of the calling run. Repeating a call after a crash attaches to the same run.
  */
-export function asTool(agent: RunnableAgent, options: AsToolOptions): Tool {
+export function asTool<Name extends string>(
+  agent: RunnableAgent,
+  options: AsToolOptions<Name>,
+): Tool<Name, { input: string }> {
   const made = tool({
     ...options,
     input: task,

@@ -1,8 +1,12 @@
 import { type AgentDefinition, runConfigOf } from '../../engine/definition.ts';
-import type { Host } from '../../engine/driver/host.ts';
+import { type Host, type Moment, momentOf } from '../../engine/driver/host.ts';
 import { digestTools } from '../../engine/journal/digest.ts';
+import { type LoadedRun, statusOf } from '../../engine/journal/load-run.ts';
+import { progressOf } from '../../engine/journal/progress.ts';
 import type { Run } from '../../engine/run/run.ts';
+import type { RunOptions } from '../../engine/run/run-options.ts';
 import { chartIdentity } from '../../machines/snapshot.ts';
+import { initial } from '../../machines/step.ts';
 import type { Limits } from '../../protocol/config.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { JOURNAL_FORMAT, type RunStarted } from '../../protocol/event.ts';
@@ -14,7 +18,7 @@ import type { Tool } from '../../protocol/tool.ts';
 import { checkLimits, checkPrices } from './agent-options.ts';
 
 /** The options of `agent.start` and `agent.run`. */
-export type StartOptions = {
+export type StartOptions<RunContext = unknown> = {
   /** Whether model turns are streamed. Default `true`. The journal is the same either way. */
   stream?: boolean;
   /** The id of an ended run whose transcript the new run starts with. */
@@ -29,7 +33,7 @@ export type StartOptions = {
   /** Overrides the agent's limits. */
   limits?: Partial<Limits>;
   /** What the run is about, for an agent with a `runContext` schema, which requires it. */
-  runContext?: unknown;
+  runContext?: RunContext;
   /** Overrides the agent's `onLimit`. */
   onLimit?: 'answer' | 'stop';
   /** Whether the run starts paused: it makes no call before `step()` or `unpause()`. */
@@ -43,6 +47,11 @@ export type StartOptions = {
   /** How the CLI and servers can create this agent again. Stored in the journal. */
   launch?: { module?: string; model?: string; request?: JsonValue };
 };
+
+/** The arguments of `start` after the input: an agent with a run context requires options that have it. */
+export type StartArguments<RunContext> = undefined extends RunContext
+  ? [options?: StartOptions<RunContext>]
+  : [options: StartOptions<RunContext> & { runContext: RunContext }];
 
 /** Cancels the run when `signal` is aborted, unless the run has ended. */
 export function cancelOn(signal: AbortSignal | undefined, run: Run): void {
@@ -112,6 +121,21 @@ export function beginJournal(
 /** A run without labels has none in its journal either. */
 function withoutNone(labels: Labels): Labels | undefined {
   return Object.keys(labels).length === 0 ? undefined : { ...labels };
+}
+
+/** Creates the run in its store, claimed by this process. Rejects with `run-exists`. */
+export async function createRun(
+  started: RunStarted,
+  { store, host, owner, isDead, leaseMs }: RunOptions,
+): Promise<{ loaded: LoadedRun; claim: { epoch: number; leasedAt: Moment } }> {
+  const { state } = initial(started);
+  const leasedAt = momentOf(host);
+  const rest = { events: [], status: statusOf(state), progress: progressOf(state) };
+  host.reach?.('create.before');
+  const claim = { owner, isDead, leaseMs, now: leasedAt.wall };
+  const { epoch, seq } = await store.create(started, claim, rest);
+  host.reach?.('create.after');
+  return { loaded: { state, seq, snapshotSeq: 0 }, claim: { epoch, leasedAt } };
 }
 
 function readInput(input: string | readonly Item[], host: Host): Item[] {

@@ -20,10 +20,11 @@ export { toolCallsOf } from '../../adapters/streams/tool-calls-of.ts';
 export { type ResultLike, toolResultFrom } from '../../adapters/streams/tool-result-from.ts';
 export { WatchedTurn, watchTurn } from '../../adapters/streams/watch-turn.ts';
 export { textOfResult } from '../../adapters/turn/result-content.ts';
-export type { PrepareTurn, Retry, TurnPreparation } from '../../engine/definition.ts';
+export type { Instructions, PrepareTurn, Retry, TurnPreparation } from '../../engine/definition.ts';
 export { type FaultPoint, type Host, systemHost } from '../../engine/driver/host.ts';
 export type { LiveOptions } from '../../engine/driver/live.ts';
 export { type RedactRunOptions, redactRun } from '../../engine/journal/redaction/redact-run.ts';
+export type { CallReference } from '../../engine/run/call-reference.ts';
 export type { RunCommand } from '../../engine/run/command.ts';
 export {
   type CallStorage,
@@ -33,7 +34,6 @@ export {
 } from '../../engine/run/current-call.ts';
 export type { CommandResult, SubmitResult } from '../../engine/run/explain-refusal.ts';
 export type { Run, RunHappening } from '../../engine/run/run.ts';
-export type { OpenCall, Settled } from '../../engine/run/settled.ts';
 export type {
   VersionDifference,
   VersionReport,
@@ -51,11 +51,26 @@ export type { ContentOutput } from '../../protocol/content/read-content.ts';
 export type { Delta, NextAction } from '../../protocol/effect.ts';
 export { EngineError, type EngineErrorCode, InDoubt, ProviderError } from '../../protocol/error.ts';
 export type { JournalEntry, RunEvent } from '../../protocol/event.ts';
-export type { Finisher, FinisherInput, FinisherOutcome, ToolResult } from '../../protocol/finisher.ts';
+export type {
+  CallError,
+  CallOutput,
+  Finisher,
+  FinisherInput,
+  FinisherOutcome,
+  ToolResult,
+} from '../../protocol/finisher.ts';
 export type { Item, Part } from '../../protocol/item.ts';
 export type { JsonObject, JsonValue } from '../../protocol/json.ts';
 export type { Labels } from '../../protocol/listing/label.ts';
 export { userMessage } from '../../protocol/message.ts';
+export type {
+  CancelledRun,
+  FailedRun,
+  FinishedRun,
+  OpenCall,
+  Settled,
+  WaitingRun,
+} from '../../protocol/run-view.ts';
 export {
   type ListFilter,
   listAll,
@@ -69,9 +84,12 @@ export {
   type Store,
 } from '../../protocol/store.ts';
 export type {
+  AgentTool,
   Approval,
+  CallView,
   Reconciliation,
   SideEffect,
+  SubAgentTool,
   Tool,
   ToolCallContext,
   ToolSource,

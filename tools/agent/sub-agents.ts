@@ -2,6 +2,7 @@ import { readPage } from '../../engine/journal/read-journal.ts';
 import type { Run } from '../../engine/run/run.ts';
 import type { ChildRequest, ChildRuns } from '../../engine/sub-agents/child-runs.ts';
 import { EngineError } from '../../protocol/error.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Tool, ToolSource } from '../../protocol/tool.ts';
 import { type AgentOptions, defineAgent } from './agent-options.ts';
@@ -86,6 +87,14 @@ export class SubAgents<Agent extends SubAgent> implements ChildRuns {
     this.#placed.set(agent, placed);
     return placed;
   }
+}
+
+/** Returns the options of a sub-agent on its parent's store, durability and host. Model and prices are defaults. */
+export function placedOptions(own: AgentOptions, parent: AgentOptions & { store: Store }): AgentOptions {
+  const { durability, host } = parent;
+  const model = own.model ?? parent.model;
+  const prices = own.prices ?? parent.prices;
+  return { ...own, store: parent.store, ...omitUndefined({ model, prices, durability, host }) };
 }
 
 /** Returns the names of an agent and of all its sub-agents. */

@@ -162,6 +162,7 @@ describe('an invalid run context', () => {
   test('is refused by an agent without a schema', async () => {
     const store = memory();
     const agent = createAgent({ name: 'plain', model: scripted([done]), store });
+    // @ts-expect-error the agent has no runContext schema
     const start = agent.start('go', { runContext: ADA });
     await expect(start).rejects.toMatchObject({ code: 'input-invalid', message: /takes no run context/ });
   });

@@ -1,0 +1,249 @@
+import { describe, expect, expectTypeOf, test } from 'vitest';
+import * as z from 'zod';
+import { scripted } from '../../adapters/scripted.ts';
+import {
+  type Agent,
+  createAgent,
+  type OpenCall,
+  type Run,
+  type Settled,
+  type Tool,
+  type ToolResult,
+  type ToolSource,
+  tool,
+} from '../../tools/agent/index.ts';
+import { calls } from '../support/engine/agents.ts';
+
+const customer = z.object({ user: z.string(), tenant: z.string().default('a') });
+
+const lookup = tool({
+  name: 'lookup',
+  description: 'Looks an order up.',
+  input: z.object({ orderId: z.string() }),
+  sideEffect: 'none',
+  retries: 2,
+  run: ({ orderId }) => ({ orderId, cents: 4200 }),
+});
+const refund = tool({
+  name: 'refund',
+  description: 'Refunds an order.',
+  input: z.object({ orderId: z.string(), cents: z.int() }),
+  output: z.object({ state: z.enum(['done', 'refused']) }),
+  runContext: z.object({ user: z.string() }),
+  approval: ({ input, runContext }) => {
+    expectTypeOf(input).toEqualTypeOf<{ orderId: string; cents: number }>();
+    expectTypeOf(runContext).toEqualTypeOf<{ user: string }>();
+    return true;
+  },
+  run: (_, { runContext }) => {
+    expectTypeOf(runContext).toEqualTypeOf<{ user: string }>();
+    return { state: 'done' as const };
+  },
+});
+const ask = tool({
+  name: 'ask_customer',
+  description: 'The client asks.',
+  input: z.object({}),
+  output: z.object({ answer: z.string() }),
+});
+
+function makeDesk(turns = [{ text: '{"total":3}' }]) {
+  return createAgent({
+    name: 'desk',
+    model: scripted(turns),
+    tools: [lookup, refund, ask],
+    output: z.object({ total: z.number() }),
+    runContext: customer,
+    toolChoice: { name: 'lookup' },
+    instructions: runContext => {
+      expectTypeOf(runContext).toEqualTypeOf<{ user: string; tenant: string }>();
+      return `You serve ${runContext.user}.`;
+    },
+    prepareTurn: ({ runContext, turns }) => {
+      expectTypeOf(runContext.tenant).toEqualTypeOf<string>();
+      expectTypeOf(turns).toEqualTypeOf<number>();
+      return undefined;
+    },
+    finishers: [({ runContext }) => void runContext.tenant],
+  });
+}
+
+type Desk = ReturnType<typeof makeDesk>;
+type SettledDesk = Awaited<ReturnType<Desk['run']>>;
+type Finished = Extract<SettledDesk, { status: 'finished' }>;
+type Waiting = Extract<SettledDesk, { status: 'waiting' }>;
+
+describe('a tool', () => {
+  test('has the types of its name, input, result and run context', () => {
+    expectTypeOf(lookup).toEqualTypeOf<
+      Tool<'lookup', { orderId: string }, { orderId: string; cents: number }>
+    >();
+    expectTypeOf(refund).toEqualTypeOf<
+      Tool<'refund', { orderId: string; cents: number }, { state: 'done' | 'refused' }, { user: string }>
+    >();
+    expectTypeOf(ask).toEqualTypeOf<Tool<'ask_customer', Record<string, never>, { answer: string }>>();
+  });
+
+  test('has the type of its result as JSON', () => {
+    const dated = tool({
+      name: 'dated',
+      description: '',
+      input: z.object({}),
+      run: async () => ({ at: new Date(0), by: { name: 'ada' }, list: [1] as const }),
+    });
+    type Result = NonNullable<(typeof dated)['~types']>['output'];
+    expectTypeOf<Result>().toEqualTypeOf<{ at: string; by: { name: string }; list: readonly [1] }>();
+  });
+
+  test('that must not run twice has no retries, and its result fits its output schema', () => {
+    const basics = { name: 'pay', description: 'Pays.', input: z.object({ cents: z.int() }) };
+    // @ts-expect-error sideEffect is "once" by default
+    expect(() => tool({ ...basics, retries: 1 })).toThrow(/cannot have retries/);
+    // @ts-expect-error "once" has no retries
+    expect(() => tool({ ...basics, sideEffect: 'once', retries: 1 })).toThrow(/cannot have retries/);
+    // @ts-expect-error there is no such side effect
+    expect(() => tool({ ...basics, sideEffect: 'twice' })).toThrow(/sideEffect/);
+    const output = z.object({ paid: z.number() });
+    // @ts-expect-error paid is a number
+    tool({ ...basics, output, run: () => ({ paid: 'yes' }) });
+    // @ts-expect-error paid is a number, whatever the input is
+    tool({ ...basics, output, run: async ({ cents }) => ({ paid: String(cents) }) });
+    // @ts-expect-error the input has no such member
+    tool({ ...basics, run: ({ dollars }) => dollars });
+    tool({ ...basics, output: z.enum(['a', 'b']), run: () => 'a' as const });
+  });
+});
+
+describe('an agent', () => {
+  test('requires its run context, and has no other', () => {
+    const desk = makeDesk();
+    expectTypeOf(desk.start).parameter(1).toExtend<{ runContext: { user: string } }>();
+    const start = [
+      // @ts-expect-error the run context is missing
+      () => desk.start('go'),
+      // @ts-expect-error the run context is missing
+      () => desk.run('go', { stream: false }),
+      // @ts-expect-error the user is a string
+      () => desk.start('go', { runContext: { user: 7 } }),
+      // @ts-expect-error the agent has no run context
+      () => createAgent({ name: 'plain' }).start('go', { runContext: { user: 'ada' } }),
+    ];
+    expect(start).toHaveLength(4);
+  });
+
+  test('without the run context that a tool needs does not compile', () => {
+    // @ts-expect-error the agent has no run context
+    expect(() => createAgent({ name: 'desk', tools: [refund] })).toThrow(/needs a run context/);
+    const runContext = z.object({ tenant: z.string() });
+    // @ts-expect-error the run context has no user
+    createAgent({ name: 'desk', tools: [lookup, refund], runContext });
+    const below = makeDesk().asTool({ name: 'ask_desk', description: 'Asks.' });
+    // @ts-expect-error the sub-agent needs a user
+    createAgent({ name: 'above', tools: [below], runContext });
+  });
+
+  test('refuses a toolChoice that names no tool of its own', () => {
+    expect(() =>
+      // @ts-expect-error there is no tool "look_up"
+      createAgent({ name: 'desk', tools: [lookup, ask], toolChoice: { name: 'look_up' } }),
+    ).toThrow(/toolChoice.*"look_up".*lookup, ask_customer/);
+    const source: ToolSource = { connect: async () => [lookup], close: async () => {} };
+    createAgent({ name: 'desk', tools: [source, ask], toolChoice: { name: 'known once connected' } });
+  });
+
+  test('types the answer, or has none', () => {
+    expectTypeOf<Finished['output']>().toEqualTypeOf<{ total: number } | undefined>();
+    const plain = createAgent({ name: 'plain', tools: [lookup] });
+    type Plain = Extract<Awaited<ReturnType<typeof plain.run>>, { status: 'finished' }>;
+    expectTypeOf<Plain['output']>().toEqualTypeOf<undefined>();
+  });
+
+  test('accepts another schema library by its Standard Schema, with a JSON Schema', () => {
+    const agent = createAgent({
+      name: 'desk',
+      output: { schema: z.object({ n: z.number() }), name: 'count', strict: true },
+    });
+    type Done = Extract<Awaited<ReturnType<typeof agent.run>>, { status: 'finished' }>;
+    expectTypeOf<Done['output']>().toEqualTypeOf<{ n: number } | undefined>();
+  });
+
+  test('is any agent, and its settled value any settled value', () => {
+    expectTypeOf<Desk>().toExtend<Agent>();
+    expectTypeOf<SettledDesk>().toExtend<Settled>();
+    expectTypeOf<Awaited<ReturnType<Desk['start']>>>().toExtend<Run>();
+    expectTypeOf<Finished['results'][number]>().toExtend<ToolResult>();
+    expectTypeOf<Waiting['approvals'][number]>().toExtend<OpenCall>();
+    expectTypeOf(lookup).toExtend<Tool>();
+    const any: Agent = makeDesk();
+    const tools: Tool[] = [lookup, refund, ask];
+    const again = createAgent({ ...any.options, tools });
+    expectTypeOf(again).toExtend<Agent>();
+  });
+});
+
+describe('a settled run', () => {
+  test('has results that differ by name and isError', () => {
+    const check = (result: Finished['results'][number]) => {
+      if (result.isError) return expectTypeOf(result.output).toEqualTypeOf<unknown>();
+      if (result.name === 'lookup') {
+        expectTypeOf(result.input).toEqualTypeOf<{ orderId: string }>();
+        return expectTypeOf(result.output).toEqualTypeOf<{ orderId: string; cents: number }>();
+      }
+      if (result.name === 'refund')
+        return expectTypeOf(result.output).toEqualTypeOf<{ state: 'done' | 'refused' }>();
+      return expectTypeOf(result.name).toEqualTypeOf<'ask_customer'>();
+    };
+    expect(check).toBeTypeOf('function');
+  });
+
+  test('has the open calls of sub-agents', () => {
+    const below = createAgent({ name: 'below', tools: [lookup] }).asTool({ name: 'ask', description: '' });
+    const above = createAgent({ name: 'above', tools: [below, ask] });
+    type Call = Extract<Awaited<ReturnType<typeof above.run>>, { status: 'waiting' }>['approvals'][number];
+    expectTypeOf<Call['name']>().toEqualTypeOf<'ask' | 'lookup' | 'ask_customer'>();
+    expectTypeOf<Extract<Call, { name: 'ask' }>['input']>().toEqualTypeOf<{ input: string }>();
+    expectTypeOf(below).toExtend<Tool<'ask', { input: string }, string>>();
+  });
+
+  test('types an edit by its call, and checks an answer against the output schema of the tool', async () => {
+    const agent = makeDesk([
+      calls(['refund', { orderId: 'A', cents: 1 }], 'ask_customer'),
+      { text: '{"total":3}' },
+    ] as Parameters<typeof makeDesk>[0]);
+    const run = await agent.start('go', { runContext: { user: 'ada' } });
+    const settled = await run.settled();
+    if (settled.status !== 'waiting') throw new Error(settled.status);
+    const [gated] = settled.approvals;
+    if (gated?.name !== 'refund') throw new Error('expected the refund to wait');
+    expectTypeOf(gated.input).toEqualTypeOf<{ orderId: string; cents: number }>();
+    const refused = [
+      // @ts-expect-error cents is a number
+      await run.approve(gated, { input: { orderId: 'A', cents: 'all' } }),
+      // @ts-expect-error the tool returns a state
+      await run.answer(gated, { output: { state: 'lost' } }),
+      await run.answer(gated.callId, { output: { any: 'thing' } }),
+      await run.approve({ ...gated, digest: 'of another call' }),
+    ];
+    expect(refused).toMatchObject([
+      { code: 'input-invalid', message: /cents/ },
+      { code: 'input-invalid', message: /The output is not valid for refund: state/ },
+      { code: 'input-invalid', message: /The output is not valid for refund: state/ },
+      { code: 'wrong-digest' },
+    ]);
+    expect(await run.approve(gated, { input: { orderId: 'B', cents: 2 } })).toEqual({ accepted: true });
+    const asking = await run.settled();
+    const [question] = asking.status === 'waiting' ? asking.results : [];
+    if (question?.name !== 'ask_customer') throw new Error('expected the question to wait');
+    expect(await run.answer(question, { output: { answer: 'yes', more: 1 } as { answer: string } })).toEqual({
+      accepted: true,
+    });
+    const ended = await run.settled();
+    if (ended.status !== 'finished') throw new Error(ended.status);
+    expect(ended.output?.total).toBe(3);
+    expect(ended.results).toMatchObject([
+      { name: 'refund', input: { orderId: 'B', cents: 2 }, output: { state: 'done' } },
+      { name: 'ask_customer', output: { answer: 'yes' } },
+    ]);
+    expect(ended.results[1]?.output).toEqual({ answer: 'yes' });
+  });
+});
