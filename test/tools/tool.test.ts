@@ -329,7 +329,9 @@ describe('types', () => {
         return { at: '1' };
       },
     });
-    expectTypeOf(made).toEqualTypeOf<Tool<'typed', { day: string; n?: number | undefined }, { at: number }>>();
+    expectTypeOf(made).toEqualTypeOf<
+      Tool<'typed', { day: string; n?: number | undefined }, { at: number }>
+    >();
     expectTypeOf(made).toExtend<Tool>();
 
     tool({
