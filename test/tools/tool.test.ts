@@ -332,7 +332,6 @@ describe('types', () => {
     expectTypeOf(made).toEqualTypeOf<
       Tool<'typed', { day: string; n?: number | undefined }, { at: number }>
     >();
-    expectTypeOf(made).toExtend<Tool>();
 
     tool({
       name: 'typed',
