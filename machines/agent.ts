@@ -19,6 +19,7 @@ import {
 } from './entry-actions.ts';
 import { fold } from './fold.ts';
 import { canDecide, canEdit, isCurrent, isInDoubt, isWaitingFor } from './guards.ts';
+import { describeCancelled, describeFailed, describeFinished, type Ended } from './settled.ts';
 
 /** The version of the chart; raised whenever the same events could lead to a different state. */
 export const CHART_VERSION = 5;
@@ -39,7 +40,14 @@ export const serviceInput = ({ context }: { context: Context }): ServiceInput =>
  * `deciding`, where `decideNextAction` chooses the next action.
  */
 export const agentMachine = setup({
-  types: {} as { context: Context; events: ChartEvent; input: RunStarted; emitted: Notice; tags: 'rest' },
+  types: {} as {
+    context: Context;
+    events: ChartEvent;
+    input: RunStarted;
+    output: Ended;
+    emitted: Notice;
+    tags: 'rest';
+  },
   actors: { modelTurn: missing, toolBatch: missing, timer: missing, finishers: missing },
   guards: {
     next: ({ context }, is: { type: NextAction['type']; finishers?: boolean }) =>
@@ -83,6 +91,7 @@ export const agentMachine = setup({
 }).createMachine({
   id: 'agent',
   context: ({ input }) => createContext(input),
+  output: ({ event }) => event.output as Ended,
   initial: 'deciding',
   on: {
     'message.received': { actions: 'record' },
@@ -203,9 +212,21 @@ export const agentMachine = setup({
         paused: { description: 'Paused before the next action that spends.' },
       },
     },
-    finished: { type: 'final', description: 'The model answered.' },
-    failed: { type: 'final', description: 'The run failed.' },
-    cancelled: { type: 'final', description: 'The run was cancelled.' },
+    finished: {
+      type: 'final',
+      description: 'The model answered.',
+      output: ({ context }) => describeFinished(context),
+    },
+    failed: {
+      type: 'final',
+      description: 'The run failed.',
+      output: ({ context }) => describeFailed(context),
+    },
+    cancelled: {
+      type: 'final',
+      description: 'The run was cancelled.',
+      output: ({ context }) => describeCancelled(context),
+    },
   },
 });
 

@@ -3,6 +3,7 @@ import type { Effect, ServiceInput } from '../protocol/effect.ts';
 import { EngineError } from '../protocol/error.ts';
 import { isJsonObject } from '../protocol/json.ts';
 import { type AgentMachine, agentMachine, CHART_VERSION, serviceInput } from './agent.ts';
+import { compileOutput, Given } from './compiled/compile-action.ts';
 import type { Context } from './context.ts';
 import { pendingService, serviceNamed } from './pending-service.ts';
 import type { ChartState } from './step.ts';
@@ -37,7 +38,7 @@ export function fromStored(stored: StoredState, machine: AgentMachine = agentMac
   const state = resolve(value, context, status, machine);
   const children: Record<string, AnyActorRef> = {};
   for (const service of pendingServices(state)) children[service.id] = pendingService(service);
-  return Object.assign(state, { children });
+  return Object.assign(state, { children, output: outputIn(state) });
 }
 
 /** `older` and `newer` compare versions; `changed` means a different structure with the same version. */
@@ -84,6 +85,13 @@ function isLeafOf(node: StateNode, value: unknown): boolean {
   if (entry === undefined || others.length > 0) return false;
   const child = childOf(node, entry[0]);
   return child !== undefined && isLeafOf(child, entry[1]);
+}
+
+/** The output of a machine that has ended, which is not stored. */
+function outputIn({ context, _nodes: nodes }: ChartState): ChartState['output'] {
+  const ended = nodes.find(({ type }) => type === 'final');
+  if (ended === undefined) return undefined;
+  return compileOutput(ended).value(new Given(context, { type: '' })) as ChartState['output'];
 }
 
 type StateNode = AgentMachine['root'];

@@ -7,7 +7,8 @@ let known: string | undefined;
 
 /**
  * Returns a hash of the chart's structure (states, edges, names of guards and actions), as 16 hex digits of SHA-256. It
- * ignores `meta`, `description` and `tags`, and the source of functions.
+ * ignores `meta`, `description`, `tags`, `output` (which is derived from the state and not stored), and the source of
+ * functions.
  */
 export function structuralHash(): string {
   known ??= hashDefinition(agentMachine.config);
@@ -20,9 +21,9 @@ export function hashDefinition(definition: unknown): string {
   return bytesToHex(sha256(utf8ToBytes(structure))).slice(0, 16);
 }
 
-const NOT_STRUCTURE: ReadonlySet<string> = new Set(['meta', 'description', 'tags']);
+const NOT_STRUCTURE: ReadonlySet<string> = new Set(['meta', 'description', 'tags', 'output']);
 
-/** Keys under `states` are always kept: a state may be named `meta`, `description` or `tags`. */
+/** Keys under `states` are always kept: a state may be named like one of these. */
 function keepStructure(node: unknown, areNames = false): unknown {
   if (typeof node === 'function') return null;
   if (Array.isArray(node)) return node.map(entry => keepStructure(entry));

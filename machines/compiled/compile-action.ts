@@ -21,9 +21,9 @@ export class Refusal extends Error {
 /** The argument of the machine's functions. They are pure: access to an actor is refused. */
 export class Given {
   readonly context: object;
-  readonly event: { type: string };
+  readonly event: { type: string; output?: unknown };
 
-  constructor(context: object, event: { type: string }) {
+  constructor(context: object, event: { type: string; output?: unknown }) {
     this.context = context;
     this.event = event;
   }
@@ -50,6 +50,8 @@ export type Op =
   | { type: 'publish'; notice: Expression<Notice> }
   | { type: 'start'; service: ServiceName; id: string; input: Expression<ServiceInput> }
   | { type: 'stop'; id: string }
+  /** The output of the machine, which ends. */
+  | { type: 'output'; value: Expression<unknown> }
   /** `collect` returns the following operations, in order. */
   | { type: 'enqueue'; collect: Expression<readonly Op[]> };
 
@@ -126,6 +128,15 @@ export function compileGuard(guard: unknown, machine: AnyStateMachine): Expressi
   if (!isFunction<boolean>(found)) throw new Refusal(`the guard "${name}", which is not a function`);
   if ('check' in found) throw new Refusal(`the combined guard "${name}"`);
   return bind(found, params);
+}
+
+/** Compiles the output of the machine for one of its final states, whose own output is in the event. */
+export function compileOutput({ id, output, machine }: AnyStateMachine['root']) {
+  const inner = bind<unknown>(output, undefined);
+  const outer = bind<unknown>(machine.root.output, undefined);
+  const value: Expression<unknown> = given =>
+    outer(new Given(given.context, { type: `xstate.done.state.${id}`, output: inner(given) }));
+  return { type: 'output', value } as const;
 }
 
 function readReference(reference: unknown): { name: string; params: Computed<unknown> } {

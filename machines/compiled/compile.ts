@@ -4,6 +4,7 @@ import type { Context } from '../context.ts';
 import {
   compileAction,
   compileGuard,
+  compileOutput,
   compileStart,
   type Expression,
   Given,
@@ -17,7 +18,8 @@ import {
  * functions.
  *
  * C1 Supported: nested states, `entry`, `exit`, `invoke`, `on` (including `*`), `always`, tags, final states of the
- *    root, and the actions and guards of `compile-action.ts`. Any other feature throws a `Refusal` that names it.
+ *    root, `output`, and the actions and guards of `compile-action.ts`. Any other feature throws a `Refusal` that
+ *    names it.
  * C2 A step through these tables (`macrostep.ts`) equals the machine's own transition.
  */
 export type CompiledMachine = {
@@ -117,7 +119,7 @@ function leave(leaf: Node, domain: Node | null): Op[] {
   ]);
 }
 
-/** Entering a final state ends the run and runs the exit actions of all active states. */
+/** Entering a final state ends the run: it sets the output and runs the exit actions of all active states. */
 function enter(leaf: Node, domain: Node | null): Op[] {
   const entered = pathOut(leaf, domain).reverse();
   const ended = leaf.type === 'final' ? pathOut(leaf, null) : [];
@@ -126,6 +128,7 @@ function enter(leaf: Node, domain: Node | null): Op[] {
       ...entry.map(action => compileAction(action, machine)),
       ...invoke.map(service => compileStart(service, machine)),
     ]),
+    ...(leaf.type === 'final' ? [compileOutput(leaf)] : []),
     ...ended.flatMap(({ exit, machine }) => exit.map(action => compileAction(action, machine))),
   ];
 }
@@ -146,7 +149,7 @@ function listNodes(node: Node): Node[] {
   return [node, ...Object.values(node.states).flatMap(listNodes)];
 }
 
-const STATE_KEYS = 'id initial states entry exit invoke on always tags type description meta';
+const STATE_KEYS = 'id initial states entry exit invoke on always tags type output description meta';
 const ROOT_KEYS = `${STATE_KEYS} context types schemas version`;
 const INVOKE_KEYS = 'id src input toJSON';
 const TRANSITION_KEYS = 'target guard actions reenter description meta source eventType toJSON';

@@ -45,6 +45,7 @@ class Macrostep {
   #place: Place;
   #context: Context;
   #children: ChartState['children'];
+  #output: unknown;
 
   constructor(place: Place, context: Context, children: ChartState['children'], event: Event) {
     this.#place = place;
@@ -54,7 +55,8 @@ class Macrostep {
   }
 
   get state(): ChartState {
-    return { ...this.#place.snapshot, context: this.#context, children: this.#children };
+    const state = { ...this.#place.snapshot, context: this.#context, children: this.#children };
+    return this.#output === undefined ? state : ({ ...state, output: this.#output } as ChartState);
   }
 
   /** Returns the first edge whose guard passes. */
@@ -96,6 +98,9 @@ class Macrostep {
       case 'stop':
         this.#stop(op.id);
         return true;
+      case 'output':
+        this.#output = op.value(given);
+        return false;
       case 'enqueue': {
         let changes = false;
         for (const collected of op.collect(given)) if (this.#do(collected)) changes = true;

@@ -176,8 +176,6 @@ describe('an unsupported feature is refused by name, and XState makes the step',
       makeMachine({ a: { invoke: { src: 'modelTurn', onDone: 'b' } }, b: {} }),
     ],
     ['systemId', '"systemId"', makeMachine({ a: { invoke: { src: 'modelTurn', systemId: 'm' } } })],
-    ['output', '"output"', makeMachine({ a: {} }, { output: { n: 1 } })],
-    ['a route', '"route"', makeMachine({ a: {}, b: { id: 'b', route: {} } })],
     ['options', '"options"', makeMachine({ a: {} }, { options: { maxIterations: 9 } })],
     [
       'actions of an initial edge',

@@ -57,6 +57,7 @@ describe('the structural hash', () => {
     ['a description', '"description":"One model call."', '"description":"Something else."'],
     ['a removed description', '"description":"One model call.",', ''],
     ['a tag', '"tags":"rest"', '"tags":"idle"'],
+    ['an output', '"output":null', '"output":{"status":"over"}'],
     ['meta', '"initial":"planning"', '"meta":{"color":"blue"},"initial":"planning"'],
     ['the order of keys', '"id":"modelTurn","src":"modelTurn"', '"src":"modelTurn","id":"modelTurn"'],
   ])('is unchanged by %s', (_what, from, to) => {

@@ -143,6 +143,13 @@ const invoke = fc.constantFrom<unknown>(
   [{ src: 'toolBatch' }, { src: 'timer', id: 'second', input: { generation: 7 } }],
 );
 
+/** The output of a final state. */
+const output = fc.constantFrom<unknown>(
+  undefined,
+  { of: 'the state' },
+  ({ context, event }: { context: Log; event: RandomEvent }) => ({ log: context.log, event }),
+);
+
 const draft = (depth: number): fc.Arbitrary<Draft> =>
   fc.record({
     entry: plainActions,
@@ -157,10 +164,11 @@ const draft = (depth: number): fc.Arbitrary<Draft> =>
 export const machines = fc
   .record({
     root: fc.tuple(draft(0), fc.array(draft(2), { minLength: 1, maxLength: 4 })),
-    ends: fc.array(fc.record({ entry: plainActions, exit: plainActions }), { maxLength: 2 }),
+    ends: fc.array(fc.record({ entry: plainActions, exit: plainActions, output }), { maxLength: 2 }),
+    output: fc.constantFrom<unknown>(undefined, ({ event }: { event: object }) => event, { of: 'the root' }),
     hasFactory: fc.boolean(),
   })
-  .map(({ root: [root, inner], ends, hasFactory }) => {
+  .map(({ root: [root, inner], ends, output: rootOutput, hasFactory }) => {
     const full = { ...root, inner };
     const ids = [...listIds(full, '').slice(1), ...ends.map((_, index) => `end${index}`)];
     const { states, ...config } = toConfig(full, '', ids);
@@ -168,6 +176,7 @@ export const machines = fc
     const context: Log = { log: [], fuel: 1, last: '' };
     const machine = random.createMachine({
       ...config,
+      output: rootOutput,
       states: { ...(states as object), ...Object.fromEntries(finals) },
       context: hasFactory
         ? ({ input }: { input: unknown }) => ({ ...context, last: JSON.stringify(input) })
